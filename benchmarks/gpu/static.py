@@ -36,7 +36,7 @@ def facts_of(kernel: Any, bundle: Path) -> dict[str, Any]:
         "shared_bytes": launch.shared_bytes,
         "threads": launch.block[0],
         "remarks": [f"{code}: {text}" for code, text in needs.remarks],
-        "notes": [note.text for note in kernel.layouts().notes],
+        "notes": [r.message for r in kernel.remarks("missed")],
         "loop": len(loop),
         "products": {name: counts[name] for name in PRODUCTS if counts[name]},
         "bulk_copies": len(re.findall(r"\b(?:UTMALDG|UBLKCP)\b", code)),
@@ -51,7 +51,7 @@ def complaints(facts: dict[str, Any], family: str) -> list[str]:
     if facts["spilled_bytes"] or facts["local"]:
         found.append(f"spills {facts['spilled_bytes']} bytes")
     found += [remark.partition(":")[0] for remark in facts["remarks"]]
-    if any(note.startswith("no threads of their own") for note in facts["notes"]):
+    if any(note.startswith("no producer warps") for note in facts["notes"]):
         found.append("no producers")
     is_product = family not in ("copy", "softmax", "rms_norm", "layer_norm")
     if is_product and not facts["bulk_copies"]:

@@ -21,7 +21,7 @@ from tile_core.simt.resources import Resources
 from tile_core.testing.conformance.case import Case
 from tile_core.testing.conformance.catalogue import all_cases
 from tile_hip.machine_code import Compiled, compile_source
-from tile_hip.metadata import cautions
+from tile_hip.metadata import warnings_of
 from tile_hip.stages import Artifact
 from tile_sim.gfx9.executor import Executable
 
@@ -55,7 +55,7 @@ def needs_of(lowered: Lowered, arch: str) -> list[Resources]:
 
 def complaints(needs: Sequence[Resources]) -> list[str]:
     """Return what is wrong with machine code: spills and scratch memory."""
-    return [text for each in needs for text in cautions(each)]
+    return [text for each in needs for text in warnings_of(each)]
 
 
 def is_listed(name: str, arch: str) -> bool:

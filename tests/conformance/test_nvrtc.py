@@ -23,7 +23,7 @@ from tile_core.plugins.host import PluginHost
 from tile_core.simt.resources import Resources
 from tile_core.testing.conformance.case import Case
 from tile_core.testing.conformance.catalogue import all_cases
-from tile_cuda.compile_log import cautions
+from tile_cuda.compile_log import warnings_of
 from tile_cuda.machine_code import compile_source
 
 # Loops that could not be overlapped are told when kernels are lowered; here machine code counts.
@@ -66,7 +66,7 @@ def needs_of(lowered: Lowered, arch: str) -> list[Resources]:
 
 def complaints(needs: Sequence[Resources]) -> list[str]:
     """Return what is wrong with machine code: spills, remarks on speed, local memory."""
-    found = [text for each in needs for text in cautions(each)]
+    found = [text for each in needs for text in warnings_of(each)]
     found += [f"{n.name}: {n.stack_bytes} bytes of stack" for n in needs if n.stack_bytes]
     return found
 

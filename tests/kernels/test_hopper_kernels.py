@@ -47,9 +47,7 @@ def program(name: str) -> Any:
 @pytest.mark.parametrize("name", CASES)
 def test_the_text_multiplies_by_warpgroups_what_others_have_copied(name: str) -> None:
     text = program(name).text("source")
-    assert "no threads of their own" not in "".join(
-        n.text for n in program(name).module.layouts.notes
-    )
+    assert "no producer warps" not in "".join(r.message for r in program(name).remarks)
     assert re.search(r"wgmma_[rs]s(_set)?<", text)
     assert not re.search(r"mma_m\d", text)
     assert "tile::tma_load" in text

@@ -259,7 +259,7 @@ def test_what_threads_exchange_comes_first() -> None:
     """Tiles of 128 KiB and 32 for results fit into 163; with 34 for an exchange they do not."""
     kernel = tile.compile(crowded, target=TARGET)
     assert "sums_rows" not in kernel.get_kernel_source()
-    assert kernel.layouts().notes[-1].text == (
+    assert kernel.remarks("missed", "stage_epilogues")[-1].message == (
         "results are stored from registers: what threads exchange does not fit into shared "
         "memory beside the rows"
     )

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.remarked import remarked
 from tile_core.driver import build
 from tile_core.errors import TileWarning
 from tile_core.interp import InterpretOptions, interpret
@@ -154,7 +155,7 @@ def _arguments() -> list[Any]:
 def test_the_meaning_stays(shown: Shown, rounds: int, schedule: str) -> None:
     """The emulator checks every access; whatever order its threads run in, results are equal."""
     kernel = shown.kernel
-    made = specialise_warps(kernel, machine("sm_90a"))
+    made = remarked(specialise_warps, kernel, machine("sm_90a"))
     assert any(isinstance(n, OnThreads) for n in walk(made.kernel)), made.notes
     expected = _arguments()
     with np.errstate(over="ignore"):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import tile_api.language as T
+from support.remarked import Remarked, remarked
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Launch, OnThreads
 from tile_core.ir.verify import verify
-from tile_core.passes.specialise_warps import Specialised, specialise_warps
+from tile_core.passes.specialise_warps import specialise_warps
 from tile_cuda.machine import machine
 
 HOPPER = machine("sm_90a")
@@ -41,9 +42,9 @@ def product(
     return kernel
 
 
-def done(function: Any) -> Specialised:
+def done(function: Any) -> Remarked:
     """Return what becomes of a kernel; its invariants hold."""
-    made = specialise_warps(function.kernel, HOPPER)
+    made = remarked(specialise_warps, function.kernel, HOPPER)
     verify(made.kernel)
     return made
 
@@ -53,10 +54,10 @@ def refusal(function: Any) -> str:
     made = done(function)
     assert made.kernel is function.kernel
     (note,) = made.notes
-    return note.text
+    return note.message
 
 
-def roles(made: Specialised) -> tuple[OnThreads, OnThreads]:
+def roles(made: Remarked) -> tuple[OnThreads, OnThreads]:
     """Return what producers and what consumers run."""
     launch = next(n for n in walk(made.kernel.body) if isinstance(n, Launch))
     producer, consumer = (s for s in launch.body.body if isinstance(s, OnThreads))  # type: ignore[union-attr]

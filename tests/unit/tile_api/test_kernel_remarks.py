@@ -8,6 +8,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
+from support.remarked import notes
 from tile_api.cache import default_cache
 from tile_api.cli import main
 from tile_api.disk_cache.entry_codec import RevivedBuild
@@ -75,13 +76,6 @@ def test_kinds_and_passes_choose():
         kernel.remarks("mised")
 
 
-def test_notes_of_layouts_are_remarks():
-    kernel = tile.lower(product, target="cuda:sm_90a")
-    said = {(r.message, r.span) for r in kernel.remarks() if r.kind != "passed"}
-    assert {(n.text, n.span) for n in kernel.layouts().notes} <= said
-    assert len(kernel.layouts().notes) > 0
-
-
 @T.prim_func
 def too_deep(A: T.Tensor((8, 8192), "float32"), B: T.Tensor((8192,), "float32")):
     with T.Kernel(1, threads=128):
@@ -100,7 +94,7 @@ def test_warnings_are_remarks():
     assert said.pass_name == "with_reduced_depth"
     # What was said of depths that did not fit is forgotten.
     assert len(told(kernel.remarks(), "iterations overlap")) == 1
-    assert kernel.layouts().notes == ()
+    assert notes(kernel.remarks("missed")) == ()
 
 
 def test_a_kernel_out_of_the_cache_gives_its_remarks_back(tmp_path, monkeypatch):

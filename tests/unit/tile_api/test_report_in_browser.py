@@ -14,8 +14,8 @@ BROWSER = find_browser()
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
 
 gemm = tiled_gemm(128, 128, 256, stages=3)
-PARTS = ["overview", "source", "pipeline", "layouts", "resources", "counters", "passes", "code",
-         "times"]  # fmt: skip
+PARTS = ["overview", "source", "pipeline", "layouts", "remarks", "resources", "counters",
+         "passes", "code", "times"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

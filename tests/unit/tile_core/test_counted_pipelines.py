@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tile_api.language as T
+from support.remarked import remarked
 from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
@@ -16,7 +17,7 @@ from tile_core.ir.verify import verify
 from tile_core.machine import SimtMachine
 from tile_core.ops.async_copy import CopyWait
 from tile_core.ops.copy import Copy
-from tile_core.passes.plan_pipelines import notes_on_copies, plan_pipelines
+from tile_core.passes.plan_pipelines import plan_pipelines
 
 MACHINE = SimtMachine(
     name="gfx942",
@@ -166,8 +167,8 @@ def test_one_copy_that_goes_through_registers_takes_all_along(
     how: dict[str, Any], why: str
 ) -> None:
     kernel = product(3, 8, **how)
-    (note,) = notes_on_copies(kernel, MACHINE)
-    assert note.text == f"copies of a loop go through registers; {why}"
+    (note,) = remarked(plan_pipelines, kernel, MACHINE).notes
+    assert note.message == f"copies of a loop go through registers; {why}"
     assert note.span is not None
     made, plain = plan_pipelines(kernel, MACHINE), plan_pipelines(kernel, PLAIN)
     assert print_kernel(made) == print_kernel(plain)
@@ -188,11 +189,11 @@ def test_a_value_for_what_is_outside_is_no_zero() -> None:
                     C_l[i, j] = C_l[i, j] + A_s[i, j]
             T.copy(C_l, C)
 
-    (note,) = notes_on_copies(main.kernel, MACHINE)
-    assert note.text.endswith("A_s: the program says what is outside of the tensor")
+    (note,) = remarked(plan_pipelines, main.kernel, MACHINE).notes
+    assert note.message.endswith("A_s: the program says what is outside of the tensor")
 
 
 def test_nothing_is_said_where_waves_copy_or_no_machine_counts() -> None:
-    assert notes_on_copies(product(3, 8), MACHINE) == ()
-    assert notes_on_copies(product(3, 8, threads=96), PLAIN) == ()
-    assert notes_on_copies(product(1, 8, threads=96), MACHINE) == ()
+    assert remarked(plan_pipelines, product(3, 8), MACHINE).notes == ()
+    assert remarked(plan_pipelines, product(3, 8, threads=96), PLAIN).notes == ()
+    assert remarked(plan_pipelines, product(1, 8, threads=96), MACHINE).notes == ()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tile_api.language as T
+from support.remarked import remarked
 from support.specialised import HOPPER, done, operators, product, refusal, roles
 from tile_core.ir.buffer import Scope
 from tile_core.ir.effects import storages_written
@@ -57,7 +58,7 @@ def test_warps_take_turns_to_fill_what_the_engine_cannot(
     why = (
         "'scale_s' is copied by warps of the producers: rows of the tile are not rows of the tensor"
     )
-    assert [note.text for note in made.notes] == ([] if computed else [why])
+    assert [note.message for note in made.notes] == ([] if computed else [why])
     producer, consumer = roles(made)
     assert (producer.first, producer.count) == (128, 128)
     ranges = [s for s in operators(producer, OnThreads) if s is not producer]
@@ -77,7 +78,7 @@ def test_warps_take_turns_to_fill_what_the_engine_cannot(
 def test_products_that_no_register_is_left_for_are_a_reason() -> None:
     """128 sums of a thread need 154 registers; of 640 threads, none has them."""
     assert refusal(product(threads=512, columns=512)) == (
-        "no threads of their own for copies: 640 threads lack registers for products of 512 columns"
+        "no producer warps: 640 threads lack registers for products of 512 columns"
     )
 
 
@@ -122,8 +123,8 @@ def test_what_is_too_much_for_warps_stays_with_the_consumers() -> None:
     assert len(operators(producer, OnThreads)) == 1 + 1  # itself, and the engine's
     assert "scale_s" in [c.dst.buffer.name for c in operators(consumer, Copy)]
     copied, kept = made.notes
-    assert kept.text.startswith("no registers change hands: ")
-    assert copied.text == (
+    assert kept.message.startswith("no registers change hands: ")
+    assert copied.message == (
         "'scale_s' is copied by those who use it: rows of 3 elements are no multiple of 16 bytes"
     )
 
@@ -142,10 +143,10 @@ def test_warps_fill_nothing_where_shared_memory_is_short() -> None:
     kernel = rows_scaled(stages=4, computed=True).kernel
     tiles = 4 * 128 * 64 * 2
     room = replace(HOPPER, shared_bytes=tiles + 4 * 256 + 1024)
-    producer, _ = roles(specialise_warps(kernel, room))
+    producer, _ = roles(remarked(specialise_warps, kernel, room))
     assert len(operators(producer, OnThreads)) == 1 + 1 + 3
     room = replace(HOPPER, shared_bytes=tiles + 3 * 256 + 1024)
-    producer, _ = roles(specialise_warps(kernel, room))
+    producer, _ = roles(remarked(specialise_warps, kernel, room))
     assert len(operators(producer, OnThreads)) == 1 + 1
 
 
@@ -198,6 +199,6 @@ def test_copies_that_would_be_too_much_for_warps_keep_their_reason() -> None:
             T.copy(total, C)
 
     assert refusal(kernel) == (
-        "no threads of their own for copies: 'B_s' cannot be copied in bulk: rows of 'B' are not "
+        "no producer warps: 'B_s' cannot be copied in bulk: rows of 'B' are not "
         "known to begin at multiples of 16 bytes"
     )

@@ -9,6 +9,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
+from support.remarked import remarked
 from support.ring_kernels import dequantised, scaled
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import Node, rewrite, walk
@@ -34,14 +35,14 @@ KEEPS_REGISTERS = replace(HOPPER, features=HOPPER.features - {"register_realloca
 
 def split(function: Any, on: SimtMachine = HOPPER) -> Kernel:
     """Return a kernel with producers, all products waited for where they stand."""
-    kernel = specialise_warps(function.kernel, on).kernel
+    kernel = specialise_warps(function.kernel, on)
     assert kernel is not function.kernel
     return kernel
 
 
 def done(function: Any, on: SimtMachine = HOPPER, **limits: int) -> Kernel:
     """Return what becomes of a kernel; its invariants hold."""
-    made = overlap_products(split(function, on), lambda op: True, **limits).kernel
+    made = overlap_products(split(function, on), lambda op: True, **limits)
     verify(made)
     return made
 
@@ -133,7 +134,7 @@ def test_products_whose_registers_or_tiles_are_touched_are_waited_for(touches: s
 
 
 def test_products_that_block_their_threads_are_left_alone() -> None:
-    made = overlap_products(split(product()), lambda op: False)
+    made = remarked(overlap_products, split(product()), lambda op: False)
     assert made.notes == ()
     kernel = made.kernel
     assert [g.wg_wait for g in found(kernel.body, Gemm)] == [0]
@@ -334,7 +335,7 @@ def test_versions_must_fit_into_what_consumers_take(taken: int) -> None:
         is_taken = isinstance(node, SetRegisters) and node.is_increase
         return replace(node, count=taken) if is_taken else node
 
-    made = overlap_products(rewrite(kernel, rule), lambda op: True, registers=65536).kernel
+    made = overlap_products(rewrite(kernel, rule), lambda op: True, registers=65536)
     names = {n.name for n in walk(made.body) if isinstance(n, Buffer)}
     assert any(name.endswith("_2") for name in names) == (taken == 128)
 
@@ -416,14 +417,14 @@ def test_producers_run_no_products() -> None:
     ],
     ids=["goes on", "late", "in turns", "alternates", "ends"],
 )
-def test_a_note_tells_which_schedule_a_loop_has_got(function: Any, chosen: str) -> None:
+def test_a_remark_tells_which_schedule_a_loop_has_got(function: Any, chosen: str) -> None:
     kernel = split(function)
-    (note,) = overlap_products(kernel, lambda op: True).notes
-    assert note.text == chosen
+    (note,) = remarked(overlap_products, kernel, lambda op: True).notes
+    assert note.message == chosen
     loops = [n.span for n in walk(kernel.body) if isinstance(n, For) and found(n, Gemm)]
     assert loops == [note.span]
 
 
-def test_the_notes_of_a_kernel_tell_how_its_products_overlap() -> None:
-    notes = tile.lower(attention(), target="cuda:sm_90a").layouts().notes
-    assert [note.text for note in notes].count(overlap.IN_TURNS) == 1
+def test_the_remarks_of_a_kernel_tell_how_its_products_overlap() -> None:
+    notes = tile.lower(attention(), target="cuda:sm_90a").remarks("analysis", "overlap_products")
+    assert [note.message for note in notes].count(overlap.IN_TURNS) == 1

@@ -236,8 +236,8 @@ def test_why_a_loop_runs_round_after_round() -> None:
                 T.copy(S, C)
 
     for kernel, why in (
-        (keeps, "it depends on an earlier statement of the round (line "),
-        (carries, "a round may read what an earlier one left in 'S' (line "),
+        (keeps, "it depends on an earlier statement of the iteration (line "),
+        (carries, "an iteration may read what an earlier one left in 'S' (line "),
         (feeds_back, "both touch 'A'"),
         (outlives, "what the loop leaves in 'S' is used after it"),
         (converts, "it converts elements"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tile_core.pass_manager.instrumentation import attempted
-from tile_core.remarks import Remark, collected_remarks, notes_of, remark, tentative_remarks
-from tile_launch.spans import Note, Span
+from tile_core.remarks import Remark, collected_remarks, remark, tentative_remarks
+from tile_launch.spans import Span
 
 LINE = Span("kernel.py", 7, 4, 9)
 
@@ -47,13 +47,3 @@ def test_attempts_that_fail_have_said_nothing(trying):
             remark("passed", "p", "this time")
             assert found == []
     assert [r.message for r in found] == ["this time"]
-
-
-def test_notes_are_what_was_not_done_and_not_told_yet():
-    said = [
-        Remark("passed", "p", "done", LINE),
-        Remark("missed", "p", "not done", LINE),
-        Remark("missed", "p", "warned of", LINE, is_warning=True),
-        Remark("analysis", "p", "so it is"),
-    ]
-    assert notes_of(said) == (Note("not done", LINE), Note("so it is"))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import tile_api.language as T
+from support.remarked import remarked
 from support.specialised import done, operators, product, refusal, roles
 from tile_core.ir.expr import Load
 from tile_core.ir.node import walk
@@ -71,7 +72,7 @@ def test_registers_go_to_those_who_need_them(
 def test_blocks_that_run_at_once_are_not_given_up() -> None:
     """With 168 registers for each thread, as much as two blocks have, 128 columns at a time."""
     made = done(product(columns=128, stages=2))
-    assert [n.text for n in made.notes] == [
+    assert [n.message for n in made.notes] == [
         "no registers change hands: 2 blocks run at once if each thread keeps what it begins with"
     ]
     producer, _ = roles(made)
@@ -142,15 +143,15 @@ def test_wishes_for_registers_are_followed() -> None:
 
 def test_machines_without_the_engine_are_left_alone() -> None:
     kernel = product().kernel
-    made = specialise_warps(kernel, machine("sm_80"))
+    made = remarked(specialise_warps, kernel, machine("sm_80"))
     assert made.kernel is kernel
     assert made.notes == ()
 
 
 def test_loops_that_ask_for_no_overlap_are_left_alone() -> None:
     made = done(product(stages=1))
-    assert [note.text for note in made.notes] == [
-        "no threads of their own for copies: no loop asks for two stages or more"
+    assert [note.message for note in made.notes] == [
+        "no producer warps: no loop asks for two stages or more"
     ]
     assert not operators(made.kernel.body, OnThreads)
 
@@ -167,7 +168,7 @@ def test_launches_that_fill_no_tiles_have_nothing_to_tell() -> None:
 
 def test_unknown_row_starts_are_a_reason() -> None:
     assert refusal(product(depth=T.dynamic("n"))) == (
-        "no threads of their own for copies: 'A_s' cannot be copied in bulk: rows of 'A' are not "
+        "no producer warps: 'A_s' cannot be copied in bulk: rows of 'A' are not "
         "known to begin at multiples of 16 bytes"
     )
 
@@ -184,7 +185,7 @@ def test_what_the_engine_must_leave_is_begun_by_warps(
 ) -> None:
     """Odd rows go in pieces of 8 bytes; a wish against the engine is none against warps."""
     made = done(product(depth=columns, **wishes))
-    assert [n.text for n in made.notes] == [f"'A_s' is copied by warps of the producers: {why}"]
+    assert [n.message for n in made.notes] == [f"'A_s' is copied by warps of the producers: {why}"]
     producer, consumer = roles(made)
     assert [c.dst.buffer.name for c in operators(producer, BulkCopy)] == ["B_s"]
     begun = operators(producer, Copy)
@@ -195,7 +196,7 @@ def test_what_the_engine_must_leave_is_begun_by_warps(
 
 def test_rows_of_single_elements_are_a_reason() -> None:
     assert refusal(product(depth=515)) == (
-        "no threads of their own for copies: 'A_s' cannot be copied in bulk: rows of 'A' are not "
+        "no producer warps: 'A_s' cannot be copied in bulk: rows of 'A' are not "
         "known to begin at multiples of 16 bytes"
     )
 
@@ -210,7 +211,7 @@ def test_threads_that_are_named_are_a_reason() -> None:
                 T.copy(A[0, k * 64], A_s)
                 C[tx] += A_s[tx, 0]
 
-    assert refusal(kernel) == "no threads of their own for copies: the program names its threads"
+    assert refusal(kernel) == "no producer warps: the program names its threads"
 
 
 def test_places_that_the_block_computes_are_a_reason() -> None:
@@ -236,8 +237,7 @@ def test_places_that_the_block_computes_are_a_reason() -> None:
             T.copy(total, C)
 
     assert refusal(kernel) == (
-        "no threads of their own for copies: where copies read depends on 'next_s', which the "
-        "block computes"
+        "no producer warps: where copies read depends on 'next_s', which the block computes"
     )
 
 
@@ -306,8 +306,7 @@ def test_tiles_that_are_used_after_the_loop_stay() -> None:
             T.copy(A_s, C)
 
     assert refusal(kernel) == (
-        "no threads of their own for copies: 'A_s' is read outside of the loop or branch that "
-        "fills it"
+        "no producer warps: 'A_s' is read outside of the loop or branch that fills it"
     )
 
 
@@ -320,7 +319,7 @@ def test_tensors_that_the_kernel_writes_stay() -> None:
                 T.copy(A[0, k * 64], A_s)
                 T.copy(A_s, A[0, k * 64 + 64])
 
-    assert refusal(kernel) == ("no threads of their own for copies: the kernel writes 'A' as well")
+    assert refusal(kernel) == ("no producer warps: the kernel writes 'A' as well")
 
 
 def test_versions_that_begin_between_places_of_the_engine_are_a_reason() -> None:
@@ -337,5 +336,5 @@ def test_versions_that_begin_between_places_of_the_engine_are_a_reason() -> None
             T.copy(total, C)
 
     assert refusal(kernel) == (
-        "no threads of their own for copies: parts of 64 bytes do not begin at multiples of 128"
+        "no producer warps: parts of 64 bytes do not begin at multiples of 128"
     )

@@ -83,9 +83,9 @@ def rows_of_blocks(blocks: int, steps: int) -> Any:
 
 def dealt_out(function: Any, *, overlaps: bool = False) -> Kernel:
     """Return the kernel with producers and consumers."""
-    made = specialise_warps(function.kernel, HOPPER).kernel
+    made = specialise_warps(function.kernel, HOPPER)
     assert any(isinstance(n, OnThreads) for n in walk(made))
-    return overlap_products(made, lambda op: True).kernel if overlaps else made
+    return overlap_products(made, lambda op: True) if overlaps else made
 
 
 def factors(*shapes: tuple[int, ...]) -> list[np.ndarray]:

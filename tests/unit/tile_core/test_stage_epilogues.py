@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.remarked import remarked
 from tile_core.interp import interpret
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import walk
@@ -72,7 +73,7 @@ def ways(kernel: Kernel) -> list[str]:
 
 
 def test_a_store_takes_two_steps() -> None:
-    done = stage_epilogues(product(), MACHINE)
+    done = remarked(stage_epilogues, product(), MACHINE)
     verify(done.kernel)
     text = [line.strip() for line in print_kernel(done.kernel).splitlines()]
     assert text[-3:] == [
@@ -90,11 +91,13 @@ def test_a_store_takes_two_steps() -> None:
 
 @pytest.mark.parametrize("out", ["int8", "float8_e4m3fn", "bfloat16"])
 def test_short_elements_are_staged(out: str) -> None:
-    assert ways(stage_epilogues(product(out), MACHINE).kernel) == TWO_STEPS
+    assert ways(stage_epilogues(product(out), MACHINE)) == TWO_STEPS
 
 
 def test_wishes_for_the_tensor_are_kept() -> None:
-    done = stage_epilogues(product(disable_bulk=True, eviction_policy="evict_first"), MACHINE)
+    done = remarked(
+        stage_epilogues, product(disable_bulk=True, eviction_policy="evict_first"), MACHINE
+    )
     last = [n for n in walk(done.kernel) if isinstance(n, Copy)][-1]
     assert (last.disable_bulk, last.eviction_policy) == (True, "evict_first")
 
@@ -112,7 +115,7 @@ def test_wishes_for_the_tensor_are_kept() -> None:
     ids=["words", "parts of bytes", "short rows", "parts of chunks", "a width", "an instruction"],
 )
 def test_other_stores_stay(kernel: Kernel) -> None:
-    done = stage_epilogues(kernel, MACHINE)
+    done = remarked(stage_epilogues, kernel, MACHINE)
     assert done.kernel is kernel
     assert done.notes == ()
 
@@ -159,7 +162,7 @@ def test_results_are_followed_from_tile_to_tile(steps: list[str], *, is_staged: 
     a, c, sums = TILES["A"], TILES["C"], TILES["sums"]
     body = [*ir.alloc(*tiles), ir.gemm(a, a, sums), *map(step, steps)]
     kernel = ir.kernel([a, c], 1, lambda bx: body, threads=32)
-    assert (stage_epilogues(kernel, MACHINE).kernel is not kernel) is is_staged
+    assert (stage_epilogues(kernel, MACHINE) is not kernel) is is_staged
 
 
 @pytest.mark.parametrize("rows", [8, 16])
@@ -173,7 +176,7 @@ def test_parts_of_results_are_stored_in_loops_and_branches(rows: int) -> None:
 
     body = [*ir.alloc(sums), ir.gemm(a, a, sums, clear=True), ir.serial(4, store)]
     kernel = ir.kernel([a, c], 1, lambda bx: body, threads=32)
-    done = stage_epilogues(kernel, MACHINE).kernel
+    done = stage_epilogues(kernel, MACHINE)
     assert ways(done) == TWO_STEPS
     verify(done)
     values = np.arange(256, dtype=np.float32).reshape(16, 16) % 7
@@ -191,7 +194,7 @@ def test_a_whole_tensor_takes_a_part_of_a_tile_from_registers() -> None:
     store = ir.copy(ir.region(sums, (0, 0), (8, 16)), c)
     body = [*ir.alloc(sums), ir.gemm(a, a, sums), store]
     kernel = ir.kernel([a, c], 1, lambda bx: body, threads=32)
-    assert stage_epilogues(kernel, MACHINE).kernel is kernel
+    assert stage_epilogues(kernel, MACHINE) is kernel
 
 
 # Room ----------------------------------------------------------------------------------------
@@ -200,12 +203,12 @@ def test_a_whole_tensor_takes_a_part_of_a_tile_from_registers() -> None:
 def test_rows_take_the_place_of_factors() -> None:
     """The factors are 4 KiB, their room is enough for 2 KiB of results."""
     none_more = replace(MACHINE, shared_bytes=4 * KIB)
-    assert ways(stage_epilogues(product(), none_more).kernel) == TWO_STEPS
+    assert ways(stage_epilogues(product(), none_more)) == TWO_STEPS
 
 
 def test_a_block_gets_no_more_than_the_machine_gives_it() -> None:
-    done = stage_epilogues(product(again=True), replace(MACHINE, shared_bytes=4 * KIB))
-    assert [note.text for note in done.notes] == [
+    done = remarked(stage_epilogues, product(again=True), replace(MACHINE, shared_bytes=4 * KIB))
+    assert [note.message for note in done.notes] == [
         "'sums' is stored from registers: with its rows in shared memory the block would need "
         "6144 bytes, and sm_75 gives it 4096"
     ]
@@ -214,8 +217,8 @@ def test_a_block_gets_no_more_than_the_machine_gives_it() -> None:
 
 def test_blocks_that_ran_at_once_still_do() -> None:
     """Registers, 16 for sums and 64 for the rest, admit 12 blocks; 6 of 64 KiB each admit 10."""
-    done = stage_epilogues(product(again=True), MACHINE)
-    assert [note.text for note in done.notes] == [
+    done = remarked(stage_epilogues, product(again=True), MACHINE)
+    assert [note.message for note in done.notes] == [
         "'sums' is stored from registers: with its rows in shared memory the block would need "
         "6144 bytes instead of 4096, and 10 of them could run at once instead of 12"
     ]
@@ -224,16 +227,16 @@ def test_blocks_that_ran_at_once_still_do() -> None:
 
 def test_blocks_that_could_not_run_anyway_are_not_counted() -> None:
     """Eight blocks of 128 threads are all that a multiprocessor holds."""
-    assert ways(stage_epilogues(product(again=True, threads=128), MACHINE).kernel) == TWO_STEPS
+    assert ways(stage_epilogues(product(again=True, threads=128), MACHINE)) == TWO_STEPS
 
 
 def test_nobody_knows_how_many_run_at_once() -> None:
     unknown = replace(MACHINE, multiprocessor=None)
-    assert ways(stage_epilogues(product(again=True), unknown).kernel) == TWO_STEPS
+    assert ways(stage_epilogues(product(again=True), unknown)) == TWO_STEPS
 
 
 def test_some_stores_are_staged_where_not_all_can_be() -> None:
     """The first leaves the factors alive, the second may take their place."""
-    done = stage_epilogues(product(stores=2), replace(MACHINE, shared_bytes=4 * KIB))
+    done = remarked(stage_epilogues, product(stores=2), replace(MACHINE, shared_bytes=4 * KIB))
     assert ways(done.kernel) == ["sums > C", *TWO_STEPS]
     assert len(done.notes) == 1

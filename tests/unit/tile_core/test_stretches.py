@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.remarked import remarked
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import walk
@@ -15,8 +16,8 @@ from tile_core.layout import Layout, row_major
 from tile_core.ops.atomic import AtomicKind, AtomicTile
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.passes.lower_bulk_loads import lower_bulk_loads
-from tile_core.passes.lower_bulk_reductions import lower_bulk_reductions, notes_on_updates
-from tile_core.passes.lower_bulk_stores import lower_bulk_stores, notes_on_stores
+from tile_core.passes.lower_bulk_reductions import lower_bulk_reductions
+from tile_core.passes.lower_bulk_stores import lower_bulk_stores
 from tile_core.testing import build_ir as ir
 from tile_cuda.machine import machine
 
@@ -70,7 +71,7 @@ def test_bytes_side_by_side_need_no_map(name: str) -> None:
     tensor, tile = STRETCHES[name]
     (copy,) = moved(lower_bulk_stores(stored(tensor, tile), HOPPER))
     assert copy.is_stretch
-    assert notes_on_stores(stored(tensor, tile), HOPPER) == ()
+    assert remarked(lower_bulk_stores, stored(tensor, tile), HOPPER).notes == ()
 
 
 @pytest.mark.parametrize(
@@ -133,8 +134,8 @@ LEFT = {
 def test_what_stays_with_the_threads_has_a_reason(name: str) -> None:
     made, why = LEFT[name]
     assert lower_bulk_stores(made, HOPPER) is made
-    (note,) = notes_on_stores(made, HOPPER)
-    assert note.text == f"'t' is stored by the threads: {why}"
+    (note,) = remarked(lower_bulk_stores, made, HOPPER).notes
+    assert note.message == f"'t' is stored by the threads: {why}"
 
 
 @pytest.mark.parametrize(
@@ -157,8 +158,8 @@ def test_tiles_that_users_store_in_another_way_are_left_to_the_threads() -> None
     padded = AnnotateLayout(tile, Layout((8, 64), lambda i, j: i * 128 + j))
     made = stored(tensor, tile, padded)
     assert lower_bulk_stores(made, HOPPER) is made
-    (note,) = notes_on_stores(made, HOPPER)
-    assert note.text.startswith(
+    (note,) = remarked(lower_bulk_stores, made, HOPPER).notes
+    assert note.message.startswith(
         "'t' is stored by the threads: its 8 rows of 256 bytes are not stored in boxes"
     )
 
@@ -172,8 +173,8 @@ def test_users_may_say_that_rows_follow_each_other(columns: int) -> None:
 
 
 def test_machines_without_an_engine_have_nothing_to_say() -> None:
-    assert notes_on_stores(LEFT["20 bytes"][0], machine("sm_80")) == ()
-    assert notes_on_updates(LEFT["20 bytes"][0], machine("sm_80")) == ()
+    assert remarked(lower_bulk_stores, LEFT["20 bytes"][0], machine("sm_80")).notes == ()
+    assert remarked(lower_bulk_reductions, LEFT["20 bytes"][0], machine("sm_80")).notes == ()
 
 
 @pytest.mark.parametrize(("count", "is_stretch"), [(256, True), (250, None)])
@@ -212,7 +213,7 @@ def test_updates(kind: AtomicKind, dtype: str, count: int, found: bool | str) ->
 
     made = kernel(body, y)
     copies = moved(lower_bulk_reductions(made, HOPPER))
-    notes = [note.text for note in notes_on_updates(made, HOPPER)]
+    notes = [note.message for note in remarked(lower_bulk_reductions, made, HOPPER).notes]
     if isinstance(found, str):
         assert copies == []
         assert notes == [f"'y' is updated by the threads: {found}"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile_core.simt.resources import Resources
-from tile_cuda.compile_log import cautions, parse_resources
+from tile_cuda.compile_log import parse_resources, warnings_of
 
 LOG = """\
 nvrtc: warning: Architectures prior to '<compute/sm>_75' are deprecated
@@ -51,10 +51,10 @@ def test_nothing_said():
     assert parse_resources("") == {}
 
 
-def test_cautions():
+def test_warnings():
     needs = parse_resources(LOG)
-    assert cautions(needs["copy"]) == ()
-    spill, remark = cautions(needs["gemm"])
+    assert warnings_of(needs["copy"]) == ()
+    spill, remark = warnings_of(needs["gemm"])
     assert spill == (
         "kernel 'gemm' needs more than its 255 registers per thread: 1252 bytes are written to "
         "local memory and 1300 read back; use smaller tiles or more threads"

@@ -12,6 +12,7 @@ import pytest
 
 import tile_api as tile
 from support.products import Product, lowered
+from support.remarked import remarked
 from support.specialised import product as in_rounds
 from tile_core.codegen import print_program
 from tile_core.driver import BuildOptions, lower
@@ -22,6 +23,7 @@ from tile_core.layout import Fragment, Layout, boxed_operand, row_major
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy, WaitProducts
 from tile_core.passes.specialise_warps import UNASKED
 from tile_core.plugins.host import installed_plugins
+from tile_core.remarks import NotApplicable
 from tile_core.simt.program import DeviceProgram
 from tile_core.testing import build_ir as ir
 from tile_cuda.atoms_wgmma import WarpgroupProduct
@@ -110,12 +112,13 @@ def test_a_factor_whose_place_varies_by_whole_parts_is_no_reason() -> None:
     def planned(start: Any) -> Any:
         part = ir.region(a, [start, 0], [128, 64])
         op = ir.gemm(part, b, ir.fragment("C", (128, 64)))
-        return refusal(op, HOPPER) or warpgroup_plan(op, HOPPER, 128, lambda b: None)
+        assert refusal(op, HOPPER) is None
+        return warpgroup_plan(op, HOPPER, 128, lambda b: None)
 
-    assert not isinstance(planned(row * 8), str)
-    assert planned(row * 4) == (
-        "a part of 'A' is out of place: it begins at row 4, which is no multiple of 8"
-    )
+    planned(row * 8)
+    why = "a part of 'A' is out of place: it begins at row 4, which is no multiple of 8"
+    with pytest.raises(NotApplicable, match=f"^{why}$"):
+        planned(row * 4)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +138,6 @@ def test_a_factor_whose_place_varies_by_whole_parts_is_no_reason() -> None:
 )
 def test_the_grid_of_warpgroups(product: Product, grid: tuple[int, int], n: int) -> None:
     plan = warpgroup_plan(gemm_of(product), HOPPER, product.threads, lambda b: None)
-    assert not isinstance(plan, str), plan
     assert (plan.tiling.m_warps, plan.tiling.n_warps) == grid
     assert plan.tiling.atom.n == n
     assert plan.tiling.rows * 64 * grid[0] == product.m
@@ -147,7 +149,6 @@ def test_instructions_fit_into_a_threads_part_of_the_registers(block: int | None
     """Producers of the same block have as many registers as those who multiply, at its start."""
     product = replace(HALF, m=192, n=256, threads=384)
     plan = warpgroup_plan(gemm_of(product), HOPPER, 384, lambda b: None, block)
-    assert not isinstance(plan, str), plan
     assert (plan.tiling.m_warps, plan.tiling.atom.n, plan.tiling.columns) == (3, n, 256 // n)
 
 
@@ -177,11 +178,8 @@ def test_blocks_and_tiles_that_warpgroups_cannot_share(
     product: Product, layout: Layout | None, why: str
 ) -> None:
     op = gemm_of(product)
-    found = warpgroup_plan(
-        op, HOPPER, product.threads, lambda b: layout if b is op.a.buffer else None
-    )
-    assert isinstance(found, str)
-    assert found.startswith(why)
+    with pytest.raises(NotApplicable, match=f"^{why}"):
+        warpgroup_plan(op, HOPPER, product.threads, lambda b: layout if b is op.a.buffer else None)
 
 
 def test_tiles_are_boxes_and_sums_those_of_the_instruction() -> None:
@@ -269,11 +267,11 @@ def test_a_tile_whose_layout_the_user_fixed_is_left_to_warps() -> None:
     kernel = HALF.kernel()
     op = gemm_of_kernel(kernel)
     annotated = Seq((AnnotateLayout(op.a.buffer, row_major((128, 64))), op))
-    made = lowered(substitute(kernel, {op: annotated}), "sm_90a")
+    made, said = remarked(lowered, substitute(kernel, {op: annotated}), "sm_90a")
     assert "wgmma" not in print_program(made).text
-    copies, note = made.layouts.notes
-    assert copies.text == f"no threads of their own for copies: {UNASKED}"
-    assert note.text == (
+    copies, note = said
+    assert copies.message == f"no producer warps: {UNASKED}"
+    assert note.message == (
         "single warps compute this product: no descriptor describes 'A_shared': its 128 rows of "
         "128 bytes are not stored in boxes of whole rows, 128, 64, 32 or 16 bytes wide; "
         "'A_shared' is stored as T.annotate_layout demands"

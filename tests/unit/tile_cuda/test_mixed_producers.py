@@ -119,7 +119,7 @@ def test_reasons_are_told() -> None:
     """A line for each tile that the engine leaves; loops that compute are no copies."""
 
     def copied(case: Case) -> list[str]:
-        found = [note.text for note in program(case).module.layouts.notes]
+        found = [note.message for note in program(case).remarks]
         return [text for text in found if "is copied by" in text]
 
     rows = "rows of '{}' are not known to begin at multiples of 16 bytes"

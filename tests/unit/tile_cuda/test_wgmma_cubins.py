@@ -16,7 +16,7 @@ from tile_core.codegen import PrintedSource, print_program
 from tile_core.ir.arith import cast
 from tile_core.ir.stmt import Kernel
 from tile_core.testing import build_ir as ir
-from tile_cuda.compile_log import cautions
+from tile_cuda.compile_log import warnings_of
 from tile_cuda.disassembly import sass
 from tile_cuda.machine_code import Compiled, compile_source
 
@@ -54,7 +54,7 @@ def compiled(source: PrintedSource) -> Compiled:
 def check(made: Compiled) -> None:
     """Refuse spills, and products that the assembler runs one after the other."""
     for needs in made.resources.values():
-        assert cautions(needs) == ()
+        assert warnings_of(needs) == ()
         assert (needs.spill_stores, needs.spill_loads, needs.stack_bytes) == (0, 0, 0)
         assert needs.remarks == ()
     assert "(C75" not in made.log

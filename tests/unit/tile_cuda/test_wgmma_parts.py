@@ -121,7 +121,7 @@ def test_steps_of_a_factor_in_registers(rows: int, turned: bool) -> None:
 def test_parts_whose_columns_groups_would_share_are_left_to_others() -> None:
     """Each group has columns of its own of the whole, and would have others of the part."""
     kernel = tile.compile(parts_of_sums(64, 64, 64, 256), target="cuda:sm_90a@sim")
-    notes = {note.text for note in kernel.layouts().notes}
+    notes = {note.message for note in kernel.remarks("missed")}
     assert (
         "single warps compute this product: C is a part of 'c', whose columns groups would share"
         in notes

@@ -12,12 +12,13 @@ import pytest
 import tile_api as tile
 import tile_api.language as T
 from support.products import Product, check
+from support.remarked import remarked
 from tile_core.errors import TileWarning
 from tile_core.layout import Layout, boxed_operand, operand_tile
 from tile_core.ops.gemm import GemmWarpPolicy
 
 SQUARE = Product("sm_90a", 64, 64, 64, threads=256)
-NO_PRODUCERS = "no threads of their own for copies: no loop asks for two stages or more"
+NO_PRODUCERS = "no producer warps: no loop asks for two stages or more"
 WIDE = replace(SQUARE, m=128, policy=GemmWarpPolicy.FullCol)
 
 
@@ -53,10 +54,10 @@ def spans(program: Any) -> dict[str, int]:
     ids=str,
 )
 def test_boxes_are_as_wide_as_a_product_can_use_them(product: Product, a: int, b: int) -> None:
-    program = product.program()
+    program, said = remarked(product.program)
     assert "wgmma_ss" in product.printed().text
     assert spans(program) == {"A_shared": a, "B_shared": b}
-    assert [note.text for note in program.layouts.notes] == [NO_PRODUCERS]
+    assert [note.message for note in said] == [NO_PRODUCERS]
 
 
 @pytest.mark.parametrize(
@@ -220,28 +221,28 @@ def test_rows_that_are_others_for_a_view_are_in_order() -> None:
             T.gemm(T.reshape(a, (64, 64)), b, c, clear_accum=True)
             T.copy(c, C)
 
-    copies, note = tile.lower(main, target="cuda:sm_90a").layouts().notes
-    assert copies.text == NO_PRODUCERS
-    assert note.text.endswith("is seen in another shape")
+    copies, note = tile.lower(main, target="cuda:sm_90a").remarks("missed")
+    assert copies.message == NO_PRODUCERS
+    assert note.message.endswith("is seen in another shape")
 
 
 def test_it_is_said_who_is_in_the_way() -> None:
     program = two_products(first=True, annotated=boxed_operand((128, 64), 16))
-    copies, note = tile.lower(program, target="cuda:sm_90a").layouts().notes
-    assert copies.text == NO_PRODUCERS
+    copies, note = tile.lower(program, target="cuda:sm_90a").remarks("missed")
+    assert copies.message == NO_PRODUCERS
     said = (
         r"single warps compute this product: a part of 'k' is out of place: it begins at column 32,"
         r" inside of a box of 64 columns; 'k' is stored as T.annotate_layout demands in line \d+"
     )
-    assert re.fullmatch(said, note.text)
+    assert re.fullmatch(said, note.message)
 
 
 def test_layouts_are_not_to_blame_for_what_nobody_can_share() -> None:
     """The tiles are stored for those who compute the product instead."""
     with pytest.warns(TileWarning, match="12 warps cannot share a product of 64 x 40"):
-        copies, note = replace(SQUARE, n=40, threads=384).program().layouts.notes
-    assert copies.text == NO_PRODUCERS
-    assert note.text.startswith(
+        copies, note = remarked(replace(SQUARE, n=40, threads=384).program).notes
+    assert copies.message == NO_PRODUCERS
+    assert note.message.startswith(
         "single warps compute this product: 3 warpgroups cannot share 64 x 40 sums"
     )
 

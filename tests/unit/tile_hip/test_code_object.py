@@ -12,7 +12,7 @@ from tile_core.simt.resources import Resources
 from tile_hip.assembly import kernels_of
 from tile_hip.code_object import functions_in, resources_in
 from tile_hip.compiler import Output
-from tile_hip.metadata import cautions, resources_of
+from tile_hip.metadata import resources_of, warnings_of
 
 ARCHS = ("gfx90a", "gfx942", "gfx950")
 TEXT = """
@@ -55,7 +55,7 @@ def test_resources(arch):
     assert (products.stack_bytes, products.spill_stores, products.spill_loads) == (0, 0, 0)
     assert 0 < products.scalar_registers < 102
     assert products.constant_bytes >= 20
-    assert cautions(products) == ()
+    assert warnings_of(products) == ()
     assert found["copied"].stack_bytes >= 256
     assert found["copied"].matrix_registers == 0
 
@@ -89,12 +89,12 @@ def test_spills_and_arrays_in_memory_are_told():
     assert spilled == Resources(
         name="k", registers=256, stack_bytes=24, spill_stores=20, spill_loads=20
     )
-    assert cautions(spilled) == (
+    assert warnings_of(spilled) == (
         "kernel 'k' needs more than its 256 registers per thread: 20 bytes of each go to scratch "
         "memory and back; use smaller tiles or more threads",
     )
     kept = resources_of({".name": "k", ".private_segment_fixed_size": 64})
-    assert cautions(kept) == (
+    assert warnings_of(kept) == (
         "kernel 'k' keeps 64 bytes of each thread in scratch memory: an array is indexed by a "
         "number that is not known when it is compiled",
     )

@@ -2,18 +2,21 @@
 
 A pass says with `remark` what it did, what it could not do and why, or what it found out. Who
 wants to know opens `collected_remarks`; the driver does for every kernel, and keeps what was said
-with it. Without anybody who collects, a remark costs a look at an empty tuple.
+with it. Without anybody who collects, a remark costs a look at an empty tuple. What the user should
+hear of without asking is a warning of Python, too: see `warn`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, TypeAlias
 
 from tile_core.records import dataclass
-from tile_launch.spans import Note, Span
+from tile_launch.errors import TileWarning
+from tile_launch.spans import Span
 
 RemarkKind: TypeAlias = Literal["passed", "missed", "analysis"]
 """Something was done, something could not be done, something is the case."""
@@ -50,13 +53,24 @@ class Remark:
         return f"{place}{self.kind}: {self.message} [{self.pass_name}]"
 
 
-def notes_of(remarks: Iterable[Remark]) -> tuple[Note, ...]:
-    """Return what was missed or found out, without what Python's warnings told already."""
-    told = (r for r in remarks if r.kind != "passed" and not r.is_warning)
-    return tuple(Note(r.message, r.span) for r in told)
+class NotApplicable(Exception):
+    """A transformation does not apply here: who tries it says why, or tries another.
+
+    Parameters
+    ----------
+    reason
+        Why, in words that continue a sentence.
+    span
+        The user's line that is in the way; None if it is what the transformation was tried on.
+    """
+
+    def __init__(self, reason: str, span: Span | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.span = reason, span
 
 
 _OPEN: ContextVar[tuple[list[Remark], ...]] = ContextVar("tile_remarks", default=())
+_WARNED: ContextVar[set[tuple[str, str, int]] | None] = ContextVar("tile_warned", default=None)
 
 
 def remark(
@@ -70,6 +84,44 @@ def remark(
     """Say something; the same, at the same place, is kept once."""
     if collecting := _OPEN.get():
         _keep([Remark(kind, pass_name, message, span, is_warning)], collecting)
+
+
+def warn(
+    message: str,
+    span: Span | None,
+    category: type[TileWarning] = TileWarning,
+    *,
+    pass_name: str,
+) -> None:
+    """Warn at the user's line, unless the same was said of it: see `warning_once`.
+
+    It is a remark, too: a chance that `pass_name` missed.
+    """
+    remark("missed", pass_name, message, span, is_warning=True)
+    told = _WARNED.get()
+    if told is not None:
+        key = (message, "", 0) if span is None else (message, span.file, span.line)
+        if key in told:
+            return
+        told.add(key)
+    if span is None:
+        warnings.warn(message, category, stacklevel=3)
+    else:
+        warnings.warn_explicit(message, category, span.file, span.line)
+
+
+@contextmanager
+def warning_once() -> Iterator[None]:
+    """Give each warning once per line of the user, within one compilation.
+
+    Passes copy statements: the first and last iterations of a pipelined loop are copies of its
+    body, and a kernel that does not fit is lowered again. What is true of one copy is true of all.
+    """
+    token = _WARNED.set(set())
+    try:
+        yield
+    finally:
+        _WARNED.reset(token)
 
 
 @contextmanager

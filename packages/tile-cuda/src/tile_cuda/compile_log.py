@@ -66,7 +66,7 @@ def _with_remarks(needs: Resources, remarks: list[tuple[str | None, tuple[str, s
 _COSTLY = frozenset({"C7504", "C7508", "C7510", "C7514", "C7515", "C7519", "C7520"})
 
 
-def cautions(needs: Resources) -> tuple[str, ...]:
+def warnings_of(needs: Resources) -> tuple[str, ...]:
     """Return what the author of a kernel should know, in sentences; nothing if all is well."""
     found = []
     if needs.spill_stores or needs.spill_loads:

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tile_core.cautions import caution
 from tile_core.codegen import PrintedSource
 from tile_core.codegen.complaints import line_of_kernel, with_line_directives
 from tile_core.logs import log
 from tile_core.pass_manager.instrumentation import timed
+from tile_core.remarks import warn
 from tile_core.simt.resources import Resources
 from tile_core.toolchains.retry import built_despite_crash
 from tile_cuda.compile_errors import NAME, refusal
-from tile_cuda.compile_log import cautions, parse_resources
+from tile_cuda.compile_log import parse_resources, warnings_of
 from tile_cuda.compilers import wanted_compiler
 from tile_cuda.wgmma_shapes import shape_flags
 
@@ -91,5 +91,5 @@ def compile_source(
 
 def _warn(source: PrintedSource, resources: Mapping[str, Resources]) -> None:
     for name, needs in resources.items():
-        for text in cautions(needs):
-            caution(text, source.span_at(line_of_kernel(source, name)), pass_name="compile_source")
+        for text in warnings_of(needs):
+            warn(text, source.span_at(line_of_kernel(source, name)), pass_name="compile_source")

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tile_core.cautions import caution
 from tile_core.codegen import PrintedSource
 from tile_core.codegen.complaints import line_of_kernel, with_line_directives
 from tile_core.logs import log
 from tile_core.pass_manager.instrumentation import timed
+from tile_core.remarks import warn
 from tile_core.simt.resources import Resources
 from tile_core.toolchains.retry import built_despite_crash
 from tile_hip.code_object import resources_in
@@ -18,7 +18,7 @@ from tile_hip.compile_errors import refusal
 from tile_hip.compiler import NAME
 from tile_hip.compilers import wanted_compiler
 from tile_hip.distances import WIDER, needs_wider
-from tile_hip.metadata import cautions
+from tile_hip.metadata import warnings_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,5 +114,5 @@ _C_ON_GPUS = (
 
 def _warn(source: PrintedSource, resources: Mapping[str, Resources]) -> None:
     for name, needs in resources.items():
-        for text in cautions(needs):
-            caution(text, source.span_at(line_of_kernel(source, name)), pass_name="compile_source")
+        for text in warnings_of(needs):
+            warn(text, source.span_at(line_of_kernel(source, name)), pass_name="compile_source")

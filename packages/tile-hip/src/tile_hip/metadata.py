@@ -40,7 +40,7 @@ def resources_of(table: Mapping[str, Any]) -> Resources:
     )
 
 
-def cautions(needs: Resources) -> tuple[str, ...]:
+def warnings_of(needs: Resources) -> tuple[str, ...]:
     """Return what the author of a kernel should know, in sentences; nothing if all is well."""
     if needs.spill_stores:
         return (

@@ -178,7 +178,7 @@ def reason(k: Kernel, given: GivenLayouts) -> str:
         made = lowered(k, given)
     assert not any(name == "counted_load" for name, _ in calls(made))
     (note,) = [r.message for r in said if r.kind == "missed"]
-    return note.removeprefix("a copy is waited for, by way of registers: ")
+    return note.removeprefix("this copy is synchronous, by way of registers: ")
 
 
 def a_copy(

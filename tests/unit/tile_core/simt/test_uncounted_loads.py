@@ -40,7 +40,7 @@ def scaled(step: int) -> Any:
 @pytest.mark.parametrize("step", [1, 0])
 def test_what_is_loaded_beside_copies_is_told(step: int, target: str) -> None:
     kernel = tile.compile(scaled(step), target=target)
-    told = [n for n in kernel.layouts().notes if n.text == TEXT]
+    told = [n for n in kernel.remarks("missed") if n.message == TEXT]
     if step and target.startswith("hip"):
         (note,) = told
         assert note.span is not None

@@ -25,6 +25,7 @@ from tile_core.ir.printer import kernel_lines, print_expr_text
 from tile_core.ir.stmt import Kernel, Launch
 from tile_core.pass_manager.instrumentation import Recording, recorded, timed
 from tile_core.plugins.host import PluginHost
+from tile_core.remarks import collected_remarks
 from tile_core.simt.program import DeviceProgram
 
 
@@ -62,7 +63,7 @@ def collect(wish: Wish) -> Report:
         If the kernel cannot be lowered, or counters are asked for and it cannot be emulated.
     """
     missing: dict[str, str] = {}
-    with recorded(keeps_programs=True) as recording:
+    with recorded(keeps_programs=True) as recording, collected_remarks() as remarks:
         lowered = driver.lower(wish.kernel, wish.target, wish.host, wish.options)
         artifact = _compiled(lowered, missing)
     places = Places(wish.kernel.span)
@@ -72,6 +73,7 @@ def collect(wish: Wish) -> Report:
         _facts(wish.kernel, lowered, artifact),
         (),
         *_looks(lowered, recording, places, missing),
+        tuple((said, places.at(said.span)) for said in remarks),
         _pipeline(lowered.module, places, missing),
         needs_of(lowered.module, _resources(artifact, lowered, missing)),
         _counts(wish, lowered, places, missing),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.report.model import Cell, Drawn, Layouts, Picture, Remark
+from tile_api.report.model import Cell, Drawn, Layouts, Picture
 from tile_api.report.places import Places
 from tile_api.report.png import image_of
 from tile_core.ir.buffer import Scope
@@ -42,7 +42,6 @@ def drawn(report: LayoutReport, places: Places, warp: int) -> Layouts:
     return Layouts(
         tuple(_tile(tile, places, warp) for tile in report.tiles),
         tuple(dict.fromkeys(_loop(loop, places, warp) for loop in report.loops)),
-        tuple(Remark(note.text, places.at(note.span)) for note in report.notes),
     )
 
 

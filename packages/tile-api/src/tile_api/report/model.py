@@ -12,6 +12,7 @@ from tile_api.report.timeline.model import Timeline
 if TYPE_CHECKING:
     from tile_api.phases import Timings
     from tile_core.plugins.executor import AccessCost
+    from tile_core.remarks import Remark
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,26 +188,11 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
-    """A sentence about a line of the user."""
-
-    text: str
-    at: Place | None
-
-
-@dataclass(frozen=True, slots=True)
 class Layouts:
-    """Where tiles are stored, and who runs loops.
-
-    Parameters
-    ----------
-    notes
-        What was not done for the tiles, and why; and how products overlap.
-    """
+    """Where tiles are stored, and who runs loops."""
 
     tiles: tuple[Drawn, ...]
     loops: tuple[Drawn, ...]
-    notes: tuple[Remark, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +248,8 @@ class Report:
         Passes, in order.
     layouts
         None where the target has none.
+    remarks
+        What the compiler said about its choices, and where.
     pipeline
         None where nothing is drawn.
     needs
@@ -280,6 +268,7 @@ class Report:
     sources: tuple[Source, ...]
     steps: tuple[Step, ...]
     layouts: Layouts | None
+    remarks: tuple[tuple[Remark, Place | None], ...]
     pipeline: Timeline | None
     needs: tuple[FunctionNeeds, ...]
     counts: tuple[Count, ...] | None

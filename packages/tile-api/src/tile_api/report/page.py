@@ -13,6 +13,7 @@ from tile_api.report.parts import (
     overview,
     passes,
     pipeline,
+    remarks,
     resources,
     source,
     texts,
@@ -20,7 +21,9 @@ from tile_api.report.parts import (
 )
 from tile_api.report.section import Section
 
-_PARTS = (overview, source, pipeline, layouts, resources, counters, passes, texts, times)
+_PARTS = (
+    overview, source, pipeline, layouts, remarks, resources, counters, passes, texts, times
+)  # fmt: skip
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 """Browsers load nothing from elsewhere, whatever the page says."""

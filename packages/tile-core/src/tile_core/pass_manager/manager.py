@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import field
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from tile_core.ir.node import Node
 from tile_core.ir.stmt import Kernel, Stmt
 from tile_core.ir.verify import verify
 from tile_core.pass_manager.instrumentation import kept, timed
 from tile_core.pass_manager.pipeline import Pass, Pipeline
 from tile_core.records import dataclass
-from tile_core.remarks import remark
 from tile_core.target import Target
-from tile_launch.spans import Note
 
 TILE = "tile"
 """The phase with which every pipeline begins: the whole kernel as it was traced."""
@@ -126,12 +123,7 @@ class PassManager:
         if entry.kind != "transform":
             if entry.kind == "analysis":
                 context.results[entry.name] = result
-            else:
-                _say(entry, result or ())
             return program
-        if not isinstance(result, Node):
-            _say(entry, result.notes)
-            result = result.kernel
         if result is not program:
             context.changed.add(entry.name)
             if self.verify_each and isinstance(result, Kernel):
@@ -147,9 +139,3 @@ def _text(program: Kernel | Stmt) -> str:
     from tile_core.ir.printer import print_kernel, print_stmt  # for listeners alone
 
     return print_kernel(program) if isinstance(program, Kernel) else print_stmt(program)
-
-
-def _say(entry: Pass, notes: Iterable[Note]) -> None:
-    """Say what a pass returned beside its program."""
-    for note in notes:
-        remark(entry.says, entry.name, note.text, note.span)

@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeAlias
 
 from tile_core.errors import PassError, PluginConflict
 from tile_core.records import dataclass
-from tile_core.remarks import RemarkKind
 
 Kind: TypeAlias = Literal["transform", "check", "analysis"]
 
@@ -37,11 +36,9 @@ class Pass:
     when
         Attributes of the context that must all be true; else the pass does not run.
     kind
-        A *transform* returns the program that it leaves, or a record with that as ``kernel`` and
-        with ``notes``. A *check* leaves the program as it is, and returns notes or None. What an
-        *analysis* returns is put into the context's `results` under the name of the pass.
-    says
-        The kind of remark that its notes become.
+        A *transform* returns the program that it leaves. A *check* leaves the program as it is.
+        What an *analysis* returns is put into the context's `results` under the name of the pass.
+        What a pass has to say of its choices are remarks: see `tile_core.remarks`.
     is_optional
         Programs are the same without it, if slower: users may leave it out.
     """
@@ -53,7 +50,6 @@ class Pass:
     options: tuple[tuple[str, str], ...] = ()
     when: tuple[str, ...] = ()
     kind: Kind = "transform"
-    says: RemarkKind = "missed"
     is_optional: bool = False
 
     @property

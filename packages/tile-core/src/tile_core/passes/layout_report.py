@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tile_core.errors import FrontendValueError, Note, Span
+from tile_core.errors import FrontendValueError, Span
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment, Layout, draw, svg
 from tile_core.layout.loop import LoopLayout
@@ -80,13 +80,10 @@ class LayoutReport:
     loops
         The parallel loops, element-wise operators among them, in the order of the program.
         None where blocks are single threads.
-    notes
-        What was not done for the tiles, and why.
     """
 
     tiles: tuple[StoredTile, ...]
     loops: tuple[LoopOrder, ...] = ()
-    notes: tuple[Note, ...] = ()
 
     def __iter__(self) -> Iterator[StoredTile]:
         return iter(self.tiles)
@@ -111,8 +108,7 @@ class LayoutReport:
         )
 
     def __str__(self) -> str:
-        notes = (str(Reason(note.text, note.span)) for note in self.notes)
-        return "\n".join((*map(str, (*self.tiles, *self.loops)), *notes))
+        return "\n".join(map(str, (*self.tiles, *self.loops)))
 
     def draw(self, max_rows: int = 32, max_columns: int = 32) -> str:
         """Return the line of each tile and loop, and below it where its elements are."""

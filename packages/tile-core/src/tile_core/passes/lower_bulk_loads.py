@@ -21,6 +21,7 @@ from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.specialise.bulk import Way, bulk_way
 from tile_core.passes.specialise.side_by_side import is_computed, within_loops
+from tile_core.remarks import NotApplicable
 
 
 class Machine(Protocol):
@@ -68,10 +69,12 @@ def _with_loads(launch: Launch, kernel: Kernel, machine: Machine) -> Launch:
     top: list[Stmt] = []
     done: dict[Node, Node] = {op: _as_stretch(op, env, launch) for op in by_hand}
     for copy in wishes:
-        has_engine = machine.has("copy_engine")
-        way = bulk_way(copy, env, safe_values, launch, asked=True) if has_engine else NO_ENGINE
-        if not isinstance(way, Way):
-            raise refusal(copy, machine.name, way)
+        try:
+            if not machine.has("copy_engine"):
+                raise NotApplicable(NO_ENGINE)
+            way = bulk_way(copy, env, safe_values, launch, asked=True)
+        except NotApplicable as why:
+            raise refusal(copy, machine.name, why.reason) from None
         before, here = _in_place(copy, way)
         top += before
         done[copy] = here
@@ -94,17 +97,18 @@ def _as_stretch(op: BulkCopy, env: ConstraintSet, launch: Launch) -> BulkCopy:
     After    bulk_copy P[0:256], S, full, a stretch
     """
     copy = Copy(op.src, op.dst, span=op.span)
-    way: Way | str = bulk_way(copy, env, {}, launch, made_for=op, asked=True)
-    if op.multicast is not None or op.reduce not in (None, "add"):
-        way = "stretches are neither for several blocks nor compared"
-    if way is not Way.STRETCH:
+    try:
+        if op.multicast is not None or op.reduce not in (None, "add"):
+            raise NotApplicable("contiguous bytes are neither for several blocks nor compared")
+        bulk_way(copy, env, {}, launch, made_for=op, asked=True)
+    except NotApplicable as why:
         src, dst = op.src.buffer, op.dst.buffer
         raise UnsupportedOnTarget(
-            f"{src.name!r} cannot be copied to {dst.name!r} in bulk: {way}",
+            f"{src.name!r} cannot be copied to {dst.name!r} in bulk: {why.reason}",
             span=op.span,
             notes=(Note(f"the kernel computes the address of {op.tensor.buffer.name!r}"),),
             hint="use T.copy, which finds another way",
-        )
+        ) from None
     return replace(op, is_stretch=True)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tile_core.arith.constraints import ConstraintSet
-from tile_core.errors import Note
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Alloc, Kernel, Launch, Parallel, Seq, Stmt
@@ -12,9 +11,10 @@ from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
 from tile_core.passes.lower_bulk_stores import Machine
 from tile_core.passes.pipelines.analysis import facts_of
-from tile_core.passes.specialise.bulk import Way, bulk_way, why_not_bulk
+from tile_core.passes.specialise.bulk import Way, bulk_way, require_boxes
 from tile_core.passes.specialise.side_by_side import within_loops
 from tile_core.passes.uniformity import is_thread_program
+from tile_core.remarks import NotApplicable, remark
 
 _ADDED = frozenset({"float16", "bfloat16", "float32", "int32", "uint32", "uint64"})
 _COMPARED = frozenset({"float16", "bfloat16", "int32", "uint32", "int64", "uint64"})
@@ -37,39 +37,27 @@ def lower_bulk_reductions(kernel: Kernel, machine: Machine) -> Kernel:
     def rule(node: Node) -> Node:
         if not isinstance(node, Launch) or is_thread_program(node):
             return node
-        done: dict[Node, Node] = {
-            op: _in_bulk(op, way) for op, way in _ways(node, kernel).items() if isinstance(way, Way)
-        }
+        done: dict[Node, Node] = {}
+        env = within_loops(node, facts_of(kernel, node))
+        for op in _updates(node):
+            try:
+                done[op] = _in_bulk(op, _way(op, env, node))
+            except NotApplicable as why:
+                told = f"{op.dst.buffer.name!r} is updated by the threads: {why.reason}"
+                remark("missed", "lower_bulk_reductions", told, op.span)
         return substitute(node, done) if done else node
 
     return rewrite(kernel, rule)
 
 
-def notes_on_updates(kernel: Kernel, machine: Machine) -> tuple[Note, ...]:
-    """Return why the engine of a machine that has one does not make updates by shared tiles."""
-    notes: list[Note] = []
-    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
-        if machine.has("copy_engine") and not is_thread_program(launch):
-            for op, way in _ways(launch, kernel).items():
-                if isinstance(way, str):
-                    text = f"{op.dst.buffer.name!r} is updated by the threads: {way}"
-                    notes.append(Note(text, op.span))
-    return tuple(notes)
-
-
-def _ways(launch: Launch, kernel: Kernel) -> dict[AtomicTile, Way | str]:
-    """Return how the engine can make each update, or why it cannot.
+def _updates(launch: Launch) -> list[AtomicTile]:
+    """Return the updates that the engine may make.
 
     Those by tiles in registers are left out, unless the program asks for the engine.
     """
     inside = {n for p in walk(launch.body) if isinstance(p, Parallel) for n in walk(p)}
-    env = within_loops(launch, facts_of(kernel, launch))
-    found: dict[AtomicTile, Way | str] = {}
-    for op in (n for n in walk(launch.body) if isinstance(n, AtomicTile)):
-        if op in inside or not _asks(op):
-            continue
-        found[op] = _way(op, env, launch)
-    return found
+    found = (n for n in walk(launch.body) if isinstance(n, AtomicTile))
+    return [op for op in found if op not in inside and _asks(op)]
 
 
 def _asks(op: AtomicTile) -> bool:
@@ -78,16 +66,17 @@ def _asks(op: AtomicTile) -> bool:
     return (scope is Scope.SHARED or by_registers) and op.dst.buffer.scope is Scope.GLOBAL
 
 
-def _way(op: AtomicTile, env: ConstraintSet, launch: Launch) -> Way | str:
+def _way(op: AtomicTile, env: ConstraintSet, launch: Launch) -> Way:
     known = _ADDED if op.kind is AtomicKind.ADD else _COMPARED
     if op.memory_order != "relaxed":
-        return "it is ordered against other accesses"
+        raise NotApplicable("it is ordered against other accesses")
     if str(op.dst.buffer.dtype) not in known:
-        return f"no engine combines elements of {op.dst.buffer.dtype} so"
+        raise NotApplicable(f"no engine combines elements of {op.dst.buffer.dtype} so")
     copy = Copy(_source(op), op.dst, span=op.span)
     way = bulk_way(copy, env, {}, launch, made_for=op)
     if way is Way.STRETCH and op.kind is not AtomicKind.ADD:  # stretches can only be added
-        return why_not_bulk(copy, env, {}) or Way.BOXES
+        require_boxes(copy, env, {})
+        return Way.BOXES
     return way
 
 

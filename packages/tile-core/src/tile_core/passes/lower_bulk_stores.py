@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tile_core.errors import Note
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import accesses
 from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
@@ -17,6 +16,7 @@ from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.specialise.bulk import Way, bulk_way
 from tile_core.passes.specialise.side_by_side import within_loops
 from tile_core.passes.uniformity import is_thread_program
+from tile_core.remarks import NotApplicable, remark
 
 
 class Machine(Protocol):
@@ -60,41 +60,26 @@ def lower_bulk_stores(kernel: Kernel, machine: Machine) -> Kernel:
     return rewrite(kernel, rule)
 
 
-def notes_on_stores(kernel: Kernel, machine: Machine) -> tuple[Note, ...]:
-    """Return why the engine of a machine that has one does not make copies out of shared tiles."""
-    notes: list[Note] = []
-    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
-        if machine.has("copy_engine") and not is_thread_program(launch):
-            for copy, way in _ways(launch, kernel).items():
-                if isinstance(way, str):
-                    stored = f"{copy.src.buffer.name!r} is stored by the threads"
-                    notes.append(Note(f"{stored}: {way}", copy.span))
-    return tuple(notes)
-
-
-def _ways(launch: Launch, kernel: Kernel) -> dict[Copy, Way | str]:
-    """Return how the engine can make each copy out of a shared tile, or why it cannot."""
-    inside = {n for p in walk(launch.body) if isinstance(p, Parallel) for n in walk(p)}
+def _with_bulk_stores(launch: Launch, kernel: Kernel, name: str) -> Launch:
     stores = [n for n in walk(launch.body) if isinstance(n, Copy) and _stores(n)]
     if not stores:
-        return {}
+        return launch
+    inside = {n for p in walk(launch.body) if isinstance(p, Parallel) for n in walk(p)}
     env = within_loops(launch, facts_of(kernel, launch))
-    return {
-        copy: "it is a part of a loop over elements"
-        if copy in inside
-        else bulk_way(copy, env, {}, launch, asked=copy.prefer_instruction in COPY_ENGINE_WORDS)
-        for copy in stores
-    }
-
-
-def _with_bulk_stores(launch: Launch, kernel: Kernel, name: str) -> Launch:
     loops = (n for n in walk(launch.body) if isinstance(n, (For, Pipelined, While)))
     repeated = {n for loop in loops for n in walk(loop)}
     done: dict[Node, Node] = {}
-    for copy, way in _ways(launch, kernel).items():
-        if isinstance(way, str):
-            if copy.prefer_instruction in COPY_ENGINE_WORDS:
-                raise refusal(copy, name, way)
+    for copy in stores:
+        asked = copy.prefer_instruction in COPY_ENGINE_WORDS
+        try:
+            if copy in inside:
+                raise NotApplicable("it is a part of a loop over elements")
+            way = bulk_way(copy, env, {}, launch, asked=asked)
+        except NotApplicable as why:
+            if asked:
+                raise refusal(copy, name, why.reason) from None
+            told = f"{copy.src.buffer.name!r} is stored by the threads: {why.reason}"
+            remark("missed", "lower_bulk_stores", told, copy.span)
             continue
         tensor = copy.dst.buffer.storage
         wait = BulkWait(is_read_enough=_users(launch, tensor) == 1, span=copy.span)

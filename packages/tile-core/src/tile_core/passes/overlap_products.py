@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
-from tile_core.errors import Note
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import storages_written
 from tile_core.ir.node import Node, substitute, walk
@@ -21,6 +19,7 @@ from tile_core.passes.overlap.skewed_pipelining import skew_iterations
 from tile_core.passes.overlap.wait_sinking import sink_waits
 from tile_core.passes.overlap.zero_init import zero_init_accumulators
 from tile_core.passes.register_use import registers_held
+from tile_core.remarks import remark
 
 MOST_REGISTERS = 255
 """Registers that an instruction can name."""
@@ -45,26 +44,12 @@ ALTERNATES = (
 ENDS = "products of this loop end with their round, and are waited for where they are needed"
 
 
-@dataclass(frozen=True, slots=True)
-class Overlapped:
-    """A kernel whose products run beside other work.
-
-    Parameters
-    ----------
-    notes
-        Which schedule each loop of products has got.
-    """
-
-    kernel: Kernel
-    notes: tuple[Note, ...] = ()
-
-
 def overlap_products(
     kernel: Kernel,
     runs_beside: RunsBeside,
     registers: int | None = None,
     shared_bytes: int | None = None,
-) -> Overlapped:
+) -> Kernel:
     """Return `kernel` with products of consumers under way while these do something else.
 
     Before   for k:  wait full[slot];  gemm A_s[slot], B_s[slot], C_l;  arrive empty[slot]
@@ -90,7 +75,6 @@ def overlap_products(
     """
     kernel = zero_init_accumulators(kernel, runs_beside)
     done: dict[Node, Node] = {}
-    notes: list[Note] = []
     for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
         fills = _fills(launch)
         for consumers in (n for n in walk(launch.body) if isinstance(n, OnThreads)):
@@ -100,10 +84,10 @@ def overlap_products(
                 if body is None:
                     continue
                 made, what = _scheduled(loop, body, fills, consumers, room)
-                notes.append(Note(what, loop.span))
+                remark("analysis", "overlap_products", what, loop.span)
                 if made is not None:
                     done[loop] = made
-    return Overlapped(substitute(kernel, done) if done else kernel, tuple(dict.fromkeys(notes)))
+    return substitute(kernel, done) if done else kernel
 
 
 def _scheduled(

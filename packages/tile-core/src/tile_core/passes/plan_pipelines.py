@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeGuard
 
-from tile_core.cautions import caution
-from tile_core.errors import Note, TileWarning
+from tile_core.errors import TileWarning
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.counted_calls import MOST_UNDER_WAY
 from tile_core.ir.node import Node, rewrite, walk
@@ -23,12 +22,11 @@ from tile_core.ir.stmt import (
 )
 from tile_core.layout import Layout
 from tile_core.passes.pipelines.analysis import Analysis, analyse, facts_of
-from tile_core.passes.pipelines.body import CannotOverlap
-from tile_core.passes.pipelines.counted import COUNTED, begun_by_a_wave, why_through_registers
+from tile_core.passes.pipelines.counted import COUNTED, begun_by_a_wave, require_counted_loop
 from tile_core.passes.pipelines.inject import put_together
 from tile_core.passes.pipelines.instances import Versions, make_versions
 from tile_core.passes.pipelines.register_prefetch import room_of
-from tile_core.remarks import remark
+from tile_core.remarks import NotApplicable, remark, warn
 
 ASYNCHRONOUS = "async_copy"
 """The feature of machines whose copies into shared memory run beside the threads."""
@@ -133,13 +131,17 @@ def _planned(launch: Launch, kernel: Kernel, machine: Machine, *, folded: bool) 
     for loop in inner:
         beside = machine.has(ASYNCHRONOUS)
         if counts:
-            beside = why_through_registers(loop, launch, facts, machine) is None
+            try:
+                require_counted_loop(loop, launch, facts, machine)
+                beside = True
+            except NotApplicable as why:
+                remark("missed", "plan_pipelines", why.reason, why.span)
         try:
             room = None if beside else room_of(launch, machine)
             found = analyse(loop, launch, facts, room, counts=counts)
             _plan_loop(found, done)
-        except CannotOverlap as refused:
-            caution(
+        except NotApplicable as refused:
+            warn(
                 f"a pipelined loop runs round after round: {refused.reason}",
                 refused.span or loop.span,
                 PipelineWarning,
@@ -151,20 +153,6 @@ def _planned(launch: Launch, kernel: Kernel, machine: Machine, *, folded: bool) 
     return replace(launch, body=_with_allocations(body, done))
 
 
-def notes_on_copies(kernel: Kernel, machine: Machine) -> tuple[Note, ...]:
-    """Return why copies of pipelined loops go through registers where waves could count them."""
-    if not machine.has(COUNTED):
-        return ()
-    notes: list[Note] = []
-    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
-        facts = facts_of(kernel, launch)
-        for loop in (n for n in walk(launch.body) if _asks(n)):
-            if not any(_asks(m) for m in walk(loop.body)):
-                why = why_through_registers(loop, launch, facts, machine)
-                notes += [] if why is None else [why]
-    return tuple(notes)
-
-
 def _asks(node: Node) -> TypeGuard[Pipelined]:
     return isinstance(node, Pipelined) and (node.num_stages >= 2 or bool(node.order))
 
@@ -173,7 +161,7 @@ def _plan_loop(found: Analysis, done: _Done) -> None:
     for piece, why in found.plan.left:
         span = piece.span or found.loop.span
         told = f"a copy in a pipelined loop does not run ahead: {why}"
-        caution(told, span, PipelineWarning, pass_name="plan_pipelines")
+        warn(told, span, PipelineWarning, pass_name="plan_pipelines")
     versions = _versions(found, done)
     made = put_together(
         found.loop,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
-from tile_core.errors import Note
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import (
@@ -45,15 +44,15 @@ from tile_core.passes.specialise.copy_warps import CopyWarps
 from tile_core.passes.specialise.cost_heuristic import (
     asks_for_overlap,
     fitting,
-    notes_on_left,
-    why_not_worth,
+    require_worth,
+    tell_of_left,
 )
-from tile_core.passes.specialise.producer import Producer, why_not_apart
-from tile_core.passes.specialise.registers import Shares, fits, shared_out
+from tile_core.passes.specialise.producer import Producer, require_independence
+from tile_core.passes.specialise.registers import fits, shared_out
 from tile_core.passes.specialise.scalars import common_scalars
 from tile_core.passes.specialise.state import Signals, Slots, signals_of
 from tile_core.passes.uniformity import is_thread_program
-from tile_core.remarks import remark
+from tile_core.remarks import NotApplicable, remark
 
 WARP_GROUP = 128
 """Threads that hand registers to others together."""
@@ -93,14 +92,6 @@ UNASKED = "no loop asks for two stages or more"
 """Why a launch has no producers whose copies could run ahead of nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Specialised:
-    """A kernel with producers, and why copies or launches have none."""
-
-    kernel: Kernel
-    notes: tuple[Note, ...] = ()
-
-
 def by_warpgroups(machine: Machine) -> Callable[[Gemm], bool]:
     """Return whether products run beside the threads, as far as the machine tells."""
     return lambda product: machine.has("async_mma")
@@ -108,7 +99,7 @@ def by_warpgroups(machine: Machine) -> Callable[[Gemm], bool]:
 
 def specialise_warps(
     kernel: Kernel, machine: Machine, runs_beside: Callable[[Gemm], bool] | None = None
-) -> Specialised:
+) -> Kernel:
     """Return `kernel` with threads of their own for the copies of its pipelined loops.
 
     Before   launch threads 256:
@@ -135,38 +126,46 @@ def specialise_warps(
     """
     beside = by_warpgroups(machine) if runs_beside is None else runs_beside
     if not machine.has("copy_engine"):
-        return Specialised(kernel)
-    notes: list[Note] = []
+        return kernel
     done: dict[Node, Node] = {}
     for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
-        why = _why_not(launch, machine)
-        if not any(asks_for_overlap(n) for n in walk(launch.body)):
-            if why is None and _fills_tiles(launch):
-                notes.append(Note(f"no threads of their own for copies: {UNASKED}", launch.span))
-            continue
-        found = Found((), ()) if why else find_circular_buffers(launch, facts_of(kernel, launch))
-        found = fitting(launch, found, machine.shared_bytes)
-        made = why or _if_worth_it(launch, found, machine, beside)
-        if isinstance(made, str) and why is None and found.in_bulk().rings != found.rings:
-            again = _if_worth_it(launch, found.in_bulk(), machine, beside)
-            if not isinstance(again, str):
-                found, made = found.in_bulk(), again
-        if isinstance(made, str):
-            notes.append(Note(f"no threads of their own for copies: {made}", launch.span))
-            continue
-        done[launch], kept = made
-        remark("passed", "specialise_warps", "warps of their own copy for the others", launch.span)
-        notes += notes_on_left(found)
-        if kept is not None:
-            notes.append(Note(f"no registers change hands: {kept}", launch.span))
-    return Specialised(substitute(kernel, done) if done else kernel, tuple(notes))
+        try:
+            done[launch] = _with_producers(launch, kernel, machine, beside)
+        except NotApplicable as why:
+            if _asks(launch) or (why.reason == UNASKED and _fills_tiles(launch)):
+                told = f"no producer warps: {why.reason}"
+                remark("missed", "specialise_warps", told, launch.span)
+    return substitute(kernel, done) if done else kernel
 
 
-def _if_worth_it(
-    launch: Launch, found: Found, machine: Machine, beside: Callable[[Gemm], bool]
-) -> tuple[Launch, str | None] | str:
-    why = why_not_worth(launch, found, beside)
-    return _specialised(launch, found.rings, machine) if why is None else why
+def _with_producers(
+    launch: Launch, kernel: Kernel, machine: Machine, beside: Callable[[Gemm], bool]
+) -> Launch:
+    """Return a launch with producers.
+
+    Raises
+    ------
+    NotApplicable
+        Why it has none.
+    """
+    _require_free_threads(launch, machine)
+    if not _asks(launch):
+        raise NotApplicable(UNASKED)
+    found = find_circular_buffers(launch, facts_of(kernel, launch))
+    found = fitting(launch, found, machine.shared_bytes)
+    choices = [found] if found.in_bulk().rings == found.rings else [found, found.in_bulk()]
+    refusal = None
+    for choice in choices:
+        try:
+            require_worth(launch, choice, beside)
+            return _specialised(launch, choice, machine)
+        except NotApplicable as why:
+            refusal = refusal or why
+    raise refusal or NotApplicable(UNASKED)
+
+
+def _asks(launch: Launch) -> bool:
+    return any(asks_for_overlap(node) for node in walk(launch.body))
 
 
 def _fills_tiles(launch: Launch) -> bool:
@@ -177,51 +176,49 @@ def _fills_tiles(launch: Launch) -> bool:
     return any(end == (Scope.GLOBAL, Scope.SHARED) for end in ends)
 
 
-def _why_not(launch: Launch, machine: Machine) -> str | None:
-    """Return why a launch cannot have producers, whatever it copies."""
+def _require_free_threads(launch: Launch, machine: Machine) -> None:
+    """Refuse a launch that cannot have producers, whatever it copies."""
     x, y, z = launch.threads
     if y * z != 1 or x % machine.warp_size:
-        return f"the {math.prod(launch.threads)} threads are no line of whole warps"
+        raise NotApplicable(f"the {math.prod(launch.threads)} threads are no line of whole warps")
     if x + WARP_GROUP > machine.max_threads:
-        return f"a block with {x} threads has no room for more"
+        raise NotApplicable(f"a block with {x} threads has no room for more")
     if is_thread_program(launch):
-        return "the program names its threads"
+        raise NotApplicable("the program names its threads")
     for node in walk(launch.body):
         if isinstance(node, Gemm) and not fits(node, x, machine):
-            return f"{x + WARP_GROUP} threads lack registers for products of {node.mnk[1]} columns"
+            raise NotApplicable(
+                f"{x + WARP_GROUP} threads lack registers for products of {node.mnk[1]} columns"
+            )
         if isinstance(node, OnThreads):
-            return "the program deals out its threads itself"
+            raise NotApplicable("the program deals out its threads itself")
         if isinstance(node, Buffer) and node.scope is Scope.BARRIER:
-            return "the program has barriers of its own"
+            raise NotApplicable("the program has barriers of its own")
         if isinstance(node, (Break, Continue)):
-            return "a loop does not run to its end"
+            raise NotApplicable("a loop does not run to its end")
         if isinstance(node, Pipelined) and node.order:
-            return "the program gives the order of a loop"
+            raise NotApplicable("the program gives the order of a loop")
         if isinstance(node, Barrier):
-            return "the program has barriers of all threads"
-    return None
+            raise NotApplicable("the program has barriers of all threads")
 
 
-def _specialised(
-    launch: Launch, rings: tuple[CircularBuffer, ...], machine: Machine
-) -> tuple[Launch, str | None] | str:
-    """Return the launch with producers and why they keep their registers; or why they cannot be.
-
-    There is no reason for registers where these are handed over, or nobody would expect it.
-    """
+def _specialised(launch: Launch, found: Found, machine: Machine) -> Launch:
+    """Return the launch with producers, and tell what these do not do."""
+    rings = found.rings
     signals = signals_of(rings)
     versions = _versions(launch, rings)
     consumers = math.prod(launch.threads)
-    shares = shared_out(launch, rings, machine)
-    registers = shares if isinstance(shares, Shares) else None
+    registers, kept = None, None
+    try:
+        registers = shared_out(launch, rings, machine)
+    except NotApplicable as why:
+        kept = why.reason
     by_warps = not all(ring.in_bulk for ring in rings)
     behind = machine.warp_size if registers is None and not by_warps else WARP_GROUP
     shared = shared_copies(launch, rings) if machine.has("clusters") else {}
     producers = _producers(launch, signals, versions, shared, machine.warp_size)
     for program in producers:
-        why = why_not_apart(program, launch)
-        if why is not None:
-            return why
+        require_independence(program, launch)
     consumer = Consumer(signals, versions, shared).program(launch.body)
     give: tuple[Stmt, ...] = ()
     take: tuple[Stmt, ...] = ()
@@ -240,8 +237,12 @@ def _specialised(
             *((ClusterSync(),) if shared else ()),  # nobody leaves while others may reach him
         )
     )
-    made = replace(launch, threads=(consumers + behind, 1, 1), body=body)
-    return made, shares if isinstance(shares, str) else None
+    remark("passed", "specialise_warps", "producer warps copy for the others", launch.span)
+    tell_of_left(found)
+    if kept is not None:
+        told = f"no registers change hands: {kept}"
+        remark("missed", "specialise_warps", told, launch.span)
+    return replace(launch, threads=(consumers + behind, 1, 1), body=body)
 
 
 def _producers(
@@ -320,4 +321,4 @@ def _barriers(
     return made
 
 
-__all__ = ["Machine", "Specialised", "specialise_warps"]
+__all__ = ["Machine", "specialise_warps"]

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from tile_core.errors import Note
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.effects import storages_read, storages_written
 from tile_core.ir.node import Node, substitute, walk
@@ -25,6 +24,7 @@ from tile_core.ops.parallel_form import is_element_wise
 from tile_core.passes.liveness import live_extents
 from tile_core.passes.pack_tiles import Tile, alignment_of, pack_tiles
 from tile_core.passes.register_use import registers_wanted
+from tile_core.remarks import remark
 
 CHUNK = 16
 """Bytes that one thread stores at once; a row of a staged tile has a whole number of them."""
@@ -33,21 +33,7 @@ SECTOR = 32
 """Bytes that one transaction of global memory moves: shorter rows gain nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """A kernel whose stores fill sectors, and what was left as it is.
-
-    Parameters
-    ----------
-    notes
-        Why a store of results was not staged, with its line.
-    """
-
-    kernel: Kernel
-    notes: tuple[Note, ...] = ()
-
-
-def stage_epilogues(kernel: Kernel, machine: SimtMachine) -> Staged:
+def stage_epilogues(kernel: Kernel, machine: SimtMachine) -> Kernel:
     """Return `kernel` with the results of products stored by way of shared memory.
 
     Before   for k < 16: …; gemm A_s, B_s, sums
@@ -69,34 +55,31 @@ def stage_epilogues(kernel: Kernel, machine: SimtMachine) -> Staged:
     memory, than run without it. That threads and registers admit no more anyway is taken into
     account, see `registers_wanted`.
     """
-    found: list[Note] = []
     launches: dict[Node, Node] = {}
     for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
-        done, notes = _staged(launch, machine)
-        found += notes
+        done = _staged(launch, machine)
         if done is not launch:
             launches[launch] = done
-    return Staged(substitute(kernel, launches) if launches else kernel, tuple(found))
+    return substitute(kernel, launches) if launches else kernel
 
 
-def _staged(launch: Launch, machine: SimtMachine) -> tuple[Launch, Sequence[Note]]:
+def _staged(launch: Launch, machine: SimtMachine) -> Launch:
     stores = [n for n in walk(launch.body) if isinstance(n, Copy) and _is_narrow_store(n)]
     results = _results(launch.body) if stores else set()
     tiles = {op: _tile(op) for op in stores if op.src.buffer.storage in results}
     if not tiles:
-        return launch, ()
+        return launch
     room = _Room.of(launch, _through(launch, tiles), set(tiles.values()), machine)
     if room.suits(set(tiles.values())):
-        return _through(launch, tiles), ()
+        return _through(launch, tiles)
     done: dict[Copy, Buffer] = {}
-    notes = []
     for op, tile in tiles.items():
         more = {*done.values(), tile}
         if room.suits(more):
             done[op] = tile
         else:
-            notes.append(Note(room.refusal(more, op), op.span))
-    return _through(launch, done), notes
+            remark("missed", "stage_epilogues", room.refusal(more, op), op.span)
+    return _through(launch, done)
 
 
 def _is_narrow_store(op: Copy) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tile_core.cautions import telling_once
 from tile_core.errors import LayoutConflict, OutOfScratch
 from tile_core.ir.stmt import Kernel
 from tile_core.machine import SimtMachine
@@ -15,7 +14,7 @@ from tile_core.pass_manager.instrumentation import attempted
 from tile_core.pass_manager.manager import PassManager
 from tile_core.passes.cooperative_grids import is_cooperative
 from tile_core.passes.infer_layouts import Layouts
-from tile_core.remarks import collected_remarks, notes_of, remark
+from tile_core.remarks import remark, warning_once
 from tile_core.simt.choices import BY_DEFAULT, Choices
 from tile_core.simt.device_functions import host_steps, workspaces_of
 from tile_core.simt.pass_contexts import KernelContext
@@ -33,7 +32,7 @@ BY_ITSELF = PassManager(GPU_PIPELINE)
 """Runs the passes that all GPUs have in common, and tells nobody."""
 
 
-@telling_once()
+@warning_once()
 def lower_kernel(
     kernel: Kernel,
     target: Target,
@@ -99,13 +98,11 @@ def _lowered(
     kernel: Kernel, context: KernelContext, passes: PassManager, *, has_room: bool = True
 ) -> DeviceProgram:
     """Return what passes make of `kernel`, if it fits."""
-    with collected_remarks() as remarks:
-        kernel = passes.run(PLAN, kernel, context)
-        if not has_room:
-            remark("missed", "stage_epilogues", NO_ROOM)
-        kernel, layouts = _laid_out(kernel, context, passes)
-        steps = host_steps(kernel, layouts, context, passes)
-    layouts.notes = notes_of(remarks)
+    kernel = passes.run(PLAN, kernel, context)
+    if not has_room:
+        remark("missed", "stage_epilogues", NO_ROOM)
+    kernel, layouts = _laid_out(kernel, context, passes)
+    steps = host_steps(kernel, layouts, context, passes)
     return DeviceProgram(kernel, context.machine, steps, layouts, workspaces_of(steps))
 
 

@@ -87,14 +87,7 @@ _PLAN = (
         run="tile_core.passes.overlap_products:overlap_products",
         needs=("runs_beside", "registers", "shared_bytes"),
         when=("is_specialised",),
-        says="analysis",
         is_optional=True,
-    ),
-    Pass(
-        name="notes_on_copies",
-        run="tile_core.passes.plan_pipelines:notes_on_copies",
-        needs=_MACHINE,
-        kind="check",
     ),
     Pass(
         name="plan_pipelines",
@@ -119,20 +112,6 @@ _PLAN = (
         run="tile_core.passes.lower_bulk_loads:lower_bulk_loads",
         needs=_MACHINE,
         when=("has_engines",),
-    ),
-    Pass(
-        name="notes_on_stores",
-        run="tile_core.passes.lower_bulk_stores:notes_on_stores",
-        needs=_MACHINE,
-        when=("specialises",),
-        kind="check",
-    ),
-    Pass(
-        name="notes_on_updates",
-        run="tile_core.passes.lower_bulk_reductions:notes_on_updates",
-        needs=_MACHINE,
-        when=("specialises",),
-        kind="check",
     ),
     Pass(
         name="lower_bulk_stores",

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from tile_core.cautions import caution
 from tile_core.ir.buffer import Scope
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Kernel, Pipelined
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
+from tile_core.remarks import warn
 
 
 def attempts(kernel: Kernel, machine: SimtMachine) -> Iterator[tuple[int | None, Kernel]]:
@@ -54,7 +54,7 @@ def warn_of_reduced_depth(kernel: Kernel, stages: int, machine: SimtMachine) -> 
     """Warn, at each loop of `kernel` that asked for more, that `stages` are what fits."""
     for loop in _adjustable(kernel):
         if loop.num_stages > stages:
-            caution(
+            warn(
                 f"{stages} of {loop.num_stages} stages fit into the {machine.shared_bytes} bytes "
                 f"of shared memory that {machine.name} gives a block",
                 loop.span,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tile_core.errors import Note
 from tile_core.ir.buffer import Scope
 from tile_core.ir.counted_calls import COUNTED_LOAD
 from tile_core.ir.device_calls import PREFIX
@@ -12,6 +11,7 @@ from tile_core.ir.expr import AddressOf, Call, Expr, Load, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt, While
 from tile_core.ir.visitor import statements_in
+from tile_core.remarks import remark
 
 COPY = PREFIX + COUNTED_LOAD
 
@@ -21,8 +21,8 @@ TEXT = (
 )
 
 
-def uncounted_loads(stmt: Stmt, threads: frozenset[Var]) -> tuple[Note, ...]:
-    """Return a note on each loop whose threads load elements of tensors beside counted copies.
+def uncounted_loads(stmt: Stmt, threads: frozenset[Var]) -> None:
+    """Tell of each loop whose threads load elements of tensors beside counted copies.
 
     One for the first such load; loads at an index that all threads share are left to another
     unit, and another counter.
@@ -32,11 +32,9 @@ def uncounted_loads(stmt: Stmt, threads: frozenset[Var]) -> tuple[Note, ...]:
     threads
         The variables that tell the threads of a block apart.
     """
-    return tuple(
-        Note(TEXT, found.span)
-        for loop in _loops(stmt)
-        if (found := next(_loads(loop.body, set(threads)), None)) is not None
-    )
+    for loop in _loops(stmt):
+        if (found := next(_loads(loop.body, set(threads)), None)) is not None:
+            remark("missed", "uncounted_loads", TEXT, found.span)
 
 
 def _loops(stmt: Stmt) -> Iterator[For | While]:

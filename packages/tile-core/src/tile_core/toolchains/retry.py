@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from tile_core.cautions import caution
 from tile_core.codegen.complaints import line_of_kernel
 from tile_core.codegen.source import PrintedSource
 from tile_core.errors import ToolchainCrash, ToolchainError
+from tile_core.remarks import warn
 
 Built = TypeVar("Built")
 
@@ -50,7 +50,7 @@ def built_despite_crash(
             raise crash from None
         told = crash.message.splitlines()[0].rstrip(":")
         line = line_of_kernel(source, next(iter(source.entry_points), ""))
-        caution(
+        warn(
             f"{told}; compiled with {slower}, the kernel is slow",
             source.span_at(line),
             pass_name="compile_source",

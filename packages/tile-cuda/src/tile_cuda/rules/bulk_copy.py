@@ -20,7 +20,8 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.copy import Copy
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
-from tile_core.passes.specialise.bulk import is_part, starts_of, why_not_bulk
+from tile_core.passes.specialise.bulk import is_part, require_boxes, starts_of
+from tile_core.remarks import NotApplicable
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
@@ -168,13 +169,15 @@ def _once_per_cluster(op: BulkCopy, started: Callable[[BulkCopy], Stmt], ctx: Si
 
 def _must_be_boxes(op: BulkCopy, ctx: SimtContext) -> None:
     outside = ctx.safe_values if op.is_load else {}
-    why = why_not_bulk(Copy(op.src, op.dst, span=op.span), ctx.env, outside, asked=True)
-    if why is not None and (op.expects or not op.is_load):
+    if not (op.expects or not op.is_load):
+        return
+    try:
+        require_boxes(Copy(op.src, op.dst, span=op.span), ctx.env, outside, asked=True)
+    except NotApplicable as why:
+        what = f"{op.src.buffer.name!r} cannot be copied to {op.dst.buffer.name!r} in bulk"
         raise UnsupportedOnTarget(
-            f"{op.src.buffer.name!r} cannot be copied to {op.dst.buffer.name!r} in bulk: {why}",
-            span=op.span,
-            hint="use T.copy, which finds another way",
-        )
+            f"{what}: {why.reason}", span=op.span, hint="use T.copy, which finds another way"
+        ) from None
 
 
 def lower_bulk_wait(op: BulkWait, ctx: SimtContext) -> Stmt:

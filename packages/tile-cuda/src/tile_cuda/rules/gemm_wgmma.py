@@ -16,7 +16,7 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.passes.fence_async_writes import filled_again
-from tile_core.remarks import remark
+from tile_core.remarks import NotApplicable, remark
 from tile_core.simt.build import seq
 from tile_core.simt.context import SimtContext
 from tile_core.simt.rules.convert_layout import lower_layout_conversion
@@ -51,18 +51,21 @@ def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
 
     def infer(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
         layout_of = layouts_for_all(op, machine, ctx)
-        plan = warpgroup_plan(op, machine, ctx.threads, layout_of, ctx.block_threads)
-        if isinstance(plan, str):
+        try:
+            plan = warpgroup_plan(op, machine, ctx.threads, layout_of, ctx.block_threads)
+        except NotApplicable:
             return _other(op, ctx.target, others).infer_layout(op, ctx, level)
         return _demands(op, plan, ctx) if level is InferLevel.STRICT else {}
 
     def lower(op: Gemm, ctx: SimtContext) -> Stmt:
-        plan = settled_plan(op, machine, ctx)
-        if isinstance(plan, str):
-            return _lower_otherwise(op, in_the_way(op, plan, machine, ctx), others, ctx)
+        try:
+            plan = settled_plan(op, machine, ctx)
+        except NotApplicable as why:
+            reason = in_the_way(op, why.reason, machine, ctx)
+            return _lower_otherwise(op, reason, others, ctx)
         if not is_spread(ctx.fragment_of(op.c.buffer), sums_fragment(op, plan)):
-            why = f"{op.c.buffer.name!r} is spread differently"
-            return _lower_otherwise(op, why, others, ctx)
+            reason = f"{op.c.buffer.name!r} is spread differently"
+            return _lower_otherwise(op, reason, others, ctx)
         before, own = _with_factor_in_place(op, plan, ctx)
         return seq(before, lower_warpgroups(own, plan, ctx, op))
 

@@ -12,6 +12,7 @@ from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Extent
 from tile_core.layout import Fragment, Layout, OperandTile, boxed_operand, operand_tile
+from tile_core.remarks import NotApplicable
 from tile_core.simt.context import SimtContext
 from tile_core.simt.packing import storage_dtype
 
@@ -52,14 +53,14 @@ class SharedFactor:
             return (apart,)
         return range(0, math.lcm(apart, self.tile.span_elements), apart)
 
-    def misfit(self, x: int, k: int) -> str | None:
-        """Return why instructions cannot begin at all multiples of `x` and `k` in the region."""
+    def require_starts(self, x: int, k: int) -> None:
+        """Refuse a region at some multiples of `x` and `k` in which instructions cannot begin."""
         first_x, first_k = (known_multiple(start) for start in self.origin)
         for dx, dk in ((0, 0), (x, k)):
             why = self.tile.misfit(first_x + dx, first_k + dk, is_k_last=self.is_k_last)
             if why is not None:
-                return f"a part of {self.region.buffer.name!r} is out of place: {why}"
-        return None
+                name = self.region.buffer.name
+                raise NotApplicable(f"a part of {name!r} is out of place: {why}")
 
 
 def known_multiple(start: Extent) -> int:
@@ -68,10 +69,15 @@ def known_multiple(start: Extent) -> int:
     return ConstraintSet().multiple_of(start) if fixed is None else fixed
 
 
-def shared_factor(region: Region, is_k_last: bool, layout_of: LayoutOf) -> SharedFactor | str:
-    """Return a factor as its tile is stored, or why no descriptor describes it, in words.
+def shared_factor(region: Region, is_k_last: bool, layout_of: LayoutOf) -> SharedFactor:
+    """Return a factor as its tile is stored.
 
     Tiles of which nothing is known are in the widest boxes.
+
+    Raises
+    ------
+    NotApplicable
+        Why no descriptor describes it.
     """
     buffer = region.buffer
     bits = width_of(buffer)
@@ -82,7 +88,8 @@ def shared_factor(region: Region, is_k_last: bool, layout_of: LayoutOf) -> Share
         )
         return SharedFactor(region, operand_tile(layout, bits), is_k_last)
     except LayoutError as why:
-        return f"no descriptor describes {buffer.name!r}: {why.message}"
+        reason = f"no descriptor describes {buffer.name!r}: {why.message}"
+        raise NotApplicable(reason) from None
 
 
 def settled_layouts(ctx: SimtContext) -> LayoutOf:

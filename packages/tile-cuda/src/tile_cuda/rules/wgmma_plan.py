@@ -10,6 +10,7 @@ from tile_core.layout import Fragment, Layout
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy
 from tile_core.passes.register_use import threads_together
+from tile_core.remarks import NotApplicable
 from tile_core.simt.context import SimtContext
 from tile_core.simt.warps import WarpTiling, permuted
 from tile_cuda.atoms import ROUNDS_FLOAT32
@@ -100,8 +101,8 @@ def warpgroup_plan(
     threads: int,
     layout_of: LayoutOf,
     block_threads: int | None = None,
-) -> WarpgroupPlan | str:
-    """Return how `threads` threads share `op`, or why they cannot, in words.
+) -> WarpgroupPlan:
+    """Return how `threads` threads share `op`.
 
     Parameters
     ----------
@@ -112,29 +113,29 @@ def warpgroup_plan(
         What is known of the tiles in shared memory; those of which nothing is get the layout
         of `boxed_operand`. If it is known how the sums are spread, as for another product, a
         grid that spreads them so is preferred.
+
+    Raises
+    ------
+    NotApplicable
+        Why they cannot.
     """
     why = refusal(op, machine)
     product = product_for(machine, *(str(r.buffer.dtype) for r in (op.a, op.b, op.c)))
     if why is not None or product is None:
-        return why or "there is no such instruction"
+        raise NotApplicable(why or "there is no such instruction")
     if threads % THREADS:
-        return f"{threads} threads are no whole warpgroups of {THREADS}"
-    b = shared_factor(op.b, op.transpose_b, layout_of)
+        raise NotApplicable(f"{threads} threads are no whole warpgroups of {THREADS}")
     a = None
     if op.a.buffer.scope is Scope.SHARED:
         a = shared_factor(op.a, not op.transpose_a, layout_of)
-    for found in (a, b):
-        if isinstance(found, str):
-            return found
-    if isinstance(a, str) or isinstance(b, str):
-        return "a factor has no descriptor"
+    b = shared_factor(op.b, op.transpose_b, layout_of)
     registers = registers_of(machine, block_threads or threads)
     held = layout_of(op.c.buffer)
     return _shared_out(op, product, threads // THREADS, registers, a, b, held)
 
 
-def settled_plan(op: Gemm, machine: SimtMachine, ctx: SimtContext) -> WarpgroupPlan | str:
-    """Return how warpgroups share `op`, or why they cannot, now that layouts are settled."""
+def settled_plan(op: Gemm, machine: SimtMachine, ctx: SimtContext) -> WarpgroupPlan:
+    """Return how warpgroups share `op`, now that layouts are settled: see `warpgroup_plan`."""
     threads = threads_together(ctx.launch)
     return warpgroup_plan(op, machine, ctx.threads, settled_layouts(ctx), threads)
 
@@ -162,8 +163,9 @@ def is_shared_out(op: Gemm, ctx: SimtContext) -> bool:
         return False
     # The rule was chosen, so if the factors are float32, they may be rounded.
     machine = replace(ctx.machine, features=ctx.machine.features | {ROUNDS_FLOAT32})
-    plan = settled_plan(op, machine, ctx)
-    if isinstance(plan, str):
+    try:
+        plan = settled_plan(op, machine, ctx)
+    except NotApplicable:
         return False
     return is_spread(ctx.fragment_of(op.c.buffer), sums_fragment(op, plan))
 
@@ -182,16 +184,25 @@ def _shared_out(
     a: SharedFactor | None,
     b: SharedFactor,
     held: Layout | Fragment | None,
-) -> WarpgroupPlan | str:
+) -> WarpgroupPlan:
     m, n, _ = op.mnk
-    found = [on_grid(op, product, grid, registers, a, b) for grid in grids(op, groups)]
-    plans = [plan for plan in found if isinstance(plan, WarpgroupPlan)]
+    plans: list[WarpgroupPlan] = []
+    refusals: list[NotApplicable] = []
+    for grid in grids(op, groups):
+        try:
+            plan = on_grid(op, product, grid, registers, a, b)
+        except NotApplicable as why:
+            refusals.append(why)
+        else:
+            plans += [] if plan is None else [plan]
     fitting = [plan for plan in plans if spreads_as(op, plan, held)]
     if plans and not fitting and m * n != math.prod((op.c.buffer.static_shape or ())[-2:]):
-        return f"{op.c.buffer.name!r}, of which C is a part, is spread differently"
+        raise NotApplicable(f"{op.c.buffer.name!r}, of which C is a part, is spread differently")
     if plans:
         return (fitting or plans)[0]
-    return next((why for why in found if isinstance(why, str)), None) or (
+    if refusals:
+        raise refusals[0]
+    raise NotApplicable(
         f"{groups} warpgroups cannot share {m} x {n} sums: each would need the same number of "
         f"blocks of {ROWS} rows, and columns in a multiple of 8"
     )
@@ -204,29 +215,30 @@ def on_grid(
     registers: int,
     a: SharedFactor | None,
     b: SharedFactor,
-) -> WarpgroupPlan | str | None:
-    """Return how so many warpgroups along M and along N share `op`.
+) -> WarpgroupPlan | None:
+    """Return how so many warpgroups along M and along N share `op`; None if columns are too few.
 
-    Returns
-    -------
-    If they cannot, what is in the way: a place or a part; None if it is the number of columns.
+    Raises
+    ------
+    NotApplicable
+        If the place or the part of an operand is in the way.
     """
     m, n, k = op.mnk
     m_groups, n_groups = grid
     own = n // n_groups
     part = part_of(op.c) or Part(0, n, n)
     if n_groups > 1 and not part.is_whole:
-        return f"C is a part of {op.c.buffer.name!r}, whose columns groups would share"
+        raise NotApplicable(
+            f"C is a part of {op.c.buffer.name!r}, whose columns groups would share"
+        )
     alike = math.gcd(own, part.all)  # instructions divide the fragment as they divide its part
     columns = product.columns(alike, 8 if b.is_k_last else b.tile.span_elements, registers)
     if columns is None:
         return None
     apart = own if n_groups > 1 else columns if own > columns else 0
-    why = b.misfit(apart, product.k)
-    if why is None and a is not None:
-        why = a.misfit(ROWS, product.k)
-    if why is not None:
-        return why
+    b.require_starts(apart, product.k)
+    if a is not None:
+        a.require_starts(ROWS, product.k)
     atom = product.atom(columns)
     rows = m // ROWS // m_groups
     return WarpgroupPlan(

@@ -11,6 +11,7 @@ for it; a tile gets the narrowest of these, and they exchange chunks in 128 byte
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import product as all_of
 
 from tile_core.errors import LayoutError
@@ -24,12 +25,12 @@ from tile_core.ops.rule import InferContext
 from tile_core.passes.inference.state import NOBODY
 from tile_core.passes.layout_report import Reason
 from tile_core.passes.register_use import threads_together
+from tile_core.remarks import NotApplicable
 from tile_core.simt.context import SimtContext
 from tile_cuda.atoms_wgmma import THREADS, product_for
 from tile_cuda.rules.bulk_parts import span_for_parts
 from tile_cuda.rules.wgmma_factors import LayoutOf, SharedFactor, shared_factor, width_of
 from tile_cuda.rules.wgmma_plan import (
-    WarpgroupPlan,
     grids,
     on_grid,
     refusal,
@@ -75,9 +76,10 @@ def in_the_way(op: Gemm, why: str, machine: SimtMachine, ctx: SimtContext) -> st
     except LayoutError:
         return why
     threads = threads_together(ctx.launch)
-    otherwise = warpgroup_plan(op, machine, ctx.threads, narrow.get, threads)
-    if isinstance(otherwise, str):
-        return otherwise
+    try:
+        warpgroup_plan(op, machine, ctx.threads, narrow.get, threads)
+    except NotApplicable as otherwise:
+        return otherwise.reason
     wanted = [(tile, ctx.places.layouts.reasons.get(tile.storage)) for tile in narrow]
     return why + "".join(
         f"; {tile.name!r} is {_wish(reason)}"
@@ -152,8 +154,11 @@ def _widest(op: Gemm, machine: SimtMachine, ctx: InferContext) -> dict[Buffer, i
     best: tuple[tuple[int, ...], dict[Buffer, int]] | None = None
     for order, grid in enumerate(grids(op, groups)):
         for a, b in all_of(_first_factors(op, ctx), _factors(op.b, op.transpose_b, ctx)):
-            plan = on_grid(op, product, grid, registers, a, b)
-            if not isinstance(plan, WarpgroupPlan):
+            try:
+                plan = on_grid(op, product, grid, registers, a, b)
+            except NotApplicable:
+                continue
+            if plan is None:
                 continue
             read = [f for f in (a, b) if f is not None]
             spans = {f.region.buffer.storage: f.tile.span for f in read}
@@ -180,9 +185,8 @@ def _factors(region: Region, is_k_last: bool, ctx: InferContext) -> Iterator[Sha
     """Yield the factor in all boxes that its tile can have; as it is, if that is known."""
     tile = region.buffer
     if _known(tile, ctx) is not None:
-        found = shared_factor(region, is_k_last, lambda buffer: _known(buffer, ctx))
-        if isinstance(found, SharedFactor):
-            yield found
+        with suppress(NotApplicable):
+            yield shared_factor(region, is_k_last, lambda buffer: _known(buffer, ctx))
         return
     shape, bits = tile.static_shape or (), width_of(tile)
     try:

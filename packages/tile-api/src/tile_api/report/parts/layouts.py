@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tile_api.report.code import anchor_of
 from tile_api.report.markup import Html, element, joined
 from tile_api.report.model import Drawn, Picture, Report
@@ -21,8 +19,6 @@ def section(report: Report) -> Section:
         told = f"No layouts are shown: {report.missing.get('layouts', 'there are none')}."
         return Section("layouts", "Layouts", "", element("p", told, class_="missing"))
     body: list[Html] = []
-    if found.notes:
-        body.append(_notes([(note.text, note.at) for note in found.notes], report))
     body += [_drawn(tile, f"tile-{k}", report, True) for k, tile in enumerate(found.tiles)]
     if found.loops:
         body.append(element("h3", "Who runs which iteration"))
@@ -37,11 +33,6 @@ def section(report: Report) -> Section:
         joined(body),
         tuple(Entry(f"tile-{k}", tile.name) for k, tile in enumerate(found.tiles)),
     )
-
-
-def _notes(notes: Sequence[tuple[str, Place | None]], report: Report) -> Html:
-    items = [element("li", text, " ", place_of(at, report)) for text, at in notes]
-    return joined([element("h3", "Notes"), element("ul", *items, class_="notes")])
 
 
 def place_of(at: Place | None, report: Report) -> Html | None:

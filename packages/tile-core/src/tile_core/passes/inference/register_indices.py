@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tile_core.cautions import caution
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment
 from tile_core.layout.formulas import evaluate
@@ -12,6 +11,7 @@ from tile_core.layout.loop import LoopLayout
 from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
 from tile_core.passes.inference.nests import Nest, Touch
 from tile_core.passes.inference.state import Layouts
+from tile_core.remarks import warn
 
 SERIAL = 64
 """No access has more sequential coordinates than that."""
@@ -69,7 +69,7 @@ def _tell(touch: Touch, nest: Nest, state: Layouts) -> None:
         if storage in n.tiles and n is not nest and n.node.span is not None
     }
     elsewhere = f" (it is used on {', '.join(sorted(others))} too)" if others else ""
-    caution(
+    warn(
         f"{storage.name!r} is whole in each thread, and in this {nest.who} every thread uses "
         f"elements of its own{elsewhere}: the tile is kept in local memory, for no register can "
         "be named by a number known at run time only; products whose warps share rows alike, "

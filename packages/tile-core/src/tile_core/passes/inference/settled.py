@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.arith.constraints import ConstraintSet
-from tile_core.errors import LayoutError, Note
+from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node
@@ -56,8 +56,6 @@ class SettledLayouts:
         spread differently, so all others come first.
     exchanges
         Whether copies between register tiles move elements rather than give them to more threads.
-    notes
-        What else people should know of the tiles.
     """
 
     target: Target
@@ -71,7 +69,6 @@ class SettledLayouts:
     firm: set[Buffer] = field(default_factory=set)
     patient: bool = False
     exchanges: bool = False
-    notes: tuple[Note, ...] = ()
     loops: dict[Node, LoopLayout | None] = field(default_factory=dict)
     algebra: Algebra = field(default_factory=Algebra)
     seen: dict[tuple[Buffer, Place], Place] = field(default_factory=dict)

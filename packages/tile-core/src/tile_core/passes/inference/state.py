@@ -73,7 +73,7 @@ class Layouts(SettledLayouts):
             for node, nest in self.found.nests.items()
             if (loop := self.loop_of(node)) is not None
         )
-        return LayoutReport(tiles, orders, self.notes)
+        return LayoutReport(tiles, orders)
 
     def learn(self, node: Node, level: InferLevel) -> list[Buffer]:
         """Ask an operator or a loop once; return the storages it settled, in a stable order."""

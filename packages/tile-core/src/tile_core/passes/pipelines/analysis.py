@@ -16,9 +16,10 @@ from tile_core.passes.memory_accesses import is_plain
 from tile_core.passes.pipelines.body import Body, Guard, Piece, take_apart
 from tile_core.passes.pipelines.dependences import Dependences
 from tile_core.passes.pipelines.forms import folds
-from tile_core.passes.pipelines.instances import why_not_versioned
+from tile_core.passes.pipelines.instances import require_versions
 from tile_core.passes.pipelines.register_prefetch import Room, in_halves, through_registers
 from tile_core.passes.pipelines.schedule import Plan, automatic, by_hand
+from tile_core.remarks import NotApplicable
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def analyse(
 
     Raises
     ------
-    CannotOverlap
+    NotApplicable
         If rounds must follow each other.
     ScheduleError
         If the user's ``order=`` and ``stage=`` break a dependence.
@@ -114,25 +115,27 @@ def analyse(
     inside = env.with_loop(loop.var, loop.start, loop.stop)
     deps = Dependences(body, loop.var, Memory(env=inside))
 
-    def obstacle(storage: Buffer) -> str | None:
-        return _obstacle(storage, body, loop, launch)
+    def require(storage: Buffer) -> None:
+        _require_versions(storage, body, loop, launch)
 
     if halves is not None and room is not None:
-        plan = through_registers(halves, deps, obstacle, room)
+        plan = through_registers(halves, deps, require, room)
     elif loop.order:
-        plan = by_hand(loop, deps, obstacle)
+        plan = by_hand(loop, deps, require)
     else:
-        plan = automatic(loop, deps, obstacle, behind=counts)
+        plan = automatic(loop, deps, require, behind=counts)
     return Analysis(loop, body, plan, inside)
 
 
-def _obstacle(storage: Buffer, body: Body, loop: Pipelined, launch: Launch) -> str | None:
-    """Why `storage` cannot have several versions."""
+def _require_versions(storage: Buffer, body: Body, loop: Pipelined, launch: Launch) -> None:
+    """Refuse a `storage` that cannot have several versions."""
     if storage.scope is not Scope.SHARED:
-        return f"{storage.name!r} is not in shared memory, where a tile can have versions"
+        raise NotApplicable(
+            f"{storage.name!r} is not in shared memory, where a tile can have versions"
+        )
     if flows_out(launch.body, loop, storage):
-        return f"what the loop leaves in {storage.name!r} is used after it"
-    return why_not_versioned((p.stmt for p in body.pieces), storage)
+        raise NotApplicable(f"what the loop leaves in {storage.name!r} is used after it")
+    require_versions((p.stmt for p in body.pieces), storage)
 
 
 def facts_of(kernel: Kernel, launch: Launch) -> ConstraintSet:

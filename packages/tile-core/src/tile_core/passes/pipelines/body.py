@@ -33,16 +33,9 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.printing import Print
 from tile_core.passes.hazards import Memory
 from tile_core.passes.memory_accesses import MemoryAccess, is_plain, memory_accesses
+from tile_core.remarks import NotApplicable
 
 _OUTWARD = Effect.OUTPUT | Effect.STATE | Effect.BLOCK | Effect.WARP
-
-
-class CannotOverlap(Exception):
-    """Why a loop's rounds must follow each other, in words."""
-
-    def __init__(self, reason: str, span: Span | None = None) -> None:
-        super().__init__(reason)
-        self.reason, self.span = reason, span
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +138,7 @@ def take_apart(loop: Pipelined) -> Body:
 
     Raises
     ------
-    CannotOverlap
+    NotApplicable
         If the body waits for copies itself, is left in its middle, or says how tensors are
         read from there on.
     """
@@ -162,14 +155,14 @@ def _refuse_forms(loop: Pipelined) -> None:
     for node in walk(loop.body):
         match node:
             case CopyCommit() | CopyWait():
-                raise CannotOverlap("the loop itself waits for copies", node.span)
+                raise NotApplicable("the loop itself waits for copies", node.span)
             case Copy(is_async=True):
-                raise CannotOverlap("the loop itself starts asynchronous copies", node.span)
+                raise NotApplicable("the loop itself starts asynchronous copies", node.span)
             case AnnotateSafeValue():
-                raise CannotOverlap("a safe value is set inside of it", node.span)
+                raise NotApplicable("a safe value is set inside of it", node.span)
     for node in _at_level(loop.body):
         if isinstance(node, (Break, Continue)):
-            raise CannotOverlap("its rounds can be left in the middle", node.span)
+            raise NotApplicable("its rounds can be left in the middle", node.span)
 
 
 def _at_level(stmt: Stmt) -> Iterator[Stmt]:

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from tile_core.arith.constraints import ConstraintSet
-from tile_core.errors import Note
 from tile_core.ir.buffer import Region, Scope, static_value
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import AnnotateSafeValue, Launch, Pipelined
 from tile_core.ops.copy import Copy
 from tile_core.passes.pipelines.forms import runs_beside
+from tile_core.remarks import NotApplicable
 
 COUNTED = "counted_load"
 """The feature of machines whose waves count their copies into shared memory."""
@@ -42,10 +42,10 @@ class Machine(Protocol):
         """Whether the machine has an instruction or ability."""
 
 
-def why_through_registers(
+def require_counted_loop(
     loop: Pipelined, launch: Launch, facts: ConstraintSet, machine: Machine
-) -> Note | None:
-    """Return why the copies of `loop` go through registers; None if waves count all of them.
+) -> None:
+    """Refuse a loop some copies of which waves cannot count.
 
     All do if one does: its loads are counted with the others, and waiting for them, which the
     compiler arranges, would be waiting for all copies.
@@ -54,49 +54,60 @@ def why_through_registers(
     ----------
     facts
         What is known of numbers in the launch.
+
+    Raises
+    ------
+    NotApplicable
+        Why the copies of `loop` go through registers.
     """
     env, threads = facts.with_loop(loop.var, loop.start, loop.stop), math.prod(launch.threads)
     stated = {n.buffer for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)}
     for copy in (n for n in walk(loop.body) if isinstance(n, Copy)):
         if not copy.src.buffer.scope.is_global or copy.dst.buffer.scope is not Scope.SHARED:
             continue
-        why = why_not_counted(copy, threads, machine.warp_size, env)
-        if why is None and copy.src.buffer in stated:
-            why = "the program says what is outside of the tensor"
-        if why is not None:
-            text = f"copies of a loop go through registers; {copy.dst.buffer.name}: {why}"
-            return Note(text, copy.span)
-    return None
+        try:
+            require_counted(copy, threads, machine.warp_size, env)
+            if copy.src.buffer in stated:
+                raise NotApplicable("the program says what is outside of the tensor")
+        except NotApplicable as why:
+            what = f"copies of a loop go through registers; {copy.dst.buffer.name}"
+            raise NotApplicable(f"{what}: {why.reason}", copy.span) from None
 
 
-def why_not_counted(copy: Copy, threads: int, warp_size: int, env: ConstraintSet) -> str | None:
-    """Return why `threads` threads cannot do `copy` so, in words; None if tensor and tile allow it.
+def require_counted(copy: Copy, threads: int, warp_size: int, env: ConstraintSet) -> None:
+    """Refuse a copy that `threads` threads cannot do so, as far as tensor and tile tell.
 
     Parameters
     ----------
     env
         What is known of numbers at the copy.
+
+    Raises
+    ------
+    NotApplicable
+        Why they cannot.
     """
     source, target = copy.src.buffer, copy.dst.buffer
     if source.scope is not Scope.GLOBAL or target.scope is not Scope.SHARED:
-        return "it does not go from a tensor to a shared tile"
+        raise NotApplicable("it does not go from a tensor to a shared tile")
     if copy.loop_layout is not None:
-        return "the program says which thread copies what"
+        raise NotApplicable("the program says which thread copies what")
     if source.dtype != target.dtype:
-        return "it converts elements"
+        raise NotApplicable("it converts elements")
     bits = source.dtype.bits
     if source.dtype.is_bool or source.dtype.lanes > 1 or bits not in (8, 16, 32, 64):
-        return f"elements of {source.dtype} are not what lanes copy"
+        raise NotApplicable(f"elements of {source.dtype} are not what lanes copy")
     if threads % warp_size:
-        return f"{threads} threads are not whole waves of {warp_size}"
+        raise NotApplicable(f"{threads} threads are not whole waves of {warp_size}")
     if not runs_beside(copy, env):
-        return f"neighbours in the tensor are not known to begin at {LEAST_BYTES} bytes"
+        raise NotApplicable(
+            f"neighbours in the tensor are not known to begin at {LEAST_BYTES} bytes"
+        )
     if whole_dimensions(copy.dst) is None:
-        return "it fills a part of a tile"
+        raise NotApplicable("it fills a part of a tile")
     nbytes = _bytes_of(copy)
     if nbytes % (warp_size * LEAST_BYTES):
-        return f"{nbytes} bytes are not {LEAST_BYTES} for each lane of a wave"
-    return None
+        raise NotApplicable(f"{nbytes} bytes are not {LEAST_BYTES} for each lane of a wave")
 
 
 def units(copy: Copy, machine: Machine, env: ConstraintSet) -> Iterator[int]:

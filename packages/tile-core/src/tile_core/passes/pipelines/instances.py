@@ -31,6 +31,7 @@ from tile_core.ir.stmt import (
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes
+from tile_core.remarks import NotApplicable
 
 _INT32 = dtype_of("int32")
 
@@ -81,13 +82,19 @@ def make_versions(
     return Versions(made, dict(counts))
 
 
-def why_not_versioned(stmts: Iterable[Stmt], storage: Buffer) -> str | None:
-    """Why statements could not work on one of several versions of a tile; None if they can."""
+def require_versions(stmts: Iterable[Stmt], storage: Buffer) -> None:
+    """Refuse statements that could not work on one of several versions of a tile.
+
+    Raises
+    ------
+    NotApplicable
+        Why they could not.
+    """
     stmts = tuple(stmts)
     buffers = {n for s in stmts for n in walk(s) if isinstance(n, Buffer) and n.storage is storage}
     for buffer in sorted(buffers, key=lambda b: b.name):
         if buffer.strides is not None or buffer.static_shape is None:
-            return f"{buffer.name!r} has strides, or extents known only at run time"
+            raise NotApplicable(f"{buffer.name!r} has strides, or extents known only at run time")
     versions = make_versions(buffers, {storage: 2})
     turn = Var("turn", _INT32)
     for stmt in stmts:
@@ -96,8 +103,8 @@ def why_not_versioned(stmts: Iterable[Stmt], storage: Buffer) -> str | None:
                 if isinstance(node, Leaf):
                     node.verify()
         except TileError as refused:
-            return f"a version of {storage.name!r} cannot be used here: {refused.message}"
-    return None
+            reason = f"a version of {storage.name!r} cannot be used here: {refused.message}"
+            raise NotApplicable(reason) from None
 
 
 def instance(stmt: Stmt, values: Mapping[Var, Expr], versions: Versions, turn: Expr) -> Stmt:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -16,15 +17,16 @@ from tile_core.ir.stmt import Alloc, Launch
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.memory_accesses import MemoryAccess
-from tile_core.passes.pipelines.body import Body, CannotOverlap, Piece, described
+from tile_core.passes.pipelines.body import Body, Piece, described
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
 from tile_core.passes.pipelines.forms import runs_beside
 from tile_core.passes.pipelines.schedule import (
-    Obstacle,
     Plan,
-    private_to_rounds,
+    Requirement,
+    require_private,
     what_comes_before,
 )
+from tile_core.remarks import NotApplicable
 
 AHEAD = 1
 """Rounds that a tile is fetched ahead: more would take registers for every round more."""
@@ -165,7 +167,7 @@ def _halves(piece: Piece) -> tuple[Copy, Copy] | None:
     return pair
 
 
-def through_registers(halves: Halves, deps: Dependences, obstacle: Obstacle, room: Room) -> Plan:
+def through_registers(halves: Halves, deps: Dependences, require: Requirement, room: Room) -> Plan:
     """Return the schedule in which loads run one round ahead of the stores.
 
     Before   for k: load A[k];  store A_s;  gemm A_s
@@ -179,7 +181,7 @@ def through_registers(halves: Halves, deps: Dependences, obstacle: Obstacle, roo
 
     Raises
     ------
-    CannotOverlap
+    NotApplicable
         If no copy can run ahead.
     """
     groups: dict[int, frozenset[int]] = {}
@@ -188,23 +190,22 @@ def through_registers(halves: Halves, deps: Dependences, obstacle: Obstacle, roo
         return Plan(Schedule(tuple(range(count)), (0,) * count), frozenset())
     why = "no T.copy in it brings a tile of shared memory that it uses later"
     for store, load in halves.loads.items():
-        group = what_comes_before(deps, load)
-        if isinstance(group, str):
-            why = f"this copy cannot run ahead: {group}"
-        else:
-            groups[store] = group
+        try:
+            groups[store] = what_comes_before(deps, load)
+        except NotApplicable as reason:
+            why = f"this copy cannot run ahead: {reason.reason}"
     while groups:
-        schedule = _schedule(halves, deps, groups, obstacle)
+        schedule = _schedule(halves, deps, groups, require)
         broken = deps.violation(schedule)
         if broken is None:
             return Plan(_with_room(schedule, deps, room), frozenset())
-        why = "this copy cannot run ahead: its rounds depend on each other"
+        why = "this copy cannot run ahead: its iterations depend on each other"
         groups = _without_culprits(groups, broken)
-    raise CannotOverlap(why, deps.pieces[min(halves.loads, default=0)].span)
+    raise NotApplicable(why, deps.pieces[min(halves.loads, default=0)].span)
 
 
 def _schedule(
-    halves: Halves, deps: Dependences, groups: Mapping[int, frozenset[int]], obstacle: Obstacle
+    halves: Halves, deps: Dependences, groups: Mapping[int, frozenset[int]], require: Requirement
 ) -> Schedule:
     """Return the schedule in which the groups run in stage 0, behind their own stores."""
     front = frozenset(k for group in groups.values() for k in group)
@@ -214,9 +215,12 @@ def _schedule(
         order[k] = position
     stage = tuple(0 if k in front else AHEAD for k in range(len(deps.pieces)))
     filled = {t.storage for k in (*front, *groups) for t in deps.pieces[k].touches if _fills(t)}
-    versions = {
-        s: AHEAD + 1 for s in filled if private_to_rounds(deps, s) is None and obstacle(s) is None
-    }
+    versions: dict[Buffer, int] = {}
+    for storage in filled:
+        with suppress(NotApplicable):
+            require_private(deps, storage)
+            require(storage)
+            versions[storage] = AHEAD + 1
     return Schedule(tuple(order), stage, versions)
 
 

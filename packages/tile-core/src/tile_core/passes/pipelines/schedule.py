@@ -21,12 +21,13 @@ from tile_core.ir.stmt import (
     flattened,
 )
 from tile_core.ops.copy import Copy
-from tile_core.passes.pipelines.body import CannotOverlap, Guard, Piece
+from tile_core.passes.pipelines.body import Guard, Piece
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
+from tile_core.remarks import NotApplicable
 
 _UNCOUNTED = (Alloc, AnnotateLayout, AnnotateSafeValue, Hint)
 
-Obstacle = Callable[[Buffer], "str | None"]
+Requirement = Callable[[Buffer], None]
 """Why a storage cannot have several versions, in words; None if it can."""
 
 
@@ -54,7 +55,7 @@ def can_be_asynchronous(copy: Copy) -> bool:
 
 
 def automatic(
-    loop: Pipelined, deps: Dependences, obstacle: Obstacle, *, behind: bool = False
+    loop: Pipelined, deps: Dependences, require: Requirement, *, behind: bool = False
 ) -> Plan:
     """Return the schedule in which copies into tiles run ``num_stages - 1`` rounds ahead.
 
@@ -71,7 +72,7 @@ def automatic(
 
     Raises
     ------
-    CannotOverlap
+    NotApplicable
         If no copy can run ahead.
     """
     pieces, depth = deps.pieces, loop.num_stages - 1
@@ -83,14 +84,15 @@ def automatic(
         copy = piece.copy
         if copy is None or not _is_used(deps, k):
             continue
-        group = what_comes_before(deps, k) if can_be_asynchronous(copy) else "it converts elements"
-        if isinstance(group, str):
-            left[k] = group
-        else:
-            groups[k] = group
+        try:
+            if not can_be_asynchronous(copy):
+                raise NotApplicable("it converts elements")
+            groups[k] = what_comes_before(deps, k)
+        except NotApplicable as reason:
+            left[k] = reason.reason
     while groups:
         schedule = _ahead(deps, groups, depth, behind=behind)
-        trouble = _trouble(deps, groups, schedule, obstacle)
+        trouble = _trouble(deps, groups, schedule, require)
         if trouble is None:
             reasons = tuple((pieces[k], why) for k, why in sorted(left.items()))
             final = schedule if behind else _versioned(deps, schedule)
@@ -101,8 +103,8 @@ def automatic(
             del groups[k]
     first = min(left, default=None)
     if first is None:
-        raise CannotOverlap("no T.copy in it brings a tile of shared memory that it uses later")
-    raise CannotOverlap(f"this copy cannot run ahead: {left[first]}", pieces[first].span)
+        raise NotApplicable("no T.copy in it brings a tile of shared memory that it uses later")
+    raise NotApplicable(f"this copy cannot run ahead: {left[first]}", pieces[first].span)
 
 
 def _may_run_ahead(deps: Dependences, k: int) -> bool:
@@ -123,19 +125,23 @@ def _reads_result(deps: Dependences, producer: int, consumer: int) -> bool:
     )
 
 
-def what_comes_before(deps: Dependences, copy: int) -> frozenset[int] | str:
-    """Return the copy with all that must come before it in the round, or why it stays."""
+def what_comes_before(deps: Dependences, copy: int) -> frozenset[int]:
+    """Return the copy with all that must come before it in the iteration.
+
+    Raises
+    ------
+    NotApplicable
+        Why it cannot run ahead with these.
+    """
     group, todo = {copy}, [copy]
     while todo:
         later = todo.pop()
         for earlier in range(later):
             if earlier in group or not _must_precede(deps, earlier, later):
                 continue
-            why = _unmovable(deps.pieces[earlier])
-            if why is not None:
-                return why
+            _require_movable(deps.pieces[earlier])
             if _may_run_ahead(deps, earlier):
-                return f"it must come after another copy{_line(deps.pieces[earlier])}"
+                raise NotApplicable(f"it must come after another copy{_line(deps.pieces[earlier])}")
             group.add(earlier)
             todo.append(earlier)
     return frozenset(group)
@@ -146,13 +152,13 @@ def _must_precede(deps: Dependences, earlier: int, later: int) -> bool:
     return bool(a.defines & b.uses) or deps.shared(earlier, later, 0, {}) is not None
 
 
-def _unmovable(piece: Piece) -> str | None:
-    """Why a statement that a copy depends on cannot run ahead with it."""
+def _require_movable(piece: Piece) -> None:
+    """Refuse a statement that a copy depends on and that cannot run ahead with it."""
     if isinstance(piece.stmt, (Leaf, Parallel)) and not piece.acts:
         written = [t.storage for t in piece.touches if t.mode is not Mode.READ]
         if all(s.scope is Scope.SHARED for s in written):
-            return None
-    return f"it depends on an earlier statement of the round{_line(piece)}"
+            return
+    raise NotApplicable(f"it depends on an earlier statement of the iteration{_line(piece)}")
 
 
 def _line(piece: Piece) -> str:
@@ -182,13 +188,18 @@ def _ahead(
 
 
 def _trouble(
-    deps: Dependences, groups: Mapping[int, frozenset[int]], schedule: Schedule, obstacle: Obstacle
+    deps: Dependences,
+    groups: Mapping[int, frozenset[int]],
+    schedule: Schedule,
+    require: Requirement,
 ) -> tuple[set[int], str] | None:
     """Return which copies must stay, and why, if the schedule is not legal."""
     for storage in schedule.versions:
-        why = private_to_rounds(deps, storage) or obstacle(storage)
-        if why is not None:
-            return _writers(deps, groups, storage), why
+        try:
+            require_private(deps, storage)
+            require(storage)
+        except NotApplicable as why:
+            return _writers(deps, groups, storage), why.reason
     broken = deps.violation(schedule)
     if broken is None:
         return None
@@ -201,12 +212,12 @@ def _writers(deps: Dependences, groups: Mapping[int, frozenset[int]], storage: B
     return {k for k, group in groups.items() if any(deps.pieces[m].writes(storage) for m in group)}
 
 
-def private_to_rounds(deps: Dependences, storage: Buffer) -> str | None:
-    """Why rounds cannot each have a `storage` of their own, in words; None if they can."""
+def require_private(deps: Dependences, storage: Buffer) -> None:
+    """Refuse a `storage` of which iterations cannot each have their own."""
     claimed = deps.unclaimed(storage)
-    if claimed is None:
-        return None
-    return f"a round may read what an earlier one left in {storage.name!r}{_line(claimed)}"
+    if claimed is not None:
+        what = f"what an earlier one left in {storage.name!r}"
+        raise NotApplicable(f"an iteration may read {what}{_line(claimed)}")
 
 
 def _why(deps: Dependences, broken: Violation) -> str:
@@ -234,7 +245,7 @@ def _versioned(deps: Dependences, schedule: Schedule) -> Schedule:
 # Given by the user -------------------------------------------------------------------------------
 
 
-def by_hand(loop: Pipelined, deps: Dependences, obstacle: Obstacle) -> Plan:
+def by_hand(loop: Pipelined, deps: Dependences, require: Requirement) -> Plan:
     """Return the user's schedule.
 
     Tiles in shared memory get as many versions as it needs. Copies into them that are in an
@@ -260,9 +271,11 @@ def by_hand(loop: Pipelined, deps: Dependences, obstacle: Obstacle) -> Plan:
         raise _illegal(loop, deps, broken)
     schedule = _versioned(deps, replace(schedule, versions=most))
     for storage, count in schedule.versions.items():
-        why = obstacle(storage) if count > 1 else None
-        if why is not None:
-            raise CannotOverlap(why, storage.span)
+        if count > 1:
+            try:
+                require(storage)
+            except NotApplicable as why:
+                raise NotApplicable(why.reason, storage.span) from None
     ahead = frozenset(k for k, p in enumerate(deps.pieces) if _runs_ahead(deps, schedule, k, p))
     return Plan(schedule, ahead)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 
 from tile_core.arith.constraints import ConstraintSet
@@ -21,10 +22,11 @@ from tile_core.passes.specialise.side_by_side import (
     has_rows_in_order,
     is_computed,
     is_row,
-    why_not_as_annotated,
-    why_not_begun,
-    why_not_side_by_side,
+    require_alignment,
+    require_annotated_boxes,
+    require_contiguous,
 )
+from tile_core.remarks import NotApplicable
 from tile_launch.tensor_maps import MAX_EXTENT, MAX_STRIDE
 
 ALIGNMENT = 16
@@ -51,8 +53,8 @@ def bulk_way(
     made_for: Node | None = None,
     *,
     asked: bool = False,
-) -> Way | str:
-    """Return how the engine can make `copy`, or why it cannot, in words.
+) -> Way:
+    """Return how the engine can make `copy`.
 
     Rows of one dimension are stretches where they can be: these need no map. Tiles of rows are
     boxes, whose chunks may be exchanged for those who read them; where there are no boxes, as with
@@ -66,23 +68,36 @@ def bulk_way(
     made_for
         The statement of `launch` that the copy is a part of, if it is none itself.
     asked
-        As of `why_not_bulk`.
+        As of `require_boxes`.
+
+    Raises
+    ------
+    NotApplicable
+        If it cannot.
     """
-    why = _why_not_any(copy)
-    if why is not None:
-        return why
+    _require_transfer(copy)
     tensor, tile = _sides(copy)
-    boxes = why_not_bulk(copy, env, safe_values, asked=asked)
-    if is_computed(tensor.buffer):
-        side = why_not_begun(tensor.buffer, env) or why_not_side_by_side(copy, tensor, tile, env)
-        return (Way.STRETCH if side is None else side) if asked else str(boxes)
-    boxes = boxes or why_not_as_annotated(tile.buffer, launch)
-    if boxes is None and not _are_narrow(tile.buffer, launch):
-        return Way.BOXES
-    is_stretch = why_not_side_by_side(copy, tensor, tile, env) is None
-    if is_stretch and has_rows_in_order(made_for or copy, tile.buffer, launch):
+    if is_computed(tensor.buffer) and asked:
+        require_alignment(tensor.buffer, env)
+        require_contiguous(copy, tensor, tile, env)
         return Way.STRETCH
-    return Way.BOXES if boxes is None else boxes
+    misfit = None
+    try:
+        require_boxes(copy, env, safe_values, asked=asked)
+        require_annotated_boxes(tile.buffer, launch)
+        if not _are_narrow(tile.buffer, launch):
+            return Way.BOXES
+    except NotApplicable as why:
+        if is_computed(tensor.buffer):
+            raise
+        misfit = why
+    with suppress(NotApplicable):
+        require_contiguous(copy, tensor, tile, env)
+        if has_rows_in_order(made_for or copy, tile.buffer, launch):
+            return Way.STRETCH
+    if misfit is not None:
+        raise misfit
+    return Way.BOXES
 
 
 def _are_narrow(tile: Buffer, launch: Launch) -> bool:
@@ -99,10 +114,10 @@ def _sides(copy: Copy) -> tuple[Region, Region]:
     return (copy.src, copy.dst) if is_load else (copy.dst, copy.src)
 
 
-def why_not_bulk(
+def require_boxes(
     copy: Copy, env: ConstraintSet, safe_values: Mapping[Buffer, Expr], *, asked: bool = False
-) -> str | None:
-    """Return why the engine cannot make `copy`, in words; None if it can.
+) -> None:
+    """Refuse `copy` unless the engine can make it as boxes of a tensor.
 
     Parameters
     ----------
@@ -118,83 +133,87 @@ def why_not_bulk(
         `tile_core.layout.engine_boxes.boxes_of`. And a tensor at an address that the kernel
         computes may be copied as a stretch: nobody checks that address at the launch.
 
+    Raises
+    ------
+    NotApplicable
+        If it cannot.
+
     Notes
     -----
     The base address of a tensor is checked at the launch, which knows it.
     Source: CUDA Driver API, cuTensorMapEncodeTiled.
     """
-    why = _why_not_any(copy)
-    if why is not None:
-        return why
+    _require_transfer(copy)
     tensor, tile = _sides(copy)
     outside = safe_values.get(tensor.buffer)
     if is_computed(tensor.buffer):
-        return f"the kernel computes the address of {tensor.buffer.name!r}"
+        raise NotApplicable(f"the kernel computes the address of {tensor.buffer.name!r}")
     if outside is not None and static_value(outside) != 0:
-        return f"elements outside of {tensor.buffer.name!r} are not zero"
-    return _why_not_boxes(copy, tensor, tile, asked) or _why_not_rows(tensor.buffer, env)
+        raise NotApplicable(f"elements outside of {tensor.buffer.name!r} are not zero")
+    _require_rows(copy, tensor, tile, asked)
+    _require_strides(tensor.buffer, env)
 
 
-def _why_not_any(copy: Copy) -> str | None:
-    """Return why the engine cannot make a copy in any way."""
+def _require_transfer(copy: Copy) -> None:
+    """Refuse a copy that the engine cannot make in any way."""
     if copy.disable_bulk:
-        return "the program asks for another way"
+        raise NotApplicable("the program asks for another way")
     if copy.prefer_instruction is not None and copy.prefer_instruction not in COPY_ENGINE_WORDS:
-        return f"the program asks for {copy.prefer_instruction!r}"
+        raise NotApplicable(f"the program asks for {copy.prefer_instruction!r}")
     src, dst = copy.src.buffer, copy.dst.buffer
     tensor, tile = _sides(copy)
     if tensor.buffer.scope is not Scope.GLOBAL or tile.buffer.scope is not Scope.SHARED:
-        return "it is not between a tensor and a shared tile"
+        raise NotApplicable("it is not between a tensor and a shared tile")
     if src.dtype != dst.dtype:
-        return f"it converts {src.dtype} to {dst.dtype}"
+        raise NotApplicable(f"it converts {src.dtype} to {dst.dtype}")
     if src.dtype.bits % 8:
-        return f"elements of {src.dtype} share bytes in tensors, and do not in tiles"
-    return None
+        raise NotApplicable(f"elements of {src.dtype} share bytes in tensors, and do not in tiles")
 
 
-def _why_not_boxes(copy: Copy, tensor: Region, tile: Region, asked: bool) -> str | None:
-    """Return why the copied elements are no boxes of both sides."""
+def _require_rows(copy: Copy, tensor: Region, tile: Region, asked: bool) -> None:
+    """Refuse copied elements that are no boxes of both sides."""
     pairing = pair(copy.src, copy.dst, copy.span)
     extents = [static_value(e) for e in pairing.extents]
     if None in extents:
-        return "its extents are known only at run time"
+        raise NotApplicable("its extents are known only at run time")
     mine, theirs = pairing.dst_axes, pairing.src_axes
     if tile is copy.src:
         mine, theirs = theirs, mine
     moving = [a for a in mine if a is not None and extents[a] != 1]
     there = [a for a in theirs if a is not None and extents[a] != 1]
     if moving != there or moving != sorted(moving) or len(moving) != _moving(extents):
-        return "its dimensions are not in the same order on both sides"
+        raise NotApplicable("its dimensions are not in the same order on both sides")
     if not moving or mine[-1] != moving[-1] or theirs[-1] != moving[-1]:
-        return "rows of the tile are not rows of the tensor"
+        raise NotApplicable("rows of the tile are not rows of the tensor")
     if tensor.buffer.rank > MOST_DIMENSIONS:
-        return f"a tensor has {tensor.buffer.rank} dimensions, of which {MOST_DIMENSIONS} can move"
+        raise NotApplicable(
+            f"a tensor has {tensor.buffer.rank} dimensions, of which {MOST_DIMENSIONS} can move"
+        )
     columns = extents[moving[-1]] or 0
     copied = tuple(1 if axis is None else extents[axis] or 0 for axis in mine)
     if is_part(tile.buffer, copied):
         if not asked:
-            return "it fills rows or columns of the tile in part"
+            raise NotApplicable("it fills rows or columns of the tile in part")
         if columns * tile.buffer.dtype.bits // 8 % ALIGNMENT:
-            return f"rows of {columns} elements are no multiple of {ALIGNMENT} bytes"
-        return None
+            raise NotApplicable(f"rows of {columns} elements are no multiple of {ALIGNMENT} bytes")
+        return
     rows = static_value((1, *tile.buffer.shape)[-2]) or 0
     if rows > 1 and rows % GROUP and columns > WIDEST:
-        return f"rows of {columns} elements are longer than the {WIDEST} of a box"
+        raise NotApplicable(f"rows of {columns} elements are longer than the {WIDEST} of a box")
     if columns * tile.buffer.dtype.bits // 8 % ALIGNMENT:
-        return f"rows of {columns} elements are no multiple of {ALIGNMENT} bytes"
-    return _why_not_cut(tile.buffer, copied)
+        raise NotApplicable(f"rows of {columns} elements are no multiple of {ALIGNMENT} bytes")
+    _require_tiling(tile.buffer, copied)
 
 
-def _why_not_cut(tile: Buffer, extents: tuple[int, ...]) -> str | None:
-    """Return why a tile that nobody else has a demand on is not made of boxes."""
+def _require_tiling(tile: Buffer, extents: tuple[int, ...]) -> None:
+    """Refuse a tile that cannot be made of boxes although nobody else has a demand on it."""
     shape, bits = tile.static_shape, tile.dtype.bits
     if shape is None:
-        return "the shape of its tile is known only at run time"
+        raise NotApplicable("the shape of its tile is known only at run time")
     try:
         boxes_of(layout_in_boxes(shape, bits, extents), bits, extents)
     except LayoutError as why:
-        return why.message
-    return None
+        raise NotApplicable(why.message) from None
 
 
 def is_part(tile: Buffer, copied: Sequence[int]) -> bool:
@@ -221,35 +240,35 @@ def starts_of(tile: Region, multiple_of: Callable[[Expr], int]) -> Starts:
     return tuple(found)
 
 
-def why_not_versions(elements: int, tile: Buffer) -> str | None:
-    """Return why parts of so many elements cannot be copied one by one into or out of a tile."""
+def require_aligned_versions(elements: int, tile: Buffer) -> None:
+    """Refuse a tile of whose versions, of so many elements, some begin where no copy may."""
     nbytes = elements * tile.dtype.bits // 8
     if nbytes % START:
-        return f"parts of {nbytes} bytes do not begin at multiples of {START}"
-    return None
+        raise NotApplicable(f"parts of {nbytes} bytes do not begin at multiples of {START}")
 
 
 def _moving(extents: list[int | None]) -> int:
     return sum(extent != 1 for extent in extents)
 
 
-def _why_not_rows(tensor: Buffer, env: ConstraintSet) -> str | None:
-    """Return why the engine cannot step from row to row of a tensor."""
+def _require_strides(tensor: Buffer, env: ConstraintSet) -> None:
+    """Refuse a tensor from row to row of which the engine cannot step."""
     nbytes = tensor.dtype.bits // 8
     strides = tensor.strides or _contiguous(tensor)
     for extent in map(static_value, tensor.shape):
         if extent is not None and extent > MAX_EXTENT:
-            return f"{tensor.name!r} has {extent} elements along a dimension, more than 2^31"
+            raise NotApplicable(
+                f"{tensor.name!r} has {extent} elements along a dimension, more than 2^31"
+            )
     if static_value(strides[-1]) != 1:
-        return f"elements of {tensor.name!r} are not side by side"
+        raise NotApplicable(f"elements of {tensor.name!r} are not side by side")
     for stride in strides[:-1]:
         if (static_value(stride) or 0) * nbytes >= MAX_STRIDE:
-            return f"rows of {tensor.name!r} are 2^40 bytes apart or more"
+            raise NotApplicable(f"rows of {tensor.name!r} are 2^40 bytes apart or more")
         if env.multiple_of(stride) * nbytes % ALIGNMENT:
-            return (
+            raise NotApplicable(
                 f"rows of {tensor.name!r} are not known to begin at multiples of {ALIGNMENT} bytes"
             )
-    return None
 
 
 def _contiguous(tensor: Buffer) -> tuple[Extent, ...]:

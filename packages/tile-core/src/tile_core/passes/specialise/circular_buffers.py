@@ -30,10 +30,11 @@ from tile_core.passes.hazards import Memory
 from tile_core.passes.liveness import is_surely_whole
 from tile_core.passes.memory_accesses import memory_accesses
 from tile_core.passes.overlap.must_overwrite import is_overwritten
-from tile_core.passes.pipelines.instances import why_not_versioned
+from tile_core.passes.pipelines.instances import require_versions
 from tile_core.passes.specialise.asynchronous import piece_of
-from tile_core.passes.specialise.bulk import Way, bulk_way, why_not_versions
+from tile_core.passes.specialise.bulk import Way, bulk_way, require_aligned_versions
 from tile_core.passes.specialise.side_by_side import within_loops
+from tile_core.remarks import NotApplicable
 
 LANES = 32
 """Threads of a warp."""
@@ -180,19 +181,23 @@ def find_circular_buffers(launch: Launch, env: ConstraintSet) -> Found:
     env = within_loops(launch, env)
     for place in _copies(launch.body, None):
         copy = place.copy
-        apart = _why_not_alone(place, launch)
-        way = bulk_way(copy, env, safe_values, launch) if isinstance(copy, Copy) else "computed"
-        bulk = None if isinstance(way, Way) else way
-        piece = piece_of(copy, env, safe_values) if bulk is not None else None
-        by_threads = bulk is not None and _is_for_warps(place, piece)
-        why = apart or (None if by_threads else bulk)
-        made = None if why else _ring(place, way if isinstance(way, Way) else None, piece)
-        if isinstance(made, CircularBuffer):
-            _add(made, rings)
-            if bulk is not None and (isinstance(copy, Copy) or piece is not None):
-                slow.append((copy, bulk if isinstance(copy, Copy) else GATHERED))
-        elif isinstance(copy, Copy):
-            left.append((copy, bulk or why or str(made)))
+        way, no_bulk, piece = None, None, None
+        try:
+            if not isinstance(copy, Copy):
+                raise NotApplicable(GATHERED)
+            way = bulk_way(copy, env, safe_values, launch)
+        except NotApplicable as why:
+            no_bulk, piece = why, piece_of(copy, env, safe_values)
+        try:
+            _require_sole_use(place, launch)
+            if no_bulk is not None and not _is_for_warps(place, piece):
+                raise no_bulk
+            _add(_circular_buffer(place, way, piece), rings)
+            if no_bulk is not None and (isinstance(copy, Copy) or piece is not None):
+                slow.append((copy, no_bulk.reason))
+        except NotApplicable as why:
+            if isinstance(copy, Copy):
+                left.append((copy, (no_bulk or why).reason))
     return Found(tuple(rings), tuple(left), tuple(slow))
 
 
@@ -242,8 +247,8 @@ def _is_for_warps(place: _Place, piece: int | None) -> bool:
     return piece is not None or math.prod(tile.static_shape) <= FEW_ELEMENTS
 
 
-def _why_not_alone(place: _Place, launch: Launch) -> str | None:
-    """Return who else has to do with the tile or the tensors."""
+def _require_sole_use(place: _Place, launch: Launch) -> None:
+    """Refuse a copy if others have to do with its tile or its tensors."""
     tile, inside = tile_of(place.copy), set(walk(place.home))
     own = set(walk(place.copy))
     tensors = {b for b in storages_read(place.copy) if b.scope is Scope.GLOBAL}
@@ -252,22 +257,25 @@ def _why_not_alone(place: _Place, launch: Launch) -> str | None:
     for access in accesses(launch.body):
         storage = access.buffer.storage
         if storage in tensors and access.mode is not Mode.READ:
-            return f"the kernel writes {storage.name!r} as well"
+            raise NotApplicable(f"the kernel writes {storage.name!r} as well")
         if access.mode is not Mode.READ and any(_may_be_same(storage, t) for t in tensors):
-            return f"the kernel writes {storage.name!r}, which may be at the same address"
+            raise NotApplicable(
+                f"the kernel writes {storage.name!r}, which may be at the same address"
+            )
         if storage is not tile or access.node in own:
             continue
         if access.mode is not Mode.READ:
-            return f"{tile.name!r} is written by other statements too"
+            raise NotApplicable(f"{tile.name!r} is written by other statements too")
         if access.node not in inside:
-            return f"{tile.name!r} is read outside of the loop or branch that fills it"
+            raise NotApplicable(
+                f"{tile.name!r} is read outside of the loop or branch that fills it"
+            )
     if isinstance(place.copy, Parallel):
         whole = is_overwritten((place.copy,), tile)
     else:
         whole = any(is_surely_whole(t) for t in memory_accesses(place.copy) if t.storage is tile)
     if not whole:
-        return f"it does not fill all of {tile.name!r}"
-    return None
+        raise NotApplicable(f"it does not fill all of {tile.name!r}")
 
 
 def _may_be_same(written: Buffer, tensor: Buffer) -> bool:
@@ -276,8 +284,8 @@ def _may_be_same(written: Buffer, tensor: Buffer) -> bool:
     return computed and Memory().share_bytes(written, tensor)
 
 
-def _ring(place: _Place, way: Way | None, piece: int | None) -> CircularBuffer | str:
-    """Return the ring of one copy, or why it has none.
+def _circular_buffer(place: _Place, way: Way | None, piece: int | None) -> CircularBuffer:
+    """Return the circular buffer of one copy.
 
     Parameters
     ----------
@@ -285,6 +293,11 @@ def _ring(place: _Place, way: Way | None, piece: int | None) -> CircularBuffer |
         How the engine makes it, None if threads do.
     piece
         Bytes of the pieces in which these can begin it, None if they load and store.
+
+    Raises
+    ------
+    NotApplicable
+        Why it has none.
     """
     copy, home = place.copy, place.home
     tile = tile_of(copy)
@@ -294,16 +307,14 @@ def _ring(place: _Place, way: Way | None, piece: int | None) -> CircularBuffer |
         if item is not copy and any(a.buffer.storage is tile for a in accesses(item))
     ]
     if not readers:
-        return f"nobody reads {tile.name!r}"
+        raise NotApplicable(f"nobody reads {tile.name!r}")
     if readers[0] < place.position:
-        return f"{tile.name!r} is read before it is filled"
+        raise NotApplicable(f"{tile.name!r} is read before it is filled")
     count = place.loop.num_stages if isinstance(place.loop, Pipelined) else 1
     if count > 1:
-        why = why_not_versioned(flattened(home), tile)
-        if why is None and way is Way.BOXES:
-            why = why_not_versions(math.prod(tile.static_shape or ()), tile)
-        if why is not None:
-            return why
+        require_versions(flattened(home), tile)
+        if way is Way.BOXES:
+            require_aligned_versions(math.prod(tile.static_shape or ()), tile)
     stretches = (copy,) if way is Way.STRETCH else ()
     made = CircularBuffer(
         (copy,), home, readers[0], readers[-1], max(count, 1), way is not None, stretches

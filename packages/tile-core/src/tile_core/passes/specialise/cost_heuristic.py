@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeGuard
 
-from tile_core.errors import Note
 from tile_core.ir.buffer import Scope
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Alloc, Launch, Parallel, Pipelined
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.specialise.circular_buffers import CircularBuffer, Found, tile_of
+from tile_core.remarks import NotApplicable, remark
 
 FEW = 4
 """What others bring by loads and stores is at most this part of what runs ahead of its use."""
@@ -55,14 +55,19 @@ def _has_room(launch: Launch, found: Found, shared_bytes: int) -> bool:
     return sum((b.nbytes or 0) * counts.get(b, 1) for b in shared) <= shared_bytes - SPARE
 
 
-def why_not_worth(launch: Launch, found: Found, runs_beside: Callable[[Gemm], bool]) -> str | None:
-    """Return why producers are not worth it.
+def require_worth(launch: Launch, found: Found, runs_beside: Callable[[Gemm], bool]) -> None:
+    """Refuse producers that are not worth it.
 
     Most bytes of the pipelined loops must be theirs. Where the engine copies none of them, warps
     must be better at it than the consumers are: these are more, and take their registers along.
     They are better where products run beside the threads. Consumers who copy meet in each round,
     and end their products before; those who do not have products of one round under way in the
     next, or beside their own work: see `overlap_products`.
+
+    Raises
+    ------
+    NotApplicable
+        Why they are not.
     """
     loops = [n for n in walk(launch.body) if asks_for_overlap(n)]
     inside = {node for loop in loops for node in walk(loop)}
@@ -72,11 +77,10 @@ def why_not_worth(launch: Launch, found: Found, runs_beside: Callable[[Gemm], bo
     beside = any(isinstance(n, Gemm) and runs_beside(n) for n in inside)
     if not ahead or not (by_engine or beside):
         reasons = [why for _, why in (*left, *found.by_threads)]
-        return reasons[0] if reasons else "no copy can run ahead"
+        raise NotApplicable(reasons[0] if reasons else "no copy can run ahead")
     if sum(_nbytes(copy) for copy, _ in left) * FEW > _bytes_ahead(found.rings):
         copy, why = max(left, key=lambda item: _nbytes(item[0]))
-        return f"{tile_of(copy).name!r} cannot be copied in bulk: {why}"
-    return None
+        raise NotApplicable(f"{tile_of(copy).name!r} cannot be copied in bulk: {why}")
 
 
 def _bytes_ahead(rings: tuple[CircularBuffer, ...]) -> int:
@@ -88,13 +92,11 @@ def _nbytes(copy: Copy | Parallel) -> int:
     return tile_of(copy).nbytes or 0
 
 
-def notes_on_left(found: Found) -> list[Note]:
-    """Return why copies of a launch with producers are not the engine's."""
-    slow = [
-        Note(f"{tile_of(copy).name!r} is copied by warps of the producers: {why}", copy.span)
-        for copy, why in found.by_threads
-    ]
-    return slow + [
-        Note(f"{tile_of(copy).name!r} is copied by those who use it: {why}", copy.span)
-        for copy, why in found.left
-    ]
+def tell_of_left(found: Found) -> None:
+    """Tell why copies of a launch with producers are not the engine's."""
+    for who, copies in (
+        ("warps of the producers", found.by_threads), ("those who use it", found.left),
+    ):  # fmt: skip
+        for copy, why in copies:
+            told = f"{tile_of(copy).name!r} is copied by {who}: {why}"
+            remark("missed", "specialise_warps", told, copy.span)

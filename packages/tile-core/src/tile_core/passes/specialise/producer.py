@@ -32,6 +32,7 @@ from tile_core.passes.pipelines.instances import Versions, instance
 from tile_core.passes.specialise.clusters import Sharing
 from tile_core.passes.specialise.scalars import without_unused
 from tile_core.passes.specialise.state import Signals, Turn, turn_of
+from tile_core.remarks import NotApplicable
 
 
 @dataclass(slots=True)
@@ -191,11 +192,16 @@ class Producer:
         )  # fmt: skip
 
 
-def why_not_apart(program: Stmt, launch: Launch) -> str | None:
-    """Return why the producer cannot run `program` beside the rest, None if it can.
+def require_independence(program: Stmt, launch: Launch) -> None:
+    """Refuse a `program` that the producer cannot run beside the rest.
 
     It must not need what the consumers compute: only tensors that the launch does not write,
     its own turns, and numbers.
+
+    Raises
+    ------
+    NotApplicable
+        What it needs.
     """
     written = storages_written(launch.body)
     own = {n.buffer for n in walk(program) if isinstance(n, Alloc)}
@@ -203,12 +209,15 @@ def why_not_apart(program: Stmt, launch: Launch) -> str | None:
         if isinstance(node, Load) and node.buffer not in own:
             storage = node.buffer.storage
             if storage.scope is not Scope.GLOBAL:
-                return f"where copies read depends on {storage.name!r}, which the block computes"
+                raise NotApplicable(
+                    f"where copies read depends on {storage.name!r}, which the block computes"
+                )
             if storage in written:
-                return f"where copies read depends on {storage.name!r}, which the kernel writes"
+                raise NotApplicable(
+                    f"where copies read depends on {storage.name!r}, which the kernel writes"
+                )
         if isinstance(node, Call) and effect_of(node.function) & ~Effect.READS:
-            return f"where copies read depends on a call of {node.function}"
-    return None
+            raise NotApplicable(f"where copies read depends on a call of {node.function}")
 
 
 def _works(stmt: Stmt) -> bool:

@@ -14,6 +14,7 @@ from tile_core.machine import Multiprocessor
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.register_use import blocks_together, registers_held, second_versions
 from tile_core.passes.specialise.circular_buffers import CircularBuffer
+from tile_core.remarks import NotApplicable
 
 GROUP = 128
 """Threads of a warp group: they hand registers over together."""
@@ -121,10 +122,8 @@ def shares(groups: int, blocks: int, registers: int, fewest: int = FEWEST) -> Sh
     return Shares(blocks, entry, max(fewest, min(left, FILLING)), many)
 
 
-def shared_out(
-    launch: Launch, rings: Sequence[CircularBuffer], machine: Machine
-) -> Shares | str | None:
-    """Return how the threads of a launch share registers; why none change hands; None for never.
+def shared_out(launch: Launch, rings: Sequence[CircularBuffer], machine: Machine) -> Shares | None:
+    """Return how the threads of a launch share registers; None if nobody would expect it.
 
     Before   three groups begin with 168 registers of each thread, or two blocks of them with 80
     After    one of them, which copies, keeps 24; two have 240 each, or 104
@@ -138,6 +137,11 @@ def shared_out(
     ----------
     rings
         The tiles that are there once for each version.
+
+    Raises
+    ------
+    NotApplicable
+        Why no registers change hands.
     """
     consumers = math.prod(launch.threads)
     limits, wishes = machine.multiprocessor, _wishes(launch)
@@ -161,14 +165,16 @@ def shared_out(
     most = room.blocks(consumers + GROUP) if wished is None else wished
     found = block.shares(most, limits.registers)
     if found is None or (wished is not None and found.blocks < wished):
-        return f"producers of {most} blocks have none to give"
+        raise NotApplicable(f"producers of {most} blocks have none to give")
     apart = consumers + (GROUP if by_warps else machine.warp_size)
     alone = min(machine.registers, registers_at_entry(limits.registers, apart, 1))
     if not wishes and found.many < min(block.wanted, alone):
-        return f"each thread begins with {alone}, and would have {found.many}"
+        raise NotApplicable(f"each thread begins with {alone}, and would have {found.many}")
     without = room.blocks(apart, least + BESIDE_SUMS)
     if not wishes and wished is None and without > found.blocks:
-        return f"{without} blocks run at once if each thread keeps what it begins with"
+        raise NotApplicable(
+            f"{without} blocks run at once if each thread keeps what it begins with"
+        )
     return replace(found, few=wishes.get("dec", found.few), many=wishes.get("inc", found.many))
 
 

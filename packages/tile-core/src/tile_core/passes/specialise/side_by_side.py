@@ -17,6 +17,7 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.pairing import pair
+from tile_core.remarks import NotApplicable
 
 ALIGNMENT = 16
 """Bytes that places and sizes of such copies are multiples of."""
@@ -25,10 +26,8 @@ WIDEST = 256
 """Elements of a box along one dimension."""
 
 
-def why_not_side_by_side(
-    copy: Copy, tensor: Region, tile: Region, env: ConstraintSet
-) -> str | None:
-    """Return why the engine cannot make `copy` without knowing the tensor's shape, in words.
+def require_contiguous(copy: Copy, tensor: Region, tile: Region, env: ConstraintSet) -> None:
+    """Refuse `copy` unless the engine can make it without knowing the tensor's shape.
 
     It then copies bytes: all that is between the first and the last, none of them outside of
     the tensor. Source: PTX ISA, "cp.async.bulk".
@@ -37,6 +36,11 @@ def why_not_side_by_side(
     ----------
     env
         What is known where the copy stands: see `within_loops`.
+
+    Raises
+    ------
+    NotApplicable
+        If it cannot.
     """
     pairing = pair(copy.src, copy.dst, copy.span)
     mine, theirs = pairing.dst_axes, pairing.src_axes
@@ -45,25 +49,22 @@ def why_not_side_by_side(
     extents = [static_value(extent) for extent in pairing.extents]
     known = [extent for extent in extents if extent is not None]
     if len(known) < len(extents):
-        return "its extents are known only at run time"
+        raise NotApplicable("its extents are known only at run time")
     moving = [axis for axis in mine if axis is not None and known[axis] != 1]
     if moving != [axis for axis in theirs if axis is not None and known[axis] != 1]:
-        return "its dimensions are not in the same order on both sides"
+        raise NotApplicable("its dimensions are not in the same order on both sides")
     elements = 1
     for axis in moving:
         elements *= known[axis]
     nbytes = elements * tensor.buffer.dtype.bits // 8
     if nbytes % ALIGNMENT:
-        return f"its {nbytes} bytes are no multiple of {ALIGNMENT}"
+        raise NotApplicable(f"its {nbytes} bytes are no multiple of {ALIGNMENT}")
     for region, axes in ((tensor, theirs), (tile, mine)):
         sizes = [1 if axis is None else known[axis] for axis in axes]
-        why = _why_not_stretch(region, sizes, env)
-        if why is not None:
-            return why
+        _require_contiguous_box(region, sizes, env)
     for start, size, extent in _along(tensor, theirs, known):
         if not prove_in_range(as_expr(start), extent - size + 1, env):
-            return f"it is not known to stay inside of {tensor.buffer.name!r}"
-    return None
+            raise NotApplicable(f"it is not known to stay inside of {tensor.buffer.name!r}")
 
 
 def _along(
@@ -76,22 +77,23 @@ def _along(
     ]
 
 
-def _why_not_stretch(region: Region, sizes: Sequence[int], env: ConstraintSet) -> str | None:
-    """Return why a box is more than one stretch of bytes, or does not begin where one may."""
+def _require_contiguous_box(region: Region, sizes: Sequence[int], env: ConstraintSet) -> None:
+    """Refuse a box that is not contiguous, or does not begin where a copy of bytes may."""
     buffer = region.buffer
     if buffer.strides is not None and not _is_contiguous(buffer):
-        return f"elements of {buffer.name!r} are not known to be side by side"
+        raise NotApplicable(f"elements of {buffer.name!r} are not known to be side by side")
     first = next((dim for dim, size in enumerate(sizes) if size != 1), len(sizes))
     for size, extent in zip(sizes[first + 1 :], buffer.shape[first + 1 :], strict=True):
         if static_value(extent) != size:
-            return f"parts of rows of {buffer.name!r} are not side by side"
+            raise NotApplicable(f"parts of rows of {buffer.name!r} are not side by side")
     nbytes = buffer.dtype.bits // 8
     step: Extent = 1
     for start, extent in zip(reversed(region.starts), reversed(buffer.shape), strict=True):
         if env.multiple_of(as_expr(start) * step) * nbytes % ALIGNMENT:
-            return f"it is not known to begin at a multiple of {ALIGNMENT} bytes of {buffer.name!r}"
+            raise NotApplicable(
+                f"it is not known to begin at a multiple of {ALIGNMENT} bytes of {buffer.name!r}"
+            )
         step = step * extent
-    return None
 
 
 def is_computed(tensor: Buffer) -> bool:
@@ -99,14 +101,14 @@ def is_computed(tensor: Buffer) -> bool:
     return isinstance(tensor.storage.origin, Expr)
 
 
-def why_not_begun(tensor: Buffer, env: ConstraintSet) -> str | None:
-    """Return why a tensor at the address of an element of another does not begin as it must.
+def require_alignment(tensor: Buffer, env: ConstraintSet) -> None:
+    """Refuse a tensor at the address of an element of another that does not begin as it must.
 
     Numbers that are addresses, as those in tables, are taken to be what they must.
     """
     origin = tensor.storage.origin
     if not isinstance(origin, AddressOf):
-        return None
+        return
     there, step, offset = origin.buffer, as_expr(1), as_expr(0)
     strides = there.strides or (None,) * there.rank
     for index, extent, stride in reversed(
@@ -115,8 +117,8 @@ def why_not_begun(tensor: Buffer, env: ConstraintSet) -> str | None:
         offset = offset + index * (step if stride is None else stride)
         step = step * extent
     if env.multiple_of(offset) * there.dtype.bits // 8 % ALIGNMENT:
-        return f"it begins at no known multiple of {ALIGNMENT} bytes"
-    return why_not_begun(there, env)
+        raise NotApplicable(f"it begins at no known multiple of {ALIGNMENT} bytes")
+    require_alignment(there, env)
 
 
 def _is_contiguous(tensor: Buffer) -> bool:
@@ -159,22 +161,22 @@ def has_rows_in_order(copy: Node, tile: Buffer, launch: Launch) -> bool:
     return True
 
 
-def why_not_as_annotated(tile: Buffer, launch: Launch) -> str | None:
-    """Return why the engine cannot copy boxes of a tile that is stored as the user says."""
+def require_annotated_boxes(tile: Buffer, launch: Launch) -> None:
+    """Refuse a tile that the user stores so that the engine cannot copy boxes of it."""
     for node in walk(launch.body):
         if not isinstance(node, AnnotateLayout) or node.buffer.storage is not tile.storage:
             continue
         if not isinstance(node.layout, Layout):
-            return f"the layout of {tile.name!r} is none of memory"
+            raise NotApplicable(f"the layout of {tile.name!r} is none of memory")
         *_, rows, columns = (1, *node.layout.shape)
         if _has_rows_in_order(node.layout):
-            is_wide = rows > 1 and columns > WIDEST
-            return f"rows of {columns} elements are longer than {WIDEST}" if is_wide else None
+            if rows > 1 and columns > WIDEST:
+                raise NotApplicable(f"rows of {columns} elements are longer than {WIDEST}")
+            return
         try:
             operand_tile(node.layout, tile.dtype.bits)
         except LayoutError as why:
-            return why.message
-    return None
+            raise NotApplicable(why.message) from None
 
 
 def _has_rows_in_order(layout: object) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from tile_core.cautions import caution
 from tile_core.errors import WarpPartitionError
 from tile_core.ir.buffer import Scope
 from tile_core.ops.gemm import Gemm
+from tile_core.remarks import warn
 from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.context import SimtContext
 from tile_core.simt.products.blocks import BlockTiling, block_tiling
@@ -50,7 +50,7 @@ def tell_of_missing_partition(op: Gemm, unit: MatrixUnit, ctx: SimtContext) -> N
             hint=hint,
         )
     if rows * columns >= max(1, warps):
-        caution(
+        warn(
             f"{why}; it is computed without matrix instructions ({hint})",
             op.span,
             pass_name="select_rule",

@@ -13,7 +13,7 @@ from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.copy import Copy
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.passes.pipelines.counted import COUNTED
-from tile_core.remarks import remark
+from tile_core.remarks import NotApplicable, remark
 from tile_core.simt.async_lanes import FEATURE, async_lanes
 from tile_core.simt.context import SimtContext
 from tile_core.simt.partition import partition
@@ -37,11 +37,11 @@ def lower_async(op: Copy, ctx: SimtContext) -> Stmt:
     copy, and count their copies, do as `counted_copy` says.
     """
     if ctx.machine.has(COUNTED):
-        made = lower_counted(op, ctx)
-        if not isinstance(made, str):
-            return made
-        why = f"a copy is waited for, by way of registers: {made}"
-        remark("missed", "select_rule", why, op.span)
+        try:
+            return lower_counted(op, ctx)
+        except NotApplicable as why:
+            told = f"this copy is synchronous, by way of registers: {why.reason}"
+            remark("missed", "select_rule", told, op.span)
     return partition(as_parallel(op), ctx.places.layouts.loop_of(op), ctx, async_lanes)
 
 

@@ -29,8 +29,9 @@ from tile_core.layout.formulas import evaluate
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import Pairing, pair
 from tile_core.ops.parallel_form import as_parallel
-from tile_core.passes.pipelines.counted import units, whole_dimensions, why_not_counted
+from tile_core.passes.pipelines.counted import require_counted, units, whole_dimensions
 from tile_core.passes.uniformity import Uniformity
+from tile_core.remarks import NotApplicable
 from tile_core.simt.accesses import lower_expr, place_of
 from tile_core.simt.buffer_addresses import row_major_strides
 from tile_core.simt.build import at, do, looped, seq, unrolled
@@ -45,8 +46,8 @@ _REACH = 2**31
 _WIDE = dtype_of("int64")
 
 
-def lower_counted(op: Copy, ctx: SimtContext) -> Stmt | str:
-    """Return the part of one thread in a copy by instructions of its wave, or why it has none.
+def lower_counted(op: Copy, ctx: SimtContext) -> Stmt:
+    """Return the part of one thread in a copy by instructions of its wave.
 
     Before   copy A[bx*64:+64, k*32:+32], T, is_async        T of float16, swizzled, 256 threads
     After    for r in unrolled(4):
@@ -59,27 +60,30 @@ def lower_counted(op: Copy, ctx: SimtContext) -> Stmt | str:
     words for some waves, a branch that each wave takes as a whole is around it. The part of an
     index that all threads share moves the address of the tensor; what is left is known to fit 32
     bits, or a branch that all threads take together asks the strides.
+
+    Raises
+    ------
+    NotApplicable
+        Why waves cannot copy so.
     """
     env, size = ctx.env, ctx.machine.warp_size
     if ctx.threads != math.prod(ctx.launch.threads):
-        return "it is run by some of the block's threads"
-    why = why_not_counted(op, ctx.threads, size, env)
-    if why is not None:
-        return why
+        raise NotApplicable("it is run by some of the block's threads")
+    require_counted(op, ctx.threads, size, env)
     if ctx.by_thread:
         uniform = Uniformity(ctx.launch)
         if any(isinstance(s, Expr) and uniform.varies(s) for s in (*op.src.starts, *op.dst.starts)):
-            return "threads may see different values of where it starts"
+            raise NotApplicable("threads may see different values of where it starts")
     inside = _inside(as_parallel(op), ctx)
-    if isinstance(inside, str):
-        return inside
-    why = "the tile does not fit"
+    refusal = NotApplicable("the tile does not fit")
     for nbytes in units(op, ctx.machine, env):
-        words = _words(op, nbytes, ctx)
-        if not isinstance(words, str):
-            return _near_and_far(words, _Source.of(op, inside, ctx), ctx)
-        why = words
-    return why
+        try:
+            words = _words(op, nbytes, ctx)
+        except NotApplicable as why:
+            refusal = why
+            continue
+        return _near_and_far(words, _Source.of(op, inside, ctx), ctx)
+    raise refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,21 +115,19 @@ class _Words:
     elements: Layout
 
 
-def _words(op: Copy, nbytes: int, ctx: SimtContext) -> _Words | str:
-    """Return the words of the tile that `op` fills, or why it has none of that size."""
+def _words(op: Copy, nbytes: int, ctx: SimtContext) -> _Words:
+    """Return the words of the tile that `op` fills."""
     buffer, layout = op.dst.buffer, ctx.layout_of(op.dst.buffer)
     width = max(nbytes * 8 // buffer.dtype.bits, 1)
     parts = max(buffer.dtype.bits // (nbytes * 8), 1)
     kept = whole_dimensions(op.dst)
     if kept is None:
-        return "it fills a part of a tile"
+        raise NotApplicable("it fills a part of a tile")
     if width > 1:
         axis = _neighbours(pair(op.src, op.dst, op.span))
         if axis is None or layout.vector_width(axis, width) < width:
-            return "neighbours in the tensor are no neighbours in the tile"
+            raise NotApplicable("neighbours in the tensor are no neighbours in the tile")
     elements = _elements(layout, kept)
-    if isinstance(elements, str):
-        return elements
     starts = [0 if d in kept else s for d, s in enumerate(op.dst.starts)]
     lead = as_expr(layout.address(*(as_expr(lower_expr(as_expr(s), ctx)) for s in starts)))
     first = int(elements.linear_table().reshape(-1).argmin())  # where element (0, …, 0) lies
@@ -142,7 +144,7 @@ def _neighbours(pairing: Pairing) -> int | None:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _elements(layout: Layout, kept: tuple[int, ...]) -> Layout | str:
+def _elements(layout: Layout, kept: tuple[int, ...]) -> Layout:
     """Return which element of the dimensions `kept` is where, counted from the lowest address.
 
     The others must move all of them by the same distance.
@@ -152,19 +154,19 @@ def _elements(layout: Layout, kept: tuple[int, ...]) -> Layout | str:
     table = np.moveaxis(layout.linear_table(), lead, range(len(lead)))
     rows = table.reshape(math.prod(layout.shape[d] for d in lead), -1)
     if (np.ptp(rows - rows[:1], axis=1) != 0).any():
-        return "versions of the tile are swizzled in different ways"
+        raise NotApplicable("versions of the tile are swizzled in different ways")
     low, count = int(rows[0].min()), rows.shape[1]
     if not np.array_equal(np.sort(rows[0]), np.arange(low, low + count)):
-        return "the tile has gaps in memory"
+        raise NotApplicable("the tile has gaps in memory")
     part = layout.slice([0] * layout.rank, whole)
     address = Layout(tuple(whole), [part.linear_index_expr() - low], (count,))
     try:
         return address.inverse()
     except LayoutError:
-        return "no formula leads from the words of the tile to its elements"
+        raise NotApplicable("no formula leads from the words of the tile to its elements") from None
 
 
-def _inside(loop: Parallel, ctx: SimtContext) -> tuple[Parallel, Expr | None] | str:
+def _inside(loop: Parallel, ctx: SimtContext) -> tuple[Parallel, Expr | None]:
     """Return the condition under which an element exists, over the variables of the loop."""
     env = ctx.env
     for var, extent in zip(loop.vars, loop.extents, strict=True):
@@ -173,15 +175,15 @@ def _inside(loop: Parallel, ctx: SimtContext) -> tuple[Parallel, Expr | None] | 
     nodes = list(walk(body))
     stores = [n for n in nodes if isinstance(n, Store)]
     if len(stores) != 1 or any(isinstance(n, If) for n in nodes):
-        return "elements may be outside of the tile"
+        raise NotApplicable("elements may be outside of the tile")
     match stores[0].value:
         case Load():
             return loop, None
         case Select(cond=cond, then=Load(), otherwise=Const() as other):
             if str(other.value) in ("0", "0.0", "False"):  # not -0.0, which has a bit set
                 return loop, cond
-            return "what is outside of the tensor is not 0"
-    return "it converts elements"
+            raise NotApplicable("what is outside of the tensor is not 0")
+    raise NotApplicable("it converts elements")
 
 
 @dataclass(frozen=True, slots=True)

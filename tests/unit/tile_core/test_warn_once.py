@@ -6,8 +6,8 @@ import warnings
 
 import tile_api as tile
 import tile_api.language as T
-from tile_core.cautions import caution, telling_once
 from tile_core.errors import Span, TileWarning
+from tile_core.remarks import warn, warning_once
 
 
 def told(run) -> list[tuple[str, str, int]]:
@@ -19,27 +19,27 @@ def told(run) -> list[tuple[str, str, int]]:
 
 def test_once_per_line_and_words():
     def run():
-        with telling_once():
+        with warning_once():
             for line in (3, 3, 4):
                 for words in ("slow", "slow", "large"):
-                    caution(words, Span("kernel.py", line, 0, 1), pass_name="p")
-            caution("slow", None, pass_name="p")
-            caution("slow", None, pass_name="p")
+                    warn(words, Span("kernel.py", line, 0, 1), pass_name="p")
+            warn("slow", None, pass_name="p")
+            warn("slow", None, pass_name="p")
 
     found = told(run)
     assert [f for f in found if f[1] == "kernel.py"] == [
         ("slow", "kernel.py", 3), ("large", "kernel.py", 3),
         ("slow", "kernel.py", 4), ("large", "kernel.py", 4),
     ]  # fmt: skip
-    assert found[4:] == [("slow", "test_cautions.py", found[4][2])]
+    assert found[4:] == [("slow", "test_warn_once.py", found[4][2])]
 
 
 def test_another_compilation_tells_again():
     def run():
         for _ in range(2):
-            with telling_once():
-                caution("slow", Span("kernel.py", 3, 0, 1), pass_name="p")
-        caution("slow", Span("kernel.py", 3, 0, 1), pass_name="p")
+            with warning_once():
+                warn("slow", Span("kernel.py", 3, 0, 1), pass_name="p")
+        warn("slow", Span("kernel.py", 3, 0, 1), pass_name="p")
 
     assert told(run) == [("slow", "kernel.py", 3)] * 3
 
@@ -68,7 +68,7 @@ def test_a_product_in_a_pipelined_loop_is_told_of_once():
             "3 warps cannot share a product of 80 x 80 with policy Square: it has 5 x 10 pieces "
             "of 16 x 8, and no grid of warps divides them; it is computed without matrix "
             "instructions (use threads=32 or 64 or 160, or a tile with more divisors)",
-            "test_cautions.py",
+            "test_warn_once.py",
         )
     ]
     assert issubclass(TileWarning, UserWarning)
