@@ -227,7 +227,7 @@ MISTAKES = [
           |
         6 |         for k in T.Pipelined(4, num_stages=128):
           |                  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: 2 to 8 are usual; the rounds come first: T.Pipelined(rounds, num_stages=3)
+        hint: 2 to 8 are usual; the iterations come first: T.Pipelined(iterations, num_stages=3)
         """,
     ),
     mistake(

@@ -319,7 +319,7 @@ MISTAKES = [
             A[0, 0] = 1.0
         """,
         """
-        [TL1002] 1000000 rounds are too many to be written out; 4096 is most
+        [TL1002] 1000000 iterations are too many to unroll; 4096 is most
          --> program.py:6:18
           |
         6 |         for k in T.unroll(1000000, explicit=True):

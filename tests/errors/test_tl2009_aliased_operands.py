@@ -17,7 +17,7 @@ MISTAKES = [
         "a sum that is a factor",
         "T.gemm(S, F, S)",
         """
-        [TL2009] T.gemm adds to S[16, 16], which is its factor A too
+        [TL2009] T.gemm adds to S[16, 16], which is its operand A too
          --> program.py:6:9
           |
         6 |         T.gemm(S, F, S)

@@ -26,7 +26,7 @@ MISTAKES = [
         tile.compile(kernel, target="cuda:sm_80@sim")
         """,
         """
-        [TL4006] order= and stage= run this statement of the next round before another one that must come first: both touch 'total'
+        [TL4006] order= and stage= run this statement of the next iteration before another one that must come first: both touch 'total'
          --> program.py:9:13
           |
         9 |             for i, j in T.Parallel(16, 16):

@@ -24,7 +24,7 @@ MISTAKES = [
         tile.compile(kernel, target="cuda:sm_80@sim")
         """,
         """
-        [TL4007] 4 warps cannot share a product of 272 x 272 with policy Square: it has 17 x 34 pieces of 16 x 8, and no grid of warps divides them; without matrix instructions one thread has 578 registers of sums, and 255 at most
+        [TL4007] 4 warps cannot partition a matrix product of 272 x 272 with policy Square: it has 17 x 34 pieces of 16 x 8, and no grid of warps divides them; without matrix instructions one thread has 578 accumulator registers, and 255 at most
          --> program.py:9:9
           |
         9 |         T.gemm(a, b, c, clear_accum=True)

@@ -55,5 +55,5 @@ note: s is declared here
 4 |   tile::sptr<float> s = tile::smem<float>(0, 32);
   |                     ^
 note: this happened 32 times
-hint: put a fence between what threads and engines do with it"""
+hint: put a fence between accesses of threads and of the async proxy"""
     )

@@ -1,4 +1,4 @@
-"""Why a pipelined loop runs round after round: what is told, and at which line."""
+"""Why a pipelined loop does not overlap its iterations: what is told, and at which line."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ WARNINGS = [
         "float16",
         [COPY, BACK, "A[k * 64 + 64, 0] = 1.0"],
         6,
-        "this copy cannot run ahead: it would exchange line 8 and line 6, 1 round apart: "
+        "this copy cannot run ahead: it would exchange line 8 and line 6, 1 iteration apart: "
         "both touch 'A'",
     ),
 ]
@@ -86,7 +86,7 @@ def test_why_a_pipelined_loop_runs_round_after_round(
         warnings.simplefilter("always")
         exec(compile(text, FILE, "exec", dont_inherit=True), names_of_programs())
     assert [(w.filename, w.lineno, str(w.message)) for w in found] == [
-        (FILE, place, f"a pipelined loop runs round after round: {told}")
+        (FILE, place, f"a pipelined loop does not overlap its iterations: {told}")
     ]
 
 
@@ -109,5 +109,5 @@ def test_a_loop_that_is_left_in_the_middle() -> None:
     with pytest.warns(PipelineWarning) as found:
         plan_pipelines(rewrite(kernel.kernel, broken), machine("sm_80"))
     assert [str(w.message) for w in found] == [
-        "a pipelined loop runs round after round: its rounds can be left in the middle"
+        "a pipelined loop does not overlap its iterations: its iterations can be left in the middle"
     ]

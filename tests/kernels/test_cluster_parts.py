@@ -78,5 +78,5 @@ def test_engines_copy_from_multiples_of_sixteen_bytes() -> None:
     with pytest.raises(UnsupportedOnTarget) as caught:
         tile.lower(main, target="cuda:sm_90a")
     assert caught.value.message == (
-        "'mine' has a part that begins at byte 4, no multiple of 16: the engine cannot copy it"
+        "'mine' has a part that begins at byte 4, no multiple of 16: the copy engine cannot copy it"
     )

@@ -99,7 +99,7 @@ def test_element_types(run, ab, b_dtype, c):
     assert np.array_equal(found.astype("float64"), expected)
 
 
-@pytest.mark.filterwarnings("ignore:a pipelined loop runs round after round")
+@pytest.mark.filterwarnings("ignore:a pipelined loop does not overlap its iterations")
 def test_four_bit_integers(run):
     m, n, k = 16, 16, 32
     values_a, values_b = (np.random.default_rng(s).integers(-8, 8, (16, k)) for s in (0, 1))
@@ -117,7 +117,7 @@ def test_four_bit_integers(run):
     [("fragment", "shared"), ("shared", "fragment"), ("fragment", "fragment")],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.filterwarnings("ignore:a pipelined loop runs round after round")
+@pytest.mark.filterwarnings("ignore:a pipelined loop does not overlap its iterations")
 def test_operands_in_fragments(run, a_scope, b_scope, dtype):
     a, b, expected = operands(20, 24, 18, False, True, dtype)
     c = poisoned(20, 24, dtype="float32")

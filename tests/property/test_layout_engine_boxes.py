@@ -92,7 +92,7 @@ def test_every_part_is_where_the_engine_puts_it(drawn, data):
     try:
         boxes = boxes_of(layout, bits, tuple(extents), tuple(starts))
     except LayoutError:
-        return  # there is none: the engine cannot copy it
+        return  # there is none: the copy engine cannot copy it
     here = tuple(slice(s, s + e) for s, e in zip(start, extents, strict=True))
     np.testing.assert_array_equal(*all_written(boxes, layout.linear_table()[here], bits))
 

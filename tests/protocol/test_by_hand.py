@@ -21,7 +21,7 @@ PRODUCTS = {
     "too many arrivals": ("nobody can go on", "mbarrier_wait_parity"),
     "too few bytes": ("nobody can go on", "mbarrier_wait_parity"),
     "too many bytes": ("nobody can go on", "mbarrier_wait_parity"),
-    "wrong parity": ("A_s[0] is filled while an engine reads it", "T.tma_copy(A"),
+    "wrong parity": ("A_s[0] is filled while an asynchronous operation reads it", "T.tma_copy(A"),
     "free places are not waited for": ("is filled while", "T.tma_copy"),
     "given back before it is read": ("is filled while", "T.tma_copy"),
     "given back while it is read": ("is filled while", "T.tma_copy"),
@@ -29,7 +29,10 @@ PRODUCTS = {
 }
 TILES = {
     "too few bytes": ("hears of bytes that nobody expects", "T.copy_cluster"),
-    "source is written while it is copied": ("is filled while an engine reads it", "T.copy(A"),
+    "source is written while it is copied": (
+        "is filled while an asynchronous operation reads it",
+        "T.copy(A",
+    ),
     "nobody is told": ("nobody can go on", "mbarrier_wait_parity(read"),
 }
 SUMS = {

@@ -128,15 +128,15 @@ RINGS: dict[str, tuple[Change, str]] = {
     ),
     "products are not waited for": (
         in_role(False, with_more_pending),
-        "A_s[0] is filled while an engine reads it",
+        "A_s[0] is filled while an asynchronous operation reads it",
     ),
     "tiles are given back a round early": (
         in_role(False, released_at_once),
-        "A_s[0] is filled while an engine reads it",
+        "A_s[0] is filled while an asynchronous operation reads it",
     ),
     "half of the consumers suffice": (
         everywhere(with_count(lambda n: n // 2)),
-        "A_s[0] is read while a fill is on its way",
+        "A_s[0] is read while a fill is in flight",
     ),
     "more consumers are needed": (everywhere(with_count(lambda n: n + 1)), "nobody can go on"),
     "barriers are used before they are ready": (
@@ -244,7 +244,7 @@ CLUSTERS: dict[str, tuple[Change, str]] = {
     "parts are copied for the own block only": (everywhere(for_this_block), "nobody can go on"),
     "the mask names the first block only": (
         everywhere(for_the_first_block),
-        "B_s[0] is filled while a fill is on its way",
+        "B_s[0] is filled while a fill is in flight",
     ),
     "the mask names too many blocks": (everywhere(for_all_blocks), "s[0]"),
     "blocks leave while others write to them": (
@@ -261,7 +261,7 @@ CLUSTERS: dict[str, tuple[Change, str]] = {
     ),
     "tiles are given back a round early": (
         in_role(False, released_at_once),
-        "is filled while an engine reads it",
+        "is filled while an asynchronous operation reads it",
     ),
     "too few bytes are expected": (
         in_role(True, with_bytes(lambda n: n // 2)),
@@ -285,12 +285,12 @@ OTHERS: dict[str, tuple[Callable[[], Any], Change, str]] = {
     "weights are not fenced": (
         lambda: dequantised(5, scope="shared").function,
         everywhere(without(FenceAsync)),
-        "an engine reads W_f[0], which was stored without a fence",
+        "an asynchronous operation reads W_f[0], which was stored without a fence",
     ),
     "threads do not meet before a product": (
         lambda: dequantised(5, scope="shared").function,
         in_role(False, without(Barrier)),
-        "W_f[0] is filled while an engine reads it",
+        "W_f[0] is filled while an asynchronous operation reads it",
     ),
     "results are not fenced": (
         lambda: gemm(2),
@@ -300,12 +300,12 @@ OTHERS: dict[str, tuple[Callable[[], Any], Change, str]] = {
     "nobody waits for the results to be read": (
         lambda: gemm(2),
         everywhere(without(BulkWait)),
-        "threads leave while an engine still reads a tile",
+        "threads leave while an asynchronous operation still reads a tile",
     ),
     "keys are given back too early": (
         lambda: attention(4),
         in_role(False, with_more_pending),
-        "is filled while an engine reads it",
+        "is filled while an asynchronous operation reads it",
     ),
 }
 
@@ -385,6 +385,6 @@ def test_a_report_names_the_line_and_what_everybody_does() -> None:
     assert found.span is not None
     assert "T.copy(A[by * 128, k * 64], A_s)" in linecache.getline(found.span.file, found.span.line)
     lines = str(found).splitlines()
-    assert lines[0] == "A_s[0] is filled while an engine reads it"
+    assert lines[0] == "A_s[0] is filled while an asynchronous operation reads it"
     assert any("threads 256 to 287" in line and "Fill" in line for line in lines)
     assert any("threads 0 to 31" in line for line in lines)

@@ -70,10 +70,13 @@ def test_pages(keys: int) -> None:
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [
-        (without(CopyWait), "B_s[0] is read while a fill is on its way"),
-        (without(CopyCommit), "B_s[0] is read while a fill is on its way"),
-        (without(FenceAsync), "an engine reads B_s[0], which was stored without a fence"),
-        (fenced_first, "an engine reads B_s[0], which was stored without a fence"),
+        (without(CopyWait), "B_s[0] is read while a fill is in flight"),
+        (without(CopyCommit), "B_s[0] is read while a fill is in flight"),
+        (
+            without(FenceAsync),
+            "an asynchronous operation reads B_s[0], which was stored without a fence",
+        ),
+        (fenced_first, "an asynchronous operation reads B_s[0], which was stored without a fence"),
         (with_count("B_s_full", 2), "nobody can go on"),
     ],
     ids=["no wait", "no group", "no fence", "fence before the wait", "an arrival more"],
@@ -89,7 +92,7 @@ def test_of_tiles_that_products_read(rule: Rule, reason: str) -> None:
     ("rule", "reason"),
     [
         (without(CopyArrive), "nobody can go on"),
-        (lambda n: with_count("R_s_full", 1)(without(CopyArrive)(n)), "while a fill is on its way"),
+        (lambda n: with_count("R_s_full", 1)(without(CopyArrive)(n)), "while a fill is in flight"),
         (with_count("R_s_full", 32), "S_s[0] is read while others write it"),
         (with_count("R_s_full", 34), "nobody can go on"),
     ],

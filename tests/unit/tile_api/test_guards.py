@@ -177,7 +177,7 @@ def test_what_to_write_for_all_of_them():
 
 def test_how_often():
     found = {(g.tensor, g.axis): g for g in report(gemm(), "hip:gfx942")}
-    assert found["B", 1].how_often == "in every round of ko"
+    assert found["B", 1].how_often == "in every iteration of ko"
     assert found["B", 1].in_steady_loop
     assert found["A", 1].how_often == "only at the edge: the steady loop has none"
     assert not found["A", 1].in_steady_loop

@@ -55,7 +55,7 @@ def test_producers_have_a_lane_of_their_own():
     names = [lane.name for lane in found.lanes]
     assert names[:3] == [
         "consumer: threads 0 to 127",
-        "their products",
+        "MMAs",
         "producer: threads 128 to 255",
     ]
     begun = [found.lanes[b.lane].name for b in found.bars if "bulk_copy" in b.text and b.lane < 3]

@@ -149,7 +149,7 @@ def test_what_only_data_tell_is_assumed_and_said() -> None:
 
     work = counted(main)
     assert work.operations == 4 * ASSUMED_TRIPS
-    assert [*work.notes] == ["rounds of a loop that depend on data: 16 assumed"]
+    assert [*work.notes] == ["iterations of a loop that depend on data: 16 assumed"]
 
 
 def test_total_traffic_names_both_directions() -> None:

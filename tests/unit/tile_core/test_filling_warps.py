@@ -55,9 +55,7 @@ def test_warps_take_turns_to_fill_what_the_engine_cannot(
 ) -> None:
     """Scales of rows are 256 bytes beside 16 KiB. No more warps than versions: see `CopyWarps`."""
     made = done(rows_scaled(stages=stages, computed=computed))
-    why = (
-        "'scale_s' is copied by warps of the producers: rows of the tile are not rows of the tensor"
-    )
+    why = "'scale_s' is copied by producer warps: rows of the tile are not rows of the tensor"
     assert [note.message for note in made.notes] == ([] if computed else [why])
     producer, consumer = roles(made)
     assert (producer.first, producer.count) == (128, 128)
@@ -78,7 +76,7 @@ def test_warps_take_turns_to_fill_what_the_engine_cannot(
 def test_products_that_no_register_is_left_for_are_a_reason() -> None:
     """128 sums of a thread need 154 registers; of 640 threads, none has them."""
     assert refusal(product(threads=512, columns=512)) == (
-        "no producer warps: 640 threads lack registers for products of 512 columns"
+        "no producer warps: 640 threads lack registers for MMAs of 512 columns"
     )
 
 
@@ -123,9 +121,10 @@ def test_what_is_too_much_for_warps_stays_with_the_consumers() -> None:
     assert len(operators(producer, OnThreads)) == 1 + 1  # itself, and the engine's
     assert "scale_s" in [c.dst.buffer.name for c in operators(consumer, Copy)]
     copied, kept = made.notes
-    assert kept.message.startswith("no registers change hands: ")
+    assert kept.message.startswith("registers are not reallocated: ")
     assert copied.message == (
-        "'scale_s' is copied by those who use it: rows of 3 elements are no multiple of 16 bytes"
+        "'scale_s' is copied by the threads that use it: rows of 3 elements are no multiple of 16 "
+        "bytes"
     )
 
 

@@ -408,7 +408,7 @@ def test_the_report_names_tiles_and_loops() -> None:
     fragment = "Fragment((8, 8), lambda i, j: (i * 2 + j // 4, j % 4))"
     assert str(report).splitlines() == [
         f"x: float32, {fragment}, by copy",
-        *[f"copy: 8x8 in 1 rounds of 4, {fragment}"] * 2,
+        *[f"copy: 8x8 in 1 iterations of 4, {fragment}"] * 2,
     ]
     assert "0" in report["x"].draw()
     assert report["x"].to_svg().startswith("<svg")

@@ -243,7 +243,7 @@ def test_why_a_loop_runs_round_after_round() -> None:
         (converts, "it converts elements"),
     ):
         (message,) = reasons(kernel)
-        assert message.startswith("a pipelined loop runs round after round: "), message
+        assert message.startswith("a pipelined loop does not overlap its iterations: "), message
         assert why in message
 
 

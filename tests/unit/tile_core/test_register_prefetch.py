@@ -159,7 +159,7 @@ def test_tiles_without_room_for_a_second_version_have_one() -> None:
 
 def test_tiles_too_large_for_registers_are_copied_in_their_place() -> None:
     """256 threads hold 128 x 128 sums, 64 each, and would hold 8 more of each factor."""
-    with pytest.warns(PipelineWarning, match="runs round after round"):
+    with pytest.warns(PipelineWarning, match="does not overlap its iterations"):
         made = plan_pipelines(product(2, 4, size=128), _with_registers(80))
     assert "A_s_ahead" not in tiles(made, Scope.FRAGMENT)
     made = plan_pipelines(product(2, 4, size=128), _with_registers(108))

@@ -73,7 +73,8 @@ def test_blocks_that_run_at_once_are_not_given_up() -> None:
     """With 168 registers for each thread, as much as two blocks have, 128 columns at a time."""
     made = done(product(columns=128, stages=2))
     assert [n.message for n in made.notes] == [
-        "no registers change hands: 2 blocks run at once if each thread keeps what it begins with"
+        "registers are not reallocated: 2 blocks run at once if each thread keeps what it begins "
+        "with"
     ]
     producer, _ = roles(made)
     assert producer.count == 32
@@ -185,7 +186,7 @@ def test_what_the_engine_must_leave_is_begun_by_warps(
 ) -> None:
     """Odd rows go in pieces of 8 bytes; a wish against the engine is none against warps."""
     made = done(product(depth=columns, **wishes))
-    assert [n.message for n in made.notes] == [f"'A_s' is copied by warps of the producers: {why}"]
+    assert [n.message for n in made.notes] == [f"'A_s' is copied by producer warps: {why}"]
     producer, consumer = roles(made)
     assert [c.dst.buffer.name for c in operators(producer, BulkCopy)] == ["B_s"]
     begun = operators(producer, Copy)

@@ -198,7 +198,12 @@ def test_loads_that_ask_for_the_engine(count: int, is_stretch: bool | None) -> N
     [
         (AtomicKind.ADD, "float16", 256, True),
         (AtomicKind.MAX, "float16", 256, False),
-        (AtomicKind.ADD, "float64", 256, "no engine combines elements of float64 so"),
+        (
+            AtomicKind.ADD,
+            "float64",
+            256,
+            "the copy engine does not reduce elements of float64 this way",
+        ),
         (AtomicKind.ADD, "float16", 250, "rows of 250 elements are no multiple of 16 bytes"),
     ],
     ids=str,

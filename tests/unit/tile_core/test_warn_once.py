@@ -65,7 +65,8 @@ def test_a_product_in_a_pipelined_loop_is_told_of_once():
     found = told(lambda: tile.lower(kernel, target="cuda:sm_80"))
     assert [w[:2] for w in found] == [
         (
-            "3 warps cannot share a product of 80 x 80 with policy Square: it has 5 x 10 pieces "
+            "3 warps cannot partition a matrix product of 80 x 80 with policy Square: it has 5 x "
+            "10 pieces "
             "of 16 x 8, and no grid of warps divides them; it is computed without matrix "
             "instructions (use threads=32 or 64 or 160, or a tile with more divisors)",
             "test_warn_once.py",

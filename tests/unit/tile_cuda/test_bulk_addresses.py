@@ -96,7 +96,7 @@ def test_a_copy_may_ask_for_the_engine() -> None:
 REFUSED = {
     "rows apart": (
         ((4, 8), (16, 1)),
-        "'src' cannot be copied to 'S' in bulk: elements of 'src' are not known to be side by side",
+        "'src' cannot be copied to 'S' in bulk: elements of 'src' are not known to be contiguous",
     ),
     "8 bytes": (
         ((1, 4),),

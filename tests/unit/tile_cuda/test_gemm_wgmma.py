@@ -54,13 +54,13 @@ def calls(text: str) -> list[str]:
     [
         (HALF, None),
         (BYTES, None),
-        (replace(HALF, arch="sm_90"), "sm_90 has no product of warpgroups of float16 by float16"),
-        (replace(HALF, m=96), "M is 96, no multiple of 64, the rows of a warpgroup's product"),
+        (replace(HALF, arch="sm_90"), "sm_90 has no warpgroup MMA of float16 by float16"),
+        (replace(HALF, m=96), "M is 96, no multiple of 64, the rows of a warpgroup MMA"),
         (replace(HALF, n=100), "N is 100, no multiple of 8"),
         (replace(BYTES, k=48), "K is 48, no multiple of 32, one step of int8"),
         (
             replace(HALF, factor="float32"),
-            "sm_90a has no product of warpgroups of float32 by float32 into float32",
+            "sm_90a has no warpgroup MMA of float32 by float32 into float32",
         ),
         (
             replace(HALF, scopes=("shared", "fragment")),
@@ -68,12 +68,14 @@ def calls(text: str) -> list[str]:
         ),
         (
             replace(BYTES, transposes=(False, False)),
-            "rows of B, 'B_shared', are not along K, and warpgroups turn only elements of 16 bits,"
+            "rows of B, 'B_shared', are not along K, and warpgroup MMAs transpose only elements "
+            "of 16 bits,"
             " not int8",
         ),
         (
             replace(BYTES, transposes=(True, True)),
-            "rows of A, 'A_shared', are not along K, and warpgroups turn only elements of 16 bits,"
+            "rows of A, 'A_shared', are not along K, and warpgroup MMAs transpose only elements "
+            "of 16 bits,"
             " not int8",
         ),
         (replace(BYTES, transposes=(True, True), scopes=("fragment", "shared")), None),
@@ -272,7 +274,8 @@ def test_a_tile_whose_layout_the_user_fixed_is_left_to_warps() -> None:
     copies, note = said
     assert copies.message == f"no producer warps: {UNASKED}"
     assert note.message == (
-        "single warps compute this product: no descriptor describes 'A_shared': its 128 rows of "
+        "this matrix product uses no warpgroup MMA: no descriptor describes 'A_shared': its 128 "
+        "rows of "
         "128 bytes are not stored in boxes of whole rows, 128, 64, 32 or 16 bytes wide; "
         "'A_shared' is stored as T.annotate_layout demands"
     )
@@ -359,7 +362,7 @@ def test_a_product_that_must_be_of_warpgroups() -> None:
     with pytest.raises(UnsupportedOnTarget) as caught:
         lowered(rewritten(replace(HALF, threads=64), **only), "sm_90a")
     assert caught.value.message == (
-        "no warpgroups can compute this product: 64 threads are no whole warpgroups of 128"
+        "this matrix product cannot be a warpgroup MMA: 64 threads are no whole warpgroups of 128"
     )
     on_ampere = replace(HALF, arch="sm_80")
     text = print_program(lowered(rewritten(on_ampere, **only), "sm_80")).text

@@ -181,7 +181,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "rows of 8 bytes": ({"box": (4, 8, 2), "swizzle": 0}, "rows have 8 bytes"),
     "a pattern of 16 bytes": ({"swizzle": 16}, "a swizzle of 16"),
     "every ninth row": ({"element_strides": (1, 9, 1)}, "elements .* apart"),
-    "every other element": ({"element_strides": (2, 1, 1)}, "engines do not see"),
+    "every other element": ({"element_strides": (2, 1, 1)}, "apart without interleaving"),
     "integers that are no numbers": (
         {"fill": "nan", "dtype": dtype_of("int16")}, "NaN outside of elements of int16",
     ),

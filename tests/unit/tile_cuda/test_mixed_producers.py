@@ -123,7 +123,7 @@ def test_reasons_are_told() -> None:
         return [text for text in found if "is copied by" in text]
 
     rows = "rows of '{}' are not known to begin at multiples of 16 bytes"
-    by_warps = "'{}_s' is copied by warps of the producers: {}"
+    by_warps = "'{}_s' is copied by producer warps: {}"
     gather = "a loop gathers its elements"
     assert copied(odd_rows(5)) == [by_warps.format("B", rows.format("B"))]
     both = [by_warps.format(name, rows.format(name)) for name in "AB"]

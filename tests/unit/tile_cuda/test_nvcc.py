@@ -184,7 +184,7 @@ def test_where_nvcc_is_looked_for(empty, monkeypatch, tmp_path):
         ),
         (
             "nvcc",
-            "[TL5001] nvcc is wished for, and there is none in CUDA_HOME, CUDA_PATH or PATH"
+            "[TL5001] nvcc is requested, and there is none in CUDA_HOME, CUDA_PATH or PATH"
             " (sm_80)\n"
             "hint: install a CUDA toolkit, or unset TILE_CUDA_COMPILER: NVRTC needs none",
         ),

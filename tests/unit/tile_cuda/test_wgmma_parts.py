@@ -123,8 +123,8 @@ def test_parts_whose_columns_groups_would_share_are_left_to_others() -> None:
     kernel = tile.compile(parts_of_sums(64, 64, 64, 256), target="cuda:sm_90a@sim")
     notes = {note.message for note in kernel.remarks("missed")}
     assert (
-        "single warps compute this product: C is a part of 'c', whose columns groups would share"
-        in notes
+        "this matrix product uses no warpgroup MMA: C is a part of 'c', whose columns several "
+        "warpgroups would have" in notes
     )
     a, b = numbers((64, 128), (128, 128))
     c = np.full((64, 128), np.nan, np.float32)

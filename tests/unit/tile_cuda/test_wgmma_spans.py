@@ -231,7 +231,8 @@ def test_it_is_said_who_is_in_the_way() -> None:
     copies, note = tile.lower(program, target="cuda:sm_90a").remarks("missed")
     assert copies.message == NO_PRODUCERS
     said = (
-        r"single warps compute this product: a part of 'k' is out of place: it begins at column 32,"
+        r"this matrix product uses no warpgroup MMA: a part of 'k' is out of place: it begins at "
+        r"column 32,"
         r" inside of a box of 64 columns; 'k' is stored as T.annotate_layout demands in line \d+"
     )
     assert re.fullmatch(said, note.message)
@@ -239,11 +240,11 @@ def test_it_is_said_who_is_in_the_way() -> None:
 
 def test_layouts_are_not_to_blame_for_what_nobody_can_share() -> None:
     """The tiles are stored for those who compute the product instead."""
-    with pytest.warns(TileWarning, match="12 warps cannot share a product of 64 x 40"):
+    with pytest.warns(TileWarning, match="12 warps cannot partition a matrix product of 64 x 40"):
         copies, note = remarked(replace(SQUARE, n=40, threads=384).program).notes
     assert copies.message == NO_PRODUCERS
     assert note.message.startswith(
-        "single warps compute this product: 3 warpgroups cannot share 64 x 40 sums"
+        "this matrix product uses no warpgroup MMA: 3 warpgroups cannot share 64 x 40 sums"
     )
 
 

@@ -82,14 +82,15 @@ def told(kernel: Any) -> list[str]:
 
 def test_reasons_are_told() -> None:
     assert told(product()) == [
-        "no registers change hands: 2 blocks run at once if each thread keeps what it begins with",
-        "products of this loop go on into its next round, which gives their tiles back",
+        "registers are not reallocated: 2 blocks run at once if each thread keeps what it begins "
+        "with",
+        "MMAs of this loop stay in flight into its next iteration, which releases their tiles",
     ]
     why = "rows of '{}' are not known to begin at multiples of 16 bytes"
     stored = f"'C_l_rows' is stored by the threads: {why.format('C')}"
     assert told(product(columns=252)) == [
-        f"'B_s' is copied by warps of the producers: {why.format('B')}",
-        "products of this loop go on into its next round, which gives their tiles back",
+        f"'B_s' is copied by producer warps: {why.format('B')}",
+        "MMAs of this loop stay in flight into its next iteration, which releases their tiles",
         stored,
     ]
     assert told(product(columns=251)) == [

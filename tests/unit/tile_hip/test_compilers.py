@@ -109,7 +109,7 @@ TOO_NEW = "pip install 'tile-hip[zig]', or install ROCm"
             (
                 "gfx90a",
                 wish,
-                f"[TL5001] {wish} is wished for, and there is none; gfx90a needs a compiler\n"
+                f"[TL5001] {wish} is requested, and there is none; gfx90a needs a compiler\n"
                 f"hint: {NOTHING}",
             )
             for wish in ("hiprtc", "hipcc", "clang", "zig")
@@ -144,7 +144,7 @@ def test_a_compiler_that_is_too_old(empty, tmp_path):
     with pytest.raises(ToolchainError) as caught:
         wanted_compiler("gfx950", str(path))
     assert str(caught.value) == (
-        f"[TL5001] {path} is wished for, which makes no code for gfx950\n"
+        f"[TL5001] {path} is requested, which makes no code for gfx950\n"
         "note: clang 19.1.7 does not know gfx950\n"
         f"hint: {TOO_NEW}"
     )

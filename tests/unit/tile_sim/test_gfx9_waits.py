@@ -223,7 +223,7 @@ def test_loads_into_shared_memory_without_a_descriptor() -> None:
 def test_loads_into_shared_memory_that_are_not_waited_for() -> None:
     arguments = [np.zeros(128, np.uint32), np.zeros(128, np.uint32)]
     text = DMA.replace("s_waitcnt vmcnt(0)", "s_waitcnt vmcnt(1)")
-    with pytest.raises(MissingWait, match="touched while a load into it is under way"):
+    with pytest.raises(MissingWait, match="accessed while a load into it is in flight"):
         run_group(text, arguments, shared=512)
 
 

@@ -73,7 +73,7 @@ def _wanted_nvcc(arch: str, wish: str) -> Nvcc:
             return nvcc
     if not found:
         raise ToolchainError(
-            f"nvcc is wished for, and there is none in CUDA_HOME, CUDA_PATH or PATH ({arch})",
+            f"nvcc is requested, and there is none in CUDA_HOME, CUDA_PATH or PATH ({arch})",
             hint=f"install a CUDA toolkit, or unset {WISH}: NVRTC needs none",
         )
     raise no_compiler(arch, tuple(nvcc.name for nvcc in found))

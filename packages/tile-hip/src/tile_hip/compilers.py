@@ -137,9 +137,9 @@ def _clang_of(path: str) -> Candidate:
 def _no_compiler(arch: str, wish: str, tried: list[str]) -> ToolchainError:
     """Return the error that nothing compiles for `arch`, with what would."""
     if wish and tried:
-        message = f"{wish} is wished for, which makes no code for {arch}"
+        message = f"{wish} is requested, which makes no code for {arch}"
     elif wish:
-        message = f"{wish} is wished for, and there is none; {arch} needs a compiler"
+        message = f"{wish} is requested, and there is none; {arch} needs a compiler"
     else:
         message = f"no compiler that is installed makes code for {arch}"
     return ToolchainError(

@@ -55,7 +55,7 @@ _HINTS: dict[ReportKind, str] = {
     ReportKind.FAULT: "turn the checks on to see the access: TILE_CHECK=all",
     ReportKind.TIME_LIMIT: "end the loop, or give more time: TILE_SIM_TIME_LIMIT",
     ReportKind.PROTOCOL: "count what arrives in each phase: threads, and bytes of copies",
-    ReportKind.MISSING_FENCE: "put a fence between what threads and engines do with it",
+    ReportKind.MISSING_FENCE: "put a fence between accesses of threads and of the async proxy",
     ReportKind.UNDEFINED: "guard it: T.if_then_else(d != 0, n // d, 0) evaluates one side only",
 }
 
@@ -199,7 +199,7 @@ def _unfinished(finding: Finding, scene: Scene) -> str:
         return f"{verb} {where}, which a wgmma that was not waited for may still use"
     if finding.message.startswith("the block ends"):
         if finding.space is Space.NONE:
-            return "may still be under way when the block ends"
+            return "may still be in flight when the block ends"
         return f"may still be on its way, to or from {where}, when the block ends"
     if "is not ordered with" in finding.message:
         other = party(finding.other_actor, finding.other_thread)

@@ -115,7 +115,7 @@ def unroll(
     expanded = _ExpandedLoop(loop.start, loop.stop, loop.step, LoopKind.UNROLL)
     if len(expanded.rounds) > _MOST_ROUNDS:
         raise FrontendValueError(
-            f"{len(expanded.rounds)} rounds are too many to be written out; {_MOST_ROUNDS} is most",
+            f"{len(expanded.rounds)} iterations are too many to unroll; {_MOST_ROUNDS} is most",
             span=here(),
             hint="leave out explicit=True, or nest an unrolled loop in T.serial",
         )
@@ -305,7 +305,8 @@ def _check_stages(num_stages: Any) -> None:
         raise FrontendValueError(
             f"num_stages={num_stages}: no more than {_MOST_STAGES} tiles can be in flight",
             span=here(),
-            hint="2 to 8 are usual; the rounds come first: T.Pipelined(rounds, num_stages=3)",
+            hint="2 to 8 are usual; the iterations come first: T.Pipelined(iterations, "
+            "num_stages=3)",
         )
 
 

@@ -148,7 +148,7 @@ def _of_mathematics() -> tuple[PassConfig, ...]:
         ),
         PassConfig(
             Key.TL_ALLOW_TF32, FLAG, False, GPUS,
-            "Matrix products may round float32 factors to tf32 (xf32 on AMD GPUs).",
+            "Matrix products may round float32 operands to tf32 (xf32 on AMD GPUs).",
         ),
         _idle(
             Key.TL_ENABLE_FP32X2_REDUCTION,
@@ -185,8 +185,8 @@ def _of_gpus() -> tuple[PassConfig, ...]:
         ),
         PassConfig(
             Key.TL_DISABLE_PIPELINE_FOLDING, FLAG, False, GPUS,
-            "The last rounds of software pipelines are written out after the steady state, which "
-            "has no branch then: longer code, for a comparison less per round.",
+            "The last iterations of software pipelines are peeled off the steady state, which has "
+            "no branch then: longer code, for a comparison less per iteration.",
         ),
         PassConfig(
             Key.TL_DISABLE_STORE_STAGING, FLAG, False, GPUS,

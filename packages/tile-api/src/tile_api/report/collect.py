@@ -150,12 +150,12 @@ def _resources(artifact: Any, lowered: Lowered, missing: dict[str, str]) -> dict
 def _pipeline(module: Any, places: Places, missing: dict[str, str]) -> Timeline | None:
     if not isinstance(module, DeviceProgram):
         missing["pipeline"] = (
-            "blocks of this target are single threads, and nothing runs beside them"
+            "blocks of this target are single threads, and nothing is asynchronous"
         )
         return None
     found = timeline_of(module.kernel, _warp(module), places)
     if found is None:
-        missing["pipeline"] = "no copy of this kernel runs beside its threads round after round"
+        missing["pipeline"] = "no copy of this kernel is asynchronous in a loop"
     return found
 
 

@@ -59,7 +59,7 @@ def _tile(tile: StoredTile, places: Places, warp: int) -> Drawn:
 def _loop(order: LoopOrder, places: Places, warp: int) -> Drawn:
     loop = order.loop
     extents = "x".join(map(str, loop.extents)) or "1"
-    what = f"{extents} iterations, {loop.rounds} rounds of {loop.vector} for each thread"
+    what = f"{extents} iterations, {loop.rounds} times {loop.vector} for each thread"
     picture, remark = _picture(loop.fragment, None, _IN_LOOPS, warp)
     at = places.at(order.span)
     return Drawn(order.who, what, repr(loop.fragment), "", at, picture, remark)

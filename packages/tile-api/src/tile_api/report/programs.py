@@ -99,7 +99,7 @@ def _inferred(kernel: Kernel, layouts: Any, places: Places) -> list[Step]:
         order = getattr(layouts, "loops", {}).get(node)
         if order is None:
             return ""
-        return f"{order.rounds} rounds of {order.vector}, {order.fragment!r}"
+        return f"{order.rounds} iterations of {order.vector}, {order.fragment!r}"
 
     lines = lines_of(kernel, places, aside)
     if not any(line.aside for line in lines):

@@ -138,7 +138,7 @@ def _count(text: str) -> int:
         raise ValueError from None
 
 
-_COUNT = Kind("number", "a number of processes; -1 means no wish", _count)
+_COUNT = Kind("number", "a number of processes; -1 means not set", _count)
 
 
 @lru_cache(maxsize=1)

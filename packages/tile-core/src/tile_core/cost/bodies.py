@@ -76,7 +76,7 @@ def _visit(stmt: Stmt, space: Space, visitor: Visitor) -> Space:
             ]
             _visit(body, space.along(*axes), visitor)
         case While(cond=cond, body=body):
-            visitor.note(f"rounds of a loop that tests a condition: {ASSUMED_TRIPS} assumed")
+            visitor.note(f"iterations of a loop that tests a condition: {ASSUMED_TRIPS} assumed")
             inner = space.in_part(ASSUMED_TRIPS)
             visitor.condition(cond, inner)
             visitor.loop(stmt, space, inner)
@@ -119,6 +119,6 @@ def _known(count: Extent, space: Space, visitor: Visitor) -> Extent:
     try:
         space.reach(count)
     except Unknown:
-        visitor.note(f"rounds of a loop that depend on data: {ASSUMED_TRIPS} assumed")
+        visitor.note(f"iterations of a loop that depend on data: {ASSUMED_TRIPS} assumed")
         return ASSUMED_TRIPS
     return count

@@ -220,7 +220,7 @@ class Gemm(TileOperator):
         for name, factor in (("A", self.a), ("B", self.b)):
             if surely_overlap(factor, self.c):
                 raise AliasedOperands(
-                    f"T.gemm adds to {describe(self.c)}, which is its factor {name} too",
+                    f"T.gemm adds to {describe(self.c)}, which is its operand {name} too",
                     span=self.span,
                     notes=self._declarations(),
                     hint="add up in a tile of its own: T.alloc_fragment",

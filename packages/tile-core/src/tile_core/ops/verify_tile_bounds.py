@@ -49,7 +49,7 @@ def verify_tile_bounds(kernel: Kernel) -> None:
 
 
 def _visit(stmt: Node, rounds: dict[Var, range], span: Span | None) -> None:
-    """Check statements that certainly run, in every round of the loops in `rounds`."""
+    """Check statements that certainly run, in every iteration of the loops in `rounds`."""
     span = stmt.span or span
     match stmt:
         case Seq(body=body):

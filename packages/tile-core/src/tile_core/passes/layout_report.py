@@ -57,7 +57,7 @@ class LoopOrder:
 
     def __str__(self) -> str:
         extents = "x".join(map(str, self.loop.extents)) or "1"
-        each = f"{self.loop.rounds} rounds of {self.loop.vector}"
+        each = f"{self.loop.rounds} iterations of {self.loop.vector}"
         return f"{Reason(self.who, self.span)}: {extents} in {each}, {self.loop.fragment!r}"
 
     def draw(self, max_rows: int = 32, max_columns: int = 32) -> str:

@@ -99,7 +99,7 @@ def _as_stretch(op: BulkCopy, env: ConstraintSet, launch: Launch) -> BulkCopy:
     copy = Copy(op.src, op.dst, span=op.span)
     try:
         if op.multicast is not None or op.reduce not in (None, "add"):
-            raise NotApplicable("contiguous bytes are neither for several blocks nor compared")
+            raise NotApplicable("bulk 1-D copies are neither multicast nor minima and maxima")
         bulk_way(copy, env, {}, launch, made_for=op, asked=True)
     except NotApplicable as why:
         src, dst = op.src.buffer, op.dst.buffer

@@ -71,7 +71,9 @@ def _way(op: AtomicTile, env: ConstraintSet, launch: Launch) -> Way:
     if op.memory_order != "relaxed":
         raise NotApplicable("it is ordered against other accesses")
     if str(op.dst.buffer.dtype) not in known:
-        raise NotApplicable(f"no engine combines elements of {op.dst.buffer.dtype} so")
+        raise NotApplicable(
+            f"the copy engine does not reduce elements of {op.dst.buffer.dtype} this way"
+        )
     copy = Copy(_source(op), op.dst, span=op.span)
     way = bulk_way(copy, env, {}, launch, made_for=op)
     if way is Way.STRETCH and op.kind is not AtomicKind.ADD:  # stretches can only be added

@@ -31,17 +31,20 @@ SPARE_BYTES = 1024
 """Bytes of shared memory for barriers, and between tiles."""
 
 
-GOES_ON = "products of this loop go on into its next round, which gives their tiles back"
+GOES_ON = "MMAs of this loop stay in flight into its next iteration, which releases their tiles"
 STARTS_LATE = (
-    "the last product of a round of this loop starts in the next round, beside the first one "
-    "there; the threads' own work runs beside both"
+    "the last MMA of an iteration of this loop is issued in the next one (skewed software "
+    "pipelining): it runs with the first MMA there, and the threads' own work beside both"
 )
-IN_TURNS = STARTS_LATE + ", and two warpgroups start their products in turns"
+IN_TURNS = STARTS_LATE + ", and two warpgroups issue their MMAs alternately (ping-pong schedule)"
 ALTERNATES = (
-    "products of two rounds of this loop are under way at a time: what a round makes for itself "
-    "has two versions"
+    "MMAs of two iterations of this loop are in flight at a time: what an iteration makes for "
+    "itself is double-buffered"
 )
-ENDS = "products of this loop end with their round, and are waited for where they are needed"
+ENDS = (
+    "MMAs of this loop complete within their iteration; they are waited for where results are "
+    "needed"
+)
 
 
 def overlap_products(

@@ -142,7 +142,7 @@ def _planned(launch: Launch, kernel: Kernel, machine: Machine, *, folded: bool) 
             _plan_loop(found, done)
         except NotApplicable as refused:
             warn(
-                f"a pipelined loop runs round after round: {refused.reason}",
+                f"a pipelined loop does not overlap its iterations: {refused.reason}",
                 refused.span or loop.span,
                 PipelineWarning,
                 pass_name="plan_pipelines",

@@ -180,18 +180,20 @@ def _require_free_threads(launch: Launch, machine: Machine) -> None:
     """Refuse a launch that cannot have producers, whatever it copies."""
     x, y, z = launch.threads
     if y * z != 1 or x % machine.warp_size:
-        raise NotApplicable(f"the {math.prod(launch.threads)} threads are no line of whole warps")
+        raise NotApplicable(
+            f"the {math.prod(launch.threads)} threads are not whole warps in one dimension"
+        )
     if x + WARP_GROUP > machine.max_threads:
-        raise NotApplicable(f"a block with {x} threads has no room for more")
+        raise NotApplicable(f"a block with {x} threads cannot have more")
     if is_thread_program(launch):
         raise NotApplicable("the program names its threads")
     for node in walk(launch.body):
         if isinstance(node, Gemm) and not fits(node, x, machine):
             raise NotApplicable(
-                f"{x + WARP_GROUP} threads lack registers for products of {node.mnk[1]} columns"
+                f"{x + WARP_GROUP} threads lack registers for MMAs of {node.mnk[1]} columns"
             )
         if isinstance(node, OnThreads):
-            raise NotApplicable("the program deals out its threads itself")
+            raise NotApplicable("the program gives ranges of threads their own work")
         if isinstance(node, Buffer) and node.scope is Scope.BARRIER:
             raise NotApplicable("the program has barriers of its own")
         if isinstance(node, (Break, Continue)):
@@ -240,7 +242,7 @@ def _specialised(launch: Launch, found: Found, machine: Machine) -> Launch:
     remark("passed", "specialise_warps", "producer warps copy for the others", launch.span)
     tell_of_left(found)
     if kept is not None:
-        told = f"no registers change hands: {kept}"
+        told = f"registers are not reallocated: {kept}"
         remark("missed", "specialise_warps", told, launch.span)
     return replace(launch, threads=(consumers + behind, 1, 1), body=body)
 

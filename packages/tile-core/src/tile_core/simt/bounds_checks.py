@@ -131,7 +131,7 @@ def surviving(
         ]
         inner = guard.loops[-1:]
         if any(not c.is_tail and c.loops.issuperset(inner) for c in matching):
-            found[key] = Often.EACH_ROUND
+            found[key] = Often.EACH_ITERATION
         elif matching:
             found[key] = Often.AT_THE_EDGE
     return found

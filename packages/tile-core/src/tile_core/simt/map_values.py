@@ -122,7 +122,7 @@ def check_boxes(found: MapValues) -> None:
     elif not all(1 <= step <= MAX_ELEMENT_STRIDE for step in found.element_strides):
         problem = f"elements {found.element_strides} apart"
     elif found.element_strides[0] != 1 and not found.interleave:
-        problem = f"elements of a row {found.element_strides[0]} apart, which engines do not see"
+        problem = f"elements of a row {found.element_strides[0]} apart without interleaving"
     elif found.fill == "nan" and str(found.dtype) not in _WITH_NAN:
         problem = f"NaN outside of elements of {found.dtype}"
     elif found.swizzle not in (0, 32, 64, 128) or found.interleave not in (0, 16, 32):

@@ -173,8 +173,8 @@ def _told(
 
 _NAMES = {
     "multiply": "matrix products",
-    "edges": "sums in and out",
-    "pack": "packing factors",
+    "edges": "accumulators in and out",
+    "pack": "packing operands",
     "arithmetic": "arithmetic",
     "copies": "copies",
     "reductions": "reductions",
@@ -184,12 +184,12 @@ _NAMES = {
 }
 _WHY = {
     "multiply": "multiply-adds on vectors",
-    "edges": "sums loaded, stored and waited for around the loops along K",
-    "pack": "factors brought into panels",
+    "edges": "accumulators loaded, stored and waited for around the loops along K",
+    "pack": "operands packed into panels",
     "arithmetic": "loops over elements, with their loads and stores",
     "copies": "tiles moved between tensors and scratch",
     "reductions": "rows summed up",
-    "loops": "rounds and conditions",
+    "loops": "iterations and conditions",
     "wait": "data that arrives later than it could be used",
     "blocks": "to take each, and to begin its streams",
 }

@@ -243,7 +243,7 @@ def rejects_gemm(op: Gemm, target: Target) -> str | None:
     if any(static_value(r.buffer.strides[-1]) != 1 for r in regions if r.buffer.strides):
         return "rows of an operand are not contiguous"
     if any(r.buffer.scope.is_global for r in (op.a, op.c)):
-        return "only the second factor may be in global memory"
+        return "only the second operand may be in global memory"
     return unsupported_product(*(r.buffer.dtype for r in regions))
 
 

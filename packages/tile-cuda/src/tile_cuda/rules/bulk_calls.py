@@ -154,7 +154,7 @@ def stretch_call(op: BulkCopy, ctx: SimtContext) -> Expr:
     tile, tensor = op.tile, op.tensor
     layout = ctx.layout_of(tile.buffer)
     if not layout.same_function(row_major(layout.shape)):
-        raise InternalError("the rows of a stretch are not in order", span=op.span)
+        raise InternalError("the rows of a bulk 1-D copy are not in order", span=op.span)
     nbytes = math.prod(extents_of(tile)) * storage_dtype(tile.buffer.dtype, tile.buffer.scope).bits
     accesses = ("r", "w") if op.is_load else ("w", "r")
     (flat, offset), access = place_of(tensor.buffer, _starts(tensor, ctx), ctx), accesses[0]

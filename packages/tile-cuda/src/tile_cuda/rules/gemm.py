@@ -48,7 +48,7 @@ def tf32_rules(machine: SimtMachine) -> tuple[Rule[Gemm], ...]:
 def _of_float32(rule: Rule[Gemm]) -> Rule[Gemm]:
     def rejects(op: Gemm, target: Target) -> str | None:
         if "float32" not in (str(op.a.buffer.dtype), str(op.b.buffer.dtype)):
-            return "no factor is float32"
+            return "no operand is float32"
         return rule.rejects(op, target)
 
     return replace(rule, name=f"{rule.name}_tf32", rejects=rejects)

@@ -83,11 +83,11 @@ def _other(op: Gemm, target: Target, others: Sequence[Rule[Gemm]]) -> Rule[Gemm]
 def _lower_otherwise(op: Gemm, why: str, others: Sequence[Rule[Gemm]], ctx: SimtContext) -> Stmt:
     if op.instruction is not None:
         raise UnsupportedOnTarget(
-            f"no warpgroups can compute this product: {why}",
+            f"this matrix product cannot be a warpgroup MMA: {why}",
             span=op.span,
             hint="use T.gemm, which chooses among all instructions",
         )
-    remark("missed", "select_rule", f"single warps compute this product: {why}", op.span)
+    remark("missed", "select_rule", f"this matrix product uses no warpgroup MMA: {why}", op.span)
     lowered: Stmt = _other(op, ctx.target, others).lower(op, ctx)
     filled = filled_again(ctx.launch)
     if not any(region.buffer.storage in filled for region in (op.a, op.b)):

@@ -92,7 +92,7 @@ def lower_remote_copy(op: RemoteCopy, ctx: SimtContext) -> Stmt:
         if odd is not None:
             told = f"a part that begins at byte {_offset_bytes(odd)}, no multiple of {BULK}"
         raise UnsupportedOnTarget(
-            f"{src.name!r} has {told}: the engine cannot copy it",
+            f"{src.name!r} has {told}: the copy engine cannot copy it",
             span=op.span,
             hint="leave remote_barrier out, and wait with T.cluster_sync()",
         )

@@ -43,10 +43,10 @@ def refusal(op: Gemm, machine: SimtMachine) -> str | None:
     a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
     product = product_for(machine, a, b, c)
     if product is None:
-        return f"{machine.name} has no product of warpgroups of {a} by {b} into {c}"
+        return f"{machine.name} has no warpgroup MMA of {a} by {b} into {c}"
     m, n, k = op.mnk
     if m % ROWS:
-        return f"M is {m}, no multiple of {ROWS}, the rows of a warpgroup's product"
+        return f"M is {m}, no multiple of {ROWS}, the rows of a warpgroup MMA"
     if product.columns(n) is None:
         return f"N is {n}, no multiple of 8"
     if k % product.k:
@@ -75,8 +75,8 @@ def _turn_refusal(op: Gemm, product: WarpgroupProduct) -> str | None:
         if turned and region.buffer.scope is Scope.SHARED:
             dtype = region.buffer.dtype
             return (
-                f"rows of {name}, {region.buffer.name!r}, are not along K, and warpgroups turn "
-                f"only elements of 16 bits, not {dtype}"
+                f"rows of {name}, {region.buffer.name!r}, are not along K, and warpgroup MMAs "
+                f"transpose only elements of 16 bits, not {dtype}"
             )
     return None
 
@@ -229,7 +229,7 @@ def on_grid(
     part = part_of(op.c) or Part(0, n, n)
     if n_groups > 1 and not part.is_whole:
         raise NotApplicable(
-            f"C is a part of {op.c.buffer.name!r}, whose columns groups would share"
+            f"C is a part of {op.c.buffer.name!r}, whose columns several warpgroups would have"
         )
     alike = math.gcd(own, part.all)  # instructions divide the fragment as they divide its part
     columns = product.columns(alike, 8 if b.is_k_last else b.tile.span_elements, registers)

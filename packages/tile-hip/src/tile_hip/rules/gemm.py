@@ -52,7 +52,7 @@ def xf32_rules(machine: SimtMachine) -> tuple[Rule[Gemm], ...]:
 
     def rejects(op: Gemm, target: Target) -> str | None:
         if "float32" not in (str(op.a.buffer.dtype), str(op.b.buffer.dtype)):
-            return "no factor is float32"
+            return "no operand is float32"
         return rule.rejects(op, target)
 
     return (replace(rule, rejects=rejects, priority=rule.priority + 1),)

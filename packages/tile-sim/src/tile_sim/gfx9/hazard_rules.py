@@ -210,7 +210,7 @@ def _behind_matrix(producer: Instruction, consumer: Instruction, arch: str) -> N
     needs: list[Need] = [_NONE]
     is_memory = consumer.kind in _MEMORY_KINDS
     if (consumer.kind is Kind.VECTOR or is_memory) and producer.writes & consumer.reads:
-        needs.append((_until_read(told, arch, is_memory), "a product of matrices is read"))
+        needs.append((_until_read(told, arch, is_memory), "the result of a matrix product is read"))
     if consumer.kind is Kind.VECTOR:
         if producer.writes & consumer.writes:
             need = _until_read(told, arch, is_memory=False)

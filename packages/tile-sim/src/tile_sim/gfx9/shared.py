@@ -136,8 +136,8 @@ class SharedMemory:
             place = int(grains[arriving > 0].flat[0]) * self._grain
             other = int(arriving[arriving > 0].flat[0]) - 1
             raise MissingWait(
-                f"{line}: byte {place} of shared memory is touched while a load into it is "
-                "under way",
+                f"{line}: byte {place} of shared memory is accessed while a load into it is "
+                "in flight",
                 notes=(Note(f"in wave {wave}; wave {other} has started the load"),),
                 hint="the wave that loads must wait with s_waitcnt vmcnt, then all must meet",
             )

@@ -39,7 +39,7 @@ TRANSFORMATIONS: tuple[tuple[str, Transformation], ...] = (
     ("drop parameters", drop_parameters),
     ("fill instead", fill_instead),
     ("known sizes", known_sizes),
-    ("drop wishes", drop_wishes),
+    ("drop hints", drop_wishes),
     ("plain loops", plain_loops),
     ("plain operators", plain_operators),
     ("halve all sizes", halved_sizes),

@@ -33,14 +33,14 @@ def section(report: Report) -> Section:
     for title, begin, end in _windows(found.length):
         if title:
             parts.append(element("h3", title))
-        parts.append(_picture(found, begin, end, title or "all rounds"))
+        parts.append(_picture(found, begin, end, title or "all iterations"))
     parts.append(_legend())
     parts += [element("p", note, class_="missing") for note in found.notes]
     return Section(
         "pipeline",
         "Pipeline",
         "What the threads of one block do, and which tile is being filled or read meanwhile. "
-        "Numbers are rounds, and each round has its colour. The program was acted out with one "
+        "Numbers are iterations, and each has its colour. The program was acted out with one "
         "length for all copies and one for all products: order and overlap are those of the "
         "program, lengths are not measured.",
         joined(parts),
@@ -50,7 +50,7 @@ def section(report: Report) -> Section:
 def _windows(length: float) -> Iterable[tuple[str, float, float]]:
     if length <= _BEGIN + _END:
         return [("", 0.0, length)]
-    return [("The first rounds", 0.0, _BEGIN), ("The last rounds", length - _END, length)]
+    return [("The first iterations", 0.0, _BEGIN), ("The last iterations", length - _END, length)]
 
 
 def _picture(found: Timeline, begin: float, end: float, title: str) -> Html:
@@ -89,7 +89,7 @@ def _bar(bar: Bar, begin: float, end: float) -> Html:
     right = min(bar.end, end) - begin
     x, width = left * UNIT, max((right - left) * UNIT - 1, 2)
     at = None if bar.at is None else f"{bar.at.file}:{bar.at.line}"
-    title = f"{_WORDS[bar.activity]}, round {bar.number}: {bar.text}"
+    title = f"{_WORDS[bar.activity]}, iteration {bar.number}: {bar.text}"
     shape = element(
         "rect", element("title", title), x=f"{x:.1f}", y=_top(bar.lane), width=f"{width:.1f}",
         height=HEIGHT, rx=3, class_=f"bar-{bar.activity} c{bar.number % _COLOURS}", data_at=at,
@@ -112,7 +112,7 @@ def _told(lanes: Sequence[Lane], bars: Sequence[Bar]) -> str:
         mine = [b for b in bars if b.lane == number]
         rounds = [b.number for b in mine if b.activity in ("product", "transfer")]
         if rounds:
-            parts.append(f"{lane.name} has rounds {min(rounds)} to {max(rounds)}")
+            parts.append(f"{lane.name} has iterations {min(rounds)} to {max(rounds)}")
     return "; ".join(parts)
 
 
@@ -120,9 +120,9 @@ def _legend() -> Html:
     items = (
         ("bar-transfer", "a copy fills the tile"),
         ("bar-use", "the tile is read"),
-        ("bar-product", "a product"),
+        ("bar-product", "an MMA"),
         ("bar-work", "other work"),
-        ("bar-issue", "a copy or product is begun"),
+        ("bar-issue", "a copy or MMA is issued"),
         ("bar-wait", "threads wait"),
     )
     shown = []

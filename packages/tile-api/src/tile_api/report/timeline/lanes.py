@@ -37,7 +37,7 @@ def _lane(key: LaneKey, bars: list[Drawn]) -> Lane:
     if kind == "tile":
         return Lane(name if number < 0 else f"{name} [{number}]", "tile")
     if kind == "unit":
-        return Lane("their products", "unit")
+        return Lane("MMAs", "unit")
     mine = {b.activity for b in bars if b.lane == key}
     others = {b.lane for b in bars if b.lane[0] == "threads"} - {key}
     products = {b.lane[2] for b in bars if b.activity == "product"}

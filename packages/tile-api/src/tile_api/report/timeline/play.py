@@ -180,13 +180,13 @@ class _Play:
                     break
                 yield from self._run(stmt.body, actor, parts=parts)
                 if cond is None:
-                    self.stage.notes["A loop depends on data; one round is drawn."] = None
+                    self.stage.notes["A loop depends on data; one iteration is drawn."] = None
                     break
             return
         start, stop = (actor.values.number(e) for e in (stmt.start, stmt.stop))
         step = actor.values.number(stmt.step) if isinstance(stmt, For) else 1
         if start is None or stop is None or not step:
-            self.stage.notes["A loop depends on data; four rounds are drawn."] = None
+            self.stage.notes["A loop depends on data; four iterations are drawn."] = None
             start, stop, step = 0, 4, 1
         for number in range(start, stop, step):
             actor.values.of[stmt.var] = number

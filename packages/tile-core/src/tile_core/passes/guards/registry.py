@@ -23,7 +23,7 @@ from tile_launch.spans import Span
 class Often(Enum):
     """How often a guard is looked at, the most frequent first."""
 
-    EACH_ROUND = "each round"
+    EACH_ITERATION = "each iteration"
     ONCE = "once"
     AT_THE_EDGE = "at the edge"
 
@@ -103,7 +103,7 @@ class GuardRegistry:
             where[guard.key] = guard
 
 
-_ORDER = (Often.EACH_ROUND, Often.ONCE, Often.AT_THE_EDGE)
+_ORDER = (Often.EACH_ITERATION, Often.ONCE, Often.AT_THE_EDGE)
 _OPEN: ContextVar[GuardRegistry | None] = ContextVar("tile_guard_ledger", default=None)
 
 
@@ -161,7 +161,7 @@ def note_guard(
     if ledger is None:
         return
     span = ledger.spans[-1] if ledger.spans else index.span
-    often = Often.EACH_ROUND if ledger.loops else Often.ONCE
+    often = Often.EACH_ITERATION if ledger.loops else Often.ONCE
     often = Often.AT_THE_EDGE if ledger.edges else often
     extent = buffer.shape[axis]
     ledger.add(

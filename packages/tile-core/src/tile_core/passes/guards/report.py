@@ -54,14 +54,14 @@ class KeptGuard:
     @property
     def in_steady_loop(self) -> bool:
         """Whether every round of a loop asks, not only the last tiles of a tensor."""
-        return self.often is Often.EACH_ROUND
+        return self.often is Often.EACH_ITERATION
 
     @property
     def how_often(self) -> str:
         """When it is asked, in words."""
         match self.often:
-            case Often.EACH_ROUND:
-                return f"in every round of {self.loops[-1]}"
+            case Often.EACH_ITERATION:
+                return f"in every iteration of {self.loops[-1]}"
             case Often.ONCE:
                 return "once for each access"
         return "only at the edge: the steady loop has none"

@@ -283,7 +283,7 @@ def _box(loop: Parallel, env: ConstraintSet) -> tuple[int, ...] | None:
 def _not_shared(node: Parallel | TileOperator, branch: If | While) -> UnsupportedOnTarget:
     what = "T.Parallel" if isinstance(node, Parallel) else f"T.{node.mnemonic}"
     return UnsupportedOnTarget(
-        f"{what} is shared out to all threads of the block, and not all of them get here",
+        f"{what} is distributed over all threads of the block, and not all of them get here",
         span=node.span,
         notes=(Note("some threads leave it out here", branch.span),),
         hint="move it out of the branch, or write a sequential loop for the threads inside",

@@ -72,7 +72,8 @@ def _tell(touch: Touch, nest: Nest, state: Layouts) -> None:
     warn(
         f"{storage.name!r} is whole in each thread, and in this {nest.who} every thread uses "
         f"elements of its own{elsewhere}: the tile is kept in local memory, for no register can "
-        "be named by a number known at run time only; products whose warps share rows alike, "
+        "be named by a number known at run time only; matrix products whose warps have the same "
+        "rows, "
         "as with policy=T.GemmWarpPolicy.FullRow, or a copy into a second tile for one of the "
         "loops, keep it in registers",
         nest.node.span,

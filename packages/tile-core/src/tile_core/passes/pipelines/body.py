@@ -162,7 +162,7 @@ def _refuse_forms(loop: Pipelined) -> None:
                 raise NotApplicable("a safe value is set inside of it", node.span)
     for node in _at_level(loop.body):
         if isinstance(node, (Break, Continue)):
-            raise NotApplicable("its rounds can be left in the middle", node.span)
+            raise NotApplicable("its iterations can be left in the middle", node.span)
 
 
 def _at_level(stmt: Stmt) -> Iterator[Stmt]:

@@ -225,8 +225,8 @@ def _why(deps: Dependences, broken: Violation) -> str:
     what = "their order shows" if broken.what is None else f"both touch {broken.what.name!r}"
     lines = [f"line {p.span.line}" for p in (first, second) if p.span is not None]
     between = " and ".join(lines) or "two statements"
-    rounds = "1 round" if broken.rounds == 1 else f"{broken.rounds} rounds"
-    later = f", {rounds} apart" if broken.rounds else ""
+    distance = "1 iteration" if broken.rounds == 1 else f"{broken.rounds} iterations"
+    later = f", {distance} apart" if broken.rounds else ""
     return f"it would exchange {between}{later}: {what}"
 
 
@@ -333,7 +333,9 @@ def _first_user(deps: Dependences, name: int) -> int | None:
 
 def _illegal(loop: Pipelined, deps: Dependences, broken: Violation) -> ScheduleError:
     first, second = deps.pieces[broken.first], deps.pieces[broken.second]
-    ahead = {0: "", 1: " of the next round"}.get(broken.rounds, f" {broken.rounds} rounds later")
+    ahead = {0: "", 1: " of the next iteration"}.get(
+        broken.rounds, f" {broken.rounds} iterations later"
+    )
     return ScheduleError(
         f"order= and stage= run this statement{ahead} before another one that must come first: "
         f"{_shared_thing(broken.what)}",
@@ -348,5 +350,5 @@ def _shared_thing(what: Buffer | Var | None) -> str:
     if what is None:
         return "the order of what they do shows outside"
     if isinstance(what, Var):
-        return f"it uses {what.name!r}, a value of its own round"
+        return f"it uses {what.name!r}, a value of its own iteration"
     return f"both touch {what.name!r}"

@@ -261,7 +261,7 @@ def _require_strides(tensor: Buffer, env: ConstraintSet) -> None:
                 f"{tensor.name!r} has {extent} elements along a dimension, more than 2^31"
             )
     if static_value(strides[-1]) != 1:
-        raise NotApplicable(f"elements of {tensor.name!r} are not side by side")
+        raise NotApplicable(f"elements of {tensor.name!r} are not contiguous")
     for stride in strides[:-1]:
         if (static_value(stride) or 0) * nbytes >= MAX_STRIDE:
             raise NotApplicable(f"rows of {tensor.name!r} are 2^40 bytes apart or more")

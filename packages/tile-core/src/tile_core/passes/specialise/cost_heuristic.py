@@ -95,7 +95,7 @@ def _nbytes(copy: Copy | Parallel) -> int:
 def tell_of_left(found: Found) -> None:
     """Tell why copies of a launch with producers are not the engine's."""
     for who, copies in (
-        ("warps of the producers", found.by_threads), ("those who use it", found.left),
+        ("producer warps", found.by_threads), ("the threads that use it", found.left),
     ):  # fmt: skip
         for copy, why in copies:
             told = f"{tile_of(copy).name!r} is copied by {who}: {why}"

@@ -165,7 +165,7 @@ def shared_out(launch: Launch, rings: Sequence[CircularBuffer], machine: Machine
     most = room.blocks(consumers + GROUP) if wished is None else wished
     found = block.shares(most, limits.registers)
     if found is None or (wished is not None and found.blocks < wished):
-        raise NotApplicable(f"producers of {most} blocks have none to give")
+        raise NotApplicable(f"producers of {most} blocks have no registers to release")
     apart = consumers + (GROUP if by_warps else machine.warp_size)
     alone = min(machine.registers, registers_at_entry(limits.registers, apart, 1))
     if not wishes and found.many < min(block.wanted, alone):

@@ -81,11 +81,11 @@ def _require_contiguous_box(region: Region, sizes: Sequence[int], env: Constrain
     """Refuse a box that is not contiguous, or does not begin where a copy of bytes may."""
     buffer = region.buffer
     if buffer.strides is not None and not _is_contiguous(buffer):
-        raise NotApplicable(f"elements of {buffer.name!r} are not known to be side by side")
+        raise NotApplicable(f"elements of {buffer.name!r} are not known to be contiguous")
     first = next((dim for dim, size in enumerate(sizes) if size != 1), len(sizes))
     for size, extent in zip(sizes[first + 1 :], buffer.shape[first + 1 :], strict=True):
         if static_value(extent) != size:
-            raise NotApplicable(f"parts of rows of {buffer.name!r} are not side by side")
+            raise NotApplicable(f"parts of rows of {buffer.name!r} are not contiguous")
     nbytes = buffer.dtype.bits // 8
     step: Extent = 1
     for start, extent in zip(reversed(region.starts), reversed(buffer.shape), strict=True):

@@ -36,7 +36,8 @@ def tell_of_missing_partition(op: Gemm, unit: MatrixUnit, ctx: SimtContext) -> N
         return
     who = f"{warps} warps" if not rest else f"{ctx.threads} threads, which are no whole warps,"
     why = (
-        f"{who} cannot share a product of {m} x {n} with policy {op.policy.name}: it has "
+        f"{who} cannot partition a matrix product of {m} x {n} with policy {op.policy.name}: it "
+        f"has "
         f"{rows} x {columns} pieces of {atom.m} x {atom.n}, and no grid of warps divides them"
     )
     hint = _hint(op, atom, ctx)
@@ -44,7 +45,7 @@ def tell_of_missing_partition(op: Gemm, unit: MatrixUnit, ctx: SimtContext) -> N
     sums = _registers(tiling, op)
     if sums > ctx.machine.registers:
         raise WarpPartitionError(
-            f"{why}; without matrix instructions one thread has {sums} registers of sums, and "
+            f"{why}; without matrix instructions one thread has {sums} accumulator registers, and "
             f"{ctx.machine.registers} at most",
             span=op.span,
             hint=hint,

@@ -39,9 +39,9 @@ def operand_copy_rule(name: str, unit: MatrixUnit) -> Rule[Copy]:
 
 def _rejects(op: Copy, target: Target) -> str | None:
     if (op.src.buffer.scope, op.dst.buffer.scope) != (Scope.SHARED, Scope.FRAGMENT):
-        return "factors are copied from shared memory into fragments"
+        return "operands are copied from shared memory into fragments"
     if op.is_async or op.prefer_instruction is not None or op.loop_layout is not None:
         return "the copy asks for another instruction or order"
     if op.dst.buffer.rank != 2 or not op.dst.is_whole or op.src.is_element:
-        return "factors are fragments of two dimensions"
+        return "operands are fragments of two dimensions"
     return None

@@ -91,7 +91,7 @@ def fma_rule(name: str) -> Rule[Gemm]:
 
     def rejects(op: Gemm, target: Target) -> str | None:
         if op.nibbles:
-            return "the factors' bytes are two elements each"
+            return "the operands' bytes are two elements each"
         return _unreachable(op)
 
     return Rule(

@@ -412,7 +412,9 @@ class _Run:
         for role, clock in enumerate(self.clocks):
             for ends, span in self.tiles.going_on(role):
                 if not ends.is_in(clock):
-                    raise ProtocolBroken("threads leave while an engine still reads a tile", span)
+                    raise ProtocolBroken(
+                        "threads leave while an asynchronous operation still reads a tile", span
+                    )
         last: dict[int, Clock] = {}
         for who, clock in zip(self.program.roles, self.clocks, strict=True):
             before = last.get(who.rank)

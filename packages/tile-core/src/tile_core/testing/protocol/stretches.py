@@ -156,5 +156,5 @@ def clash(mine: Iterable[Use], others: Iterable[Use]) -> None:
 
 def _doing(other: Use) -> str:
     if other.by_engine:
-        return "a fill is on its way" if other.writes else "an engine reads it"
+        return "a fill is in flight" if other.writes else "an engine reads it"
     return f"others {'write' if other.writes else 'read'} it"

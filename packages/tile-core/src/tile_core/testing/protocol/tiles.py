@@ -86,7 +86,8 @@ class Tiles:
             unseen = touch.by_engine and not touch.writes and other.writes and not other.by_engine
             if unseen and not other.fence.is_in(clock):
                 raise ProtocolBroken(
-                    f"an engine reads {named(tile, box)}, which was stored without a fence",
+                    f"an asynchronous operation reads {named(tile, box)}, which was stored "
+                    f"without a fence",
                     other.span,
                 )
             if ordered and touch.writes and covers(box, there):
@@ -123,7 +124,7 @@ def _conflict(tile: Tile, box: Box, other: Touch, touch: Touch) -> str:
     name = named(tile, box)
     does = "is filled" if touch.writes else "is read"
     if other.writes and (other.is_late or isinstance(other.event, Fill)):
-        return f"{name} {does} while a fill is on its way"
+        return f"{name} {does} while a fill is in flight"
     if other.by_engine:
-        return f"{name} {does} while an engine reads it"
+        return f"{name} {does} while an asynchronous operation reads it"
     return f"{name} {does} while others {'write' if other.writes else 'read'} it"

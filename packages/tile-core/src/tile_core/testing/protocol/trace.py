@@ -223,7 +223,7 @@ def _loop(group: Group, stmt: For | Pipelined | While, act: Act) -> None:
         while _holds(group, stmt):
             rounds += 1
             if rounds > MOST_ROUNDS:
-                raise Endless(f"no end after {MOST_ROUNDS} rounds of the loop at {stmt.span}")
+                raise Endless(f"no end after {MOST_ROUNDS} iterations of the loop at {stmt.span}")
             if not _round(group, stmt.body, act):
                 return
         return
