@@ -18,7 +18,7 @@ ENGINES: Mapping[str, tuple[str, ...]] = {
     "range": ("tile_core.arith.interval_analysis",),
     "affine": ("tile_core.arith.affine", "tile_core.arith.linear", "tile_core.arith.index_forms"),
     "expression": ("tile_core.ir.expr",),
-    "argument": ("tile_launch.arguments", "tile_api.arguments"),
+    "argument": ("tile_launch.arguments",),
 }  # fmt: skip
 """Modules that answer the same question in their own way. One that is gone counts no more; a new
 one is added by whoever writes it."""

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from tile_api.launching import Launcher
-from tile_api.tensors import TensorView
 from tile_core.errors import (
     ArgumentCountError,
     ArgumentDtypeError,
@@ -19,6 +18,7 @@ from tile_core.errors import (
     ArgumentTypeError,
     LaunchError,
 )
+from tile_launch.views import View
 
 
 def f32(*shape):
@@ -250,7 +250,7 @@ def test_linear_extents_are_solved(launcher):
     launch, _ = launcher(
         "A: T.Tensor((2 * m + n,)), B: T.Tensor((n + 1,)), C: T.Tensor((m,))", "pass"
     )
-    values = {v.name: x for v, x in launch.check((f32(11), f32(6), f32(3))).values.items()}
+    values = launch.check((f32(11), f32(6), f32(3))).values
     assert values == {"m": 3, "n": 5}
     error = refusal(launch, f32(12), f32(6), f32(3))
     assert error.message == "f.B.shape[0]: expected n + 1 = 7, got 6"
@@ -272,7 +272,7 @@ def test_symbols_hold_their_values(launcher):
 def test_strides_bind_symbols_and_extents_of_one_lie_anywhere(launcher):
     launch, _ = launcher("A: T.StridedTensor((m, n), (s, 1), 'float32')")
     checked = launch.check((f32(4, 6)[:, :3],))
-    assert {v.name: x for v, x in checked.values.items()} == {"m": 4, "n": 3, "s": 6}
+    assert dict(checked.values) == {"m": 4, "n": 3, "s": 6}
     assert refusal(launch, f32(6, 4).T).message == "f.A.strides[1]: expected 1, got 4"
     plain, calls = launcher(MATRIX.replace("4, 3", "1, 3"))
     plain(np.lib.stride_tricks.as_strided(f32(3), (1, 3), (400, 4)))
@@ -338,9 +338,9 @@ def test_types_of_the_same_bits_are_taken(declared, given, launcher):
 def test_packed_bytes_count_twice(launcher):
     launch, calls = launcher("A: T.Tensor((m, n), 'int4')")
     packed = launch.check((np.zeros((2, 3), np.uint8),))
-    assert {v.name: x for v, x in packed.values.items()} == {"m": 2, "n": 6}
+    assert dict(packed.values) == {"m": 2, "n": 6}
     unpacked = launch.check((np.zeros((2, 6), ml_dtypes.int4),))
-    assert {v.name: x for v, x in unpacked.values.items()} == {"m": 2, "n": 6}
+    assert dict(unpacked.values) == {"m": 2, "n": 6}
     odd, calls = launcher("A: T.Tensor((5,), 'float4_e2m1fn')")
     odd(np.zeros(3, np.int8))
     odd(torch.zeros(3, dtype=torch.uint8).view(torch.float4_e2m1fn_x2))
@@ -452,8 +452,8 @@ def test_what_was_checked_is_checked_anew_when_it_changes(launcher):
 
 @pytest.mark.parametrize("place", ["hip:0", "cuda:0"])  # torch says cuda for AMD's GPUs, too
 def test_tensors_of_amd_gpus_are_where_kernels_for_them_run(launcher, monkeypatch, place):
-    view = TensorView((4,), (1,), "float32", place, 0x1000)
-    monkeypatch.setattr("tile_api.arguments.view_of", lambda value: view)
+    view = View((4,), (1,), "float32", place, 0x1000)
+    monkeypatch.setattr("tile_launch.arguments.view_of", lambda value: view)
     signature = launcher(VECTOR)[0].signature
     signature.check((object(),), "hip")
     with pytest.raises(ArgumentLayoutError, match=f"runs on cpu, the tensor is on {place}"):

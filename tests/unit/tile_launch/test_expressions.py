@@ -111,6 +111,6 @@ def test_numbers_that_are_none() -> None:
 def test_words() -> None:
     expression = ("//", ("+", "m", 127), 128)
     assert words_of(expression) == "(m + 127) // 128"
-    assert words_of(("min", "m", ("*", 2, "n"))) == "min(m, (2 * n))"
+    assert words_of(("min", "m", ("*", 2, "n"))) == "min(m, 2 * n)"
     assert (words_of("m"), words_of(4)) == ("m", "4")
     assert list(variables_of(("+", "m", ("*", "n", "m")))) == ["m", "n"]

@@ -1,89 +1,30 @@
-"""Checks of launch arguments: never a crash, never a silent copy.
-
-A `Signature` is made once per kernel. `check` binds the symbolic dimensions and refuses
-what the kernel was not compiled for, naming argument, expectation and what came.
-"""
+"""The parameters of a kernel as the launcher checks them, with the places where they stand."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
-from tile_api.contracts import check_contracts
-from tile_api.geometry import (
-    Bound,
-    bind_symbols,
-    check_rank,
-    check_shape,
-    check_strides,
-    check_symbols,
-    declared,
-    value_of,
-)
-from tile_api.scalars import scalar_value
-from tile_api.tensors import TensorView, torch_device, view_of
-from tile_core.dtypes import DType
-from tile_core.errors import (
-    ArgumentCountError,
-    ArgumentDtypeError,
-    ArgumentLayoutError,
-    ArgumentShapeError,
-    ArgumentTypeError,
-    LaunchError,
-    Note,
-)
-from tile_core.ir.arith import as_expr
+from tile_core.errors import LaunchError, Note
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import storages_read, storages_written
-from tile_core.ir.expr import Var
-from tile_core.ir.free_variables import free_variables
-from tile_core.ir.node import walk
+from tile_core.ir.expr import Extent, Var
+from tile_core.ir.host_data import HostNames, conditions_of, expression_data
+from tile_core.ir.node import Node, walk
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Kernel
+from tile_core.plugins.arrays import as_array
 from tile_core.records import dataclass
-from tile_launch.dtypes import explained
-
-# Element types whose bits mean the same to the runtime; a kernel takes either.
-_FAMILIES = (
-    frozenset({"float8_e4m3fn", "float8_e4m3fnuz"}),
-    frozenset({"float8_e5m2", "float8_e5m2fnuz"}),
-    frozenset({"bool", "int8", "uint8"}),
-    frozenset({"tfloat32", "float32"}),
-    frozenset({"handle", "int64", "uint64"}),
-)
-_BYTES = frozenset({"int8", "uint8", "float4_e2m1fn_x2"})
-# Types of a byte or less that some libraries do not know: their bits travel as plain bytes.
-_AS_BYTES = frozenset(
-    {
-        "float8_e3m4",
-        "float8_e4m3b11fnuz",
-        "float8_e8m0fnu",
-        "float6_e2m3fn",
-        "float6_e3m2fn",
-        "float4_e2m1_unpacked",
-    }
-)
+from tile_launch.arguments import Checked
+from tile_launch.arguments import Signature as HostSignature
+from tile_launch.dlpack import DeviceTensor
+from tile_launch.manifest import Condition, Machine, Manifest, Scalar, Tensor
+from tile_launch.scalars import scalar_value
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What the checks found out.
-
-    Parameters
-    ----------
-    values
-        Of symbols and scalar parameters.
-    args
-        What to hand to the executable, one per entry of `Signature.inputs`: NumPy arrays,
-        torch tensors, Python numbers, None.
-    """
-
-    values: Mapping[Var, Any]
-    args: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Signature:
     """The parameters of a kernel, and which of them the caller passes.
 
@@ -115,222 +56,135 @@ class Signature:
             frozenset(i for i in positions if kernel.params[i] in written),
         )
 
+    @cached_property
+    def host(self) -> HostSignature:
+        """The parameters and conditions as the launcher knows them."""
+        kernel, names = self.kernel, self._names
+        parameters = tuple(
+            Scalar(name=names.of(param), dtype=str(param.dtype))
+            if isinstance(param, Var)
+            else tensor_of(
+                param,
+                names,
+                is_used=position not in self.untouched,
+                is_written=position in self.written,
+            )
+            for position, param in enumerate(kernel.params)
+        )
+        conditions, contracts = [], {}
+        for number, (data, source) in enumerate(self._conditions):
+            value = _tuples(data["value"])
+            conditions.append(Condition(value=value, kind=data["kind"], message=data["message"]))
+            if isinstance(source, Var) and source.contract is not None:
+                contracts[number] = source.contract
+        manifest = Manifest(
+            kernel=kernel.name,
+            machine=Machine(family="", name=""),
+            parameters=parameters,
+            steps=(),
+            symbols={names.of(symbol): str(symbol.dtype) for symbol in symbols_of(kernel)},
+            outputs=kernel.outputs,
+            conditions=tuple(conditions),
+        )
+        used = {names.of(node) for node in walk(kernel.body) if isinstance(node, Var)}
+        return HostSignature(manifest, self.inputs, frozenset(used), contracts, in_process=True)
+
     def check(
         self,
         args: tuple[Any, ...],
         device: str,
-        scalar: Callable[[str, Var, Any], Any] = scalar_value,
+        scalar: Callable[[str, str, Any], Any] = scalar_value,
     ) -> Checked:
-        """Return the values of symbols and what to pass on, or raise a `LaunchError`.
+        """Return the values of variables and what to pass on, or raise a `LaunchError`.
 
-        Parameters
-        ----------
-        args
-            One per entry of `inputs`: arguments, or a `TensorView` that stands for a tensor.
-        device
-            Where tensors must be: ``"cpu"``, or a kind such as ``"cuda"`` or ``"hip"``.
-        scalar
-            ``scalar(name, parameter, argument)`` returns a scalar as a number, or None if its
-            value is not known yet.
+        `tile_launch.arguments.Signature.check` says what the arguments are. What comes from other
+        libraries on the host is passed on as a NumPy array.
         """
-        if len(args) != len(self.inputs):
-            raise self._wrong_count(len(args))
-        scalars: dict[Var, Any] = {}
-        tensors: list[Bound] = []
-        written: list[bool] = []
-        passed: list[Any] = []
-        for position, arg in zip(self.inputs, args, strict=True):
-            param = self.kernel.params[position]
-            if isinstance(param, Var):
-                scalars[param] = scalar(self.name(param), param, arg)
-                passed.append(scalars[param])
-            elif arg is None and position in self.untouched:
-                passed.append(None)
-            else:
-                view = self._tensor(position, arg)
-                self._check_place(param, view, device, tensors)
-                tensors.append((param, view))
-                written.append(position in self.written)
-                passed.append(arg if view.array is None else view.array)
-        values = {var: value for var, value in scalars.items() if value is not None}
-        for param, view in tensors:
-            check_rank(self.name(param), param, view)
-        bind_symbols(tensors, values)
-        if any(arg is None for arg in passed):
-            self._bind_left_out(values, passed)
-        check_symbols(self.kernel.name, values)
-        check_contracts(self.kernel.name, values, [param for param, _ in tensors])
-        for tensor, is_written in zip(tensors, written, strict=True):
-            check_shape(self.name(tensor[0]), tensor, values, tensors)
-            check_strides(self.name(tensor[0]), tensor, values, written=is_written)
-        return Checked(values, tuple(passed))
+        with self.placed():
+            checked = self.host.check(args, device, scalar)
+        if device != "cpu":
+            return checked
+        passed = [
+            as_array(param, arg) if isinstance(arg, DeviceTensor) else arg
+            for param, arg in zip(self.passed_params, checked.passed, strict=True)
+        ]
+        return Checked(checked.values, tuple(passed))
 
     def scalar(self, position: int, arg: Any) -> Any:
         """Return the scalar argument at `position` as a Python number, or raise."""
         param = self.kernel.params[position]
-        assert isinstance(param, Var), "a scalar parameter"
-        return scalar_value(self.name(param), param, arg)
+        try:
+            return scalar_value(self.name(param), str(param.dtype), arg)
+        except LaunchError as error:
+            error.notes = declared(param)
+            raise
 
-    def output_shapes(self, values: Mapping[Var, Any]) -> list[tuple[int, ...]]:
+    def output_shapes(self, values: Mapping[str, Any]) -> list[tuple[int, ...]]:
         """Return the extents of the output tensors, in `Kernel.outputs` order."""
-        return [self._output_shape(position, values) for position in self.kernel.outputs]
+        with self.placed():
+            return self.host.output_shapes(values)
 
     def name(self, param: Buffer | Var) -> str:
         """Return what messages call a parameter."""
         return f"{self.kernel.name}.{param.name}"
 
-    # Parts ---------------------------------------------------------------------------------
+    @property
+    def passed_params(self) -> list[Any]:
+        """The parameters the caller passes, in call order."""
+        return [self.kernel.params[p] for p in self.inputs]
 
-    def _bind_left_out(self, values: dict[Var, Any], passed: list[Any]) -> None:
-        """Give a value to symbols of the body that only tensors tell for which None was passed.
+    @contextmanager
+    def placed(self) -> Iterator[None]:
+        """Let the errors of a block show where what they are about was written."""
+        try:
+            yield
+        except LaunchError as error:
+            match error.subject:
+                case ("parameter", str() as name):
+                    named = [p for p in self.kernel.params if self._names.of(p) == name]
+                    error.notes = (*declared(named[0]), *error.notes)
+                case ("variable", str() as name):
+                    known = (*symbols_of(self.kernel), *self.kernel.params)
+                    error.span = next((v.span for v in known if self._names.of(v) == name), None)
+                case ("condition", int() as number):
+                    error.span = self._conditions[number][1].span
+            raise
 
-        The extent of a single tensor is 0: without it there are no elements. What several
-        tensors should agree on, or the tensor holds in another form, is unknown.
-        """
-        used = {node for node in walk(self.kernel.body) if isinstance(node, Var)}
-        absent = {p for p, arg in zip(self.inputs, passed, strict=True) if arg is None}
-        for symbol in symbols_of(self.kernel):
-            if symbol not in used or symbol in values:
-                continue
-            tellers = [p for p in range(len(self.kernel.params)) if self._mentions(p, symbol)]
-            left_out = [p for p in tellers if p in absent]
-            if not left_out:
-                continue
-            param = self.kernel.params[left_out[0]]
-            if len(tellers) > 1 or not (
-                isinstance(param, Buffer) and any(extent is symbol for extent in param.shape)
-            ):
-                raise ArgumentShapeError(
-                    f"{self.name(param)}: None was passed, and no other argument tells the "
-                    f"value of {symbol.name}",
-                    notes=declared(param),
-                    hint="pass a tensor of that shape: the kernel does not read it",
-                )
-            values[symbol] = 0
+    @cached_property
+    def _names(self) -> HostNames:
+        names = HostNames()
+        for param in self.kernel.params:
+            names.of(param)
+        return names
 
-    def _mentions(self, position: int, symbol: Var) -> bool:
-        """Whether the extents or strides of a parameter depend on `symbol`."""
-        param = self.kernel.params[position]
-        sizes = (*param.shape, *(param.strides or ())) if isinstance(param, Buffer) else ()
-        return any(symbol in free_variables(as_expr(size)) for size in sizes)
-
-    def _output_shape(self, position: int, values: Mapping[Var, Any]) -> tuple[int, ...]:
-        param = self.kernel.params[position]
-        assert isinstance(param, Buffer), "outputs are tensors"
-        shape = []
-        for axis, extent in enumerate(param.shape):
-            size = value_of(extent, values)
-            if size is None:
-                unknown = [v.name for v in free_variables(extent) if v not in values]
-                raise ArgumentShapeError(
-                    f"{self.name(param)}.shape[{axis}]: no argument tells the value of "
-                    f"{', '.join(unknown)}",
-                    notes=declared(param),
-                    hint="pass the tensor yourself, or use the symbol in the shape of an input",
-                )
-            if size < 0:
-                raise ArgumentShapeError(
-                    f"{self.name(param)}.shape[{axis}]: {size} is negative",
-                    notes=declared(param),
-                    hint="check the sizes that this extent is computed from",
-                )
-            shape.append(size)
-        if math.prod(shape) * param.dtype.bits >> 65:
-            raise ArgumentShapeError(
-                f"{self.name(param)}: no memory holds {' x '.join(map(str, shape))} elements",
-                notes=declared(param),
-                hint="pass smaller arguments",
-            )
-        return tuple(shape)
-
-    def _wrong_count(self, got: int) -> LaunchError:
-        names = ", ".join(self.kernel.params[p].name for p in self.inputs)
-        returned = [self.kernel.params[p].name for p in self.kernel.outputs]
-        notes = (Note(f"{', '.join(returned)} is returned, not passed"),) if returned else ()
-        takes = f"{len(self.inputs)} argument{'' if len(self.inputs) == 1 else 's'}"
-        return ArgumentCountError(
-            f"{self.kernel.name}({names}) takes {takes}, got {got}",
-            notes=notes,
-            hint="pass the arguments in the order of the parameters",
-        )
-
-    def _tensor(self, position: int, arg: Any) -> TensorView:
-        param = self.kernel.params[position]
-        assert isinstance(param, Buffer), "a tensor parameter"
-        if arg is None:
-            raise LaunchError(
-                f"{self.name(param)}: expected a tensor, got None",
-                notes=declared(param),
-                hint="None stands for tensors that the kernel never reads or writes",
-            )
-        view = view_of(arg)
-        if view is None:
-            raise ArgumentTypeError(
-                f"{self.name(param)}: expected a tensor, got {type(arg).__name__}",
-                notes=declared(param),
-                hint="pass a NumPy array, a torch tensor or another DLPack producer",
-            )
-        if view.problem is not None:
-            raise ArgumentLayoutError(
-                f"{self.name(param)}: the tensor is not plain memory: {view.problem}",
-                notes=declared(param),
-                hint="pass a plain dense tensor, or an array of plain numbers",
-            )
-        if position in self.written and not view.writeable:
-            raise ArgumentLayoutError(
-                f"{self.name(param)}: the kernel writes this tensor, which is read-only",
-                notes=declared(param),
-                hint="pass a copy",
-            )
-        if not _dtypes_match(param.dtype, view.dtype):
-            raise ArgumentDtypeError(
-                f"{self.name(param)}.dtype: expected {param.dtype}, got {explained(view.dtype)}",
-                notes=declared(param),
-                hint=_dtype_hint(param.dtype),
-            )
-        return view
-
-    def _check_place(
-        self, param: Buffer, view: TensorView, device: str, before: list[Bound]
-    ) -> None:
-        name, kind = self.name(param), view.device.partition(":")[0]
-        if kind not in (device, torch_device(device)):
-            raise ArgumentLayoutError(
-                f"{name}.device: the kernel runs on {device}, the tensor is on {view.device}",
-                notes=declared(param),
-                hint=f"move the tensor to {device}, or compile for the machine it is on",
-            )
-        for other, seen in before[:1]:
-            if seen.device != view.device:
-                raise ArgumentLayoutError(
-                    f"{name}.device: it is on {view.device}, {other.name} is on {seen.device}",
-                    notes=declared(param),
-                    hint="all tensors of a call must be on one device",
-                )
-        if view.address == 0 and all(view.shape):
-            raise ArgumentLayoutError(
-                f"{name}.data: the address is null",
-                notes=declared(param),
-                hint="pass a tensor that has memory",
-            )
-        size = max(1, param.dtype.bits // 8)
-        if view.address % size:
-            raise ArgumentLayoutError(
-                f"{name}.data: the address is not a multiple of the {size} bytes of an element",
-                notes=declared(param),
-                hint="pass a copy, which begins at an element boundary",
-            )
+    @cached_property
+    def _conditions(self) -> list[tuple[dict[str, Any], Node]]:
+        return conditions_of(self.kernel, self._names)
 
 
-def _dtypes_match(want: DType, got: str) -> bool:
-    if want.packing > 1:
-        return got in _BYTES or got == want.base
-    if want.base in _AS_BYTES and (got in _BYTES or got == want.facts.storage):
-        return True
-    return want == got or any(want in family and got in family for family in _FAMILIES)
+def declared(param: Buffer | Var) -> tuple[Note, ...]:
+    """Return the note that points at a parameter's declaration, if it is known."""
+    return (Note("the parameter is declared here", param.span),) if param.span else ()
 
 
-def _dtype_hint(want: DType) -> str:
-    if want.packing > 1:
-        return "pass bytes (int8 or uint8) that hold two elements each, the first in the low half"
-    return f"convert it first: x.to(torch.{want}), or x.astype({str(want)!r})"
+def tensor_of(
+    param: Buffer, names: HostNames, *, is_used: bool = True, is_written: bool = True
+) -> Tensor:
+    """Return a parameter as the launcher knows it."""
+    strides = None if param.strides is None else _expressions(param.strides, names)
+    return Tensor(
+        name=names.of(param),
+        dtype=str(param.dtype),
+        shape=_expressions(param.shape, names),
+        strides=strides,
+        is_used=is_used,
+        is_written=is_written,
+    )
+
+
+def _expressions(extents: tuple[Extent, ...], names: HostNames) -> tuple[Any, ...]:
+    return tuple(_tuples(expression_data(extent, names)) for extent in extents)
+
+
+def _tuples(data: Any) -> Any:
+    return tuple(map(_tuples, data)) if isinstance(data, list) else data

@@ -80,7 +80,7 @@ class CallableKernel:
         """
         everything = replace(self._kernel, outputs=())
         checked = Launcher(everything, self._built.executable, self._device).check(args)
-        return functools.partial(self._built.executable, *checked.args)
+        return functools.partial(self._built.executable, *checked.passed)
 
     @property
     def target(self) -> str:

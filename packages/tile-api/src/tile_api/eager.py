@@ -7,23 +7,23 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tile_api.arguments import declared, tensor_of
 from tile_api.cache import KernelCache
 from tile_api.compiling import compile
 from tile_api.frontend.eager import EagerSignature, eager_function
 from tile_api.frontend.function import PrimFunc
 from tile_api.frozen import frozen
-from tile_api.geometry import check_rank, declared, logical_shape, logical_strides
 from tile_api.kernel import CompiledKernel
 from tile_api.settings import environment_of_code
-from tile_api.tensors import view_of
 from tile_core.errors import (
     ArgumentCountError,
-    ArgumentLayoutError,
-    ArgumentTypeError,
     ConstBindingError,
     FrontendTypeError,
+    LaunchError,
 )
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.host_data import HostNames
+from tile_launch.arguments import check_rank, plain_view, shape_of, strides_of
 
 
 class EagerFunction:
@@ -175,22 +175,14 @@ class EagerFunction:
             size = shape[dim]
             if type(size) is int:
                 return size
-        view = view_of(tensor)
         name = f"{self._func.__name__}.{param.name}"
-        if view is None:
-            raise ArgumentTypeError(
-                f"{name}: expected a tensor, got {type(tensor).__name__}",
-                notes=declared(param),
-                hint="pass a NumPy array, a torch tensor or another DLPack producer",
-            )
-        if view.problem is not None:
-            raise ArgumentLayoutError(
-                f"{name}: the tensor is not plain memory: {view.problem}",
-                notes=declared(param),
-                hint="pass a plain dense tensor, or an array of plain numbers",
-            )
-        check_rank(name, param, view)
-        return (logical_strides if is_stride else logical_shape)(param, view)[dim]
+        try:
+            bound = tensor_of(param, HostNames()), plain_view(name, tensor)
+            check_rank(name, *bound)
+        except LaunchError as error:
+            error.notes = declared(param)
+            raise
+        return (strides_of if is_stride else shape_of)(bound)[dim]
 
     def _arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return every argument by name, in the order of the signature."""

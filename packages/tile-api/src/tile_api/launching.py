@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tile_api.arguments import Checked, Signature
-from tile_api.tensors import announce_write, is_torch, key_function, output_maker
-from tile_core.arith.evaluate import evaluate
+from tile_api.arguments import Signature
+from tile_api.tensors import announce_write, is_torch, output_maker
 from tile_core.dtypes import Kind
-from tile_core.errors import AssumptionError, EmptyGridError, LaunchError, Note
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.expr import Expr, Var
-from tile_core.ir.free_variables import free_variables, is_host_evaluable
-from tile_core.ir.host_conditions import host_conditions
-from tile_core.ir.names import Names
+from tile_core.ir.expr import Var
 from tile_core.ir.node import Node
-from tile_core.ir.print_expr import print_expr
-from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch
+from tile_core.ir.stmt import Kernel
 from tile_core.records import dataclass
+from tile_launch.arguments import Checked
+from tile_launch.native.starting import keyed_scalars
 from tile_launch.scalars import largest_float
+from tile_launch.views import key_function
 
 if TYPE_CHECKING:
     from tile_launch.native.learning import Learner
@@ -83,13 +80,12 @@ class Launcher:
         self.executable = executable
         self.device = device
         self.signature = Signature.of(kernel)
-        self.conditions = tuple(host_conditions(kernel))
         self._plans: dict[Hashable, Plan] = {}
         self._keys: dict[type, Callable[[Any], Hashable]] = {}
         inputs = [kernel.params[p] for p in self.signature.inputs]
         self._scalars = tuple(k for k, p in enumerate(inputs) if isinstance(p, Var))
-        relevant = self._variables_of_conditions()
-        self._relevant = tuple(k for k in self._scalars if inputs[k] in relevant)
+        keyed = keyed_scalars(self.signature.host.manifest) if self._scalars else frozenset()
+        self._relevant = tuple(k for k in self._scalars if self.signature.inputs[k] in keyed)
         self._tensors = tuple(k for k, p in enumerate(inputs) if isinstance(p, Buffer))
         self._plain_scalars = tuple((k, _plain(inputs[k])) for k in self._scalars)
         self.quick: Callable[..., Any] = _in_python
@@ -143,9 +139,7 @@ class Launcher:
         LaunchError
             If an argument does not fit, a grid is empty, or a stated condition is false.
         """
-        checked = self.signature.check(args, self.device)
-        check_conditions(self.conditions, self.kernel.name, checked.values)
-        return checked
+        return self.signature.check(args, self.device)
 
     # Inside --------------------------------------------------------------------------------
 
@@ -167,19 +161,6 @@ class Launcher:
             given, everything, plan.makers, outputs, plan.changed
         )
         self.quick = self._learner.call
-
-    def _variables_of_conditions(self) -> set[Var]:
-        found: set[Var] = set()
-        for condition in self.conditions:
-            roots = condition.grid if isinstance(condition, Launch) else (condition.cond,)
-            found.update(v for root in roots for v in free_variables(root))
-        for param in self.kernel.params:
-            if isinstance(param, Buffer):
-                extents = (*param.shape, *(param.strides or ()))
-                found.update(v for extent in extents for v in free_variables(extent))
-            elif param.contract is not None:
-                found.add(param)
-        return found
 
     def _with_scalars(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return `args` with the scalars converted; they are checked in every call."""
@@ -212,7 +193,7 @@ class Launcher:
                 if self._learner is not None:
                     self._learner.forget()
             self._plans[key] = plan
-        return plan, checked.args
+        return plan, checked.passed
 
     def _key(self, args: tuple[Any, ...], checked: Checked) -> Hashable:
         for k in self._tensors:
@@ -222,10 +203,10 @@ class Launcher:
                 return None
             self._keys[kind] = function
         tensors = tuple(self._keys[type(args[k])](args[k]) for k in self._tensors)
-        return (*tensors, *[checked.args[k] for k in self._relevant])
+        return (*tensors, *[checked.passed[k] for k in self._relevant])
 
     def _plan(self, checked: Checked) -> Plan:
-        tensors = [checked.args[k] for k in self._tensors if checked.args[k] is not None]
+        tensors = [checked.passed[k] for k in self._tensors if checked.passed[k] is not None]
         like = tensors[0] if tensors else None
         makers = []
         shapes = self.signature.output_shapes(checked.values)
@@ -235,7 +216,7 @@ class Launcher:
         changed = tuple(
             k
             for k, position in enumerate(self.signature.inputs)
-            if position in self.signature.written and is_torch(checked.args[k])
+            if position in self.signature.written and is_torch(checked.passed[k])
         )
         return Plan(tuple(sorted(makers, key=lambda maker: maker[0])), changed)
 
@@ -255,80 +236,3 @@ def _plain(param: Node) -> tuple[type | None, float, float]:
 def _in_python(*args: Any) -> Any:
     """Know no kind of arguments."""
     return NotImplemented
-
-
-def check_conditions(
-    conditions: tuple[Check | Launch, ...], name: str, values: Mapping[Var, Any]
-) -> None:
-    """Raise unless every grid has blocks, and what the kernel states of its sizes holds.
-
-    Raises
-    ------
-    LaunchError
-    """
-    for condition in conditions:
-        if isinstance(condition, Launch):
-            check_grid(condition, name, values)
-        else:
-            check_condition(condition, values)
-
-
-def check_grid(launch: Launch, name: str, values: Mapping[Var, Any]) -> None:
-    """Raise unless every extent of a grid is positive.
-
-    Raises
-    ------
-    EmptyGridError
-    """
-    for axis, extent in zip("xyz", launch.grid, strict=False):
-        if not is_host_evaluable(extent, values):
-            continue
-        blocks = _evaluated(extent, values, launch, f"the grid's {axis} extent")
-        if blocks < 1:
-            raise EmptyGridError(
-                f"{name}: the grid's {axis} extent {_text(extent, values)} is {blocks}; it must "
-                "be at least 1",
-                span=launch.span,
-                notes=_known(extent, values),
-                hint="do not call the kernel when there is nothing to do",
-            )
-
-
-def check_condition(check: Check, values: Mapping[Var, Any]) -> None:
-    """Raise if a stated condition is false for what the host knows.
-
-    Raises
-    ------
-    AssumptionError
-    """
-    if not is_host_evaluable(check.cond, values):
-        return
-    what = "Assume" if check.kind is CheckKind.ASSUME else "Assert"
-    if not _evaluated(check.cond, values, check, "the condition"):
-        told = print_expr(check.cond, Names())
-        raise AssumptionError(
-            f"{what}: {check.message or told} (does not hold for these arguments)",
-            span=check.span,
-            notes=_known(check.cond, values),
-            hint="pass arguments for which it holds",
-        )
-
-
-def _evaluated(root: Expr, values: Mapping[Var, Any], stmt: Node, what: str) -> Any:
-    try:
-        return evaluate(root, values)
-    except ArithmeticError as error:
-        raise LaunchError(
-            f"{what} cannot be computed: {error}",
-            span=stmt.span,
-            notes=_known(root, values),
-            hint="pass arguments for which it is defined",
-        ) from None
-
-
-def _text(root: Expr, values: Mapping[Var, Any]) -> str:
-    return print_expr(root, Names())
-
-
-def _known(root: Expr, values: Mapping[Var, Any]) -> tuple[Note, ...]:
-    return tuple(Note(f"{v.name} is {values[v]}") for v in free_variables(root))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _WIDTH = re.compile(r"(?:bfloat|tfloat|float|uint|int)(\d+)")
 _BITS = {"bool": 8, "handle": 64, "float4_e2m1_unpacked": 8}
@@ -32,6 +33,7 @@ _AS_BYTES = frozenset(
 )
 
 
+@lru_cache(maxsize=256)
 def bits_of(name: str) -> int:
     """Return the bits of an element of the type `name`; 0 if there is no such type.
 

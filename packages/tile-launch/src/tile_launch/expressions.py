@@ -61,7 +61,7 @@ def shifted_back(a: int, b: int) -> int:
     return a >> b
 
 
-def whole(a: float) -> int:
+def whole(a: Any) -> Any:
     """Return a number rounded towards zero.
 
     Raises
@@ -69,9 +69,9 @@ def whole(a: float) -> int:
     OverflowError
         If there is none.
     """
-    if a - a != 0:
+    if isinstance(a, float) and a - a != 0:
         raise OverflowError(f"{a} is no integer")
-    return int(a)
+    return int(a) if isinstance(a, float | bool) else a  # symbols of a tracer stay symbols
 
 
 _OPERATIONS: dict[str, tuple[str, Callable[..., Any]]] = {
@@ -280,7 +280,35 @@ def variables_of(expression: Expression) -> dict[str, None]:
     return found
 
 
-def words_of(expression: Expression) -> str:
-    """Return an expression as people write it, for messages."""
-    text = text_of(expression, {name: name for name in variables_of(expression)})
-    return text[1:-1] if text.startswith("(") and text.endswith(")") else text
+STRENGTH = {
+    "or": 1, "and": 2, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "|": 5, "^": 6, "&": 7,
+    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10,
+}  # fmt: skip
+"""How strongly operators bind their operands, as in Python."""
+
+
+def words_of(expression: Expression, strength: int = 0) -> str:
+    """Return an expression as people write it, for messages.
+
+    Parameters
+    ----------
+    strength
+        What binds less than that stands in parentheses.
+
+    Examples
+    --------
+    >>> words_of(("//", ("+", "m", 127), 128)), words_of(("min", "m", ("*", 2, "n")))
+    ('(m + 127) // 128', 'min(m, 2 * n)')
+    """
+    if not isinstance(expression, tuple):
+        return str(expression)
+    name, *operands = expression
+    level = STRENGTH.get(name)
+    if level is not None:
+        a, b = operands
+        text = f"{words_of(a, level)} {name} {words_of(b, level + 1)}"
+        return f"({text})" if level < strength else text
+    if name in ("neg", "not", "~"):
+        sign = {"neg": "-", "not": "not "}.get(name, name)
+        return f"{sign}{words_of(operands[0], max(STRENGTH.values()) + 1)}"
+    return f"{name}({', '.join(map(words_of, operands))})"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tile_launch.arguments import Checked, check_arguments, output_shape
+from tile_launch.arguments import Checked, Signature
 from tile_launch.dtypes import packing_of
 from tile_launch.errors import ArgumentCountError
 from tile_launch.keywords import in_order
@@ -66,6 +66,7 @@ class LoadedKernel:
         self.run_unchecked = executable
         positions = range(len(manifest.parameters))
         self._inputs = tuple(p for p in positions if p not in manifest.outputs)
+        self._signature = Signature(manifest, self._inputs)
         self._plans: dict[Hashable, _Plan] = {}
         self._keys: dict[type, Callable[[Any], Hashable]] = {}
         self._tensors = tuple(
@@ -144,7 +145,8 @@ class LoadedKernel:
             As calls do.
         """
         positions = tuple(range(len(self.manifest.parameters)))
-        self.run_unchecked(*check_arguments(self.manifest, args, positions).passed)
+        checked = Signature(self.manifest, positions).check(args, self.manifest.machine.family)
+        self.run_unchecked(*checked.passed)
 
     def _with_scalars(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return `args` with the scalars converted; they are checked in every call."""
@@ -165,7 +167,7 @@ class LoadedKernel:
         return (*tensors, *[args[k] for k in self._keyed])
 
     def _prepare(self, args: tuple[Any, ...]) -> tuple[_Plan, tuple[Any, ...]]:
-        checked = check_arguments(self.manifest, args, self._inputs)
+        checked = self._signature.check(args, self.manifest.machine.family)
         plan = self._plan(checked)
         for k in self._tensors:
             kind = type(args[k])
@@ -186,10 +188,10 @@ class LoadedKernel:
         passed = [checked.passed[k] for k in self._tensors if checked.passed[k] is not None]
         like = passed[0] if passed else None
         makers = []
-        for position in manifest.outputs:
+        shapes = self._signature.output_shapes(checked.values)
+        for position, shape in zip(manifest.outputs, shapes, strict=True):
             param = manifest.parameters[position]
             if isinstance(param, Tensor):
-                shape = output_shape(manifest, param, checked.values)
                 maker = output_maker(param, shape, like, manifest.machine.family)
                 makers.append((position, maker))
         changed = []

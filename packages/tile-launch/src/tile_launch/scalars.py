@@ -78,12 +78,12 @@ def scalar_value(name: str, dtype: str, arg: Any) -> Any:
     bounds = integer_bounds(dtype)
     if dtype == "bool" and is_bool:
         return arg
-    if bounds is not None and not is_bool and hasattr(arg, "__index__"):
+    if bounds is not None and not is_bool and _is_integer(arg):
         value = int(arg)
         if not bounds[0] <= value <= bounds[1]:
             raise ArgumentTypeError(
                 f"{name}: {value} does not fit {dtype} ({bounds[0]}..{bounds[1]})",
-                hint="pass a number in that range",
+                hint="pass a number in that range, or declare the parameter with a wider type",
             )
         return value
     if bounds is None and dtype != "bool" and not is_bool and isinstance(arg, int | float):
@@ -93,6 +93,10 @@ def scalar_value(name: str, dtype: str, arg: Any) -> Any:
         f"{name}: expected {kind} ({dtype}), got {type(arg).__name__}",
         hint="convert it: int(x), float(x) or bool(x)",
     )
+
+
+def _is_integer(arg: Any) -> bool:
+    return isinstance(arg, int) or (hasattr(arg, "__index__") and not hasattr(arg, "shape"))
 
 
 def _float(name: str, dtype: str, arg: float) -> float:

@@ -113,10 +113,16 @@ def _solve_one(extent: Expression, number: int, values: dict[str, Any]) -> None:
 
 
 def known_value(extent: Expression, values: Mapping[str, Any]) -> int | None:
-    """Return an extent as a number, or None if a variable in it is unknown."""
+    """Return an extent as a number, or None if a variable in it is unknown.
+
+    Values that are symbols of a library that traces give a symbol.
+    """
+    if isinstance(extent, int):
+        return extent
     if any(name not in values for name in variables_of(extent)):
         return None
     try:
-        return int(value_of(extent, values))
+        found: int = value_of(extent, values)
+        return found
     except ArithmeticError:
         return None

@@ -25,10 +25,10 @@ class View:
         Of the first element.
     writeable
         Whether the owner allows writing.
-    passed
-        What to launch on.
     problem
         Why the memory is not what shape and strides say, or nothing.
+    passed
+        What to launch on instead of a tensor that is neither NumPy's nor torch's.
     """
 
     shape: tuple[int, ...]
@@ -36,18 +36,23 @@ class View:
     dtype: str
     device: str
     address: int
-    writeable: bool
-    passed: Any
+    writeable: bool = True
     problem: str = ""
+    passed: Any = None
 
 
 def view_of(value: Any) -> View | None:
-    """Return what a NumPy array, a torch tensor or a DLPack producer is; None for others."""
+    """Return what a NumPy array, a torch tensor or a DLPack producer is; None for others.
+
+    Views stand for themselves: of tensors without memory there is nothing else.
+    """
     numpy, torch = sys.modules.get("numpy"), loaded_torch()
     if numpy is not None and isinstance(value, numpy.ndarray):
         return _of_numpy(value)
     if torch is not None and isinstance(value, torch.Tensor):
         return _of_torch(value, torch)
+    if isinstance(value, View):
+        return value
     is_number = numpy is not None and isinstance(value, numpy.generic)
     if is_number or isinstance(value, type) or not hasattr(value, "__dlpack__"):
         return None
@@ -65,7 +70,7 @@ def _of_numpy(value: Any) -> View:
     name = value.dtype.name if value.dtype.isnative else f"byte-swapped {value.dtype.name}"
     strides = tuple(step // size for step in value.strides)
     address = value.__array_interface__["data"][0]
-    return View(value.shape, strides, name, "cpu", address, value.flags.writeable, value, problem)
+    return View(value.shape, strides, name, "cpu", address, value.flags.writeable, problem)
 
 
 def _of_torch(value: Any, torch: Any) -> View:
@@ -74,10 +79,10 @@ def _of_torch(value: Any, torch: Any) -> View:
         problem = _problem_of_torch(value, torch)
         if not problem:
             shape, strides = tuple(value.shape), tuple(value.stride())
-            return View(shape, strides, dtype, device, value.data_ptr(), True, value)
+            return View(shape, strides, dtype, device, value.data_ptr())
     except RuntimeError as error:  # nested tensors, and those of a transformation
         problem = str(error).partition("\n")[0]
-    return View((), (), dtype, device, 0, True, value, problem)
+    return View((), (), dtype, device, 0, problem=problem)
 
 
 def _problem_of_torch(value: Any, torch: Any) -> str:
@@ -85,8 +90,10 @@ def _problem_of_torch(value: Any, torch: Any) -> str:
         return "it is nested"
     if value.layout is not torch.strided:
         return f"it is stored as {value.layout}"
-    if value.is_conj() or value.is_neg():
-        return "its conjugation or negation is pending; pass x.clone()"
+    if value.is_conj():
+        return "its conjugation is pending; pass x.resolve_conj()"
+    if value.is_neg():
+        return "its negation is pending; pass x.resolve_neg()"
     return ""
 
 
@@ -95,10 +102,10 @@ def _of_producer(value: Any) -> View:
         found = export(value)
     except Exception as error:
         told = f"its __dlpack__ raised {type(error).__name__}: {error}"
-        return View((), (), "unknown", "cpu", 0, True, value, told)
+        return View((), (), "unknown", "cpu", 0, problem=told)
     return View(
         found.shape, found.strides, found.dtype, found.place, found.address, found.writeable,
-        found.tensor(),
+        passed=found.tensor(),
     )  # fmt: skip
 
 

@@ -16,7 +16,6 @@ from tile_core.arith.interval import Interval
 from tile_core.dtypes import DType
 from tile_core.errors import ControlFlowError, ScopeError, Span
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.contract import Contract
 from tile_core.ir.expr import Expr, Load, Var
 from tile_core.ir.node import has_more_nodes
 from tile_core.ir.stmt import Launch, Let, Parallel, Pipelined, Seq, Stmt, Store, While
@@ -24,6 +23,7 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 from tile_core.records import dataclass
+from tile_launch.contract import Contract
 
 S = TypeVar("S", bound="Stmt")
 

@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import field
 from typing import Any
 
-from tile_api.contracts import require_kept
 from tile_api.frontend.builder import Builder, tracing
 from tile_api.frontend.function import check_parameter, finish, run_traced, user_errors
 from tile_api.frontend.rewrite import Rewritten, rewrite_function
@@ -30,10 +29,10 @@ from tile_api.frontend.types import PointerSpec, TensorSpec
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import ConstBindingError, FrontendError, Note, SignatureError
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.contract import Contract
 from tile_core.ir.expr import Extent, Var
 from tile_core.ir.stmt import Kernel
 from tile_core.records import dataclass
+from tile_launch.contract import Contract, require_kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +115,11 @@ class EagerSignature:
             sizes: Sequence[Extent] = (buffer.strides or ()) if place.is_stride else buffer.shape
             axes = "strides" if place.is_stride else "shape"
             symbol = sizes[place.dim]
-            if isinstance(symbol, Var):
+            if isinstance(symbol, Var) and symbol.contract is not None:
                 origin = f"{place.tensor}.{axes}[{place.dim}]"
                 given = passed.get(place.tensor) is not None
-                require_kept(self.name, symbol, value, origin if given else None)
+                because = origin if given else None
+                require_kept(self.name, name, symbol.contract, value, because, span=symbol.span)
 
 
 class _PrologueDone(BaseException):
@@ -156,7 +156,8 @@ class EagerState:
                 hint=f"pass a tensor that has {name} as a dimension, or {name}=... to .compile()",
             )
         value = int(self.values[name])
-        require_kept(builder.name, Var(name, dtype, contract, span=builder.span), value)
+        if contract is not None:
+            require_kept(builder.name, name, contract, value, span=builder.span)
         return value
 
     def declare(self, builder: Builder, name: str, old: Any, spec: Any) -> Buffer | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_api.arguments import Signature
-from tile_api.geometry import declared
+from tile_api.arguments import Signature, declared
 from tile_core.errors import TileError
 
 

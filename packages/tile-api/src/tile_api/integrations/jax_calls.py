@@ -14,15 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tile_api.arguments import Signature
-from tile_api.geometry import declared
+from tile_api.arguments import Signature, declared
 from tile_api.integrations.gradient_roles import Roles
-from tile_api.launching import Launcher, check_conditions
-from tile_api.scalars import scalar_value
-from tile_api.tensors import TensorView, packed_type
+from tile_api.launching import Launcher
+from tile_api.tensors import packed_type
 from tile_core.errors import JaxCallError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Var
+from tile_launch.scalars import scalar_value
+from tile_launch.views import View
 
 if TYPE_CHECKING:
     from tile_api.callable_kernel import CallableKernel
@@ -127,7 +127,6 @@ class JaxFunction:
         signature = self._signature
         views = tuple([_view(a) if k in self._tensors else a for k, a in enumerate(args)])
         checked = signature.check(views, "cpu", _static_scalar)
-        check_conditions(self._launcher.conditions, signature.kernel.name, checked.values)
         results = []
         for position, shape in zip(
             signature.kernel.outputs, signature.output_shapes(checked.values), strict=True
@@ -171,12 +170,12 @@ def _view(array: Any) -> Any:
         strides.append(step)
         step *= extent
     shape = tuple(array.shape)
-    return TensorView(shape, tuple(strides[::-1]), str(array.dtype), "cpu", _ALIGNED)
+    return View(shape, tuple(strides[::-1]), str(array.dtype), "cpu", _ALIGNED)
 
 
-def _static_scalar(name: str, param: Var, arg: Any) -> Any:
+def _static_scalar(name: str, dtype: str, arg: Any) -> Any:
     """Return a number; None for one that is traced, and known when the program runs."""
-    return None if isinstance(arg, jax.core.Tracer) else scalar_value(name, param, arg)
+    return None if isinstance(arg, jax.core.Tracer) else scalar_value(name, dtype, arg)
 
 
 def _refuse(signature: Signature, device: str) -> None:

@@ -17,10 +17,11 @@ from tile_api.integrations.torch_ops import Source, register, returned
 from tile_api.integrations.torch_schema import check_mutates, check_op_name, schema_of
 from tile_api.launching import Launcher
 from tile_api.settings import Settings
-from tile_api.tensors import TensorView, torch_device
+from tile_api.tensors import torch_device
 from tile_core.errors import TileError, TorchOpSignatureError
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.host import default_host
+from tile_launch.views import View
 
 USUAL_SIZE = 128
 """What stands for every size of a function in eager style while its schema is read."""
@@ -201,7 +202,7 @@ def _concrete(arg: Any) -> Any:
         return arg
     dtype = str(arg.dtype).removeprefix("torch.")
     shape, strides = tuple(map(int, arg.shape)), tuple(map(int, arg.stride()))
-    return TensorView(shape, strides, dtype, str(arg.device), _ALIGNED)
+    return View(shape, strides, dtype, str(arg.device), _ALIGNED)
 
 
 def _fake(maker: _Lazy | _Eager, device: str) -> Callable[..., Any]:

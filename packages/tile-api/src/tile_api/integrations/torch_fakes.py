@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
-from tile_api.arguments import Checked, Signature
-from tile_api.geometry import bind_symbols, check_rank
-from tile_api.launching import Launcher, check_conditions
-from tile_api.scalars import scalar_value
-from tile_api.tensors import TensorView, output_maker, torch_device
-from tile_core.ir.buffer import Buffer
-from tile_core.ir.expr import Var
+from tile_api.arguments import Signature
+from tile_api.launching import Launcher
+from tile_api.tensors import output_maker, torch_device
+from tile_launch.arguments import Checked, bind, check_rank
+from tile_launch.manifest import Scalar, Tensor
+from tile_launch.scalars import scalar_value
+from tile_launch.views import View
 
 _ALIGNED = 1 << 20  # an address that passes for one; there is no memory behind it
 
@@ -64,9 +64,7 @@ class _SymbolicLauncher:
         signature = self._signature
         if any(_depends_on_data(a) for a in args):
             return _bound(signature, args)
-        checked = signature.check(args, self._device, _symbolic_scalar)
-        check_conditions(self._launcher.conditions, signature.kernel.name, checked.values)
-        return checked
+        return signature.check(args, self._device, _symbolic_scalar)
 
     def _view(self, arg: Any) -> Any:
         """Return what is known of an argument."""
@@ -75,35 +73,37 @@ class _SymbolicLauncher:
         dtype, device = str(arg.dtype).removeprefix("torch."), str(arg.device)
         if arg.device.type == "meta":
             device = torch_device(self._device)
-        return TensorView(tuple(arg.shape), tuple(arg.stride()), dtype, device, _ALIGNED)
+        return View(tuple(arg.shape), tuple(arg.stride()), dtype, device, _ALIGNED)
 
 
-def _symbolic_scalar(name: str, param: Var, arg: Any) -> Any:
+def _symbolic_scalar(name: str, dtype: str, arg: Any) -> Any:
     """Return a scalar; symbols are what they stand for, and stay symbols."""
     if isinstance(arg, torch.SymInt | torch.SymFloat | torch.SymBool):
         return arg
-    return scalar_value(name, param, arg)
+    return scalar_value(name, dtype, arg)
 
 
 def _depends_on_data(arg: Any) -> bool:
     """Whether nothing is known of a size before the program runs."""
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-    sizes = (*arg.shape, *arg.strides) if isinstance(arg, TensorView) else (arg,)
+    sizes = (*arg.shape, *arg.strides) if isinstance(arg, View) else (arg,)
     symbols = [size for size in sizes if isinstance(size, torch.SymInt)]
     return any(free_unbacked_symbols(size) for size in symbols)
 
 
 def _bound(signature: Signature, args: tuple[Any, ...]) -> Checked:
     """Return the values of variables as arguments tell them; the call itself checks them."""
-    values: dict[Var, Any] = {}
-    tensors: list[tuple[Buffer, TensorView]] = []
+    host = signature.host
+    values: dict[str, Any] = {}
+    tensors: list[tuple[Tensor, View]] = []
     for position, arg in zip(signature.inputs, args, strict=True):
-        param = signature.kernel.params[position]
-        if isinstance(param, Var):
-            values[param] = arg
-        elif isinstance(arg, TensorView):
-            check_rank(signature.name(param), param, arg)
+        param = host.manifest.parameters[position]
+        if isinstance(param, Scalar):
+            values[param.name] = arg
+        elif isinstance(arg, View):
+            with signature.placed():
+                check_rank(host.name(param), param, arg)
             tensors.append((param, arg))
-    bind_symbols(tensors, values)
+    bind(tensors, values)
     return Checked(values, args)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_api.arguments import Signature
-from tile_api.geometry import declared, spelt
+from tile_api.arguments import Signature, declared
 from tile_core.dtypes import Kind
 from tile_core.errors import TorchOpNameError, TorchOpSignatureError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Var
+from tile_launch.arguments import spelt
+from tile_launch.manifest import Tensor
 
 _RESERVED = frozenset({"aten", "prim", "prims", "inductor", "higher_order"})
 _SCALARS = {Kind.BOOL: "bool", Kind.INT: "SymInt", Kind.UINT: "SymInt", Kind.FLOAT: "float"}
@@ -115,11 +116,11 @@ def tensors_of(signature: Signature) -> tuple[str, ...]:
 
     Kernels for several kinds of devices that are one operator have the same.
     """
-    kernel = signature.kernel
+    manifest = signature.host.manifest
     found = []
-    for position, param in enumerate(kernel.params):
-        if isinstance(param, Buffer):
-            returned = "returned " if position in kernel.outputs else ""
+    for position, param in enumerate(manifest.parameters):
+        if isinstance(param, Tensor):
+            returned = "returned " if position in manifest.outputs else ""
             strides = f" with strides {spelt(param.strides)}" if param.strides else ""
             found.append(f"{returned}{param.name}: {param.dtype}{spelt(param.shape)}{strides}")
     return tuple(found)

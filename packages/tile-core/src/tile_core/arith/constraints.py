@@ -18,7 +18,6 @@ from tile_core.arith.congruence import DIVISORS
 from tile_core.arith.interval import FLIPPED, NEGATED, Ends, Interval, intersection
 from tile_core.arith.interval_analysis import AtomIntervals, is_widening, promised
 from tile_core.ir.arith import const, integer_bounds
-from tile_core.ir.contract import ANY_EXTENT
 from tile_core.ir.expr import (
     Binary,
     BinaryOp,
@@ -32,6 +31,7 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.free_variables import structure
 from tile_core.records import dataclass
+from tile_launch.contract import ANY_EXTENT
 
 _DEPTH = 24
 

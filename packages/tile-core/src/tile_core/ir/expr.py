@@ -14,9 +14,9 @@ from typing_extensions import Never
 
 from tile_core.dtypes import DType
 from tile_core.errors import ControlFlowError
-from tile_core.ir.contract import Contract
 from tile_core.ir.node import Node
 from tile_core.records import dataclass
+from tile_launch.contract import Contract
 
 if TYPE_CHECKING:
     from tile_core.ir.buffer import Buffer

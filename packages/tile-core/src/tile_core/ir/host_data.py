@@ -13,15 +13,16 @@ from typing import Any
 from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.contract import Contract
 from tile_core.ir.effects import storages_read, storages_written
 from tile_core.ir.expr import Binary, Cast, Const, Expr, Extent, Select, Unary, UnaryOp, Var
 from tile_core.ir.free_variables import free_variables, is_host_evaluable
 from tile_core.ir.host_conditions import host_conditions
 from tile_core.ir.names import Names
+from tile_core.ir.node import Node
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch
+from tile_launch.contract import Contract
 
 _UNARY = {UnaryOp.NEG: "neg", UnaryOp.NOT: "not", UnaryOp.BITNOT: "~"}
 
@@ -133,29 +134,33 @@ def symbols_data(kernel: Kernel, names: HostNames) -> dict[str, str]:
 
 def conditions_data(kernel: Kernel, names: HostNames) -> list[dict[str, Any]]:
     """Return what the host checks of arguments before anything runs."""
-    known = dict.fromkeys((*symbols_of(kernel), *(p for p in kernel.params if isinstance(p, Var))))
-    found: list[dict[str, Any]] = []
+    return [data for data, _ in conditions_of(kernel, names)]
 
-    def add(condition: Expr, kind: str, message: str) -> None:
+
+def conditions_of(kernel: Kernel, names: HostNames) -> list[tuple[dict[str, Any], Node]]:
+    """Return what the host checks of arguments as data, and the statement or variable it is of."""
+    known = dict.fromkeys((*symbols_of(kernel), *(p for p in kernel.params if isinstance(p, Var))))
+    found: list[tuple[dict[str, Any], Node]] = []
+
+    def add(condition: Expr, kind: str, message: str, source: Node) -> None:
         if is_host_evaluable(condition, known):
             value = expression_data(condition, names)
-            found.append({"value": value, "kind": kind, "message": message})
+            found.append(({"value": value, "kind": kind, "message": message}, source))
 
     for var in known:
         if var.contract is not None:
             name = names.of(var)
             told = var.contract.told(name)
-            found.append(
-                {"value": _promise(var.contract, name), "kind": "contract", "message": told}
-            )
+            data = {"value": _promise(var.contract, name), "kind": "contract", "message": told}
+            found.append((data, var))
     for stmt in host_conditions(kernel):
         if isinstance(stmt, Launch):
             for axis, extent in zip("xyz", stmt.grid, strict=False):
-                if free_variables(extent):
+                if free_variables(extent) or not _is_positive(extent):
                     text = f"the grid's {axis} extent {print_expr(as_expr(extent), Names())}"
-                    add(as_expr(extent), "grid", text)
+                    add(as_expr(extent), "grid", text, stmt)
         else:
-            add(stmt.cond, _kind(stmt), stmt.message or print_expr(stmt.cond, Names()))
+            add(stmt.cond, _kind(stmt), stmt.message or print_expr(stmt.cond, Names()), stmt)
     return found
 
 
@@ -171,6 +176,11 @@ def _promise(contract: Contract, name: str) -> Any:
     if contract.multiple_of > 1:
         parts.append(["==", ["%", name, contract.multiple_of], 0])
     return reduce(lambda a, b: ["and", a, b], parts)
+
+
+def _is_positive(extent: Extent) -> bool:
+    value = extent.value if isinstance(extent, Const) else extent
+    return isinstance(value, int) and value > 0
 
 
 def _kind(check: Check) -> str:

@@ -11,7 +11,6 @@ from tile_core.dtypes import dtype_of
 from tile_core.errors import ParseError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.buffer import Scope as MemoryScope
-from tile_core.ir.contract import ANY_EXTENT, Contract
 from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.lexer import HINT, Cursor, tokenize
 from tile_core.ir.parse_expr import Scope, parse_expr, parse_extent, parse_indices, parse_list
@@ -42,6 +41,7 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
+from tile_launch.contract import ANY_EXTENT, Contract
 
 LayoutParser = Callable[[str], object]
 

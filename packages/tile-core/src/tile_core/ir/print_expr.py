@@ -32,26 +32,10 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.intrinsics import INTRINSICS
 from tile_core.ir.names import Names
+from tile_launch.expressions import STRENGTH
 
 # Binding strength of infix operators; function-like ones are absent.
-PRECEDENCE = {
-    BinaryOp.OR: 1,
-    BinaryOp.AND: 2,
-    **dict.fromkeys(
-        (BinaryOp.EQ, BinaryOp.NE, BinaryOp.LT, BinaryOp.LE, BinaryOp.GT, BinaryOp.GE), 4
-    ),
-    BinaryOp.BITOR: 5,
-    BinaryOp.BITXOR: 6,
-    BinaryOp.BITAND: 7,
-    BinaryOp.SHL: 8,
-    BinaryOp.SHR: 8,
-    BinaryOp.ADD: 9,
-    BinaryOp.SUB: 9,
-    BinaryOp.MUL: 10,
-    BinaryOp.DIV: 10,
-    BinaryOp.FLOORDIV: 10,
-    BinaryOp.FLOORMOD: 10,
-}
+PRECEDENCE = {BinaryOp(name): level for name, level in STRENGTH.items()}
 UNARY_STRENGTH = 11
 
 

@@ -12,7 +12,6 @@ from typing_extensions import assert_never
 
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, Region
-from tile_core.ir.contract import ANY_EXTENT
 from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.names import Names
 from tile_core.ir.node import Node, walk
@@ -40,6 +39,7 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
+from tile_launch.contract import ANY_EXTENT
 
 Line: TypeAlias = "tuple[str, Node]"
 """A line of text, and the statement (or the kernel) whose first lines it is one of."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tile_core.dtypes import DType
-from tile_core.ir.contract import Contract
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Select, Unary, UnaryOp, Var
+from tile_launch.contract import Contract
 
 RING = frozenset(
     {

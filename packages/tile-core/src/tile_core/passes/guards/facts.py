@@ -10,11 +10,11 @@ from fractions import Fraction
 from tile_core.arith.affine import Linear
 from tile_core.arith.constraints import Bound, ConstraintSet
 from tile_core.ir.arith import binary, integer_bounds
-from tile_core.ir.contract import ANY_EXTENT, Contract
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Check, CheckKind
 from tile_core.passes.guards.registry import Guard
+from tile_launch.contract import ANY_EXTENT, Contract
 
 
 @dataclass(frozen=True, slots=True)

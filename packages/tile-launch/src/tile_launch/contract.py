@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tile_core.records import dataclass
+from dataclasses import dataclass
+
+from tile_launch.errors import ContractViolation
+from tile_launch.spans import Note, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +82,50 @@ class Contract:
 
 ANY_EXTENT = Contract()
 """What holds of every dimension: it is not negative."""
+
+
+def require_kept(
+    kernel: str,
+    name: str,
+    contract: Contract,
+    value: int,
+    origin: str | None = None,
+    *,
+    is_scalar: bool = False,
+    span: Span | None = None,
+) -> None:
+    """Raise if `value` is none that a contract admits.
+
+    Parameters
+    ----------
+    kernel, name
+        Of the kernel, and of the variable.
+    origin
+        What gave the value, such as ``A.shape[0]``.
+    is_scalar
+        Whether the call passes the value itself.
+    span
+        Where the contract was written.
+
+    Raises
+    ------
+    ContractViolation
+    """
+    wrong = contract.broken_by(value)
+    if wrong is None:
+        return
+    raise ContractViolation(
+        f"{kernel}: {name} is {value}, which is {wrong}; its contract is {contract.told(name)}",
+        span=span,
+        notes=() if origin is None else (Note(f"{name} is {value} because of {origin}"),),
+        hint="pass a number that keeps it, or weaken the contract"
+        if is_scalar
+        else _way_out(contract, value),
+    )
+
+
+def _way_out(contract: Contract, value: int) -> str:
+    padded = -(-value // contract.multiple_of) * contract.multiple_of
+    if padded != value and contract.broken_by(padded) is None:
+        return f"pad the dimension to {padded}, or weaken the contract"
+    return "pass an argument of such a size, or weaken the contract"
