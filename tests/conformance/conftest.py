@@ -81,8 +81,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if {"case", "backend"} <= set(metafunc.fixturenames):
         params = [
             pytest.param(case, backend, id=f"{backend}-{case.name}", marks=marks_of(case, backend))
-            for backend in backends(metafunc.config)
             for case in all_cases()
+            for backend in backends(metafunc.config)
         ]
         metafunc.parametrize(("case", "backend"), params)
 
