@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nox
@@ -72,9 +73,9 @@ def run_lint(session: nox.Session) -> None:
     session.run("ruff", "check", "--quiet", ".")
 
 
-def run_fuzz(session: nox.Session) -> None:
-    """Compare random programs with what they mean, for a minute unless arguments say otherwise."""
-    options = session.posargs or ("--seconds", "60", "--each", "3")
+def run_fuzz(session: nox.Session, seconds: str = "60") -> None:
+    """Compare random programs with what they mean, for so long unless arguments say otherwise."""
+    options = session.posargs or ("--seconds", seconds, "--each", "3")
     session.run("python", "-m", "fuzz", *options, env={"PYTHONPATH": "tests"})
 
 
@@ -117,13 +118,18 @@ def tests(session: nox.Session) -> None:
         run_changed(session, *session.posargs[1:2])
         return
     start = time.monotonic()
-    if not session.posargs:
-        run_lint(session)
-        session.run("mypy")
-    run_pytest(session, *(session.posargs or PARALLEL))
-    if not session.posargs:
-        run_fuzz(session)
-        remember_time("tests", start)
+    if session.posargs:
+        run_pytest(session, *session.posargs)
+        return
+    run_lint(session)
+    with ThreadPoolExecutor() as beside:  # mypy and the fuzzer have one process each
+        types = beside.submit(session.run, "mypy", silent=True)
+        run_pytest(session, *PARALLEL)
+        types.result()
+        programs = [beside.submit(run_fuzz, session, "30") for _ in range(2)]
+        for each in programs:
+            each.result()
+    remember_time("tests", start)
 
 
 @nox.session

@@ -55,7 +55,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Look for garbage after collecting, and never again among what collecting leaves."""
+    """Look for garbage after collecting, and never again among what collecting leaves.
+
+    Then seldom: most tests make trees that die young, and leave nothing in circles.
+    """
     gc.disable()
     try:
         return (yield)
@@ -63,6 +66,7 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
         gc.collect()
         gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
