@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tile_core.arith.affine import same_extent, subtract
 from tile_core.arith.interval import UNBOUNDED, Interval, combine
 from tile_core.arith.interval_analysis import interval
-from tile_core.arith.linear import same_extent, subtract
 from tile_core.dtypes import dtype_of
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope

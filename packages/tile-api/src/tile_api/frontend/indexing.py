@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tile_api.frontend.builder import active, current, here
+from tile_core.arith.affine import subtract
 from tile_core.arith.interval_analysis import interval
-from tile_core.arith.linear import subtract
 from tile_core.errors import IndexMismatch, Note
 from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Scope, static_value

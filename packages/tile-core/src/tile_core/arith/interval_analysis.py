@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tile_core.arith.affine import subtract
 from tile_core.arith.interval import (
     UNBOUNDED,
     Ends,
@@ -14,7 +15,6 @@ from tile_core.arith.interval import (
     hull,
     negated,
 )
-from tile_core.arith.linear import subtract
 from tile_core.dtypes import DType
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.expr import (

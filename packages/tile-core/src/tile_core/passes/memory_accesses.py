@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
+from tile_core.arith.affine import linear_in
 from tile_core.arith.interval import Interval
 from tile_core.arith.interval_analysis import interval
-from tile_core.arith.linear import linear_in
 from tile_core.ir.arith import binary
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.effects import Access, Mode, accesses

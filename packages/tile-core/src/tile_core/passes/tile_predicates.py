@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tile_core.arith.linear import linear_in
+from tile_core.arith.affine import linear_in
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import binary, unary
 from tile_core.ir.buffer import Scope

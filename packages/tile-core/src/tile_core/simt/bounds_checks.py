@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tile_core.arith.linear import same_extent
+from tile_core.arith.affine import same_extent
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Call, Const, Expr, Extent, Select, Var
 from tile_core.ir.node import Node, walk

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 
-from tile_core.arith.linear import linear_in
+from tile_core.arith.affine import linear_in
 from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of
 from tile_core.cost.bodies import Visitor
 from tile_core.cost.spaces import Space

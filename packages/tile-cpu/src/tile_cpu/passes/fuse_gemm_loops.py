@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile_core.arith.linear import linear_in
+from tile_core.arith.affine import linear_in
 from tile_core.ir.arith import binary, cast, const, maximum, minimum
 from tile_core.ir.buffer import Buffer, Region, static_value, whole
 from tile_core.ir.effects import accesses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tile_core.arith.linear import linear_in
+from tile_core.arith.affine import linear_in
 from tile_core.environment import processors
 from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Region, static_value

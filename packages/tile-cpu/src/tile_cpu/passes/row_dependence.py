@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_core.arith.linear import linear_in
+from tile_core.arith.affine import linear_in
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Extent, Load, Var
 from tile_core.ir.free_variables import structure

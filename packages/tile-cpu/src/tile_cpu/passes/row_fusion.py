@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tile_core.arith.linear import linear_in
+from tile_core.arith.affine import linear_in
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Cast, Expr, Load, Var
 from tile_core.ir.node import Node, substitute, walk

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tile_core.arith.linear import linear_in
+from tile_core.arith.affine import linear_in
 from tile_core.ir.arith import binary, cast, const
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from tile_core.arith.linear import linear_in
+from tile_core.arith.affine import linear_in
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import Expr, Var

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tile_core.arith.affine import linear_in
 from tile_core.arith.constraints import ConstraintSet
-from tile_core.arith.linear import linear_in
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import Const, Expr, Extent, Load, Select, Var
 from tile_core.ir.gpu_intrinsics import PREFER_ASYNC_COPY
