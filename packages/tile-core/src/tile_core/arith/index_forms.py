@@ -102,8 +102,14 @@ class Form:
     def split(self, unit: int) -> tuple[Form, Form]:
         """Return ``(whole, rest)`` with ``self == unit * whole + rest``."""
         quotient, remainder = divmod(self.const, unit)
-        whole = tuple((a, c // unit) for a, c in self.terms if c % unit == 0)
-        return Form(whole, quotient), Form(tuple(t for t in self.terms if t[1] % unit), remainder)
+        whole: list[tuple[Atom, int]] = []
+        rest: list[tuple[Atom, int]] = []
+        for atom, factor in self.terms:
+            if factor % unit == 0:
+                whole.append((atom, factor // unit))
+            else:
+                rest.append((atom, factor))
+        return Form(tuple(whole), quotient), Form(tuple(rest), remainder)
 
 
 def form(terms: Iterable[tuple[Atom, int]], const: int = 0) -> Form:
@@ -112,7 +118,8 @@ def form(terms: Iterable[tuple[Atom, int]], const: int = 0) -> Form:
     for atom, factor in terms:
         total[atom] = total.get(atom, 0) + factor
     kept = [(atom, factor) for atom, factor in total.items() if factor]
-    kept.sort(key=_by_number)
+    if len(kept) > 1:
+        kept.sort(key=_by_number)
     return Form(tuple(kept), const)
 
 
@@ -126,7 +133,9 @@ class MayOverflow(Exception):
 
 def fits(value: Form, dtype: DType) -> bool:
     """Whether the value is certainly in the range of `dtype`."""
-    return within(value.bounds, dtype)
+    least, most = limits(dtype)
+    low, high = value.bounds
+    return least <= low and high <= most
 
 
 def within(bounds: Range, dtype: DType) -> bool:
@@ -199,11 +208,12 @@ def write(value: Form, dtype: DType) -> Expr:
 
 def is_narrow(value: Form) -> bool:
     """Whether a sum is certainly computed right in 32 bits."""
-    return (
-        fits(value, INT32)
-        and all(atom.expr.dtype == INT32 for atom, _ in value.terms)
-        and is_safe(value, INT32)
-    )
+    if not fits(value, INT32):
+        return False
+    for atom, _ in value.terms:
+        if atom.expr.dtype != INT32:
+            return False
+    return is_safe(value, INT32)
 
 
 def _starts_with_const(value: Form) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
 from tile_core.arith.bounds import Range, fitted
@@ -14,7 +14,6 @@ from tile_core.arith.index_forms import (
     Form,
     Operands,
     fits,
-    form,
     is_narrow,
     within,
     write,
@@ -87,10 +86,14 @@ class IndexRules:
         low, high = rest.bounds
         if low // c == high // c:
             return whole.plus(Form((), low // c))
-        for unit, big, _ in _digits(rest, c):
-            # by the equation (unit*big + small) // (unit*k) == big // k
-            return self.joined(whole.plus(self.quotient(big, c // unit, dtype)), dtype)
-        return self.joined(whole.plus(self._quotient_of_rest(rest, c, dtype)), dtype)
+        of = _operation(rest)
+        for rule in QUOTIENTS:
+            if rule.of is None or rule.of is of:
+                found = rule.apply(self, rest, c, dtype)
+                if found is not None:
+                    return self.joined(whole.plus(found), dtype)
+        inside = self.combined(dtype, _DIV, rest, c, (low // c, high // c))
+        return self.joined(whole.plus(inside), dtype)
 
     def _aligned(self, whole: Form, rest: Form, c: int, dtype: DType) -> tuple[Form, Form]:
         """Move what is known to be a multiple of `c` from `rest` to `whole`."""
@@ -102,20 +105,8 @@ class IndexRules:
                 ends = (atom.low // part, atom.high // part)
                 digit = self.combined(dtype, _DIV, only, part, ends)
                 whole = whole.plus(digit.times(factor // common))
-                rest = Form(tuple(t for t in rest.terms if t[0] is not atom), rest.const)
+                rest = without(rest, atom)
         return whole, rest
-
-    def _quotient_of_rest(self, rest: Form, c: int, dtype: DType) -> Form:
-        operands = rest.single.operands if rest.single is not None else None
-        match operands:
-            case (BinaryOp.FLOORDIV, Form() as x, int() as d):  # x // d // c
-                return self.quotient(x, c * d, dtype)
-            case (BinaryOp.FLOORMOD, Form() as x, int() as m) if m % c == 0:
-                return self.remainder(self.quotient(x, c, dtype), m // c, dtype)
-            case (BinaryOp.BITXOR, Form() as x, Form() as y) if c & (c - 1) == 0:
-                return self.xor(self.quotient(x, c, dtype), self.quotient(y, c, dtype), dtype)
-        low, high = rest.bounds
-        return self.combined(dtype, _DIV, rest, c, (low // c, high // c))
 
     def remainder(self, value: Form, c: int, dtype: DType) -> Form:
         """Return ``value % c``, `c` positive, the result never negative."""
@@ -126,122 +117,278 @@ class IndexRules:
         low, high = rest.bounds
         if low // c == high // c:
             return rest.plus(Form((), -(low // c) * c))
-        for atom, factor in rest.terms:
-            match atom.operands:
-                case (BinaryOp.FLOORMOD, Form() as x, int() as m) if factor * m % c == 0:
-                    others = form(t for t in rest.terms if t[0] is not atom)
-                    open_ = Form(others.terms, rest.const).plus(x.times(factor))
-                    if fits(open_, dtype):  # else the sum might not fit
-                        return self.remainder(open_, c, dtype)
-        for unit, big, small in _digits(rest, c):
-            # by the equation (unit*big + small) % (unit*k) == unit*(big % k) + small
-            inner = self.remainder(big, c // unit, dtype).times(unit)
-            return self.joined(inner.plus(small), dtype)
-        operands = rest.single.operands if rest.single is not None else None
-        match operands:
-            case (BinaryOp.BITXOR, Form() as x, Form() as y) if c & (c - 1) == 0:
-                return self.xor(self.remainder(x, c, dtype), self.remainder(y, c, dtype), dtype)
+        of = _operation(rest)
+        for rule in REMAINDERS:
+            if rule.of is None or rule.of is of:
+                found = rule.apply(self, rest, c, dtype)
+                if found is not None:
+                    return found
         return self.combined(dtype, _MOD, rest, c, (0, c - 1 if low < 0 else min(high, c - 1)))
 
     def joined(self, value: Form, dtype: DType) -> Form:
         """Put quotients and remainders of one number together: ``x//b*b + x%b == x``."""
-        for low, k in value.terms:
-            match low.operands:
-                case (BinaryOp.FLOORDIV, Form() as x, int() as b) if k % b == 0:
-                    if x.multiple % b == 0:  # nothing was lost: x//b*b == x
-                        rest = Form(tuple(t for t in value.terms if t[0] is not low), value.const)
-                        return self.joined(rest.plus(x.times(k // b)), dtype)
-                case (BinaryOp.FLOORMOD, Form() as x, int() as b):
-                    if not any(c == k * b for _, c in value.terms):
-                        continue
-                    joined = self._joined_with(value, low, k, x, b, dtype)
-                    if joined is not None:
-                        return self.joined(joined, dtype)
+        for term in value.terms:
+            operands = term[0].operands
+            for rule in () if operands is None else SUMS.get(operands[0], ()):
+                found = rule.apply(self, value, term, dtype)
+                if found is not None:
+                    return self.joined(found, dtype)
         return value
-
-    def _joined_with(
-        self, value: Form, low: Atom, k: int, x: Form, b: int, dtype: DType
-    ) -> Form | None:
-        """Return `value` with the remainder `low` joined to a quotient of the same number."""
-        high = self.quotient(x, b, dtype)
-        for other, factor in value.terms:
-            if factor != k * b:
-                continue
-            whole: Form | None = None
-            if other is high.single:
-                whole = x
-            else:
-                match other.operands:
-                    case (BinaryOp.FLOORMOD, Form() as y, int() as n) if y.contains(high):
-                        # by the equation (x//b + m) % n * b + x % b == (x + m*b) % (n*b)
-                        shifted = x.plus(y.plus(high.times(-1)).times(b))
-                        if fits(shifted, dtype):
-                            whole = self.remainder(shifted, b * n, dtype)
-            if whole is not None:
-                rest = tuple(t for t in value.terms if t[0] is not low and t[0] is not other)
-                return Form(rest, value.const).plus(whole.times(k))
-        return None
 
     def xor(self, a: Form, b: Form, dtype: DType) -> Form:
         """Return ``a ^ b``: equal operands cancel, disjoint bits are added."""
-        if a == b:
-            return Form()
         if not a.terms and not b.terms:
             return Form((), a.const ^ b.const)
-        for x, y in ((a, b), (b, a)):
-            operands = x.single.operands if x.single is not None else None
-            match operands:  # (p ^ q) ^ q == p
-                case (BinaryOp.BITXOR, Form() as p, Form() as q):
-                    if p == y or q == y:
-                        return q if p == y else p
-        for x, y in ((a, b), (b, a)):  # the bits of x below all of y's stay
-            unit = _power_of_two_in(y)
-            big, small = x.split(unit or 1)
-            if unit > 1 and small.bounds[0] >= 0 and small.bounds[1] < unit:
-                high = self.xor(big, y.split(unit)[0], dtype).times(unit)
-                return self.joined(high.plus(small), dtype)
-        for x, y in ((a, b), (b, a)):
-            if y.bounds[0] < 0:
-                continue
-            top = 1 << y.bounds[1].bit_length()  # y has no bits from here on, x keeps its own
-            big, small = x.split(top)
-            if big.terms or big.const > 0:
-                inside = self.xor(small, y, dtype) if small.terms or small.const else y
-                return inside.plus(big.times(top))
-        return self._xor_atom(a, b, dtype)
-
-    def _xor_atom(self, a: Form, b: Form, dtype: DType) -> Form:
-        if not b.terms and b.const == 0:
-            return a
-        if not a.terms and a.const == 0:
-            return b
-        ends = (*a.bounds, *b.bounds)
-        most = max(x.bit_length() for x in ends)
-        low = -(1 << most) if min(ends) < 0 else 0
-        return self.combined(dtype, _XOR, a, b, (low, (1 << most) - 1))
+        return self._bitwise(XORS, _XOR, a, b, dtype)
 
     def union(self, a: Form, b: Form, dtype: DType) -> Form:
         """Return ``a | b``; disjoint bits are added."""
-        for x, y in ((a, b), (b, a)):
-            if y.bounds[0] >= 0:
-                _, small = x.split(1 << y.bounds[1].bit_length())
-                if not small.terms and not small.const:
-                    return x.plus(y)
+        return self._bitwise(UNIONS, BinaryOp.BITOR, a, b, dtype)
+
+    def _bitwise(
+        self, table: tuple[Rule, ...], op: BinaryOp, a: Form, b: Form, dtype: DType
+    ) -> Form:
+        for rule in table:
+            for x, y in ((a, b), (b, a)):
+                found = rule.apply(self, x, y, dtype)
+                if found is not None:
+                    return found
         ends = (*a.bounds, *b.bounds)
         most = max(x.bit_length() for x in ends)
         low = -(1 << most) if min(ends) < 0 else 0
-        return self.combined(dtype, BinaryOp.BITOR, a, b, (low, (1 << most) - 1))
+        return self.combined(dtype, op, a, b, (low, (1 << most) - 1))
 
     def extreme(self, op: BinaryOp, a: Form, b: Form, dtype: DType) -> Form:
         """Return the smaller or larger of two sums."""
-        low, high = a.plus(b.times(-1)).bounds
-        if low >= 0:
-            return b if op is BinaryOp.MIN else a
-        if high <= 0:
-            return a if op is BinaryOp.MIN else b
+        for x, y in ((a, b), (b, a)):
+            found = EXTREMES[op].apply(self, x, y, dtype)
+            if found is not None:
+                return found
         pick = min if op is BinaryOp.MIN else max
         bounds = (pick(a.bounds[0], b.bounds[0]), pick(a.bounds[1], b.bounds[1]))
         return self.combined(dtype, op, a, b, bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """An equation of integers that makes forms shorter.
+
+    Parameters
+    ----------
+    before, after, when
+        The equation and what must hold for it, as Python over any integers `x`, `y` and
+        positive `b`, `c`, `d`, `k`, `m`, `u`; tests/unit/tile_core/test_index_rules.py checks each
+        row for all small numbers, and what `apply` makes over whole boxes.
+    apply
+        Returns what a form becomes; None where the rule says nothing about it.
+    of
+        The operation that the form must be, alone; None: any sum.
+    """
+
+    before: str
+    after: str
+    when: str
+    apply: Callable[..., Form | None]
+    of: BinaryOp | None = None
+
+
+def without(value: Form, *atoms: Atom) -> Form:
+    """Return a sum less the terms of some atoms."""
+    return Form(tuple(t for t in value.terms if t[0] not in atoms), value.const)
+
+
+def _operation(value: Form) -> BinaryOp | None:
+    """Return the operation that a form is, alone."""
+    single = value.single
+    return None if single is None or single.operands is None else single.operands[0]
+
+
+def _operands(value: Form) -> Operands:
+    single = value.single
+    return None if single is None else single.operands
+
+
+def _quotient_of_digits(r: IndexRules, rest: Form, c: int, dtype: DType) -> Form | None:
+    for unit, big, _ in _digits(rest, c):
+        return r.quotient(big, c // unit, dtype)
+    return None
+
+
+def _quotient_of_quotient(r: IndexRules, rest: Form, c: int, dtype: DType) -> Form | None:
+    match _operands(rest):
+        case (BinaryOp.FLOORDIV, Form() as x, int() as d):
+            return r.quotient(x, c * d, dtype)
+    return None
+
+
+def _quotient_of_remainder(r: IndexRules, rest: Form, c: int, dtype: DType) -> Form | None:
+    match _operands(rest):
+        case (BinaryOp.FLOORMOD, Form() as x, int() as m) if m % c == 0:
+            return r.remainder(r.quotient(x, c, dtype), m // c, dtype)
+    return None
+
+
+def _quotient_of_xor(r: IndexRules, rest: Form, c: int, dtype: DType) -> Form | None:
+    match _operands(rest):
+        case (BinaryOp.BITXOR, Form() as x, Form() as y) if c & (c - 1) == 0:
+            return r.xor(r.quotient(x, c, dtype), r.quotient(y, c, dtype), dtype)
+    return None
+
+
+QUOTIENTS = (
+    Rule("(u*x + y) // (u*k)", "x // k", "0 <= y < u", _quotient_of_digits),
+    Rule("x // d // c", "x // (d*c)", "True", _quotient_of_quotient, _DIV),
+    Rule("x % m // c", "x // c % (m // c)", "m % c == 0", _quotient_of_remainder, _MOD),
+    Rule("(x ^ y) // c", "x // c ^ y // c", "c & (c - 1) == 0", _quotient_of_xor, _XOR),
+)
+
+
+def _remainder_of_remainder(r: IndexRules, rest: Form, c: int, dtype: DType) -> Form | None:
+    for atom, factor in rest.terms:
+        match atom.operands:
+            case (BinaryOp.FLOORMOD, Form() as x, int() as m) if factor * m % c == 0:
+                open_ = without(rest, atom).plus(x.times(factor))
+                if fits(open_, dtype):  # else the sum might not fit
+                    return r.remainder(open_, c, dtype)
+    return None
+
+
+def _remainder_of_digits(r: IndexRules, rest: Form, c: int, dtype: DType) -> Form | None:
+    for unit, big, small in _digits(rest, c):
+        inner = r.remainder(big, c // unit, dtype).times(unit)
+        return r.joined(inner.plus(small), dtype)
+    return None
+
+
+def _remainder_of_xor(r: IndexRules, rest: Form, c: int, dtype: DType) -> Form | None:
+    match _operands(rest):
+        case (BinaryOp.BITXOR, Form() as x, Form() as y) if c & (c - 1) == 0:
+            return r.xor(r.remainder(x, c, dtype), r.remainder(y, c, dtype), dtype)
+    return None
+
+
+REMAINDERS = (
+    Rule("(x % m * k + y) % c", "(x*k + y) % c", "k * m % c == 0", _remainder_of_remainder),
+    Rule("(u*x + y) % (u*k)", "u * (x % k) + y", "0 <= y < u", _remainder_of_digits),
+    Rule("(x ^ y) % c", "x % c ^ y % c", "c & (c - 1) == 0", _remainder_of_xor, _XOR),
+)
+
+
+def _sum_of_quotient(
+    r: IndexRules, value: Form, term: tuple[Atom, int], dtype: DType
+) -> Form | None:
+    atom, k = term
+    match atom.operands:
+        case (_, Form() as x, int() as b) if k % b == 0 and x.multiple % b == 0:
+            return without(value, atom).plus(x.times(k // b))
+    return None
+
+
+def _sum_of_both(r: IndexRules, value: Form, term: tuple[Atom, int], dtype: DType) -> Form | None:
+    atom, k = term
+    match atom.operands:
+        case (_, Form() as x, int() as b) if any(c == k * b for _, c in value.terms):
+            high = r.quotient(x, b, dtype).single
+            for other, factor in value.terms:
+                if factor == k * b and other is high:
+                    return without(value, atom, other).plus(x.times(k))
+    return None
+
+
+def _sum_of_remainders(
+    r: IndexRules, value: Form, term: tuple[Atom, int], dtype: DType
+) -> Form | None:
+    low, k = term
+    match low.operands:
+        case (_, Form() as x, int() as b) if any(c == k * b for _, c in value.terms):
+            high = r.quotient(x, b, dtype)
+            for other, factor in value.terms:
+                match other.operands:
+                    case (BinaryOp.FLOORMOD, Form() as y, int() as n) if (
+                        factor == k * b and y.contains(high)
+                    ):
+                        shifted = x.plus(y.plus(high.times(-1)).times(b))
+                        if fits(shifted, dtype):
+                            whole = r.remainder(shifted, b * n, dtype)
+                            return without(value, low, other).plus(whole.times(k))
+    return None
+
+
+SUMS: dict[BinaryOp, tuple[Rule, ...]] = {
+    _DIV: (Rule("x // b * b", "x", "x % b == 0", _sum_of_quotient),),
+    _MOD: (
+        Rule("x // b * b + x % b", "x", "True", _sum_of_both),
+        Rule("(x//b + y) % m * b + x % b", "(x + y*b) % (m*b)", "True", _sum_of_remainders),
+    ),
+}
+
+
+def _xor_with_itself(r: IndexRules, x: Form, y: Form, dtype: DType) -> Form | None:
+    return Form() if x == y else None
+
+
+def _xor_again(r: IndexRules, x: Form, y: Form, dtype: DType) -> Form | None:
+    match _operands(x):
+        case (BinaryOp.BITXOR, Form() as p, Form() as q) if y in (p, q):
+            return q if p == y else p
+    return None
+
+
+def _xor_above(r: IndexRules, x: Form, y: Form, dtype: DType) -> Form | None:
+    unit = _power_of_two_in(y)
+    big, small = x.split(unit or 1)
+    if unit > 1 and small.bounds[0] >= 0 and small.bounds[1] < unit:
+        high = r.xor(big, y.split(unit)[0], dtype).times(unit)
+        return r.joined(high.plus(small), dtype)
+    return None
+
+
+def _xor_below(r: IndexRules, x: Form, y: Form, dtype: DType) -> Form | None:
+    if y.bounds[0] < 0:
+        return None
+    top = 1 << y.bounds[1].bit_length()  # y has no bits from here on, x keeps its own
+    big, small = x.split(top)
+    if not (big.terms or big.const > 0):
+        return None
+    inside = r.xor(small, y, dtype) if small.terms or small.const else y
+    return inside.plus(big.times(top))
+
+
+def _xor_with_nothing(r: IndexRules, x: Form, y: Form, dtype: DType) -> Form | None:
+    return x if not y.terms and y.const == 0 else None
+
+
+XORS = (
+    Rule("x ^ x", "0", "True", _xor_with_itself),
+    Rule("(x ^ y) ^ y", "x", "True", _xor_again),
+    Rule("(u*x + k) ^ (u*y)", "u * (x ^ y) + k", "k < u and u & (u - 1) == 0", _xor_above),
+    Rule("(u*x + y) ^ k", "u * x + (y ^ k)", "k < u and u & (u - 1) == 0 <= y < u", _xor_below),
+    Rule("x ^ 0", "x", "True", _xor_with_nothing),
+)
+
+
+def _union_of_disjoint(r: IndexRules, x: Form, y: Form, dtype: DType) -> Form | None:
+    if y.bounds[0] < 0:
+        return None
+    _, small = x.split(1 << y.bounds[1].bit_length())
+    return x.plus(y) if not small.terms and not small.const else None
+
+
+UNIONS = (Rule("u*x | y", "u*x + y", "0 <= y < u and u & (u - 1) == 0", _union_of_disjoint),)
+
+
+def _smaller(r: IndexRules, x: Form, y: Form, dtype: DType) -> Form | None:
+    return x if x.plus(y.times(-1)).bounds[1] <= 0 else None
+
+
+def _larger(r: IndexRules, x: Form, y: Form, dtype: DType) -> Form | None:
+    return x if x.plus(y.times(-1)).bounds[0] >= 0 else None
+
+
+EXTREMES = {
+    BinaryOp.MIN: Rule("min(x, y)", "x", "x <= y", _smaller),
+    BinaryOp.MAX: Rule("max(x, y)", "x", "x >= y", _larger),
+}
 
 
 def _digits(value: Form, c: int) -> Iterator[tuple[int, Form, Form]]:

@@ -115,7 +115,9 @@ class Simplifier:
         rule = _FORMS.get(type(expr))
         try:
             made = self._opaque(expr) if rule is None else rule(self, expr)
-            if not is_safe(made, expr.dtype) or self._wraps(made, expr.dtype):
+            if not is_safe(made, expr.dtype) or (
+                not fits(made, expr.dtype) and self._may_wrap(made)
+            ):
                 raise MayOverflow
         except MayOverflow:
             made = self._opaque(expr)
@@ -123,11 +125,10 @@ class Simplifier:
             self.forms[expr] = made
         return made
 
-    def _wraps(self, value: Form, dtype: DType) -> bool:
-        """Whether a sum of what was given may not fit."""
-        return not fits(value, dtype) and (
-            is_beyond_indices(value.const)
-            or any(self.ranges.is_arbitrary(atom.expr) for atom, _ in value.terms)
+    def _may_wrap(self, value: Form) -> bool:
+        """Whether a sum, which may not fit, is one of what was given."""
+        return is_beyond_indices(value.const) or any(
+            self.ranges.is_arbitrary(atom.expr) for atom, _ in value.terms
         )
 
     def written(self, expr: Expr) -> Expr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
-from tile_core.arith.interval import Ends, combine
+from tile_core.arith.interval import combine
 from tile_core.errors import InternalError
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
 from tile_core.layout.formulas import as_index, axis_of
@@ -26,11 +26,6 @@ class Reach:
     hi: int
     gap: int | None
     axes: frozenset[int]  # coordinates the formula depends on
-
-    @property
-    def ends(self) -> Ends:
-        """Both ends, as interval arithmetic takes them."""
-        return self.lo, self.hi
 
     @property
     def is_exact(self) -> bool:
@@ -72,7 +67,7 @@ class Reaches:
                 return Reach(0, self.extents[axis] - 1, 1 if axes else 0, axes)
             case Binary(op=op, a=x, b=y):
                 a, b = self.of(x), self.of(y)
-                lo, hi = combine(op, a.ends, b.ends)
+                lo, hi = combine(op, (a.lo, a.hi), (b.lo, b.hi))
                 if lo is None or hi is None:
                     raise InternalError(f"{op.value} has no bounds in a formula")
                 gap = 0 if lo == hi else _GAPS[op](a, b, lo, hi)
