@@ -170,22 +170,25 @@ class Workspace:
             "HYPOTHESIS_PROFILE": "ci",
         }
 
-    def is_killed(self, mutant: Mutant, tests: Sequence[Path], seconds: float) -> bool:
-        """Run tests on a mutant, until one fails or the time is over; True if one failed."""
+    def fate(self, mutant: Mutant, tests: Sequence[Path], seconds: float) -> str:
+        """Run tests on a mutant until one fails; return what became of it.
+
+        "killed", "survived" if all tests passed, "undecided" if the time was over before.
+        """
         place = self.root / mutant.path.relative_to(ROOT)
         original = place.read_bytes()
         place.write_bytes(mutant.applied(original))
         try:
-            return self._fails(tests, seconds)
+            return self._fate(tests, seconds)
         finally:
             place.write_bytes(original)
 
-    def _fails(self, tests: Sequence[Path], seconds: float) -> bool:
+    def _fate(self, tests: Sequence[Path], seconds: float) -> str:
         end = time.monotonic() + seconds
         for at in range(0, len(tests), BATCH):
             left = end - time.monotonic()
             if left <= 0:
-                return False
+                return "undecided"
             files = [str(path.relative_to(ROOT)) for path in tests[at : at + BATCH]]
             command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
             try:
@@ -194,10 +197,10 @@ class Workspace:
                     capture_output=True, timeout=max(left, LEAST),
                 )  # fmt: skip
             except subprocess.TimeoutExpired:
-                return False
+                return "undecided"
             if done.returncode not in (0, 5):
-                return True
-        return False
+                return "killed"
+        return "survived"
 
 
 BATCH = 4
@@ -225,6 +228,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60, help="for all mutants together")
+    parser.add_argument("--tests", type=int, help="files of tests for a mutant; default: all near")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     arguments = parser.parse_args()
     mutants = chosen(files_to_mutate(arguments), arguments.count, arguments.seed)
@@ -239,12 +243,13 @@ def main() -> None:
         for number, mutant in enumerate(mutants):
             seconds = (end - time.monotonic()) / (len(mutants) - number)
             tests = nearest_tests(mutant.path, graph)
-            fate = "killed" if workspace.is_killed(mutant, tests, seconds) else "survived"
+            fate = workspace.fate(mutant, tests[: arguments.tests], seconds)
             fates[fate] += 1
-            if fate == "survived":
-                print(f"survived {mutant}", flush=True)
+            if fate != "killed":
+                print(f"{fate} {mutant}", flush=True)
     score = {"killed": fates["killed"], "mutants": len(mutants), "seed": arguments.seed}
-    print(f"{fates['killed']} of {len(mutants)} mutants killed, seed {arguments.seed}")
+    left = f"; the time was over for {fates['undecided']}" if fates["undecided"] else ""
+    print(f"{fates['killed']} of {len(mutants)} mutants killed, seed {arguments.seed}{left}")
     if (ROOT / ".nox").is_dir():
         (ROOT / ".nox" / "mutants.json").write_text(json.dumps(score))
 

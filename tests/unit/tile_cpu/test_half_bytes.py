@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -12,6 +13,7 @@ import tile_api.language as T
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Launch
+from tile_cpu.calling import _packed
 from tile_cpu.lowering.half_bytes import may_share_bytes
 
 M, N = T.dynamic("m"), T.dynamic("n")
@@ -110,3 +112,14 @@ def test_no_store_is_lost() -> None:
         found = np.zeros((rows, 8), np.uint8)
         kernel(given, found)
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4"])
+def test_results_of_half_a_byte_come_back_with_their_sign(name: str) -> None:
+    values = [-8, -1, 3, 7] if name == "int4" else [15, 1, 8, 0]
+    result = np.array([values], dtype=getattr(ml_dtypes, name))
+    packed, undo = _packed(result)
+    result[...] = 0
+    undo()
+    assert packed.shape == (1, 2)
+    assert result.astype(np.int32).tolist() == [values]
