@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.example_files import load
 from tile_api.reducing import reduce_kernel, reductions
 from tile_api.reducing.edits import statements
-from tile_api.reducing.failure import Failure, Outcome, gist_of, same_as
+from tile_api.reducing.failure import Failure, RunOutcome, gist_of, same_as
 from tile_api.reducing.language_text import language_of, traced_again
 from tile_api.reducing.program import program_of, read_kernel, reads_back
 from tile_api.reducing.transformations import TRANSFORMATIONS
@@ -179,7 +179,7 @@ def test_programs_hold_texts_with_quotes_and_backslashes() -> None:
     message = 'it\'s \\ """'
     kernel = ir.kernel([a], 1, lambda bx: Check(bx < 1, message, CheckKind.ASSERT))
     found: dict[str, object] = {}
-    exec(program_of(kernel, Plan("toy"), Outcome("error", message=message)), found)
+    exec(program_of(kernel, Plan("toy"), RunOutcome("error", message=message)), found)
     assert structurally_equal(found["kernel"], kernel)
 
 
@@ -209,16 +209,16 @@ def test_settings_of_the_code_around_hold_for_trials() -> None:
 
 
 def test_which_outcomes_are_the_same() -> None:
-    seen = Outcome("error", "compile", "TL9001", "no shuffle for 64 columns of 'scores'", "all")
+    seen = RunOutcome("error", "compile", "TL9001", "no shuffle for 64 columns of 'scores'", "all")
     failure = same_as(seen)
-    smaller = Outcome("error", "compile", "TL9001", "no shuffle for 16 columns of 't'", "all")
+    smaller = RunOutcome("error", "compile", "TL9001", "no shuffle for 16 columns of 't'", "all")
     assert failure.is_seen_in(smaller)
-    other = Outcome("error", "compile", "TL9001", "no register for 16 columns of 't'", "all")
+    other = RunOutcome("error", "compile", "TL9001", "no register for 16 columns of 't'", "all")
     assert not failure.is_seen_in(other)
     assert Failure("error", code="TL9001").is_seen_in(other)
     assert not Failure("error", code="TL9001", needle="shuffle").is_seen_in(other)
-    assert not failure.is_seen_in(Outcome("error", "reference", "TL9001", seen.message))
-    assert not failure.is_seen_in(Outcome("fine"))
+    assert not failure.is_seen_in(RunOutcome("error", "reference", "TL9001", seen.message))
+    assert not failure.is_seen_in(RunOutcome("fine"))
     assert gist_of("[0:128] of 'A' is float16[64, 3]") == "@ of @ is float#@"
 
 

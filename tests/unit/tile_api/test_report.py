@@ -10,13 +10,13 @@ import tile_api as tile
 import tile_api.language as T
 from support.tiled_gemms import tiled_gemm
 from tile_api.cli import main
-from tile_api.report import Wish, collect, page_of
+from tile_api.report import ReportRequest, collect, page_of
 from tile_api.report.assembly import lines_of_assembly
 from tile_api.report.code import difference
 from tile_api.report.differences import compared, whole
 from tile_api.report.markup import element
 from tile_api.report.model import Line, Row
-from tile_api.report.place import Place
+from tile_api.report.place import SourceLine
 from tile_api.report.places import Places
 from tile_core.driver import BuildOptions
 from tile_core.errors import Span
@@ -62,7 +62,7 @@ class Page(HTMLParser):
 
 
 def report_on(func, target):
-    return collect(Wish(func.kernel, target, BuildOptions(), default_host()))
+    return collect(ReportRequest(func.kernel, target, BuildOptions(), default_host()))
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,9 @@ def test_what_cannot_be_told_is_told_why():
 def test_counters_are_those_of_the_emulator():
     kernel = tile.compile(gemm, target="cuda:sm_80@sim")
     built = kernel._built
-    report = collect(Wish(gemm.kernel, built.target, BuildOptions(), default_host(), counters=True))
+    report = collect(
+        ReportRequest(gemm.kernel, built.target, BuildOptions(), default_host(), counters=True)
+    )
     loads = [c for c in report.counts if (c.cost.memory, c.cost.is_write) == ("global", False)]
     [source] = report.sources
     texts = [source.lines[c.at.line - source.first].strip() for c in loads]
@@ -136,7 +138,7 @@ def test_counters_are_those_of_the_emulator():
 
 def test_everything_is_escaped():
     assert element("p", "<b>&", title='"<') == '<p title="&quot;&lt;">&lt;b&gt;&amp;</p>'
-    line = Line("<script>alert(1)</script>", Place(0, 1), "<i>")
+    line = Line("<script>alert(1)</script>", SourceLine(0, 1), "<i>")
     shown = "".join(difference([Row("new", line, 0, 1, ((1, 7),))]))
     assert "<script>" not in shown
     assert "&lt;<ins>script</ins>&gt;" in shown
@@ -207,7 +209,7 @@ def test_assembly_leads_to_the_line_that_called(tmp_path):
 """
     lines = lines_of_assembly(text, places)
     found = {line.text.strip(): line.at for line in lines if line.text.endswith(";")}
-    assert found == {"add;": Place(0, 2), "mul;": Place(0, 3), "ret;": None}
+    assert found == {"add;": SourceLine(0, 2), "mul;": SourceLine(0, 3), "ret;": None}
 
 
 def test_assembly_of_kernels_leads_to_their_lines(ampere):

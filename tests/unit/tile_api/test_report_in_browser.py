@@ -6,7 +6,7 @@ import pytest
 
 from support.browser import find_browser, tab_of
 from support.tiled_gemms import tiled_gemm
-from tile_api.report import Wish, write_report
+from tile_api.report import ReportRequest, write_report
 from tile_core.driver import BuildOptions
 from tile_core.plugins.host import default_host
 
@@ -30,7 +30,9 @@ def pages(tmp_path_factory):
     found = {}
     for target in ("cpu", "cuda:sm_90a"):
         found[target] = folder / f"{target.replace(':', '-')}.html"
-        write_report(Wish(gemm.kernel, target, BuildOptions(), default_host()), found[target])
+        write_report(
+            ReportRequest(gemm.kernel, target, BuildOptions(), default_host()), found[target]
+        )
     return found
 
 

@@ -70,7 +70,7 @@ STRETCHES = {
 def test_bytes_side_by_side_need_no_map(name: str) -> None:
     tensor, tile = STRETCHES[name]
     (copy,) = moved(lower_bulk_stores(stored(tensor, tile), HOPPER))
-    assert copy.is_stretch
+    assert copy.is_1d
     assert remarked(lower_bulk_stores, stored(tensor, tile), HOPPER).notes == ()
 
 
@@ -85,13 +85,13 @@ def test_bytes_side_by_side_need_no_map(name: str) -> None:
 )
 def test_others_are_boxes(tensor: Buffer, tile: Buffer) -> None:
     (copy,) = moved(lower_bulk_stores(stored(tensor, tile), HOPPER))
-    assert not copy.is_stretch
+    assert not copy.is_1d
 
 
 def test_blocks_of_a_cluster_can_share_boxes() -> None:
     made = stored(ROW, STRETCHES["a row"][1], cluster=(2, 1, 1))
     (copy,) = moved(lower_bulk_stores(made, HOPPER))
-    assert not copy.is_stretch
+    assert not copy.is_1d
 
 
 LEFT = {
@@ -169,7 +169,7 @@ def test_users_may_say_that_rows_follow_each_other(columns: int) -> None:
     tile, tensor = ir.shared("t", (8, columns)), ir.tensor("y", (32, columns))
     plain = AnnotateLayout(tile, row_major((8, columns)))
     (copy,) = moved(lower_bulk_stores(stored(tensor, tile, plain), HOPPER))
-    assert copy.is_stretch == (columns == 6)
+    assert copy.is_1d == (columns == 6)
 
 
 def test_machines_without_an_engine_have_nothing_to_say() -> None:
@@ -177,20 +177,20 @@ def test_machines_without_an_engine_have_nothing_to_say() -> None:
     assert remarked(lower_bulk_reductions, LEFT["20 bytes"][0], machine("sm_80")).notes == ()
 
 
-@pytest.mark.parametrize(("count", "is_stretch"), [(256, True), (250, None)])
-def test_loads_that_ask_for_the_engine(count: int, is_stretch: bool | None) -> None:
+@pytest.mark.parametrize(("count", "is_1d"), [(256, True), (250, None)])
+def test_loads_that_ask_for_the_engine(count: int, is_1d: bool | None) -> None:
     x, tile = ir.tensor("x", (4 * count,), "float16"), ir.shared("t", (count,), "float16")
 
     def body(bx: Any) -> list[Stmt]:
         source = ir.region(x, (bx * count,), (count,))
         return [*ir.alloc(tile), replace(ir.copy(source, tile), prefer_instruction="tma")]
 
-    if is_stretch is None:
+    if is_1d is None:
         with pytest.raises(UnsupportedOnTarget, match="rows of 250 elements are no multiple of 16"):
             lower_bulk_loads(kernel(body, x), HOPPER)
         return
     (copy,) = moved(lower_bulk_loads(kernel(body, x), HOPPER))
-    assert copy.is_stretch
+    assert copy.is_1d
 
 
 @pytest.mark.parametrize(
@@ -223,5 +223,19 @@ def test_updates(kind: AtomicKind, dtype: str, count: int, found: bool | str) ->
         assert copies == []
         assert notes == [f"'y' is updated by the threads: {found}"]
     else:
-        assert [copy.is_stretch for copy in copies] == [found]
+        assert [copy.is_1d for copy in copies] == [found]
         assert notes == []
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_updates_by_registers_are_made_in_bulk_where_the_program_asks(*, asked: bool) -> None:
+    y, tile = ir.tensor("y", (1024,), "float16"), ir.fragment("t", (256,), "float16")
+
+    def body(bx: Any) -> list[Stmt]:
+        target = ir.region(y, (bx * 256,), (256,))
+        update = AtomicTile(AtomicKind.ADD, ir.operand(tile), target, use_bulk=asked)
+        return [*ir.alloc(tile), ir.fill(tile, 1), update]
+
+    made, said = remarked(lower_bulk_reductions, kernel(body, y), HOPPER)
+    assert [copy.src.buffer.name for copy in moved(made)] == (["t_rows"] if asked else [])
+    assert said == ()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from support.emulated_features import can_run, emulated_features
-from tile_cpu.gemm.kernel import Step, choose_kernel
+from tile_cpu.gemm.kernel import MultiplyStep, choose_kernel
 from tile_cpu.gemm.macro import plan_gemm, plan_steps
 from tile_cpu.gemm.operands import (
     Choice,
@@ -216,12 +216,12 @@ def test_register_tiles_fit_the_registers() -> None:
 
 def test_the_fastest_exact_step_is_chosen() -> None:
     zen, old, lake = (MACHINES[n] for n in ("znver4", "haswell", "alderlake"))
-    assert choose_kernel(zen, *BF16).step is Step.DOT_BF16
-    assert choose_kernel(old, *BF16).step is Step.FMA
-    assert choose_kernel(zen, *BF16, grouped=False).step is Step.FMA
-    assert choose_kernel(zen, "int8", "int8", "int32").step is Step.DOT_INT8
-    assert choose_kernel(lake, "int8", "int8", "int32").step is Step.DOT_INT8
-    assert choose_kernel(old, "int8", "uint8", "int32").step is Step.DOT_INT16
+    assert choose_kernel(zen, *BF16).step is MultiplyStep.DOT_BF16
+    assert choose_kernel(old, *BF16).step is MultiplyStep.FMA
+    assert choose_kernel(zen, *BF16, grouped=False).step is MultiplyStep.FMA
+    assert choose_kernel(zen, "int8", "int8", "int32").step is MultiplyStep.DOT_INT8
+    assert choose_kernel(lake, "int8", "int8", "int32").step is MultiplyStep.DOT_INT8
+    assert choose_kernel(old, "int8", "uint8", "int32").step is MultiplyStep.DOT_INT16
     assert choose_kernel(zen, "int8", "int8", "int64").accumulator == "int64"
 
 

@@ -333,10 +333,12 @@ class CompiledKernel(KernelFiles):
         OSError
             If the file cannot be written.
         """
-        from tile_api.report import Wish, write_report
+        from tile_api.report import ReportRequest, write_report
 
         built = self._built
-        wish = Wish(self._kernel, built.target, built.options, built.host, counters, sizes or {})
+        wish = ReportRequest(
+            self._kernel, built.target, built.options, built.host, counters, sizes or {}
+        )
         write_report(wish, path)
 
     # Measuring -----------------------------------------------------------------------------

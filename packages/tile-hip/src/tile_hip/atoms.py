@@ -45,7 +45,7 @@ _FNUZ = ("float8_e4m3fnuz", "float8_e5m2fnuz")
 _OCP = ("float8_e4m3fn", "float8_e5m2")
 
 
-Place: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
+ElementPlace: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
 """Lane and register of an element, given its row and its place along the other dimension."""
 
 
@@ -133,7 +133,7 @@ class MatrixInstruction:
         )
 
 
-def held_in_runs(edge: int, run: int) -> Place:
+def held_in_runs(edge: int, run: int) -> ElementPlace:
     """Return lane and register of element ``x`` in row ``i`` of `edge` rows.
 
     Parameters
@@ -149,7 +149,7 @@ def held_in_runs(edge: int, run: int) -> Place:
     return place
 
 
-def _in_pieces(of_piece: Place, count: int, held: int, side_by_side: bool) -> Place:
+def _in_pieces(of_piece: ElementPlace, count: int, held: int, side_by_side: bool) -> ElementPlace:
     """Return lane and register in a factor whose neighbouring rows belong to so many pieces.
 
     Parameters

@@ -35,7 +35,7 @@ from tile_sim.artifact import Artifact
 from tile_sim.counters import rows_of
 from tile_sim.launch_debug_info import Scene, Tensor, tiles_of
 from tile_sim.library import Geometry, KernelLibrary
-from tile_sim.memory import Array, DeviceMemory, Place
+from tile_sim.memory import Array, DeviceMemory, DeviceTensor
 from tile_sim.packed import Packed
 from tile_sim.report import SimReport, remember
 from tile_sim.reports import error_of
@@ -217,7 +217,7 @@ class _EmulatedCall(Call):
         if isinstance(argument, TensorMap):
             raise InternalError(f"the map {argument.name} is none of the printed parameters")
         if isinstance(argument, Buffer):
-            place = self.memory.places.get(argument, Place(0, 0))
+            place = self.memory.places.get(argument, DeviceTensor(0, 0))
             return CBuffer(place.address or None, place.bytes, argument.name.encode(), None)
         return scalar(self.values[argument], argument.dtype)
 
@@ -236,7 +236,7 @@ class _EmulatedCall(Call):
         tensor, name = described.tensor, self.program.kernel.name
         if tensor in self.arrays:
             map_values(name, described, address_of(self.arrays[tensor]), self.values)
-        place = self.memory.places.get(tensor, Place(0, 0))
+        place = self.memory.places.get(tensor, DeviceTensor(0, 0))
         found = map_values(name, described, place.address, self.values)
         return c_tensor_map(found, tensor.name, place, is_written=is_written)
 

@@ -24,7 +24,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DeviceTensor:
     """Where a tensor lies on the emulated device.
 
     Parameters
@@ -66,7 +66,7 @@ class DeviceMemory:
         By parameter or workspace.
     """
 
-    places: dict[Buffer, Place] = field(default_factory=dict)
+    places: dict[Buffer, DeviceTensor] = field(default_factory=dict)
     _blocks: list[_Block] = field(default_factory=list)
     _copies: list[tuple[str, Array, Array]] = field(default_factory=list)
 
@@ -79,7 +79,9 @@ class DeviceMemory:
             One for each of `params`, with any strides; None for a tensor that is never touched.
         """
         present = [(p, a) for p, a in zip(params, arrays, strict=True) if a is not None]
-        self.places |= {p: Place(0, 0) for p, a in zip(params, arrays, strict=True) if a is None}
+        self.places |= {
+            p: DeviceTensor(0, 0) for p, a in zip(params, arrays, strict=True) if a is None
+        }
         for low, high, members in _shared_spans(present):
             block = self._allocate(high - low, tuple(p.name for p, _ in members))
             for param, array in members:
@@ -90,12 +92,12 @@ class DeviceMemory:
                 copy[...] = array
                 self._copies.append((param.name, array, copy))
                 size = _span(array)[1] - _address(array)
-                self.places[param] = Place(block.address + offset, size)
+                self.places[param] = DeviceTensor(block.address + offset, size)
 
     def add_workspace(self, buffer: Buffer, size: int) -> None:
         """Allocate `size` bytes with undefined contents."""
         block = self._allocate(size, (buffer.name,))
-        self.places[buffer] = Place(block.address, size)
+        self.places[buffer] = DeviceTensor(block.address, size)
 
     def check_red_zones(self) -> None:
         """Make sure that nothing was written beside the tensors.

@@ -66,7 +66,7 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LaunchOutcome:
     """What one launch returned."""
 
     findings: tuple[Finding, ...]
@@ -75,9 +75,9 @@ class Outcome:
     output: str
 
 
-def outcome_of(result: CResult) -> Outcome:
+def outcome_of(result: CResult) -> LaunchOutcome:
     """Return a copy of what the runtime returned, which it may free then."""
-    return Outcome(
+    return LaunchOutcome(
         tuple(_finding(result.reports[k]) for k in range(result.report_count)),
         tuple(_count(result.counters[k]) for k in range(result.counter_count)),
         Statistics(*(getattr(result, name) for name in Statistics.__slots__)),

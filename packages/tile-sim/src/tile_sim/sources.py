@@ -18,7 +18,7 @@ from tile_sim.build import kernel_library
 from tile_sim.counters import rows_of
 from tile_sim.launch_debug_info import Scene, Tensor, Tile
 from tile_sim.library import Geometry, KernelLibrary
-from tile_sim.memory import DeviceMemory, Place
+from tile_sim.memory import DeviceMemory, DeviceTensor
 from tile_sim.report import SimReport, remember
 from tile_sim.reports import error_of
 from tile_sim.settings import current_settings
@@ -124,7 +124,7 @@ class SourceKernel:
         memory.copy_back()
         return report
 
-    def _argument(self, name: str, value: Any, places: Mapping[str, Place]) -> Any:
+    def _argument(self, name: str, value: Any, places: Mapping[str, DeviceTensor]) -> Any:
         if name not in places:
             return _number(value)
         place = places[name]

@@ -13,7 +13,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
 from tile_core.simt.map_values import MapValues, check_boxes
 from tile_sim.abi import MAX_RANK, TYPES, CBuffer, CTensorMap
-from tile_sim.memory import Place
+from tile_sim.memory import DeviceTensor
 
 _MAP = re.compile(r"\bTILE_TENSOR_MAP\((\w+)\)")
 _WRITTEN = re.compile(r"\btma_(?:store|reduce_\w+)<[^>]*>\((\w+)")
@@ -43,7 +43,9 @@ def map_names(text: str, kernel: str) -> tuple[str, ...]:
     return tuple(_MAP.findall(rest.partition("{")[0]))
 
 
-def c_tensor_map(found: MapValues, tensor: str, place: Place, *, is_written: bool) -> CTensorMap:
+def c_tensor_map(
+    found: MapValues, tensor: str, place: DeviceTensor, *, is_written: bool
+) -> CTensorMap:
     """Return the record of a map.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tile_api.language as T
 from tile_api.autotuner.configs import Config
-from tile_api.autotuner.outcome import OK, UNTRIED, Candidate, Outcome, failed
+from tile_api.autotuner.outcome import OK, UNTRIED, Candidate, TrialOutcome, failed
 from tile_api.autotuner.ranking import (
     Expected,
     distinct,
@@ -37,9 +37,9 @@ def test_one_program_is_tried_once():
     tried = distinct(everything)
     assert numbers(tried) == [0, 1, 3, 4]
     outcomes = {
-        0: Outcome(OK, visits=(2.0,)),
+        0: TrialOutcome(OK, visits=(2.0,)),
         1: failed("TL5001", "no"),
-        3: Outcome(OK, visits=(1.0,)),
+        3: TrialOutcome(OK, visits=(1.0,)),
     }
     tried = [c.with_outcome(outcomes.get(c.number, c.outcome)) for c in tried]
     found = with_twins(sorted(tried, key=lambda c: c.score), everything)

@@ -17,7 +17,7 @@ import tile_api as tile
 import tile_api.language as T
 from tile_api.autotuner import rehearsal
 from tile_api.autotuner.configs import Config
-from tile_api.autotuner.outcome import FAILED, OK, Outcome
+from tile_api.autotuner.outcome import FAILED, OK, TrialOutcome
 from tile_api.autotuner.process import CRASHED, HUNG
 from tile_api.autotuner.ranking import traced
 from tile_api.autotuner.rehearsal import rehearsed
@@ -117,7 +117,7 @@ def test_what_failed_before_is_not_traced():
         return misbehave(values["deed"])
 
     configs = [Config({"deed": d}) for d in (COMPUTES, GOOD)]
-    known = {configs[0].key: Outcome(FAILED, HUNG, "an hour ago")}
+    known = {configs[0].key: TrialOutcome(FAILED, HUNG, "an hour ago")}
     hung, good = traced(configs, trace, 1, known)
     assert hung.outcome == known[configs[0].key]
     assert (hung.number, good.number, good.outcome.status) == (0, 1, "untried")

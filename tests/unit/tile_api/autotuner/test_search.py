@@ -13,7 +13,7 @@ from tile_api.autotuner.budget import Budget
 from tile_api.autotuner.configs import Config
 from tile_api.autotuner.log import TuneLog
 from tile_api.autotuner.options import TuneOptions
-from tile_api.autotuner.outcome import OK, UNTRIED, WRONG, Candidate, Outcome
+from tile_api.autotuner.outcome import OK, UNTRIED, WRONG, Candidate, TrialOutcome
 from tile_api.autotuner.process import CANCELLED
 from tile_api.autotuner.progress import Progress
 from tile_api.autotuner.search import FINALISTS, Search
@@ -51,7 +51,9 @@ class Paper:
         return "inputs"
 
     def check(self, candidate, job, bench):
-        return Outcome(WRONG, "AssertionError", "bad") if candidate.number in self.wrong else None
+        return (
+            TrialOutcome(WRONG, "AssertionError", "bad") if candidate.number in self.wrong else None
+        )
 
 
 def search(paper, log=None, budget=None, stream=None, **options):

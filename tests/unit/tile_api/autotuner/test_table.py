@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tile_api.autotuner.environment import TuneSettings
 from tile_api.autotuner.store import TuneStore, read_table, write_table
 from tile_api.autotuner.table import (
-    Place,
     Record,
     Table,
+    TuningKey,
     merged,
     parse_table,
     table_of,
@@ -21,10 +21,10 @@ from tile_api.autotuner.table import (
 )
 from tile_core.errors import InvalidTuningTable
 
-PLACE = Place("matmul", "0123456789abcdef", "cpu", "a machine", '{"M":64}')
+PLACE = TuningKey("matmul", "0123456789abcdef", "cpu", "a machine", '{"M":64}')
 
 places = st.builds(
-    Place,
+    TuningKey,
     st.sampled_from(["f", "g"]),
     st.sampled_from(["k1", "k2"]),
     st.sampled_from(["cpu", "cuda:sm_80"]),

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tile_api.autotuner.environment import TuneSettings
 from tile_api.autotuner.store import TuneStore, read_table
-from tile_api.autotuner.table import Place
+from tile_api.autotuner.table import TuningKey
 
-PLACE = Place("matmul", "0123456789abcdef", "cpu", "a machine", '{"M":64}')
+PLACE = TuningKey("matmul", "0123456789abcdef", "cpu", "a machine", '{"M":64}')
 
 WRITER = """
 import json, sys

@@ -10,7 +10,7 @@ from typing import Any
 from tile_api.autotuner.identity import canonical
 from tile_api.autotuner.job import Job
 from tile_api.autotuner.options import TuneOptions
-from tile_api.autotuner.outcome import WRONG, Candidate, Outcome, failure_of
+from tile_api.autotuner.outcome import WRONG, Candidate, TrialOutcome, failure_of
 from tile_api.autotuner.search import Bench
 from tile_api.autotuner.tensor_files import read_tensors, write_tensors
 from tile_core.arith.evaluate import evaluate
@@ -100,7 +100,7 @@ class Inputs:
             self._files[key] = path
         return str(self._files[key])
 
-    def check(self, candidate: Candidate, job: str, bench: Bench) -> Outcome | None:
+    def check(self, candidate: Candidate, job: str, bench: Bench) -> TrialOutcome | None:
         """Run a candidate once in the process that measures; return what is wrong, or None."""
         inputs, timeout = self.file(candidate), self._options.timeout
         if not self._options.checks:
@@ -165,7 +165,7 @@ class Inputs:
         found = do_bench(lambda: reference(*args), 0, rep, return_mode="median", device=where)
         return float(found)
 
-    def _checked_by_user(self, inputs: str, outputs: Path, expected: Path) -> Outcome | None:
+    def _checked_by_user(self, inputs: str, outputs: Path, expected: Path) -> TrialOutcome | None:
         count = len(read_tensors(inputs))
         ours, theirs = read_tensors(outputs), read_tensors(expected)
         got = [_for_user(v, self._device) for v in (ours[count:] or ours)]
@@ -177,7 +177,7 @@ class Inputs:
             )
         except Exception as error:
             told = str(error).partition("\n")[0] or type(error).__name__
-            return Outcome(WRONG, "AssertionError", told)
+            return TrialOutcome(WRONG, "AssertionError", told)
         return None
 
 

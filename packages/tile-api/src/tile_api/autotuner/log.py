@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tile_api.autotuner.outcome import OK, Outcome
+from tile_api.autotuner.outcome import OK, TrialOutcome
 
 
 class TuneLog:
@@ -28,7 +28,7 @@ class TuneLog:
     def __init__(self, path: Path | None) -> None:
         self.path = path
 
-    def note(self, config: str, outcome: Outcome) -> None:
+    def note(self, config: str, outcome: TrialOutcome) -> None:
         """Append what is known of a configuration by now.
 
         Parameters
@@ -43,16 +43,16 @@ class TuneLog:
             row |= {"code": outcome.code, "message": outcome.message}
         self._append(row)
 
-    def known(self) -> dict[str, Outcome]:
+    def known(self) -> dict[str, TrialOutcome]:
         """Return what earlier searches found, by the text of the configuration."""
-        found: dict[str, Outcome] = {}
+        found: dict[str, TrialOutcome] = {}
         for row in self.rows():
             with suppress(KeyError, TypeError, ValueError):
                 key = json.dumps(row["config"], sort_keys=True, separators=(",", ":"))
                 visits = tuple(float(v) for v in row.get("visits", ()))
                 if row["status"] == OK and not visits:
                     continue
-                found[key] = Outcome(
+                found[key] = TrialOutcome(
                     str(row["status"]), row.get("code", ""), row.get("message", ""), visits
                 )
         return found

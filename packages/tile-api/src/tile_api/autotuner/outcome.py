@@ -38,9 +38,9 @@ class Candidate:
     func: Any = field(default=None, repr=False)
     estimate: float | None = None
     program: str = ""
-    outcome: Outcome = field(default_factory=lambda: Outcome())
+    outcome: TrialOutcome = field(default_factory=lambda: TrialOutcome())
 
-    def with_outcome(self, outcome: Outcome) -> Candidate:
+    def with_outcome(self, outcome: TrialOutcome) -> Candidate:
         """Return the candidate with what is known of it by now."""
         return replace(self, outcome=outcome)
 
@@ -61,7 +61,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrialOutcome:
     """What is known of a candidate.
 
     Parameters
@@ -87,18 +87,18 @@ class Outcome:
         """The median of the visits, in whole nanoseconds: as tables have it, who order alike."""
         return round(statistics.median(self.visits), 6)
 
-    def visited(self, milliseconds: float, *, final: bool = False) -> Outcome:
+    def visited(self, milliseconds: float, *, final: bool = False) -> TrialOutcome:
         """Return the outcome with one more visit."""
         visits = (*self.visits, milliseconds)
         return replace(self, status=OK, visits=visits, is_final=self.is_final or final)
 
 
-def failed(code: str, message: str) -> Outcome:
+def failed(code: str, message: str) -> TrialOutcome:
     """Return the outcome of a candidate that does not work."""
-    return Outcome(FAILED, code, message)
+    return TrialOutcome(FAILED, code, message)
 
 
-def failure_of(reply: Mapping[str, Any]) -> Outcome:
+def failure_of(reply: Mapping[str, Any]) -> TrialOutcome:
     """Return the outcome that a reply of a worker tells of."""
     code, message = str(reply.get("code", "")), str(reply.get("message", ""))
-    return Outcome(WRONG if code == "AssertionError" else FAILED, code, message)
+    return TrialOutcome(WRONG if code == "AssertionError" else FAILED, code, message)

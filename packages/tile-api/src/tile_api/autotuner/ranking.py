@@ -12,21 +12,21 @@ from typing import Any
 
 from tile_api.autotuner.configs import Config
 from tile_api.autotuner.job import Job
-from tile_api.autotuner.outcome import FAILED, UNTRIED, Candidate, Outcome
+from tile_api.autotuner.outcome import FAILED, UNTRIED, Candidate, TrialOutcome
 from tile_api.autotuner.rehearsal import rehearsed
 from tile_api.autotuner.search import untraced
 from tile_core.errors import TileError
 from tile_core.target import GPUS
 
 Trace = Callable[[Mapping[str, Any]], Any]
-Note = Callable[[str, Outcome], None]
+Note = Callable[[str, TrialOutcome], None]
 
 
 def traced(
     configs: Sequence[Config],
     trace: Trace,
     timeout: float,
-    known: Mapping[str, Outcome] | None = None,
+    known: Mapping[str, TrialOutcome] | None = None,
     note: Note = lambda config, outcome: None,
 ) -> list[Candidate]:
     """Return a candidate for each configuration; what cannot be traced has failed.

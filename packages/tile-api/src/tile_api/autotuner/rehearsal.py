@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from tile_api.autotuner.outcome import Outcome, failed
+from tile_api.autotuner.outcome import TrialOutcome, failed
 from tile_api.autotuner.process import CRASHED, HUNG
 from tile_core.toolchains.subprocesses import end_with_parent, ended_with
 
@@ -37,7 +37,7 @@ _LONGEST = 2**31 - 1
 
 def rehearsed(
     calls: Sequence[Callable[[], object]], timeout: float
-) -> Generator[tuple[int, Outcome | None], None, None]:
+) -> Generator[tuple[int, TrialOutcome | None], None, None]:
     """Yield the number of each call, and how it fails; None if it comes to an end.
 
     It comes to an end with an exception, too. Calls go on in the fork while those that are known
@@ -57,7 +57,7 @@ def rehearsed(
         yield from ((number, None) for number in range(len(calls)))
         return
     at, doubted, works = 0, -1, False
-    waited: list[tuple[int, Outcome]] = []
+    waited: list[tuple[int, TrialOutcome]] = []
     while at < len(calls) and (works or len(waited) < _STUCK):
         with _fork(calls[at:]) as fork:
             while at < len(calls) and fork.finishes(timeout):
@@ -116,7 +116,7 @@ class _Fork:
                 return False
             self._rest += data
 
-    def failure(self, timeout: float) -> tuple[Outcome, bool]:
+    def failure(self, timeout: float) -> tuple[TrialOutcome, bool]:
         """Return what is wrong with the call that did not finish, and whether that is certain."""
         if self._is_over:
             # Read before the kill: tearing down some GiB is charged to the process as well.

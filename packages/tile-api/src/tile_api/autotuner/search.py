@@ -14,7 +14,7 @@ from tile_api.autotuner.options import TuneOptions
 from tile_api.autotuner.outcome import (
     UNTRIED,
     Candidate,
-    Outcome,
+    TrialOutcome,
     failed,
     failure_of,
 )
@@ -58,7 +58,7 @@ class Checker(Protocol):
     def file(self, candidate: Candidate) -> str:
         """Return the file with a candidate's inputs."""
 
-    def check(self, candidate: Candidate, job: str, bench: Bench) -> Outcome | None:
+    def check(self, candidate: Candidate, job: str, bench: Bench) -> TrialOutcome | None:
         """Run a candidate once; return what is wrong with it, or None."""
 
 
@@ -135,7 +135,7 @@ class Search:
             if reply["ok"]:
                 compiled.append(at)
             elif reply["code"] == CANCELLED:
-                self._settle(at, Outcome(UNTRIED, CANCELLED), note=False)
+                self._settle(at, TrialOutcome(UNTRIED, CANCELLED), note=False)
             else:
                 self._settle(at, failure_of(reply))
         end = self._deadline(_MEASURED_BY)
@@ -218,7 +218,7 @@ class Search:
             return None
         return best.score * max(1.0, self.options.early_stop_factor)
 
-    def _settle(self, at: int, outcome: Outcome, *, note: bool = True) -> None:
+    def _settle(self, at: int, outcome: TrialOutcome, *, note: bool = True) -> None:
         candidate = self.candidates[at].with_outcome(outcome)
         self.candidates[at] = candidate
         told = f"{outcome.milliseconds:.4g} ms" if outcome.visits else outcome.message
@@ -240,7 +240,7 @@ class Search:
         self.progress.tell(done, what, told)
 
 
-def untraced(error: BaseException) -> Outcome:
+def untraced(error: BaseException) -> TrialOutcome:
     """Return the outcome of a candidate that could not even be traced or priced."""
     code = str(error.code) if isinstance(error, TileError) else type(error).__name__
     text = str(getattr(error, "message", "") or error).strip().partition("\n")[0]

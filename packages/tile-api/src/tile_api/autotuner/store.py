@@ -20,9 +20,9 @@ from pathlib import Path
 from tile_api.autotuner.environment import TuneSettings
 from tile_api.autotuner.log import TuneLog
 from tile_api.autotuner.table import (
-    Place,
     Record,
     Table,
+    TuningKey,
     merged,
     parse_table,
     table_of,
@@ -50,7 +50,7 @@ class TuneStore:
         self._keeps = settings.keeps
         self._others = (*more, *settings.tables)
 
-    def read(self, place: Place) -> Table:
+    def read(self, place: TuningKey) -> Table:
         """Return what is known of a place, from here and from further tables.
 
         Raises
@@ -62,7 +62,7 @@ class TuneStore:
             return Table()
         return merged([*(read_table(path) for path in self._others), self._own(place)[0]])
 
-    def add(self, records: Iterable[Record], place: Place) -> None:
+    def add(self, records: Iterable[Record], place: TuningKey) -> None:
         """Keep further records of a place."""
         if not self._keeps:
             return
@@ -86,7 +86,7 @@ class TuneStore:
                     other.unlink()
         remove_abandoned(self._folder)
 
-    def log(self, place: Place) -> TuneLog:
+    def log(self, place: TuningKey) -> TuneLog:
         """Return the log of the search at a place."""
         if not self._keeps:
             return TuneLog(None)
@@ -105,7 +105,7 @@ class TuneStore:
     def _folder(self) -> Path:
         return self.folder / "tables"
 
-    def _own(self, place: Place) -> tuple[Table, list[Path]]:
+    def _own(self, place: TuningKey) -> tuple[Table, list[Path]]:
         """Return what is kept of a place, and the files that hold it.
 
         A file that is gone was taken in by another one, so its folder is looked at again: until
@@ -121,7 +121,7 @@ class TuneStore:
             if self._files(place) == before:
                 return merged(tables.values()), [*tables]
 
-    def _files(self, place: Place) -> list[Path]:
+    def _files(self, place: TuningKey) -> list[Path]:
         with suppress(OSError):  # a name that is too long
             return sorted(self._folder.glob(f"{_name(place)}.*{SUFFIX}"))
         return []
@@ -190,7 +190,7 @@ def _held(folder: Path) -> Iterator[None]:
             os.close(handle)
 
 
-def _name(place: Place) -> str:
+def _name(place: TuningKey) -> str:
     """Return what files of a place are called: the function, and a digest of the rest."""
     digest = hashlib.sha256("\0".join(place.key).encode()).hexdigest()[:16]
     plain = "".join(c if c.isalnum() or c in "_-" else "_" for c in place.name)

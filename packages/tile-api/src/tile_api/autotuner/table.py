@@ -16,7 +16,7 @@ FORM = "tile tuning table 1"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TuningKey:
     """What was tuned: results of one place compare with each other.
 
     Parameters
@@ -67,7 +67,7 @@ class Record:
         When: seconds since 1970.
     """
 
-    place: Place
+    place: TuningKey
     config: str
     status: str
     milliseconds: float | None = None
@@ -83,11 +83,11 @@ class Table:
 
     records: tuple[Record, ...] = ()
 
-    def at(self, place: Place) -> tuple[Record, ...]:
+    def at(self, place: TuningKey) -> tuple[Record, ...]:
         """Return the records of a place, the best first."""
         return tuple(sorted((r for r in self.records if r.place.key == place.key), key=_rank))
 
-    def best(self, place: Place, configs: Iterable[str] | None = None) -> Record | None:
+    def best(self, place: TuningKey, configs: Iterable[str] | None = None) -> Record | None:
         """Return the record of the fastest configuration.
 
         Parameters
@@ -101,7 +101,7 @@ class Table:
                 return record
         return None
 
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[TuningKey, ...]:
         """Return what was tuned, in the order of names."""
         return tuple({r.place.key: r.place for r in self.records}.values())
 
@@ -176,7 +176,7 @@ def _record(row: Mapping[str, Any]) -> Record:
     name, kernel, target, machine = (
         str(row[part]) for part in ("name", "kernel", "target", "machine")
     )
-    place = Place(name, kernel, target, machine, canonical(row["bucket"]))
+    place = TuningKey(name, kernel, target, machine, canonical(row["bucket"]))
     milliseconds, reference = _time(row["milliseconds"]), _time(row.get("reference"))
     return Record(
         place,

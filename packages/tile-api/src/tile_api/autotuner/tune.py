@@ -30,7 +30,7 @@ from tile_api.autotuner.ranking import (
 from tile_api.autotuner.search import Search, untraced
 from tile_api.autotuner.session import TuningSession, workplace
 from tile_api.autotuner.store import TuneStore
-from tile_api.autotuner.table import Place, Record, Table, table_of
+from tile_api.autotuner.table import Record, Table, TuningKey, table_of
 from tile_api.autotuner.task import Task
 from tile_api.kernel import CompiledKernel
 from tile_core.errors import NoConfigWorks, Note, TileError
@@ -130,10 +130,10 @@ def chosen_function(task: Task) -> Any:
     raise _nothing_works(task, candidates)
 
 
-def place_of(task: Task, target: Target) -> Place:
+def place_of(task: Task, target: Target) -> TuningKey:
     """Return what tables call a task on this machine."""
     bucket = canonical(task.bucket)
-    return Place(task.name, task.identity, str(target), machine_name(target), bucket)
+    return TuningKey(task.name, task.identity, str(target), machine_name(target), bucket)
 
 
 def _target(task: Task) -> Target:
@@ -238,7 +238,7 @@ def _searched(
     target: Target,
     budget: Budget,
     store: TuneStore,
-    place: Place,
+    place: TuningKey,
     workers: int,
     start: float,
 ) -> Tuned:
@@ -344,7 +344,7 @@ def _noted(tuned: Tuned) -> Tuned:
 
 
 def _records(
-    place: Place, candidates: Sequence[Candidate], reference: float | None
+    place: TuningKey, candidates: Sequence[Candidate], reference: float | None
 ) -> list[Record]:
     now = round(time.time(), 3)
     found = []

@@ -18,7 +18,7 @@ from tile_core.errors import FrontendValueError
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CurrentSetting:
     """One setting as it is now.
 
     Parameters
@@ -62,16 +62,16 @@ def run(args: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def looked_up(row: Variable, env: Mapping[str, str]) -> Found:
+def looked_up(row: Variable, env: Mapping[str, str]) -> CurrentSetting:
     """Return what an environment says of a setting."""
     source = row.source(env)
     if source is None:
-        return Found(row, "", row.unset or _shown(row.default))
+        return CurrentSetting(row, "", row.unset or _shown(row.default))
     try:
         row.read(env)
     except FrontendValueError as error:
-        return Found(row, source, env[source], error)
-    return Found(row, source, env[source])
+        return CurrentSetting(row, source, env[source], error)
+    return CurrentSetting(row, source, env[source])
 
 
 def _named(names: list[str]) -> list[Variable]:
@@ -90,7 +90,7 @@ def _named(names: list[str]) -> list[Variable]:
     return [known[name] for name in names] if names else [*variables()]
 
 
-def _told(found: Found) -> str:
+def _told(found: CurrentSetting) -> str:
     row = found.row
     wrong = ", which means nothing" if found.error else ""
     head = f"{found.source}={found.value}{wrong}" if found.source else f"{row.name} ({found.value})"
@@ -101,7 +101,7 @@ def _told(found: Found) -> str:
     return "".join(f"{line}\n" for line in (head, *(f"    {line}" for line in lines)))
 
 
-def _record(found: Found) -> dict[str, object]:
+def _record(found: CurrentSetting) -> dict[str, object]:
     return {
         "variable": found.row.name,
         "setting": found.row.field,

@@ -18,7 +18,7 @@ from tile_api.cli.kernels import add_kernel
 from tile_core.errors import FrontendValueError, ToolchainError
 
 if TYPE_CHECKING:
-    from tile_api.reducing.failure import Failure, Outcome
+    from tile_api.reducing.failure import Failure, RunOutcome
     from tile_api.reducing.trial import Plan
     from tile_api.reducing.workers import Trials
     from tile_core.ir.stmt import Kernel
@@ -79,7 +79,7 @@ def _add_trials(group: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; 0 if a report was written."""
-    from tile_api.reducing.report import Report, write_report
+    from tile_api.reducing.report import ReductionReport, write_report
     from tile_api.reducing.workers import trials
 
     _require_one_failure(args)
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         language = _in_the_language(best, failure, tries)
     source = Path(args.place.partition(":")[0])
     command = ["tile", "reduce", *_typed(args)]
-    report = Report(kernel, best, outcome, plan, command, source, tried, language)
+    report = ReductionReport(kernel, best, outcome, plan, command, source, tried, language)
     try:
         write_report(report, args.out)
     except OSError as error:
@@ -192,7 +192,7 @@ def _alias(args: argparse.Namespace) -> AbstractContextManager[object]:
     return install(args.target or "auto")
 
 
-def _wanted(args: argparse.Namespace, kernel: Kernel, seen: Outcome, plan: Plan) -> Failure:
+def _wanted(args: argparse.Namespace, kernel: Kernel, seen: RunOutcome, plan: Plan) -> Failure:
     """Return the failure to keep.
 
     Raises

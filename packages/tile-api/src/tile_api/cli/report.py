@@ -36,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the page; return what the process ends with."""
     from tile_api.building import request
-    from tile_api.report import Wish, write_report
+    from tile_api.report import ReportRequest, write_report
     from tile_api.settings import Settings
     from tile_core.plugins.host import default_host
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings.from_environment()
     kernel, spec, options = request(function, None, None, args.target, None, None, settings)
     sizes = arguments_in(args.sizes, "--sizes")
-    wish = Wish(kernel, spec, options, default_host(), args.counters, sizes)
+    wish = ReportRequest(kernel, spec, options, default_host(), args.counters, sizes)
     path = args.out or Path(f"{kernel.name}.html")
     try:
         write_report(wish, path)

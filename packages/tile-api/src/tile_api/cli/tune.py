@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.errors import FrontendValueError, TuningError
 
 if TYPE_CHECKING:
-    from tile_api.autotuner.table import Place, Record, Table
+    from tile_api.autotuner.table import Record, Table, TuningKey
     from tile_api.autotuner.tune import Tuned
 
 ACTIONS = ("ls", "show", "merge")
@@ -206,7 +206,7 @@ def _list(table: Table, *, as_json: bool) -> int:
     return 0
 
 
-def _row(place: Place, records: Sequence[Record], best: Record | None) -> dict[str, Any]:
+def _row(place: TuningKey, records: Sequence[Record], best: Record | None) -> dict[str, Any]:
     return {
         "name": place.name,
         "kernel": place.kernel,

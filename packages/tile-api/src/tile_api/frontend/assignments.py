@@ -34,7 +34,7 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PendingVariable:
     """A newly allocated variable on its way through a chained or tuple assignment."""
 
     handle: VarHandle
@@ -55,7 +55,7 @@ class Assignments(ActivationBase):
         Otherwise the name is bound anew: to the value that an expression has now, to a
         newly allocated variable, or to whatever Python object it is.
         """
-        if isinstance(value, Held):
+        if isinstance(value, PendingVariable):
             value = value.handle
             value.claimed = True
             self.note_binding(name)
@@ -122,7 +122,9 @@ class Assignments(ActivationBase):
 
     def hold(self, value: Any) -> Any:
         """Return the one right-hand side of a chained assignment."""
-        return Held(value) if isinstance(value, VarHandle) and not value.claimed else value
+        return (
+            PendingVariable(value) if isinstance(value, VarHandle) and not value.claimed else value
+        )
 
     def item(self, wanted: None, value: Any, name: str | None) -> Any:
         """Return an element of a tuple or list display, with the value that it has now.
@@ -131,7 +133,7 @@ class Assignments(ActivationBase):
         """
         if isinstance(value, VarHandle):
             if not value.claimed:
-                return value if name is None else Held(value)
+                return value if name is None else PendingVariable(value)
             return self.freeze(name or "value", value.__tile_expr__())
         if isinstance(value, Expr) and not is_pure(value):
             return self.freeze(name or "value", value)
@@ -140,7 +142,7 @@ class Assignments(ActivationBase):
     def put(self, number: int, target: Any, index: Any, value: Any) -> None:
         """Perform ``target[index] = value``."""
         self.builder.place = (self.table, number)
-        if isinstance(value, Held):
+        if isinstance(value, PendingVariable):
             value = value.handle
         if isinstance(target, BufferValue):
             target[index] = value
@@ -225,7 +227,7 @@ class Assignments(ActivationBase):
 
     def set_attribute(self, target: Any, attribute: str, value: Any) -> None:
         """Perform ``target.attribute = value`` in a method of a trace-time helper class."""
-        if isinstance(value, Held):
+        if isinstance(value, PendingVariable):
             value = value.handle
         setattr(target, attribute, self.bind(attribute, getattr(target, attribute, None), value))
         self.scopes[-1].bound.pop(attribute, None)

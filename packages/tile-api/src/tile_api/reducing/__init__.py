@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tile_api.reducing.search import Step, reduce_kernel, reductions
+from tile_api.reducing.search import ReductionStep, reduce_kernel, reductions
 
-__all__ = ["Step", "reduce_kernel", "reductions"]
+__all__ = ["ReductionStep", "reduce_kernel", "reductions"]

@@ -9,7 +9,7 @@ FINE, ERROR, WRONG, CRASH, HANG = "fine", "error", "wrong", "crash", "hang"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """What became of one kernel.
 
     Parameters
@@ -65,7 +65,7 @@ class Failure:
     Parameters
     ----------
     kind, phase, code
-        As in an `Outcome`; an empty phase or code is any.
+        As in an `RunOutcome`; an empty phase or code is any.
     needle
         Text that the message has to hold; takes the place of `gist`.
     gist
@@ -78,7 +78,7 @@ class Failure:
     needle: str = ""
     gist: str = ""
 
-    def is_seen_in(self, outcome: Outcome) -> bool:
+    def is_seen_in(self, outcome: RunOutcome) -> bool:
         """Tell whether a kernel failed in this way."""
         if outcome.kind != self.kind or outcome.phase == "reference":
             return False
@@ -91,7 +91,7 @@ class Failure:
         return not self.gist or gist_of(outcome.message) == self.gist
 
 
-def same_as(outcome: Outcome) -> Failure:
+def same_as(outcome: RunOutcome) -> Failure:
     """Return the failure that an outcome shows: its kind, and an error's code and gist.
 
     Messages of wrong results and crashes tell of numbers, which are other ones for each kernel.

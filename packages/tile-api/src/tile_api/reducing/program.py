@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_api.reducing.failure import Outcome
+from tile_api.reducing.failure import RunOutcome
 from tile_api.reducing.trial import Plan
 from tile_core.errors import ParseError
 from tile_core.ir.equal import structurally_equal
@@ -66,7 +66,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def program_of(kernel: Kernel, plan: Plan, outcome: Outcome, language: str | None = None) -> str:
+def program_of(kernel: Kernel, plan: Plan, outcome: RunOutcome, language: str | None = None) -> str:
     """Return a program that tries `kernel` once, and tells what becomes of it.
 
     Parameters
@@ -88,7 +88,7 @@ def program_of(kernel: Kernel, plan: Plan, outcome: Outcome, language: str | Non
     )
 
 
-def _title(kernel: Kernel, plan: Plan, outcome: Outcome) -> str:
+def _title(kernel: Kernel, plan: Plan, outcome: RunOutcome) -> str:
     told = outcome.told().replace("\\", "/").replace('"""', "'''")
     return f"{kernel.name} for {plan.target}: {told.splitlines()[0]}"
 

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from tile_api.reducing.failure import Outcome
+from tile_api.reducing.failure import RunOutcome
 from tile_api.reducing.program import program_of, reads_back
 from tile_api.reducing.trial import Plan
 from tile_core.environment import environment
@@ -31,7 +31,7 @@ _SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReductionReport:
     """What is told about a failing kernel.
 
     Parameters
@@ -54,7 +54,7 @@ class Report:
 
     original: Kernel
     reduced: Kernel
-    outcome: Outcome
+    outcome: RunOutcome
     plan: Plan
     command: Sequence[str]
     source: Path | None = None
@@ -62,7 +62,7 @@ class Report:
     language: str | None = None
 
 
-def write_report(report: Report, place: Path) -> list[str]:
+def write_report(report: ReductionReport, place: Path) -> list[str]:
     """Write a folder, or an archive if `place` ends in ``.zip``; return the names of its files.
 
     ``README.md``, ``kernel.tile`` and ``original.tile`` (tile IR as text; ``kernel.pickle`` too
@@ -82,7 +82,7 @@ def write_report(report: Report, place: Path) -> list[str]:
     return [*files]
 
 
-def _files(report: Report) -> dict[str, bytes]:
+def _files(report: ReductionReport) -> dict[str, bytes]:
     kernel = report.reduced, report.plan, report.outcome
     texts = {
         "README.md": _readme(report),
@@ -121,7 +121,7 @@ It was found with
 """
 
 
-def _readme(report: Report) -> str:
+def _readme(report: ReductionReport) -> str:
     from tile_api.reducing.edits import statements
 
     return _README.format(

@@ -21,7 +21,7 @@ Test: TypeAlias = "Callable[[Kernel], bool]"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReductionStep:
     """A smaller kernel that still fails.
 
     Parameters
@@ -71,7 +71,7 @@ class _Search:
             return not self.must_verify
         return True
 
-    def steps_of(self, name: str, transformation: Transformation) -> Iterator[Step]:
+    def steps_of(self, name: str, transformation: Transformation) -> Iterator[ReductionStep]:
         """Yield what one transformation gains; after a gain it goes on where it stood."""
         position = 0
         while True:
@@ -80,13 +80,15 @@ class _Search:
                     return
                 if index >= position and self.accepts(candidate):
                     self.best, position = candidate, index
-                    yield Step(candidate, name, self.tried)
+                    yield ReductionStep(candidate, name, self.tried)
                     break
             else:
                 return
 
 
-def reductions(kernel: Kernel, still_fails: Test, *, budget: float | None = None) -> Iterator[Step]:
+def reductions(
+    kernel: Kernel, still_fails: Test, *, budget: float | None = None
+) -> Iterator[ReductionStep]:
     """Yield smaller and smaller kernels that still fail, until none is found or time is up.
 
     Parameters
@@ -130,7 +132,7 @@ def reduce_kernel(
     still_fails: Callable[[Any], bool],
     *,
     budget: float | None = None,
-    on_step: Callable[[Step], None] | None = None,
+    on_step: Callable[[ReductionStep], None] | None = None,
 ) -> Any:
     """Return a small kernel that fails as `func` does.
 

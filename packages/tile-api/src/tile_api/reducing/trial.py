@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tile_api.reducing.failure import ERROR, FINE, WRONG, Outcome
+from tile_api.reducing.failure import ERROR, FINE, WRONG, RunOutcome
 from tile_core.arith.evaluate import evaluate
 from tile_core.driver import BuildOptions, build, lower
 from tile_core.errors import TileError
@@ -66,7 +66,7 @@ class Plan:
 
 def try_kernel(
     kernel: Kernel, plan: Plan, host: PluginHost, entering: Callable[[str], None] | None = None
-) -> Outcome:
+) -> RunOutcome:
     """Return what becomes of `kernel`; nothing that it raises leaves.
 
     Parameters
@@ -85,22 +85,24 @@ def try_kernel(
     try:
         return _tried(kernel, plan, host, begin)
     except TileError as error:
-        return Outcome(ERROR, phase[0], error.code, error.message, str(error))
+        return RunOutcome(ERROR, phase[0], error.code, error.message, str(error))
     except Exception as error:
         lines = str(error).splitlines()
         text = "".join(traceback.format_exception(error))
-        return Outcome(ERROR, phase[0], type(error).__name__, lines[0] if lines else "", text)
+        return RunOutcome(ERROR, phase[0], type(error).__name__, lines[0] if lines else "", text)
 
 
-def _tried(kernel: Kernel, plan: Plan, host: PluginHost, begin: Callable[[str], None]) -> Outcome:
+def _tried(
+    kernel: Kernel, plan: Plan, host: PluginHost, begin: Callable[[str], None]
+) -> RunOutcome:
     begin("compile")
     options = options_of(kernel, plan)
     if plan.until == LOWER:
         lower(kernel, plan.target, host, options)
-        return Outcome(FINE)
+        return RunOutcome(FINE)
     built = build(kernel, plan.target, host, options)
     if plan.until == COMPILE:
-        return Outcome(FINE)
+        return RunOutcome(FINE)
     arguments = arguments_of(kernel, dict(plan.values), plan.seed)
     expected = None
     if plan.checked or plan.until == COMPARE:
@@ -109,9 +111,9 @@ def _tried(kernel: Kernel, plan: Plan, host: PluginHost, begin: Callable[[str], 
     begin("run")
     found = run_built(built, arguments)
     if expected is None or plan.until != COMPARE:
-        return Outcome(FINE)
+        return RunOutcome(FINE)
     told = difference(kernel, found, expected, plan.tolerance)
-    return Outcome(WRONG, "run", message=told, text=told) if told else Outcome(FINE)
+    return RunOutcome(WRONG, "run", message=told, text=told) if told else RunOutcome(FINE)
 
 
 def options_of(kernel: Kernel, plan: Plan) -> BuildOptions:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from tile_api.reducing.failure import CRASH, HANG, Outcome
+from tile_api.reducing.failure import CRASH, HANG, RunOutcome
 from tile_api.reducing.trial import Plan
 from tile_api.reducing.worker import LENGTH, LOST, READY
 from tile_core.environment import environment
@@ -56,7 +56,7 @@ class Trials:
         self._folder = Path(tempfile.mkdtemp(prefix="tile-reduce-"))
         self._is_fresh = self._was_fresh = True
 
-    def __call__(self, kernel: Kernel) -> Outcome:
+    def __call__(self, kernel: Kernel) -> RunOutcome:
         """Return what becomes of a kernel."""
         outcome = self._try(kernel)
         if outcome.kind == CRASH and not self._was_fresh:
@@ -68,7 +68,7 @@ class Trials:
         self._kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _try(self, kernel: Kernel) -> Outcome:
+    def _try(self, kernel: Kernel) -> RunOutcome:
         process = self._running()
         self._was_fresh, self._is_fresh = self._is_fresh, False
         limit = self.timeout * (2 if self._was_fresh else 1)
@@ -79,7 +79,7 @@ class Trials:
             requests.flush()
             for kind, what in self._answers(process, time.monotonic() + limit):
                 if kind == "done":
-                    return cast(Outcome, what)
+                    return cast(RunOutcome, what)
                 if kind == LOST:
                     self._is_fresh = True
                     return self._crashed(phase, what)
@@ -90,7 +90,7 @@ class Trials:
             self._kill()
             raise
         self._kill()
-        return Outcome(HANG, phase, message=f"killed after {limit:g} s")
+        return RunOutcome(HANG, phase, message=f"killed after {limit:g} s")
 
     def _answers(
         self, process: subprocess.Popen[bytes], deadline: float
@@ -139,7 +139,7 @@ class Trials:
             hint="look for what is wrong with the installation: tile doctor",
         )
 
-    def _lost(self, process: subprocess.Popen[bytes], phase: str) -> Outcome:
+    def _lost(self, process: subprocess.Popen[bytes], phase: str) -> RunOutcome:
         try:
             code = process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -147,10 +147,10 @@ class Trials:
         self._kill()
         return self._crashed(phase, ended_with(code))
 
-    def _crashed(self, phase: str, name: str) -> Outcome:
+    def _crashed(self, phase: str, name: str) -> RunOutcome:
         text = (self._folder / "stderr").read_text(errors="replace")[-_TAIL:]
         lines = text.strip().splitlines()
-        return Outcome(CRASH, phase, name, lines[-1] if lines else "", text)
+        return RunOutcome(CRASH, phase, name, lines[-1] if lines else "", text)
 
     def _kill(self) -> None:
         process, self._process = self._process, None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from tile_api.report.model import Line
-from tile_api.report.place import Place
+from tile_api.report.place import SourceLine
 from tile_api.report.places import Places
 
 _FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
@@ -29,7 +29,7 @@ class _Known:
     places: Places
     source: Sequence[Line]
 
-    def place(self, where: _Where) -> Place | None:
+    def place(self, where: _Where) -> SourceLine | None:
         path, row = self.files.get(where[0], ""), int(where[1])
         if PurePath(path).name in _PRINTED and 1 <= row <= len(self.source):
             return self.source[row - 1].at
@@ -54,7 +54,7 @@ def lines_of_assembly(text: str, places: Places, source: Sequence[Line] = ()) ->
     raw = text.rstrip("\n").split("\n")
     files = {number: path for line in raw for number, path in _files(line)}
     callers: dict[_Where, _Where] = {}
-    at: Place | None = None
+    at: SourceLine | None = None
     lines = []
     for line in raw:
         if (found := _LOC.match(line)) is not None:
@@ -78,7 +78,9 @@ def _files(line: str) -> Iterator[tuple[str, str]]:
         yield found.group(1), f"{folder}/{name}" if folder else name
 
 
-def _user_place(where: _Where, callers: Mapping[_Where, _Where], known: _Known) -> Place | None:
+def _user_place(
+    where: _Where, callers: Mapping[_Where, _Where], known: _Known
+) -> SourceLine | None:
     seen: set[_Where] = set()
     while where not in seen:
         seen.add(where)

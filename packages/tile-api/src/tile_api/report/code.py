@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tile_api.report.markup import Html, element, joined
 from tile_api.report.model import Line, Row
-from tile_api.report.place import Place
+from tile_api.report.place import SourceLine
 
 _CONTEXT = 3
 """Unchanged lines that are shown around changed ones."""
@@ -20,7 +20,7 @@ def listing(label: str, rows: Iterable[Html]) -> Html:
     return element("div", *rows, class_="code", role="region", tabindex=0, aria_label=label)
 
 
-def anchor_of(place: Place) -> str:
+def anchor_of(place: SourceLine) -> str:
     """Return the identifier of a line of the user."""
     return f"s{place.file}-{place.line}"
 

@@ -9,7 +9,7 @@ from typing import Any
 from tile_api.phases import timings_of
 from tile_api.report.counting import costs_of, counter_for, counts_of
 from tile_api.report.drawings import drawn
-from tile_api.report.model import Count, Fact, Layouts, Report, Step, Text
+from tile_api.report.model import Count, Fact, KernelReport, Layouts, PassStep, Text
 from tile_api.report.needs import needs_of
 from tile_api.report.places import Places
 from tile_api.report.programs import steps_of
@@ -30,7 +30,7 @@ from tile_core.simt.program import DeviceProgram
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReportRequest:
     """A kernel to report on, and for which machine.
 
     Parameters
@@ -51,7 +51,7 @@ class Wish:
     sizes: Mapping[str, int] = field(default_factory=dict)
 
 
-def collect(wish: Wish) -> Report:
+def collect(wish: ReportRequest) -> KernelReport:
     """Return everything that is known of a kernel.
 
     It is lowered and compiled anew, so that every pass can be looked at. What needs a compiler
@@ -67,7 +67,7 @@ def collect(wish: Wish) -> Report:
         lowered = driver.lower(wish.kernel, wish.target, wish.host, wish.options)
         artifact = _compiled(lowered, missing)
     places = Places(wish.kernel.span)
-    report = Report(
+    report = KernelReport(
         wish.kernel.name,
         str(lowered.target),
         _facts(wish.kernel, lowered, artifact),
@@ -86,7 +86,7 @@ def collect(wish: Wish) -> Report:
 
 def _looks(
     lowered: Lowered, recording: Recording, places: Places, missing: dict[str, str]
-) -> tuple[tuple[Step, ...], Layouts | None]:
+) -> tuple[tuple[PassStep, ...], Layouts | None]:
     """Return the program after each pass, and the layouts, drawn."""
     found = getattr(lowered.module, "layouts", None)
     try:
@@ -103,7 +103,7 @@ def _warp(module: Any) -> int:
 
 
 def _counts(
-    wish: Wish, lowered: Lowered, places: Places, missing: dict[str, str]
+    wish: ReportRequest, lowered: Lowered, places: Places, missing: dict[str, str]
 ) -> tuple[Count, ...] | None:
     if not wish.counters:
         told = "nobody asked for them; say counters=True, or --counters"

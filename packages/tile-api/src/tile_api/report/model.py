@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tile_api.report.place import Place
+from tile_api.report.place import SourceLine
 from tile_api.report.timeline.model import Timeline
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Line:
     """
 
     text: str
-    at: Place | None = None
+    at: SourceLine | None = None
     aside: str = ""
 
 
@@ -57,7 +57,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PassStep:
     """A program after one pass.
 
     Parameters
@@ -182,7 +182,7 @@ class Drawn:
     what: str
     function: str
     who: str
-    at: Place | None
+    at: SourceLine | None
     picture: Picture | None
     remark: str = ""
 
@@ -229,13 +229,13 @@ class Count:
         File and line, as text.
     """
 
-    at: Place | None
+    at: SourceLine | None
     where: str
     cost: AccessCost
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class KernelReport:
     """Everything that is known of one compiled kernel.
 
     Parameters
@@ -266,9 +266,9 @@ class Report:
     target: str
     facts: tuple[Fact, ...]
     sources: tuple[Source, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[PassStep, ...]
     layouts: Layouts | None
-    remarks: tuple[tuple[Remark, Place | None], ...]
+    remarks: tuple[tuple[Remark, SourceLine | None], ...]
     pipeline: Timeline | None
     needs: tuple[FunctionNeeds, ...]
     counts: tuple[Count, ...] | None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from tile_api.report.markup import Html, element, joined
-from tile_api.report.model import Report
+from tile_api.report.model import KernelReport
 from tile_api.report.parts import (
     counters,
     layouts,
@@ -29,7 +29,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 """Browsers load nothing from elsewhere, whatever the page says."""
 
 
-def page_of(report: Report) -> str:
+def page_of(report: KernelReport) -> str:
     """Return the report as an HTML document."""
     sections = [part.section(report) for part in _PARTS]
     title = f"{report.name} for {report.target}"
@@ -62,7 +62,7 @@ def _asset(name: str) -> Html:
     return Html(files("tile_api.report").joinpath(name).read_text("utf-8"))
 
 
-def _header(report: Report) -> Html:
+def _header(report: KernelReport) -> Html:
     kernel = element("span", report.name, class_="kernel")
     word = element("span", "for", class_="for")
     target = element("span", report.target, class_="target")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class SourceLine:
     """A line of the user: the number of its file in `Report.sources`, and of the line there."""
 
     file: int

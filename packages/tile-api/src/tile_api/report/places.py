@@ -7,7 +7,7 @@ import linecache
 from pathlib import Path
 
 from tile_api.report.model import Source
-from tile_api.report.place import Place
+from tile_api.report.place import SourceLine
 from tile_core.errors import Span
 
 _AROUND = 3
@@ -29,7 +29,7 @@ class Places:
         if first is not None:
             self.at(first)
 
-    def at(self, span: Span | None) -> Place | None:
+    def at(self, span: Span | None) -> SourceLine | None:
         """Return how to refer to the line of `span`; None if its text is not to be had."""
         if span is None:
             return None
@@ -39,15 +39,15 @@ class Places:
             self._numbers[span.file] = len(self._numbers)
             self._used[span.file] = set()
         self._used[span.file].add(span.line)
-        return Place(self._numbers[span.file], span.line)
+        return SourceLine(self._numbers[span.file], span.line)
 
-    def known(self, file: str, line: int) -> Place | None:
+    def known(self, file: str, line: int) -> SourceLine | None:
         """Return how to refer to a line, if its file came up before."""
         number = self._numbers.get(file)
         if number is None or line < 1:
             return None
         self._used[file].add(line)
-        return Place(number, line)
+        return SourceLine(number, line)
 
     def sources(self) -> tuple[Source, ...]:
         """Return, of each file, the functions around all lines that were referred to."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tile_api.report.differences import compared, whole
-from tile_api.report.model import Line, Step
+from tile_api.report.model import Line, PassStep
 from tile_api.report.places import Places
 from tile_core.ir.node import Node, walk
 from tile_core.ir.printer import kernel_lines, stmt_lines
@@ -44,7 +44,7 @@ def lines_of(
 
 def steps_of(
     kernel: Kernel, snapshots: Iterable[Snapshot], layouts: Any, places: Places
-) -> tuple[Step, ...]:
+) -> tuple[PassStep, ...]:
     """Return the program after each pass, compared with the program before it.
 
     Parameters
@@ -56,7 +56,7 @@ def steps_of(
         on which it ran.
     """
     before = {0: lines_of(kernel, places)}
-    steps = [Step("trace", "The program as Python described it.", 0, "rewritten",
+    steps = [PassStep("trace", "The program as Python described it.", 0, "rewritten",
                   whole(before[0]), 0.0)]  # fmt: skip
     last = kernel
     inferred = layouts is None
@@ -76,18 +76,18 @@ def steps_of(
     return tuple(steps)
 
 
-def _step(shot: Snapshot, before: Sequence[Line], after: Sequence[Line]) -> Step:
+def _step(shot: Snapshot, before: Sequence[Line], after: Sequence[Line]) -> PassStep:
     told = (shot.name, shot.summary, shot.launch)
     if [x.text for x in before] == [x.text for x in after]:
-        return Step(*told, "same", (), shot.milliseconds)
+        return PassStep(*told, "same", (), shot.milliseconds)
     rows = compared(before, after)
     kept = sum(row.change == "same" for row in rows)
     if kept < _REWRITTEN * min(len(before), len(after)):
-        return Step(*told, "rewritten", whole(after), shot.milliseconds)
-    return Step(*told, "changed", rows, shot.milliseconds)
+        return PassStep(*told, "rewritten", whole(after), shot.milliseconds)
+    return PassStep(*told, "changed", rows, shot.milliseconds)
 
 
-def _inferred(kernel: Kernel, layouts: Any, places: Places) -> list[Step]:
+def _inferred(kernel: Kernel, layouts: Any, places: Places) -> list[PassStep]:
     """Return the program with what inference found at each tile and loop, if anything."""
     report = layouts.report()
     tiles: Mapping[Any, Any] = {tile.buffer: tile for tile in report.tiles}
@@ -104,7 +104,7 @@ def _inferred(kernel: Kernel, layouts: Any, places: Places) -> list[Step]:
     lines = lines_of(kernel, places, aside)
     if not any(line.aside for line in lines):
         return []
-    return [Step(INFERENCE, _INFERS, 0, "annotated", whole(lines), 0.0)]
+    return [PassStep(INFERENCE, _INFERS, 0, "annotated", whole(lines), 0.0)]
 
 
 _INFERS = "Decide how each tile is stored and which thread runs each iteration of parallel loops."

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tile_api.report.collect import Wish, collect
+from tile_api.report.collect import ReportRequest, collect
 from tile_api.report.page import page_of
 
 
-def write_report(wish: Wish, path: str | os.PathLike[str]) -> None:
+def write_report(wish: ReportRequest, path: str | os.PathLike[str]) -> None:
     """Write a page on one kernel, which needs no other file and no network.
 
     Raises

@@ -13,7 +13,7 @@ _FALSE = frozenset({"0", "false", "no", "off"})
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Domain:
     """How text becomes a value.
 
     Parameters
@@ -32,7 +32,7 @@ class Kind:
     read: Callable[[str], Any]
 
 
-def flag() -> Kind:
+def flag() -> Domain:
     """Return the kind of what is on or off.
 
     Examples
@@ -40,15 +40,15 @@ def flag() -> Kind:
     >>> flag().read("yes"), flag().read("0")
     (True, False)
     """
-    return Kind("flag", "1, true, yes or on, or 0, false, no or off", _is_on)
+    return Domain("flag", "1, true, yes or on, or 0, false, no or off", _is_on)
 
 
-def inverted_flag() -> Kind:
+def inverted_flag() -> Domain:
     """Return the kind of flags that turn off what is on."""
-    return Kind("flag", flag().allowed, lambda text: not _is_on(text))
+    return Domain("flag", flag().allowed, lambda text: not _is_on(text))
 
 
-def number(what: str) -> Kind:
+def number(what: str) -> Domain:
     """Return the kind of whole numbers of something.
 
     Parameters
@@ -56,10 +56,10 @@ def number(what: str) -> Kind:
     what
         Such as ``threads; 0 means one per CPU``.
     """
-    return Kind("number", f"a number of {what}", _whole)
+    return Domain("number", f"a number of {what}", _whole)
 
 
-def seconds(most: float, what: str) -> Kind:
+def seconds(most: float, what: str) -> Domain:
     """Return the kind of times from 0 to `most` seconds; `what` tells what 0 means."""
 
     def read(text: str) -> float:
@@ -71,10 +71,10 @@ def seconds(most: float, what: str) -> Kind:
             raise ValueError
         return found
 
-    return Kind("seconds", f"a number of seconds; {what}", read)
+    return Domain("seconds", f"a number of seconds; {what}", read)
 
 
-def size(what: str) -> Kind:
+def size(what: str) -> Domain:
     """Return the kind of sizes of memory; `what` tells what 0 means."""
 
     def read(text: str) -> int:
@@ -85,17 +85,17 @@ def size(what: str) -> Kind:
         except ValueError:
             raise ValueError from None
 
-    return Kind("size", f"a size such as 500M or 4GiB; {what}", read)
+    return Domain("size", f"a size such as 500M or 4GiB; {what}", read)
 
 
-def text(allowed: str) -> Kind:
+def text(allowed: str) -> Domain:
     """Return the kind of text that is read by whoever it is for."""
-    return Kind("text", allowed, str)
+    return Domain("text", allowed, str)
 
 
-def folder() -> Kind:
+def folder() -> Domain:
     """Return the kind of folders, which need not exist yet."""
-    return Kind("folder", "a folder that you may write", path_of)
+    return Domain("folder", "a folder that you may write", path_of)
 
 
 def path_of(text: str) -> Path:
@@ -114,7 +114,7 @@ def path_of(text: str) -> Path:
         raise ValueError(text) from None
 
 
-def choice(*names: str) -> Kind:
+def choice(*names: str) -> Domain:
     """Return the kind that is one of a few names."""
 
     def read(found: str) -> str:
@@ -122,10 +122,10 @@ def choice(*names: str) -> Kind:
             raise ValueError
         return found
 
-    return Kind("name", _listed(names, "or"), read)
+    return Domain("name", _listed(names, "or"), read)
 
 
-def names(known: Iterable[str], *, signs: str = "", allowed: str = "") -> Kind:
+def names(known: Iterable[str], *, signs: str = "", allowed: str = "") -> Domain:
     """Return the kind of lists of names, with commas or blanks between them.
 
     Parameters
@@ -152,7 +152,7 @@ def names(known: Iterable[str], *, signs: str = "", allowed: str = "") -> Kind:
                 raise ValueError(f"there is no {bare!r}")
         return listed
 
-    return Kind("names", allowed or f"some of {_listed(every, 'and')}", read)
+    return Domain("names", allowed or f"some of {_listed(every, 'and')}", read)
 
 
 def split(listed: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tile_api.settings import kinds
-from tile_api.settings.kinds import Kind
+from tile_api.settings.kinds import Domain
 from tile_core.errors import FrontendValueError
 from tile_core.logs import ALL, CATEGORIES, SIGNS
 from tile_core.records import dataclass
@@ -52,7 +52,7 @@ class Variable:
 
     name: str
     field: str
-    kind: Kind
+    kind: Domain
     default: Any
     meaning: str
     aliases: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ def _count(text: str) -> int:
         raise ValueError from None
 
 
-_COUNT = Kind("number", "a number of processes; -1 means not set", _count)
+_COUNT = Domain("number", "a number of processes; -1 means not set", _count)
 
 
 @lru_cache(maxsize=1)
@@ -180,7 +180,7 @@ def _of_compiling() -> tuple[Variable, ...]:
             unset="it is left to the program",
         ),
         Variable(
-            "TILE_PRETENDED_GPU", "pretended_gpu", Kind("GPU", _GPU, _gpu), "",
+            "TILE_PRETENDED_GPU", "pretended_gpu", Domain("GPU", _GPU, _gpu), "",
             "Which GPU TileLang programs are told of, where kernels run on the host.",
             unset="sm_90 for data centres on the CPU, else the one that is emulated",
         ),
@@ -202,7 +202,7 @@ def _of_compiling() -> tuple[Variable, ...]:
         ),
         Variable(
             "TILE_DISABLE_PLUGINS", "disabled_plugins",
-            Kind("names", "names of entry points", lambda text: tuple(kinds.split(text))), (),
+            Domain("names", "names of entry points", lambda text: tuple(kinds.split(text))), (),
             "Plugins that are not loaded, backends among them; read once, before the first kernel.",
             unset="all that are installed are loaded",
         ),
@@ -232,7 +232,7 @@ def _of_tuning() -> tuple[Variable, ...]:
     return (
         Variable(
             "TILE_TUNE_BUDGET", "tune_budget",
-            Kind("time", "model, a time such as 10s or 2m, or full", _budget), "",
+            Domain("time", "model, a time such as 10s or 2m, or full", _budget), "",
             "How much work tuning may be, where a kernel does not say.",
             unset="full: every configuration is measured",
         ),
@@ -245,7 +245,7 @@ def _of_tuning() -> tuple[Variable, ...]:
         ),
         Variable(
             "TILE_TUNE_TABLES", "tune_tables",
-            Kind("paths", "paths of tables, separated as in PATH", _paths), (),
+            Domain("paths", "paths of tables, separated as in PATH", _paths), (),
             "Further tables of tuning to look into.", unset="none",
         ),
         Variable(
@@ -260,7 +260,7 @@ def _of_tuning() -> tuple[Variable, ...]:
         ),
         Variable(
             "TILE_TUNE_CPU_SHARE", "tune_share",
-            Kind("number", "a share above 0, and at most 1", _share), 1.0,
+            Domain("number", "a share above 0, and at most 1", _share), 1.0,
             "The share of the processors that compile candidates.",
             aliases=("TILELANG_AUTO_TUNING_CPU_UTILITIES",), unset="1: all of them",
         ),
@@ -285,7 +285,7 @@ def _of_looking() -> tuple[Variable, ...]:
             unset="nothing",
         ),
         Variable(
-            "TILE_KEEP", "keep", Kind("names", kinds.names(KEPT).allowed, _kept), (),
+            "TILE_KEEP", "keep", Domain("names", kinds.names(KEPT).allowed, _kept), (),
             "Which texts of every compiled kernel are written to files: `ir` at every stage, "
             "`src` that the target's compiler gets, `asm`, and a `trace` of the phases.",
             aliases=("TL_LOWER_TRACE",), unset="none",
@@ -323,7 +323,7 @@ def _of_checking() -> tuple[Variable, ...]:
         ),
         Variable(
             "TILE_SIM_SCHEDULE", "sim_schedule",
-            Kind("name", "forward, reverse, or random:SEED with a number", _schedule), "forward",
+            Domain("name", "forward, reverse, or random:SEED with a number", _schedule), "forward",
             "Which thread the emulator runs next where several can.",
         ),
         Variable(

@@ -7,7 +7,7 @@ import numpy as np
 from tile_core.dtypes import DType
 from tile_core.errors import DataRace, Note, OutOfBounds, Span, UninitialisedRead
 from tile_core.interp.machine import Lanes, declared
-from tile_core.interp.memory import Place, Storage
+from tile_core.interp.memory import ElementAddresses, Storage
 from tile_core.interp.races import MANY, Conflict
 from tile_core.interp.values import Array, constant, decode, encode
 from tile_core.ir.buffer import Buffer
@@ -85,7 +85,7 @@ def _keep(lanes: Lanes, active: Array | None, shape: tuple[int, ...]) -> Array |
 def write_elements(
     lanes: Lanes,
     buffer: Buffer,
-    place: Place,
+    place: ElementAddresses,
     offsets: Array,
     stored: Array,
     node: Node,
@@ -165,7 +165,7 @@ def check_bounds(
     offsets: Array,
     inside: Array | None,
     buffer: Buffer,
-    place: Place,
+    place: ElementAddresses,
     indices: list[Array],
     node: Node,
 ) -> Array | None:
@@ -238,7 +238,7 @@ def _differ(a: Array, b: Array) -> Array:
 # What went wrong, in words -------------------------------------------------------------------
 
 
-def coordinates(place: Place, offset: int) -> str:
+def coordinates(place: ElementAddresses, offset: int) -> str:
     """Return ``i, j`` for an element offset of a buffer whose strides do not overlap."""
     rest = int(offset) - (place.base if isinstance(place.base, int) else 0)
     if not isinstance(place.base, int):
@@ -256,7 +256,12 @@ def _span(node: Node, lanes: Lanes) -> Span | None:
 
 
 def _outside(
-    buffer: Buffer, place: Place, indices: list[Array], wrong: Array, node: Node, lanes: Lanes
+    buffer: Buffer,
+    place: ElementAddresses,
+    indices: list[Array],
+    wrong: Array,
+    node: Node,
+    lanes: Lanes,
 ) -> OutOfBounds:
     lane = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
     at = [np.broadcast_to(i if i.ndim == wrong.ndim else i[:, None], wrong.shape)[lane]
@@ -272,7 +277,7 @@ def _outside(
 
 
 def _uninitialised(
-    buffer: Buffer, offsets: Array, place: Place, node: Node, lanes: Lanes
+    buffer: Buffer, offsets: Array, place: ElementAddresses, node: Node, lanes: Lanes
 ) -> UninitialisedRead:
     return UninitialisedRead(
         f"{buffer.name}[{coordinates(place, offsets.flat[0])}] is read before anything is "
@@ -283,7 +288,9 @@ def _uninitialised(
     )
 
 
-def uninitialised(lanes: Lanes, buffer: Buffer, place: Place, offsets: Array, node: Node) -> None:
+def uninitialised(
+    lanes: Lanes, buffer: Buffer, place: ElementAddresses, offsets: Array, node: Node
+) -> None:
     """Raise for reading the first of `offsets` too early.
 
     Among explicit threads the error waits until they meet: if one of them writes the element
@@ -303,7 +310,7 @@ def _race(
     kind: str,
     verb: str,
     buffer: Buffer,
-    place: Place,
+    place: ElementAddresses,
     offsets: Array,
     party: Array,
     conflict: Conflict,
@@ -327,7 +334,7 @@ def _race(
 def _lost(
     kind: str,
     buffer: Buffer,
-    place: Place,
+    place: ElementAddresses,
     offsets: Array,
     party: Array,
     lost: Array,

@@ -19,7 +19,7 @@ from tile_core.ops.remote_copy import RemoteCopy
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class StatementFacts:
     """Facts about a statement.
 
     Parameters
@@ -40,7 +40,7 @@ class Facts:
     votes: tuple[Call, ...]
 
 
-def facts_of(stmt: Node) -> Facts:
+def facts_of(stmt: Node) -> StatementFacts:
     """Return the facts about `stmt`."""
     variables: set[Var] = set()
     private: dict[Buffer, None] = {}
@@ -56,7 +56,7 @@ def facts_of(stmt: Node) -> Facts:
         for call in walk(child)
         if isinstance(call, Call) and effect_of(call.function) & Effect.BLOCK
     ]
-    return Facts(
+    return StatementFacts(
         frozenset(variables), tuple(private), frozenset(storages_written(stmt)), tuple(votes)
     )
 

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from tile_core.errors import InternalError, Note, Span, TileError, UndefinedOperation
-from tile_core.interp.facts import Facts, facts_of
+from tile_core.interp.facts import StatementFacts, facts_of
 from tile_core.interp.flight import Flight
-from tile_core.interp.memory import Place, Storage, at_address, row_major, scratch
+from tile_core.interp.memory import ElementAddresses, Storage, at_address, row_major, scratch
 from tile_core.interp.signals import Signal
 from tile_core.interp.values import Array, constant, element_bits
 from tile_core.ir.buffer import Buffer, Scope
@@ -100,9 +100,9 @@ class Machine:
         self.epoch = 0
         self.stores = 0
         self.launcher: Callable[[Launch, Lanes], None] = _no_launcher
-        self._facts: dict[Node, Facts] = {}
+        self._facts: dict[Node, StatementFacts] = {}
 
-    def facts(self, stmt: Node) -> Facts:
+    def facts(self, stmt: Node) -> StatementFacts:
         """Return the facts about a statement, found once."""
         known = self._facts.get(stmt)
         if known is None:
@@ -176,7 +176,7 @@ class Block:
     epoch: int
     threads: int = 1
     memory: dict[Buffer, Storage] = field(default_factory=dict)
-    places: dict[Buffer, Place] = field(default_factory=dict)
+    places: dict[Buffer, ElementAddresses] = field(default_factory=dict)
     thread_epoch: int = 0
     pending: TileError | None = None
     flight: Flight = field(default_factory=Flight)
@@ -245,7 +245,7 @@ class Lanes:
         self.env: dict[Var, Array] = dict(machine.symbols)
         self.private: dict[Buffer, Storage] = {}
         self.outer: Lanes | None = None
-        self.own_places: dict[Buffer, Place] = {}
+        self.own_places: dict[Buffer, ElementAddresses] = {}
         self.safe: dict[Buffer, Array] = {}
         self.rivals: Rivals | None = None
         self.lane_of_copy: Array | None = None
@@ -310,7 +310,7 @@ class Lanes:
             return 0
         return np.arange(self.count, dtype=np.int64) * storage.copy_bytes
 
-    def place(self, buffer: Buffer) -> Place:
+    def place(self, buffer: Buffer) -> ElementAddresses:
         """Return where the elements of `buffer` are, for these lanes."""
         private = buffer.storage.scope.is_thread_private
         cache = self.own_places if private or self.block is None else self.block.places
@@ -326,7 +326,7 @@ class Lanes:
         used = {v for e in extents if isinstance(e, Expr) for v in walk(e) if isinstance(v, Var)}
         return used <= self.machine.symbols.keys()
 
-    def _find(self, buffer: Buffer) -> Place:
+    def _find(self, buffer: Buffer) -> ElementAddresses:
         shape = tuple(self.extent(e) for e in buffer.shape)
         strides = row_major(shape)
         if buffer.strides is not None:
@@ -344,7 +344,7 @@ class Lanes:
         else:
             storage, start_bytes = self.storage(root)
             base = start_bytes * 8 // bits
-        return Place(storage, buffer.dtype, shape, strides, base, buffer.scope.is_global)
+        return ElementAddresses(storage, buffer.dtype, shape, strides, base, buffer.scope.is_global)
 
     def extent(self, extent: Extent) -> int:
         """Return the value of an extent that all active lanes agree on."""

@@ -171,7 +171,7 @@ def at_address(name: str, address: int, nbytes: int, granule: int) -> Storage:
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class ElementAddresses:
     """Where a buffer's elements are, as seen by the lanes that ask.
 
     Parameters

@@ -33,7 +33,7 @@ MANY = -2
 """Stands for two parties or more."""
 
 
-class Touch(Enum):
+class AccessKind(Enum):
     """How an element was touched earlier."""
 
     READ = "read"
@@ -46,7 +46,7 @@ class Conflict:
     """The first conflicting access of a batch: its position, and the earlier access."""
 
     position: int
-    earlier: Touch
+    earlier: AccessKind
     party: int
     span: Span | None
 
@@ -107,7 +107,7 @@ class Tracker:
     def read(self, units: Array, party: Array, epoch: int, at: At) -> Conflict | None:
         """Note reads by `party`, elementwise; return the first conflict."""
         foreign = self.writes.foreign(units, party, epoch) & ~self._in_joint(units, party, epoch)
-        conflict = self._conflict(foreign, units, self.writes, Touch.WRITE)
+        conflict = self._conflict(foreign, units, self.writes, AccessKind.WRITE)
         conflict = conflict or self._against_atomics(units, party, epoch)
         if conflict is None:
             mine = self.writes.own(units, party, epoch) | self._in_joint(units, party, epoch)
@@ -123,10 +123,10 @@ class Tracker:
         The caller decides about writes of one batch to the same granule.
         """
         readers = self.reads.foreign(units, party, epoch)
-        conflict = self._conflict(readers, units, self.reads, Touch.READ)
+        conflict = self._conflict(readers, units, self.reads, AccessKind.READ)
         elsewhere = self.writes.span[units] != self._number(at)
         writers = self.writes.foreign(units, party, epoch) & (changes | elsewhere)
-        conflict = conflict or self._conflict(writers, units, self.writes, Touch.WRITE)
+        conflict = conflict or self._conflict(writers, units, self.writes, AccessKind.WRITE)
         conflict = conflict or self._against_atomics(units, party, epoch)
         if conflict is None:
             before = self.writes.party[units], self.writes.epoch[units]
@@ -138,18 +138,18 @@ class Tracker:
     def atomic(self, units: Array, party: Array, epoch: int, at: At) -> Conflict | None:
         """Note atomic updates by `party`; return the first conflict with a plain access."""
         readers = self.reads.foreign(units, party, epoch)
-        conflict = self._conflict(readers, units, self.reads, Touch.READ)
+        conflict = self._conflict(readers, units, self.reads, AccessKind.READ)
         writers = self.writes.foreign(units, party, epoch)
-        conflict = conflict or self._conflict(writers, units, self.writes, Touch.WRITE)
+        conflict = conflict or self._conflict(writers, units, self.writes, AccessKind.WRITE)
         if conflict is None:
             self.atomics.record(units, party, epoch, self._number(at))
         return conflict
 
     def _against_atomics(self, units: Array, party: Array, epoch: int) -> Conflict | None:
         foreign = self.atomics.foreign(units, party, epoch)
-        return self._conflict(foreign, units, self.atomics, Touch.ATOMIC)
+        return self._conflict(foreign, units, self.atomics, AccessKind.ATOMIC)
 
-    def _conflict(self, bad: Array, units: Array, log: _Log, touch: Touch) -> Conflict | None:
+    def _conflict(self, bad: Array, units: Array, log: _Log, touch: AccessKind) -> Conflict | None:
         if not bad.any():
             return None
         position = int(np.argmax(bad))

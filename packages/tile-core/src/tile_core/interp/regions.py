@@ -10,7 +10,7 @@ from tile_core.errors import OutOfBounds
 from tile_core.interp import access
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.machine import Lanes, declared
-from tile_core.interp.memory import Place
+from tile_core.interp.memory import ElementAddresses
 from tile_core.interp.values import Array, decode, encode
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Extent
@@ -30,7 +30,7 @@ class Box:
     """
 
     buffer: Buffer
-    place: Place
+    place: ElementAddresses
     offsets: Array
     inside: Array | None
 
@@ -95,7 +95,7 @@ def box(
 
 
 def _outside(
-    region: Region, place: Place, dim: int, index: int, node: Node, lanes: Lanes
+    region: Region, place: ElementAddresses, dim: int, index: int, node: Node, lanes: Lanes
 ) -> OutOfBounds:
     buffer = region.buffer
     return OutOfBounds(

@@ -37,7 +37,7 @@ _PREFIX = {op.value: op for op in BinaryOp if op not in PRECEDENCE}
 
 
 @dataclass(slots=True)
-class Scope:
+class NameScope:
     """The names visible while a kernel is read."""
 
     things: dict[str, Buffer | Var] = field(default_factory=dict)
@@ -62,13 +62,13 @@ class Scope:
         return Load(thing, parse_indices(cursor, self))
 
 
-def parse_indices(cursor: Cursor, scope: Scope) -> tuple[Expr, ...]:
+def parse_indices(cursor: Cursor, scope: NameScope) -> tuple[Expr, ...]:
     """Consume ``[e, …]``."""
     cursor.expect("[")
     return parse_list(cursor, scope, "]")
 
 
-def parse_list(cursor: Cursor, scope: Scope, closing: str) -> tuple[Expr, ...]:
+def parse_list(cursor: Cursor, scope: NameScope, closing: str) -> tuple[Expr, ...]:
     """Consume expressions up to and including `closing`."""
     items: list[Expr] = []
     while not cursor.accept(closing):
@@ -78,7 +78,7 @@ def parse_list(cursor: Cursor, scope: Scope, closing: str) -> tuple[Expr, ...]:
     return tuple(items)
 
 
-def parse_expr(cursor: Cursor, scope: Scope, strength: int = 0) -> Expr:
+def parse_expr(cursor: Cursor, scope: NameScope, strength: int = 0) -> Expr:
     """Consume one expression whose operators bind at least as tightly as `strength`."""
     left = _operand(cursor, scope)
     while True:
@@ -95,7 +95,7 @@ def _binary(op: BinaryOp, a: Expr, b: Expr) -> Expr:
     return Binary(op, a, b, dtype_of("bool").with_lanes(a.dtype.lanes) if is_truth else a.dtype)
 
 
-def _operand(cursor: Cursor, scope: Scope) -> Expr:
+def _operand(cursor: Cursor, scope: NameScope) -> Expr:
     token = cursor.here
     if token.kind == "number":
         return _bare_number(cursor, 1)
@@ -124,12 +124,12 @@ def _bare_number(cursor: Cursor, sign: int) -> Const:
     return Const(sign * float(text), dtype_of("float32"))
 
 
-def _unary(op: UnaryOp, cursor: Cursor, scope: Scope) -> Expr:
+def _unary(op: UnaryOp, cursor: Cursor, scope: NameScope) -> Expr:
     operand = parse_expr(cursor, scope, UNARY_STRENGTH)
     return Unary(op, operand, operand.dtype)
 
 
-def _parenthesised(cursor: Cursor, scope: Scope) -> Expr:
+def _parenthesised(cursor: Cursor, scope: NameScope) -> Expr:
     first = parse_expr(cursor, scope)
     if cursor.accept("?"):
         then = parse_expr(cursor, scope)
@@ -146,34 +146,34 @@ def _dtype(cursor: Cursor) -> DType:
     return dtype
 
 
-def _cast(cursor: Cursor, scope: Scope, *, saturate: bool) -> Expr:
+def _cast(cursor: Cursor, scope: NameScope, *, saturate: bool) -> Expr:
     dtype = _dtype(cursor)
     (value,) = _arguments(cursor, scope)
     return Cast(dtype, value, saturate)
 
 
-def _bitcast(cursor: Cursor, scope: Scope) -> Expr:
+def _bitcast(cursor: Cursor, scope: NameScope) -> Expr:
     dtype = _dtype(cursor)
     (value,) = _arguments(cursor, scope)
     return Bitcast(dtype, value)
 
 
-def _select(cursor: Cursor, scope: Scope) -> Expr:
+def _select(cursor: Cursor, scope: NameScope) -> Expr:
     cond, then, otherwise = _arguments(cursor, scope)
     return Select(cond, then, otherwise, lazy=False)
 
 
-def _ramp(cursor: Cursor, scope: Scope) -> Expr:
+def _ramp(cursor: Cursor, scope: NameScope) -> Expr:
     base, stride, lanes = _arguments(cursor, scope)
     return Ramp(base, stride, _integer(lanes))
 
 
-def _broadcast(cursor: Cursor, scope: Scope) -> Expr:
+def _broadcast(cursor: Cursor, scope: NameScope) -> Expr:
     value, lanes = _arguments(cursor, scope)
     return Broadcast(value, _integer(lanes))
 
 
-def _shuffle(cursor: Cursor, scope: Scope) -> Expr:
+def _shuffle(cursor: Cursor, scope: NameScope) -> Expr:
     cursor.expect("(")
     vectors = parse_indices(cursor, scope)
     cursor.expect(",")
@@ -182,13 +182,13 @@ def _shuffle(cursor: Cursor, scope: Scope) -> Expr:
     return Shuffle(vectors, tuple(_integer(p) for p in picks))
 
 
-def _foreign(kind: str, cursor: Cursor, scope: Scope) -> Expr:
+def _foreign(kind: str, cursor: Cursor, scope: NameScope) -> Expr:
     dtype = _dtype(cursor)
     symbol = cursor.name()
     return Call(f"{kind}:{symbol}", _arguments(cursor, scope), dtype)
 
 
-_FORMS: dict[str, Callable[[Cursor, Scope], Expr]] = {
+_FORMS: dict[str, Callable[[Cursor, NameScope], Expr]] = {
     "true": lambda c, s: Const(True, dtype_of("bool")),
     "false": lambda c, s: Const(False, dtype_of("bool")),
     "cast": lambda c, s: _cast(c, s, saturate=True),
@@ -203,7 +203,7 @@ _FORMS: dict[str, Callable[[Cursor, Scope], Expr]] = {
 }
 
 
-def _named(cursor: Cursor, scope: Scope) -> Expr:
+def _named(cursor: Cursor, scope: NameScope) -> Expr:
     text = cursor.here.text
     if text in scope.things:
         return scope.atom(cursor)
@@ -231,7 +231,7 @@ def _typed_number(cursor: Cursor, dtype: DType) -> Const:
     return Const(sign * (float(text) if dtype.is_float else int(text)), dtype)
 
 
-def _arguments(cursor: Cursor, scope: Scope) -> tuple[Expr, ...]:
+def _arguments(cursor: Cursor, scope: NameScope) -> tuple[Expr, ...]:
     cursor.expect("(")
     return parse_list(cursor, scope, ")")
 
@@ -241,7 +241,7 @@ def _integer(expr: Expr) -> int:
     return int(expr.value)
 
 
-def parse_extent(cursor: Cursor, scope: Scope) -> Extent:
+def parse_extent(cursor: Cursor, scope: NameScope) -> Extent:
     """Consume an int (where static) or an expression."""
     expr = parse_expr(cursor, scope)
     if isinstance(expr, Const) and expr.dtype == "int32":
@@ -249,7 +249,7 @@ def parse_extent(cursor: Cursor, scope: Scope) -> Extent:
     return expr
 
 
-def parse_region(cursor: Cursor, scope: Scope) -> Region:
+def parse_region(cursor: Cursor, scope: NameScope) -> Region:
     """Consume ``A[start:extent, …]`` or ``A[i, j]``."""
     buffer = scope.buffer(cursor)
     cursor.expect("[")

@@ -14,13 +14,13 @@ from tile_core.dtypes import DType, dtype_of
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Expr
 from tile_core.ir.lexer import Cursor
-from tile_core.ir.parse_expr import Scope, parse_expr, parse_region
+from tile_core.ir.parse_expr import NameScope, parse_expr, parse_region
 from tile_core.ir.stmt import Leaf
 
 
 def parse_operator(
     cursor: Cursor,
-    scope: Scope,
+    scope: NameScope,
     operators: Mapping[str, type[Leaf]],
     parse_layout: Callable[[str], object],
 ) -> Leaf:
@@ -49,7 +49,9 @@ def _field_types(cls: type[Leaf]) -> dict[str, Any]:
     return {f.name: hints[f.name] for f in fields(cls) if f.name != "span"}
 
 
-def _value(cursor: Cursor, scope: Scope, hint: Any, parse_layout: Callable[[str], object]) -> Any:
+def _value(
+    cursor: Cursor, scope: NameScope, hint: Any, parse_layout: Callable[[str], object]
+) -> Any:
     if cursor.accept("none"):
         return None
     choices = typing.get_args(hint) if _is_union(hint) else (hint,)
@@ -83,7 +85,7 @@ def _is_union(hint: Any) -> bool:
     return typing.get_origin(hint) is types.UnionType
 
 
-def _is_bare_buffer(cursor: Cursor, scope: Scope) -> bool:
+def _is_bare_buffer(cursor: Cursor, scope: NameScope) -> bool:
     named = isinstance(scope.things.get(cursor.here.text), Buffer)
     return named and cursor.peek().text != "["
 
@@ -94,7 +96,7 @@ def _is_expression(cursor: Cursor) -> bool:
 
 
 def _tuple(
-    cursor: Cursor, scope: Scope, item: Any, parse_layout: Callable[[str], object]
+    cursor: Cursor, scope: NameScope, item: Any, parse_layout: Callable[[str], object]
 ) -> tuple[Any, ...]:
     cursor.expect("[")
     items: list[Any] = []

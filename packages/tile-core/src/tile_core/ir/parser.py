@@ -13,7 +13,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.buffer import Scope as MemoryScope
 from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.lexer import HINT, Cursor, tokenize
-from tile_core.ir.parse_expr import Scope, parse_expr, parse_extent, parse_indices, parse_list
+from tile_core.ir.parse_expr import NameScope, parse_expr, parse_extent, parse_indices, parse_list
 from tile_core.ir.parse_operator import parse_operator
 from tile_core.ir.stmt import (
     Alloc,
@@ -90,7 +90,7 @@ class _Reader:
     operators: Mapping[str, type[Leaf]]
     parse_layout: LayoutParser
     at: int = 0
-    scope: Scope = field(default_factory=Scope)
+    scope: NameScope = field(default_factory=NameScope)
 
     def kernel(self) -> Kernel:
         c = self.lines[0].cursor

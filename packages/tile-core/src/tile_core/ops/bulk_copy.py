@@ -35,7 +35,7 @@ class BulkCopy(TileOperator):
         How elements of a tensor change: "add", "min" or "max" instead of being replaced.
     eviction_policy
         A wish for the cache: one of `tile_core.ir.cache_hints.POLICIES`.
-    is_stretch
+    is_1d
         Both sides are bytes side by side, all of them inside of the tensor: the engine needs no
         map of it. The tile's rows follow each other in memory.
 
@@ -62,7 +62,7 @@ class BulkCopy(TileOperator):
     multicast: Expr | None = None
     reduce: str | None = None
     eviction_policy: str | None = None
-    is_stretch: bool = False
+    is_1d: bool = False
 
     @property
     def is_load(self) -> bool:

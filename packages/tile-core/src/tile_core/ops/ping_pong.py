@@ -14,7 +14,7 @@ GROUP = 128
 """Threads of a group."""
 
 
-class Step(Enum):
+class PingPongStep(Enum):
     """What a group does about the turn."""
 
     OFFER = "offer"  # the second group lets the first one begin
@@ -36,7 +36,7 @@ class PingPongOrder(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "ping_pong"
-    step: Step
+    step: PingPongStep
     goes_on: Expr | None = None
 
     def reads(self) -> tuple[Region, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from tile_core.errors import PassError, PluginConflict
 from tile_core.records import dataclass
 
-Kind: TypeAlias = Literal["transform", "check", "analysis"]
+PassKind: TypeAlias = Literal["transform", "check", "analysis"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Pass:
     needs: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     when: tuple[str, ...] = ()
-    kind: Kind = "transform"
+    kind: PassKind = "transform"
     is_optional: bool = False
 
     @property

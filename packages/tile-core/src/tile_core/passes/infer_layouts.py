@@ -14,7 +14,7 @@ from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import InferLevel, Rule, ThreadMachine, select
 from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
 from tile_core.passes.inference.free import Members, choose_freely
-from tile_core.passes.inference.nests import Found, survey
+from tile_core.passes.inference.nests import LoopNests, survey
 from tile_core.passes.inference.reducers import narrow_reducers
 from tile_core.passes.inference.register_indices import tell_of_chosen_registers
 from tile_core.passes.inference.state import NOBODY, Layouts
@@ -116,7 +116,7 @@ def _begin(
     chosen = {op: select(op, target, rules) for op in ops}
     for op, rule in chosen.items():
         remark("passed", "select_rule", f"@{op.mnemonic} is lowered by {rule.name}", op.span)
-    found = Found({}, {}, {}) if simt is None else survey(kernel)
+    found = LoopNests({}, {}, {}) if simt is None else survey(kernel)
     state = Layouts(target, chosen, _touching(kernel), _views(kernel), simt, found)
     _annotations(kernel, state, admits)
     return state, _members(ops, found)
@@ -150,7 +150,7 @@ def _infer(state: Layouts, members: Members, *levels: InferLevel) -> None:
             members.spread(state, state.learn(node, level), echo)
 
 
-def _members(ops: Sequence[TileOperator], found: Found) -> Members:
+def _members(ops: Sequence[TileOperator], found: LoopNests) -> Members:
     """Return operators and loops, in program order as far as both are of one kind."""
     nodes = tuple(dict.fromkeys([*ops, *found.nests]))
     order = {node: k for k, node in enumerate(found.threads)}

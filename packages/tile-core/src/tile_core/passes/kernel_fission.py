@@ -45,7 +45,7 @@ class Rounds:
     """A loop of the host around phases; `loop` says how often, whatever its body."""
 
     loop: For | While
-    steps: tuple[Step, ...]
+    steps: tuple[FissionStep, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,11 +53,11 @@ class Choice:
     """A branch of the host around phases; `branch` says which."""
 
     branch: If
-    then: tuple[Step, ...]
-    otherwise: tuple[Step, ...]
+    then: tuple[FissionStep, ...]
+    otherwise: tuple[FissionStep, ...]
 
 
-Step: TypeAlias = "Phase | Rounds | Choice"
+FissionStep: TypeAlias = "Phase | Rounds | Choice"
 
 
 def spans_grid(node: Node) -> bool:
@@ -90,9 +90,9 @@ class PhaseBuilder:
     known: dict[Var, None]
     _written: dict[Node, Node] = field(default_factory=dict)
 
-    def steps(self, items: Sequence[Stmt]) -> tuple[Step, ...]:
+    def steps(self, items: Sequence[Stmt]) -> tuple[FissionStep, ...]:
         """Return the steps of the host that a body is made of."""
-        found: list[Step] = []
+        found: list[FissionStep] = []
         running: list[Stmt] = []
         for item in self._opened(items):
             if not holds_barrier(item):
@@ -103,7 +103,7 @@ class PhaseBuilder:
             running = [*behind]
         return (*found, *_phase(running))
 
-    def _step(self, item: Stmt) -> tuple[list[Step], list[Stmt], list[Stmt]]:
+    def _step(self, item: Stmt) -> tuple[list[FissionStep], list[Stmt], list[Stmt]]:
         """Return the steps of a statement, and what comes in the phases around them."""
         match item:
             case For(body=body):
@@ -173,7 +173,7 @@ class PhaseBuilder:
         return For(loop.var, start, stop, step, loop.body, span=loop.span)
 
 
-def statements(steps: Sequence[Step]) -> list[Stmt]:
+def statements(steps: Sequence[FissionStep]) -> list[Stmt]:
     """Return steps as statements of one program."""
     found: list[Stmt] = []
     for step in steps:
@@ -188,7 +188,7 @@ def statements(steps: Sequence[Step]) -> list[Stmt]:
     return found
 
 
-def _phase(items: Sequence[Stmt]) -> list[Step]:
+def _phase(items: Sequence[Stmt]) -> list[FissionStep]:
     return [Phase(tuple(items))] if items else []
 
 

@@ -19,7 +19,7 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.passes.pipelines.analysis import facts_of
-from tile_core.passes.specialise.bulk import Way, bulk_way
+from tile_core.passes.specialise.bulk import BulkCopyKind, bulk_way
 from tile_core.passes.specialise.side_by_side import is_computed, within_loops
 from tile_core.remarks import NotApplicable
 
@@ -87,7 +87,7 @@ def _with_loads(launch: Launch, kernel: Kernel, machine: Machine) -> Launch:
 
 
 def _needs_stretch(op: BulkCopy) -> bool:
-    return is_computed(op.tensor.buffer) and not op.is_stretch
+    return is_computed(op.tensor.buffer) and not op.is_1d
 
 
 def _as_stretch(op: BulkCopy, env: ConstraintSet, launch: Launch) -> BulkCopy:
@@ -109,7 +109,7 @@ def _as_stretch(op: BulkCopy, env: ConstraintSet, launch: Launch) -> BulkCopy:
             notes=(Note(f"the kernel computes the address of {op.tensor.buffer.name!r}"),),
             hint="use T.copy, which finds another way",
         ) from None
-    return replace(op, is_stretch=True)
+    return replace(op, is_1d=True)
 
 
 NO_ENGINE = "it has no tensor memory accelerator"
@@ -128,7 +128,7 @@ def _asks(copy: Copy) -> bool:
     return copy.prefer_instruction in COPY_ENGINE_WORDS and copy.dst.buffer.scope is Scope.SHARED
 
 
-def _in_place(copy: Copy, way: Way) -> tuple[list[Stmt], Stmt]:
+def _in_place(copy: Copy, way: BulkCopyKind) -> tuple[list[Stmt], Stmt]:
     """Return what the launch begins with for the sake of a copy, and what replaces it."""
     tile, span = copy.dst.buffer, copy.span
     full = Buffer(f"{tile.name}_here", (1,), dtype_of("uint64"), Scope.BARRIER, span=span)
@@ -151,7 +151,7 @@ def _in_place(copy: Copy, way: Way) -> tuple[list[Stmt], Stmt]:
                 copy.dst,
                 bar,
                 eviction_policy=copy.eviction_policy,
-                is_stretch=way is Way.STRETCH,
+                is_1d=way is BulkCopyKind.CONTIGUOUS,
                 span=span,
             ),
             BarrierWait(bar, now, span=span),

@@ -9,9 +9,9 @@ from tile_core.ir.stmt import Alloc, Kernel, Launch, Parallel, Seq, Stmt
 from tile_core.ops.atomic import AtomicKind, AtomicTile
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
-from tile_core.passes.lower_bulk_stores import Machine
+from tile_core.passes.lower_bulk_loads import Machine
 from tile_core.passes.pipelines.analysis import facts_of
-from tile_core.passes.specialise.bulk import Way, bulk_way, require_boxes
+from tile_core.passes.specialise.bulk import BulkCopyKind, bulk_way, require_boxes
 from tile_core.passes.specialise.side_by_side import within_loops
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.remarks import NotApplicable, remark
@@ -66,7 +66,7 @@ def _asks(op: AtomicTile) -> bool:
     return (scope is Scope.SHARED or by_registers) and op.dst.buffer.scope is Scope.GLOBAL
 
 
-def _way(op: AtomicTile, env: ConstraintSet, launch: Launch) -> Way:
+def _way(op: AtomicTile, env: ConstraintSet, launch: Launch) -> BulkCopyKind:
     known = _ADDED if op.kind is AtomicKind.ADD else _COMPARED
     if op.memory_order != "relaxed":
         raise NotApplicable("it is ordered against other accesses")
@@ -76,9 +76,11 @@ def _way(op: AtomicTile, env: ConstraintSet, launch: Launch) -> Way:
         )
     copy = Copy(_source(op), op.dst, span=op.span)
     way = bulk_way(copy, env, {}, launch, made_for=op)
-    if way is Way.STRETCH and op.kind is not AtomicKind.ADD:  # stretches can only be added
+    if (
+        way is BulkCopyKind.CONTIGUOUS and op.kind is not AtomicKind.ADD
+    ):  # stretches can only be added
         require_boxes(copy, env, {})
-        return Way.BOXES
+        return BulkCopyKind.TENSOR
     return way
 
 
@@ -90,14 +92,14 @@ def _source(op: AtomicTile) -> Region:
     return whole(Buffer(name, extents, op.dst.buffer.dtype, Scope.SHARED, span=op.span))
 
 
-def _in_bulk(op: AtomicTile, way: Way) -> Stmt:
+def _in_bulk(op: AtomicTile, way: BulkCopyKind) -> Stmt:
     """Return the update as the engine makes it."""
     before: tuple[Stmt, ...] = ()
     source = _source(op)
     if source is not op.src:
         before = (Alloc(source.buffer, span=op.span), Copy(op.src, source, span=op.span))
     update = BulkCopy(
-        source, op.dst, reduce=op.kind.value, is_stretch=way is Way.STRETCH, span=op.span
+        source, op.dst, reduce=op.kind.value, is_1d=way is BulkCopyKind.CONTIGUOUS, span=op.span
     )
     wait = BulkWait(is_read_enough=False, span=op.span)
     return Seq((*before, update, wait), span=op.span)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import accesses
 from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
@@ -11,23 +9,12 @@ from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import For, Kernel, Launch, Parallel, Pipelined, Seq, While
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
-from tile_core.passes.lower_bulk_loads import refusal
+from tile_core.passes.lower_bulk_loads import Machine, refusal
 from tile_core.passes.pipelines.analysis import facts_of
-from tile_core.passes.specialise.bulk import Way, bulk_way
+from tile_core.passes.specialise.bulk import BulkCopyKind, bulk_way
 from tile_core.passes.specialise.side_by_side import within_loops
 from tile_core.passes.uniformity import is_thread_program
 from tile_core.remarks import NotApplicable, remark
-
-
-class Machine(Protocol):
-    """What this pass asks of a machine."""
-
-    @property
-    def name(self) -> str:
-        """The architecture, for messages."""
-
-    def has(self, feature: str) -> bool:
-        """Whether the machine has an instruction or ability."""
 
 
 def lower_bulk_stores(kernel: Kernel, machine: Machine) -> Kernel:
@@ -85,7 +72,7 @@ def _with_bulk_stores(launch: Launch, kernel: Kernel, name: str) -> Launch:
         wait = BulkWait(is_read_enough=_users(launch, tensor) == 1, span=copy.span)
         moved = BulkCopy(
             copy.src, copy.dst, eviction_policy=copy.eviction_policy,
-            is_stretch=way is Way.STRETCH, span=copy.span,
+            is_1d=way is BulkCopyKind.CONTIGUOUS, span=copy.span,
         )  # fmt: skip
         before = [BulkWait(is_read_enough=False, span=copy.span)] if copy in repeated else []
         done[copy] = Seq((*before, moved, wait), span=copy.span)

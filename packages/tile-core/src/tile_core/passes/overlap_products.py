@@ -11,7 +11,7 @@ from tile_core.ir.stmt import Alloc, For, Kernel, Launch, OnThreads, Seq, Stmt
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
 from tile_core.ops.ping_pong import GROUP
-from tile_core.passes.overlap.accumulator_double_buffering import Room, alternating
+from tile_core.passes.overlap.accumulator_double_buffering import FreeMemory, alternating
 from tile_core.passes.overlap.body import Body, RunsBeside, take_apart
 from tile_core.passes.overlap.in_flight import left_in_flight
 from tile_core.passes.overlap.parts import Fills
@@ -94,7 +94,7 @@ def overlap_products(
 
 
 def _scheduled(
-    loop: For, body: Body, fills: Fills, consumers: OnThreads, room: Room
+    loop: For, body: Body, fills: Fills, consumers: OnThreads, room: FreeMemory
 ) -> tuple[Stmt | None, str]:
     """Return a loop with its products beside other work, None for it as it is; and how so."""
     made = left_in_flight(loop, body)
@@ -131,7 +131,7 @@ def _fills(launch: Launch) -> Fills:
 
 def _room(
     consumers: OnThreads, launch: Launch, registers: int | None, shared_bytes: int | None
-) -> Room:
+) -> FreeMemory:
     """Return what the tiles of the consumers leave of a thread's and a block's memory."""
     tiles = [n.buffer for n in walk(launch.body) if isinstance(n, Alloc)]
     if shared_bytes is not None:
@@ -141,4 +141,4 @@ def _room(
         share = registers // (math.prod(launch.threads) * 8) * 8
         most = min([*(own or [share]), MOST_REGISTERS])
         registers = most - SPARE - registers_held(consumers.body, consumers.count)
-    return Room(registers, shared_bytes)
+    return FreeMemory(registers, shared_bytes)

@@ -102,7 +102,7 @@ def plan_pipelines(kernel: Kernel, machine: Machine, *, folded: bool = True) -> 
 
 
 @dataclass(slots=True)
-class _Done:
+class _Planned:
     """Loops that were replaced, and the tiles with versions that were made.
 
     Parameters
@@ -126,7 +126,7 @@ def _planned(launch: Launch, kernel: Kernel, machine: Machine, *, folded: bool) 
     if not inner:
         return launch
     counts = machine.has(COUNTED)
-    done = _Done(folded and not counts, machine, math.prod(launch.threads))
+    done = _Planned(folded and not counts, machine, math.prod(launch.threads))
     facts = facts_of(kernel, launch)
     for loop in inner:
         beside = machine.has(ASYNCHRONOUS)
@@ -157,7 +157,7 @@ def _asks(node: Node) -> TypeGuard[Pipelined]:
     return isinstance(node, Pipelined) and (node.num_stages >= 2 or bool(node.order))
 
 
-def _plan_loop(found: Analysis, done: _Done) -> None:
+def _plan_loop(found: Analysis, done: _Planned) -> None:
     for piece, why in found.plan.left:
         span = piece.span or found.loop.span
         told = f"a copy in a pipelined loop does not run ahead: {why}"
@@ -177,7 +177,7 @@ def _plan_loop(found: Analysis, done: _Done) -> None:
     remark("passed", "plan_pipelines", depth, found.loop.span)
 
 
-def _waits_late(found: Analysis, done: _Done) -> bool:
+def _waits_late(found: Analysis, done: _Planned) -> bool:
     """Whether a round should begin its copies before it waits for those of the round before.
 
     That must leave all of its own under way, as many as waves count.
@@ -188,7 +188,7 @@ def _waits_late(found: Analysis, done: _Done) -> bool:
     return begun_by_a_wave(copies, done.threads, done.machine, found.env) <= MOST_UNDER_WAY
 
 
-def _versions(found: Analysis, done: _Done) -> Versions:
+def _versions(found: Analysis, done: _Planned) -> Versions:
     """Return the new tiles; loops that need as many versions of one tile share them."""
     tiles: dict[Buffer, Buffer] = {}
     counts = found.versions
@@ -202,7 +202,7 @@ def _versions(found: Analysis, done: _Done) -> Versions:
     return Versions(tiles, counts)
 
 
-def _with_allocations(body: Stmt, done: _Done) -> Stmt:
+def _with_allocations(body: Stmt, done: _Planned) -> Stmt:
     """Return the body with allocations and layouts of versions beside those of the tiles."""
     used = {
         child.storage
@@ -229,7 +229,7 @@ def _with_allocations(body: Stmt, done: _Done) -> Stmt:
     return rewrite(body, rule)
 
 
-def _annotations(node: AnnotateLayout, done: _Done) -> Iterator[AnnotateLayout]:
+def _annotations(node: AnnotateLayout, done: _Planned) -> Iterator[AnnotateLayout]:
     """Yield the user's layout of a tile for each tile of its versions."""
     layout = node.layout
     if not isinstance(layout, Layout):

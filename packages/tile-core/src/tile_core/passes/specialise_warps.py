@@ -35,7 +35,7 @@ from tile_core.passes.register_use import TOGETHER, blocks_together
 from tile_core.passes.specialise.circular_buffers import (
     LANES,
     CircularBuffer,
-    Found,
+    CircularBuffers,
     find_circular_buffers,
 )
 from tile_core.passes.specialise.clusters import Sharing, ranks_of, shared_copies
@@ -204,7 +204,7 @@ def _require_free_threads(launch: Launch, machine: Machine) -> None:
             raise NotApplicable("the program has barriers of all threads")
 
 
-def _specialised(launch: Launch, found: Found, machine: Machine) -> Launch:
+def _specialised(launch: Launch, found: CircularBuffers, machine: Machine) -> Launch:
     """Return the launch with producers, and tell what these do not do."""
     rings = found.rings
     signals = signals_of(rings)

@@ -31,10 +31,10 @@ from tile_core.ir.stmt import (
 from tile_core.passes.grid_state import GridState, first_need, is_repeatable
 from tile_core.passes.kernel_fission import (
     Choice,
+    FissionStep,
     Phase,
     PhaseBuilder,
     Rounds,
-    Step,
     holds_barrier,
     spans_grid,
     statements,
@@ -108,10 +108,10 @@ def _launches(launch: Launch, known: dict[Var, None]) -> list[Stmt]:
     shared = [n for item in whole for n in walk(item) if _is_of_all(n)]
     bodies = _remembering(state, steps)
 
-    def made(steps: Sequence[Step]) -> tuple[Stmt, ...]:
+    def made(steps: Sequence[FissionStep]) -> tuple[Stmt, ...]:
         return tuple(one(step) for step in steps)
 
-    def one(step: Step) -> Stmt:
+    def one(step: FissionStep) -> Stmt:
         match step:
             case Phase():
                 return _renamed(replace(launch, body=Seq(tuple(bodies[step]))))
@@ -162,7 +162,7 @@ def _rounds(item: Stmt) -> range | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Place:
+class _PhaseContext:
     """A phase among the others.
 
     Parameters
@@ -187,17 +187,17 @@ class _Place:
 
 
 def _places(
-    steps: Sequence[Step],
+    steps: Sequence[FissionStep],
     before: tuple[Stmt, ...] = (),
     after: tuple[Stmt, ...] = (),
     loops: tuple[Rounds, ...] = (),
-) -> Iterator[_Place]:
+) -> Iterator[_PhaseContext]:
     """Yield the places of phases in textual order."""
     for position, step in enumerate(steps):
         rest = (*statements(steps[position + 1 :]), *after)
         match step:
             case Phase(items=items):
-                yield _Place(step, before, rest, loops)
+                yield _PhaseContext(step, before, rest, loops)
                 before = (*before, *items)
             case Rounds(steps=inner):
                 yield from _places(inner, before, (*statements([step]), *rest), (*loops, step))
@@ -206,7 +206,7 @@ def _places(
                 yield from _places(otherwise, before, rest, loops)
 
 
-def _remembering(state: GridState, steps: Sequence[Step]) -> dict[Phase, list[Stmt]]:
+def _remembering(state: GridState, steps: Sequence[FissionStep]) -> dict[Phase, list[Stmt]]:
     """Return the bodies of launches, each with what it needs of those before."""
     places = [*_places(steps)]
     homes = {id(item): place for place in places for item in place.items}
@@ -229,7 +229,7 @@ def _remembering(state: GridState, steps: Sequence[Step]) -> dict[Phase, list[St
 
 def _with_state(
     state: GridState,
-    place: _Place,
+    place: _PhaseContext,
     kept: Mapping[Buffer | Var, Stmt],
     saved: Sequence[Buffer | Var],
 ) -> list[Stmt]:
@@ -269,7 +269,7 @@ def _made_in(items: Sequence[Stmt]) -> dict[Buffer | Var, Stmt]:
     return found
 
 
-def _is_needed(place: _Place, thing: Buffer | Var) -> bool:
+def _is_needed(place: _PhaseContext, thing: Buffer | Var) -> bool:
     """Whether a phase, or one after it, may need what was there before."""
     return isinstance(thing, Var) or bool(first_need([*place.items, *place.after], thing))
 
@@ -297,7 +297,7 @@ def _uses(part: Sequence[Stmt], thing: Buffer | Var) -> bool:
     return any(_mentions(item, thing) for item in part)
 
 
-def _may_hold(places: Sequence[_Place], thing: Buffer | Var) -> bool:
+def _may_hold(places: Sequence[_PhaseContext], thing: Buffer | Var) -> bool:
     """Whether something was put there before."""
     return isinstance(thing, Var) or any(_writes(place.items, thing) for place in places)
 

@@ -69,7 +69,7 @@ def _staged(launch: Launch, machine: SimtMachine) -> Launch:
     tiles = {op: _tile(op) for op in stores if op.src.buffer.storage in results}
     if not tiles:
         return launch
-    room = _Room.of(launch, _through(launch, tiles), set(tiles.values()), machine)
+    room = _SharedMemoryBudget.of(launch, _through(launch, tiles), set(tiles.values()), machine)
     if room.suits(set(tiles.values())):
         return _through(launch, tiles)
     done: dict[Copy, Buffer] = {}
@@ -133,7 +133,7 @@ def _through(launch: Launch, tiles: Mapping[Copy, Buffer]) -> Launch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
+class _SharedMemoryBudget:
     """How much shared memory a block may need for the sake of its stores.
 
     Parameters
@@ -154,7 +154,9 @@ class _Room:
     least: int = 1
 
     @classmethod
-    def of(cls, launch: Launch, staged: Launch, rows: Set[Buffer], machine: SimtMachine) -> _Room:
+    def of(
+        cls, launch: Launch, staged: Launch, rows: Set[Buffer], machine: SimtMachine
+    ) -> _SharedMemoryBudget:
         """Return what a program leaves, and the one in which all stores are staged."""
         tiles = [
             Tile(storage, storage.nbytes or 0, alive, alignment_of(storage.nbytes or 0))

@@ -44,7 +44,7 @@ def eliminate_common_subexpressions(stmt: Stmt) -> Stmt:
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class _ExpressionUses:
     """What is known of expressions written alike."""
 
     size: int
@@ -69,7 +69,7 @@ class _Namer:
 
     keys: dict[Expr, int | None] = field(default_factory=dict)
     known: dict[Hashable, int] = field(default_factory=dict)
-    facts: list[_Facts] = field(default_factory=list)
+    facts: list[_ExpressionUses] = field(default_factory=list)
 
     def block(self, stmt: Stmt) -> Stmt:
         """Return a block with names in it and in the blocks below."""
@@ -119,7 +119,7 @@ class _Namer:
             own = frozenset((expr,)) if isinstance(expr, Var) else frozenset()
             variables = own.union(*(f.variables for f in inner))
             inside = (*(n for n in numbers if n is not None), *(p for f in inner for p in f.parts))
-            self.facts.append(_Facts(1 + sum(f.size for f in inner), variables, inside))
+            self.facts.append(_ExpressionUses(1 + sum(f.size for f in inner), variables, inside))
         return number
 
     def _gather(self, body: tuple[Stmt, ...]) -> dict[int, _Uses]:

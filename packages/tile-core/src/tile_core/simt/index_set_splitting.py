@@ -29,7 +29,7 @@ from tile_core.ir.expr import (
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Break, For, If, Let, LoopKind, Seq, Stmt, Store
 from tile_core.ir.visitor import StmtRewriter, own_level, static_range
-from tile_core.simt.loop_peeling import COPIES, Guard, Guards, Limit, Scope, is_pure
+from tile_core.simt.loop_peeling import COPIES, Guards, Limit, Peelable, PeelScope, is_pure
 
 MOST_NODES = 4000
 """Loops with larger bodies are not written twice."""
@@ -72,7 +72,7 @@ def split_index_sets(stmt: Stmt, env: ConstraintSet, threads: Collection[Var] = 
     """
     if not any(_guards(node) for node in walk(stmt)):
         return stmt
-    return _Split(Scope(env, frozenset(threads))).rewrite(stmt)
+    return _Split(PeelScope(env, frozenset(threads))).rewrite(stmt)
 
 
 def _guards(node: Node) -> bool:
@@ -85,7 +85,7 @@ def _guards(node: Node) -> bool:
     return False
 
 
-class _Split(StmtRewriter[Scope]):
+class _Split(StmtRewriter[PeelScope]):
     """Splits the loops of a program."""
 
     def rewrite_for(self, loop: For) -> Stmt:
@@ -113,7 +113,7 @@ def _named(loop: For, end: str) -> Var:
     return Var(f"{loop.var.name}_{end}", loop.var.dtype)
 
 
-def _may_split(loop: For, scope: Scope) -> bool:
+def _may_split(loop: For, scope: PeelScope) -> bool:
     """Whether the loop is one that could be worth two, whatever its guards."""
     step = static_value(loop.step)
     return (
@@ -158,7 +158,7 @@ class _Plan:
     its first part does not pass.
     """
 
-    def __init__(self, loop: For, scope: Scope) -> None:
+    def __init__(self, loop: For, scope: PeelScope) -> None:
         self.loop, self.scope = loop, scope
         self.limits: dict[Hashable, Limit] = {}
         self.kept: set[Hashable] = set()
@@ -171,9 +171,9 @@ class _Plan:
         self._gaining(guards, at_any_price=True)
         return self._first_of(self.limits.values())
 
-    def _gaining(self, guards: Guards, *, at_any_price: bool = False) -> list[Guard]:
+    def _gaining(self, guards: Guards, *, at_any_price: bool = False) -> list[Peelable]:
         """Return the guards that a first part passes, or shortens; note its limits."""
-        gaining: list[Guard] = []
+        gaining: list[Peelable] = []
         for guard in guards.found:
             verdict = guards.part(guard.cond, at_any_price=at_any_price)
             if verdict is None or verdict.holds not in guard.gains:
@@ -230,7 +230,7 @@ def _round(limit: Limit) -> Expr:
     return binary(BinaryOp.FLOORDIV, total, const(limit.pace, INT64))
 
 
-def _is_light(body: Stmt, gaining: Iterable[Guard]) -> bool:
+def _is_light(body: Stmt, gaining: Iterable[Peelable]) -> bool:
     """Whether a second copy of `body` is a fair price for what is gained."""
     size = 0
     has_products = False

@@ -25,7 +25,7 @@ from tile_core.simt.context import SimtContext
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
-Place: TypeAlias = Callable[[Any], tuple[Any, Any]]
+ThreadPosition: TypeAlias = Callable[[Any], tuple[Any, Any]]
 """Row and column of a thread, given its index: an expression, or an array of integers."""
 
 
@@ -73,7 +73,7 @@ class InductionAddress:
 
 
 def induction_address(
-    ctx: SimtContext, wish: str, region: Region, place: Place, steps: Sequence[Step]
+    ctx: SimtContext, wish: str, region: Region, place: ThreadPosition, steps: Sequence[Step]
 ) -> InductionAddress:
     """Return the addresses of a thread's elements in the last two dimensions of a shared tile.
 
@@ -115,7 +115,7 @@ def induction_address(
 
 
 def _written_out(
-    ctx: SimtContext, region: Region, place: Place, steps: Sequence[Step]
+    ctx: SimtContext, region: Region, place: ThreadPosition, steps: Sequence[Step]
 ) -> Callable[..., AddressOf]:
     def of(*rounds: Expr) -> AddressOf:
         row, column = place(ctx.thread)
@@ -147,7 +147,7 @@ def leads_by_offset(layout: Layout) -> bool:
 
 
 def addresses(
-    layout: Layout, region: Region, place: Place, steps: Sequence[Step], threads: int
+    layout: Layout, region: Region, place: ThreadPosition, steps: Sequence[Step], threads: int
 ) -> Ints | None:
     """Return the addresses of all threads in all rounds, leading coordinates being 0.
 
@@ -168,7 +168,7 @@ def addresses(
 
 
 def _cadences(
-    ctx: SimtContext, region: Region, place: Place, steps: Sequence[Step]
+    ctx: SimtContext, region: Region, place: ThreadPosition, steps: Sequence[Step]
 ) -> tuple[InductionPattern, ...] | None:
     table = addresses(ctx.layout_of(region.buffer), region, place, steps, ctx.threads)
     if table is None:

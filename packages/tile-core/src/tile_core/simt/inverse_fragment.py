@@ -15,7 +15,7 @@ from tile_core.simt.context import SimtContext
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldElement:
     """The element in one register slot of one thread.
 
     Parameters
@@ -30,7 +30,7 @@ class Held:
     replica: Expr
 
 
-def held(fragment: Fragment, thread: Expr, slot: Expr) -> Held:
+def held(fragment: Fragment, thread: Expr, slot: Expr) -> HeldElement:
     """Return the element that register `slot` of `thread` holds.
 
     Parameters
@@ -41,7 +41,7 @@ def held(fragment: Fragment, thread: Expr, slot: Expr) -> Held:
     loop = loop_over(fragment)
     coords = loop.coords_at(thread, slot, as_expr(0))
     replica = loop.replica_at(thread, slot, as_expr(0))
-    return Held(tuple(as_expr(x) for x in coords), as_expr(replica))
+    return HeldElement(tuple(as_expr(x) for x in coords), as_expr(replica))
 
 
 def slot_map(source: Fragment, target: Fragment, dim: int) -> tuple[int, ...] | None:

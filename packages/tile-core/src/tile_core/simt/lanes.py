@@ -12,7 +12,7 @@ from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Load, Var
 from tile_core.ir.node import substitute
 from tile_core.ir.stmt import For, LoopKind, Stmt, Store
 from tile_core.simt.context import SimtContext
-from tile_core.simt.strides import Lanes, Step, along
+from tile_core.simt.strides import Lanes, LaneStride, along
 
 MEMORY = (Scope.GLOBAL, Scope.SHARED)
 """Where accesses of several neighbours at once are one instruction."""
@@ -116,7 +116,7 @@ def _is_apart(touches: list[Access], lanes: Lanes) -> bool:
     return True
 
 
-def within(expr: Expr, of: Lanes, piece: Part) -> Step | None:
+def within(expr: Expr, of: Lanes, piece: Part) -> LaneStride | None:
     """Return how `expr`, which mentions the lane `of`, moves along one part."""
     return along(substitute(expr, {of.var: piece.lane}), piece.lanes)
 

@@ -31,7 +31,7 @@ SIGNALS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class PeelScope:
     """What is known at a place of a thread's program.
 
     Parameters
@@ -43,16 +43,16 @@ class Scope:
     env: ConstraintSet
     varying: frozenset[Var]
 
-    def after(self, stmt: Stmt) -> Scope:
+    def after(self, stmt: Stmt) -> PeelScope:
         """Return what is known behind a statement: one that names a value tells of it."""
         if not isinstance(stmt, Let):
             return self
         if not is_pure(stmt.value):
             return replace(self, varying=self.varying | {stmt.var})
         varying = self.varying | {stmt.var} if self.varies(stmt.value) else self.varying
-        return Scope(self.env.with_let(stmt.var, stmt.value), varying)
+        return PeelScope(self.env.with_let(stmt.var, stmt.value), varying)
 
-    def within(self, loop: Stmt) -> Scope:
+    def within(self, loop: Stmt) -> PeelScope:
         """Return what is known in a round of `loop`."""
         if not isinstance(loop, For):
             return self
@@ -62,13 +62,13 @@ class Scope:
             varying = varying | {loop.var}
         step = loop.step.value if isinstance(loop.step, Const) else 0
         if not ends or step == 0:
-            return Scope(self.env.with_bounds(loop.var, None, None), varying)
+            return PeelScope(self.env.with_bounds(loop.var, None, None), varying)
         if step > 0:
-            return Scope(self.env.with_loop(loop.var, loop.start, loop.stop), varying)
+            return PeelScope(self.env.with_loop(loop.var, loop.start, loop.stop), varying)
         last = self.env.linear(loop.stop).plus(1)
-        return Scope(self.env.with_bounds(loop.var, last, self.env.linear(loop.start)), varying)
+        return PeelScope(self.env.with_bounds(loop.var, last, self.env.linear(loop.start)), varying)
 
-    def assuming(self, cond: Expr, *, holds: bool) -> Scope:
+    def assuming(self, cond: Expr, *, holds: bool) -> PeelScope:
         """Return what is known where `cond` holds, or does not."""
         return replace(self, env=self.env.assuming(cond, holds=holds)) if is_pure(cond) else self
 
@@ -136,7 +136,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class Peelable:
     """A condition, and for which of its values something is gained by knowing it."""
 
     cond: Expr
@@ -153,9 +153,9 @@ class Guards:
     A comparison that stands at several places has the verdict that fits all of them.
     """
 
-    def __init__(self, loop: For, scope: Scope) -> None:
+    def __init__(self, loop: For, scope: PeelScope) -> None:
         self.loop = loop
-        self.found: list[Guard] = []
+        self.found: list[Peelable] = []
         self._verdicts: dict[Expr, Verdict | None] = {}
         self._kept: dict[Expr, bool] = {}
         self._strangers = scope.varying.union(bound_variables(loop))
@@ -205,33 +205,33 @@ class Guards:
                 limits.update(known.limits)
         return Verdict(neutral, limits) if limits else None
 
-    def _visit(self, stmt: Stmt, scope: Scope) -> None:
+    def _visit(self, stmt: Stmt, scope: PeelScope) -> None:
         if isinstance(stmt, If) and (scope.varies(stmt.cond) or not concerns_copies_alone(stmt)):
             gains = {True} if stmt.otherwise is None else {True, False}
             apart = scope.varies(stmt.cond) or stmt.otherwise is not None
-            self._guard(Guard(stmt.cond, frozenset(gains), is_branch=apart), scope)
+            self._guard(Peelable(stmt.cond, frozenset(gains), is_branch=apart), scope)
         for expr in expressions_in(stmt):
             for node in walk(expr):
                 self._evaluated(node, scope)
         for inner, inside in scoped(stmt, scope):
             self._visit(inner, scope if isinstance(stmt, If) else inside)
 
-    def _evaluated(self, node: Node, scope: Scope) -> None:
+    def _evaluated(self, node: Node, scope: PeelScope) -> None:
         match node:
             case Select(cond=cond, then=then, otherwise=otherwise, lazy=True):
                 kept = ((True, then), (False, otherwise))
                 gains = {holds for holds, side in kept if not isinstance(side, Const)}
-                self._guard(Guard(cond, frozenset(gains), is_branch=True), scope)
+                self._guard(Peelable(cond, frozenset(gains), is_branch=True), scope)
             case Call(function=function, args=args) if function in COPIES:
-                self._guard(Guard(args[-1], frozenset({True}), is_branch=False), scope)
+                self._guard(Peelable(args[-1], frozenset({True}), is_branch=False), scope)
 
-    def _guard(self, guard: Guard, scope: Scope) -> None:
+    def _guard(self, guard: Peelable, scope: PeelScope) -> None:
         if isinstance(guard.cond, Const) or acts(guard.cond):
             return
         self.found.append(guard)
         self._learn(guard.cond, scope)
 
-    def _learn(self, cond: Expr, scope: Scope) -> None:
+    def _learn(self, cond: Expr, scope: PeelScope) -> None:
         """Work out the verdicts of the comparisons in `cond`."""
         match cond:
             case Unary(op=UnaryOp.NOT, a=a):
@@ -245,7 +245,7 @@ class Guards:
                     verdict = _both(verdict, self._verdicts[cond])
                 self._verdicts[cond] = verdict
 
-    def _compared(self, cond: Binary, scope: Scope) -> Verdict | None:
+    def _compared(self, cond: Binary, scope: PeelScope) -> Verdict | None:
         """Return what a comparison is as long as the variable of the loop is small."""
         if not (is_index(cond.a.dtype) and is_pure(cond)):
             return None
@@ -258,7 +258,7 @@ class Guards:
                 return Verdict(holds, {limit.key: limit})
         return None
 
-    def _limit(self, value: Linear, scope: Scope) -> Limit | None:
+    def _limit(self, value: Linear, scope: PeelScope) -> Limit | None:
         """Return before which round `value` is certainly natural, if that ends some time."""
         low = scope.env.lowest_by(value, self._keeps)
         if low is None or any(f.denominator != 1 for f in low.terms.values()):

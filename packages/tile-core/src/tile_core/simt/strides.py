@@ -32,7 +32,7 @@ class Lanes:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LaneStride:
     """``base + factor * lane``; the lane does not occur in `base`."""
 
     factor: int
@@ -57,7 +57,7 @@ def multiple_of(expr: Expr, env: ConstraintSet) -> int:
     return abs(found)
 
 
-def along(expr: Expr, lanes: Lanes) -> Step | None:
+def along(expr: Expr, lanes: Lanes) -> LaneStride | None:
     """Return how an integer moves along the lanes; None if not by a fixed step.
 
     Before   ((tid*4 + v) // 32) * 64 + (tid*4 + v) % 32, 4 lanes v
@@ -67,33 +67,35 @@ def along(expr: Expr, lanes: Lanes) -> Step | None:
     cannot carry into the next digit.
     """
     if lanes.var not in free_variables(expr):
-        return Step(0, expr)
+        return LaneStride(0, expr)
     if expr is lanes.var:
-        return Step(1, const(0, expr.dtype))
+        return LaneStride(1, const(0, expr.dtype))
     match expr:
         case Cast(value=value, dtype=dtype) if dtype.is_int and value.dtype.is_int:
             inner = along(value, lanes)
             if inner is None or dtype.bits < value.dtype.bits or dtype.kind is not value.dtype.kind:
                 return None
-            return Step(inner.factor, cast(inner.base, dtype))
+            return LaneStride(inner.factor, cast(inner.base, dtype))
         case Unary(op=UnaryOp.NEG, a=a):
             inner = along(a, lanes)
-            return None if inner is None else Step(-inner.factor, -inner.base)
+            return None if inner is None else LaneStride(-inner.factor, -inner.base)
         case Binary(op=op, a=a, b=b) if expr.dtype.is_int:
             return _of_two(op, along(a, lanes), along(b, lanes), lanes)
     return None
 
 
-def _of_two(op: BinaryOp, a: Step | None, b: Step | None, lanes: Lanes) -> Step | None:
+def _of_two(
+    op: BinaryOp, a: LaneStride | None, b: LaneStride | None, lanes: Lanes
+) -> LaneStride | None:
     if a is None or b is None:
         return None
     if a.factor == b.factor == 0:
-        return Step(0, binary(op, a.base, b.base))
+        return LaneStride(0, binary(op, a.base, b.base))
     match op:
         case BinaryOp.ADD:
-            return Step(a.factor + b.factor, a.base + b.base)
+            return LaneStride(a.factor + b.factor, a.base + b.base)
         case BinaryOp.SUB:
-            return Step(a.factor - b.factor, a.base - b.base)
+            return LaneStride(a.factor - b.factor, a.base - b.base)
         case BinaryOp.MUL:
             return _product(a, b)
         case BinaryOp.FLOORDIV | BinaryOp.FLOORMOD if b.factor == 0:
@@ -101,35 +103,35 @@ def _of_two(op: BinaryOp, a: Step | None, b: Step | None, lanes: Lanes) -> Step 
         case BinaryOp.BITXOR | BinaryOp.BITOR:
             return _bits(op, a, b, lanes) or _bits(op, b, a, lanes)
         case BinaryOp.SHL if b.factor == 0 and (places := static_value(b.base)) is not None:
-            return Step(a.factor << places, binary(op, a.base, b.base))
+            return LaneStride(a.factor << places, binary(op, a.base, b.base))
         case BinaryOp.SHR if b.factor == 0 and (places := static_value(b.base)) is not None:
             return _division(BinaryOp.FLOORDIV, a, 1 << places, lanes)
     return None
 
 
-def _product(a: Step, b: Step) -> Step | None:
+def _product(a: LaneStride, b: LaneStride) -> LaneStride | None:
     for moving, fixed in ((a, b), (b, a)):
         times = static_value(fixed.base)
         if fixed.factor == 0 and times is not None:
-            return Step(moving.factor * times, moving.base * fixed.base)
+            return LaneStride(moving.factor * times, moving.base * fixed.base)
     return None
 
 
-def _division(op: BinaryOp, a: Step, divisor: int | None, lanes: Lanes) -> Step | None:
+def _division(op: BinaryOp, a: LaneStride, divisor: int | None, lanes: Lanes) -> LaneStride | None:
     """Return the quotient or remainder where no lane but the first could enter a new digit."""
     if divisor is None or divisor <= 0:
         return None
     by = as_expr(divisor, a.base.dtype)
     base = binary(op, a.base, by)
     if a.factor % divisor == 0:
-        return Step(a.factor // divisor if op is BinaryOp.FLOORDIV else 0, base)
+        return LaneStride(a.factor // divisor if op is BinaryOp.FLOORDIV else 0, base)
     room = math.gcd(multiple_of(a.base, lanes.env), divisor)
     if a.factor < 0 or lanes.last_step(a.factor) >= room:
         return None
-    return Step(0 if op is BinaryOp.FLOORDIV else a.factor, base)
+    return LaneStride(0 if op is BinaryOp.FLOORDIV else a.factor, base)
 
 
-def _bits(op: BinaryOp, a: Step, b: Step, lanes: Lanes) -> Step | None:
+def _bits(op: BinaryOp, a: LaneStride, b: LaneStride, lanes: Lanes) -> LaneStride | None:
     """Return ``(x + lane) ^ y`` where `y` has no bits as low as those of the lane."""
     if b.factor or a.factor <= 0:
         return None
@@ -137,7 +139,7 @@ def _bits(op: BinaryOp, a: Step, b: Step, lanes: Lanes) -> Step | None:
     for base in (a.base, b.base):
         if multiple_of(base, lanes.env) % reach:
             return None
-    return Step(a.factor, binary(op, a.base, b.base))
+    return LaneStride(a.factor, binary(op, a.base, b.base))
 
 
 def is_steady(condition: Expr, lanes: Lanes) -> bool:

@@ -12,7 +12,7 @@ from tile_cpu.tir.build import extern, llvm_pure
 from tile_cpu.tir.nodes import IntImm, PrimExpr
 
 
-class Step(Enum):
+class MultiplyStep(Enum):
     """How one group of k is multiplied and added."""
 
     FMA = "multiply-add"
@@ -40,7 +40,7 @@ class MicroKernel:
         side is unsigned; A then carries the sums of its rows to compensate.
     """
 
-    step: Step
+    step: MultiplyStep
     lanes: int
     accumulator: str
     group: int
@@ -61,11 +61,11 @@ class MicroKernel:
     def accumulate(self, acc: PrimExpr, a: PrimExpr, b: PrimExpr) -> PrimExpr:
         """Return `acc` plus the products of two vectors of groups."""
         n = self.lanes
-        if self.step is Step.FMA:
+        if self.step is MultiplyStep.FMA:
             return a * b + acc
-        if self.step is Step.DOT_BF16:
+        if self.step is MultiplyStep.DOT_BF16:
             return extern(f"float32x{n}", f"tile_dot_bf16_x{n}", acc, a, b)
-        if self.step is Step.DOT_INT16:
+        if self.step is MultiplyStep.DOT_INT16:
             name = {
                 16: "llvm.x86.avx512.pmaddw.d.512",
                 8: "llvm.x86.avx2.pmadd.wd",
@@ -106,7 +106,7 @@ def choose_kernel(
     if a.is_float or b.is_float or c.is_float:
         if grouped and a == b == "bfloat16" and c != "float64" and machine.has("avx512bf16"):
             lanes = machine.lanes(32)
-            return MicroKernel(Step.DOT_BF16, lanes, "float32", 2, "bfloat16", "bfloat16")
+            return MicroKernel(MultiplyStep.DOT_BF16, lanes, "float32", 2, "bfloat16", "bfloat16")
         acc = "float64" if "float64" in (a, b, c) else "float32"
         return _multiply_add(machine, acc)
     if grouped and c.bits <= 32 and machine.has("avx2"):
@@ -121,7 +121,7 @@ def choose_kernel(
 
 def _multiply_add(machine: Machine, acc: str) -> MicroKernel:
     lanes = machine.lanes(dtype_of(acc).bits)
-    return MicroKernel(Step.FMA, lanes, acc, 1, acc, acc)
+    return MicroKernel(MultiplyStep.FMA, lanes, acc, 1, acc, acc)
 
 
 def _integer_dot(machine: Machine, a: str, b: str) -> MicroKernel | None:
@@ -130,7 +130,7 @@ def _integer_dot(machine: Machine, a: str, b: str) -> MicroKernel | None:
         wide = machine.vector_bytes == 64 and machine.has("avx512vnni")
         if wide or (machine.vector_bytes == 32 and machine.has("avxvnni")):
             b_read = {"int8": "uint8", "uint8": "int8"}[b] if a == b else b
-            return MicroKernel(Step.DOT_INT8, lanes, "int32", 4, a, b_read, flip_b=a == b)
+            return MicroKernel(MultiplyStep.DOT_INT8, lanes, "int32", 4, a, b_read, flip_b=a == b)
     if {a, b} <= {"int8", "uint8", "int16"}:
-        return MicroKernel(Step.DOT_INT16, lanes, "int32", 2, "int16", "int16")
+        return MicroKernel(MultiplyStep.DOT_INT16, lanes, "int32", 2, "int16", "int16")
     return None

@@ -31,7 +31,7 @@ from tile_cpu.gemm.operands import (
 from tile_cpu.gemm.packing import emit_copy_rows, emit_pack_b
 from tile_cpu.gemm.prefetch import (
     Prefetch,
-    Region,
+    PrefetchRegion,
     spread,
     spread_by_panel,
     spread_next_window,
@@ -371,12 +371,12 @@ class _Block:
             fetches.append(spread_results(finish.then.matrix, *tile, finish.condition))
         return lambda *where: [f for one in fetches for f in one(*where)], [*bind_k1, *bind_right]
 
-    def _b_region(self, k: Any, column: Any) -> Region:
+    def _b_region(self, k: Any, column: Any) -> PrefetchRegion:
         """Return what is packed together from `k` and `column` on."""
         depth, columns = self.steps.capacity, window_columns(self.spec)
         if self.transposed_b:
-            return Region(self.b.moved(column, k), columns, depth)
-        return Region(self.b.moved(k, column), depth, columns)
+            return PrefetchRegion(self.b.moved(column, k), columns, depth)
+        return PrefetchRegion(self.b.moved(k, column), depth, columns)
 
     def _fetches(self, now: Any, k0: Any, column: Any) -> list[Prefetch]:
         """Return the prefetches of A from `k0` on, and of B from there and from `column` on.
@@ -392,14 +392,14 @@ class _Block:
             return [spread_next_window(self._b_region, now, (k0, column), width, window)]
         k, m, n = self.steps.capacity, self.extent.m, self.extent.n
         if self.transposed_a:
-            a = Region(self.a.moved(k0, 0), k, m)
+            a = PrefetchRegion(self.a.moved(k0, 0), k, m)
         else:
-            a = Region(self.a.moved(0, k0), m, k)
+            a = PrefetchRegion(self.a.moved(0, k0), m, k)
         if self.transposed_b:
-            return [spread(a, Region(self.b.moved(column, k0), n, k))]
+            return [spread(a, PrefetchRegion(self.b.moved(column, k0), n, k))]
         b = self.b.moved(k0, column)
         if self.b_copy is None:
-            return [spread(a, Region(b, k, n))]
+            return [spread(a, PrefetchRegion(b, k, n))]
         window = self.b_copy.window
         return [spread(a), spread_by_panel(b, k, self.spec.panel_width, window)]
 

@@ -19,7 +19,7 @@ _WRITE, _NEAREST = 1, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class PrefetchRegion:
     """`rows` x `columns` elements of `matrix`, from its origin, about to be read."""
 
     matrix: Matrix
@@ -31,7 +31,7 @@ class Region:
 Prefetch: TypeAlias = Callable[[Any, Any, int, int], list[Stmt]]
 
 
-def spread(*regions: Region) -> Prefetch:
+def spread(*regions: PrefetchRegion) -> Prefetch:
     """Fetch `regions` little by little, an equal share before each register tile."""
 
     def before(panel: Any, tile: Any, per_panel: int, panels: int) -> list[Stmt]:
@@ -57,14 +57,14 @@ def spread_by_panel(source: Matrix, depth: int, width: int, window: int) -> Pref
     def before(panel: Any, tile: Any, per_panel: int, panels: int) -> list[Stmt]:
         del panels
         first, within = floor_div(panel, window) * window, floor_mod(panel, window)
-        region = Region(source.moved(0, first * width), depth, width * window)
+        region = PrefetchRegion(source.moved(0, first * width), depth, width * window)
         return _share((region,), within * per_panel + tile, per_panel * window)
 
     return before
 
 
 def spread_next_window(
-    region_at: Callable[[Any, Any], Region],
+    region_at: Callable[[Any, Any], PrefetchRegion],
     now: Any,
     then: tuple[Any, Any],
     width: int,
@@ -116,7 +116,7 @@ def spread_results(matrix: Matrix, rows: int, columns: int, condition: Any) -> P
     return before
 
 
-def _share(regions: tuple[Region, ...], index: Any, tiles: int) -> list[Stmt]:
+def _share(regions: tuple[PrefetchRegion, ...], index: Any, tiles: int) -> list[Stmt]:
     """Prefetch the share of `regions` of register tile `index` out of `tiles`.
 
     Addresses may lie outside the tensors: a prefetch never faults.

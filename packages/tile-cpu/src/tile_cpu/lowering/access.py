@@ -14,7 +14,7 @@ from tile_cpu.lowering import casts
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.overflow import may_leave_tile
-from tile_cpu.lowering.places import Place
+from tile_cpu.lowering.places import FlatBuffer
 from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, spread
 from tile_cpu.tir.build import dtype_of_expr
 from tile_cpu.tir.nodes import BufferLoad, BufferStore, IfThenElse, IntImm, PrimExpr, tirx
@@ -66,7 +66,7 @@ def outside_checks(ctx: Context, at: Expr, buffer: Buffer, axis: int) -> list[Pr
     return checks
 
 
-def position(ctx: Context, place: Place, indices: tuple[Expr, ...]) -> PrimExpr:
+def position(ctx: Context, place: FlatBuffer, indices: tuple[Expr, ...]) -> PrimExpr:
     """Return the flat offset of an element."""
     flat = place.offset([ctx.index(i, place.index) for i in indices])
     if place.base is None:
@@ -79,7 +79,7 @@ def position(ctx: Context, place: Place, indices: tuple[Expr, ...]) -> PrimExpr:
     return place.base.offset(unravelled[::-1])
 
 
-def fetch(place: Place, offset: PrimExpr) -> PrimExpr:
+def fetch(place: FlatBuffer, offset: PrimExpr) -> PrimExpr:
     """Return the stored element at a flat offset; of packed elements, the one nibble."""
     if place.packing == 1:
         return BufferLoad(place.flat, [offset])
@@ -94,13 +94,13 @@ def fetch(place: Place, offset: PrimExpr) -> PrimExpr:
     return tirx.shift_right(tirx.shift_left(TirCast(prim("int8"), nibble), four), four)
 
 
-def nibble_shift(place: Place, offset: PrimExpr) -> PrimExpr:
+def nibble_shift(place: FlatBuffer, offset: PrimExpr) -> PrimExpr:
     """Return by how many bits the element at `offset` is shifted in its byte: 0 or 4."""
     odd = TirCast(prim("uint8"), tirx.bitwise_and(offset, number(1, place.index)))
     return odd * number(4, "uint8")
 
 
-def put(ctx: Context, place: Place, offset: PrimExpr, stored: PrimExpr) -> TirStmt:
+def put(ctx: Context, place: FlatBuffer, offset: PrimExpr, stored: PrimExpr) -> TirStmt:
     """Return the store of an encoded element at a flat offset."""
     if place.packing == 1:
         return BufferStore(place.flat, _exact(ctx, stored), [offset])

@@ -20,7 +20,7 @@ from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import Rule
 from tile_core.records import dataclass
 from tile_core.target import Target
-from tile_cpu.lowering.places import Place
+from tile_cpu.lowering.places import FlatBuffer
 from tile_cpu.lowering.types import prim
 from tile_cpu.machine import Machine
 from tile_cpu.tir.build import allocate, dtype_of_expr, i32, scratch, seq
@@ -110,7 +110,7 @@ class Context(ABC):
         self.settings = settings
         self.vars: dict[Var, PrimExpr] = {}
         self.terms: dict[Node, int] = {}  # of what names of integers stand for, written out
-        self.places: dict[Buffer, Place] = {}
+        self.places: dict[Buffer, FlatBuffer] = {}
         self.pointers: dict[Buffer, Any] = {}
         self.safe: dict[Buffer, Expr] = {}
         self.env = ConstraintSet()
@@ -293,7 +293,7 @@ class Context(ABC):
         """Return an integer of tile IR as a TIR value of type `dtype`."""
 
     @abstractmethod
-    def place(self, buffer: Buffer) -> Place:
+    def place(self, buffer: Buffer) -> FlatBuffer:
         """Return where `buffer` lies; views are placed on first use."""
 
 

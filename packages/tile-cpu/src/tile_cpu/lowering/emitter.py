@@ -8,7 +8,7 @@ from tile_core.ir.stmt import Stmt
 from tile_core.passes.guards.registry import located, open_registry
 from tile_cpu.lowering import expressions, statements, storage
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.places import Place
+from tile_cpu.lowering.places import FlatBuffer
 from tile_cpu.tir.nodes import PrimExpr
 from tile_cpu.tir.nodes import Stmt as TirStmt
 
@@ -28,7 +28,7 @@ class Emitter(Context):
         """Return an integer of tile IR as a TIR value of type `dtype`."""
         return expressions.index(self, extent, dtype)
 
-    def place(self, buffer: Buffer) -> Place:
+    def place(self, buffer: Buffer) -> FlatBuffer:
         """Return where `buffer` lies; views are placed on first use."""
         return storage.place_of(self, buffer)
 

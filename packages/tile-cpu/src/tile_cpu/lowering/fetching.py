@@ -6,7 +6,7 @@ from tile_core.ir.expr import Load
 from tile_core.ir.node import walk
 from tile_cpu.lowering import access
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.places import Place
+from tile_cpu.lowering.places import FlatBuffer
 from tile_cpu.lowering.streaming import is_large
 from tile_cpu.lowering.types import number, scalar_name
 from tile_cpu.tir.build import i32, llvm_effect
@@ -26,7 +26,7 @@ LONG_STRETCH = 2 * READ_AHEAD
 _READ, _DATA = 0, 1
 
 
-def fetch_next_round(ctx: Context, expr: Load, place: Place) -> None:
+def fetch_next_round(ctx: Context, expr: Load, place: FlatBuffer) -> None:
     """Fetch the cache line that `expr`, as a scalar here, reads in the next round.
 
     Nothing happens unless the loop asks for it and the load follows that round's index. The
@@ -45,7 +45,7 @@ def fetch_next_round(ctx: Context, expr: Load, place: Place) -> None:
     _fetch(ctx, place, offset, level)
 
 
-def read_ahead(ctx: Context, expr: Load, place: Place, offset: PrimExpr) -> None:
+def read_ahead(ctx: Context, expr: Load, place: FlatBuffer, offset: PrimExpr) -> None:
     """Fetch what lies `READ_AHEAD` bytes beyond `offset`, which `expr` reads now.
 
     Nothing happens unless the loop at hand is long, calls functions and stores past the
@@ -63,7 +63,7 @@ def read_ahead(ctx: Context, expr: Load, place: Place, offset: PrimExpr) -> None
         _fetch(ctx, place, offset + ahead, level=1)
 
 
-def _fetch(ctx: Context, place: Place, offset: PrimExpr, level: int) -> None:
+def _fetch(ctx: Context, place: FlatBuffer, offset: PrimExpr, level: int) -> None:
     address = tirx.address_of(BufferLoad(place.flat, [offset]))
     # LLVM counts locality the other way round: 3 is the nearest cache.
     locality = i32(4 - level)

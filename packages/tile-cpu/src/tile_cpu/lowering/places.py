@@ -21,7 +21,7 @@ INT32_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FlatBuffer:
     """A tile buffer as a flat TIR buffer and the distances between its elements.
 
     Parameters
@@ -48,7 +48,7 @@ class Place:
     strides: tuple[Any, ...]
     index: str = "int32"
     packing: int = 1
-    base: Place | None = None
+    base: FlatBuffer | None = None
     base_shape: tuple[Any, ...] = ()
     layout: Layout | None = None
 
@@ -67,7 +67,7 @@ class Place:
         return number(0, self.index) if total is None else total
 
 
-def laid_out(place: Place, layout: Layout) -> Place:
+def laid_out(place: FlatBuffer, layout: Layout) -> FlatBuffer:
     """Return `place` with its elements where `layout` puts them."""
     strides = row_strides(layout)
     return replace(place, layout=layout) if strides is None else replace(place, strides=strides)

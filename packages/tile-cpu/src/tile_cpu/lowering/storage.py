@@ -10,7 +10,7 @@ from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node, walk
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.places import Place, extents, index_type, laid_out, row_major
+from tile_cpu.lowering.places import FlatBuffer, extents, index_type, laid_out, row_major
 from tile_cpu.lowering.types import memory_type
 from tile_cpu.tir.build import allocate, i64
 from tile_cpu.tir.nodes import (
@@ -82,13 +82,13 @@ def declare_parameter(ctx: Context, buffer: Buffer, pointer: PrimExpr) -> None:
     ctx.places[buffer] = _contiguous(ctx, buffer, flat)
 
 
-def _contiguous(ctx: Context, buffer: Buffer, flat: TirBuffer) -> Place:
+def _contiguous(ctx: Context, buffer: Buffer, flat: TirBuffer) -> FlatBuffer:
     kind = index_type(buffer)
     shape = extents(buffer.shape, lambda e: ctx.index(e, kind))
     strides = row_major(shape)
     if buffer.strides is not None:
         strides = extents(buffer.strides, lambda e: ctx.index(e, kind))
-    return Place(flat, buffer.dtype, strides, kind, packing_of(ctx, buffer))
+    return FlatBuffer(flat, buffer.dtype, strides, kind, packing_of(ctx, buffer))
 
 
 def allocate_buffer(ctx: Context, buffer: Buffer) -> list[TirStmt]:
@@ -142,7 +142,7 @@ def _allocate_dynamic(ctx: Context, buffer: Buffer, memory: str) -> list[TirStmt
     return statements
 
 
-def place_of(ctx: Context, buffer: Buffer) -> Place:
+def place_of(ctx: Context, buffer: Buffer) -> FlatBuffer:
     """Return where `buffer` lies; a view is placed, for the current scope, on first use."""
     if buffer in ctx.places:
         return ctx.places[buffer]
@@ -156,7 +156,7 @@ def place_of(ctx: Context, buffer: Buffer) -> Place:
     return _view(ctx, buffer, buffer.storage)
 
 
-def _view(ctx: Context, buffer: Buffer, storage: Buffer) -> Place:
+def _view(ctx: Context, buffer: Buffer, storage: Buffer) -> FlatBuffer:
     base = place_of(ctx, storage)
     if storage.dtype.base == buffer.dtype.base:
         own = _contiguous(ctx, buffer, base.flat)
@@ -164,8 +164,8 @@ def _view(ctx: Context, buffer: Buffer, storage: Buffer) -> Place:
             return own
         wide = "int64"
         shape = extents(storage.shape, lambda e: ctx.index(e, wide))
-        outer = Place(base.flat, base.dtype, base.strides, wide, base.packing)
-        return Place(
+        outer = FlatBuffer(base.flat, base.dtype, base.strides, wide, base.packing)
+        return FlatBuffer(
             base.flat, buffer.dtype, _widened(ctx, buffer), wide, base.packing, outer, shape
         )
     pointer = ctx.pointers.get(storage)

@@ -12,7 +12,7 @@ from tile_core.ir.node import Node
 from tile_core.ir.stmt import For, Kernel, Parallel, Pipelined, Store, While
 from tile_core.ops.operator import TileOperator
 from tile_cpu.llvm_helpers import reinterpret
-from tile_cpu.lowering.places import Place
+from tile_cpu.lowering.places import FlatBuffer
 from tile_cpu.lowering.types import lanes_of, scalar_name, with_lanes
 from tile_cpu.machine import Machine
 from tile_cpu.tir.build import extern, llvm_effect
@@ -82,7 +82,7 @@ def _names_all(indices: tuple[Expr, ...], loops: tuple[Var | None, ...]) -> bool
     return all(var in named for var in loops)
 
 
-def streamed(place: Place, offset: PrimExpr, stored: PrimExpr, *, ahead: bool) -> TirStmt:
+def streamed(place: FlatBuffer, offset: PrimExpr, stored: PrimExpr, *, ahead: bool) -> TirStmt:
     """Return the store of a vector past the caches, as far as its address is aligned.
 
     Parameters

@@ -21,7 +21,7 @@ from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.context import Context, Frame, Lane
 from tile_cpu.lowering.fetching import fetch_next_round, read_ahead
 from tile_cpu.lowering.overflow import is_inside, may_leave_tile
-from tile_cpu.lowering.places import Place, row_major
+from tile_cpu.lowering.places import FlatBuffer, row_major
 from tile_cpu.lowering.streaming import streamed
 from tile_cpu.lowering.types import (
     lanes_of,
@@ -101,7 +101,7 @@ def first_lane(ctx: Context) -> Iterator[None]:
         ctx.vars.update(names)
 
 
-def lane_stride(ctx: Context, place: Place, indices: tuple[Expr, ...], var: Var) -> int | None:
+def lane_stride(ctx: Context, place: FlatBuffer, indices: tuple[Expr, ...], var: Var) -> int | None:
     """Return how many elements apart neighbouring lanes are, None if that is not constant.
 
     It holds for every lane: ``(j + 4) % 5`` is ``j - 1`` where ``j >= 1``, but not in lane 0, from
@@ -245,7 +245,7 @@ def _lane_mask(ctx: Context, expr: Load) -> PrimExpr | None:
     return ctx.lane_mask
 
 
-def _contiguous(ctx: Context, expr: Load, place: Place, lane: Lane) -> PrimExpr:
+def _contiguous(ctx: Context, expr: Load, place: FlatBuffer, lane: Lane) -> PrimExpr:
     valid = reach(ctx, expr)
     with first_lane(ctx):
         offset = access.position(ctx, place, expr.indices)
@@ -290,7 +290,7 @@ def _lanes_before(count: PrimExpr, lane: Lane) -> PrimExpr:
     return tirx.LT(tirx.Ramp(i32(0), i32(1), lane.lanes), spread(count, lane.lanes))
 
 
-def _gathered(ctx: Context, expr: Load, place: Place, lane: Lane) -> PrimExpr:
+def _gathered(ctx: Context, expr: Load, place: FlatBuffer, lane: Lane) -> PrimExpr:
     """Load lane by lane from scattered addresses."""
     is_tile = not expr.buffer.scope.is_global
     valid = Reach(None, lane.count) if is_tile else reach(ctx, expr)
@@ -322,7 +322,7 @@ def _inside_tile(ctx: Context, expr: Load, mask: PrimExpr | None, lane: Lane) ->
     return mask
 
 
-def _assembled(ctx: Context, place: Place, offsets: PrimExpr, lanes: int) -> PrimExpr:
+def _assembled(ctx: Context, place: FlatBuffer, offsets: PrimExpr, lanes: int) -> PrimExpr:
     elements = []
     for k in range(lanes):
         at = tirx.Shuffle([offsets], [i32(k)])

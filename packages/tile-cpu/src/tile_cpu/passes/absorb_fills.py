@@ -13,7 +13,7 @@ from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.target import Target
 from tile_cpu.ops.streamed_gemm import StreamedGemm
-from tile_cpu.passes.uses import Facts
+from tile_cpu.passes.uses import KernelUses
 
 
 def absorb_fills(kernel: Kernel, target: Target) -> Kernel:
@@ -25,7 +25,7 @@ def absorb_fills(kernel: Kernel, target: Target) -> Kernel:
     Conservative: nothing between the two may touch C, and both must cover all of it.
     Returns the same object when nothing fits.
     """
-    facts = Facts(kernel)
+    facts = KernelUses(kernel)
 
     def rule(node: Node) -> Node:
         return _absorb_in_sequence(node, facts) if isinstance(node, Seq) else node
@@ -33,7 +33,7 @@ def absorb_fills(kernel: Kernel, target: Target) -> Kernel:
     return rewrite(kernel, rule)
 
 
-def _absorb_in_sequence(seq: Seq, facts: Facts) -> Seq:
+def _absorb_in_sequence(seq: Seq, facts: KernelUses) -> Seq:
     body = list(seq.body)
     dropped: list[int] = []
     for at, stmt in enumerate(body):
@@ -53,7 +53,7 @@ def _is_zero(fill: Fill) -> bool:
     return isinstance(fill.value, Const) and fill.value.value == 0
 
 
-def _next_user(body: list[Stmt], at: int, facts: Facts) -> int | None:
+def _next_user(body: list[Stmt], at: int, facts: KernelUses) -> int | None:
     """Return the position of the product that is the first to touch what was filled."""
     fill = body[at]
     assert isinstance(fill, Fill), "the caller looks at fills"

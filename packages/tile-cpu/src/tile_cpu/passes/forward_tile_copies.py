@@ -12,7 +12,7 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.target import Target
 from tile_cpu.ops.streamed_gemm import StreamedGemm
-from tile_cpu.passes.uses import Facts
+from tile_cpu.passes.uses import KernelUses
 
 
 def forward_tile_copies(kernel: Kernel, target: Target) -> Kernel:
@@ -25,7 +25,7 @@ def forward_tile_copies(kernel: Kernel, target: Target) -> Kernel:
     it is a waste. Conservative: equal types and shapes, P read by products later in the
     same sequence only, and S unchanged until then. Returns the same object when nothing fits.
     """
-    facts = Facts(kernel)
+    facts = KernelUses(kernel)
 
     def rule(node: Node) -> Node:
         return _forward_in_sequence(node, facts) if isinstance(node, Seq) else node
@@ -33,7 +33,7 @@ def forward_tile_copies(kernel: Kernel, target: Target) -> Kernel:
     return rewrite(kernel, rule)
 
 
-def _forward_in_sequence(seq: Seq, facts: Facts) -> Seq:
+def _forward_in_sequence(seq: Seq, facts: KernelUses) -> Seq:
     for at, stmt in enumerate(seq.body):
         if isinstance(stmt, Copy) and _is_identical(stmt, facts):
             users = _users(stmt, seq.body, at, facts)
@@ -46,7 +46,7 @@ def _forward_in_sequence(seq: Seq, facts: Facts) -> Seq:
     return seq
 
 
-def _is_identical(copy: Copy, facts: Facts) -> bool:
+def _is_identical(copy: Copy, facts: KernelUses) -> bool:
     src, dst = copy.src.buffer, copy.dst.buffer
     if any(b.scope.is_global or b.scope.is_thread_private or b.origin for b in (src, dst)):
         return False
@@ -55,7 +55,7 @@ def _is_identical(copy: Copy, facts: Facts) -> bool:
 
 
 def _users(
-    copy: Copy, body: tuple[Stmt, ...], at: int, facts: Facts
+    copy: Copy, body: tuple[Stmt, ...], at: int, facts: KernelUses
 ) -> list[Gemm | StreamedGemm] | None:
     """Return the products that read the copy, if nobody else does and S lasts that long."""
     source, target = copy.src.buffer, copy.dst.buffer

@@ -21,7 +21,7 @@ from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.ops.blocked_gemm import BlockedGemm
 from tile_cpu.passes.matrices import axis_of, has_contiguous_rows, is_plain_source
-from tile_cpu.passes.uses import Facts
+from tile_cpu.passes.uses import KernelUses
 
 
 def fuse_gemm_loops(kernel: Kernel, target: Target) -> Kernel:
@@ -37,7 +37,7 @@ def fuse_gemm_loops(kernel: Kernel, target: Target) -> Kernel:
     kernel, or differing bounds leave the loop as it is. Returns the same object when
     nothing fits.
     """
-    facts = Facts(kernel)
+    facts = KernelUses(kernel)
 
     def rule(node: Node) -> Node:
         return _fuse_in_sequence(node, facts) if isinstance(node, Seq) else node
@@ -78,7 +78,7 @@ class _Match:
         return self.b.rows if self.gemm.transpose_b else self.b.columns
 
 
-def _fuse_in_sequence(seq: Seq, facts: Facts) -> Seq:
+def _fuse_in_sequence(seq: Seq, facts: KernelUses) -> Seq:
     body = list(seq.body)
     for at, stmt in enumerate(body):
         if isinstance(stmt, (For, Pipelined)):
@@ -89,7 +89,7 @@ def _fuse_in_sequence(seq: Seq, facts: Facts) -> Seq:
     return seq
 
 
-def _replace_loop(body: list[Stmt], at: int, match: _Match, facts: Facts) -> None:
+def _replace_loop(body: list[Stmt], at: int, match: _Match, facts: KernelUses) -> None:
     """Put a `BlockedGemm` in place of the loop, absorbing a fill before and a copy after."""
     gemm, c = match.gemm, match.gemm.c.buffer
     fill = _fill_before(body, at, c)
@@ -129,7 +129,7 @@ def _fill_before(body: list[Stmt], at: int, c: Buffer) -> int | None:
     return None
 
 
-def _final_store_rows(store: Copy, match: _Match, is_filled: bool, facts: Facts) -> int | None:
+def _final_store_rows(store: Copy, match: _Match, is_filled: bool, facts: KernelUses) -> int | None:
     """Return the dimension of the destination that rows of C run along.
 
     None if `store` does not move all of C to global memory, or C is needed otherwise.
@@ -166,7 +166,7 @@ def _expr(extent: Extent) -> Expr:
     return const(extent) if isinstance(extent, int) else extent
 
 
-def _match_loop(loop: For | Pipelined, facts: Facts) -> _Match | None:
+def _match_loop(loop: For | Pipelined, facts: KernelUses) -> _Match | None:
     """Return what the loop multiplies, or None if it is not a plain staged product."""
     if isinstance(loop, For) and static_value(loop.step) != 1:
         return None
@@ -211,7 +211,7 @@ def _statements(body: Stmt) -> Iterator[Stmt]:
 
 
 def _streamed(
-    copy: Copy, operand: Region, k: Var, gemm: Gemm, k_axis: int, facts: Facts
+    copy: Copy, operand: Region, k: Var, gemm: Gemm, k_axis: int, facts: KernelUses
 ) -> _Operand | None:
     """Return the global matrix that feeds `operand`, if k steps along it tile by tile."""
     tile, source = copy.dst.buffer, copy.src

@@ -15,7 +15,7 @@ from tile_cpu.passes.row_dependence import is_row_by_row
 from tile_cpu.passes.row_fusion import drop_dead_stores, join_passes, read_sources_in_place
 from tile_cpu.passes.row_loops import row_loop
 from tile_cpu.passes.row_passes import RowPass, row_pass
-from tile_cpu.passes.uses import Facts
+from tile_cpu.passes.uses import KernelUses
 
 
 def fuse_rows(kernel: Kernel, target: Target) -> Kernel:
@@ -36,7 +36,7 @@ def fuse_rows(kernel: Kernel, target: Target) -> Kernel:
     sequence of passes; so does any statement between them. Returns the same object when
     nothing fits.
     """
-    facts = Facts(kernel)
+    facts = KernelUses(kernel)
 
     def rule(node: Node) -> Node:
         return _fuse_in_sequence(node, facts) if isinstance(node, Seq) else node
@@ -54,7 +54,7 @@ class _Run:
     passes: list[RowPass]
 
 
-def _fuse_in_sequence(seq: Seq, facts: Facts) -> Seq:
+def _fuse_in_sequence(seq: Seq, facts: KernelUses) -> Seq:
     body: list[Stmt] = []
     run: _Run | None = None
     changed = False
@@ -92,7 +92,7 @@ def _extended(run: _Run, stmt: Stmt) -> _Run | None:
     return _Run(run.row, found[0], [*run.statements, stmt], passes)
 
 
-def _fused(run: _Run, facts: Facts) -> list[Stmt] | None:
+def _fused(run: _Run, facts: KernelUses) -> list[Stmt] | None:
     """Return the statements of a run as one loop over groups of rows, if that gains anything."""
     if run.rows < 2 or not _is_worthwhile(run.passes):
         return None
@@ -104,7 +104,7 @@ def _fused(run: _Run, facts: Facts) -> list[Stmt] | None:
     return row_loop(passes, run.row, run.rows, dead)
 
 
-def _private_buffers(run: _Run, facts: Facts) -> set[Buffer]:
+def _private_buffers(run: _Run, facts: KernelUses) -> set[Buffer]:
     """Return the buffers that nothing outside the run touches."""
     nodes = {node for stmt in run.statements for node in walk(stmt)}
     touched = {storage for one in run.passes for storage in (*one.read(), *one.written())}

@@ -13,10 +13,10 @@ from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Let, Stmt, Store
 from tile_cpu.passes.row_dependence import covers_row, is_at, same_place
 from tile_cpu.passes.row_passes import Indices, RowPass, Total
-from tile_cpu.passes.uses import Facts
+from tile_cpu.passes.uses import KernelUses
 
 
-def read_sources_in_place(passes: Sequence[RowPass], row: Var, facts: Facts) -> list[RowPass]:
+def read_sources_in_place(passes: Sequence[RowPass], row: Var, facts: KernelUses) -> list[RowPass]:
     """Return `passes` that read global tensors instead of copies of their rows.
 
     Before   x[i, j] = X[m + i, j];  t[i] = max over j of x[i, j]
@@ -50,7 +50,7 @@ def _source(load: Load, copied: dict[Buffer, tuple[Expr, Var]], row: Var) -> Exp
     return substitute(value, {column: load.indices[1]})
 
 
-def _is_source(value: Expr, one: RowPass, facts: Facts) -> bool:
+def _is_source(value: Expr, one: RowPass, facts: KernelUses) -> bool:
     inner = value.value if isinstance(value, Cast) else value
     if not isinstance(inner, Load) or not inner.buffer.scope.is_global or one.column is None:
         return False

@@ -13,7 +13,7 @@ from tile_core.ops.pairing import pair
 from tile_core.target import Target
 from tile_cpu.ops.streamed_gemm import StreamedGemm
 from tile_cpu.passes.matrices import axis_of, is_plain_source
-from tile_cpu.passes.uses import Facts
+from tile_cpu.passes.uses import KernelUses
 
 
 def stream_gemm_operands(kernel: Kernel, target: Target) -> Kernel:
@@ -26,7 +26,7 @@ def stream_gemm_operands(kernel: Kernel, target: Target) -> Kernel:
     data. Conservative: the tile must be used by products after the copy in the same
     sequence only, and the source never written. Returns the same object when nothing fits.
     """
-    facts = Facts(kernel)
+    facts = KernelUses(kernel)
 
     def rule(node: Node) -> Node:
         return _stream_in_sequence(node, facts) if isinstance(node, Seq) else node
@@ -34,7 +34,7 @@ def stream_gemm_operands(kernel: Kernel, target: Target) -> Kernel:
     return rewrite(kernel, rule)
 
 
-def _stream_in_sequence(seq: Seq, facts: Facts) -> Seq:
+def _stream_in_sequence(seq: Seq, facts: KernelUses) -> Seq:
     for at, stmt in enumerate(seq.body):
         if isinstance(stmt, Copy):
             source = _source_matrix(stmt, facts)
@@ -62,7 +62,7 @@ def _streamed(gemm: Gemm, region: Region, rows: int) -> StreamedGemm:
     )
 
 
-def _users(copy: Copy, seq: Seq, at: int, facts: Facts) -> list[Gemm] | None:
+def _users(copy: Copy, seq: Seq, at: int, facts: KernelUses) -> list[Gemm] | None:
     """Return the products that read the copied tile, if nobody else does."""
     tile = copy.dst.buffer
     later: set[Node] = set()
@@ -81,7 +81,7 @@ def _reads_only_as_b(gemm: Gemm, tile: Buffer) -> bool:
     return gemm.b.buffer is tile and gemm.b.is_whole and all(o is not tile for o in others)
 
 
-def _source_matrix(copy: Copy, facts: Facts) -> tuple[Region, int] | None:
+def _source_matrix(copy: Copy, facts: KernelUses) -> tuple[Region, int] | None:
     """Return the global region a copy reads and the dimension of its rows, if it is plain."""
     tile, source = copy.dst.buffer, copy.src
     shape = tile.static_shape

@@ -39,7 +39,7 @@ def viewed_storages(kernel: Kernel) -> set[Buffer]:
     }
 
 
-class Facts:
+class KernelUses:
     """What a pass asks about the whole kernel."""
 
     def __init__(self, kernel: Kernel) -> None:

@@ -64,7 +64,7 @@ def infer_bulk_copy(op: BulkCopy, ctx: InferContext, level: InferLevel) -> Layou
     of bytes has its rows in order.
     """
     tile = op.tile.buffer
-    if op.is_stretch and ctx.layout_of(tile) is None and level is InferLevel.STRICT:
+    if op.is_1d and ctx.layout_of(tile) is None and level is InferLevel.STRICT:
         return {tile: row_major(tile.static_shape or ())}
     if level is not InferLevel.COMMON or ctx.layout_of(tile) is not None or ctx.is_viewed(tile):
         return {}
@@ -97,7 +97,7 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
         made.append(
             Evaluate(device("mbarrier_expect_tx", barrier_address(op.barrier, ctx), nbytes))
         )
-    if op.is_stretch:
+    if op.is_1d:
         made.append(Evaluate(stretch_call(op, ctx), span=op.span))
         return _by_the_first(made[0] if len(made) == 1 else Seq(tuple(made)), ctx)
     _must_be_boxes(op, ctx)

@@ -17,7 +17,7 @@ def parts_of(tile: Buffer, ctx: InferContext) -> tuple[Part, ...]:
     parts = {
         (extents, starts_of(user.tile, partial(ctx.multiple_at, user)))
         for user in ctx.users_of(tile)
-        if isinstance(user, BulkCopy) and not user.is_stretch and user.tile.buffer is tile
+        if isinstance(user, BulkCopy) and not user.is_1d and user.tile.buffer is tile
         if (extents := user.tile.static_extents) is not None
     }
     is_cut = any(is_part(tile, extents) for extents, _ in parts)

@@ -7,6 +7,6 @@ latest: whoever touches a register or shared memory before the wait that covers 
 from __future__ import annotations
 
 from tile_sim.gfx9.code import Code
-from tile_sim.gfx9.launch import Report, run
+from tile_sim.gfx9.launch import WaveReport, run
 
-__all__ = ["Code", "Report", "run"]
+__all__ = ["Code", "WaveReport", "run"]

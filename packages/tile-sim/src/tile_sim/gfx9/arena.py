@@ -22,7 +22,7 @@ _U64 = np.uint64
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class MemoryRegion:
     """A buffer of the launch, or data of the program."""
 
     name: str
@@ -57,8 +57,8 @@ class Arena:
     def __init__(self, contents: list[tuple[str, Array, bool]]) -> None:
         *starts, end = addresses_of([data.nbytes for _, data, _ in contents])
         place = end - BASE
-        self.regions: list[Region] = [
-            Region(name, start, data.nbytes, is_writable)
+        self.regions: list[MemoryRegion] = [
+            MemoryRegion(name, start, data.nbytes, is_writable)
             for start, (name, data, is_writable) in zip(starts, contents, strict=True)
         ]
         self.bytes: Array = np.full(place, 0xFF, np.uint8)
@@ -157,7 +157,7 @@ class Arena:
         )
 
 
-def _distance(region: Region, address: int) -> int:
+def _distance(region: MemoryRegion, address: int) -> int:
     end = region.address + region.size
     return max(region.address - address, address - end, 0)
 

@@ -24,8 +24,8 @@ from tile_sim.gfx9.instruction import (
     M0_IDS,
     Context,
     Instruction,
-    Kind,
     Undecodable,
+    Unit,
     ids,
     operands_of,
     refuse_modifiers,
@@ -200,7 +200,7 @@ def _store(line: Line, transfer: Transfer) -> Instruction:
             issue_store(w, line, places[within], values[within][:, None])
 
     reads = parts.reads | ids([data])
-    return Instruction(line, step, Kind.MEMORY, reads, frozenset(), reads)
+    return Instruction(line, step, Unit.MEMORY, reads, frozenset(), reads)
 
 
 def _atomic(line: Line, told: Atomic) -> Instruction:
@@ -219,7 +219,7 @@ def _atomic(line: Line, told: Atomic) -> Instruction:
 
     reads = parts.reads | ids([data])
     writes = ids([target]) if target else frozenset()
-    return Instruction(line, step, Kind.MEMORY, reads, writes, reads)
+    return Instruction(line, step, Unit.MEMORY, reads, writes, reads)
 
 
 def _to_shared(line: Line, transfer: Transfer) -> Instruction:
@@ -233,4 +233,4 @@ def _to_shared(line: Line, transfer: Transfer) -> Instruction:
         issue_dma(w, line, (w.scalars[M0] & w.group.shared.reach) + constant, data, transfer)
 
     reads = parts.reads | M0_IDS
-    return Instruction(line, step, Kind.MEMORY, reads, frozenset(), reads)
+    return Instruction(line, step, Unit.MEMORY, reads, frozenset(), reads)

@@ -14,9 +14,9 @@ from tile_sim.gfx9.instruction import (
     VCC_IDS,
     Context,
     Instruction,
-    Kind,
     Step,
     Undecodable,
+    Unit,
     ids,
     operands_of,
 )
@@ -46,20 +46,20 @@ def decode(line: Line, context: Context) -> Instruction | None:
     """Return an instruction that steers the wave; None if the line is none."""
     name = line.mnemonic
     if name in _NOTHING:
-        return Instruction(line, lambda w: None, Kind.CONTROL)
+        return Instruction(line, lambda w: None, Unit.CONTROL)
     if name == "s_nop":
         count = int(line.operands[0], 0) + 1
-        return Instruction(line, lambda w: None, Kind.CONTROL, wait_states=count)
+        return Instruction(line, lambda w: None, Unit.CONTROL, wait_states=count)
     if name in {"s_endpgm", "s_endpgm_saved"}:
-        return Instruction(line, lambda w: END, Kind.CONTROL, is_final=True)
+        return Instruction(line, lambda w: END, Unit.CONTROL, is_final=True)
     if name == "s_barrier":
-        return Instruction(line, lambda w: BARRIER, Kind.CONTROL)
+        return Instruction(line, lambda w: BARRIER, Unit.CONTROL)
     if name == "s_sleep":
-        return Instruction(line, lambda w: SLEEP, Kind.CONTROL)
+        return Instruction(line, lambda w: SLEEP, Unit.CONTROL)
     if name == "s_waitcnt":
         return _wait(line)
     if name == "s_trap":
-        return Instruction(line, _stopper(line), Kind.CONTROL, is_final=True)
+        return Instruction(line, _stopper(line), Unit.CONTROL, is_final=True)
     if name == "s_branch" or name.startswith("s_cbranch_"):
         return _branch(line, context)
     return None
@@ -83,14 +83,14 @@ def _branch(line: Line, context: Context) -> Instruction:
         raise Undecodable(f"the label {label} is unknown")
     target = context.labels[label]
     if line.mnemonic == "s_branch":
-        return Instruction(line, lambda w: target, Kind.CONTROL, target=target, is_final=True)
+        return Instruction(line, lambda w: target, Unit.CONTROL, target=target, is_final=True)
     kind = line.mnemonic.removeprefix("s_cbranch_")
     if kind not in _CONDITIONS:
         raise Undecodable(f"the condition {kind} is unknown")
     holds = _CONDITIONS[kind]
     reads = {"v": VCC_IDS, "e": EXEC_IDS}.get(kind[0], frozenset())
     return Instruction(
-        line, lambda w: target if holds(w) else None, Kind.CONTROL, reads, touches=reads,
+        line, lambda w: target if holds(w) else None, Unit.CONTROL, reads, touches=reads,
         target=target,
     )  # fmt: skip
 
@@ -128,7 +128,7 @@ def _wait(line: Line) -> Instruction:
         if waits_shared:
             settle(w, shared)
 
-    return Instruction(line, step, Kind.CONTROL)
+    return Instruction(line, step, Unit.CONTROL)
 
 
 def settle(w: Wave, count: int) -> None:
@@ -151,4 +151,4 @@ def decode_getreg(line: Line, context: Context) -> Instruction | None:
         return None
     (target,) = operands_of(Line(line.number, line.mnemonic, line.operands[:1]), 1)
     number = target.first
-    return Instruction(line, lambda w: w.set32(number, 0), Kind.SCALAR, writes=ids([target]))
+    return Instruction(line, lambda w: w.set32(number, 0), Unit.SCALAR, writes=ids([target]))

@@ -22,7 +22,7 @@ from tile_sim.gfx9 import (
     shared_access,
     vector,
 )
-from tile_sim.gfx9.instruction import END, Context, Instruction, Kind, Undecodable
+from tile_sim.gfx9.instruction import END, Context, Instruction, Undecodable, Unit
 from tile_sim.gfx9.text import Assembly, Line
 
 _DECODERS: tuple[Callable[[Line, Context], Instruction | None], ...] = (
@@ -67,4 +67,4 @@ def decode_all(assembly: Assembly, context: Context) -> tuple[Instruction, ...]:
     """Return all instructions, and an end behind them."""
     found = [decode_line(line, context) for line in assembly.lines]
     last = Line(0, "s_endpgm", (), {}, "the end of the text")
-    return (*found, Instruction(last, lambda w: END, Kind.CONTROL, is_final=True))
+    return (*found, Instruction(last, lambda w: END, Unit.CONTROL, is_final=True))

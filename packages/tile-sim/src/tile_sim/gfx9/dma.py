@@ -8,13 +8,13 @@ import numpy as np
 
 from tile_core.errors import OutOfBounds
 from tile_sim.gfx9.arrays import Array, mask_of
-from tile_sim.gfx9.global_memory import MODIFIERS, Place, active, addresses_of
+from tile_sim.gfx9.global_memory import MODIFIERS, AddressOperands, active, addresses_of
 from tile_sim.gfx9.instruction import (
     M0_IDS,
     Context,
     Instruction,
-    Kind,
     Undecodable,
+    Unit,
     operands_of,
     refuse_modifiers,
 )
@@ -65,7 +65,7 @@ def decode(line: Line, context: Context) -> Instruction | None:
     operands = operands_of(line, 2)
     if operands[0].bank is not Bank.VECTOR:
         raise Undecodable("its address is not in vector registers")
-    place = Place(operands[0], operands[1])
+    place = AddressOperands(operands[0], operands[1])
     addresses = addresses_of(line, place)
     constant = int(line.modifiers.get("offset", "0"), 0)
 
@@ -76,4 +76,4 @@ def decode(line: Line, context: Context) -> Instruction | None:
         issue_dma(w, line, start, data, transfer)
 
     reads = place.reads | M0_IDS
-    return Instruction(line, step, Kind.MEMORY, reads, frozenset(), reads)
+    return Instruction(line, step, Unit.MEMORY, reads, frozenset(), reads)

@@ -17,8 +17,8 @@ from tile_sim.artifact import Artifact
 from tile_sim.executable import Call, scalar, symbols_of
 from tile_sim.gfx9.arrays import Array
 from tile_sim.gfx9.code import Code
-from tile_sim.gfx9.launch import Report, run
-from tile_sim.memory import Place
+from tile_sim.gfx9.launch import WaveReport, run
+from tile_sim.memory import DeviceTensor
 from tile_sim.settings import SimSettings, current_settings
 
 
@@ -41,7 +41,7 @@ class Executable:
     """
 
     def __init__(self, artifact: Compiled, kernel: Kernel) -> None:
-        self.reports: tuple[Report, ...] = ()
+        self.reports: tuple[WaveReport, ...] = ()
         self._kernel, self._program = kernel, artifact.program
         self._printed = print_program(artifact.program)
         self._code = Code.of(artifact.asm())
@@ -72,7 +72,7 @@ class _IsaCall(Call):
     def __init__(self, parts: _Parts, kernel: Kernel, code: Code) -> None:
         super().__init__(Artifact(parts.program, parts.printed), kernel, current_settings())
         self.code = code
-        self.reports: list[Report] = []
+        self.reports: list[WaveReport] = []
 
     def _launch(self, function: DeviceFunction, name: str) -> None:
         launch = function.launch
@@ -98,11 +98,11 @@ class _IsaCall(Call):
         if isinstance(argument, TensorMap):
             raise InternalError(f"AMD GPUs have no maps such as {argument.name}")
         if isinstance(argument, Buffer):
-            return _memory(self.memory.places.get(argument, Place(0, 0)))
+            return _memory(self.memory.places.get(argument, DeviceTensor(0, 0)))
         return bytes(scalar(self.values[argument], argument.dtype))
 
 
-def _memory(place: Place) -> Array | None:
+def _memory(place: DeviceTensor) -> Array | None:
     """Return the bytes of a tensor; None for one that is not there."""
     if not place.address:
         return None

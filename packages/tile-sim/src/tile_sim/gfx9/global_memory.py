@@ -15,8 +15,8 @@ from tile_sim.gfx9.atomics import Atomic, memory_atomic
 from tile_sim.gfx9.instruction import (
     Context,
     Instruction,
-    Kind,
     Undecodable,
+    Unit,
     ids,
     operands_of,
     refuse_modifiers,
@@ -51,7 +51,7 @@ def decode(line: Line, context: Context) -> Instruction | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AddressOperands:
     """The operands that make an address."""
 
     address: Operand
@@ -63,7 +63,7 @@ class Place:
         return ids([self.address, self.base])
 
 
-def addresses_of(line: Line, place: Place) -> Addresses:
+def addresses_of(line: Line, place: AddressOperands) -> Addresses:
     """Return a function that gives the address of each lane.
 
     The address is a pair of vector registers, or a pair of scalar registers plus an unsigned
@@ -90,11 +90,11 @@ def active(w: Wave, values: Array) -> Array:
     return values if w.is_full else values[w.lanes]
 
 
-def _parts(line: Line, operands: list[Operand], *, is_flat: bool) -> Place:
+def _parts(line: Line, operands: list[Operand], *, is_flat: bool) -> AddressOperands:
     """Return the place; flat instructions have no base."""
     if is_flat:
-        return Place(operands[0], Operand(Bank.OFF))
-    return Place(operands[0], operands[1])
+        return AddressOperands(operands[0], Operand(Bank.OFF))
+    return AddressOperands(operands[0], operands[1])
 
 
 def _load(line: Line, transfer: Transfer, *, is_flat: bool) -> Instruction:
@@ -115,7 +115,7 @@ def memory_instruction(
 ) -> Instruction:
     """Return a load; its result may overtake nothing, so its target is checked when it runs."""
     touches = reads | writes if transfer.keeps_half else reads
-    return Instruction(line, step, Kind.MEMORY, touches, writes, touches)
+    return Instruction(line, step, Unit.MEMORY, touches, writes, touches)
 
 
 def _store(line: Line, transfer: Transfer, *, is_flat: bool) -> Instruction:
@@ -129,7 +129,7 @@ def _store(line: Line, transfer: Transfer, *, is_flat: bool) -> Instruction:
         issue_store(w, line, where, values_of(w, data, transfer), is_flat=is_flat)
 
     reads = place.reads | ids([data])
-    return Instruction(line, step, Kind.MEMORY, reads, frozenset(), reads)
+    return Instruction(line, step, Unit.MEMORY, reads, frozenset(), reads)
 
 
 def _atomic(line: Line, told: Atomic, *, is_flat: bool) -> Instruction:
@@ -146,7 +146,7 @@ def _atomic(line: Line, told: Atomic, *, is_flat: bool) -> Instruction:
 
     reads = place.reads | ids([data])
     writes = ids([target]) if target else frozenset()
-    return Instruction(line, step, Kind.MEMORY, reads, writes, reads)
+    return Instruction(line, step, Unit.MEMORY, reads, writes, reads)
 
 
 def run_atomic(

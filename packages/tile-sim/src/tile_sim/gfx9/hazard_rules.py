@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tile_sim.gfx9.instruction import EXEC_IDS, M0_IDS, VCC_IDS, Instruction, Kind, ids
+from tile_sim.gfx9.instruction import EXEC_IDS, M0_IDS, VCC_IDS, Instruction, Unit, ids
 from tile_sim.gfx9.matrix import Shape, shape_of
 from tile_sim.gfx9.operands import FIRST_SCALAR_ID, Operand, parse_operand
 from tile_sim.gfx9.vector import OPERATIONS, base_name
@@ -17,7 +17,7 @@ from tile_sim.gfx9.vector import OPERATIONS, base_name
 Need = tuple[int, str]
 _NONE: Need = (0, "")
 _LANE_OPERATIONS = ("v_readlane", "v_readfirstlane", "v_writelane")
-_MEMORY_KINDS = frozenset({Kind.MEMORY, Kind.SHARED})
+_MEMORY_KINDS = frozenset({Unit.MEMORY, Unit.SHARED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Matrix:
 
 def matrix_of(instruction: Instruction, architecture: str) -> Matrix | None:
     """Return the timing of a matrix instruction; None for others."""
-    shape = shape_of(instruction.line.mnemonic) if instruction.kind is Kind.MATRIX else None
+    shape = shape_of(instruction.line.mnemonic) if instruction.kind is Unit.MATRIX else None
     if shape is None:
         return None
     passes = {32: 16, 16: 8, 4: 2}[shape.size]
@@ -56,30 +56,30 @@ def matrix_of(instruction: Instruction, architecture: str) -> Matrix | None:
 
 def reach_of(producer: Instruction, architecture: str) -> int:
     """Return how far behind an instruction another one may be too close to it."""
-    if producer.kind is Kind.MATRIX:
+    if producer.kind is Unit.MATRIX:
         return 21
-    if producer.kind is Kind.VECTOR:
+    if producer.kind is Unit.VECTOR:
         return 5
-    if producer.kind is Kind.SCALAR:
+    if producer.kind is Unit.SCALAR:
         return 1 if producer.writes & M0_IDS else 0
-    return 1 if producer.kind is Kind.MEMORY and not producer.writes else 0
+    return 1 if producer.kind is Unit.MEMORY and not producer.writes else 0
 
 
 def needed(producer: Instruction, consumer: Instruction, architecture: str) -> Need:
     """Return the wait states that must lie between two instructions, and what happens there."""
     written = producer.writes
     is_apart = written.isdisjoint(consumer.reads) and written.isdisjoint(consumer.writes)
-    if is_apart and producer.kind is Kind.VECTOR and written.isdisjoint(EXEC_IDS):
+    if is_apart and producer.kind is Unit.VECTOR and written.isdisjoint(EXEC_IDS):
         return _NONE
-    if producer.kind is Kind.MATRIX:
+    if producer.kind is Unit.MATRIX:
         return _behind_matrix(producer, consumer, architecture)
-    if producer.kind is Kind.VECTOR:
+    if producer.kind is Unit.VECTOR:
         rules: tuple[Callable[[Instruction, Instruction, str], Need], ...] = (
             _behind_scalar_result, _behind_lanes, _behind_slow, _behind_dot,
         )  # fmt: skip
         return max(rule(producer, consumer, architecture) for rule in rules)
-    if producer.kind is Kind.SCALAR:
-        if consumer.kind is Kind.MEMORY and consumer.reads & M0_IDS:
+    if producer.kind is Unit.SCALAR:
+        if consumer.kind is Unit.MEMORY and consumer.reads & M0_IDS:
             return 1, "a load into shared memory reads M0 behind a scalar write"
         return _NONE
     return _behind_store(producer, consumer)
@@ -94,7 +94,7 @@ def _vectors(registers: frozenset[int]) -> frozenset[int]:
 
 
 def _is_vector(instruction: Instruction) -> bool:
-    return instruction.kind in {Kind.VECTOR, Kind.MATRIX}
+    return instruction.kind in {Unit.VECTOR, Unit.MATRIX}
 
 
 def _behind_scalar_result(producer: Instruction, consumer: Instruction, arch: str) -> Need:
@@ -104,7 +104,7 @@ def _behind_scalar_result(producer: Instruction, consumer: Instruction, arch: st
         return _NONE
     name = base_name(consumer.line.mnemonic)
     needs: list[Need] = [_NONE]
-    if consumer.kind is Kind.MEMORY and written & consumer.reads:
+    if consumer.kind is Unit.MEMORY and written & consumer.reads:
         needs.append((5, "memory is addressed by what a vector instruction wrote"))
     if name in {"v_readlane_b32", "v_writelane_b32"}:
         lane = parse_operand(consumer.line.operands[2])
@@ -115,7 +115,7 @@ def _behind_scalar_result(producer: Instruction, consumer: Instruction, arch: st
     if written & EXEC_IDS:
         if _moves_lanes(consumer):
             needs.append((5, "lanes move behind a vector write of EXEC"))
-        if consumer.kind is Kind.MATRIX:
+        if consumer.kind is Unit.MATRIX:
             needs.append((4, "matrices are multiplied behind a vector write of EXEC"))
         if arch != "gfx90a" and name.startswith(_LANE_OPERATIONS):
             needs.append((4, "a lane is accessed behind a vector write of EXEC"))
@@ -145,7 +145,7 @@ def _behind_lanes(producer: Instruction, consumer: Instruction, arch: str) -> Ne
         source = _moved_source(consumer)
         if source is not None and shared & ids([source]):
             return 2, "lanes move that a vector instruction wrote"
-    if consumer.kind is Kind.MATRIX:
+    if consumer.kind is Unit.MATRIX:
         return 2, "matrices are multiplied that a vector instruction wrote"
     if arch != "gfx90a" and name.startswith(_LANE_OPERATIONS[:2]):
         return 1, "a lane is read that a vector instruction wrote"
@@ -154,7 +154,7 @@ def _behind_lanes(producer: Instruction, consumer: Instruction, arch: str) -> Ne
 
 def _behind_slow(producer: Instruction, consumer: Instruction, arch: str) -> Need:
     """Rules of gfx942 for results that come late, or fill a part of a register."""
-    if arch == "gfx90a" or consumer.kind is not Kind.VECTOR:
+    if arch == "gfx90a" or consumer.kind is not Unit.VECTOR:
         return _NONE
     if not _vectors(producer.writes) & consumer.reads:
         return _NONE
@@ -177,9 +177,9 @@ def _behind_dot(producer: Instruction, consumer: Instruction, arch: str) -> Need
     if not name.startswith("v_dot"):
         return _NONE
     is_same = base_name(consumer.line.mnemonic) == name
-    if consumer.kind is Kind.VECTOR and producer.writes & consumer.writes and not is_same:
+    if consumer.kind is Unit.VECTOR and producer.writes & consumer.writes and not is_same:
         return 3, "a vector instruction overwrites the result of a dot product"
-    if consumer.kind not in {Kind.VECTOR, *_MEMORY_KINDS} or not producer.writes & consumer.reads:
+    if consumer.kind not in {Unit.VECTOR, *_MEMORY_KINDS} or not producer.writes & consumer.reads:
         return _NONE
     if is_same:
         factors = [parse_operand(text) for text in consumer.line.operands[1:3]]
@@ -190,7 +190,7 @@ def _behind_dot(producer: Instruction, consumer: Instruction, arch: str) -> Need
 
 def _behind_store(producer: Instruction, consumer: Instruction) -> Need:
     """Wide stores still read their data when the next instruction issues."""
-    if consumer.kind is not Kind.VECTOR or "_store_dword" not in producer.line.mnemonic:
+    if consumer.kind is not Unit.VECTOR or "_store_dword" not in producer.line.mnemonic:
         return _NONE
     is_buffer = producer.line.mnemonic.startswith("buffer")
     if is_buffer and producer.line.operands[3].startswith(("s", "m", "v")):
@@ -205,13 +205,13 @@ def _behind_matrix(producer: Instruction, consumer: Instruction, arch: str) -> N
     told = matrix_of(producer, arch)
     if told is None:
         return _NONE
-    if consumer.kind is Kind.MATRIX:
+    if consumer.kind is Unit.MATRIX:
         return _matrix_behind_matrix(told, producer, consumer, arch)
     needs: list[Need] = [_NONE]
     is_memory = consumer.kind in _MEMORY_KINDS
-    if (consumer.kind is Kind.VECTOR or is_memory) and producer.writes & consumer.reads:
+    if (consumer.kind is Unit.VECTOR or is_memory) and producer.writes & consumer.reads:
         needs.append((_until_read(told, arch, is_memory), "the result of a matrix product is read"))
-    if consumer.kind is Kind.VECTOR:
+    if consumer.kind is Unit.VECTOR:
         if producer.writes & consumer.writes:
             need = _until_read(told, arch, is_memory=False)
             needs.append((need, "a product of matrices is overwritten"))

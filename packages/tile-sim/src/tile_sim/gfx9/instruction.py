@@ -21,7 +21,7 @@ EXEC_IDS = frozenset({FIRST_SCALAR_ID + EXEC, FIRST_SCALAR_ID + EXEC + 1})
 M0_IDS = frozenset({FIRST_SCALAR_ID + M0})
 
 
-class Kind(Enum):
+class Unit(Enum):
     """The unit that runs an instruction."""
 
     VECTOR = auto()
@@ -51,7 +51,7 @@ class Instruction:
 
     line: Line
     step: Step
-    kind: Kind
+    kind: Unit
     reads: frozenset[int] = frozenset()
     writes: frozenset[int] = frozenset()
     touches: frozenset[int] = field(default=frozenset())
@@ -121,7 +121,7 @@ def vector_instruction(
     step: Step,
     reads: Iterable[int],
     writes: Iterable[int],
-    kind: Kind = Kind.VECTOR,
+    kind: Unit = Unit.VECTOR,
 ) -> Instruction:
     """Return an instruction of the vector units."""
     reads, writes = frozenset(reads), frozenset(writes)

@@ -31,7 +31,7 @@ from tile_sim.gfx9.wave import Wave
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class WaveReport:
     """What a launch did.
 
     Parameters
@@ -61,7 +61,7 @@ def run(
     arguments: Sequence[Any],
     shared_bytes: int = 0,
     seed: int | None = None,
-) -> Report:
+) -> WaveReport:
     """Run a kernel of an assembly, as clang prints it for gfx90a, gfx942 or gfx950.
 
     Parameters
@@ -120,7 +120,7 @@ class _Launch:
         fixed = self.descriptor.get("group_segment_fixed_size", 0)
         self.shared_bytes = fixed + shared_bytes
 
-    def run(self, arguments: Sequence[Any], random: Random | None) -> Report:
+    def run(self, arguments: Sequence[Any], random: Random | None) -> WaveReport:
         """Run all workgroups, and bring the buffers back."""
         check_count(self.info, arguments)
         buffers = _buffers(self.info, arguments)
@@ -197,10 +197,10 @@ def _raw(buffer: Array) -> Array:
     return buffer.reshape(-1).view(np.uint8)
 
 
-def _report(program: Program, waves: int, waits: int) -> Report:
+def _report(program: Program, waves: int, waits: int) -> WaveReport:
     counts: dict[str, int] = {}
     for instruction, count in zip(program.instructions, program.counts, strict=True):
         if count:
             name = instruction.line.mnemonic
             counts[name] = counts.get(name, 0) + count
-    return Report(sum(program.counts), waits, waves, counts)
+    return WaveReport(sum(program.counts), waits, waves, counts)

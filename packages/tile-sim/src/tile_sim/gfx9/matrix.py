@@ -22,8 +22,8 @@ from tile_sim.gfx9.fp8 import format_of, values
 from tile_sim.gfx9.instruction import (
     Context,
     Instruction,
-    Kind,
     Undecodable,
+    Unit,
     bits,
     ids,
     operands_of,
@@ -115,7 +115,7 @@ def decode(line: Line, context: Context) -> Instruction | None:
     multiply = _double_step if shape.accumulator == "f64" else _plain_step
     step = multiply(shape, _Parts(a, b, before, signs[2]), after, count)
     reads = ids([left, right, addend])
-    return vector_instruction(line, step, reads, ids([target]), Kind.MATRIX)
+    return vector_instruction(line, step, reads, ids([target]), Unit.MATRIX)
 
 
 def _signs(line: Line) -> list[float]:

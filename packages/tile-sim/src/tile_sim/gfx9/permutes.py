@@ -10,8 +10,8 @@ from tile_sim.gfx9.arrays import LANES, Array
 from tile_sim.gfx9.instruction import (
     Context,
     Instruction,
-    Kind,
     Undecodable,
+    Unit,
     ids,
     operands_of,
     refuse_modifiers,
@@ -33,7 +33,7 @@ def decode(line: Line, context: Context) -> Instruction | None:
         case "ds_swizzle_b32":
             return _swizzle(line)
         case "ds_nop":
-            return Instruction(line, lambda w: None, Kind.SHARED)
+            return Instruction(line, lambda w: None, Unit.SHARED)
     return None
 
 
@@ -65,7 +65,7 @@ def _permute(line: Line, *, pulls: bool) -> Instruction:
         _start(w, line, target, values)
 
     reads = ids([address, data])
-    return Instruction(line, step, Kind.SHARED, reads, ids([target]), reads)
+    return Instruction(line, step, Unit.SHARED, reads, ids([target]), reads)
 
 
 def swizzled(offset: str) -> Array:
@@ -123,4 +123,4 @@ def _swizzle(line: Line) -> Instruction:
         _start(w, line, target, values)
 
     reads = ids([data])
-    return Instruction(line, step, Kind.SHARED, reads, ids([target]), reads)
+    return Instruction(line, step, Unit.SHARED, reads, ids([target]), reads)

@@ -10,8 +10,8 @@ from tile_sim.gfx9.instruction import (
     EXEC_IDS,
     Context,
     Instruction,
-    Kind,
     Undecodable,
+    Unit,
     ids,
     operands_of,
 )
@@ -262,7 +262,7 @@ def setter(operand: Operand, bits: int = 32) -> Callable[[Wave, int], None]:
 def scalar_instruction(line: Line, step: Any, reads: Any, writes: Any) -> Instruction:
     """Return an instruction of the scalar unit."""
     reads, writes = frozenset(reads), frozenset(writes)
-    return Instruction(line, step, Kind.SCALAR, reads, writes, reads | writes)
+    return Instruction(line, step, Unit.SCALAR, reads, writes, reads | writes)
 
 
 def decode(line: Line, context: Context) -> Instruction | None:

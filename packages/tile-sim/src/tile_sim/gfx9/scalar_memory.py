@@ -8,9 +8,9 @@ from collections.abc import Callable
 from tile_sim.gfx9.instruction import (
     Context,
     Instruction,
-    Kind,
     Step,
     Undecodable,
+    Unit,
     ids,
     operands_of,
     refuse_modifiers,
@@ -30,11 +30,11 @@ _NOTHING = frozenset({
 def decode(line: Line, context: Context) -> Instruction | None:
     """Return a scalar load; None if the line is none."""
     if line.mnemonic in _NOTHING:
-        return Instruction(line, lambda w: None, Kind.SCALAR_MEMORY)
+        return Instruction(line, lambda w: None, Unit.SCALAR_MEMORY)
     if line.mnemonic in {"s_memtime", "s_memrealtime"}:
         (target,) = operands_of(line, 1)
         step = _starter(line, target, lambda w: [w.instructions & 0xFFFFFFFF, 0])
-        return Instruction(line, step, Kind.SCALAR_MEMORY, writes=ids([target]))
+        return Instruction(line, step, Unit.SCALAR_MEMORY, writes=ids([target]))
     found = _NAME.match(line.mnemonic)
     if found is None:
         return None
@@ -47,7 +47,7 @@ def decode(line: Line, context: Context) -> Instruction | None:
     read = _from_buffer if found[1] else _from_memory
     step = _starter(line, target, read(line, base, get, count))
     reads = ids([base, offset])
-    return Instruction(line, step, Kind.SCALAR_MEMORY, reads, ids([target]), reads)
+    return Instruction(line, step, Unit.SCALAR_MEMORY, reads, ids([target]), reads)
 
 
 def _offset_of(line: Line, offset: Operand) -> Get:

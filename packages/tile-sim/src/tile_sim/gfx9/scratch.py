@@ -12,8 +12,8 @@ from tile_sim.gfx9.arrays import Array
 from tile_sim.gfx9.instruction import (
     Context,
     Instruction,
-    Kind,
     Undecodable,
+    Unit,
     ids,
     operands_of,
     refuse_modifiers,
@@ -49,13 +49,13 @@ def decode(line: Line, context: Context) -> Instruction | None:
             read(w, line, data, transfer, offsets(w))
 
         touches = reads | (ids([data]) if transfer.keeps_half else frozenset())
-        return Instruction(line, load, Kind.MEMORY, touches, ids([data]), touches)
+        return Instruction(line, load, Unit.MEMORY, touches, ids([data]), touches)
 
     def store(w: Wave) -> None:
         write(w, line, data, transfer, offsets(w))
 
     reads |= ids([data])
-    return Instruction(line, store, Kind.MEMORY, reads, frozenset(), reads)
+    return Instruction(line, store, Unit.MEMORY, reads, frozenset(), reads)
 
 
 def _offsets(line: Line, vector: Operand, scalar: Operand) -> Offsets:

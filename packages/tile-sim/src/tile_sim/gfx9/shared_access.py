@@ -14,8 +14,8 @@ from tile_sim.gfx9.global_memory import active, active_numbers
 from tile_sim.gfx9.instruction import (
     Context,
     Instruction,
-    Kind,
     Undecodable,
+    Unit,
     ids,
     operands_of,
     refuse_modifiers,
@@ -135,7 +135,7 @@ def _load(line: Line, transfer: Transfer, offsets: list[int]) -> Instruction:
 
     writes = ids([target])
     touches = ids([address]) | (writes if transfer.keeps_half else frozenset())
-    return Instruction(line, step, Kind.SHARED, touches, writes, touches)
+    return Instruction(line, step, Unit.SHARED, touches, writes, touches)
 
 
 def _store(line: Line, transfer: Transfer, offsets: list[int]) -> Instruction:
@@ -152,7 +152,7 @@ def _store(line: Line, transfer: Transfer, offsets: list[int]) -> Instruction:
         _finish(w, line, np.concatenate(grains))
 
     reads = ids([address, *data])
-    return Instruction(line, step, Kind.SHARED, reads, frozenset(), reads)
+    return Instruction(line, step, Unit.SHARED, reads, frozenset(), reads)
 
 
 def _put(w: Wave, places: Array, values: Array) -> None:
@@ -202,4 +202,4 @@ def _atomic(line: Line, told: Atomic, *, returns: bool) -> Instruction:
 
     reads = ids([address, *data])
     writes = ids([target]) if target else frozenset()
-    return Instruction(line, step, Kind.SHARED, reads, writes, reads)
+    return Instruction(line, step, Unit.SHARED, reads, writes, reads)

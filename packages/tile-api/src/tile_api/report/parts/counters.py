@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile_api.report.markup import Html, element
-from tile_api.report.model import Count, Report
+from tile_api.report.model import Count, KernelReport
 from tile_api.report.parts.layouts import place_of
 from tile_api.report.section import Section
 
@@ -13,7 +13,7 @@ _DEAR = 1.05
 _HEADS = ("Line", "Memory", "Access", "Requests", "Bytes", "Cost", "Least", "Ratio")
 
 
-def section(report: Report) -> Section:
+def section(report: KernelReport) -> Section:
     """Return a table with a row for each line and memory."""
     if not report.counts:
         told = report.missing.get("counters", "the kernel accessed no memory")
@@ -39,7 +39,7 @@ def section(report: Report) -> Section:
     )
 
 
-def _row(count: Count, report: Report) -> Html:
+def _row(count: Count, report: KernelReport) -> Html:
     cost = count.cost
     is_dear = cost.ratio > _DEAR
     at = None if count.at is None else f"{count.at.file}:{count.at.line}"

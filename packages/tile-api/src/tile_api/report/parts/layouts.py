@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from tile_api.report.code import anchor_of
 from tile_api.report.markup import Html, element, joined
-from tile_api.report.model import Drawn, Picture, Report
-from tile_api.report.place import Place
+from tile_api.report.model import Drawn, KernelReport, Picture
+from tile_api.report.place import SourceLine
 from tile_api.report.section import Entry, Section
 
 _POINT = (2, 3, 4, 6, 8, 12, 16)
 _WIDEST = 384
 
 
-def section(report: Report) -> Section:
+def section(report: KernelReport) -> Section:
     """Return a picture of each tile and loop, and what there is to say of them."""
     found = report.layouts
     if found is None:
@@ -35,7 +35,7 @@ def section(report: Report) -> Section:
     )
 
 
-def place_of(at: Place | None, report: Report) -> Html | None:
+def place_of(at: SourceLine | None, report: KernelReport) -> Html | None:
     """Return a link to a line of the user."""
     if at is None:
         return None
@@ -44,7 +44,7 @@ def place_of(at: Place | None, report: Report) -> Html | None:
                    data_at=f"{at.file}:{at.line}")  # fmt: skip
 
 
-def _drawn(drawn: Drawn, anchor: str, report: Report, is_open: bool) -> Html:
+def _drawn(drawn: Drawn, anchor: str, report: KernelReport, is_open: bool) -> Html:
     head = element(
         "summary",
         element("span", drawn.name, class_="pass"),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tile_api.report.facts import table_of_facts
-from tile_api.report.model import Report
+from tile_api.report.model import KernelReport
 from tile_api.report.section import Section
 
 
-def section(report: Report) -> Section:
+def section(report: KernelReport) -> Section:
     """Return the facts of the kernel."""
     return Section("overview", "The kernel", "", table_of_facts(report.facts))

@@ -7,14 +7,14 @@ from itertools import groupby
 
 from tile_api.report.code import difference, listing
 from tile_api.report.markup import Html, element, in_words, joined
-from tile_api.report.model import Report, Step
+from tile_api.report.model import KernelReport, PassStep
 from tile_api.report.section import Entry, Section
 
 _SHORT = 60
 """Differences of more lines are closed at first."""
 
 
-def section(report: Report) -> Section:
+def section(report: KernelReport) -> Section:
     """Return all passes in order; those that changed nothing share a line."""
     anchors = {id(step): f"pass-{k}-{step.name}" for k, step in enumerate(report.steps)}
     body: list[Html] = []
@@ -34,14 +34,14 @@ def section(report: Report) -> Section:
     )
 
 
-def _heading(launch: int, report: Report) -> str:
+def _heading(launch: int, report: KernelReport) -> str:
     if not launch:
         return "The tile program"
     launches = {step.launch for step in report.steps if step.launch}
     return "The threads of a block" if len(launches) == 1 else f"The threads of launch {launch}"
 
 
-def _group(steps: list[Step], anchors: dict[int, str]) -> Iterator[Html]:
+def _group(steps: list[PassStep], anchors: dict[int, str]) -> Iterator[Html]:
     for is_same, run in groupby(steps, key=lambda step: step.kind == "same"):
         if is_same:
             yield _idle(list(run))
@@ -49,13 +49,13 @@ def _group(steps: list[Step], anchors: dict[int, str]) -> Iterator[Html]:
             yield from (_step(step, anchors[id(step)]) for step in run)
 
 
-def _idle(steps: list[Step]) -> Html:
+def _idle(steps: list[PassStep]) -> Html:
     names = [element("abbr", s.name, title=s.summary or s.name) for s in steps]
     spaced = [part for name in names for part in (", ", name)][1:]
     return element("p", "Changed nothing: ", spaced, class_="idle")
 
 
-def _step(step: Step, anchor: str) -> Html:
+def _step(step: PassStep, anchor: str) -> Html:
     is_open = step.kind == "annotated" or (
         step.kind == "changed" and step.launch == 0 and step.added + step.removed <= _SHORT
     )
@@ -70,7 +70,7 @@ def _step(step: Step, anchor: str) -> Html:
     return element("details", head, summary, rows, id=anchor, class_="step", open=is_open)
 
 
-def _badge(step: Step) -> Html:
+def _badge(step: PassStep) -> Html:
     if step.kind == "changed":
         return joined(
             [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tile_api.report.markup import Html, element, joined
-from tile_api.report.model import Report
+from tile_api.report.model import KernelReport
 from tile_api.report.section import Section
 from tile_api.report.timeline.model import Bar, Lane, Timeline
 
@@ -22,7 +22,7 @@ _CHARACTER = 7.0
 _COLOURS = 6
 
 
-def section(report: Report) -> Section:
+def section(report: KernelReport) -> Section:
     """Return lanes of threads and of tiles, with what happens in them."""
     found = report.pipeline
     if found is None:

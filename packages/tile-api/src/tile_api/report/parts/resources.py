@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tile_api.report.facts import table_of_facts
 from tile_api.report.markup import Html, element, joined
-from tile_api.report.model import FunctionNeeds, Report
+from tile_api.report.model import FunctionNeeds, KernelReport
 from tile_api.report.section import Section
 
 
-def section(report: Report) -> Section:
+def section(report: KernelReport) -> Section:
     """Return registers, memory and occupancy, as far as somebody told them."""
     body = [_function(needs) for needs in report.needs]
     if "resources" in report.missing:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from tile_api.report.code import anchor_of, listing
 from tile_api.report.markup import Html, element, joined
-from tile_api.report.model import Report, Source
-from tile_api.report.place import Place
+from tile_api.report.model import KernelReport, Source
+from tile_api.report.place import SourceLine
 from tile_api.report.section import Section
 
 
-def section(report: Report) -> Section:
+def section(report: KernelReport) -> Section:
     """Return the user's functions, with the number of generated lines that come from each."""
     uses = {t.name: Counter(x.at for x in t.lines if x.at is not None) for t in report.texts}
     files = [_file(number, source, uses) for number, source in enumerate(report.sources)]
@@ -25,10 +25,10 @@ def section(report: Report) -> Section:
     )
 
 
-def _file(number: int, source: Source, uses: Mapping[str, Mapping[Place, int]]) -> Html:
+def _file(number: int, source: Source, uses: Mapping[str, Mapping[SourceLine, int]]) -> Html:
     rows = []
     for line, text in enumerate(source.lines, source.first):
-        place = Place(number, line)
+        place = SourceLine(number, line)
         at, told = f"{number}:{line}", _told(place, uses)
         label = f"line {line}: mark what came of it"
         link = element("a", str(line), class_="n own", href=f"#{anchor_of(place)}",
@@ -42,7 +42,7 @@ def _file(number: int, source: Source, uses: Mapping[str, Mapping[Place, int]]) 
     return joined([heading, listing(f"your program, {source.name}", rows)])
 
 
-def _told(place: Place, uses: Mapping[str, Mapping[Place, int]]) -> str:
+def _told(place: SourceLine, uses: Mapping[str, Mapping[SourceLine, int]]) -> str:
     """Return how much came of a line."""
     counts = ((name, uses.get(stage, {}).get(place, 0)) for stage, name in _COUNTED.items())
     return ", ".join(f"{count} of {name}" for name, count in counts if count)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tile_api.report.code import listing, numbered
 from tile_api.report.markup import Html, element, joined
-from tile_api.report.model import Report, Text
+from tile_api.report.model import KernelReport, Text
 from tile_api.report.section import Entry, Section
 
 
-def section(report: Report) -> Section:
+def section(report: KernelReport) -> Section:
     """Return the texts, each of them closed at first."""
     body = [_text(text) for text in report.texts]
     if "asm" in report.missing:

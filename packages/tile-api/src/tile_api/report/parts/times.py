@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tile_api.phases import Duration
 from tile_api.report.markup import Html, element
-from tile_api.report.model import Report
+from tile_api.report.model import KernelReport
 from tile_api.report.section import Section
 
 
-def section(report: Report) -> Section:
+def section(report: KernelReport) -> Section:
     """Return phases, and below each the passes in it, with bars on one scale of time."""
     end = report.timings.milliseconds or 1.0
     head = element(

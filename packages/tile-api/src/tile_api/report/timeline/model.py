@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tile_api.report.place import Place
+from tile_api.report.place import SourceLine
 
 Activity: TypeAlias = Literal["issue", "transfer", "product", "work", "wait", "use"]
 """Beginning something, bytes under way, a product, what else threads do, waiting, being read."""
@@ -35,7 +35,7 @@ class Bar:
     end: float
     number: int
     text: str
-    at: Place | None
+    at: SourceLine | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from tile_core.layout.formulas import inputs_of
 from tile_core.layout.loop import planned
 from tile_core.layout.reach import reach
 from tile_core.passes.inference.algebra import Algebra, Misfit
-from tile_core.passes.inference.nests import Nest, Touch
+from tile_core.passes.inference.nests import Nest, RegisterAccess
 from tile_core.records import dataclass
 
 HeldAs = Callable[[Buffer], "Fragment | None"]
@@ -22,7 +22,7 @@ class Candidate:
     """A way to run a loop, and the tile it follows from, if one."""
 
     run: Fragment
-    source: Touch | None = None
+    source: RegisterAccess | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Chooser:
                 return None
         return found
 
-    def needed(self, nest: Nest, run: Fragment, touch: Touch) -> Fragment:
+    def needed(self, nest: Nest, run: Fragment, touch: RegisterAccess) -> Fragment:
         """Return who must hold the tile of `touch` if `run` runs `nest`.
 
         A tile of one element, and one whose holders follow no pattern, is in every thread.
@@ -137,18 +137,18 @@ class Chooser:
             return self.algebra.everyone(shape, nest.threads)
         return made
 
-    def misfit(self, run: Fragment, held: Fragment, touch: Touch) -> Misfit | None:
+    def misfit(self, run: Fragment, held: Fragment, touch: RegisterAccess) -> Misfit | None:
         """Return why a loop cannot touch a tile; None if it can."""
         return self.algebra.misfit(run, held, touch.indices, touch.serial, writes=touch.writes)
 
 
-def _coordinates(touch: Touch, nest: Nest) -> int:
+def _coordinates(touch: RegisterAccess, nest: Nest) -> int:
     """Return how many of the loop's variables the access moves with."""
     used = frozenset(axis for e in touch.indices for axis in inputs_of(e))
     return len(used & frozenset(range(len(nest.extents))))
 
 
-def covers_tile(touch: Touch, nest: Nest) -> bool:
+def covers_tile(touch: RegisterAccess, nest: Nest) -> bool:
     """Whether the loop touches every element of the tile, as far as indices are plain."""
     domain = (*nest.extents, *touch.serial)
     shape = touch.buffer.static_shape or ()
@@ -159,6 +159,6 @@ def covers_tile(touch: Touch, nest: Nest) -> bool:
     return True
 
 
-def is_plain(touch: Touch) -> bool:
+def is_plain(touch: RegisterAccess) -> bool:
     """Whether each index is a variable by itself."""
     return all(isinstance(e, Var) for e in touch.indices)

@@ -9,7 +9,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment
 from tile_core.layout.formulas import inputs_of
 from tile_core.passes.inference.algebra import Misfit
-from tile_core.passes.inference.nests import Nest, Touch
+from tile_core.passes.inference.nests import Nest, RegisterAccess
 from tile_core.passes.inference.views import Place
 from tile_core.passes.layout_report import Reason
 
@@ -98,7 +98,7 @@ def _serial(buffer: Buffer, scalar: Reason, owner: Reason, spread: Place) -> Lay
 
 def unsuited(
     nest: Nest,
-    touch: Touch,
+    touch: RegisterAccess,
     held: Fragment,
     misfit: Misfit,
     fixed: Reason,

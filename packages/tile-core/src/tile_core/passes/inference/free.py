@@ -62,15 +62,15 @@ def choose_freely(layouts: Layouts, members: Members) -> None:
             (n for n in group if layouts.is_open(n)), key=lambda n: _eagerness(layouts, n)
         )
         tiles = _open_tiles(layouts, group)
-        before = _Outcome.of(layouts, math.inf)
-        outcomes: list[_Outcome] = []
+        before = _Attempt.of(layouts, math.inf)
+        outcomes: list[_Attempt] = []
         for root in [*roots[:MOST_ROOTS], None]:
             if outcomes and (root is None or _is_known_outcome(layouts, root, outcomes)):
                 continue
             try:
                 _attempt(layouts, members, group, root)
                 cost = _cost(layouts, group, tiles) + _widening(layouts, before)
-                outcomes.append(_Outcome.of(layouts, cost))
+                outcomes.append(_Attempt.of(layouts, cost))
             except (LayoutConflict, LayoutError):
                 pass
             before.restore(layouts)
@@ -81,7 +81,7 @@ def choose_freely(layouts: Layouts, members: Members) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Attempt:
     """The layouts that an attempt ended with, and what they cost."""
 
     cost: float
@@ -89,7 +89,7 @@ class _Outcome:
     reasons: dict[Buffer, Reason]
 
     @classmethod
-    def of(cls, layouts: Layouts, cost: float) -> _Outcome:
+    def of(cls, layouts: Layouts, cost: float) -> _Attempt:
         """Return what is known now."""
         return cls(cost, dict(layouts.known), dict(layouts.reasons))
 
@@ -99,7 +99,7 @@ class _Outcome:
         layouts.loops.clear()
 
 
-def _is_known_outcome(layouts: Layouts, root: Node, outcomes: list[_Outcome]) -> bool:
+def _is_known_outcome(layouts: Layouts, root: Node, outcomes: list[_Attempt]) -> bool:
     """Whether an attempt already ended with what `root` would begin with."""
     nest = layouts.found.nests.get(root)
     choice = None if nest is None else chooser_of(layouts).choose(nest, free=True)
@@ -223,7 +223,7 @@ def _cost(layouts: Layouts, group: list[Node], tiles: list[Buffer]) -> float:
     return total
 
 
-def _widening(layouts: Layouts, before: _Outcome) -> float:
+def _widening(layouts: Layouts, before: _Attempt) -> float:
     """Return registers of a thread, in words, by which tiles were widened that had a layout."""
     total = 0.0
     for tile, held in before.known.items():

@@ -38,7 +38,7 @@ from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Touch:
+class RegisterAccess:
     """An access of a register tile in a parallel loop.
 
     Parameters
@@ -83,7 +83,7 @@ class Nest:
     extents: tuple[int, ...]
     threads: int
     env: ConstraintSet
-    touches: tuple[Touch, ...]
+    touches: tuple[RegisterAccess, ...]
     names: dict[Node, Node]
     memory: tuple[tuple[Buffer, tuple[Expr, ...]], ...] = ()
 
@@ -99,7 +99,7 @@ class Nest:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class LoopNests:
     """What inference must know of a kernel.
 
     Parameters
@@ -124,9 +124,9 @@ class Found:
     known: dict[Node, ConstraintSet] = field(default_factory=dict)
 
 
-def survey(kernel: Kernel) -> Found:
+def survey(kernel: Kernel) -> LoopNests:
     """Return the parallel loops of `kernel` with what is known where they stand."""
-    found = Found({}, {}, {})
+    found = LoopNests({}, {}, {})
     env = ConstraintSet()
     for param in kernel.params:
         for extent in param.shape if isinstance(param, Buffer) else ():
@@ -161,7 +161,7 @@ class _Surveyor:
         Threads of the block around, and of those that share registers with it.
     """
 
-    found: Found
+    found: LoopNests
     uniform: Uniformity | None = None
     branch: If | While | None = None
     block: int = 1
@@ -370,11 +370,11 @@ def _in_expressions(stmt: Stmt, env: ConstraintSet) -> Iterator[_Access]:
 
 def _touches(
     body: Stmt, env: ConstraintSet, axes: dict[Var, int], names: dict[Node, Node]
-) -> Iterator[Touch]:
+) -> Iterator[RegisterAccess]:
     for buffer, indices, writes, span, known in _accesses(body, env):
         shape = buffer.static_shape
         if shape is None:
             continue
         reader = IndexReader(axes, known, names)
         maps = tuple(reader.read(i, n) for i, n in zip(indices, shape, strict=True))
-        yield Touch(buffer, maps, tuple(reader.serial), writes, span)
+        yield RegisterAccess(buffer, maps, tuple(reader.serial), writes, span)

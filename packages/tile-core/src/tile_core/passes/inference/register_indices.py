@@ -9,7 +9,7 @@ from tile_core.layout import Fragment
 from tile_core.layout.formulas import evaluate
 from tile_core.layout.loop import LoopLayout
 from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
-from tile_core.passes.inference.nests import Nest, Touch
+from tile_core.passes.inference.nests import Nest, RegisterAccess
 from tile_core.passes.inference.state import Layouts
 from tile_core.remarks import warn
 
@@ -45,7 +45,7 @@ def _is_everywhere(held: object) -> bool:
     return isinstance(held, Fragment) and held.slots > 1 and held.is_fully_replicated()
 
 
-def _varies(touch: Touch, loop: LoopLayout, held: object) -> bool:
+def _varies(touch: RegisterAccess, loop: LoopLayout, held: object) -> bool:
     """Whether threads ask for different registers in one round and lane of a loop."""
     assert isinstance(held, Fragment)
     thread, turn, lane = np.ogrid[: loop.threads, : loop.rounds, : loop.vector]
@@ -61,7 +61,7 @@ def _varies(touch: Touch, loop: LoopLayout, held: object) -> bool:
     return bool((lowest < highest).any())
 
 
-def _tell(touch: Touch, nest: Nest, state: Layouts) -> None:
+def _tell(touch: RegisterAccess, nest: Nest, state: Layouts) -> None:
     storage = touch.buffer.storage
     others = {
         f"line {n.node.span.line}"

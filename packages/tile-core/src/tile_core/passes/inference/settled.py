@@ -18,7 +18,7 @@ from tile_core.ops.rule import Rule
 from tile_core.passes.inference.algebra import Algebra
 from tile_core.passes.inference.conflicts import disagreement, torn
 from tile_core.passes.inference.merging import merged_swizzle
-from tile_core.passes.inference.nests import Found
+from tile_core.passes.inference.nests import LoopNests
 from tile_core.passes.inference.views import Place, seen_as
 from tile_core.passes.layout_report import Reason
 from tile_core.records import dataclass
@@ -63,7 +63,7 @@ class SettledLayouts:
     touching: Mapping[Buffer, tuple[Node, ...]]
     views: Mapping[Buffer, tuple[Buffer, ...]]
     machine: ThreadMachine | None = None
-    found: Found = field(default_factory=lambda: Found({}, {}, {}))
+    found: LoopNests = field(default_factory=lambda: LoopNests({}, {}, {}))
     known: dict[Buffer, Place] = field(default_factory=dict)
     reasons: dict[Buffer, Reason] = field(default_factory=dict)
     firm: set[Buffer] = field(default_factory=set)

@@ -19,7 +19,7 @@ from tile_core.passes.pipelines.instances import Versions, instance
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FreeMemory:
     """Memory that nothing uses yet; None for what there is always enough of.
 
     Parameters
@@ -43,7 +43,9 @@ class Room:
         ) and (self.shared_bytes is None or taken[Scope.SHARED] <= self.shared_bytes)
 
 
-def alternating(loop: For, body: Body, fills: Fills, around: OnThreads, room: Room) -> Stmt | None:
+def alternating(
+    loop: For, body: Body, fills: Fills, around: OnThreads, room: FreeMemory
+) -> Stmt | None:
     """Return the loop with its products under way across rounds; None if that cannot be.
 
     Factors that every round makes anew, in registers or in shared memory, get two versions, in

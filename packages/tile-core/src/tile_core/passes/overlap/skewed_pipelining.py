@@ -12,7 +12,7 @@ from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import For, If, Let, Seq, Stmt
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierWait
-from tile_core.ops.ping_pong import PingPongOrder, Step
+from tile_core.ops.ping_pong import PingPongOrder, PingPongStep
 from tile_core.passes.overlap.body import (
     Body,
     conflict,
@@ -94,15 +94,15 @@ def skew_iterations(
         WaitProducts(0),
         *_copied((*parts.returned, *parts.beside, *parts.behind), in_first),
         *_early_waits(parts, start + 1, stop, {loop.var: start + 1}),
-        *_turn(Step.OFFER, binary(BinaryOp.LT, start + 1, stop), in_turns),
+        *_turn(PingPongStep.OFFER, binary(BinaryOp.LT, start + 1, stop), in_turns),
     ]
     late = _copied(parts.late, {loop.var: loop.var - 1})
     steady = [
         *(s for s in late if not isinstance(s, Gemm)),
-        *_turn(Step.TAKE, None, in_turns),
+        *_turn(PingPongStep.TAKE, None, in_turns),
         *(s for s in parts.ahead if s not in parts.awaited),
         *(s for s in late if isinstance(s, Gemm)),
-        *_turn(Step.GIVE, binary(BinaryOp.LT, loop.var + 1, stop), in_turns),
+        *_turn(PingPongStep.GIVE, binary(BinaryOp.LT, loop.var + 1, stop), in_turns),
         WaitProducts(1),
         *parts.returned,
         *parts.beside,
@@ -121,7 +121,7 @@ def skew_iterations(
     return Seq((*body.outside, *parts.begin, if_any_round(loop, made)))
 
 
-def _turn(step: Step, goes_on: Expr | None, in_turns: bool) -> tuple[Stmt, ...]:
+def _turn(step: PingPongStep, goes_on: Expr | None, in_turns: bool) -> tuple[Stmt, ...]:
     return (PingPongOrder(step, goes_on),) if in_turns else ()
 
 

@@ -13,11 +13,15 @@ from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Pipelined, 
 from tile_core.passes.hazards import Memory
 from tile_core.passes.liveness import flows_out
 from tile_core.passes.memory_accesses import is_plain
-from tile_core.passes.pipelines.body import Body, Guard, Piece, take_apart
+from tile_core.passes.pipelines.body import Body, BranchPredicate, Piece, take_apart
 from tile_core.passes.pipelines.dependences import Dependences
 from tile_core.passes.pipelines.forms import folds
 from tile_core.passes.pipelines.instances import require_versions
-from tile_core.passes.pipelines.register_prefetch import Room, in_halves, through_registers
+from tile_core.passes.pipelines.register_prefetch import (
+    PrefetchBudget,
+    in_halves,
+    through_registers,
+)
 from tile_core.passes.pipelines.schedule import Plan, automatic, by_hand
 from tile_core.remarks import NotApplicable
 
@@ -66,7 +70,7 @@ class Analysis:
     @property
     def is_masked(self) -> bool:
         """Whether some rounds may leave out asynchronous copies."""
-        return any(isinstance(step, Guard) for p in self.producers for step in p.prefix)
+        return any(isinstance(step, BranchPredicate) for p in self.producers for step in p.prefix)
 
     @property
     def folds(self) -> bool:
@@ -86,7 +90,7 @@ def analyse(
     loop: Pipelined,
     launch: Launch,
     env: ConstraintSet,
-    room: Room | None = None,
+    room: PrefetchBudget | None = None,
     *,
     counts: bool = False,
 ) -> Analysis:

@@ -39,14 +39,14 @@ _OUTWARD = Effect.OUTPUT | Effect.STATE | Effect.BLOCK | Effect.WARP
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Guard:
+class BranchPredicate:
     """A branch around a statement: the statement runs if `cond` holds."""
 
     cond: Expr
     span: Span | None
 
 
-Prefix: TypeAlias = "tuple[Let | Guard, ...]"
+Prefix: TypeAlias = "tuple[Let | BranchPredicate, ...]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -238,10 +238,10 @@ def _take_branches(stmt: If, prefix: Prefix, taken: _Taken, entry: int) -> None:
         taken.named.add(let.var)
         taken.pieces.append(Piece(let, prefix, entry))
         cond = let.var
-    _take(stmt.then, (*prefix, Guard(cond, stmt.span)), taken, entry)
+    _take(stmt.then, (*prefix, BranchPredicate(cond, stmt.span)), taken, entry)
     if stmt.otherwise is not None:
         negated = Unary(UnaryOp.NOT, cond, cond.dtype)
-        _take(stmt.otherwise, (*prefix, Guard(negated, stmt.span)), taken, entry)
+        _take(stmt.otherwise, (*prefix, BranchPredicate(negated, stmt.span)), taken, entry)
 
 
 def described(piece: Piece, named: Set[Var]) -> Piece:
@@ -267,7 +267,7 @@ def described(piece: Piece, named: Set[Var]) -> Piece:
 
 
 def _needed(piece: Piece) -> Prefix:
-    used, kept = set(_variables(piece.stmt)), list[Let | Guard]()
+    used, kept = set(_variables(piece.stmt)), list[Let | BranchPredicate]()
     for element in reversed(piece.prefix):
         if isinstance(element, Let):
             if element.var not in used:

@@ -16,7 +16,7 @@ from tile_core.ir.stmt import Leaf, Parallel, Seq, Stmt, Store
 from tile_core.ops.control import Barrier
 from tile_core.passes.hazards import Box, Memory
 from tile_core.passes.memory_accesses import MemoryAccess, memory_accesses
-from tile_core.passes.pipelines.body import Body, Guard, Piece
+from tile_core.passes.pipelines.body import Body, BranchPredicate, Piece
 
 LARGEST_TILE = 1 << 22
 """Elements of the largest tile whose parts are told apart one by one."""
@@ -243,8 +243,8 @@ def _are_ordered(a: Piece, b: Piece) -> bool:
 
 def _goes_with(writer: Piece, reader: Piece) -> bool:
     """Whether `writer` has run whenever `reader` runs: no branch is around it alone."""
-    around = [e.cond for e in writer.prefix if isinstance(e, Guard)]
-    own = [e.cond for e in reader.prefix if isinstance(e, Guard)]
+    around = [e.cond for e in writer.prefix if isinstance(e, BranchPredicate)]
+    own = [e.cond for e in reader.prefix if isinstance(e, BranchPredicate)]
     return all(any(cond is c for c in own) for cond in around)
 
 

@@ -14,7 +14,7 @@ from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.stmt import For, If, Let, Pipelined, Seq, Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.passes.memory_accesses import is_plain
-from tile_core.passes.pipelines.body import Guard, Piece, Prefix
+from tile_core.passes.pipelines.body import BranchPredicate, Piece, Prefix
 from tile_core.passes.pipelines.instances import Versions, instance, value_of
 from tile_core.passes.pipelines.schedule import Plan
 from tile_core.passes.pipelines.waits import Begin, Close, Event, Wait, events_of
@@ -163,12 +163,12 @@ class _Maker:
         guards = [self._unless_over(time - stage) for stage in range(self.depth + 1)]
         yield from self._step(self.events.early[time], turn, guards)
 
-    def _unless_over(self, number: int) -> Guard | None:
+    def _unless_over(self, number: int) -> BranchPredicate | None:
         """Return the branch around round `number`, if it might not be."""
         if self.rounds.surely_more_than(number):
             return None
         now = self.rounds.number(self.rounds.start, number)
-        return Guard(now < self.rounds.stop, self.loop.span)
+        return BranchPredicate(now < self.rounds.stop, self.loop.span)
 
     def _steady(self) -> Iterator[Stmt]:
         if self.rounds.surely_not_more_than(self.depth):
@@ -192,8 +192,10 @@ class _Maker:
                 return None
             return self.rounds.number(index, self.depth - stage)
 
-        guards: list[Guard | None] = [
-            Guard(self.rounds.number(index, self.depth - stage) < self.rounds.stop, self.loop.span)
+        guards: list[BranchPredicate | None] = [
+            BranchPredicate(
+                self.rounds.number(index, self.depth - stage) < self.rounds.stop, self.loop.span
+            )
             for stage in range(self.depth)
         ]
         step = self._step(self.events.steady, turn, [*guards, None])
@@ -225,7 +227,7 @@ class _Maker:
         self,
         events: Sequence[Event],
         turn: Turn,
-        guards: Sequence[Guard | None] = (),
+        guards: Sequence[BranchPredicate | None] = (),
     ) -> Iterator[Stmt]:
         scope, run = _Scope(), list[tuple[Prefix, int]]()
         for event in events:

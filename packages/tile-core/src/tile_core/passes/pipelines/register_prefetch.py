@@ -36,7 +36,7 @@ SUMS_CAN_BE_FACTORS = "mma_m16n8k8_f16"
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class PrefetchBudget:
     """What a launch may spend on copies that run ahead.
 
     Parameters
@@ -69,7 +69,7 @@ class Machine(Protocol):
         """Whether the machine has an instruction or ability."""
 
 
-def room_of(launch: Launch, machine: Machine) -> Room:
+def room_of(launch: Launch, machine: Machine) -> PrefetchBudget:
     """Return what `launch` leaves free of a thread's registers and of shared memory.
 
     A quarter of the registers is left for indices and operands of products. Second versions
@@ -87,7 +87,7 @@ def room_of(launch: Launch, machine: Machine) -> Room:
         exchanged = max((_bytes(f) for f in factors if f.scope is Scope.FRAGMENT), default=0)
         taken += exchanged * 9 // 8  # its rows are padded
     registers = machine.registers * 4 * 3 // 4 - kept // threads
-    return Room(threads, registers, machine.shared_bytes // 2 - taken)
+    return PrefetchBudget(threads, registers, machine.shared_bytes // 2 - taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Halves:
     narrow: bool = False
 
 
-def in_halves(body: Body, room: Room, env: ConstraintSet) -> Halves:
+def in_halves(body: Body, room: PrefetchBudget, env: ConstraintSet) -> Halves:
     """Return `body` with each copy into a tile as a load into registers, and a store.
 
     Before   copy A[k], A_s
@@ -167,7 +167,9 @@ def _halves(piece: Piece) -> tuple[Copy, Copy] | None:
     return pair
 
 
-def through_registers(halves: Halves, deps: Dependences, require: Requirement, room: Room) -> Plan:
+def through_registers(
+    halves: Halves, deps: Dependences, require: Requirement, room: PrefetchBudget
+) -> Plan:
     """Return the schedule in which loads run one round ahead of the stores.
 
     Before   for k: load A[k];  store A_s;  gemm A_s
@@ -254,7 +256,7 @@ def _sequence(
     yield from due
 
 
-def _with_room(schedule: Schedule, deps: Dependences, room: Room) -> Schedule:
+def _with_room(schedule: Schedule, deps: Dependences, room: PrefetchBudget) -> Schedule:
     """Return the schedule with second versions only where needed, or where there is room."""
     versions = dict(schedule.versions)
     left = room.shared_bytes

@@ -21,7 +21,7 @@ from tile_core.ir.stmt import (
     flattened,
 )
 from tile_core.ops.copy import Copy
-from tile_core.passes.pipelines.body import Guard, Piece
+from tile_core.passes.pipelines.body import BranchPredicate, Piece
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
 from tile_core.remarks import NotApplicable
 
@@ -76,7 +76,7 @@ def automatic(
         If no copy can run ahead.
     """
     pieces, depth = deps.pieces, loop.num_stages - 1
-    masked = any(isinstance(step, Guard) for p in pieces if p.copy for step in p.prefix)
+    masked = any(isinstance(step, BranchPredicate) for p in pieces if p.copy for step in p.prefix)
     behind = behind and depth >= 2 and not masked
     left: dict[int, str] = {}
     groups = {}

@@ -38,11 +38,11 @@ GROUP = 8
 MOST_DIMENSIONS = 5
 
 
-class Way(Enum):
+class BulkCopyKind(Enum):
     """How the engine makes a copy."""
 
-    BOXES = "boxes of the tensor, which a map of it describes"
-    STRETCH = "bytes side by side"
+    TENSOR = "boxes of the tensor, which a map of it describes"
+    CONTIGUOUS = "bytes that are contiguous on both sides: a bulk 1-D copy"
 
 
 def bulk_way(
@@ -53,7 +53,7 @@ def bulk_way(
     made_for: Node | None = None,
     *,
     asked: bool = False,
-) -> Way:
+) -> BulkCopyKind:
     """Return how the engine can make `copy`.
 
     Rows of one dimension are stretches where they can be: these need no map. Tiles of rows are
@@ -80,13 +80,13 @@ def bulk_way(
     if is_computed(tensor.buffer) and asked:
         require_alignment(tensor.buffer, env)
         require_contiguous(copy, tensor, tile, env)
-        return Way.STRETCH
+        return BulkCopyKind.CONTIGUOUS
     misfit = None
     try:
         require_boxes(copy, env, safe_values, asked=asked)
         require_annotated_boxes(tile.buffer, launch)
         if not _are_narrow(tile.buffer, launch):
-            return Way.BOXES
+            return BulkCopyKind.TENSOR
     except NotApplicable as why:
         if is_computed(tensor.buffer):
             raise
@@ -94,10 +94,10 @@ def bulk_way(
     with suppress(NotApplicable):
         require_contiguous(copy, tensor, tile, env)
         if has_rows_in_order(made_for or copy, tile.buffer, launch):
-            return Way.STRETCH
+            return BulkCopyKind.CONTIGUOUS
     if misfit is not None:
         raise misfit
-    return Way.BOXES
+    return BulkCopyKind.TENSOR
 
 
 def _are_narrow(tile: Buffer, launch: Launch) -> bool:

@@ -32,7 +32,7 @@ from tile_core.passes.memory_accesses import memory_accesses
 from tile_core.passes.overlap.must_overwrite import is_overwritten
 from tile_core.passes.pipelines.instances import require_versions
 from tile_core.passes.specialise.asynchronous import piece_of
-from tile_core.passes.specialise.bulk import Way, bulk_way, require_aligned_versions
+from tile_core.passes.specialise.bulk import BulkCopyKind, bulk_way, require_aligned_versions
 from tile_core.passes.specialise.side_by_side import within_loops
 from tile_core.remarks import NotApplicable
 
@@ -128,30 +128,30 @@ def tile_of(copy: Copy | Parallel) -> Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CircularBuffers:
     """Rings of a launch, and why other copies are none, or are not the engine's."""
 
     rings: tuple[CircularBuffer, ...]
     left: tuple[tuple[Copy | Parallel, str], ...]
     by_threads: tuple[tuple[Copy | Parallel, str], ...] = ()
 
-    def in_bulk(self) -> Found:
+    def in_bulk(self) -> CircularBuffers:
         """Return the rings that the engine fills alone; the others are left too."""
         return self._only(tuple(ring for ring in self.rings if ring.in_bulk))
 
-    def with_small_tiles(self) -> Found:
+    def with_small_tiles(self) -> CircularBuffers:
         """Return the same with those rings of threads that are small."""
         return self._only(tuple(ring for ring in self.rings if ring.in_bulk or ring.is_small))
 
-    def _only(self, rings: tuple[CircularBuffer, ...]) -> Found:
+    def _only(self, rings: tuple[CircularBuffer, ...]) -> CircularBuffers:
         kept = {copy for ring in rings for copy in ring.copies}
         slow = tuple(item for item in self.by_threads if item[0] in kept)
         gone = tuple(item for item in self.by_threads if item[0] not in kept)
-        return Found(rings, (*self.left, *gone), slow)
+        return CircularBuffers(rings, (*self.left, *gone), slow)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _CopySite:
     """Where a copy stands."""
 
     copy: Copy | Parallel
@@ -160,7 +160,7 @@ class _Place:
     loop: Stmt | None
 
 
-def find_circular_buffers(launch: Launch, env: ConstraintSet) -> Found:
+def find_circular_buffers(launch: Launch, env: ConstraintSet) -> CircularBuffers:
     """Return the copies from tensors into shared tiles that can run ahead of their use.
 
     Only the copy writes its tile, all of it; only statements behind it, in the same sequence,
@@ -198,10 +198,10 @@ def find_circular_buffers(launch: Launch, env: ConstraintSet) -> Found:
         except NotApplicable as why:
             if isinstance(copy, Copy):
                 left.append((copy, (no_bulk or why).reason))
-    return Found(tuple(rings), tuple(left), tuple(slow))
+    return CircularBuffers(tuple(rings), tuple(left), tuple(slow))
 
 
-def _copies(stmt: Stmt, loop: Stmt | None, home: Seq | None = None) -> Iterator[_Place]:
+def _copies(stmt: Stmt, loop: Stmt | None, home: Seq | None = None) -> Iterator[_CopySite]:
     """Yield the copies into shared memory that stand in sequences, loops and branches."""
     if isinstance(stmt, (Parallel, OnThreads)):
         return
@@ -210,7 +210,7 @@ def _copies(stmt: Stmt, loop: Stmt | None, home: Seq | None = None) -> Iterator[
         if isinstance(stmt, Seq) and (
             (isinstance(item, Copy) and _is_load(item)) or _is_computed(item)
         ):
-            yield _Place(item, stmt, position, loop)
+            yield _CopySite(item, stmt, position, loop)
         else:
             yield from _copies(item, loop)
 
@@ -233,7 +233,7 @@ def _is_computed(stmt: Stmt) -> TypeGuard[Parallel]:
     )
 
 
-def _is_for_warps(place: _Place, piece: int | None) -> bool:
+def _is_for_warps(place: _CopySite, piece: int | None) -> bool:
     """Whether a warp can fill a tile rounds ahead of its use.
 
     Parameters
@@ -247,7 +247,7 @@ def _is_for_warps(place: _Place, piece: int | None) -> bool:
     return piece is not None or math.prod(tile.static_shape) <= FEW_ELEMENTS
 
 
-def _require_sole_use(place: _Place, launch: Launch) -> None:
+def _require_sole_use(place: _CopySite, launch: Launch) -> None:
     """Refuse a copy if others have to do with its tile or its tensors."""
     tile, inside = tile_of(place.copy), set(walk(place.home))
     own = set(walk(place.copy))
@@ -284,7 +284,9 @@ def _may_be_same(written: Buffer, tensor: Buffer) -> bool:
     return computed and Memory().share_bytes(written, tensor)
 
 
-def _circular_buffer(place: _Place, way: Way | None, piece: int | None) -> CircularBuffer:
+def _circular_buffer(
+    place: _CopySite, way: BulkCopyKind | None, piece: int | None
+) -> CircularBuffer:
     """Return the circular buffer of one copy.
 
     Parameters
@@ -313,9 +315,9 @@ def _circular_buffer(place: _Place, way: Way | None, piece: int | None) -> Circu
     count = place.loop.num_stages if isinstance(place.loop, Pipelined) else 1
     if count > 1:
         require_versions(flattened(home), tile)
-        if way is Way.BOXES:
+        if way is BulkCopyKind.TENSOR:
             require_aligned_versions(math.prod(tile.static_shape or ()), tile)
-    stretches = (copy,) if way is Way.STRETCH else ()
+    stretches = (copy,) if way is BulkCopyKind.CONTIGUOUS else ()
     made = CircularBuffer(
         (copy,), home, readers[0], readers[-1], max(count, 1), way is not None, stretches
     )

@@ -21,7 +21,7 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.passes.pipelines.instances import Versions, instance
 from tile_core.passes.specialise.clusters import Sharing, ranks_of
-from tile_core.passes.specialise.state import Signals, Turn, turn_of
+from tile_core.passes.specialise.state import PipelineState, Signals, turn_of
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Consumer:
     signals: Sequence[Signals]
     versions: Versions
     shared: Mapping[Copy, Sharing] = field(default_factory=dict)
-    turns: dict[Signals, Turn] = field(default_factory=dict)
+    turns: dict[Signals, PipelineState] = field(default_factory=dict)
 
     def program(self, body: Stmt) -> Stmt:
         """Return what of `body` the consumers run; their variables are allocated in front."""
@@ -98,7 +98,7 @@ class Consumer:
         tiles = {tile for s in self.signals for tile in s.ring.tiles}
         return isinstance(stmt, (Alloc, AnnotateLayout)) and stmt.buffer.storage in tiles
 
-    def _turn(self, signals: Signals) -> Turn:
+    def _turn(self, signals: Signals) -> PipelineState:
         if signals not in self.turns:
             ring = signals.ring
             self.turns[signals] = turn_of(ring.tiles[0].name, ring.count)

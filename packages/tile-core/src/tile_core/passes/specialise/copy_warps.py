@@ -12,7 +12,7 @@ from tile_core.ir.stmt import Alloc, If, Parallel, Seq, Stmt, Store
 from tile_core.ops.async_copy import CopyArrive, CopyCommit, CopyWait
 from tile_core.ops.copy import Copy
 from tile_core.passes.specialise.producer import Producer
-from tile_core.passes.specialise.state import Signals, Turn
+from tile_core.passes.specialise.state import PipelineState, Signals
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class CopyWarps(Producer):
 
     number: int = 0
     of: int = 1
-    counters: dict[Turn, Buffer] = field(default_factory=dict)
+    counters: dict[PipelineState, Buffer] = field(default_factory=dict)
 
     def program(self, body: Stmt) -> Stmt:
         """Return what of `body` the warp runs."""
@@ -69,7 +69,7 @@ class CopyWarps(Producer):
         is_mine = binary(BinaryOp.EQ, _value(counter), self.number)
         return [If(is_mine, whole, span=item.span)]
 
-    def advanced(self, turn: Turn) -> list[Stmt]:
+    def advanced(self, turn: PipelineState) -> list[Stmt]:
         """Return what goes on to the next round, which another warp fills."""
         counter = self._counter(turn)
         here = _value(counter)
@@ -91,7 +91,7 @@ class CopyWarps(Producer):
             return (CopyArrive(signals.filled(self._turn(signals)), span=span),)
         return (CopyCommit(span=span), CopyWait(0, span=span)) if ring.begun else ()
 
-    def _counter(self, turn: Turn) -> Buffer:
+    def _counter(self, turn: PipelineState) -> Buffer:
         if turn not in self.counters:
             name = f"{turn.slot.name.removesuffix('_slot')}_by"
             self.counters[turn] = Buffer(name, (1,), dtype_of("int32"), Scope.VAR)

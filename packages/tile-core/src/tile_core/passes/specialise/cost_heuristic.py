@@ -10,7 +10,7 @@ from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Alloc, Launch, Parallel, Pipelined
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
-from tile_core.passes.specialise.circular_buffers import CircularBuffer, Found, tile_of
+from tile_core.passes.specialise.circular_buffers import CircularBuffer, CircularBuffers, tile_of
 from tile_core.remarks import NotApplicable, remark
 
 FEW = 4
@@ -34,7 +34,7 @@ def asks_for_overlap(node: Node) -> TypeGuard[Pipelined]:
     return isinstance(node, Pipelined) and node.num_stages >= 2 and not node.order
 
 
-def fitting(launch: Launch, found: Found, shared_bytes: int) -> Found:
+def fitting(launch: Launch, found: CircularBuffers, shared_bytes: int) -> CircularBuffers:
     """Return the rings that there are threads and memory for: large ones of threads give way."""
     for choice in (found, found.with_small_tiles()):
         if _has_room(launch, choice, shared_bytes):
@@ -42,7 +42,7 @@ def fitting(launch: Launch, found: Found, shared_bytes: int) -> Found:
     return found.in_bulk()
 
 
-def _has_room(launch: Launch, found: Found, shared_bytes: int) -> bool:
+def _has_room(launch: Launch, found: CircularBuffers, shared_bytes: int) -> bool:
     """Whether what threads fill in advance is little beside what they wait for, and fits."""
     if sum(ring.stored_nbytes for ring in found.rings) * FEW > _bytes_ahead(found.rings):
         return False
@@ -55,7 +55,9 @@ def _has_room(launch: Launch, found: Found, shared_bytes: int) -> bool:
     return sum((b.nbytes or 0) * counts.get(b, 1) for b in shared) <= shared_bytes - SPARE
 
 
-def require_worth(launch: Launch, found: Found, runs_beside: Callable[[Gemm], bool]) -> None:
+def require_worth(
+    launch: Launch, found: CircularBuffers, runs_beside: Callable[[Gemm], bool]
+) -> None:
     """Refuse producers that are not worth it.
 
     Most bytes of the pipelined loops must be theirs. Where the engine copies none of them, warps
@@ -92,7 +94,7 @@ def _nbytes(copy: Copy | Parallel) -> int:
     return tile_of(copy).nbytes or 0
 
 
-def tell_of_left(found: Found) -> None:
+def tell_of_left(found: CircularBuffers) -> None:
     """Tell why copies of a launch with producers are not the engine's."""
     for who, copies in (
         ("producer warps", found.by_threads), ("the threads that use it", found.left),

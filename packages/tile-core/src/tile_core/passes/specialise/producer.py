@@ -31,7 +31,7 @@ from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.passes.pipelines.instances import Versions, instance
 from tile_core.passes.specialise.clusters import Sharing
 from tile_core.passes.specialise.scalars import without_unused
-from tile_core.passes.specialise.state import Signals, Turn, turn_of
+from tile_core.passes.specialise.state import PipelineState, Signals, turn_of
 from tile_core.remarks import NotApplicable
 
 
@@ -59,7 +59,7 @@ class Producer:
     versions: Versions
     scalars: Mapping[Buffer, Buffer] = field(default_factory=dict)
     shared: Mapping[Copy, Sharing] = field(default_factory=dict)
-    turns: dict[Seq, Turn] = field(default_factory=dict)
+    turns: dict[Seq, PipelineState] = field(default_factory=dict)
     names: dict[Var, Expr] = field(default_factory=dict)
 
     def program(self, body: Stmt) -> Stmt:
@@ -116,14 +116,14 @@ class Producer:
         first = not any(copy in begun for copy in signals.ring.copies)
         return [*(self._fill(signals) if first else ()), self._copy(item, signals)]
 
-    def advanced(self, turn: Turn) -> list[Stmt]:
+    def advanced(self, turn: PipelineState) -> list[Stmt]:
         """Return what goes on to the next round."""
         return [turn.advance()]
 
-    def _turns(self, mine: Sequence[Signals]) -> list[Turn]:
+    def _turns(self, mine: Sequence[Signals]) -> list[PipelineState]:
         return list(dict.fromkeys(self._turn(s) for s in mine))
 
-    def _turn(self, signals: Signals) -> Turn:
+    def _turn(self, signals: Signals) -> PipelineState:
         ring = signals.ring
         known = self.turns.get(ring.home)
         if known is None:
@@ -187,7 +187,7 @@ class Producer:
             return here
         return BulkCopy(
             here.src, here.dst, signals.filled(turn), multicast=mask,
-            eviction_policy=copy.eviction_policy, is_stretch=copy in signals.ring.stretches,
+            eviction_policy=copy.eviction_policy, is_1d=copy in signals.ring.stretches,
             span=copy.span,
         )  # fmt: skip
 

@@ -152,7 +152,7 @@ def shared_out(launch: Launch, rings: Sequence[CircularBuffer], machine: Machine
         or not machine.has("register_reallocation")
     ):
         return None
-    room = _Room(limits, _shared_bytes(launch, rings, limits))
+    room = _Occupancy(limits, _shared_bytes(launch, rings, limits))
     by_warps = not all(ring.in_bulk for ring in rings)
     least = registers_held(launch.body, consumers) + second_versions(launch.body, consumers)
     block = _Block(
@@ -228,7 +228,7 @@ class _Block:
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
+class _Occupancy:
     """What blocks that share a multiprocessor take of it."""
 
     limits: Multiprocessor

@@ -15,7 +15,7 @@ from tile_core.passes.specialise.circular_buffers import CircularBuffer
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PipelineState:
     """The running turn of the rings of one sequence, in variables of each thread.
 
     Parameters
@@ -60,11 +60,11 @@ class Turn:
         return If(last, wrapped, _set(self.slot, self.version + 1))
 
 
-def turn_of(name: str, count: int) -> Turn:
+def turn_of(name: str, count: int) -> PipelineState:
     """Return new variables for the turns of rings with `count` versions."""
     int32 = dtype_of("int32")
     slot = Buffer(f"{name}_slot", (1,), int32, Scope.VAR)
-    return Turn(slot, Buffer(f"{name}_phase", (1,), int32, Scope.VAR), count)
+    return PipelineState(slot, Buffer(f"{name}_phase", (1,), int32, Scope.VAR), count)
 
 
 def _value(scalar: Buffer) -> Expr:
@@ -100,11 +100,11 @@ class Signals:
     full: Buffer
     empty: Buffer
 
-    def filled(self, turn: Turn) -> Region:
+    def filled(self, turn: PipelineState) -> Region:
         """Return the barrier that tells consumers."""
         return _one(self.full, turn)
 
-    def freed(self, turn: Turn) -> Region:
+    def freed(self, turn: PipelineState) -> Region:
         """Return the barrier that tells the producer."""
         return _one(self.empty, turn)
 
@@ -122,5 +122,5 @@ def signals_of(rings: Sequence[CircularBuffer]) -> tuple[Signals, ...]:
     return tuple(made)
 
 
-def _one(barriers: Buffer, turn: Turn) -> Region:
+def _one(barriers: Buffer, turn: PipelineState) -> Region:
     return Region(barriers, (turn.version,), (1,), is_element=True)

@@ -8,7 +8,7 @@ from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.stmt import If, Seq, Stmt
 from tile_core.machine import SimtMachine
-from tile_core.ops.ping_pong import GROUP, PingPongOrder, Step
+from tile_core.ops.ping_pong import GROUP, PingPongOrder, PingPongStep
 from tile_core.ops.rule import Rule
 from tile_core.simt.accesses import lower_expr
 from tile_core.simt.build import do
@@ -38,12 +38,12 @@ def lower_ping_pong(op: PingPongOrder, ctx: SimtContext) -> Stmt:
     first, second = (ctx.named_barrier(("turn", group), op.span) for group in (0, 1))
     is_first = binary(BinaryOp.LT, ctx.thread, GROUP)
     match op.step:
-        case Step.OFFER:
+        case PingPongStep.OFFER:
             is_second = binary(BinaryOp.GE, ctx.thread, GROUP)
             return If(_and(is_second, op, ctx), do("bar_arrive", first, both))
-        case Step.TAKE:
+        case PingPongStep.TAKE:
             return If(is_first, do("bar_sync", first, both), do("bar_sync", second, both))
-        case Step.GIVE:
+        case PingPongStep.GIVE:
             back: Stmt = do("bar_arrive", first, both)
             if op.goes_on is not None:
                 back = If(lower_expr(op.goes_on, ctx), back)

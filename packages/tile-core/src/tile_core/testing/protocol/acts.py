@@ -18,7 +18,7 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
-from tile_core.ops.ping_pong import GROUP, PingPongOrder, Step
+from tile_core.ops.ping_pong import GROUP, PingPongOrder, PingPongStep
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.testing.protocol.boxes import box_of, content_of, region_box
 from tile_core.testing.protocol.events import (
@@ -26,12 +26,12 @@ from tile_core.testing.protocol.events import (
     PRODUCTS,
     STORES,
     Arrive,
+    BarrierId,
     Event,
     Fence,
     Fill,
     Init,
     Meet,
-    Place,
     Read,
     Settle,
     Wait,
@@ -40,7 +40,7 @@ from tile_core.testing.protocol.events import (
 from tile_core.testing.protocol.trace import Group
 
 WARP = 32
-CLUSTER: Place = ("the cluster's barrier", 0, 0)
+CLUSTER: BarrierId = ("the cluster's barrier", 0, 0)
 
 
 def act(group: Group, stmt: Stmt) -> None:
@@ -97,7 +97,7 @@ def _of_operator(group: Group, stmt: Stmt) -> Iterator[Event]:
 # Barriers in memory --------------------------------------------------------------------------
 
 
-def _place(group: Group, barrier: Region, rank: int | None = None) -> Place:
+def _place(group: Group, barrier: Region, rank: int | None = None) -> BarrierId:
     number = int(group.values.of(barrier.starts[0]))
     return group.facts.name(barrier.buffer), number, group.values.rank if rank is None else rank
 
@@ -145,7 +145,7 @@ def _call(group: Group, call: Call) -> Iterator[Event]:
             yield from _meet(group, CLUSTER, group.facts.size * group.facts.threads, call)
 
 
-def _addressed(group: Group, call: Call) -> Place:
+def _addressed(group: Group, call: Call) -> BarrierId:
     address = call.args[0]
     assert isinstance(address, AddressOf)
     rank = group.values.rank
@@ -157,12 +157,12 @@ def _addressed(group: Group, call: Call) -> Place:
 # Barriers that threads meet at ---------------------------------------------------------------
 
 
-def _meet(group: Group, place: Place, threads: int, node: Any) -> Iterator[Event]:
+def _meet(group: Group, place: BarrierId, threads: int, node: Any) -> Iterator[Event]:
     yield from _came(group, place, threads, node)
     yield Meet(place, group.done[place] - 1, span=node.span)
 
 
-def _came(group: Group, place: Place, threads: int, node: Any) -> Iterator[Event]:
+def _came(group: Group, place: BarrierId, threads: int, node: Any) -> Iterator[Event]:
     group.arrivals[place] = threads
     group.next_turn(place)
     yield Arrive(place, len(group.active), span=node.span)
@@ -173,7 +173,11 @@ def _barrier(group: Group, stmt: Barrier) -> Iterator[Event]:
     if stmt.scope == "warp":
         return
     rank, threads = group.values.rank, group.count
-    place: Place = (f"the barrier of threads {group.first} to {group.first + threads - 1}", 0, rank)
+    place: BarrierId = (
+        f"the barrier of threads {group.first} to {group.first + threads - 1}",
+        0,
+        rank,
+    )
     if stmt.number is not None:
         number = int(group.values.of(stmt.number))
         threads = threads if stmt.count is None else int(group.values.of(stmt.count))
@@ -190,10 +194,10 @@ def _turn(group: Group, op: PingPongOrder) -> Iterator[Event]:
     goes_on = op.goes_on is None or bool(group.values.of(op.goes_on))
     rank, both = group.values.rank, 2 * GROUP
     mine, other = ((f"turn of threads {group.first}", k, rank) for k in (half, 1 - half))
-    if op.step is Step.TAKE:
+    if op.step is PingPongStep.TAKE:
         yield from _meet(group, mine, both, op)
-    elif (op.step is Step.GIVE and (half == 0 or goes_on)) or (
-        op.step is Step.OFFER and half == 1 and goes_on
+    elif (op.step is PingPongStep.GIVE and (half == 0 or goes_on)) or (
+        op.step is PingPongStep.OFFER and half == 1 and goes_on
     ):
         yield from _came(group, other, both, op)
 

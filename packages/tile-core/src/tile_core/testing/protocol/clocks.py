@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tile_core.testing.protocol.events import COPIES, PRODUCTS, STORES, Init, Place, Program
+from tile_core.testing.protocol.events import COPIES, PRODUCTS, STORES, BarrierId, Init, Program
 
 Clock = npt.NDArray[np.int32]
 
@@ -60,10 +60,10 @@ class Layout:
         """Return where it stands how many copies were over when a role fenced last."""
         return (ENTRIES - 1) * self.roles + role
 
-    def phase(self, place: Place) -> int:
+    def phase(self, place: BarrierId) -> int:
         """Return where the phases of a barrier stand."""
         return self.phases[place]
 
-    def is_in_memory(self, place: Place) -> bool:
+    def is_in_memory(self, place: BarrierId) -> bool:
         """Whether a barrier must be made ready."""
         return place[0] in self.named

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_core.testing.protocol.events import Box, Content, Held, covers, overlaps
+from tile_core.testing.protocol.events import Box, Content, ExpectedContent, covers, overlaps
 
 
 def put(parts: list[tuple[Box, Content]], box: Box, content: Content) -> None:
@@ -13,11 +13,11 @@ def put(parts: list[tuple[Box, Content]], box: Box, content: Content) -> None:
     parts.append((box, content))
 
 
-def held_in(parts: Sequence[tuple[Box, Content]], box: Box) -> Held:
+def held_in(parts: Sequence[tuple[Box, Content]], box: Box) -> ExpectedContent:
     """Return what is in a box of a tile."""
     inside = [part for part in parts if overlaps(part[0], box)]
     size = sum(_volume(_common(part[0], box)) for part in inside)
-    return Held(frozenset(content for _, content in inside), size >= _volume(box))
+    return ExpectedContent(frozenset(content for _, content in inside), size >= _volume(box))
 
 
 def _common(a: Box, b: Box) -> Box:

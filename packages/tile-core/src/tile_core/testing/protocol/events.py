@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from tile_core.errors import Span
 
-Place: TypeAlias = tuple[str, int, int]
+BarrierId: TypeAlias = tuple[str, int, int]
 """A barrier: its buffer's name, which of them, and the rank of its block."""
 
 Tile: TypeAlias = tuple[str, int]
@@ -33,7 +33,7 @@ Tiles do not: a compiler may give a statement other ones.
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ExpectedContent:
     """What a statement of the sequential program finds where it reads.
 
     Parameters
@@ -67,7 +67,7 @@ class Init(Event):
 class Wait(Event):
     """Wait until the last phase of a barrier that completed has this parity."""
 
-    barrier: Place
+    barrier: BarrierId
     parity: int
 
 
@@ -79,7 +79,7 @@ class Arrive(Event):
     comes when as many copies that they began are complete, and tells of these alone.
     """
 
-    barrier: Place
+    barrier: BarrierId
     count: int
     nbytes: int = 0
     relaxed: bool = False
@@ -90,7 +90,7 @@ class Arrive(Event):
 class Meet(Event):
     """Wait until the phase of a barrier that these threads arrived at last is over."""
 
-    barrier: Place
+    barrier: BarrierId
     phase: int
 
 
@@ -103,7 +103,7 @@ class Fill(Event):
 
     tile: Tile
     box: Box
-    barrier: Place
+    barrier: BarrierId
     nbytes: int
     content: Content
     source: tuple[Tile, Box] | None = None
@@ -208,10 +208,10 @@ class Program:
     """
 
     roles: tuple[Role, ...]
-    arrivals: Mapping[Place, int]
-    meant: Mapping[tuple[int, Statement], Sequence[Held]] = field(default_factory=dict)
+    arrivals: Mapping[BarrierId, int]
+    meant: Mapping[tuple[int, Statement], Sequence[ExpectedContent]] = field(default_factory=dict)
 
-    def held(self, read: Read, rank: int) -> Held | None:
+    def held(self, read: Read, rank: int) -> ExpectedContent | None:
         """Return what a reading by a block must find, None if nobody says."""
         known = self.meant.get((rank, read.statement), ()) if read.statement else ()
         found = known[read.turn] if read.turn < len(known) else None
@@ -255,7 +255,7 @@ def covers(a: Box, b: Box) -> bool:
     return all(x[0] <= y[0] and y[1] <= x[1] for x, y in zip(a, b, strict=True))
 
 
-def shown(place: Place) -> str:
+def shown(place: BarrierId) -> str:
     """Return a barrier as messages name it."""
     name, number, rank = place
     return f"{name}[{number}]" + (f" of block {rank}" if rank else "")
@@ -267,7 +267,7 @@ def named(tile: Tile, box: Box) -> str:
     return f"{name}[{box[0][0]}]" + (f" of block {rank}" if rank else "")
 
 
-def check_meant(read: Read, held: Held, meant: Held | None) -> None:
+def check_meant(read: Read, held: ExpectedContent, meant: ExpectedContent | None) -> None:
     """Make sure that a reading finds what it is meant to find.
 
     Raises
@@ -287,7 +287,7 @@ def check_meant(read: Read, held: Held, meant: Held | None) -> None:
     raise ProtocolBroken(f"{tile} {what}", read.span)
 
 
-def _listed(held: Held) -> str:
+def _listed(held: ExpectedContent) -> str:
     told = {
         f"{c[0]}[{', '.join(map(str, c[1:]))}]" if isinstance(c[0], str) else "what threads wrote"
         for c in held.contents

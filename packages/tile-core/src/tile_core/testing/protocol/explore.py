@@ -10,12 +10,12 @@ from tile_core.errors import Span
 from tile_core.testing.protocol.contents import held_in, put
 from tile_core.testing.protocol.events import (
     Arrive,
+    BarrierId,
     Box,
     Content,
     Event,
     Fill,
     Meet,
-    Place,
     Program,
     ProtocolBroken,
     Tile,
@@ -188,7 +188,7 @@ class _Explorer:
         phase = (completed, needed - event.count, expected + event.nbytes)
         barriers[at] = self.settled(event.barrier, phase, event.span)
 
-    def settled(self, barrier: Place, phase: Phase, span: Span | None) -> Phase:
+    def settled(self, barrier: BarrierId, phase: Phase, span: Span | None) -> Phase:
         completed, needed, expected = phase
         if needed == 0 and expected < 0:
             raise ProtocolBroken(f"{shown(barrier)} hears of bytes that nobody expects", span)
@@ -196,7 +196,7 @@ class _Explorer:
             return phase
         return completed + 1, self.program.arrivals[barrier], 0
 
-    def landed(self, state: _State, barrier: Place) -> _State:
+    def landed(self, state: _State, barrier: BarrierId) -> _State:
         """Return the state in which a barrier has heard of all that is on its way to it."""
         ended = {flight for flight in state.flying if flight.fill.barrier == barrier}
         at = self.index[barrier]

@@ -12,12 +12,12 @@ from tile_core.testing.protocol.clocks import Known, Layout
 from tile_core.testing.protocol.events import (
     COPIES,
     Arrive,
+    BarrierId,
     Event,
     Fence,
     Fill,
     Init,
     Meet,
-    Place,
     Program,
     ProtocolBroken,
     Read,
@@ -28,7 +28,7 @@ from tile_core.testing.protocol.events import (
     check_meant,
     shown,
 )
-from tile_core.testing.protocol.tiles import Tiles, Touch
+from tile_core.testing.protocol.tiles import TileAccess, Tiles
 
 Clock = npt.NDArray[np.int32]
 
@@ -140,7 +140,7 @@ class _Run:
         self.tiles = Tiles()
         self.begun: dict[tuple[str, int], Known] = {}
         self.reached: list[tuple[int, Known, Span | None]] = []
-        self.waiting: dict[Place, list[int]] = {}
+        self.waiting: dict[BarrierId, list[int]] = {}
         self.awake: list[int] = []
         self.unordered: Violation | None = None
 
@@ -213,7 +213,7 @@ class _Run:
 
     # Barriers ----------------------------------------------------------------------------
 
-    def signal(self, role: int, place: Place, span: Span | None) -> _Signal:
+    def signal(self, role: int, place: BarrierId, span: Span | None) -> _Signal:
         """Return a barrier, which somebody must have made ready before."""
         name, _, rank = place
         signal = self.signals.get(place)
@@ -250,7 +250,7 @@ class _Run:
         self.learn(role, event.barrier, signal)
         return True
 
-    def learn(self, role: int, place: Place, signal: _Signal) -> None:
+    def learn(self, role: int, place: BarrierId, signal: _Signal) -> None:
         clock = self.clocks[role]
         if signal.over is not None:
             np.maximum(clock, signal.over, out=clock)
@@ -284,7 +284,7 @@ class _Run:
         signal.needed -= event.count
         self.complete(place, signal, span)
 
-    def is_over(self, clock: Clock, place: Place, phases: int) -> bool:
+    def is_over(self, clock: Clock, place: BarrierId, phases: int) -> bool:
         """Whether who knows `clock` knows that so many phases of a barrier are over.
 
         He has waited for it, or heard of somebody who has; or he knows of all its arrivals.
@@ -295,7 +295,7 @@ class _Run:
         return arrivals is not None and all(known.is_in(clock) for known in arrivals)
 
     def in_phase(
-        self, clock: Clock, place: Place, signal: _Signal, what: str, span: Span | None
+        self, clock: Clock, place: BarrierId, signal: _Signal, what: str, span: Span | None
     ) -> None:
         """Make sure that something counts for this phase in every order."""
         if not self.is_over(clock, place, signal.phase):
@@ -305,7 +305,7 @@ class _Run:
                 span,
             )
 
-    def complete(self, place: Place, signal: _Signal, span: Span | None) -> None:
+    def complete(self, place: BarrierId, signal: _Signal, span: Span | None) -> None:
         """Go on to the next phase, if this one has all that it needs."""
         if signal.needed:
             return
@@ -378,7 +378,7 @@ class _Run:
         held = self.tiles.read(event.tile, event.box, touch, clock)
         check_meant(event, held, self.program.held(event, self.program.roles[role].rank))
 
-    def written(self, role: int, event: Write) -> Touch:
+    def written(self, role: int, event: Write) -> TileAccess:
         """Return the touch of a write: what tells that it is over, and that engines see it."""
         step = self.places[role] + 1
         touch = self.touch(role, event, Known(role, step), writes=True)
@@ -390,10 +390,12 @@ class _Run:
 
     def touch(
         self, role: int, event: Event, ends: Known, *, writes: bool, by_engine: bool = False
-    ) -> Touch:
+    ) -> TileAccess:
         step = self.places[role] + 1
         fence = Known(self.layout.fenced(role), step)
-        return Touch(role, self.program.roles[role].scope, writes, by_engine, ends, fence, event)
+        return TileAccess(
+            role, self.program.roles[role].scope, writes, by_engine, ends, fence, event
+        )
 
     def remember(self, role: int, rank: int, ends: Known, span: Span | None) -> None:
         """Note that a role reaches another block, which must not be gone by then."""

@@ -17,12 +17,12 @@ from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.testing.protocol.acts import WARP, act
 from tile_core.testing.protocol.contents import held_in, put
 from tile_core.testing.protocol.events import (
+    BarrierId,
     Box,
     Content,
     Event,
+    ExpectedContent,
     Fill,
-    Held,
-    Place,
     Program,
     Read,
     Role,
@@ -30,7 +30,7 @@ from tile_core.testing.protocol.events import (
     Tile,
     Write,
 )
-from tile_core.testing.protocol.trace import Facts, Group, at_thread, follow
+from tile_core.testing.protocol.trace import Group, LaunchFacts, at_thread, follow
 from tile_core.testing.protocol.values import Scenario, Values
 
 Interval = tuple[int, int]
@@ -52,7 +52,7 @@ def has_protocol(launch: Launch) -> bool:
 def program_of(
     launch: Launch,
     scenario: Scenario,
-    meant: Mapping[tuple[int, Statement], Sequence[Held]] | None = None,
+    meant: Mapping[tuple[int, Statement], Sequence[ExpectedContent]] | None = None,
     *,
     host: Sequence[Let] = (),
     runs_beside: Callable[[Gemm], bool] = always,
@@ -71,8 +71,8 @@ def program_of(
     unit
         Threads of a range that are followed together, at most.
     """
-    facts = Facts(launch, runs_beside)
-    arrivals: dict[Place, int] = {}
+    facts = LaunchFacts(launch, runs_beside)
+    arrivals: dict[BarrierId, int] = {}
     roles: list[Role] = []
     for rank in range(facts.size):
         for node in walk(launch.body):
@@ -87,16 +87,16 @@ def program_of(
 
 def meaning_of(
     launch: Launch, scenario: Scenario, *, host: Sequence[Let] = ()
-) -> dict[tuple[int, Statement], list[Held]]:
+) -> dict[tuple[int, Statement], list[ExpectedContent]]:
     """Return what each execution of a statement by a block finds in tiles, one after the other.
 
     `launch` is the program before anybody was given copies of his own: what it means. One that
     goes apart by itself, or reaches other blocks, means what its barriers say: nothing is known.
     """
-    found: dict[tuple[int, Statement], list[Held]] = {}
+    found: dict[tuple[int, Statement], list[ExpectedContent]] = {}
     if has_protocol(launch):
         return found
-    facts = Facts(launch, lambda op: False)
+    facts = LaunchFacts(launch, lambda op: False)
     for rank in range(facts.size):
         group = _Block(facts, scenario, rank, host, facts.threads).group(range(facts.threads))
         follow(group, launch.body, act)
@@ -112,7 +112,7 @@ def meaning_of(
 
 def rounds_of(launch: Launch, scenario: Scenario, *, host: Sequence[Let] = ()) -> list[int]:
     """Return how often each pipelined loop goes round, each time that it is come to."""
-    facts = Facts(launch, lambda op: False)
+    facts = LaunchFacts(launch, lambda op: False)
     group = _Block(facts, scenario, 0, host, facts.threads).group(range(facts.threads))
     follow(group, launch.body, lambda group, stmt: None)
     return group.rounds
@@ -122,11 +122,11 @@ class _Block:
     """One block: its indices, and the groups of its threads."""
 
     def __init__(
-        self, facts: Facts, scenario: Scenario, rank: int, host: Sequence[Let], unit: int
+        self, facts: LaunchFacts, scenario: Scenario, rank: int, host: Sequence[Let], unit: int
     ) -> None:
         self.facts, self.scenario, self.rank = facts, scenario, rank
         self.host, self.unit = host, unit
-        self.arrivals: dict[Place, int] = {}
+        self.arrivals: dict[BarrierId, int] = {}
         self.ranges = list(_ranges(facts.launch.body, 0, facts.threads))
         self.followed: dict[object, tuple[Event, ...]] = {}
 

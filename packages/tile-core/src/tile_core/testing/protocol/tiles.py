@@ -12,8 +12,8 @@ from tile_core.testing.protocol.events import (
     Box,
     Content,
     Event,
+    ExpectedContent,
     Fill,
-    Held,
     ProtocolBroken,
     Read,
     Tile,
@@ -25,7 +25,7 @@ from tile_core.testing.protocol.events import (
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class TileAccess:
     """An access of a tile.
 
     Parameters
@@ -58,20 +58,22 @@ class Touch:
 class Tiles:
     """All tiles of all blocks: who may still be at them, and what they hold."""
 
-    touches: dict[Tile, dict[object, tuple[Box, Touch]]] = field(default_factory=dict)
+    touches: dict[Tile, dict[object, tuple[Box, TileAccess]]] = field(default_factory=dict)
     parts: dict[Tile, list[tuple[Box, Content]]] = field(default_factory=dict)
 
-    def write(self, tile: Tile, box: Box, touch: Touch, content: Content, clock: Clock) -> None:
+    def write(
+        self, tile: Tile, box: Box, touch: TileAccess, content: Content, clock: Clock
+    ) -> None:
         """Note a write of a box, by somebody who knows `clock`."""
         self._enter(tile, box, touch, clock)
         put(self.parts.setdefault(tile, []), box, content)
 
-    def read(self, tile: Tile, box: Box, touch: Touch, clock: Clock) -> Held:
+    def read(self, tile: Tile, box: Box, touch: TileAccess, clock: Clock) -> ExpectedContent:
         """Note a reading of a box, and return what is there."""
         self._enter(tile, box, touch, clock)
         return held_in(self.parts.get(tile, ()), box)
 
-    def _enter(self, tile: Tile, box: Box, touch: Touch, clock: Clock) -> None:
+    def _enter(self, tile: Tile, box: Box, touch: TileAccess, clock: Clock) -> None:
         known = self.touches.setdefault(tile, {})
         gone = []
         for key, (there, other) in known.items():
@@ -104,7 +106,7 @@ class Tiles:
                     yield touch.ends, touch.span
 
 
-def _of_one_range(a: Touch, b: Touch) -> bool:
+def _of_one_range(a: TileAccess, b: TileAccess) -> bool:
     """Whether threads of one range do both, which barriers of the range order."""
     if a.scope == b.scope:
         return True
@@ -113,14 +115,14 @@ def _of_one_range(a: Touch, b: Touch) -> bool:
     return a.scope[0] == b.scope[0] and a.event.team is not None and a.event.team == b.event.team
 
 
-def _of_one_copy(a: Touch, b: Touch) -> bool:
+def _of_one_copy(a: TileAccess, b: TileAccess) -> bool:
     """Whether threads of one range make a copy together: each brings elements of its own."""
     if a.scope != b.scope or not isinstance(a.event, Write) or not isinstance(b.event, Write):
         return False
     return a.event.content == b.event.content
 
 
-def _conflict(tile: Tile, box: Box, other: Touch, touch: Touch) -> str:
+def _conflict(tile: Tile, box: Box, other: TileAccess, touch: TileAccess) -> str:
     name = named(tile, box)
     does = "is filled" if touch.writes else "is read"
     if other.writes and (other.is_late or isinstance(other.event, Fill)):

@@ -37,7 +37,7 @@ from tile_core.ops.ping_pong import PingPongOrder
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.passes.uniformity import Uniformity, is_thread_program
 from tile_core.testing.protocol.boxes import Touched, touched
-from tile_core.testing.protocol.events import Event, Place
+from tile_core.testing.protocol.events import BarrierId, Event
 from tile_core.testing.protocol.values import Unknown, Values
 
 SIGNALS = (
@@ -61,7 +61,7 @@ class _Left(Exception):
         self.kind = kind
 
 
-class Facts:
+class LaunchFacts:
     """What is known of a launch before it is followed.
 
     Parameters
@@ -135,13 +135,13 @@ class Group:
         How many copies these threads have begun, and by the end of each group of them.
     """
 
-    facts: Facts
+    facts: LaunchFacts
     values: Values
     active: Sequence[int]
     first: int
     count: int
     events: list[Event] = field(default_factory=list)
-    arrivals: dict[Place, int] = field(default_factory=dict)
+    arrivals: dict[BarrierId, int] = field(default_factory=dict)
     done: dict[object, int] = field(default_factory=dict)
     rounds: list[int] = field(default_factory=list)
     products: int = 0
@@ -298,4 +298,4 @@ def at_thread(group: Group, thread: int) -> None:
     group.values.vars.update(zip(group.facts.launch.thread_vars, numbers, strict=True))
 
 
-__all__ = ["SIGNALS", "Act", "Endless", "Facts", "Group", "at_thread", "follow"]
+__all__ = ["SIGNALS", "Act", "Endless", "Group", "LaunchFacts", "at_thread", "follow"]
