@@ -119,8 +119,8 @@ def on_stub(folder: Path) -> Iterator[tuple[str, float, float | None]]:
     import tile_api as tile
     import tile_api.language as T
     from tile_api.launching import Launcher
+    from tile_core.plugins.gpu_stages import callable_of
     from tile_cuda.driver import open_driver
-    from tile_cuda.launcher import callable_of
     from tile_launch.streams import allocator
 
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -190,7 +190,7 @@ def _call(launch: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _manifest(lowered: Any) -> Any:
-    from tile_cuda.launcher import launch_manifest
+    from tile_core.plugins.gpu_stages import launch_manifest
 
     return launch_manifest(lowered.device_mod)
 

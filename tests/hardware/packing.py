@@ -86,7 +86,7 @@ class Packer:
                 warnings.simplefilter("ignore")  # tests of speed look at what the compiler says
                 flags = lowered.module.compile_flags
                 compiled = compile_source(source, MACHINE, flags, warn=False)
-            write_bundle(path, [Variant(manifest, compiled.cubin)])
+            write_bundle(path, [Variant(manifest, compiled.code)])
             program = (lowered.kernel, lowered.options.pass_configs, lowered.options.compile_flags)
             (self.folder / "programs" / digest).write_bytes(pickle.dumps(program))
         swizzles = [m.swizzle for launch in manifest.launches for m in launch.maps]

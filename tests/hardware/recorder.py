@@ -73,7 +73,6 @@ class Recorder:
         with pytest.MonkeyPatch.context() as patches, noted_comparisons(patches) as noted:
             patches.setattr(driver, "complete", self._complete)
             patches.setattr("tile_cuda.machine_code.compile_source", _compiles_only)
-            patches.setattr("tile_cuda.stages.compile_source", _compiles_only)
             patches.setenv("TILE_DISABLE_CACHE", "1")
             try:
                 yield

@@ -208,7 +208,7 @@ def compiled(text: str) -> bytes:
     """Return machine code of a text."""
     output = nvrtc_for("sm_90a").build(text, "sm_90a", ())
     assert output.is_accepted, output.log
-    return output.cubin
+    return output.code
 
 
 def launched(driver: cuda_driver.CudaDriver, **changes: Any) -> int:

@@ -53,4 +53,4 @@ def ptx(body: str, arch: str, *flags: str) -> str:
     output = compiler.compile(source.text, "kernel.cu", options, header_texts())
     if not output.is_accepted:
         raise refusal(source, output.log, compiler.name, arch)
-    return output.ptx
+    return output.assembly

@@ -7,8 +7,8 @@ from functools import cache
 
 from support.toolchain import clang_for
 from tile_core.codegen import PrintedSource
+from tile_core.toolchains.compiler import Output
 from tile_hip.compile_errors import refusal
-from tile_hip.compiler import Output
 
 ARCHITECTURES = ("gfx90a", "gfx942", "gfx950")
 

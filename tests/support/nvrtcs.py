@@ -69,5 +69,5 @@ def machine_code_of(text: str, named: Named, arch: str = "sm_90a", *flags: str) 
     need_disassembler()
     output = named.nvrtc.build(text, arch, (*shape_flags(text), *flags))
     assert output.is_accepted, output.log
-    code = sass(output.cubin)
-    return MachineCode(code, opcode_counts(code), output.log, output.ptx)
+    code = sass(output.code)
+    return MachineCode(code, opcode_counts(code), output.log, output.assembly)

@@ -149,7 +149,8 @@ def lowered(kernel: Kernel, arch: str) -> DeviceProgram:
     """Return `kernel` as programs of single threads of an NVIDIA or AMD architecture."""
     target = target_of(arch)
     machines, rules = (amd, amd_rules) if target.kind == "hip" else (nvidia, nvidia_rules)
-    return lower_kernel(kernel, target, machines.machine(arch), rules.all_rules(target))
+    machine = machines.machine(arch)
+    return lower_kernel(kernel, target, machine, rules.all_rules(machine))
 
 
 def target_of(arch: str) -> Target:

@@ -10,10 +10,10 @@ from contextlib import suppress
 import pytest
 
 from tile_core.errors import ToolchainError
+from tile_core.toolchains.compiler import Compiler
 from tile_cuda import disassembly
 from tile_cuda.nvrtc_library import Nvrtc, compiler_for
 from tile_hip.clang import Clang
-from tile_hip.compiler import Compiler
 from tile_hip.compilers import clangs, hipccs, wanted_compiler, zigs
 
 

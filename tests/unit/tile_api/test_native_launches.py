@@ -60,7 +60,8 @@ class Stub:
 
 
 def cuda_stub(folder: Path) -> Stub:
-    from tile_cuda import driver, launcher
+    from tile_core.plugins import gpu_stages as launcher
+    from tile_cuda import driver
 
     path = str(compiled_stub("tile_cuda", folder))
     opened = driver.open_driver(path)
@@ -78,7 +79,8 @@ def cuda_stub(folder: Path) -> Stub:
 
 
 def hip_stub(folder: Path) -> Stub:
-    from tile_hip import driver, launcher
+    from tile_core.plugins import gpu_stages as launcher
+    from tile_hip import driver
 
     opened = driver.open_driver(str(compiled_stub("tile_hip", folder)))
     library = opened.library

@@ -89,7 +89,7 @@ def test_a_machine_without_tools_has_versions(
         raise ToolchainError("there is none")
 
     for name in ("tile_cuda", "tile_hip"):
-        monkeypatch.setattr(f"{name}.versions.wanted_compiler", missing)
+        monkeypatch.setattr(f"{name}.compilers.wanted_compiler", missing)
     monkeypatch.setattr("tile_sim.versions.find_compiler", missing)
     monkeypatch.setattr("tile_cpu.versions.find_compiler", missing)
     names = {"cuda:sm_80": "compiler", "hip:gfx942": "compiler", "cuda:sm_80@sim": "c++-compiler"}
@@ -99,10 +99,10 @@ def test_a_machine_without_tools_has_versions(
 
 
 def test_compilers_of_a_wish_are_told(plugins: PluginHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    wishes = []
+    wishes, mine = [], types.SimpleNamespace(identity="mine 1.2")
     monkeypatch.setattr(
-        "tile_cuda.versions.wanted_compiler",
-        lambda arch, wish: wishes.append((arch, wish)) or types.SimpleNamespace(name="mine 1.2"),
+        "tile_cuda.compilers.wanted_compiler",
+        lambda arch, wish: wishes.append((arch, wish)) or mine,
     )
     backend, target = plugins.resolve("cuda:sm_90a")
     options = BuildOptions((("cuda.compiler", "nvcc"),))

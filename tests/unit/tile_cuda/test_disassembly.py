@@ -36,7 +36,7 @@ def test_machine_code_of_a_kernel():
     tile::mma_m16n8k16(c, a, b);
     tile::store<4>(F + (tid * 4), c);
     """
-    cubin = compiled(body, "sm_80").cubin
+    cubin = compiled(body, "sm_80").code
     need_disassembler()
     text = sass(cubin)
     counts = opcode_counts(text)

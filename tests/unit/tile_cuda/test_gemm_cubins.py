@@ -50,7 +50,7 @@ def test_nothing_is_spilled(product: Product) -> None:
 
 def test_the_loop_is_as_short_as_a_hand_written_one() -> None:
     product = replace(HALF, k=1024, steps=32)
-    cubin = compiled(product).cubin
+    cubin = compiled(product).code
     need_disassembler()
     code = sass(cubin)
     (body,) = (found for found in loops(code) if found["HMMA"])

@@ -75,7 +75,7 @@ def test_float32_is_rounded_only_where_that_is_allowed() -> None:
 def test_refusals_say_what_is_in_the_way() -> None:
     a, b = ir.tensor("A", (16, 16), "float16"), ir.shared("B", (16, 16), "float16")
     mine, c = ir.local("mine", (16, 16), "float16"), ir.fragment("C", (16, 16))
-    rules = all_rules(Target("cuda", "sm_80"))
+    rules = all_rules(machine("sm_80"))
     with pytest.raises(UnsupportedOnTarget) as caught:
         select(ir.gemm(a, b, c), Target("cuda", "sm_80"), rules)
     texts = [note.text for note in caught.value.notes]
@@ -127,7 +127,7 @@ def test_copies_that_cannot_load_matrices_say_why(
     op = ir.copy(source, target)
     (rule,) = (r for r in gemm_rules(machine("sm_80")) if r.op is Copy)
     assert words in str(rule.rejects(op, Target("cuda", "sm_80")))
-    assert select(op, Target("cuda", "sm_80"), all_rules(Target("cuda", "sm_80"))).name != rule.name
+    assert select(op, Target("cuda", "sm_80"), all_rules(machine("sm_80"))).name != rule.name
     (old,) = (r for r in gemm_rules(machine("sm_70")) if r.op is Copy)
     assert "sm_70 cannot load matrices" in str(old.rejects(op, Target("cuda", "sm_70")))
 

@@ -145,7 +145,7 @@ def test_the_table_and_the_header_agree():
 def test_every_call_becomes_its_instruction(arch):
     rows = [row for group in CALLS.values() for row in group if exists(row[1], arch)]
     lines = "\n".join(f"  {text};" for text, _, _ in rows)
-    ptx = compiled(REGISTERS + lines + USES, arch).ptx
+    ptx = compiled(REGISTERS + lines + USES, arch).assembly
     assert ".local" not in ptx  # registers stay registers
     for text, feature, pattern in rows:
         emulated = feature in EMULATED and not machine(arch).has(feature)

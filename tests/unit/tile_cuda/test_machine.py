@@ -123,7 +123,7 @@ def test_features_are_those_of_the_assembler(arch):
     nvrtc_for(arch)
     features = machine(arch).features
     wanted = [INSTRUCTIONS[name] for name in sorted(features) if name in INSTRUCTIONS]
-    assert compile_source(_inline(" ".join(wanted)), arch, warn=False).cubin
+    assert compile_source(_inline(" ".join(wanted)), arch, warn=False).code
     for name in sorted(set(INSTRUCTIONS) - features):
         if (name, arch) in EXPANDED:
             continue

@@ -45,10 +45,10 @@ def refused(source: PrintedSource, *flags: str, compiler: str = "nvcc") -> Toolc
 
 def test_machine_code_and_what_was_said_of_it(nvcc, source):
     found = compile_source(source, "sm_80", compiler="nvcc")
-    assert found.cubin[:4] == b"\x7fELF"
-    assert ".visible .entry scale(" in found.ptx
-    assert ".target sm_80" in found.ptx
-    assert "program.py" in found.ptx  # profilers see the lines of the user
+    assert found.code[:4] == b"\x7fELF"
+    assert ".visible .entry scale(" in found.assembly
+    assert ".target sm_80" in found.assembly
+    assert "program.py" in found.assembly  # profilers see the lines of the user
     assert found.compiler == nvcc.name
     assert list(found.resources) == ["scale"]
     assert 0 < found.resources["scale"].registers < 32
@@ -60,7 +60,7 @@ def test_nvrtc_of_the_same_version_makes_the_same_instructions(nvcc, source):
         pytest.skip("needs NVRTC of nvcc's version")
     other = compile_source(source, "sm_80", compiler="nvrtc")
     own = compile_source(source, "sm_80", compiler="nvcc")
-    assert opcode_counts(sass(own.cubin)) == opcode_counts(sass(other.cubin))
+    assert opcode_counts(sass(own.code)) == opcode_counts(sass(other.code))
     assert own.resources == other.resources
 
 

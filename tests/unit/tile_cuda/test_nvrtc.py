@@ -35,9 +35,9 @@ def nvrtc(monkeypatch):
 
 def test_machine_code_and_what_was_said_of_it(nvrtc, source):
     found = compile_source(source, "sm_80")
-    assert found.cubin[:4] == b"\x7fELF"
-    assert ".visible .entry scale(" in found.ptx
-    assert ".target sm_80" in found.ptx
+    assert found.code[:4] == b"\x7fELF"
+    assert ".visible .entry scale(" in found.assembly
+    assert ".target sm_80" in found.assembly
     assert found.compiler == nvrtc.name
     assert list(found.resources) == ["scale"]
     assert 0 < found.resources["scale"].registers < 32
@@ -45,9 +45,9 @@ def test_machine_code_and_what_was_said_of_it(nvrtc, source):
 
 
 def test_profilers_see_the_lines_of_the_user(nvrtc, source):
-    ptx = compile_source(source, "sm_80").ptx
+    ptx = compile_source(source, "sm_80").assembly
     assert 'program.py"' in ptx
-    assert b"program.py" in compile_source(source, "sm_80").cubin
+    assert b"program.py" in compile_source(source, "sm_80").code
 
 
 def refused(source: PrintedSource, arch: str = "sm_80", *flags: str) -> ToolchainError:
@@ -128,8 +128,8 @@ def test_flags_of_nvcc():
 
 def test_flags_reach_the_compiler(nvrtc):
     body = "F[0] = tile::log(float(F[1]) * SCALE);"
-    plain = compiled(body, "sm_80", "-DSCALE=3.0f").ptx
-    fast = compiled(body, "sm_80", "-DSCALE=3.0f", "--use_fast_math", "-O3").ptx
+    plain = compiled(body, "sm_80", "-DSCALE=3.0f").assembly
+    fast = compiled(body, "sm_80", "-DSCALE=3.0f", "--use_fast_math", "-O3").assembly
     assert "lg2.approx.ftz.f32" in fast
     assert "lg2.approx" not in plain
 

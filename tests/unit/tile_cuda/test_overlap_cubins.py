@@ -48,7 +48,7 @@ def opcodes_of_loop(name: str, work: str, count: int) -> list[str]:
     need_disassembler()
     lines = [
         (int(m[1], 16), re.sub(r"^@!?U?P\w+ ", "", m[2]))
-        for m in re.finditer(r"/\*([0-9a-f]{4,5})\*/\s+(.*?);", sass(compiled(name).cubin))
+        for m in re.finditer(r"/\*([0-9a-f]{4,5})\*/\s+(.*?);", sass(compiled(name).code))
     ]
     loops = []
     for at, text in lines:

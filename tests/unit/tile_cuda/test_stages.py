@@ -13,8 +13,7 @@ from tile_core.plugins.host import PluginHost
 from tile_core.target import Target
 from tile_cuda import driver
 from tile_cuda.pipeline import PIPELINE
-from tile_cuda.plugin import parse_target, tile_backends
-from tile_cuda.stages import DEFAULT_ARCH, exact, load
+from tile_cuda.plugin import BACKEND, tile_backends
 
 
 @pytest.fixture
@@ -26,20 +25,21 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_targets_it_claims() -> None:
-    assert parse_target("cuda:sm_86") == Target("cuda", "sm_86")
-    assert parse_target("cuda") == Target("cuda")
-    assert parse_target("cpu") is None
-    assert parse_target("cuda:sm_80@sim") is None  # the host asks again, without the executor
+    assert BACKEND.parse_target("cuda:sm_86") == Target("cuda", "sm_86")
+    assert BACKEND.parse_target("cuda") == Target("cuda")
+    assert BACKEND.parse_target("cpu") is None
+    # The host asks again, without the executor.
+    assert BACKEND.parse_target("cuda:sm_80@sim") is None
     with pytest.raises(TargetError, match="sm_81"):
-        parse_target("cuda:sm_81")
+        BACKEND.parse_target("cuda:sm_81")
 
 
 @pytest.mark.usefixtures("no_gpu")
 def test_an_architecture_for_every_target() -> None:
-    assert exact(Target("cuda", "sm_75")).arch == "sm_75"
-    assert exact(Target("cuda", executor="sim")).arch == DEFAULT_ARCH
+    assert BACKEND.exact(Target("cuda", "sm_75")).arch == "sm_75"
+    assert BACKEND.exact(Target("cuda", executor="sim")).arch == BACKEND.default_arch
     with pytest.raises(MissingFeature):
-        exact(Target("cuda"))
+        BACKEND.exact(Target("cuda"))
 
 
 def test_passes_on_the_kernel_as_it_was_traced() -> None:
@@ -57,8 +57,8 @@ def test_one_backend_of_that_name() -> None:
 
 @pytest.mark.usefixtures("no_gpu")
 def test_a_gpu_is_needed_at_the_first_call_only() -> None:
-    artifact: Any = SimpleNamespace(program=None, compiled=SimpleNamespace(cubin=b""))
+    artifact: Any = SimpleNamespace(program=None, compiled=SimpleNamespace(code=b""))
     kernel: Any = None
-    run = load(artifact, kernel)
+    run = BACKEND.load(artifact, kernel)
     with pytest.raises(MissingFeature, match="no NVIDIA driver"):
         run()

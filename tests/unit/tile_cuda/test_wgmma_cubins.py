@@ -62,7 +62,7 @@ def check(made: Compiled) -> None:
 
 def opcodes(made: Compiled) -> Counter[str]:
     need_disassembler()
-    lines = re.findall(r"/\*[0-9a-f]{4,5}\*/\s+(?:@!?U?P\w+ )?([A-Z0-9_]+)", sass(made.cubin))
+    lines = re.findall(r"/\*[0-9a-f]{4,5}\*/\s+(?:@!?U?P\w+ )?([A-Z0-9_]+)", sass(made.code))
     return Counter(lines)
 
 
@@ -88,7 +88,7 @@ def test_the_loop_is_as_short_as_a_hand_written_one() -> None:
     check(made)
     need_disassembler()
     # Waits that take long stand behind all else, and jump back over it.
-    around = [found for found in loops(sass(made.cubin)) if found["HGMMA"]]
+    around = [found for found in loops(sass(made.code)) if found["HGMMA"]]
     body = min(around, key=lambda found: sum(found.values()))
     # A wait for the tiles, four products of 64 x 256 x 16, a wait, and the release of a slot.
     assert body["HGMMA"] == 4

@@ -20,13 +20,12 @@ from tile_core.errors import EmptyGridError, LaunchError, MissingFeature
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Var
 from tile_core.ir.stmt import Kernel, Launch, Let, Seq
+from tile_core.plugins.gpu_stages import callable_of
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_core.target import Target
-from tile_hip import stages
 from tile_hip.driver import device_arch, open_driver
-from tile_hip.launcher import callable_of
 from tile_hip.machine import machine
-from tile_hip.plugin import tile_default_target
+from tile_hip.plugin import BACKEND, tile_default_target
 from tile_launch.hip_driver import HipDriver
 from tile_launch.libraries import candidates
 from tile_launch.streams import allocator, device_of, stream_reader
@@ -249,7 +248,7 @@ def test_the_architecture_is_found_in_the_properties(
     monkeypatch.setattr("tile_hip.driver.installed_driver", lambda: driver)
     assert device_arch() == "gfx942"
     assert str(tile_default_target()) == "hip:gfx942"
-    assert str(stages.exact(Target("hip"))) == "hip:gfx942"
+    assert str(BACKEND.exact(Target("hip"))) == "hip:gfx942"
     assert (driver.runs("gfx942"), driver.runs("gfx90a")) == (True, False)
     driver.library.stub_architecture(b"gfx1100")
     with pytest.raises(MissingFeature, match="we do not compile for gfx1100"):
@@ -288,9 +287,9 @@ def test_a_gpu_is_needed_at_the_first_call_only(monkeypatch: pytest.MonkeyPatch)
         raise MissingFeature("this machine has no HIP runtime")
 
     monkeypatch.setattr("tile_hip.driver.installed_driver", absent)
-    artifact: Any = SimpleNamespace(program=program(), compiled=SimpleNamespace(code_object=CODE))
+    artifact: Any = SimpleNamespace(program=program(), compiled=SimpleNamespace(code=CODE))
     kernel: Any = None
-    run = stages.load(artifact, kernel)
+    run = BACKEND.load(artifact, kernel)
     assert asked == []
     with pytest.raises(MissingFeature, match="no HIP runtime"):
         run(0, Tensor((4, 8)), 1.0)
@@ -308,9 +307,9 @@ def test_the_stub_is_no_runtime_of_this_process(stub_path: Path, driver: HipDriv
 def test_a_kernel_is_loaded_at_its_first_call(
     driver: HipDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    artifact: Any = SimpleNamespace(program=program(), compiled=SimpleNamespace(code_object=CODE))
+    artifact: Any = SimpleNamespace(program=program(), compiled=SimpleNamespace(code=CODE))
     kernel: Any = None
-    run, before = stages.load(artifact, kernel), driver.library.stub_modules()
+    run, before = BACKEND.load(artifact, kernel), driver.library.stub_modules()
     monkeypatch.setattr("tile_hip.driver.installed_driver", lambda: driver)
     driver.library.stub_widths((ctypes.c_int * 4)(1, 8, 4, 4), 4)
     for rows in (4, 8):

@@ -41,7 +41,7 @@ def refused(source: PrintedSource, *flags: str) -> ToolchainError:
 
 def test_machine_code_and_what_was_said_of_it(clang, source):
     found = compile_source(source, "gfx942")
-    assert found.code_object.startswith(b"\x7fELF")
+    assert found.code.startswith(b"\x7fELF")
     assert 'amdgcn_target "amdgcn-amd-amdhsa--gfx942"' in found.assembly
     assert found.compiler == clang.name
     assert list(found.resources) == list(kernels_of(found.assembly)) == ["scale"]

@@ -13,8 +13,7 @@ from tile_core.plugins.host import PluginHost
 from tile_core.target import Target
 from tile_hip import driver
 from tile_hip.pipeline import PIPELINE
-from tile_hip.plugin import parse_target, tile_backends, tile_default_target
-from tile_hip.stages import DEFAULT_ARCH, exact, load
+from tile_hip.plugin import BACKEND, tile_backends, tile_default_target
 
 
 @pytest.fixture
@@ -26,20 +25,21 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_targets_it_claims() -> None:
-    assert parse_target("hip:gfx90a") == Target("hip", "gfx90a")
-    assert parse_target("hip") == Target("hip")
-    assert parse_target("cuda:sm_80") is None
-    assert parse_target("hip:gfx942@sim") is None  # the host asks again, without the executor
+    assert BACKEND.parse_target("hip:gfx90a") == Target("hip", "gfx90a")
+    assert BACKEND.parse_target("hip") == Target("hip")
+    assert BACKEND.parse_target("cuda:sm_80") is None
+    # The host asks again, without the executor.
+    assert BACKEND.parse_target("hip:gfx942@sim") is None
     with pytest.raises(TargetError, match="gfx906"):
-        parse_target("hip:gfx906")
+        BACKEND.parse_target("hip:gfx906")
 
 
 @pytest.mark.usefixtures("no_gpu")
 def test_an_architecture_for_every_target() -> None:
-    assert exact(Target("hip", "gfx90a")).arch == "gfx90a"
-    assert exact(Target("hip", executor="sim")).arch == DEFAULT_ARCH
+    assert BACKEND.exact(Target("hip", "gfx90a")).arch == "gfx90a"
+    assert BACKEND.exact(Target("hip", executor="sim")).arch == BACKEND.default_arch
     with pytest.raises(MissingFeature):
-        exact(Target("hip"))
+        BACKEND.exact(Target("hip"))
     assert tile_default_target() is None
 
 
@@ -58,8 +58,8 @@ def test_one_backend_of_that_name() -> None:
 
 @pytest.mark.usefixtures("no_gpu")
 def test_a_gpu_is_needed_at_the_first_call_only() -> None:
-    artifact: Any = SimpleNamespace(program=None, compiled=SimpleNamespace(code_object=b""))
+    artifact: Any = SimpleNamespace(program=None, compiled=SimpleNamespace(code=b""))
     kernel: Any = None
-    run = load(artifact, kernel)
+    run = BACKEND.load(artifact, kernel)
     with pytest.raises(MissingFeature, match="no AMD driver"):
         run()

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tile_core.environment import environment
 from tile_core.errors import ToolchainError
-from tile_cuda.compiler import Compiler
+from tile_core.toolchains.compiler import Compiler
 from tile_cuda.nvcc import Nvcc, nvcc_at, nvccs
 from tile_cuda.nvrtc_library import compiler_for, installed
 from tile_cuda.toolkit import no_compiler

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from tile_core.codegen.source import INCLUDE_DIRECTORY
 from tile_core.errors import ToolchainError
+from tile_core.toolchains.compiler import Output, identity_of
 from tile_core.toolchains.subprocesses import run_program
 from tile_cuda.compile_errors import NAME
-from tile_cuda.compiler import COMMON_OPTIONS, Output, of_assembler
+from tile_cuda.compiler import COMMON_OPTIONS, of_assembler
 from tile_cuda.headers import HEADERS
 
 _VERSION = re.compile(r"release (\d+)\.(\d+)")
@@ -44,6 +45,11 @@ class Nvcc:
     def name(self) -> str:
         """Name and version."""
         return f"nvcc {self.version[0]}.{self.version[1]}"
+
+    @property
+    def identity(self) -> str:
+        """Name and version, and which file it is."""
+        return identity_of(self.name, self.path)
 
     def supports(self, arch: str) -> bool:
         """Tell whether it compiles for `arch`; ``sm_90a`` goes with ``sm_90``."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from tile_core.toolchains.compiler import Output, identity_of
 from tile_core.toolchains.runtime_compiler import RuntimeCompiler
 from tile_cuda.compile_errors import NAME
-from tile_cuda.compiler import Output
 from tile_cuda.headers import header_texts
 from tile_cuda.nvrtc import nvrtc_options
 from tile_cuda.toolkit import Toolkit, no_compiler, toolkits
@@ -39,6 +39,11 @@ class Nvrtc:
     def name(self) -> str:
         """Name and version."""
         return f"NVRTC {self.version[0]}.{self.version[1]}"
+
+    @property
+    def identity(self) -> str:
+        """Name and version, and which file it is."""
+        return identity_of(self.name, self.toolkit.library)
 
     def supports(self, arch: str) -> bool:
         """Tell whether it compiles for `arch`; ``sm_90a`` goes with ``sm_90``."""

@@ -19,8 +19,8 @@ from tile_core.ops.gemm import Gemm
 from tile_core.simt.products.instructions import warp_tiling
 from tile_core.target import Target
 from tile_cuda.machine import machine as machine_of
+from tile_cuda.plugin import BACKEND
 from tile_cuda.rules.mma_unit import mma_unit
-from tile_cuda.stages import exact
 
 _BYTES = {"int4": dtype_of("int8"), "uint4": dtype_of("uint8")}
 
@@ -30,7 +30,7 @@ def pack_factors_for(kernel: Kernel, target: Target) -> Kernel:
 
     See `pack_factors`.
     """
-    return pack_factors(kernel, machine_of(exact(target).arch))
+    return pack_factors(kernel, machine_of(BACKEND.exact(target).arch))
 
 
 def pack_factors(kernel: Kernel, machine: SimtMachine) -> Kernel:

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from tile_core.codegen.source import C_HEADERS, INCLUDE_DIRECTORY
 from tile_core.errors import ToolchainError
+from tile_core.toolchains.compiler import Output, identity_of
 from tile_core.toolchains.subprocesses import run_program
-from tile_hip.compiler import COMMON_OPTIONS, NAME, Output, clang_flags
+from tile_hip.compiler import COMMON_OPTIONS, NAME, clang_flags
 from tile_hip.headers import HEADERS
 
 TRIPLE = "amdgcn-amd-amdhsa"
@@ -58,6 +59,11 @@ class Clang:
     def name(self) -> str:
         """Name and version."""
         return f"{self.kind} {self.version}"
+
+    @property
+    def identity(self) -> str:
+        """Name and version, and which file it is."""
+        return identity_of(self.name, self.command[0])
 
     def supports(self, arch: str) -> bool:
         """Tell whether it compiles for `arch`, and links."""

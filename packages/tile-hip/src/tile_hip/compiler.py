@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 NAME = "kernel.hip"
 """What the printed text is called in the compiler's log."""
@@ -14,43 +12,6 @@ COMMON_OPTIONS = ("-O3", "-std=c++17", "-fno-strict-aliasing")
 
 The same memory is read as several element types: views, vectors, packed numbers.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """What one compilation gave.
-
-    Parameters
-    ----------
-    code
-        The code object, as the driver loads it; empty if the text was refused.
-    assembly
-        The instructions that it was made from, or that were read back from it.
-    log
-        Errors and warnings.
-    """
-
-    code: bytes
-    assembly: str
-    log: str
-    is_accepted: bool
-
-
-class Compiler(Protocol):
-    """One installed compiler of HIP C++."""
-
-    @property
-    def name(self) -> str:
-        """Name and version, such as ``"clang 19.1.7"``."""
-        ...
-
-    def supports(self, arch: str) -> bool:
-        """Tell whether it compiles for `arch`, such as ``"gfx942"``."""
-        ...
-
-    def build(self, text: str, arch: str, flags: Sequence[str]) -> Output:
-        """Compile the text of kernels with `COMMON_OPTIONS` and the user's flags."""
-        ...
 
 
 _OF_NVIDIA = ("--expt-", "-lineinfo", "--ptxas-options", "-Xptxas", "-default-device", "-arch")

@@ -26,8 +26,8 @@ from typing import TypeAlias
 
 from tile_core.environment import environment
 from tile_core.errors import Note, ToolchainError
+from tile_core.toolchains.compiler import Compiler
 from tile_hip.clang import Clang, clang_at
-from tile_hip.compiler import Compiler
 from tile_hip.hiprtc import load
 from tile_hip.hiprtc_library import libraries
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from tile_core.errors import ToolchainError
+from tile_core.toolchains.compiler import Output, identity_of
 from tile_core.toolchains.runtime_compiler import RuntimeCompiler
 from tile_hip.code_object import functions_in
 from tile_hip.comgr import Comgr
-from tile_hip.compiler import COMMON_OPTIONS, NAME, Output, clang_flags
+from tile_hip.compiler import COMMON_OPTIONS, NAME, clang_flags
 from tile_hip.headers import header_texts
 from tile_hip.hiprtc_library import Library
 
@@ -43,6 +44,11 @@ class Hiprtc:
     def name(self) -> str:
         """Name and version."""
         return f"hiprtc {self.version}".rstrip()
+
+    @property
+    def identity(self) -> str:
+        """Name and version, and which file it is."""
+        return identity_of(self.name, self.library.libraries[-1])
 
     def supports(self, arch: str) -> bool:
         """Tell whether it compiles for `arch`: asked to compile for others it may crash."""

@@ -1,34 +1,17 @@
-"""The stages of the HIP backend: lower, compile, load."""
+"""What is AMD's own in the stages of the HIP backend: its pass configurations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from tile_core.codegen import function_symbols, print_program
-from tile_core.codegen.resident import resources_of_launches
-from tile_core.cost.estimate import Estimate
-from tile_core.cost.question import CostQuestion
-from tile_core.ir.stmt import Kernel
+from tile_core.machine import SimtMachine
+from tile_core.ops.rule import Rule
 from tile_core.passes.pipelines.counted import COUNTED, WIDE
-from tile_core.plugins.first_call import made_at_first_call
-from tile_core.simt.choices import choices_of
-from tile_core.simt.device_flags import device_flags
-from tile_core.simt.lower import lower_kernel
-from tile_core.simt.manifest import manifest_of
-from tile_core.simt.program import DeviceProgram
-from tile_core.simt.resources import Resources
-from tile_core.target import Target
-from tile_hip.machine import machine
-from tile_hip.machine_code import Compiled, compile_source
+from tile_core.plugins.gpu_stages import GpuArtifact as Artifact
 
-DEFAULT_ARCH = "gfx942"
-"""What is emulated when nobody says which machine."""
-
-COMPILER = "hip.compiler"
-"""The pass configuration that names the compiler of one kernel: see `tile_hip.compilers`."""
+__all__ = ["ALLOW_TF32", "LDS_LOAD", "Artifact", "allowed"]
 
 LDS_LOAD = "hip.lds_load"
 """The pass configuration that says whether waves copy straight into shared memory, where they can.
@@ -41,113 +24,11 @@ ALLOW_TF32 = "tl.allow_tf32"
 """The pass configuration under which factors of float32 may be rounded, here as xf32 is."""
 
 
-def exact(target: Target) -> Target:
-    """Return the target with an architecture: the emulated one, or that of the GPU at hand."""
-    if target.arch:
-        return target
-    if target.executor:
-        return replace(target, arch=DEFAULT_ARCH)
-    from tile_hip.driver import device_arch
-
-    return replace(target, arch=device_arch())
-
-
-def lower(kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
-    """Choose rules and layouts, and spread the kernel over the threads of its blocks."""
+def allowed(found: SimtMachine, options: Any) -> tuple[SimtMachine, Sequence[Rule[Any]]]:
+    """Return the machine without what pass configurations forbid to a kernel, and its rules."""
     from tile_hip.rules.gemm import xf32_rules
 
-    target = exact(target)
-    made_for = machine(target.arch)
-    allowed = xf32_rules(made_for) if options.config(ALLOW_TF32, False) else ()
+    rules = (*options.rules, *(xf32_rules(found) if options.config(ALLOW_TF32, False) else ()))
     if not options.config(LDS_LOAD, True):
-        made_for = replace(made_for, features=made_for.features - {COUNTED, WIDE})
-    return lower_kernel(
-        kernel,
-        target,
-        made_for,
-        (*options.rules, *allowed),
-        choices_of(options.config),
-        compile_flags=device_flags(options),
-        passes=options.passes,
-    )
-
-
-def estimate(question: CostQuestion) -> Estimate:
-    """Return the time that a model of the GPU expects of a kernel; it is lowered, not compiled.
-
-    Raises
-    ------
-    TileError
-        If the kernel cannot be lowered, or nothing is known of the speed of the GPU.
-    """
-    from tile_core.cost.gpu import estimate_lowered
-    from tile_hip.speeds import PRODUCTS
-
-    return estimate_lowered(question, lower, PRODUCTS)
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """Machine code of one kernel.
-
-    Parameters
-    ----------
-    program
-        What the host must know to launch it.
-    compiled
-        The code object, its assembly and what the compiler told.
-    """
-
-    program: DeviceProgram
-    compiled: Compiled
-
-    @property
-    def resources(self) -> Mapping[str, Resources]:
-        """What each launch needs, and how many of its blocks run at once, by its symbol."""
-        return resources_of_launches(self.program, self.compiled.resources)
-
-    def asm(self) -> str:
-        """Return the instructions of the machine."""
-        return self.compiled.assembly
-
-
-def compile_program(program: DeviceProgram, target: Target, options: Any) -> Artifact:
-    """Compile a program for its architecture; no GPU is needed."""
-    source = print_program(program)
-    wish = str(options.config(COMPILER, ""))
-    arch, flags = program.machine.name, program.compile_flags
-    return Artifact(program, compile_source(source, arch, flags, compiler=wish))
-
-
-def export(
-    artifact: Artifact, kernel: Kernel, provenance: Mapping[str, str]
-) -> tuple[dict[str, Any], bytes]:
-    """Return what a host must know to launch `kernel`, and its machine code, for a bundle."""
-    program, compiled = artifact.program, artifact.compiled
-    told = {**provenance, "compiler": compiled.compiler}
-    return manifest_of(program, function_symbols(program), kernel, told), compiled.code_object
-
-
-def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:
-    """Return a function that launches the kernel on tensors of a GPU.
-
-    Nothing touches the driver before the first call: a kernel can be compiled, looked at and
-    saved on a machine without a GPU. The call then raises `MissingFeature`.
-    """
-    return made_at_first_call(partial(_launcher, artifact))
-
-
-def _launcher(artifact: Artifact) -> Callable[..., None]:
-    from tile_hip.driver import installed_driver
-    from tile_hip.launcher import callable_of
-    from tile_launch.streams import allocator, device_of, stream_reader
-
-    driver = installed_driver()
-    return callable_of(
-        artifact.program,
-        artifact.compiled.code_object,
-        driver,
-        stream_reader("hip"),
-        device_of,
-        allocator(driver.allocate),
-    )
+        found = replace(found, features=found.features - {COUNTED, WIDE})
+    return found, rules

@@ -15,6 +15,14 @@ C_HEADERS = Path(__file__).parent / "c_headers"
 """Headers of C that the user's functions may include; compilers for GPUs bring none along."""
 
 
+def all_headers(folder: Path) -> dict[str, str]:
+    """Return a backend's headers in `folder`, and those of the printer and of C, by their names."""
+    own = {p.relative_to(folder).as_posix(): p for p in sorted(folder.rglob("*.h"))}
+    shared = {p.name: p for p in sorted(INCLUDE_DIRECTORY.glob("*.h"))}
+    standard = {p.name: p for p in sorted(C_HEADERS.glob("*.h"))}
+    return {name: path.read_text() for name, path in (own | shared | standard).items()}
+
+
 @dataclass(frozen=True, slots=True)
 class PrintedSource:
     """One translation unit.

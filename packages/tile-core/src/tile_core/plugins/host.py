@@ -23,6 +23,7 @@ from tile_core.installed import distribution, entry_points
 from tile_core.logs import log
 from tile_core.plugins import hookspecs
 from tile_core.plugins.backend import API_VERSION, Backend
+from tile_core.plugins.gpu_backend import GpuBackend
 from tile_core.target import AUTO, Target, parse_target_spec
 
 if TYPE_CHECKING:
@@ -469,7 +470,13 @@ def _unique(rules: tuple[Rule[Any], ...]) -> tuple[Rule[Any], ...]:
 
 
 def _package_of(thing: object) -> str:
-    """Return the import package of a module, a function or an object of a class."""
+    """Return the import package of a module, a function or an object of a class.
+
+    What a maker's GPUs do is decided by the package that describes them.
+    """
+    owner = getattr(thing, "__self__", None)
+    if isinstance(owner, GpuBackend):
+        return owner.package
     name = getattr(thing, "__module__", None) or getattr(thing, "__name__", "")
     return str(name).partition(".")[0]
 

@@ -1,7 +1,7 @@
 """The process in which a run-time compiler works: ``python -I -S FILE PREFIX SECONDS LIBRARY...``.
 
-Run-time compilers of GPUs' makers are libraries with one interface under two prefixes, such as
-``nvrtcCompileProgram``. They crash over some programs and do not come to an end for others: here
+Run-time compilers of GPUs' makers are libraries with one interface under several prefixes, as in
+``PREFIXCompileProgram``. They crash over some programs and do not come to an end for others: here
 this process ends, by the alarm in the second case, and the one that asks goes on.
 
 Messages are marshalled, after their length. The first one written tells what the library is; each

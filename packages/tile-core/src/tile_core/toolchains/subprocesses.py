@@ -21,7 +21,7 @@ _CRASHED = re.compile(
     r"died due to signal|internal compiler error|PLEASE (?:submit|ATTACH)|LLVM ERROR"
     r"|(?:command|program)\b.*(?:Segmentation fault|Aborted|Killed)|Killed signal"
 )
-"""What the drivers nvcc, clang and gcc say of a part of theirs that crashed."""
+"""What drivers of compilers say of a part of theirs that crashed."""
 
 
 def run_program(

@@ -4,34 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule
-from tile_core.simt.rules import element_rules
-from tile_core.simt.rules.control import control_rules
-from tile_core.simt.rules.default import with_default
-from tile_core.simt.rules.mbarrier import mbarrier_rules
-from tile_core.simt.rules.ping_pong import ping_pong_rules
-from tile_core.simt.rules.reduce import reduce_rules
-from tile_core.simt.rules.reducer import reducer_rules
-from tile_core.simt.rules.scan import scan_rules
-from tile_core.target import Target
-from tile_hip.machine import machine
+from tile_core.simt.rules.every_gpu import gpu_rules
 from tile_hip.rules.gemm import gemm_rules
-from tile_hip.stages import exact
 
 
-def all_rules(target: Target) -> tuple[Rule[Any], ...]:
-    """Return every rule of the HIP backend for `target`."""
-    made_for = machine(exact(target).arch)
-    known = (
-        *element_rules(),
-        *control_rules(),
-        *reduce_rules(),
-        *reducer_rules(),
-        *scan_rules(),
-        *gemm_rules(made_for),
-        *mbarrier_rules(
-            made_for.has("transaction_barriers"), made_for.has("register_reallocation")
-        ),
-        *ping_pong_rules(made_for),
-    )
-    return with_default(known)
+def all_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
+    """Return every rule of the HIP backend for `machine`."""
+    return gpu_rules(machine, gemm_rules(machine))

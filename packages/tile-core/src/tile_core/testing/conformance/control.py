@@ -406,7 +406,7 @@ def _atomic_returns() -> Case:
             ticket = ir.call_atomic("add", count, (0,), 1)
             return ir.let("t", ticket, lambda t: ir.store(seen, t, 1))
 
-        return ir.kernel([count, seen], 20, body, threads=64)
+        return ir.kernel([count, seen], 20, body, threads=1)
 
     return _case(
         "atomic/ticket/int32/20",
