@@ -10,8 +10,8 @@ from typing import Any
 from tile_core.errors import LaunchError, Note
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import storages_read, storages_written
-from tile_core.ir.expr import Extent, Var
-from tile_core.ir.host_data import HostNames, conditions_of, expression_data
+from tile_core.ir.expr import Var
+from tile_core.ir.host_data import HostNames, as_tuples, conditions_of, tensor_of
 from tile_core.ir.node import Node, walk
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Kernel
@@ -20,7 +20,7 @@ from tile_core.records import dataclass
 from tile_launch.arguments import Checked
 from tile_launch.arguments import Signature as HostSignature
 from tile_launch.dlpack import DeviceTensor
-from tile_launch.manifest import Condition, Machine, Manifest, Scalar, Tensor
+from tile_launch.manifest import Condition, Machine, Manifest, Scalar
 from tile_launch.scalars import scalar_value
 
 
@@ -73,7 +73,7 @@ class Signature:
         )
         conditions, contracts = [], {}
         for number, (data, source) in enumerate(self._conditions):
-            value = _tuples(data["value"])
+            value = as_tuples(data["value"])
             conditions.append(Condition(value=value, kind=data["kind"], message=data["message"]))
             if isinstance(source, Var) and source.contract is not None:
                 contracts[number] = source.contract
@@ -165,26 +165,3 @@ class Signature:
 def declared(param: Buffer | Var) -> tuple[Note, ...]:
     """Return the note that points at a parameter's declaration, if it is known."""
     return (Note("the parameter is declared here", param.span),) if param.span else ()
-
-
-def tensor_of(
-    param: Buffer, names: HostNames, *, is_used: bool = True, is_written: bool = True
-) -> Tensor:
-    """Return a parameter as the launcher knows it."""
-    strides = None if param.strides is None else _expressions(param.strides, names)
-    return Tensor(
-        name=names.of(param),
-        dtype=str(param.dtype),
-        shape=_expressions(param.shape, names),
-        strides=strides,
-        is_used=is_used,
-        is_written=is_written,
-    )
-
-
-def _expressions(extents: tuple[Extent, ...], names: HostNames) -> tuple[Any, ...]:
-    return tuple(_tuples(expression_data(extent, names)) for extent in extents)
-
-
-def _tuples(data: Any) -> Any:
-    return tuple(map(_tuples, data)) if isinstance(data, list) else data

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tile_api.arguments import declared, tensor_of
+from tile_api.arguments import declared
 from tile_api.cache import KernelCache
 from tile_api.compiling import compile
 from tile_api.frontend.eager import EagerSignature, eager_function
@@ -22,7 +22,7 @@ from tile_core.errors import (
     LaunchError,
 )
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.host_data import HostNames
+from tile_core.ir.host_data import HostNames, tensor_of
 from tile_launch.arguments import check_rank, plain_view, shape_of, strides_of
 
 

@@ -4,6 +4,10 @@
 class is defined: half a millisecond for each of the hundreds of classes that a compiler is made
 of, most of which a process never makes an object of. `dataclass` here means the same, and
 compiles each function when it is first asked for.
+
+Measured with `dataclasses.dataclass` in its place: ``import tile_api`` and ``tile --help`` take the
+CPU time that they take with this (40 and 61 ms); importing the language and the driver takes 17 %
+more (405 ms for 345), and a program that runs one kernel out of the cache 13 % (953 ms for 840).
 """
 
 from __future__ import annotations

@@ -11,18 +11,20 @@ import numpy as np
 from tile_core.dtypes import Kind
 from tile_core.errors import Deadlock, DeviceAssertError
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.host_data import HostNames, host_parameters
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_core.passes.coroutines import STUCK
-from tile_core.plugins.calling import solutions, symbol_text
 from tile_cpu.lowering.externs import require_symbols
 from tile_cpu.lowering.kernel import MAIN, Lowered
 from tile_cpu.machine import missing_features, require_runnable
 from tile_cpu.stages import Artifact
 from tile_cpu.threads import packed_call, raise_packed_error
+from tile_launch.manifest import Parameter
 from tile_launch.native.caller import Slot, Start
 from tile_launch.native.layouts import Interface, Source, Width
 from tile_launch.native.starting import Starter
+from tile_launch.solving import solutions, symbol_text
 from tile_launch.tensors import address_of, strides_of
 
 
@@ -54,7 +56,7 @@ def callable_of(artifact: Artifact) -> Callable[..., None]:
         "flush": _flush,
         "packed": _packed,
         "strides": strides_of,
-        "solved": lambda *args: solutions(lowered.kernel.params, lowered.symbols, args),
+        "solved": _solver(lowered),
         "library": keep_alive,
     }
     exec(compile(text, f"<launcher of {lowered.kernel.name}>", "exec"), names)
@@ -65,7 +67,7 @@ def callable_of(artifact: Artifact) -> Callable[..., None]:
 
 def _starter(lowered: Lowered, entry: Any) -> Starter:
     """Return how C calls the kernel, by the interface of TVM's functions."""
-    params, symbols = lowered.kernel.params, lowered.symbols
+    params, solved = lowered.kernel.params, _solver(lowered)
     function, handle = packed_call(), entry.__chandle__()
     widths = {Kind.FLOAT: Width.DOUBLE, Kind.BOOL: Width.BOOL}
 
@@ -78,8 +80,7 @@ def _starter(lowered: Lowered, entry: Any) -> Starter:
             else Slot(Source.SCALAR, k, widths.get(p.dtype.kind, Width.INT))
             for k, p in enumerate(params)
         ]
-        values = solutions(params, symbols, args)
-        slots += [Slot(Source.CONSTANT, value=int(value)) for value in values]
+        slots += [Slot(Source.CONSTANT, value=int(value)) for value in solved(*args)]
         if lowered.checks:
             slots.append(Slot(Source.STATUS, width=Width.POINTER))
         return Start(Interface.PACKED, function, handle, tuple(slots), failed, keep=(entry,))
@@ -123,7 +124,7 @@ def launcher_source(lowered: Lowered) -> str:
 
 def _symbols(lowered: Lowered, names: Sequence[str]) -> list[str]:
     """Return the lines that find the symbols out of the arguments, `names`."""
-    params, symbols = lowered.kernel.params, lowered.symbols
+    params, symbols = _known_to_hosts(lowered)
     texts = [symbol_text(params, names, symbol) for symbol in symbols]
     solved = f"solved({', '.join(names)})"
     lines = [f"known = {solved}"] if None in texts else []
@@ -138,6 +139,19 @@ def _symbols(lowered: Lowered, names: Sequence[str]) -> list[str]:
         "except AttributeError:",  # of a tensor that is None, as the kernel does not use it
         f"    {all_of_them}= {solved}",
     ]
+
+
+def _known_to_hosts(lowered: Lowered) -> tuple[tuple[Parameter, ...], list[str]]:
+    """Return the parameters and the names of the symbols, as `tile_launch` knows them."""
+    names = HostNames()
+    params = host_parameters(lowered.kernel.params, names)
+    return params, [names.of(symbol) for symbol in lowered.symbols]
+
+
+def _solver(lowered: Lowered) -> Callable[..., list[int]]:
+    """Return what tells the values of the symbols for arguments."""
+    params, symbols = _known_to_hosts(lowered)
+    return lambda *args: solutions(params, symbols, args)
 
 
 def _nothing() -> None:

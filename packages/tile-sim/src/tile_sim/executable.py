@@ -13,13 +13,15 @@ import numpy as np
 
 from tile_core.arith.evaluate import evaluate
 from tile_core.dtypes import DType
-from tile_core.errors import EmptyGridError, InternalError, LaunchError
+from tile_core.errors import AssumptionError, EmptyGridError, InternalError, LaunchError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Extent, Var
 from tile_core.ir.free_variables import free_variables, is_host_evaluable
+from tile_core.ir.host_data import HostNames, host_parameters
+from tile_core.ir.names import Names
+from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel, Launch, Let
 from tile_core.plugins.arrays import as_array
-from tile_core.plugins.calling import address_of, solutions, unmet
 from tile_core.simt.alignment import alignments, misaligned
 from tile_core.simt.limits import check_grid
 from tile_core.simt.map_values import map_values
@@ -30,6 +32,8 @@ from tile_core.simt.program import (
     HostStep,
     TensorMap,
 )
+from tile_launch.solving import solutions
+from tile_launch.tensors import address_of
 from tile_sim.abi import CBuffer, CTensorMap
 from tile_sim.artifact import Artifact
 from tile_sim.counters import rows_of
@@ -130,7 +134,9 @@ class Call(ABC):
     def _bind(self, args: Sequence[Any], symbols: Sequence[Var]) -> list[Packed]:
         params = self.program.kernel.params
         self.values |= {p: a for p, a in zip(params, args, strict=True) if isinstance(p, Var)}
-        found = solutions(params, symbols, args)
+        names = HostNames()
+        known = host_parameters(params, names)
+        found = solutions(known, [names.of(symbol) for symbol in symbols], args)
         self.values |= dict(zip(symbols, found, strict=True))
         packed: list[Packed] = []
         tensors: list[Buffer] = []
@@ -155,7 +161,12 @@ class Call(ABC):
         """Raise if a condition on the host's values does not hold."""
         known = is_host_evaluable(check.cond, self.values)
         if known and not evaluate(check.cond, self.values):
-            raise unmet(check)
+            raise AssumptionError(
+                f"{check.message or print_expr(check.cond, Names())} (does not hold for these "
+                "arguments)",
+                span=check.span,
+                hint="pass arguments for which it holds",
+            )
 
     @abstractmethod
     def _launch(self, function: DeviceFunction, name: str) -> None:

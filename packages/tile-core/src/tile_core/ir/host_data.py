@@ -23,6 +23,7 @@ from tile_core.ir.print_expr import print_expr
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch
 from tile_launch.contract import Contract
+from tile_launch.manifest import Parameter, Scalar, Tensor
 
 _UNARY = {UnaryOp.NEG: "neg", UnaryOp.NOT: "not", UnaryOp.BITNOT: "~"}
 
@@ -125,6 +126,38 @@ def _uses(kernel: Kernel) -> list[tuple[bool, bool]]:
     written = storages_written(kernel.body)
     used = written | storages_read(kernel.body)
     return [(param in used, param in written) for param in kernel.params]
+
+
+def host_parameters(params: Iterable[Buffer | Var], names: HostNames) -> tuple[Parameter, ...]:
+    """Return the parameters of a kernel as `tile_launch` knows them."""
+    return tuple(
+        Scalar(name=names.of(p), dtype=str(p.dtype)) if isinstance(p, Var) else tensor_of(p, names)
+        for p in params
+    )
+
+
+def tensor_of(
+    param: Buffer, names: HostNames, *, is_used: bool = True, is_written: bool = True
+) -> Tensor:
+    """Return a tensor parameter as `tile_launch` knows it."""
+    strides = None if param.strides is None else _expressions(param.strides, names)
+    return Tensor(
+        name=names.of(param),
+        dtype=str(param.dtype),
+        shape=_expressions(param.shape, names),
+        strides=strides,
+        is_used=is_used,
+        is_written=is_written,
+    )
+
+
+def _expressions(extents: tuple[Extent, ...], names: HostNames) -> tuple[Any, ...]:
+    return tuple(as_tuples(expression_data(extent, names)) for extent in extents)
+
+
+def as_tuples(data: Any) -> Any:
+    """Return an expression as `tile_launch` computes with it: with tuples for JSON's lists."""
+    return tuple(map(as_tuples, data)) if isinstance(data, list) else data
 
 
 def symbols_data(kernel: Kernel, names: HostNames) -> dict[str, str]:
