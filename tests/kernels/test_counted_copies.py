@@ -119,7 +119,7 @@ def test_waves_without_words_in_the_last_round() -> None:
 
     kernel = compiled(sums, "gfx942")
     assert "if (wave < 2)" in kernel.get_kernel_source()
-    assert steady(kernel) == [2]  # of two waves 3 are under way: they wait for one more
+    assert steady(kernel) == [2]  # of two waves 3 are in flight: they wait for one more
     a = integers(8, 40, 32)
     for schedule in SCHEDULES:
         c = poison(40, 32)

@@ -22,7 +22,7 @@ SCHEDULES = ("forward", "reverse", "random:1")
 
 
 def changes(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line that waits with one copy more under way, and each barrier left out."""
+    """Yield each line that waits with one copy more in flight, and each barrier left out."""
     lines = text.split("\n")
     for number, line in enumerate(lines):
         found = WAIT.search(line)

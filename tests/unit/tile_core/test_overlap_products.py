@@ -112,7 +112,7 @@ def product(*, stages: int = 3, rounds: int = 8, touches: str = "") -> Any:
     return kernel
 
 
-# Left under way -------------------------------------------------------------------------------
+# Left in flight -------------------------------------------------------------------------------
 
 
 def test_a_product_goes_on_into_the_next_round() -> None:

@@ -55,7 +55,7 @@ def test_the_factors_in_registers_are_no_sums():
     [
         (loop(K, N, product()),),  # not filled here
         (fill(OTHERS), loop(K, N, product())),
-        (fill(), product(), loop(K, N, product())),  # products may be under way
+        (fill(), product(), loop(K, N, product())),  # products may be in flight
         (fill(), loop(K, N, product("async_mma_ss_set"))),  # which drops what was there
         (fill(), product()),
         (fill(), loop(K, 4, product(), kind=LoopKind.UNROLL)),  # always has rounds

@@ -1,4 +1,4 @@
-"""Products that are left under way keep what they read: its place, and its contents."""
+"""Products that are left in flight keep what they read: its place, and its contents."""
 
 from __future__ import annotations
 

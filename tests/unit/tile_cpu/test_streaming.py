@@ -98,7 +98,7 @@ def test_what_is_read_and_translated_ahead_arrives_at_any_alignment(offset: int)
 @pytest.mark.parametrize(
     ("columns", "block", "function"),
     [
-        (2**16, 2**12, lambda x: x + x),  # moves: many reads are under way by themselves
+        (2**16, 2**12, lambda x: x + x),  # moves: many reads are in flight by themselves
         (2**12, 2**12, T.floor),  # fits the caches
     ],
 )

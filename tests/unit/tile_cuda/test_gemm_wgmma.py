@@ -292,7 +292,7 @@ def test_products_left_under_way_are_awaited_by_name() -> None:
 def waits_of(*body: Any) -> list[str]:
     """Return the waits of a loop of `body` and which sums may be read behind each.
 
-    Items of the body are names of sums, for a product that is left under way, and numbers, for
+    Items of the body are names of sums, for a product that is left in flight, and numbers, for
     a wait; the loop is followed by a wait for all.
     """
     sa, sb = ir.shared("sa", (64, 16), "float16"), ir.shared("sb", (16, 64), "float16")

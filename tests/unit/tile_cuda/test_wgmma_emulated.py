@@ -178,7 +178,7 @@ def test_sums_are_dropped_where_a_condition_holds() -> None:
 
 
 def under_way(pending: int) -> Kernel:
-    """Return two products that are left under way, and awaited one after the other."""
+    """Return two products that are left in flight, and awaited one after the other."""
     a, b = ir.tensor("A", (64, 64), "float16"), ir.tensor("B", (64, 64), "float16")
     c, d = ir.tensor("C", (64, 64)), ir.tensor("D", (64, 64))
     sa, sb = ir.shared("sa", (64, 64), "float16"), ir.shared("sb", (64, 64), "float16")

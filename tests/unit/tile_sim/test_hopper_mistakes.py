@@ -67,7 +67,7 @@ MISTAKES = {
         GEMM, replacing("first parity of empty", "1", "0"), "none", Deadlock, "wait for empty",
         "wait for full",
     ),
-    "sums read while products are under way": Mistake(
+    "sums read while products are in flight": Mistake(
         GEMM, without("wait for all"), "wait", MissingWait, "read sums", "multiply"
     ),
     "no wait at all": Mistake(

@@ -178,7 +178,7 @@ def test_engines_see_copies_of_threads_through_a_fence(writer, reader, schedule,
     ids=["none", "before they arrive", "before their end"],
 )
 def test_a_fence_must_come_behind_the_end_of_copies(writer, reader, schedule, async_mode):
-    """A thread that goes on while its copies are under way does not know when they are over."""
+    """A thread that goes on while its copies are in flight does not know when they are over."""
     with pytest.raises(MissingFence, match="without fence_proxy_async behind it"):
         stored_by_the_engine(writer, reader, schedule=schedule, async_mode=async_mode)
 

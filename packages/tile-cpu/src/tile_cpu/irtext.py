@@ -34,7 +34,7 @@ ENTER_AHEAD = 8192
 """Bytes before a streamed store enters a page that its translation is asked for: two pages.
 
 A store past the caches waits for the translation of its address, and a loop that computes
-something has few stores under way to hide that behind. A prefetch of one line per page has
+something has few stores in flight to hide that behind. A prefetch of one line per page has
 it ready, for 1.6 % more traffic.
 """
 _PAGE = 4096

@@ -1,4 +1,4 @@
-"""Pipelines keep as many rounds under way as shared memory holds, and say so."""
+"""Pipelines keep as many rounds in flight as shared memory holds, and say so."""
 
 from __future__ import annotations
 

@@ -291,7 +291,7 @@ def tma_store_arrive() -> None:
 
 
 def tma_store_wait(count: int = 0, read: bool = True) -> None:
-    """Wait until at most `count` of this thread's groups of copies into tensors are under way.
+    """Wait until at most `count` of this thread's groups of copies into tensors are in flight.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def warpgroup_commit_batch() -> None:
 
 
 def warpgroup_wait(num_mma: int = 0) -> None:
-    """Wait until at most `num_mma` of the products that were left under way still are."""
+    """Wait until at most `num_mma` of the products that were left in flight still are."""
     emit(WaitProducts(count(num_mma, "the number of products", least=0)))
 
 

@@ -50,7 +50,7 @@ def gemm(
         Wishes for GPUs, without effect on results.
     wg_wait
         Where products run beside the threads that begin them, as on Hopper GPUs: how many
-        that begin later may still be under way when this one is left; -1 for any number,
+        that begin later may still be in flight when this one is left; -1 for any number,
         and `T.wait_wgmma` waits.
     mbar
         A barrier to arrive on: makes this the asynchronous product of recent NVIDIA GPUs,
@@ -102,7 +102,7 @@ def wgmma_gemm(
 
 
 def wait_wgmma(id: int = 0) -> None:
-    """Wait until at most `id` of the products that were left under way still are.
+    """Wait until at most `id` of the products that were left in flight still are.
 
     Products are left so by ``T.gemm(…, wg_wait=-1)`` and `T.wgmma_gemm`, and end in the order
     in which they began. Where products run as they are met there is nothing to wait for.

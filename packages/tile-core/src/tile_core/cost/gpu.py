@@ -421,7 +421,7 @@ def _waiting_why(t: LaunchTime, speeds: GpuSpeeds) -> str:
     said = [f"{t.blocks:g} blocks are {t.waves:.2f} waves"]
     for p in t.pipelines:
         said.append(
-            f"{p.rounds:.3g} rounds, copies {p.ahead} ahead of {speeds.memory_cycles:g} cycles"
+            f"{p.rounds:.3g} iterations, copies {p.ahead} ahead of {speeds.memory_cycles:g} cycles"
         )
     return "; ".join(said)
 

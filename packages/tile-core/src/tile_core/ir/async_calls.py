@@ -2,7 +2,7 @@
 
 Barriers are elements of flat uint64 buffers in shared memory, named by address. A tensor map is
 a `Var` of dtype ``handle`` that stands for a `tile_core.simt.program.TensorMap`. What a copy or a
-product writes while it is under way must not be touched until a wait said that it is complete;
+product writes while it is in flight must not be touched until a wait said that it is complete;
 calls that start, announce or await such work have the effect STATE, so that nothing moves
 across them. What a machine's header calls them, `tile_core.machine.SimtMachine` says.
 """

@@ -1,7 +1,7 @@
 """Functions of the device header for machines whose warps count their copies.
 
 The lanes of a warp, 64 of them perhaps, start such a copy together, from a tensor straight into
-shared memory. Nothing names it: a warp waits until no more than a number of its own are under way,
+shared memory. Nothing names it: a warp waits until no more than a number of its own are in flight,
 the youngest.
 """
 
@@ -22,7 +22,7 @@ _COPIES = (
     # go to ``shared + l * BYTES``, from element `index` behind `tensor`; zeros where the
     # predicate is false. `shared` and `tensor` are the same in all lanes of a wave.
     DeviceCall(COUNTED_LOAD, 1, effect=_ASYNC | Effect.WARP),
-    DeviceCall(COUNTED_WAIT, 1, effect=_ASYNC),  # <N>(): at most N loads of the wave under way
+    DeviceCall(COUNTED_WAIT, 1, effect=_ASYNC),  # <N>(): at most N loads of the wave in flight
     # (x): the value of the wave's first lane, where all its lanes have the same.
     DeviceCall(UNIFORM, result="int32", effect=Effect.NONE),
 )

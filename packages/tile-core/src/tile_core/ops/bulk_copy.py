@@ -129,7 +129,7 @@ class BulkWait(TileOperator):
     Parameters
     ----------
     pending
-        How many of the latest groups may still be under way.
+        How many of the latest groups may still be in flight.
     is_read_enough
         Wait until the shared tiles have been read; the tensors may be written later.
     """

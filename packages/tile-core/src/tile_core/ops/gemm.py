@@ -77,7 +77,7 @@ class Gemm(TileOperator):
         Whether previous contents of `c` are dropped; may depend on a loop index.
     wg_wait : int
         Where the product runs beside its threads: how many products begun later may still be
-        under way when it is left, ``-1`` for any number: `WaitProducts` waits then. Elsewhere,
+        in flight when it is left, ``-1`` for any number: `WaitProducts` waits then. Elsewhere,
         and for results, of no effect.
     instruction : str, optional
         The only kind of instruction allowed where the machine has it: ``"async_mma"``. Else the
@@ -236,7 +236,7 @@ class Gemm(TileOperator):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WaitProducts(TileOperator):
-    """Wait until at most `pending` products that were left under way still are.
+    """Wait until at most `pending` products that were left in flight still are.
 
     Products end in the order in which they began. Their sums, and what they read, may be
     touched after it; see `Gemm.wg_wait`. Where products run as they are met there is nothing

@@ -35,7 +35,7 @@ def hoist_accumulator_init(kernel: Kernel) -> Kernel:
              for k < n: copy A[k], A_s;  gemm A_s, B_s, C
 
     Registers that sums are in cannot be chosen by a condition, nor zeroed while products are
-    under way. The product must run once in each round, and nothing before it in the round may
+    in flight. The product must run once in each round, and nothing before it in the round may
     touch its sums: it would see zeros.
     """
 

@@ -80,7 +80,7 @@ def insert_barriers(
     conflicts with (read and write, write and write) may be another thread's. Accesses in
     provably different boxes, such as versions of a tile, do not conflict, nor do atomics
     among themselves. What an asynchronous copy writes counts as written where the program waits for
-    it, and what a product reads that is left under way as read there too. Loops are followed around
+    it, and what a product reads that is left in flight as read there too. Loops are followed around
     to a fixed point; where only what happened before a loop conflicts, the barrier stands before
     it. Branches that threads take apart from each other hold no barrier: it comes before. In
     explicit programs of threads, accesses of shared memory conflict if tables of all threads show

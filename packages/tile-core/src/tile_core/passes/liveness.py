@@ -73,7 +73,7 @@ def live_extents(body: Stmt, scopes: tuple[Scope, ...] = (Scope.SHARED,)) -> dic
     Statements without statements in them are numbered in program order. A tile is alive from
     its first access to its last. Where a loop's round may read what an earlier round left, it
     is alive in all of the loop; so it is to the end of the program where the last access is
-    an asynchronous copy. What a product reads that is left under way matters until a wait ends
+    an asynchronous copy. What a product reads that is left in flight matters until a wait ends
     it: in all rounds of a loop around both.
 
     Returns

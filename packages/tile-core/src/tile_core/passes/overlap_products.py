@@ -53,10 +53,10 @@ def overlap_products(
     registers: int | None = None,
     shared_bytes: int | None = None,
 ) -> Kernel:
-    """Return `kernel` with products of consumers under way while these do something else.
+    """Return `kernel` with products of consumers in flight while these do something else.
 
     Before   for k:  wait full[slot];  gemm A_s[slot], B_s[slot], C_l;  arrive empty[slot]
-    After    for k:  wait full[slot];  gemm (left under way);  wait_products 1
+    After    for k:  wait full[slot];  gemm (left in flight);  wait_products 1
                      if k > 0: arrive empty[freed]
              wait_products 0;  arrive empty[freed]
 

@@ -79,7 +79,7 @@ def plan_pipelines(kernel: Kernel, machine: Machine, *, folded: bool = True) -> 
     begins the same number of copies. With two stages a round begins its own before it waits for
     those of the round before, unless a mask may leave some out, or there are more than waves
     count: waiting for the last would mean for its own. With more stages they stand at the end of
-    the round, where they begin while products are under way.
+    the round, where they begin while products are in flight.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def _plan_loop(found: Analysis, done: _Planned) -> None:
 def _waits_late(found: Analysis, done: _Planned) -> bool:
     """Whether a round should begin its copies before it waits for those of the round before.
 
-    That must leave all of its own under way, as many as waves count.
+    That must leave all of its own in flight, as many as waves count.
     """
     if found.depth > 1 or found.is_masked:
         return False

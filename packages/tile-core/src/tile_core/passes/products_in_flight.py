@@ -16,7 +16,7 @@ def ends_products(stmt: Node) -> bool:
 
 
 def products_before(body: Stmt, wait: Stmt) -> list[Gemm]:
-    """Return the products left under way that may begin before `wait`, in their order.
+    """Return the products left in flight that may begin before `wait`, in their order.
 
     What follows the wait inside of a loop around it began in the round before, and what is
     between the loop's begin and the wait after that. Products of threads that do not come to
@@ -44,14 +44,14 @@ def _threads_of_each(body: Stmt) -> Mapping[Node, tuple[int, int]]:
 
 
 def products_left(body: Stmt) -> list[Gemm]:
-    """Return the products in `body` that are left under way, in program order."""
+    """Return the products in `body` that are left in flight, in program order."""
     found: list[Gemm] = []
     _visit(body, None, found)
     return found
 
 
 def factors_in_memory(products: list[Gemm]) -> Iterator[Buffer]:
-    """Yield the storages in shared memory that products read while they are under way."""
+    """Yield the storages in shared memory that products read while they are in flight."""
     for product in products:
         for region in (product.a, product.b):
             if region.buffer.storage.scope is Scope.SHARED:

@@ -43,7 +43,7 @@ def registers_held(body: Stmt, threads: int) -> int:
 def second_versions(body: Stmt, threads: int) -> int:
     """Return the registers of a thread for one more of what rounds make for their products.
 
-    So many more may be needed where products of two rounds are under way at a time: for factors
+    So many more may be needed where products of two rounds are in flight at a time: for factors
     in registers, and for sums that begin anew. Where a round has several products, those that
     others need are over by then.
     """

@@ -32,21 +32,21 @@ def insert_wait_counts(stmt: Stmt, env: ConstraintSet) -> Stmt:
     """Return a program of one thread whose waits name copies of its wave, not groups.
 
     Before   for r in 0..8: counted_load …;  commit;  for r in 0..8: counted_load …;  commit
-             for k in 0..n: wait until 1 group is under way;  sync
+             for k in 0..n: wait until 1 group is in flight;  sync
                             for r in 0..8: counted_load …;  commit;  multiply
     After    for r in 0..8: counted_load …;           for r in 0..8: counted_load …
              for k in 0..n: counted_wait<8>;                          sync
                             for r in 0..8: counted_load …;           multiply
 
-    A wave that waits until ``n`` of its copies are under way has all done but the ``n`` youngest.
+    A wave that waits until ``n`` of its copies are in flight has all done but the ``n`` youngest.
     So `n` is the number of copies begun after those that must be done: in the groups that
-    may be under way, and since the last one was closed. It is found for every way through the
+    may be in flight, and since the last one was closed. It is found for every way through the
     program; where ways differ, the least of their numbers is right for all of them, as waiting
     for more than one must is not wrong. Rounds of a loop are counted where their number is
     known. What a branch holds counts behind the same branch, and wherever its condition is
     known: a pipeline whose first copies are guarded reaches its steady state with all of them.
 
-    The machine counts other accesses of tensors together with these copies: with them under way
+    The machine counts other accesses of tensors together with these copies: with them in flight
     a wait is stricter, never weaker.
 
     Parameters

@@ -49,7 +49,7 @@ def read_ahead(ctx: Context, expr: Load, place: FlatBuffer, offset: PrimExpr) ->
     """Fetch what lies `READ_AHEAD` bytes beyond `offset`, which `expr` reads now.
 
     Nothing happens unless the loop at hand is long, calls functions and stores past the
-    caches. It has few reads under way, which hides neither the latency of memory nor the
+    caches. It has few reads in flight, which hides neither the latency of memory nor the
     translation of addresses behind them; a loop that merely moves has many, and prefetches
     would get in their way.
     """

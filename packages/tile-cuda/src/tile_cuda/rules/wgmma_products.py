@@ -35,7 +35,7 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
 
     A statement takes up to eight steps of K: compilers take time for each, and all sums.
 
-    Registers must not be touched while instructions that use them are under way. The compiler
+    Registers must not be touched while instructions that use them are in flight. The compiler
     does not know: sums and factors are pinned in front of the fence, so that all that was
     computed in them is there, and sums behind the wait, so that nothing reads them earlier.
 

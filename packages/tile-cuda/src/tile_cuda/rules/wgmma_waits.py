@@ -1,4 +1,4 @@
-"""Waiting for products of warpgroups that were left under way."""
+"""Waiting for products of warpgroups that were left in flight."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def wait_rule(machine: SimtMachine) -> Rule[WaitProducts]:
 def waited(op: WaitProducts | Gemm, pending: int, ctx: SimtContext) -> Stmt:
     """Return the wait of `op`, and what keeps sums from being read before it.
 
-    Before   gemm Q, K, scores (left under way);  gemm P, V, acc (so too);  wait_products 1
+    Before   gemm Q, K, scores (left in flight);  gemm P, V, acc (so too);  wait_products 1
     After    ...;  wgmma_wait<1>;  wgmma_pin(scores)
 
     Of the products that can have been begun before, and of `op` if it is one, the latest
-    `pending` are not touched: they may be under way still. Those that warps computed after all,
+    `pending` are not touched: they may be in flight still. Those that warps computed after all,
     as their tiles lie, are over.
     """
     begun = [*products_before(ctx.launch.body, op), *([op] if isinstance(op, Gemm) else [])]

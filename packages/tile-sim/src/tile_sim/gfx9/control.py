@@ -132,7 +132,7 @@ def _wait(line: Line) -> Instruction:
 
 
 def settle(w: Wave, count: int) -> None:
-    """Let arrive what is sure to have when `count` operations are still under way.
+    """Let arrive what is sure to have when `count` operations are still in flight.
 
     Operations on shared memory end in their order, scalar loads in any order: of these
     nothing is known before the counter is zero.

@@ -89,7 +89,7 @@ def run_wave(wave: Wave, program: Program, turn: int) -> int | None:
     Raises
     ------
     MissingWait
-        If an instruction touches a register that something under way will write.
+        If an instruction touches a register that something in flight will write.
     """
     steps, touches, counts = program.steps, program.touches, program.counts
     pending, pc, left = wave.pending, wave.pc, turn

@@ -79,7 +79,7 @@ def _from_buffer(line: Line, base: Operand, get: Get, count: int) -> Words:
 
 
 def _starter(line: Line, target: Operand, read: Words) -> Step:
-    """Return a step that starts a load: it arrives only when nothing is under way any more."""
+    """Return a step that starts a load: it arrives only when nothing is in flight any more."""
     first = target.first
 
     def step(w: Wave) -> None:

@@ -18,7 +18,7 @@ class SharedMemory:
     """Shared memory with a detector of races.
 
     The only thing that orders waves is the barrier: two waves that touch one place between
-    two barriers, one of them writing, race. Operations under way count at both their ends.
+    two barriers, one of them writing, race. Operations in flight count at both their ends.
     Programs in which waves sleep until others have written order them so: they are not watched.
 
     Parameters
@@ -115,7 +115,7 @@ class SharedMemory:
         self._writers[grains] = base + _ATOMIC if is_atomic else own
 
     def arrive_later(self, wave: int, places: Array, line: Line) -> None:
-        """Poison what a load under way will write."""
+        """Poison what a load in flight will write."""
         grains = self.grains(places, 4)
         self.note_write(wave, grains, line)
         self._arriving[grains] = wave + 1

@@ -165,7 +165,7 @@ def _put(w: Wave, places: Array, values: Array) -> None:
 
 
 def _finish(w: Wave, line: Line, grains: Array) -> None:
-    """Count a store: it may still be under way behind a barrier."""
+    """Count a store: it may still be in flight behind a barrier."""
     shared = w.group.shared
     epoch = shared.epoch
 

@@ -20,7 +20,7 @@ POISON = 0xFFFA5A5A
 
 @dataclass(slots=True, eq=False)
 class Flight:
-    """A memory operation under way.
+    """A memory operation in flight.
 
     Parameters
     ----------
@@ -53,10 +53,10 @@ class Wave:
     exec_bits, lanes, is_full
         EXEC as a number, as 64 booleans, and whether every lane is on.
     memory, shared, scalar
-        Operations under way that vmcnt counts; that lgkmcnt counts in order (LDS) and in any
+        Operations in flight that vmcnt counts; that lgkmcnt counts in order (LDS) and in any
         order (scalar loads).
     pending
-        The operation under way that will write a register.
+        The operation in flight that will write a register.
     stores
         Stores whose data has not reached memory yet; they are among `memory`, too.
     """
@@ -174,7 +174,7 @@ def name_of(register: int) -> str:
 
 
 def missing_wait(w: Wave, line: Line, register: int, flight: Flight) -> MissingWait:
-    """Return the error of an instruction that touches what is still under way."""
+    """Return the error of an instruction that touches what is still in flight."""
     return MissingWait(
         f"{line}: {name_of(register)} is touched before it has arrived",
         notes=(Note(f"it is the result of {flight.line}"), Note(f"in wave {w.index}")),

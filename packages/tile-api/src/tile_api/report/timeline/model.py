@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from tile_api.report.place import SourceLine
 
 Activity: TypeAlias = Literal["issue", "transfer", "product", "work", "wait", "use"]
-"""Beginning something, bytes under way, a product, what else threads do, waiting, being read."""
+"""Beginning something, bytes in flight, a product, what else threads do, waiting, being read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What the threads of one block do, and what is under way meanwhile.
+    """What the threads of one block do, and what is in flight meanwhile.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ class Actor:
     begun, groups
         When copies that it began end: those of the open group, and of each closed one.
     products, stores
-        When products and copies into tensors that it left under way end.
+        When products and copies into tensors that it left in flight end.
     loads
         When what is loaded into registers is there.
     """

@@ -46,16 +46,16 @@ class FreeMemory:
 def alternating(
     loop: For, body: Body, fills: Fills, around: OnThreads, room: FreeMemory
 ) -> Stmt | None:
-    """Return the loop with its products under way across rounds; None if that cannot be.
+    """Return the loop with its products in flight across rounds; None if that cannot be.
 
     Factors that every round makes anew, in registers or in shared memory, get two versions, in
     turns:
 
     Before   for k:  W = dequantised W_s[slot];  gemm W, A_s[slot] -> sums;  arrive empty[slot]
     After    for k, two by two:
-               W = …;    gemm W, A_s[slot] -> sums (left under way)
+               W = …;    gemm W, A_s[slot] -> sums (left in flight)
                wait_products 1;  if k > 0: arrive empty[freed]
-               W_2 = …;  gemm W_2, A_s[slot] -> sums (left under way)
+               W_2 = …;  gemm W_2, A_s[slot] -> sums (left in flight)
                wait_products 1;  arrive empty[freed]
              wait_products 0;  arrive empty[freed];  the last round of an odd number
 
@@ -64,11 +64,11 @@ def alternating(
     Before   for k:  gemm A_s[slot], B_s[slot] -> part;  total += part * S
     After    gemm -> part;  wait_products 0
              for k from 1, two by two:
-               gemm -> part_2 (left under way);  total += part * S;    wait_products 0
-               gemm -> part (left under way);    total += part_2 * S;  wait_products 0
+               gemm -> part_2 (left in flight);  total += part * S;    wait_products 0
+               gemm -> part (left in flight);    total += part_2 * S;  wait_products 0
              the last rounds, without new products
 
-    Sums that threads read are under way within a round alone: where they are so from one round of
+    Sums that threads read are in flight within a round alone: where they are so from one round of
     a loop to the next, the assembler lets products run one by one.
 
     Parameters

@@ -21,10 +21,10 @@ from tile_core.passes.overlap.consumer_release import Late, delayed_release
 
 
 def left_in_flight(loop: For, body: Body) -> Stmt | None:
-    """Return the loop with its products under way across rounds; None if that cannot be.
+    """Return the loop with its products in flight across rounds; None if that cannot be.
 
     Before   for k:  wait full[slot];  gemm A_s[slot], …;  arrive empty[slot];  next slot
-    After    for k:  wait full[slot];  gemm A_s[slot], … (left under way);  next slot
+    After    for k:  wait full[slot];  gemm A_s[slot], … (left in flight);  next slot
                      wait_products 1;  if k > 0: arrive empty[freed];  next freed
              wait_products 0;  arrive empty[freed]
 

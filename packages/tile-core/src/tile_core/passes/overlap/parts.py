@@ -36,7 +36,7 @@ class Parts:
     Parameters
     ----------
     ahead
-        What the products need, and these, all left under way.
+        What the products need, and these, all left in flight.
     behind
         The rest: it may run once the next round's `ahead` has begun.
     late

@@ -67,7 +67,7 @@ def skew_iterations(
     Before   for k:  gemm Q, K_s -> S;  softmax of S, m;  acc *= r;  P = S;  gemm P, V_s -> acc
     After    round 0 without the last product
              for k from 1:
-               gemm Q, K_s -> S (left under way);  gemm P, V_s -> acc (of the round before)
+               gemm Q, K_s -> S (left in flight);  gemm P, V_s -> acc (of the round before)
                wait_products 1;  softmax of S, m
                wait for the tiles of the next round;  wait_products 0;  acc *= r;  P = S
              gemm P, V_s -> acc
@@ -251,7 +251,7 @@ def _awaited(
 
 
 def _ahead(body: Body, early: int) -> list[Stmt]:
-    """Return the statements up to the last early product, all products left under way."""
+    """Return the statements up to the last early product, all products left in flight."""
     return [
         replace(s, wg_wait=-1) if isinstance(s, Gemm) and k in body.products else s
         for k, s in enumerate(body.items[: early + 1])

@@ -13,10 +13,10 @@ from tile_core.passes.overlap.parts import Fills, readers_of
 
 
 def sink_waits(loop: For, body: Body, fills: Fills) -> Stmt | None:
-    """Return the loop with its products under way until they are needed; None if all are at once.
+    """Return the loop with its products in flight until they are needed; None if all are at once.
 
     Before   for k:  gemm K, Q_s -> S;  gemm V, dO_s -> P;  S = exp(S);  P *= S
-    After    for k:  gemm K, Q_s -> S (left under way);  gemm V, dO_s -> P (so too)
+    After    for k:  gemm K, Q_s -> S (left in flight);  gemm V, dO_s -> P (so too)
                      wait_products 1;  S = exp(S);  wait_products 0;  P *= S
 
     No product outlives its round. Somebody needs a product if he touches its sums or changes
@@ -42,7 +42,7 @@ class _Round:
     made
         Its statements so far.
     running
-        Positions of products that may be under way, in their order.
+        Positions of products that may be in flight, in their order.
     held
         Positions of releases that wait for some of these.
     gains

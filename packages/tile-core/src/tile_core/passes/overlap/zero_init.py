@@ -23,7 +23,7 @@ def zero_init_accumulators(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
              for k:  gemm A_s, B_s -> part;  total += part * S;  fill part, 0
     After    for k:  gemm A_s, B_s -> part (set);  total += part * S
 
-    No round then knows of another one's sums, so that two can be under way. Nothing else in the
+    No round then knows of another one's sums, so that two can be in flight. Nothing else in the
     round may write them, and nothing but one fill before the loop touches them outside of it.
 
     Parameters

@@ -1,7 +1,7 @@
 """Which copies instructions of whole waves can do, as far as tensors and tiles tell.
 
 Machines with such instructions count them: a wave waits until no more than a number of its own
-are under way. Layouts are chosen later; they may still be in the way.
+are in flight. Layouts are chosen later; they may still be in the way.
 """
 
 from __future__ import annotations

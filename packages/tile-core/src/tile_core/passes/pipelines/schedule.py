@@ -67,7 +67,7 @@ def automatic(
     ----------
     behind
         Copies that run two rounds ahead or more, in every round, stand behind all else. Where
-        threads take some time to begin them, they then do so while products are under way.
+        threads take some time to begin them, they then do so while products are in flight.
         Tiles have as many versions as before: there is no barrier between the two.
 
     Raises

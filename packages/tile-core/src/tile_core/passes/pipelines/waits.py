@@ -64,7 +64,7 @@ def events_of(pieces: Sequence[Piece], plan: Plan, *, late: bool = False) -> Eve
     uses what a group brings, the step waits until no more groups are in flight than were
     closed after that one. The wait stands in front of copies that come directly before the
     statement: one barrier then separates the tile's last use, the copies, and the next use. If
-    waits are `late` they stand behind those copies, which then are under way while the threads
+    waits are `late` they stand behind those copies, which then are in flight while the threads
     wait; it takes a barrier more.
     """
     line = _Line(pieces, plan, late=late)

@@ -63,7 +63,7 @@ def require_worth(
     Most bytes of the pipelined loops must be theirs. Where the engine copies none of them, warps
     must be better at it than the consumers are: these are more, and take their registers along.
     They are better where products run beside the threads. Consumers who copy meet in each round,
-    and end their products before; those who do not have products of one round under way in the
+    and end their products before; those who do not have products of one round in flight in the
     next, or beside their own work: see `overlap_products`.
 
     Raises

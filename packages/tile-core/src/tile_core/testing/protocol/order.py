@@ -60,7 +60,7 @@ class _Signal:
     Parameters
     ----------
     phase, needed, nbytes
-        Completed phases; arrivals, and bytes, that the one under way lacks.
+        Completed phases; arrivals, and bytes, that the one in flight lacks.
     known
         What those who arrived in this phase knew.
     over
