@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import InferLevel, LayoutMap, Rule
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
+from tile_core.passes.inference.free import _goes_through_memory
 from tile_core.target import parse_target_spec
 from tile_core.testing import build_ir as ir
 
@@ -461,3 +463,18 @@ def test_everyone_is_the_last_resort() -> None:
     layouts = infer(kernel)
     agree(kernel, layouts, [integers((8, 8)), poisoned((8, 8))])
     assert held(layouts, x) == fully_replicated((8, 8), 16)
+
+
+@pytest.mark.parametrize(
+    ("held", "mixed"),
+    [
+        (Fragment((4, 4), lambda i, j: (i, j)), False),  # a thread for each row
+        (Fragment((4, 4), lambda i, j: (0, (i + j) % 4 * 4 + j)), False),  # one holds all
+        (Fragment((4, 4), lambda i, j: ((i + j) % 4, j)), True),  # a register, several rows
+    ],
+)
+def test_rows_that_threads_cannot_add_up_go_through_memory(held: Fragment, *, mixed: bool) -> None:
+    x, y = ir.fragment("x", (4, 4)), ir.fragment("y", (4,))
+    layouts = cast(Any, SimpleNamespace(known={x: held}))
+    op = ir.reduce("sum", x, y, dim=1)
+    assert _goes_through_memory(layouts, op) == mixed

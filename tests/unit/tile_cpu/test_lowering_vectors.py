@@ -288,3 +288,24 @@ def test_a_test_before_a_loop_compares_what_memory_gives_in_its_own_type() -> No
     text = lowered(main)
     assert "n > e" in text
     assert "T.int64(-1)" not in text
+
+
+@pytest.mark.parametrize("positive", [0, 1])
+def test_branches_that_all_lanes_take_are_vectorised_with_both_ways(positive: int) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((64,), "float32"), C: T.Tensor((64,), "float32"), n: T.int32):
+        with T.Kernel(1):
+            for i in T.Parallel(64):
+                if n > 0:
+                    C[i] = A[i] + 1
+                else:
+                    C[i] = A[i] * 2
+            for i in T.Parallel(64):
+                if n > 0:
+                    C[i] = C[i] + 3
+
+    kernel = tile.compile(main, target="cpu:x86-64-v3")
+    assert kernel.ir("lowered").count("float32x8") > 2
+    a, c = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    kernel(a, c, positive)
+    np.testing.assert_array_equal(c, a + 4 if positive else a * 2)
