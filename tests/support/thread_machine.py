@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.analysis.uniformity import is_thread_program
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import dtype_of
 from tile_core.interp.launch import interpret
@@ -54,7 +55,6 @@ from tile_core.ops.parallel_form import as_parallel
 from tile_core.ops.rule import select as select_rule
 from tile_core.passes.inference.algebra import Algebra
 from tile_core.passes.inference.loops import loop_of_region
-from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.buffer_addresses import BufferAddresses
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.rules import element_rules

@@ -247,7 +247,7 @@ def barriers(root: object) -> int:
 
 def test_tiles_that_share_bytes() -> None:
     """Where the plan of memory puts one tile in another's place, a barrier is between them."""
-    from tile_core.passes.memory_accesses import MemoryAccess
+    from tile_core.analysis.memory_access import MemoryAccess
 
     @T.prim_func
     def main(A: T.Tensor((64,), "int32"), B: T.Tensor((64,), "int32")):

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tile_core.analysis.first_access import is_overwritten
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.stmt import Seq, Stmt
-from tile_core.passes.overlap.must_overwrite import is_overwritten
 from tile_core.testing import build_ir as ir
 
 W = ir.fragment("W", (16, 8))

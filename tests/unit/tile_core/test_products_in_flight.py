@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import tile_api.language as T
+from tile_core.analysis.liveness import LiveInterval, live_intervals
+from tile_core.analysis.products_in_flight import products_before, products_left
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Launch
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.passes.insert_barriers import insert_barriers
-from tile_core.passes.liveness import Stretch, live_extents
-from tile_core.passes.products_in_flight import products_before, products_left
 
 SIZE = (64, 64)
 
@@ -61,7 +61,7 @@ def test_what_is_read_until_the_wait_is_overwritten_behind_a_barrier() -> None:
 
 
 def test_what_is_read_until_the_wait_keeps_its_place() -> None:
-    def stretches(wait: int) -> dict[str, Stretch]:
+    def stretches(wait: int) -> dict[str, LiveInterval]:
         @T.prim_func
         def main(A: T.Tensor((64, 64), "float16"), B: T.Tensor((64,), "float32")):
             with T.Kernel(1, threads=128):
@@ -74,10 +74,10 @@ def test_what_is_read_until_the_wait_keeps_its_place() -> None:
                 T.copy(X, B)
                 T.wait_wgmma(0)
 
-        return {b.name: s for b, s in live_extents(launch_of(main).body).items()}
+        return {b.name: s for b, s in live_intervals(launch_of(main).body).items()}
 
     apart, together = stretches(0), stretches(-1)
-    assert not apart["S"].meets(apart["X"])
+    assert not apart["S"].overlaps(apart["X"])
     assert together["S"].holds(together["X"])
 
 
@@ -97,7 +97,7 @@ def test_a_tile_of_the_round_before_is_kept_in_all_of_the_loop() -> None:
                 T.gemm(S, S, C, wg_wait=-1)
             T.wait_wgmma(0)
 
-    found = {b.name: s for b, s in live_extents(launch_of(main).body).items()}
+    found = {b.name: s for b, s in live_intervals(launch_of(main).body).items()}
     assert found["S"].holds(found["X"])
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tile_api.language as T
+from tile_core.analysis.uniformity import Uniformity, is_thread_program
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.interp import interpret
 from tile_core.ir.node import walk
@@ -13,7 +14,6 @@ from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import For, Launch
 from tile_core.ir.verify import verify
 from tile_core.passes.serialise_threads import serialise_threads
-from tile_core.passes.uniformity import Uniformity, is_thread_program
 
 
 def check(function: object) -> str:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import tile_api.language as T
+from tile_core.analysis.liveness import live_intervals
 from tile_core.dtypes import dtype_of
 from tile_core.errors import OutOfScratch
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Launch
 from tile_core.machine import SimtMachine
-from tile_core.passes.liveness import live_extents
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
 
 MACHINE = SimtMachine(name="sm_80", family="cuda", shared_bytes=166912, features=frozenset())
@@ -44,7 +44,7 @@ def planned(function: Any, **options: Any) -> tuple[dict[str, int], int]:
 
 
 def alive(function: Any) -> dict[str, tuple[int, int]]:
-    found = live_extents(launch_of(function).body)
+    found = live_intervals(launch_of(function).body)
     return {tile.name: (stretch.first, stretch.last) for tile, stretch in found.items()}
 
 

@@ -35,7 +35,6 @@ from tile_core.errors import (
 )
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.initial_values import define_variables
 from tile_core.ir.node import Node, walk
 from tile_core.ir.printer import print_kernel, symbols_of
 from tile_core.ir.stmt import For, Kernel, KernelOptions, Launch, Let, Parallel, Pipelined
@@ -44,6 +43,7 @@ from tile_core.ops.verify_barriers import verify_barriers
 from tile_core.ops.verify_reducers import verify_reducers
 from tile_core.ops.verify_tile_bounds import verify_tile_bounds
 from tile_core.pass_manager.instrumentation import timed
+from tile_core.passes.define_variables import define_variables
 from tile_core.records import Uncopied
 
 

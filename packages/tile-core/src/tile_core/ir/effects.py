@@ -81,6 +81,11 @@ def _addressed(node: AddressOf, buffer: Buffer, is_atomic: bool) -> Iterator[Acc
         yield Access(buffer, Mode.WRITE, node)
 
 
+def storages_accessed(root: Node) -> dict[Buffer, None]:
+    """Return the storages `root` may read or change, as an ordered set; views are their base."""
+    return {a.buffer.storage: None for a in accesses(root)}
+
+
 def storages_read(root: Node) -> dict[Buffer, None]:
     """Return the storages `root` may read, as an ordered set; views count as their base."""
     return {a.buffer.storage: None for a in accesses(root) if a.mode is not Mode.WRITE}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from tile_core.analysis.uniformity import is_thread_program
 from tile_core.ir.arith import as_expr, binary, const
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Call, Expr, Load
@@ -34,7 +35,6 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.ops.select_ranges import select_ranges
 from tile_core.passes.coroutines import INT32, STUCK, Await, awaits, cell, interleaved, put, read
-from tile_core.passes.uniformity import is_thread_program
 from tile_core.records import dataclass
 
 PHASE, ARRIVED, BYTES, COUNT = range(4)

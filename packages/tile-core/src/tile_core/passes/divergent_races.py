@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from tile_core.analysis.memory_access import ExecutingThreads, MemoryAccess, inlined, is_plain
+from tile_core.analysis.memory_dependence import MemoryDependences
+from tile_core.analysis.thread_dependence import ThreadDependences
+from tile_core.analysis.uniformity import is_thread_program
 from tile_core.errors import DataRace, Note, Span
 from tile_core.ir.effects import Mode
 from tile_core.ir.expr import Expr
@@ -22,11 +26,7 @@ from tile_core.ir.stmt import (
     Stmt,
     While,
 )
-from tile_core.passes.hazards import Memory
 from tile_core.passes.insert_barriers import NONE, Flow, Path, State
-from tile_core.passes.memory_accesses import ExecutingThreads, MemoryAccess, inlined, is_plain
-from tile_core.passes.thread_hazards import ThreadHazards
-from tile_core.passes.uniformity import is_thread_program
 
 
 def refuse_divergent_races(launch: Launch, warp_size: int = 32) -> Launch:
@@ -50,9 +50,9 @@ class _Apart(Flow):
     """Follows branches that threads take apart, as if all threads in them stayed together."""
 
     def __init__(self, launch: Launch, warp_size: int) -> None:
-        super().__init__(launch, Memory())
+        super().__init__(launch, MemoryDependences())
         names = self.uniform.variables
-        self.memory.threads = ThreadHazards(
+        self.memory.threads = ThreadDependences(
             launch, names, self.memory.stands_for, warp_size, only_sure=True
         )
         self.when: tuple[Expr, ...] = ()
@@ -104,10 +104,12 @@ class _Apart(Flow):
         return NONE
 
     def _touches(
-        self, root: Node, path: Path, doer: ExecutingThreads, part: str = ""
+        self, root: Node, path: Path, executed_by: ExecutingThreads, part: str = ""
     ) -> tuple[MemoryAccess, ...]:
-        found = super()._touches(root, path, doer, part)
-        made = tuple(replace(t, when=self.when) for t in found if t.doer is ExecutingThreads.THREAD)
+        found = super()._touches(root, path, executed_by, part)
+        made = tuple(
+            replace(t, when=self.when) for t in found if t.executed_by is ExecutingThreads.THREAD
+        )
         self.spans |= dict.fromkeys(made, getattr(root, "span", None))
         return made
 

@@ -6,29 +6,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tile_core.ir.buffer import Buffer, Region, Scope, static_value, whole
-from tile_core.ir.effects import Mode, accesses
+from tile_core.analysis.uniformity import is_thread_program
+from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import (
     Alloc,
     AnnotateLayout,
     AnnotateSafeValue,
-    For,
     Hint,
-    If,
     Launch,
     Leaf,
     Let,
-    Parallel,
-    Pipelined,
-    Seq,
     Stmt,
     Store,
-    While,
 )
 from tile_core.ops.copy import Copy
-from tile_core.passes.uniformity import is_thread_program
 
 _KEPT = (Scope.SHARED, Scope.FRAGMENT)
 _OWN = (Scope.LOCAL, Scope.VAR)
@@ -141,75 +134,11 @@ class GridState:
         return Region(home, (*place, *((0,) * tile.rank)), (*ones, *tile.shape), span=tile.span)
 
 
-def needs_before(stmt: Stmt, tile: Buffer) -> bool | None:
-    """Whether `stmt` may need what a tile held before: True, False if it writes all, else None."""
-    match stmt:
-        case Seq(body=body):
-            return first_need(body, tile)
-        case If(cond=cond, then=then, otherwise=otherwise):
-            if _reads(cond, tile):
-                return True
-            sides = [needs_before(then, tile)]
-            sides.append(None if otherwise is None else needs_before(otherwise, tile))
-            return True if True in sides else False if sides == [False, False] else None
-        case For(body=body) | Pipelined(body=body) | While(body=body):
-            bounds = [c for c in stmt.children() if isinstance(c, Expr)]
-            if any(_reads(b, tile) for b in bounds) or needs_before(body, tile):
-                return True
-            return None
-        case Parallel(body=body):
-            return _element_by_element(stmt, flat_body(body), tile)
-    if _reads(stmt, tile):
-        return True
-    if isinstance(stmt, Leaf):
-        whole_ones = (r for r in stmt.writes() if r.buffer is tile and r.is_whole)
-        return False if any(True for _ in whole_ones) else None
-    if isinstance(stmt, Store) and stmt.buffer is tile and tile.static_shape == (1,):
-        return False
-    return None
-
-
-def first_need(items: Sequence[Stmt], tile: Buffer) -> bool | None:
-    """Return what `needs_before` says of statements one after the other."""
-    for item in items:
-        need = needs_before(item, tile)
-        if need is not None:
-            return need
-    return None
-
-
 def is_repeatable(stmt: Stmt) -> bool:
     """Whether a statement only says something about what follows, the same at every time."""
     if isinstance(stmt, Let):
         return not any(isinstance(n, (Load, Call)) for n in walk(stmt.value))
     return isinstance(stmt, (Hint, AnnotateSafeValue))
-
-
-def flat_body(body: Stmt) -> tuple[Stmt, ...]:
-    """Return the statements of a loop's body."""
-    return body.body if isinstance(body, Seq) else (body,)
-
-
-def _element_by_element(loop: Parallel, body: Sequence[Stmt], tile: Buffer) -> bool | None:
-    """Whether a data-parallel loop needs a tile, or writes each of its elements."""
-    if _reads(loop, tile):
-        return True
-    extents = [static_value(e) for e in loop.extents]
-    for item in body:
-        if isinstance(item, Store) and item.buffer is tile:
-            same = len(item.indices) == len(loop.vars) and all(
-                a is b for a, b in zip(item.indices, loop.vars, strict=True)
-            )
-            if same and extents == [static_value(e) for e in tile.shape]:
-                return False
-    return None
-
-
-def _reads(node: Node, tile: Buffer) -> bool:
-    return any(
-        a.buffer.storage is tile and not (isinstance(a.node, Store) or a.mode is Mode.WRITE)
-        for a in accesses(node)
-    )
 
 
 def _is_of(node: Node, buffer: Buffer) -> bool:

@@ -7,6 +7,28 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from tile_core.analysis.concurrent_accesses import concurrent_accesses
+from tile_core.analysis.memory_access import (
+    ExecutingThreads,
+    MemoryAccess,
+    is_plain,
+    memory_accesses,
+)
+from tile_core.analysis.memory_dependence import (
+    Loop,
+    MemoryDependences,
+    PendingAccess,
+    SameThread,
+    Told,
+    never,
+)
+from tile_core.analysis.products_in_flight import (
+    ends_products,
+    factors_in_memory,
+    products_before,
+)
+from tile_core.analysis.thread_dependence import ThreadDependences
+from tile_core.analysis.uniformity import Uniformity, is_thread_program
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.effects import Mode, effects_of
 from tile_core.ir.expr import Call, Expr, Extent, Var
@@ -35,24 +57,9 @@ from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
-from tile_core.passes.hazards import Loop, Memory, Pending, SameThread, Told, never
-from tile_core.passes.memory_accesses import (
-    ExecutingThreads,
-    MemoryAccess,
-    is_plain,
-    memory_accesses,
-)
-from tile_core.passes.products_in_flight import (
-    ends_products,
-    factors_in_memory,
-    products_before,
-)
 from tile_core.passes.signals import awaits_signal, sends_signal
-from tile_core.passes.thread_hazards import ThreadHazards
-from tile_core.passes.threads_apart import concurrent_accesses
-from tile_core.passes.uniformity import Uniformity, is_thread_program
 
-State: TypeAlias = frozenset[Pending]
+State: TypeAlias = frozenset[PendingAccess]
 Path: TypeAlias = tuple[int, ...]
 
 NONE: State = frozenset()
@@ -104,10 +111,10 @@ def insert_barriers(
     warp_size
         Threads that a barrier of the warp waits for.
     """
-    flow = Flow(launch, Memory(_spans(launch, places, shared), same_thread))
+    flow = Flow(launch, MemoryDependences(_spans(launch, places, shared), same_thread))
     if flow.by_thread and between_threads:
         memory, names = flow.memory, flow.uniform.variables
-        memory.threads = ThreadHazards(launch, names, memory.stands_for, warp_size)
+        memory.threads = ThreadDependences(launch, names, memory.stands_for, warp_size)
     flow.visit(launch.body, (), NONE)
     body = _rebuilt(launch.body, (), flow.decided)
     return launch if body is launch.body else replace(launch, body=body)
@@ -143,7 +150,7 @@ class _Around:
 class Flow:
     """Follows the program and decides, once and for all, before which places a barrier stands."""
 
-    def __init__(self, launch: Launch, memory: Memory) -> None:
+    def __init__(self, launch: Launch, memory: MemoryDependences) -> None:
         self.memory = memory
         self.body = launch.body
         self.by_thread = is_thread_program(launch)
@@ -194,7 +201,7 @@ class Flow:
         if isinstance(stmt, Let) and is_plain(stmt.value):
             self.meaning[stmt.var] = stmt.value
             return state
-        state = self._act(path, self._touches(stmt, path, self._doer(stmt)), state)
+        state = self._act(path, self._touches(stmt, path, self._executed_by(stmt)), state)
         if isinstance(stmt, (Evaluate, Let)) and effects_of(stmt) & Effect.BLOCK:
             return synced(state)
         if self.by_thread:
@@ -214,7 +221,7 @@ class Flow:
             )
         return self.known[key]
 
-    def _doer(self, stmt: Stmt) -> ExecutingThreads:
+    def _executed_by(self, stmt: Stmt) -> ExecutingThreads:
         if isinstance(stmt, (Leaf, Parallel)):
             return ExecutingThreads.TILE
         if self.by_thread:
@@ -227,11 +234,11 @@ class Flow:
         )
 
     def _touches(
-        self, root: Node, path: Path, doer: ExecutingThreads, part: str = ""
+        self, root: Node, path: Path, executed_by: ExecutingThreads, part: str = ""
     ) -> tuple[MemoryAccess, ...]:
         key = (path, part)
         if key not in self.known:
-            found = memory_accesses(root, doer, self.meaning)
+            found = memory_accesses(root, executed_by, self.meaning)
             self.known[key] = tuple(t for t in found if t.storage.scope in _WATCHED)
         return self.known[key]
 
@@ -246,12 +253,12 @@ class Flow:
 
     def _values(self, path: Path, state: State, *values: Extent) -> State:
         """Return the state after every thread has evaluated `values`."""
-        doer = ExecutingThreads.THREAD if self.by_thread else ExecutingThreads.ALL
+        executed_by = ExecutingThreads.THREAD if self.by_thread else ExecutingThreads.ALL
         made = [
             t
             for k, value in enumerate(values)
             if isinstance(value, Expr)
-            for t in self._touches(value, path, doer, f"value {k}")
+            for t in self._touches(value, path, executed_by, f"value {k}")
         ]
         return self._act(path, made, state)
 
@@ -316,7 +323,7 @@ class Flow:
             state = synced(state)
         first = self._round(stmt, loop, state)
         later = self._round(stmt, loop, inside)
-        after = frozenset[Pending]().union(*first, *later)
+        after = frozenset[PendingAccess]().union(*first, *later)
         return state.union(self.memory.left(p, loop) for p in after)
 
     def _is_quiet(self, stmt: For | Pipelined | While, loop: Loop, state: State) -> bool:
@@ -402,25 +409,25 @@ def _signalled(state: State, stmt: Stmt) -> State:
     return state
 
 
-def _told(pending: Pending, before: Told, after: Told) -> Pending:
+def _told(pending: PendingAccess, before: Told, after: Told) -> PendingAccess:
     is_told = pending.told is before and pending.in_flight is None
     return replace(pending, told=after) if is_told else pending
 
 
-def _begun(touch: MemoryAccess) -> tuple[Pending, ...]:
+def _begun(touch: MemoryAccess) -> tuple[PendingAccess, ...]:
     if not touch.is_async:
-        return (Pending(touch),)
-    return (Pending(touch, in_flight=0),)
+        return (PendingAccess(touch),)
+    return (PendingAccess(touch, in_flight=0),)
 
 
-def _closed(pending: Pending, most: int) -> Pending:
+def _closed(pending: PendingAccess, most: int) -> PendingAccess:
     count = pending.in_flight
     if count is None:
         return pending
     return replace(pending, in_flight=min(count + 1, most))
 
 
-def _waited(pending: Pending, still_open: int) -> tuple[Pending, ...]:
+def _waited(pending: PendingAccess, still_open: int) -> tuple[PendingAccess, ...]:
     """Return the access after waiting until `still_open` groups are left."""
     count = pending.in_flight
     if count is None or count <= still_open:

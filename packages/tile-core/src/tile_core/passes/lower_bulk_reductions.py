@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tile_core.analysis.uniformity import is_thread_program
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.node import Node, rewrite, substitute, walk
@@ -13,7 +14,6 @@ from tile_core.passes.lower_bulk_loads import Machine
 from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.specialise.bulk import BulkCopyKind, bulk_way, require_boxes
 from tile_core.passes.specialise.side_by_side import within_loops
-from tile_core.passes.uniformity import is_thread_program
 from tile_core.remarks import NotApplicable, remark
 
 _ADDED = frozenset({"float16", "bfloat16", "float32", "int32", "uint32", "uint64"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tile_core.analysis.uniformity import is_thread_program
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import accesses
 from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
@@ -13,7 +14,6 @@ from tile_core.passes.lower_bulk_loads import Machine, refusal
 from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.specialise.bulk import BulkCopyKind, bulk_way
 from tile_core.passes.specialise.side_by_side import within_loops
-from tile_core.passes.uniformity import is_thread_program
 from tile_core.remarks import NotApplicable, remark
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tile_core.analysis.uniformity import is_thread_program
 from tile_core.ir.arith import select
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.effects import accesses
@@ -15,7 +16,6 @@ from tile_core.ir.stmt import If, Kernel, Launch, Let, Parallel, Pipelined, Seq,
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.overlap.body import RunsBeside
 from tile_core.passes.tile_predicates import tile_predicate
-from tile_core.passes.uniformity import is_thread_program
 
 
 def mask_products(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:

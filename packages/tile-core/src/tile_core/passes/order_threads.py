@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tile_core.analysis.uniformity import is_thread_program
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Kernel, Launch
 from tile_core.passes.divergent_races import refuse_divergent_races
 from tile_core.passes.insert_barriers import insert_barriers
-from tile_core.passes.uniformity import is_thread_program
 
 
 def order_threads(kernel: Kernel) -> Kernel:

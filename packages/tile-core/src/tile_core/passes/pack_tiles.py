@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tile_core.analysis.liveness import LiveInterval
 from tile_core.ir.buffer import Buffer
-from tile_core.passes.liveness import Stretch
 
 ALIGNMENT = 16
 """Of every tile, in bytes: the widest access of one thread."""
@@ -37,7 +37,7 @@ class Tile:
 
     storage: Buffer
     nbytes: int
-    alive: Stretch
+    alive: LiveInterval
     alignment: int
 
 
@@ -72,7 +72,7 @@ def pack_tiles(tiles: Sequence[Tile], *, reuse: bool = True) -> tuple[dict[Buffe
     """
     placed: list[tuple[Tile, int]] = []
     for tile in sorted(tiles, key=lambda t: -t.nbytes):
-        rivals = [(o, o + t.nbytes) for t, o in placed if not reuse or t.alive.meets(tile.alive)]
+        rivals = [(o, o + t.nbytes) for t, o in placed if not reuse or t.alive.overlaps(tile.alive)]
         placed.append((tile, _lowest(tile, rivals)))
     offsets = {tile.storage: offset for tile, offset in placed}
     room = max((offset + tile.nbytes for tile, offset in placed), default=0)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from tile_core.analysis.first_access import FirstAccess, first_access
+from tile_core.analysis.liveness import live_intervals
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.node import analysis, walk
-from tile_core.ir.stmt import Alloc, Hint, Launch, Pipelined, Stmt
+from tile_core.ir.stmt import Alloc, Hint, Launch, Parallel, Pipelined, Stmt
 from tile_core.ops.gemm import Gemm
-from tile_core.passes.liveness import Meets, live_extents, meets
 
 OTHER_REGISTERS = 64
 """What a thread needs beside its tiles, roughly: addresses, and parts of the factors."""
@@ -31,7 +32,7 @@ def registers_held(body: Stmt, threads: int) -> int:
     What a statement reads for the last time makes room for what it writes: most of them go
     through their tiles element by element.
     """
-    alive = live_extents(body, (Scope.FRAGMENT,))
+    alive = live_intervals(body, (Scope.FRAGMENT,))
     most = 0
     for here in {p for extent in alive.values() for p in (extent.first, extent.last)}:
         before = (b for b, e in alive.items() if e.first < here <= e.last)
@@ -71,7 +72,9 @@ def _made_anew(body: Stmt) -> Iterator[Buffer]:
         if len(products) == 1:
             tiles.add(products[0].c.buffer.storage)
         for tile in tiles:
-            if tile.scope is Scope.FRAGMENT and meets(loop.body, tile) is Meets.REPLACES:
+            if tile.scope is Scope.FRAGMENT and (
+                first_access(loop.body, tile, Parallel) is FirstAccess.OVERWRITE
+            ):
                 yield tile
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tile_core.analysis.uniformity import Uniformity, is_thread_program
 from tile_core.errors import Note, UnsupportedOnTarget
 from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer
@@ -34,7 +35,6 @@ from tile_core.ops.privatise_tiles import privatise_tiles
 from tile_core.passes.coroutines import Await, awaits
 from tile_core.passes.count_signals import Arrive
 from tile_core.passes.thread_loops import ThreadLoops
-from tile_core.passes.uniformity import Uniformity, is_thread_program
 from tile_core.passes.warp_exchange import Exchange
 
 _EXCHANGES = Effect.WARP | Effect.BLOCK

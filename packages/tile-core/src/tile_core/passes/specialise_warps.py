@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from tile_core.analysis.uniformity import is_thread_program
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import (
@@ -51,7 +52,6 @@ from tile_core.passes.specialise.producer import Producer, require_independence
 from tile_core.passes.specialise.registers import fits, shared_out
 from tile_core.passes.specialise.scalars import common_scalars
 from tile_core.passes.specialise.state import Signals, Slots, signals_of
-from tile_core.passes.uniformity import is_thread_program
 from tile_core.remarks import NotApplicable, remark
 
 WARP_GROUP = 128

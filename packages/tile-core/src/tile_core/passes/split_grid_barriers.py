@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
+from tile_core.analysis.first_access import FirstAccess, first_of
 from tile_core.errors import Note, UnsupportedOnTarget
 from tile_core.ir.arith import const
 from tile_core.ir.buffer import Buffer, static_value
@@ -28,7 +29,7 @@ from tile_core.ir.stmt import (
     flattened,
     is_statement,
 )
-from tile_core.passes.grid_state import GridState, first_need, is_repeatable
+from tile_core.passes.grid_state import GridState, is_repeatable
 from tile_core.passes.kernel_fission import (
     Choice,
     FissionStep,
@@ -271,7 +272,9 @@ def _made_in(items: Sequence[Stmt]) -> dict[Buffer | Var, Stmt]:
 
 def _is_needed(place: _PhaseContext, thing: Buffer | Var) -> bool:
     """Whether a phase, or one after it, may need what was there before."""
-    return isinstance(thing, Var) or bool(first_need([*place.items, *place.after], thing))
+    if isinstance(thing, Var):
+        return True
+    return first_of([*place.items, *place.after], thing) is FirstAccess.READ
 
 
 def _is_own(item: Node) -> TypeGuard[Alloc]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+from tile_core.analysis.liveness import live_intervals
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.effects import storages_read, storages_written
 from tile_core.ir.node import Node, substitute, walk
@@ -21,7 +22,6 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.parallel_form import is_element_wise
-from tile_core.passes.liveness import live_extents
 from tile_core.passes.pack_tiles import Tile, alignment_of, pack_tiles
 from tile_core.passes.register_use import registers_wanted
 from tile_core.remarks import remark
@@ -160,7 +160,7 @@ class _SharedMemoryBudget:
         """Return what a program leaves, and the one in which all stores are staged."""
         tiles = [
             Tile(storage, storage.nbytes or 0, alive, alignment_of(storage.nbytes or 0))
-            for storage, alive in live_extents(staged.body).items()
+            for storage, alive in live_intervals(staged.body).items()
         ]
         _, before = pack_tiles([tile for tile in tiles if tile.storage not in rows])
         room = cls(machine, tiles, rows, before)

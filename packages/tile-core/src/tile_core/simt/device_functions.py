@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+from tile_core.analysis.uniformity import is_thread_program
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer
@@ -16,7 +17,6 @@ from tile_core.pass_manager.instrumentation import on_launch
 from tile_core.pass_manager.manager import PassManager, PipelineStopped
 from tile_core.passes.cooperative_grids import is_cooperative
 from tile_core.passes.infer_layouts import Layouts
-from tile_core.passes.uniformity import is_thread_program
 from tile_core.simt.buffer_addresses import BufferAddresses
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.limits import check_launch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from tile_core.analysis.liveness import LiveInterval, live_intervals
 from tile_core.errors import Note, OutOfScratch, Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import walk
@@ -11,7 +12,6 @@ from tile_core.ir.stmt import Alloc, Launch
 from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.remote_copy import RemoteCopy
-from tile_core.passes.liveness import Stretch, live_extents
 from tile_core.passes.pack_tiles import ALIGNMENT, Tile, alignment_of, pack_tiles
 from tile_core.simt.buffer_addresses import BufferAddresses
 
@@ -99,9 +99,9 @@ def plan_shared(
 def _tiles(
     launch: Launch, places: BufferAddresses, alignment: int, by_hardware: bool
 ) -> Iterable[Tile]:
-    everywhere = Stretch(-1, 1 << 62)
+    everywhere = LiveInterval(-1, 1 << 62)
     by_others = _written_by_others(launch)
-    for storage, alive in live_extents(launch.body).items():
+    for storage, alive in live_intervals(launch.body).items():
         nbytes = places.flat(storage).nbytes or 0
         needed = alignment_of(nbytes, alignment, by_hardware=by_hardware)
         yield Tile(storage, nbytes, everywhere if storage in by_others else alive, needed)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tile_core.analysis.thread_tables import table
 from tile_core.arith.in_range import open_ends
 from tile_core.arith.interval import combine
 from tile_core.ir.buffer import static_value
@@ -24,7 +25,6 @@ from tile_core.ir.expr import (
     Var,
 )
 from tile_core.ir.node import walk
-from tile_core.passes.thread_tables import table
 from tile_cpu.lowering.casts import wrapped_constant
 from tile_cpu.lowering.types import lanes_of, number, scalar_name, with_lanes
 from tile_cpu.tir.nodes import IntImm, PrimExpr, tirx

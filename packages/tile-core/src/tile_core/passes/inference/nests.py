@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import field, replace
 
+from tile_core.analysis.uniformity import Uniformity, is_thread_program
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import LayoutUnknown, Note, Span, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Scope, static_value
@@ -33,7 +34,6 @@ from tile_core.ops.parallel_form import as_parallel, is_element_wise
 from tile_core.ops.reducer import ReducerUpdate
 from tile_core.passes.inference.indices import IndexReader
 from tile_core.passes.register_use import threads_together
-from tile_core.passes.uniformity import Uniformity, is_thread_program
 from tile_core.records import dataclass
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from tile_core.analysis.first_access import is_overwritten
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import accesses, effects_of, storages_read
 from tile_core.ir.intrinsics import Effect
@@ -23,7 +24,6 @@ from tile_core.passes.overlap.body import (
     written,
 )
 from tile_core.passes.overlap.consumer_release import Late, delayed_release
-from tile_core.passes.overlap.must_overwrite import is_overwritten
 
 Fills: TypeAlias = Mapping[Buffer, frozenset[Buffer]]
 """For each buffer of barriers the tiles that are there once one of them completes."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tile_core.analysis.first_access import flows_out
+from tile_core.analysis.memory_access import is_plain
+from tile_core.analysis.memory_dependence import MemoryDependences
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Pipelined, Seq, flattened
-from tile_core.passes.hazards import Memory
-from tile_core.passes.liveness import flows_out
-from tile_core.passes.memory_accesses import is_plain
 from tile_core.passes.pipelines.body import Body, BranchPredicate, Piece, take_apart
 from tile_core.passes.pipelines.dependences import Dependences
 from tile_core.passes.pipelines.forms import folds
@@ -117,7 +117,7 @@ def analyse(
     halves = in_halves(body, room, env) if room is not None else None
     body = halves.body if halves is not None else body
     inside = env.with_loop(loop.var, loop.start, loop.stop)
-    deps = Dependences(body, loop.var, Memory(env=inside))
+    deps = Dependences(body, loop.var, MemoryDependences(env=inside))
 
     def require(storage: Buffer) -> None:
         _require_versions(storage, body, loop, launch)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from tile_core.analysis.memory_access import MemoryAccess, is_plain, memory_accesses
+from tile_core.analysis.memory_dependence import MemoryDependences
 from tile_core.errors import Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import Mode, effects_of, storages_written
@@ -31,8 +33,6 @@ from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.control import Barrier, Breakpoint
 from tile_core.ops.copy import Copy
 from tile_core.ops.printing import Print
-from tile_core.passes.hazards import Memory
-from tile_core.passes.memory_accesses import MemoryAccess, is_plain, memory_accesses
 from tile_core.remarks import NotApplicable
 
 _OUTWARD = Effect.OUTPUT | Effect.STATE | Effect.BLOCK | Effect.WARP
@@ -217,7 +217,7 @@ def _is_repeatable(value: Expr, taken: _Taken) -> bool:
 
 def _may_alias(read: Iterable[Buffer], written: Iterable[Buffer]) -> bool:
     """Whether what is read may be among what is written, tensors at addresses included."""
-    memory = Memory()
+    memory = MemoryDependences()
     return any(memory.share_bytes(a, b) for a in read for b in written)
 
 

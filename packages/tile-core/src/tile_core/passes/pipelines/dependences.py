@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tile_core.analysis.memory_access import MemoryAccess, is_whole, memory_accesses
+from tile_core.analysis.memory_dependence import Box, MemoryDependences, dependence_kind
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.effects import Mode
 from tile_core.ir.expr import Extent, Var
-from tile_core.ir.node import Node, substitute
+from tile_core.ir.node import Node
 from tile_core.ir.stmt import Leaf, Parallel, Seq, Stmt, Store
 from tile_core.ops.control import Barrier
-from tile_core.passes.hazards import Box, Memory
-from tile_core.passes.memory_accesses import MemoryAccess, memory_accesses
 from tile_core.passes.pipelines.body import Body, BranchPredicate, Piece
 
 LARGEST_TILE = 1 << 22
@@ -80,7 +80,7 @@ class Dependences:
         What is known of memory.
     """
 
-    def __init__(self, body: Body, var: Var, memory: Memory) -> None:
+    def __init__(self, body: Body, var: Var, memory: MemoryDependences) -> None:
         self.pieces, self.var, self.memory = body.pieces, var, memory
         self._moving = body.moving - {var}
         self._other: dict[Var, Var] = {}
@@ -144,34 +144,28 @@ class Dependences:
     def _search(
         self, first: int, second: int, rounds: int, versions: Mapping[Buffer, int]
     ) -> Buffer | None:
+        then = self._later(rounds)
         for a in self.pieces[first].touches:
+            if rounds and a.storage in versions:
+                continue
             for b in self.pieces[second].touches:
-                if not _conflict(a, b) or not self.memory.share_bytes(a.storage, b.storage):
-                    continue
-                if rounds and a.storage in versions:
-                    continue
-                if a.buffer is b.buffer and self.memory.apart(a.box, self._later(b.box, rounds)):
-                    continue
-                return b.storage
+                if self.memory.dependence(a, b, rounds, then) is not None:
+                    return b.storage
         return None
 
     def _conflicting(self, first: int, second: int, storage: Buffer) -> bool:
         return any(
-            a.storage is storage and b.storage is storage and _conflict(a, b)
+            a.storage is b.storage is storage and dependence_kind(a.mode, b.mode) is not None
             for a in self.pieces[first].touches
             for b in self.pieces[second].touches
         )
 
-    def _later(self, box: Box, rounds: int) -> Box:
-        """Return the box `rounds` rounds later, in terms of this round's index."""
+    def _later(self, rounds: int) -> dict[Node, Node]:
+        """Return what variables are `rounds` rounds later, in terms of this round's index."""
         if not rounds:
-            return box
+            return {}
         then: dict[Node, Node] = {v: self._unknown(v) for v in self._moving}
-        then[self.var] = self.var + rounds
-        return tuple(
-            None if side is None else (_replaced(side[0], then), _replaced(side[1], then))
-            for side in box
-        )
+        return {**then, self.var: self.var + rounds}
 
     def _unknown(self, var: Var) -> Var:
         return self._other.setdefault(var, Var(f"{var.name}_later", var.dtype))
@@ -197,7 +191,7 @@ class Dependences:
         boxes = [box for _, buffer, box in written if buffer is read.buffer]
         if any(self._holds(box, read.box) for box in boxes):
             return True
-        if any(_is_whole(box, buffer) for _, buffer, box in written):
+        if any(is_whole(box, buffer) for _, buffer, box in written):
             return True
         shape = read.buffer.static_shape
         if shape is None or math.prod(shape) > LARGEST_TILE:
@@ -221,16 +215,6 @@ class Dependences:
         before = env.linear(b[0]) - env.linear(a[0])
         after = env.linear(a[0]) + env.linear(a[1]) - env.linear(b[0]) - env.linear(b[1])
         return env.is_natural(before) and env.is_natural(after)
-
-
-def _replaced(part: Extent, then: dict[Node, Node]) -> Extent:
-    return part if isinstance(part, int) else substitute(part, then)
-
-
-def _conflict(a: MemoryAccess, b: MemoryAccess) -> bool:
-    if a.mode is Mode.READ and b.mode is Mode.READ:
-        return False
-    return not (a.mode is Mode.ATOMIC and b.mode is Mode.ATOMIC)
 
 
 def _are_ordered(a: Piece, b: Piece) -> bool:
@@ -278,18 +262,6 @@ def _is_box(store: Store, variables: Mapping[Var, Extent]) -> bool:
         for i in store.indices
     )
     return fixed and len(set(moving)) == len(moving)
-
-
-def _is_whole(box: Box, buffer: Buffer) -> bool:
-    return all(
-        side is not None and static_value(side[0]) == 0 and _equal(side[1], extent)
-        for side, extent in zip(box, buffer.shape, strict=True)
-    )
-
-
-def _equal(a: Extent, b: Extent) -> bool:
-    known = static_value(a)
-    return a is b if known is None else known == static_value(b)
 
 
 def _slices(box: Box) -> tuple[slice, ...] | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from tile_core.analysis.memory_access import is_plain
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import Span
 from tile_core.ir.arith import as_expr, binary
@@ -13,7 +14,6 @@ from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.stmt import For, If, Let, Pipelined, Seq, Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
-from tile_core.passes.memory_accesses import is_plain
 from tile_core.passes.pipelines.body import BranchPredicate, Piece, Prefix
 from tile_core.passes.pipelines.instances import Versions, instance, value_of
 from tile_core.passes.pipelines.schedule import Plan

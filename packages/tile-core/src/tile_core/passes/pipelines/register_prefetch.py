@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from tile_core.analysis.memory_access import MemoryAccess
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import TileError
 from tile_core.ir.buffer import Buffer, Scope, whole
@@ -16,7 +17,6 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Launch
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
-from tile_core.passes.memory_accesses import MemoryAccess
 from tile_core.passes.pipelines.body import Body, Piece, described
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
 from tile_core.passes.pipelines.forms import runs_beside

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
+from tile_core.analysis.memory_dependence import MemoryDependences
+from tile_core.analysis.must_overwrite import overwrites
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import Mode, accesses, storages_read, storages_written
@@ -26,10 +28,6 @@ from tile_core.ir.visitor import LOOPS, statements_in
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
-from tile_core.passes.hazards import Memory
-from tile_core.passes.liveness import is_surely_whole
-from tile_core.passes.memory_accesses import memory_accesses
-from tile_core.passes.overlap.must_overwrite import is_overwritten
 from tile_core.passes.pipelines.instances import require_versions
 from tile_core.passes.specialise.asynchronous import piece_of
 from tile_core.passes.specialise.bulk import BulkCopyKind, bulk_way, require_aligned_versions
@@ -270,18 +268,14 @@ def _require_sole_use(place: _CopySite, launch: Launch) -> None:
             raise NotApplicable(
                 f"{tile.name!r} is read outside of the loop or branch that fills it"
             )
-    if isinstance(place.copy, Parallel):
-        whole = is_overwritten((place.copy,), tile)
-    else:
-        whole = any(is_surely_whole(t) for t in memory_accesses(place.copy) if t.storage is tile)
-    if not whole:
+    if not overwrites(place.copy, tile):
         raise NotApplicable(f"it does not fill all of {tile.name!r}")
 
 
 def _may_be_same(written: Buffer, tensor: Buffer) -> bool:
     """Whether two tensors may share bytes because the kernel computes the address of one."""
     computed = isinstance(written.origin, Expr) or isinstance(tensor.origin, Expr)
-    return computed and Memory().share_bytes(written, tensor)
+    return computed and MemoryDependences().share_bytes(written, tensor)
 
 
 def _circular_buffer(

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from tile_core.analysis.uniformity import Uniformity
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import LayoutError
 from tile_core.ir.arith import as_expr, binary, cast, const, truth
@@ -30,7 +31,6 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import Pairing, pair
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.passes.pipelines.counted import require_counted, units, whole_dimensions
-from tile_core.passes.uniformity import Uniformity
 from tile_core.remarks import NotApplicable
 from tile_core.simt.accesses import lower_expr, place_of
 from tile_core.simt.buffer_addresses import row_major_strides

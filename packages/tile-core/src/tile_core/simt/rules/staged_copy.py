@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tile_core.analysis.uniformity import Uniformity
 from tile_core.errors import ShapeMismatch, Span
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Region, static_value, whole
@@ -11,7 +12,6 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.passes.lower_serially import nested_loops
-from tile_core.passes.uniformity import Uniformity
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_element_wise

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tile_core.analysis.uniformity import Uniformity, is_thread_program
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Call
 from tile_core.ir.gpu_intrinsics import RANGE_INTRINSICS
@@ -35,7 +36,6 @@ from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.ops.ping_pong import PingPongOrder
 from tile_core.ops.remote_copy import RemoteCopy
-from tile_core.passes.uniformity import Uniformity, is_thread_program
 from tile_core.testing.protocol.boxes import Touched, touched
 from tile_core.testing.protocol.events import BarrierId, Event
 from tile_core.testing.protocol.values import Unknown, Values

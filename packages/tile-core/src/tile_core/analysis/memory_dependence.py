@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
 
+from tile_core.analysis.memory_access import ExecutingThreads, MemoryAccess, Side, tensor_of
+from tile_core.analysis.thread_dependence import ThreadAccess, ThreadDependences
 from tile_core.arith.affine import Linear
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Scope, static_value
@@ -14,15 +16,37 @@ from tile_core.ir.effects import Mode
 from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Expr, Extent, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, substitute
-from tile_core.passes.memory_accesses import ExecutingThreads, MemoryAccess, Side, tensor_of
-from tile_core.passes.thread_hazards import Spot, ThreadHazards
 
 Box: TypeAlias = "tuple[Side, ...]"
 SameThread: TypeAlias = Callable[[MemoryAccess, MemoryAccess], bool]
 """Whether each element of two touches is certainly accessed by one and the same thread."""
 
 
-class Age(Enum):
+class DependenceKind(Enum):
+    """What would go wrong if two accesses of the same memory changed places."""
+
+    FLOW = "read after write"
+    ANTI = "write after read"
+    OUTPUT = "write after write"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDependence:
+    """A later access that must not overtake an earlier one.
+
+    Parameters
+    ----------
+    distance
+        How many iterations of a loop the later one comes after the earlier one.
+    """
+
+    kind: DependenceKind
+    earlier: MemoryAccess
+    later: MemoryAccess
+    distance: int = 0
+
+
+class IterationDistance(Enum):
     """In which round of a loop something happened, seen from now."""
 
     LAST = "one round ago"
@@ -50,7 +74,7 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingAccess:
     """An access that no barrier has followed yet.
 
     Parameters
@@ -68,10 +92,19 @@ class Pending:
     """
 
     touch: MemoryAccess
-    ages: tuple[tuple[Loop, Age], ...] = ()
+    ages: tuple[tuple[Loop, IterationDistance], ...] = ()
     in_flight: int | None = None
     in_warp: bool = False
     told: Told = Told.NOT
+
+
+def dependence_kind(earlier: Mode, later: Mode) -> DependenceKind | None:
+    """Return how accesses of one element depend on each other; None if their order is free."""
+    if earlier is later and earlier is not Mode.WRITE:
+        return None
+    if later is Mode.READ:
+        return DependenceKind.FLOW
+    return DependenceKind.ANTI if earlier is Mode.READ else DependenceKind.OUTPUT
 
 
 def never(a: MemoryAccess, b: MemoryAccess) -> bool:
@@ -80,7 +113,7 @@ def never(a: MemoryAccess, b: MemoryAccess) -> bool:
 
 
 @dataclass(slots=True)
-class Memory:
+class MemoryDependences:
     """Which storages share bytes, and which boxes of one storage share elements.
 
     Parameters
@@ -97,29 +130,34 @@ class Memory:
 
     spans: Mapping[Buffer, tuple[int, int]] = field(default_factory=dict)
     same_thread: SameThread = never
-    threads: ThreadHazards | None = None
+    threads: ThreadDependences | None = None
     stands_for: dict[Var, Var] = field(default_factory=dict)
     env: ConstraintSet = field(default_factory=ConstraintSet)
     _others: dict[tuple[object, ...], Var] = field(default_factory=dict)
-    _boxes: dict[Pending, Box] = field(default_factory=dict)
-    _meetings: dict[tuple[Pending, MemoryAccess], bool] = field(default_factory=dict)
+    _boxes: dict[PendingAccess, Box] = field(default_factory=dict)
+    _meetings: dict[tuple[PendingAccess, MemoryAccess], bool] = field(default_factory=dict)
 
-    def conflict(self, before: Pending, now: MemoryAccess) -> bool:
+    def conflict(self, before: PendingAccess, now: MemoryAccess) -> bool:
         """Whether a barrier must stand between two accesses."""
         earlier = before.touch
-        if before.in_flight is not None or not _modes_conflict(earlier.mode, now.mode):
+        if before.in_flight is not None or dependence_kind(earlier.mode, now.mode) is None:
             return False
         if not self.share_bytes(earlier.storage, now.storage):
             return False
-        if earlier.doer is now.doer is ExecutingThreads.FIRST or _run_apart(earlier, now):
+        if earlier.executed_by is now.executed_by is ExecutingThreads.FIRST or _run_apart(
+            earlier, now
+        ):
             return False
-        if earlier.doer is now.doer is ExecutingThreads.THREAD and earlier.storage is now.storage:
+        if (
+            earlier.executed_by is now.executed_by is ExecutingThreads.THREAD
+            and earlier.storage is now.storage
+        ):
             return self._threads_meet(before, now)
         if earlier.buffer is now.buffer and self.apart(self.box(before), now.box):
             return False
         return earlier.storage is not now.storage or not self.same_thread(earlier, now)
 
-    def _threads_meet(self, before: Pending, now: MemoryAccess) -> bool:
+    def _threads_meet(self, before: PendingAccess, now: MemoryAccess) -> bool:
         """Whether threads of an explicit program may meet at an element of one shared storage."""
         if self.threads is None or now.storage.scope is not Scope.SHARED:
             return False
@@ -128,24 +166,24 @@ class Memory:
         key = (before, now)
         if key not in self._meetings:
             self._meetings[key] = self.threads.meet(
-                self._spot(before),
-                Spot(now.box, now.when),
+                self._thread_access(before),
+                ThreadAccess(now.box, now.when),
                 same_buffer=before.touch.buffer is now.buffer,
                 by_warp=before.in_warp,
             )
         return self._meetings[key]
 
-    def _spot(self, pending: Pending) -> Spot:
+    def _thread_access(self, pending: PendingAccess) -> ThreadAccess:
         when: Box = tuple((condition, 1) for condition in pending.touch.when)
         carried = []
         for loop, age in pending.ages:
             when = self._aged(when, loop, age)
             step = static_value(loop.step)
-            if loop.var is not None and step is not None and age is not Age.OVER:
-                ago = 1 if age is Age.LAST else self._rounds(loop, loop.var)
+            if loop.var is not None and step is not None and age is not IterationDistance.OVER:
+                ago = 1 if age is IterationDistance.LAST else self._rounds(loop, loop.var)
                 carried.append((loop.var, step, ago))
         conditions = tuple(side[0] for side in when if side is not None)
-        return Spot(
+        return ThreadAccess(
             self.box(pending), tuple(c for c in conditions if isinstance(c, Expr)), tuple(carried)
         )
 
@@ -158,6 +196,23 @@ class Memory:
             return first is None or second is None or first is second
         here, there = self.spans.get(a), self.spans.get(b)
         return here is not None and there is not None and here[0] < there[1] and there[0] < here[1]
+
+    def dependence(
+        self, earlier: MemoryAccess, later: MemoryAccess, distance: int, then: Mapping[Node, Node]
+    ) -> MemoryDependence | None:
+        """Return how `later` depends on `earlier`, so many iterations before; None if it does not.
+
+        Parameters
+        ----------
+        then
+            What stands for variables of `later` in the iteration of `earlier`.
+        """
+        kind = dependence_kind(earlier.mode, later.mode)
+        if kind is None or not self.share_bytes(earlier.storage, later.storage):
+            return None
+        if earlier.buffer is later.buffer and self.apart(earlier.box, _replaced(later.box, then)):
+            return None
+        return MemoryDependence(kind, earlier, later, distance)
 
     def apart(self, a: Box, b: Box) -> bool:
         """Whether two boxes of one buffer certainly have no element in common."""
@@ -175,29 +230,29 @@ class Memory:
 
     # Rounds of loops -------------------------------------------------------------------------
 
-    def carried(self, pending: Pending, loop: Loop) -> Pending:
+    def carried(self, pending: PendingAccess, loop: Loop) -> PendingAccess:
         """Return the access as the next round of `loop` sees it."""
         ages = dict(pending.ages)
         if not self._moves(pending, loop):
             return pending
-        ages[loop] = Age.EARLIER if loop in ages else Age.LAST
+        ages[loop] = IterationDistance.EARLIER if loop in ages else IterationDistance.LAST
         return replace(pending, ages=tuple(ages.items()))
 
-    def left(self, pending: Pending, loop: Loop) -> Pending:
+    def left(self, pending: PendingAccess, loop: Loop) -> PendingAccess:
         """Return the access as what follows `loop` sees it."""
         if not self._moves(pending, loop):
             return pending
-        ages = {**dict(pending.ages), loop: Age.OVER}
+        ages = {**dict(pending.ages), loop: IterationDistance.OVER}
         return replace(pending, ages=tuple(ages.items()))
 
-    def _moves(self, pending: Pending, loop: Loop) -> bool:
+    def _moves(self, pending: PendingAccess, loop: Loop) -> bool:
         if any(known == loop for known, _ in pending.ages):
-            return dict(pending.ages)[loop] is not Age.OVER
+            return dict(pending.ages)[loop] is not IterationDistance.OVER
         names = _variables(self.box(pending))
         names |= {v for condition in pending.touch.when for v in free_variables(condition)}
         return bool(names & loop.bound)
 
-    def box(self, pending: Pending) -> Box:
+    def box(self, pending: PendingAccess) -> Box:
         """Return the elements touched, in terms of what variables are now."""
         known = self._boxes.get(pending)
         if known is None:
@@ -207,17 +262,16 @@ class Memory:
             self._boxes[pending] = known
         return known
 
-    def _aged(self, box: Box, loop: Loop, age: Age) -> Box:
+    def _aged(self, box: Box, loop: Loop, age: IterationDistance) -> Box:
         then: dict[Node, Node] = {v: self._other(loop, age, v) for v in loop.bound}
         var, step = loop.var, static_value(loop.step)
-        if var is not None and step is not None and age is not Age.OVER:
-            then[var] = var - step * (1 if age is Age.LAST else self._rounds(loop, var))
-        return tuple(
-            None if side is None else (_replaced(side[0], then), _replaced(side[1], then))
-            for side in box
-        )
+        if var is not None and step is not None and age is not IterationDistance.OVER:
+            then[var] = var - step * (
+                1 if age is IterationDistance.LAST else self._rounds(loop, var)
+            )
+        return _replaced(box, then)
 
-    def _other(self, loop: Loop, age: Age, var: Var) -> Var:
+    def _other(self, loop: Loop, age: IterationDistance, var: Var) -> Var:
         """Return what stands for the value that `var` had."""
         key = (loop.path, age, var)
         if key not in self._others:
@@ -247,19 +301,20 @@ def _fill_by_pointers(a: MemoryAccess, b: MemoryAccess) -> bool:
     return a.mode is b.mode is Mode.WRITE and all(isinstance(t.node, AddressOf) for t in (a, b))
 
 
-def _modes_conflict(a: Mode, b: Mode) -> bool:
-    if a is Mode.READ and b is Mode.READ:
-        return False
-    return not (a is Mode.ATOMIC and b is Mode.ATOMIC)
-
-
 def _variables(box: Box) -> set[Var]:
     parts = (part for side in box if side is not None for part in side)
     return {v for part in parts for v in free_variables(part)}
 
 
-def _replaced(part: Extent, then: dict[Node, Node]) -> Extent:
-    return part if isinstance(part, int) else substitute(part, then)
+def _replaced(box: Box, then: Mapping[Node, Node]) -> Box:
+    """Return a box with other values of variables."""
+
+    def of(part: Extent) -> Extent:
+        return part if isinstance(part, int) else substitute(part, dict(then))
+
+    if not then:
+        return box
+    return tuple(None if side is None else (of(side[0]), of(side[1])) for side in box)
 
 
 def _other_version(a: tuple[Extent, Extent], b: tuple[Extent, Extent], env: ConstraintSet) -> bool:

@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from tile_core.analysis.memory_access import Side
+from tile_core.analysis.thread_tables import Array, meet, table
 from tile_core.arith.affine import Linear
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import static_value
@@ -16,8 +18,6 @@ from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import For, Launch, Pipelined
-from tile_core.passes.memory_accesses import Side
-from tile_core.passes.thread_tables import Array, meet, table
 
 Never: TypeAlias = Literal[False]
 
@@ -27,7 +27,7 @@ _MOST_ELEMENTS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class ThreadAccess:
     """What one access touches: a box, and the conditions under which a thread gets there.
 
     Parameters
@@ -52,7 +52,7 @@ class _Round:
     values: range
 
 
-class ThreadHazards:
+class ThreadDependences:
     """Answers for one launch, by tables of all threads of a block.
 
     Indices are worked out for every thread, and for every round of loops with bounds that
@@ -110,7 +110,9 @@ class ThreadHazards:
             values = range(ends[0], ends[1], step if exact else (1 if step > 0 else -1))
             self.rounds[node.var] = _Round(node.start, node.stop, step, values)
 
-    def meet(self, a: Spot, b: Spot, *, same_buffer: bool = True, by_warp: bool = False) -> bool:
+    def meet(
+        self, a: ThreadAccess, b: ThreadAccess, *, same_buffer: bool = True, by_warp: bool = False
+    ) -> bool:
         """Whether two threads, of different warps if `by_warp`, may touch one element."""
         sides = list(zip(a.box, b.box, strict=True)) if same_buffer else []
         known = [(x, y) for x, y in sides if x is not None and y is not None]
@@ -140,7 +142,9 @@ class ThreadHazards:
             ours, theirs, groups, np.broadcast_to(here, shape), np.broadcast_to(there, shape)
         )
 
-    def _is_known(self, a: Spot, b: Spot, same_buffer: bool, values: Mapping[Var, Array]) -> bool:
+    def _is_known(
+        self, a: ThreadAccess, b: ThreadAccess, same_buffer: bool, values: Mapping[Var, Array]
+    ) -> bool:
         """Whether tables tell all about two accesses in one round."""
         if not same_buffer or a.carried or b.carried:
             return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from tile_core.arith.affine import linear_in
+from tile_core.arith.affine import linear_in, same_extent
 from tile_core.arith.interval import Interval
 from tile_core.arith.interval_analysis import interval
 from tile_core.ir.arith import binary
@@ -17,6 +17,7 @@ from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Extent, Load, Ram
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, analysis, substitute, walk, walk_once
 from tile_core.ir.stmt import For, Leaf, Let, Parallel, Pipelined, Store
+from tile_core.ir.visitor import static_range
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import pair
@@ -57,20 +58,28 @@ class MemoryAccess:
     mode: Mode
     box: tuple[Side, ...]
     node: Node
-    doer: ExecutingThreads = ExecutingThreads.TILE
+    executed_by: ExecutingThreads = ExecutingThreads.TILE
     is_async: bool = False
     threads: tuple[int, int] | None = None
     when: tuple[Expr, ...] = ()
 
     @property
     def storage(self) -> Buffer:
-        """The memory touched."""
+        """The memory accessed."""
         return self.buffer.storage
+
+
+def is_whole(box: tuple[Side, ...], buffer: Buffer) -> bool:
+    """Whether a box is certainly all of a buffer."""
+    return all(
+        side is not None and static_value(side[0]) == 0 and same_extent(side[1], extent)
+        for side, extent in zip(box, buffer.shape, strict=True)
+    )
 
 
 def memory_accesses(
     root: Node,
-    doer: ExecutingThreads = ExecutingThreads.TILE,
+    executed_by: ExecutingThreads = ExecutingThreads.TILE,
     meaning: Mapping[Var, Expr] | None = None,
 ) -> tuple[MemoryAccess, ...]:
     """Return what `root`, taken as one statement, reads and writes.
@@ -94,7 +103,9 @@ def memory_accesses(
         for box in _boxes(access):
             widened = tuple(_widened(side, inner, names) for side in box)
             found.append(
-                MemoryAccess(access.buffer, access.mode, widened, access.node, doer, is_async)
+                MemoryAccess(
+                    access.buffer, access.mode, widened, access.node, executed_by, is_async
+                )
             )
     return tuple(found)
 
@@ -127,21 +138,20 @@ def _ranges(root: Node) -> Mapping[Var, Interval]:
         match node:
             case Parallel(vars=variables, extents=extents):
                 for var, extent in zip(variables, extents, strict=True):
-                    known[var] = _counting(0, extent)
-            case For(var=var, start=start, stop=stop, step=step):
-                known[var] = _counting(start, stop, step)
-            case Pipelined(var=var, start=start, stop=stop):
-                known[var] = _counting(start, stop)
+                    count = static_value(extent)
+                    known[var] = Interval(None, None) if count is None else Interval(0, count - 1)
+            case For() | Pipelined():
+                known[node.var] = _counting(static_range(node))
             case Let(var=var):
                 known[var] = Interval(None, None)
     return known
 
 
-def _counting(start: Extent, stop: Extent, step: Extent = 1) -> Interval:
-    first, last, by = static_value(start), static_value(stop), static_value(step)
-    if first is None or last is None or by is None:
+def _counting(values: range | None) -> Interval:
+    if values is None:
         return Interval(None, None)
-    return Interval(first, last - 1) if by > 0 else Interval(last + 1, first)
+    first, last = values.start, values.stop
+    return Interval(first, last - 1) if values.step > 0 else Interval(last + 1, first)
 
 
 @analysis

@@ -1,43 +1,45 @@
-"""Whether a round overwrites all of a fragment before it looks at it."""
+"""Whether a statement certainly overwrites all of a buffer."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from tile_core.analysis.memory_access import is_whole, memory_accesses
 from tile_core.arith.affine import linear_in
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.effects import Mode, accesses
+from tile_core.ir.effects import Mode
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.stmt import For, Parallel, Seq, Stmt, Store
-from tile_core.passes.liveness import Meets, meets
+from tile_core.ir.stmt import For, Leaf, Parallel, Seq, Stmt, Store
 
 
-def is_overwritten(items: Sequence[Stmt], fragment: Buffer) -> bool:
-    """Whether the first of `items` that touches `fragment` overwrites all of it, unread.
+def overwrites(stmt: Stmt, storage: Buffer) -> bool:
+    """Whether `stmt`, if it does not read `storage`, overwrites all of it.
 
     Operators say so themselves. Loops do if they store to every index, whatever the values:
     each dimension is made of variables of the loop that no other dimension has.
 
     Before   parallel i, j < 128, 32:  W[i, 2*j] = …;  W[i, 2*j + 1] = …     (W is 128 x 64)
     """
-    for item in items:
-        how = meets(item, fragment)
-        if how is not Meets.NOT:
-            return how is Meets.REPLACES
-        if any(a.buffer.storage is fragment for a in accesses(item)):
-            return isinstance(item, Parallel) and _fills(item, fragment)
+    match stmt:
+        case Leaf():
+            return any(
+                a.storage is storage and a.mode is Mode.WRITE and is_whole(a.box, a.buffer)
+                for a in memory_accesses(stmt)
+            )
+        case Store(buffer=buffer):
+            return buffer is storage and buffer.static_shape == (1,) * buffer.rank
+        case Parallel():
+            return _fills(stmt, storage)
     return False
 
 
 def _fills(loop: Parallel, fragment: Buffer) -> bool:
     """Whether the stores that every point of `loop` makes cover the fragment."""
     shape = fragment.static_shape
-    if shape is None or any(
-        a.buffer.storage is fragment and a.mode is not Mode.WRITE for a in accesses(loop)
-    ):
-        return False
     counts = {v: static_value(e) or 0 for v, e in zip(loop.vars, loop.extents, strict=True)}
+    if shape is None or not all(counts.values()):
+        return False
     boxes = [
         box
         for store, around in _stores(loop.body, counts)
@@ -60,8 +62,9 @@ def _stores(stmt: Stmt, counts: Mapping[Var, int]) -> Iterator[tuple[Store, dict
             for item in body:
                 yield from _stores(item, counts)
         case For(var=var, start=start, stop=stop, step=step, body=body):
-            if (static_value(start), static_value(step)) == (0, 1):
-                yield from _stores(body, {**counts, var: static_value(stop) or 0})
+            count = static_value(stop) or 0
+            if (static_value(start), static_value(step)) == (0, 1) and count > 0:
+                yield from _stores(body, {**counts, var: count})
 
 
 def _indices(
@@ -96,6 +99,3 @@ def _cover(boxes: Sequence[Sequence[frozenset[int]]], shape: Sequence[int], dim:
     """Whether boxes that are whole in all other dimensions make up the fragment."""
     covered = frozenset[int]().union(*(box[dim] for box in boxes))
     return math.prod(shape) > 0 and len(covered) == shape[dim]
-
-
-__all__ = ["is_overwritten"]

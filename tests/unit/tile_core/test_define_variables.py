@@ -7,10 +7,10 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from tile_core.ir.initial_values import define_variables
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ops.table import OPERATORS
+from tile_core.passes.define_variables import define_variables
 
 HEAD = """\
 kernel main(A: global int32[4], n: int32):

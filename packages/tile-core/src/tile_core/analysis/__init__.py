@@ -1,0 +1,1 @@
+"""What is true of a program: accesses of memory, dependences, liveness, uniformity."""

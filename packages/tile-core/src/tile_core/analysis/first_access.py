@@ -1,0 +1,107 @@
+"""How statements first access what memory held before: they read it, overwrite it, or neither."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, auto
+
+from tile_core.analysis.memory_access import memory_accesses
+from tile_core.analysis.must_overwrite import overwrites
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.effects import Mode, storages_accessed
+from tile_core.ir.node import Node, analysis, walk
+from tile_core.ir.stmt import Alloc, For, If, OnThreads, Pipelined, Seq, Stmt, While
+from tile_core.ir.visitor import LOOPS, Loop, expressions_in, jumps, statements_in, static_range
+
+
+class FirstAccess(Enum):
+    """How a statement first accesses the contents a buffer had before."""
+
+    NONE = auto()  # it does not look at them, nor surely overwrites them
+    READ = auto()  # it may read them
+    OVERWRITE = auto()  # it overwrites all of them first
+
+
+@analysis
+def storages_named(root: Node) -> frozenset[Buffer]:
+    """Return the storages of all buffers that `root` names."""
+    return frozenset(n.storage for n in walk(root) if isinstance(n, Buffer))
+
+
+def first_access(stmt: Stmt, storage: Buffer, without: Stmt | None = None) -> FirstAccess:
+    """Return how `stmt`, apart from a part `without`, first accesses old contents of `storage`."""
+    if stmt is without or storage not in storages_named(stmt):
+        return FirstAccess.NONE
+    match stmt:
+        case Seq(body=body):
+            return first_of(body, storage, without)
+        case OnThreads(body=inside):
+            return first_access(inside, storage, without)
+        case If() | For() | Pipelined() | While():
+            if _reads(expressions_in(stmt), storage):
+                return FirstAccess.READ
+            ways = {first_access(s, storage, without) for s in statements_in(stmt)}
+            if FirstAccess.READ in ways:
+                return FirstAccess.READ
+            surely = stmt.otherwise is not None if isinstance(stmt, If) else _runs(stmt)
+            return ways.pop() if surely and len(ways) == 1 else FirstAccess.NONE
+        case Alloc():
+            return FirstAccess.OVERWRITE
+    if _reads((stmt,), storage):
+        return FirstAccess.READ
+    return FirstAccess.OVERWRITE if overwrites(stmt, storage) else FirstAccess.NONE
+
+
+def first_of(stmts: Iterable[Stmt], storage: Buffer, without: Stmt | None = None) -> FirstAccess:
+    """Return how statements that follow each other first access old contents of `storage`."""
+    ways = (first_access(stmt, storage, without) for stmt in stmts)
+    return next((way for way in ways if way is not FirstAccess.NONE), FirstAccess.NONE)
+
+
+def is_overwritten(stmts: Iterable[Stmt], storage: Buffer) -> bool:
+    """Whether the first of `stmts` that accesses `storage` overwrites all of it, unread."""
+    for stmt in stmts:
+        way = first_access(stmt, storage)
+        if way is not FirstAccess.NONE or storage in storages_accessed(stmt):
+            return way is FirstAccess.OVERWRITE
+    return False
+
+
+def flows_out(body: Stmt, loop: Stmt, storage: Buffer) -> bool:
+    """Whether contents that `loop` left in `storage` may be read elsewhere in `body`.
+
+    `loop` itself is taken to write whatever it reads.
+    """
+    return _behind(body, loop, storage) is FirstAccess.READ
+
+
+def _behind(stmt: Stmt, loop: Stmt, storage: Buffer) -> FirstAccess | None:
+    """Return how what follows `loop` in `stmt` accesses the storage; None if it is not in there."""
+    if stmt is loop:
+        return FirstAccess.NONE
+    inside = statements_in(stmt)
+    found = ((k, _behind(inner, loop, storage)) for k, inner in enumerate(inside))
+    at, how = next(((k, way) for k, way in found if way is not None), (0, None))
+    if how is FirstAccess.NONE and isinstance(stmt, Seq):
+        return first_of(inside[at + 1 :], storage)
+    if how is None or not isinstance(stmt, LOOPS):
+        return how
+    if how is not FirstAccess.NONE:
+        # Rounds that are cut short may leave what would overwrite the contents out.
+        return FirstAccess.READ if how is FirstAccess.OVERWRITE and jumps(stmt.body) else how
+    again = first_access(stmt.body, storage, without=loop)
+    asks = isinstance(stmt, While) and _reads((stmt.cond,), storage)
+    return FirstAccess.READ if asks or again is FirstAccess.READ else FirstAccess.NONE
+
+
+def _runs(loop: Loop) -> bool:
+    """Whether the first round of a loop certainly runs to its end."""
+    return not isinstance(loop, While) and bool(static_range(loop)) and not jumps(loop.body)
+
+
+def _reads(roots: Iterable[Node], storage: Buffer) -> bool:
+    return any(
+        access.storage is storage and access.mode is not Mode.WRITE
+        for root in roots
+        for access in memory_accesses(root)
+    )

@@ -1,0 +1,162 @@
+"""From where to where in a program the contents of a tile matter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tile_core.analysis.first_access import FirstAccess, first_access, storages_named
+from tile_core.analysis.memory_access import MemoryAccess, memory_accesses
+from tile_core.analysis.products_in_flight import (
+    ends_products,
+    factors_in_memory,
+    products_before,
+    products_left,
+)
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.stmt import (
+    For,
+    If,
+    OnThreads,
+    Pipelined,
+    Seq,
+    Stmt,
+    While,
+)
+from tile_core.ir.visitor import expressions_in
+from tile_core.ops.bulk_copy import BulkCopy
+
+
+@dataclass(frozen=True, slots=True)
+class LiveInterval:
+    """Positions of the first and of the last statement between which a tile is alive."""
+
+    first: int
+    last: int
+
+    def overlaps(self, other: LiveInterval) -> bool:
+        """Whether both are alive somewhere."""
+        return self.first <= other.last and other.first <= self.last
+
+    def united(self, other: LiveInterval) -> LiveInterval:
+        """Return the shortest interval that holds both."""
+        return LiveInterval(min(self.first, other.first), max(self.last, other.last))
+
+    def holds(self, other: LiveInterval) -> bool:
+        """Whether all of `other` lies in this one."""
+        return self.first <= other.first and other.last <= self.last
+
+
+@dataclass(slots=True)
+class _Walk:
+    body: Stmt
+    position: int = 0
+    alive: dict[Buffer, LiveInterval] = field(default_factory=dict)
+    flying: dict[Buffer, int] = field(default_factory=dict)
+
+
+def live_intervals(
+    body: Stmt, scopes: tuple[Scope, ...] = (Scope.SHARED,)
+) -> dict[Buffer, LiveInterval]:
+    """Return for each storage in `scopes` where in `body` it is alive.
+
+    Statements without statements in them are numbered in program order. A tile is alive from
+    its first access to its last. Where a loop's round may read what an earlier round left, it
+    is alive in all of the loop; so it is to the end of the program where the last access is
+    an asynchronous copy. What a product reads that is left in flight matters until a wait ends
+    it: in all rounds of a loop around both.
+
+    Returns
+    -------
+    In the order of first accesses; what is never accessed is left out.
+    """
+    state = _Walk(body)
+    _visit(body, state, scopes)
+    for storage, position in state.flying.items():
+        if state.alive[storage].last == position:
+            _live(storage, LiveInterval(position, state.position), state)
+    return state.alive
+
+
+def _visit(stmt: Stmt, state: _Walk, scopes: tuple[Scope, ...]) -> None:
+    match stmt:
+        case Seq(body=body):
+            before = state.position
+            for item in body:
+                _visit(item, state, scopes)
+            for storage in _used_apart(stmt, scopes):
+                if storage in state.alive:
+                    _live(storage, LiveInterval(before, state.position), state)
+        case If(then=then, otherwise=otherwise):
+            _note(memory_accesses(stmt.cond), state, scopes)
+            _visit(then, state, scopes)
+            if otherwise is not None:
+                _visit(otherwise, state, scopes)
+        case OnThreads(body=inner):
+            _visit(inner, state, scopes)
+        case For() | Pipelined() | While():
+            _visit_loop(stmt, state, scopes)
+        case _:
+            _note(memory_accesses(stmt) if _may_touch(stmt, scopes) else (), state, scopes)
+            if ends_products(stmt):
+                here = LiveInterval(state.position - 1, state.position - 1)
+                for storage in factors_in_memory(products_before(state.body, stmt)):
+                    if storage.scope in scopes:
+                        _live(storage, here, state)
+
+
+def _used_apart(stmt: Seq, scopes: tuple[Scope, ...]) -> set[Buffer]:
+    """Return the tiles of ranges of threads that run at the same time.
+
+    One range may be ahead of another, so the order of the text says nothing about their tiles.
+    A range that only lets engines copy fills what others wait for: it is not counted.
+    """
+    ranges = [item for item in stmt.body if isinstance(item, OnThreads)]
+    if len(ranges) < 2 or sum(_does_more_than_copy(r, scopes) for r in ranges) < 2:
+        return set()
+    return {s for part in ranges for s in storages_named(part) if s.scope in scopes}
+
+
+def _does_more_than_copy(stmt: OnThreads, scopes: tuple[Scope, ...]) -> bool:
+    return any(
+        t.storage.scope in scopes and not isinstance(t.node, BulkCopy)
+        for t in memory_accesses(stmt.body)
+    )
+
+
+def _may_touch(stmt: Stmt, scopes: tuple[Scope, ...]) -> bool:
+    """Whether a statement names a tile of these scopes: most name none, which is soon seen."""
+    return any(storage.scope in scopes for storage in storages_named(stmt))
+
+
+def _visit_loop(stmt: For | Pipelined | While, state: _Walk, scopes: tuple[Scope, ...]) -> None:
+    for bound in expressions_in(stmt):
+        _note(memory_accesses(bound), state, scopes)
+    before, first = state.alive, state.position
+    state.alive = {}
+    _visit(stmt.body, state, scopes)
+    whole = LiveInterval(first - 1, state.position)
+    state.position += 1
+    inside, state.alive = state.alive, before
+    under_way = set(factors_in_memory(products_left(stmt.body)))
+    for storage, extent in inside.items():
+        carried = (
+            isinstance(stmt, While)
+            or storage in under_way
+            or first_access(stmt.body, storage) is FirstAccess.READ
+        )
+        _live(storage, whole if carried else extent, state)
+
+
+def _note(found: tuple[MemoryAccess, ...], state: _Walk, scopes: tuple[Scope, ...]) -> None:
+    here = LiveInterval(state.position, state.position)
+    state.position += 1
+    for touch in found:
+        if touch.storage.scope in scopes:
+            _live(touch.storage, here, state)
+            if touch.is_async:
+                state.flying[touch.storage] = here.last
+
+
+def _live(storage: Buffer, extent: LiveInterval, state: _Walk) -> None:
+    known = state.alive.get(storage)
+    state.alive[storage] = extent if known is None else known.united(extent)
