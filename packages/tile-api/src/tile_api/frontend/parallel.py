@@ -7,19 +7,15 @@ from tile_core.ir.buffer import Scope
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import (
     Alloc,
-    Break,
-    Continue,
-    For,
-    If,
     Launch,
     Leaf,
     Parallel,
     Pipelined,
     Seq,
     Stmt,
-    While,
     flattened,
 )
+from tile_core.ir.visitor import statements_in
 from tile_core.ops.control import Barrier
 from tile_core.ops.printing import Print
 from tile_core.ops.reducer import ReducerUpdate
@@ -117,17 +113,8 @@ def _check(stmt: Stmt, loop: Parallel) -> None:
                 f"the tile {buffer.name!r} cannot be allocated inside T.Parallel",
                 "allocate it before the loop",
             )
-        case Break() | Continue():
-            return
-        case Seq(body=body):
-            for item in body:
-                _check(item, loop)
-        case For(body=body) | While(body=body):
-            _check(body, loop)
-        case If(then=then, otherwise=otherwise):
-            _check(then, loop)
-            if otherwise is not None:
-                _check(otherwise, loop)
+    for inner in statements_in(stmt):
+        _check(inner, loop)
 
 
 def _error(node: Node, loop: Parallel, message: str, hint: str) -> ParallelBodyError:

@@ -15,14 +15,12 @@ from tile_core.ir.stmt import (
     AnnotateSafeValue,
     Break,
     Continue,
-    For,
     If,
     Let,
-    Parallel,
-    Pipelined,
     Seq,
     Stmt,
 )
+from tile_core.ir.visitor import bound_variables, own_level
 
 
 def unrolled(var: Var, rounds: range, body: Seq, span: Span | None) -> tuple[Stmt, ...]:
@@ -35,7 +33,7 @@ def unrolled(var: Var, rounds: range, body: Seq, span: Span | None) -> tuple[Stm
     ControlFlowError
         If the body leaves the loop early.
     """
-    for jump in _jumps(body):
+    for jump in (s for s in own_level(body) if isinstance(s, (Break, Continue))):
         raise ControlFlowError(
             "`break` and `continue` are not possible in a loop that is unrolled explicitly",
             span=jump.span or span,
@@ -48,31 +46,10 @@ def unrolled(var: Var, rounds: range, body: Seq, span: Span | None) -> tuple[Stm
     return tuple(copies)
 
 
-def _jumps(stmt: Stmt) -> list[Node]:
-    """Return the `break`s and `continue`s that belong to this loop."""
-    match stmt:
-        case Break() | Continue():
-            return [stmt]
-        case Seq(body=body):
-            return [jump for item in body for jump in _jumps(item)]
-        case If(then=then, otherwise=otherwise):
-            return _jumps(then) + ([] if otherwise is None else _jumps(otherwise))
-    return []
-
-
 def _copied(body: Seq, mapping: dict[Node, Node]) -> Seq:
     """Return `body` with new names for everything it binds, and `mapping` applied."""
-    mapping = dict(mapping)
-    for node in walk(body):
-        match node:
-            case Let(var=bound):
-                mapping[bound] = replace(bound)
-            case Alloc(buffer=buffer):
-                mapping[buffer] = replace(buffer)
-            case For(var=bound) | Pipelined(var=bound):
-                mapping[bound] = replace(bound)
-            case Parallel(vars=bounds):
-                mapping.update({b: replace(b) for b in bounds})
+    mapping = mapping | {var: replace(var) for var in bound_variables(body)}
+    mapping |= {n.buffer: replace(n.buffer) for n in walk(body) if isinstance(n, Alloc)}
 
     def rule(node: Node) -> Node:
         if node in mapping:

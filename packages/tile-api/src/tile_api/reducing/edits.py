@@ -22,6 +22,7 @@ from tile_core.ir.stmt import (
     flattened,
     is_statement,
 )
+from tile_core.ir.visitor import statements_in
 
 Changes: TypeAlias = "Mapping[Node, Sequence[Stmt]]"
 """For each statement those that take its place: none if it goes."""
@@ -34,8 +35,7 @@ N = TypeVar("N", bound=Node)
 
 def bodies(root: Node) -> Iterator[list[Stmt]]:
     """Yield each list of statements that follow each other, outer ones first."""
-    inner = [child for child in root.children() if is_statement(child)]
-    for body in inner:
+    for body in statements_in(root):
         listed = flattened(body)
         yield listed
         for item in listed:

@@ -28,8 +28,13 @@ def storages_named(root: Node) -> frozenset[Buffer]:
     return frozenset(n.storage for n in walk(root) if isinstance(n, Buffer))
 
 
-def first_access(stmt: Stmt, storage: Buffer, without: Stmt | None = None) -> FirstAccess:
-    """Return how `stmt`, apart from a part `without`, first accesses old contents of `storage`."""
+def first_access(
+    stmt: Stmt, storage: Buffer, without: type[Node] | Stmt | None = None
+) -> FirstAccess:
+    """Return how `stmt`, apart from a part `without`, first accesses old contents of `storage`.
+
+    Of a kind of statements in the place of a part it counts what they read alone.
+    """
     if stmt is without or storage not in storages_named(stmt):
         return FirstAccess.NONE
     match stmt:
@@ -49,10 +54,13 @@ def first_access(stmt: Stmt, storage: Buffer, without: Stmt | None = None) -> Fi
             return FirstAccess.OVERWRITE
     if _reads((stmt,), storage):
         return FirstAccess.READ
-    return FirstAccess.OVERWRITE if overwrites(stmt, storage) else FirstAccess.NONE
+    sure = not isinstance(stmt, without) if isinstance(without, type) else True
+    return FirstAccess.OVERWRITE if sure and overwrites(stmt, storage) else FirstAccess.NONE
 
 
-def first_of(stmts: Iterable[Stmt], storage: Buffer, without: Stmt | None = None) -> FirstAccess:
+def first_of(
+    stmts: Iterable[Stmt], storage: Buffer, without: type[Node] | Stmt | None = None
+) -> FirstAccess:
     """Return how statements that follow each other first access old contents of `storage`."""
     ways = (first_access(stmt, storage, without) for stmt in stmts)
     return next((way for way in ways if way is not FirstAccess.NONE), FirstAccess.NONE)

@@ -13,15 +13,7 @@ from tile_core.analysis.products_in_flight import (
     products_left,
 )
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.stmt import (
-    For,
-    If,
-    OnThreads,
-    Pipelined,
-    Seq,
-    Stmt,
-    While,
-)
+from tile_core.ir.stmt import For, If, OnThreads, Parallel, Pipelined, Seq, Stmt, While
 from tile_core.ir.visitor import expressions_in
 from tile_core.ops.bulk_copy import BulkCopy
 
@@ -139,10 +131,11 @@ def _visit_loop(stmt: For | Pipelined | While, state: _Walk, scopes: tuple[Scope
     inside, state.alive = state.alive, before
     under_way = set(factors_in_memory(products_left(stmt.body)))
     for storage, extent in inside.items():
+        # A tile that loops over elements fill shares its bytes at the price of a barrier a round.
         carried = (
             isinstance(stmt, While)
             or storage in under_way
-            or first_access(stmt.body, storage) is FirstAccess.READ
+            or first_access(stmt.body, storage, Parallel) is FirstAccess.READ
         )
         _live(storage, whole if carried else extent, state)
 

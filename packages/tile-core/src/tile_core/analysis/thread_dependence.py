@@ -99,7 +99,7 @@ class ThreadDependences:
         for node in walk(launch.body):
             if not isinstance(node, (For, Pipelined)):
                 continue
-            step = static_value(node.step) if isinstance(node, For) else 1
+            step = static_value(node.step)
             start, stop = self.env.bounds(node.start), self.env.bounds(node.stop)
             if step is None or step == 0:
                 continue
@@ -301,6 +301,6 @@ def _environment(launch: Launch) -> ConstraintSet:
         env = env.with_loop(var, 0, extent)
     env = env.with_grid(launch.block_vars, launch.grid)
     for node in walk(launch.body):
-        if (isinstance(node, For) and static_value(node.step) == 1) or isinstance(node, Pipelined):
-            env = env.with_loop(node.var, node.start, node.stop)
+        if isinstance(node, (For, Pipelined)):
+            env = env.in_loop(node)
     return env

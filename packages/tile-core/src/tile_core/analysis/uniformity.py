@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import counts_threads
-from tile_core.ir.expr import AddressOf, Call, Expr, Load, Var
+from tile_core.ir.expr import AddressOf, Call, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, analysis, walk
 from tile_core.ir.stmt import (
@@ -23,6 +23,7 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
+from tile_core.ir.visitor import expressions_in, statements_in
 
 _PER_THREAD = Effect.ATOMIC | Effect.WARP | Effect.STATE | Effect.OUTPUT
 _EXCHANGES = Effect.WARP | Effect.BLOCK
@@ -98,31 +99,20 @@ class Uniformity:
                 differs = controlled or any(
                     self.varies(c) for c in stmt.children() if not isinstance(c, Buffer)
                 )
-                differs |= any(self.is_private(r.buffer) for r in _read_regions(stmt))
-                for region in _written_regions(stmt):
+                differs |= any(self.is_private(r.buffer) for r in stmt.reads())
+                for region in stmt.writes():
                     self._written(region.buffer, differs)
             case _:
                 self._visit_control(stmt, controlled)
 
     def _visit_control(self, stmt: Node, controlled: bool) -> None:
-        match stmt:
-            case For(start=start, stop=stop, step=step):
-                bounds = any(self.varies(e) for e in (start, stop, step))
-                if bounds or controlled:
-                    self.variables.add(stmt.var)
-                controlled |= bounds or self.leaves_apart(stmt.body)
-            case Pipelined(start=start, stop=stop):
-                bounds = self.varies(start) or self.varies(stop)
-                if bounds or controlled:
-                    self.variables.add(stmt.var)
-                controlled |= bounds
-            case While(cond=cond):
-                controlled |= self.varies(cond) or self.leaves_apart(stmt.body)
-            case If(cond=cond):
-                controlled |= self.varies(cond)
-        for child in stmt.children():
-            if not isinstance(child, (Expr, Buffer, Region)):
-                self._visit(child, controlled=controlled)
+        if isinstance(stmt, (For, Pipelined, While, If)):
+            controlled |= any(map(self.varies, expressions_in(stmt)))
+            if controlled and isinstance(stmt, (For, Pipelined)):
+                self.variables.add(stmt.var)
+            controlled |= isinstance(stmt, (For, While)) and self.leaves_apart(stmt.body)
+        for inner in statements_in(stmt):
+            self._visit(inner, controlled=controlled)
 
     def leaves_apart(self, body: Node, *, controlled: bool = False) -> bool:
         """Whether threads may leave or cut short a round of the loop at different times."""
@@ -133,22 +123,8 @@ class Uniformity:
                 controlled |= self.varies(cond)
             case For() | While() | Pipelined() | Parallel():
                 return False
-        return any(
-            self.leaves_apart(child, controlled=controlled)
-            for child in body.children()
-            if not isinstance(child, (Expr, Buffer, Region))
-        )
+        return any(self.leaves_apart(s, controlled=controlled) for s in statements_in(body))
 
     def _written(self, buffer: Buffer, differs: bool) -> None:
         if differs and buffer.storage.scope.is_thread_private:
             self.storages.add(buffer.storage)
-
-
-def _read_regions(stmt: Leaf) -> tuple[Region, ...]:
-    reads = getattr(stmt, "reads", None)
-    return reads() if reads is not None else ()
-
-
-def _written_regions(stmt: Leaf) -> tuple[Region, ...]:
-    writes = getattr(stmt, "writes", None)
-    return writes() if writes is not None else ()

@@ -30,6 +30,7 @@ from tile_core.ir.expr import (
     Var,
 )
 from tile_core.ir.free_variables import structure
+from tile_core.ir.stmt import For, Pipelined
 from tile_core.records import dataclass
 from tile_launch.contract import ANY_EXTENT
 
@@ -87,6 +88,15 @@ class ConstraintSet:
     def with_loop(self, var: Var, start: Extent, stop: Extent) -> ConstraintSet:
         """Learn ``start <= var < stop``."""
         return self.with_bounds(var, self.linear(start), self.linear(stop).plus(-1))
+
+    def in_loop(self, loop: For | Pipelined) -> ConstraintSet:
+        """Learn what the index of a loop is inside of it, whichever way it counts."""
+        step, var = self.bounds(loop.step), loop.var
+        if step.low is not None and step.low > 0:
+            return self.with_loop(var, loop.start, loop.stop)
+        if step.high is not None and step.high < 0:
+            return self.with_loop(var, loop.stop + 1, loop.start + 1)
+        return self
 
     def with_grid(self, block_vars: Iterable[Var], grid: Iterable[Extent]) -> ConstraintSet:
         """Learn that blocks lie in a grid: then it is not empty, which hosts make sure of."""

@@ -9,10 +9,10 @@ from typing import Any
 from tile_core.cost.spaces import Space
 from tile_core.cost.work import Work, count_launch
 from tile_core.errors import FrontendValueError
-from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Launch, Let, Seq, Stmt
+from tile_core.ir.visitor import statements_in
 from tile_core.target import Target
 
 
@@ -61,9 +61,8 @@ def launches(kernel: Kernel, sizes: Mapping[Var, int]) -> Iterator[tuple[Launch,
             case Launch():
                 found.append((stmt, space))
             case _:
-                for child in stmt.children():
-                    if not isinstance(child, (Expr, Buffer)):
-                        visit(child, space)  # type: ignore[arg-type]
+                for inner in statements_in(stmt):
+                    visit(inner, space)
         return space
 
     visit(kernel.body, Space(sizes))

@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass
 
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.effects import accesses, counts_threads, storages_written
-from tile_core.ir.expr import Call, Expr, Var
+from tile_core.ir.effects import accesses, storages_written
+from tile_core.ir.expr import Call, Var
 from tile_core.ir.gpu_intrinsics import RANGE_INTRINSICS
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Evaluate, Launch, Let, OnThreads, Store
+from tile_core.ir.visitor import expressions_in
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
@@ -51,31 +52,13 @@ def facts_of(stmt: Node) -> StatementFacts:
             private[node.storage] = None
     votes = [
         call
-        for child in stmt.children()
-        if isinstance(child, Expr)
+        for child in expressions_in(stmt)
         for call in walk(child)
         if isinstance(call, Call) and effect_of(call.function) & Effect.BLOCK
     ]
     return StatementFacts(
         frozenset(variables), tuple(private), frozenset(storages_written(stmt)), tuple(votes)
     )
-
-
-def is_thread_program(launch: Launch) -> bool:
-    """Return whether the body says something about single threads.
-
-    It does if it mentions a thread index, exchanges values between threads, or adds atomically
-    outside of data-parallel loops. Otherwise it is a tile program, which runs once per block.
-    """
-    if counts_threads(launch):
-        return True
-    indices = set(launch.thread_vars)
-    for node in walk(launch.body):
-        if isinstance(node, Var) and node in indices:
-            return True
-        if isinstance(node, Call) and effect_of(node.function) & (Effect.WARP | Effect.BLOCK):
-            return True
-    return False
 
 
 def goes_apart(launch: Launch) -> bool:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.analysis.uniformity import is_thread_program
 from tile_core.errors import Deadlock, EmptyGridError, Note
 from tile_core.interp.arguments import bind
 from tile_core.interp.events import Event, GridWait, Pending, Spin
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.facts import goes_apart, is_thread_program
+from tile_core.interp.facts import goes_apart
 from tile_core.interp.machine import Block, Cluster, InterpretOptions, Lanes, Machine
 from tile_core.interp.statements import run, steps
 from tile_core.interp.threads import run_threads, waits_for

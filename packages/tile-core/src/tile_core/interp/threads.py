@@ -13,9 +13,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from tile_core.analysis.uniformity import is_thread_program
 from tile_core.errors import DataRace, Deadlock, Note, TileError
 from tile_core.interp.events import Collective, Event, GridWait, Pending, Spin, Vote, Wait
-from tile_core.interp.facts import cuts, is_thread_program
+from tile_core.interp.facts import cuts
 from tile_core.interp.machine import Block, Lanes, Rivals
 from tile_core.interp.memory import Storage
 from tile_core.interp.parallel import granule_values, set_granules

@@ -39,6 +39,7 @@ from tile_core.ir.stmt import (
     While,
 )
 from tile_core.ir.verify_expr import verify_expr
+from tile_core.ir.visitor import expressions_in, statements_in, variables_of
 
 _ELEMENTWISE = frozenset({"reducer_update", "breakpoint"})
 """Mnemonics of operators that may stand in a data-parallel loop."""
@@ -159,41 +160,25 @@ class _Verifier:
             stmt.verify()
 
     def control(self, stmt: For | Pipelined | While | Parallel | If) -> None:
-        match stmt:
-            case If(cond=cond, then=then, otherwise=otherwise):
-                self.expr(cond, stmt.span)
-                for branch in (then, otherwise):
-                    if branch is not None:
-                        with self.scope():
-                            self.stmt(branch)
-                return
-            case While(cond=cond):
-                self.expr(cond, stmt.span)
-                variables: tuple[Var, ...] = ()
-            case Parallel():
-                variables = stmt.vars
-                for extent in stmt.extents:
-                    self.expr(extent, stmt.span)
-            case For():
-                variables = (stmt.var,)
-                for bound in (stmt.start, stmt.stop, stmt.step):
-                    self.expr(bound, stmt.span)
-                if static_value(stmt.step) == 0:
-                    raise FrontendValueError(
-                        "a loop's step must not be zero",
-                        span=stmt.span,
-                        hint="use a positive or negative step",
-                    )
-            case Pipelined():
-                variables = (stmt.var,)
-                for bound in (stmt.start, stmt.stop):
-                    self.expr(bound, stmt.span)
+        for expr in expressions_in(stmt):
+            self.expr(expr, stmt.span)
+        if isinstance(stmt, If):
+            for branch in statements_in(stmt):
+                with self.scope():
+                    self.stmt(branch)
+            return
+        if isinstance(stmt, For) and static_value(stmt.step) == 0:
+            raise FrontendValueError(
+                "a loop's step must not be zero",
+                span=stmt.span,
+                hint="use a positive or negative step",
+            )
         is_parallel, outer = isinstance(stmt, Parallel), self.parallel
         loops = self.loops
         self.loops = 0 if is_parallel else loops + 1
         self.parallel = stmt if isinstance(stmt, Parallel) else outer
         with self.scope():
-            for var in variables:
+            for var in variables_of(stmt):
                 self.bind(var, stmt.span)
             self.stmt(stmt.body)
         self.parallel, self.loops = outer, loops

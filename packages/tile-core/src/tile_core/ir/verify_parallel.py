@@ -9,7 +9,8 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Expr, Load, Var
 from tile_core.ir.free_variables import structure
 from tile_core.ir.node import Node, substitute, walk
-from tile_core.ir.stmt import For, If, Kernel, Let, Parallel, Seq, Stmt, Store, While
+from tile_core.ir.stmt import For, Kernel, Let, Parallel, Stmt, Store
+from tile_core.ir.visitor import expressions_in, statements_in
 
 
 def verify_parallel(kernel: Kernel, accumulators: frozenset[Buffer] = frozenset()) -> None:
@@ -51,32 +52,14 @@ Access = tuple[Buffer, "tuple[Expr, ...]", "Span | None", "frozenset[Var]"]
 
 def _accesses(stmt: Stmt, loops: frozenset[Var]) -> Iterator[Access]:
     """Yield accesses to elements with the sequential loop variables around them."""
-    match stmt:
-        case Seq(body=body):
-            for item in body:
-                yield from _accesses(item, loops)
-            return
-        case For(var=var, body=body):
-            yield from _accesses(body, loops | {var})
-            return
-        case Parallel(body=body):
-            yield from _accesses(body, loops)
-            return
-        case While(cond=cond, body=body):
-            yield from _loads(cond, stmt.span, loops)
-            yield from _accesses(body, loops)
-            return
-        case If(cond=cond, then=then, otherwise=otherwise):
-            yield from _loads(cond, stmt.span, loops)
-            yield from _accesses(then, loops)
-            if otherwise is not None:
-                yield from _accesses(otherwise, loops)
-            return
-        case Store(buffer=buffer, indices=indices):
-            yield buffer, indices, stmt.span, loops
-    for child in stmt.children():
-        if isinstance(child, Expr):
-            yield from _loads(child, stmt.span, loops)
+    if isinstance(stmt, Store):
+        yield stmt.buffer, stmt.indices, stmt.span, loops
+    if not isinstance(stmt, (For, Parallel)):
+        for expr in expressions_in(stmt):
+            yield from _loads(expr, stmt.span, loops)
+    inner = loops | {stmt.var} if isinstance(stmt, For) else loops
+    for part in statements_in(stmt):
+        yield from _accesses(part, inner)
 
 
 def _loads(expr: Expr, span: Span | None, loops: frozenset[Var]) -> Iterator[Access]:

@@ -7,9 +7,9 @@ from dataclasses import field
 from tile_core.errors import Note, ReducerMisuse, Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import accesses
-from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import If, Kernel, Seq
+from tile_core.ir.visitor import expressions_in, statements_in
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_core.records import dataclass
 
@@ -127,11 +127,10 @@ def _close(stmt: ReducerFinalize, epochs: _Epochs) -> None:
 
 
 def _other(stmt: Node, epochs: _Epochs) -> None:
-    blocks = [child for child in stmt.children() if isinstance(child, Seq)]
+    blocks = statements_in(stmt)
     if blocks:
-        for child in stmt.children():
-            if isinstance(child, Expr):
-                _refuse_values(child, stmt.span)
+        for child in expressions_in(stmt):
+            _refuse_values(child, stmt.span)
         closed: set[Buffer] = set()
         for block in blocks:
             inner = epochs.inside(branch=isinstance(stmt, If))

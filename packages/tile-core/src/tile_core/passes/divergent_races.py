@@ -26,6 +26,7 @@ from tile_core.ir.stmt import (
     Stmt,
     While,
 )
+from tile_core.ir.visitor import statements_in
 from tile_core.passes.insert_barriers import NONE, Flow, Path, State
 
 
@@ -61,19 +62,13 @@ class _Apart(Flow):
     def search(self, stmt: Stmt, path: Path) -> None:
         """Look for branches that threads take apart."""
         match stmt:
-            case Seq(body=body):
-                for k, item in enumerate(body):
-                    self.search(item, (*path, k))
             case If(cond=cond) if self.uniform.varies(cond):
                 self._branches(stmt, path)
-            case If(then=then, otherwise=otherwise):
-                self.search(then, (*path, 0))
-                if otherwise is not None:
-                    self.search(otherwise, (*path, 1))
-            case For() | Pipelined() | While():
-                self.search(stmt.body, (*path, 0))
             case Let(var=var, value=value) if is_plain(value):
                 self.meaning[var] = value
+            case Seq() | If() | For() | Pipelined() | While():
+                for k, inner in enumerate(statements_in(stmt)):
+                    self.search(inner, (*path, k))
 
     def _branches(self, stmt: If, path: Path) -> None:
         held = inlined(stmt.cond, self.meaning)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import accesses, effects_of
-from tile_core.ir.expr import Expr
 from tile_core.ir.intrinsics import Effect
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import (
@@ -23,7 +21,9 @@ from tile_core.ir.stmt import (
     Seq,
     Stmt,
     While,
+    flattened,
 )
+from tile_core.ir.visitor import statements_in
 from tile_core.ops.async_copy import CopyWait
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.cluster import ClusterSync
@@ -89,12 +89,11 @@ class _Fences:
             if not self._orders(stmt):
                 yield from self._end_of((stmt,))
             elif isinstance(stmt, _BLOCKS):
-                for child in stmt.children():
-                    if not isinstance(child, Expr):
-                        yield from self.behind(cast("Stmt", child))
+                for inner in statements_in(stmt):
+                    yield from self.behind(inner)
             return
         run: list[Stmt] = []
-        for part in _opened(stmt):
+        for part in flattened(stmt):
             if self._orders(part):
                 yield from self._end_of(run)
                 yield from self.behind(part)
@@ -129,12 +128,3 @@ class _Fences:
         if any(isinstance(n, _ORDERING) for n in walk(stmt)):
             return True
         return bool(effects_of(stmt) & (Effect.STATE | Effect.BLOCK))
-
-
-def _opened(stmt: Seq) -> Iterator[Stmt]:
-    """Yield the statements of a sequence, and of those in it."""
-    for part in stmt.body:
-        if isinstance(part, Seq):
-            yield from _opened(part)
-        else:
-            yield part

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any, TypeAlias
 
 from tile_core.analysis.concurrent_accesses import concurrent_accesses
@@ -52,6 +53,7 @@ from tile_core.ir.stmt import (
     While,
     flattened,
 )
+from tile_core.ir.visitor import LOOPS, bound_variables, expressions_in, map_statements
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.cluster import ClusterSync
@@ -348,15 +350,8 @@ class Flow:
 
     def _runs_apart(self, stmt: For | Pipelined | While) -> bool:
         """Whether threads run different numbers of rounds."""
-        bounds: tuple[Expr, ...]
-        match stmt:
-            case For(start=start, stop=stop, step=step):
-                bounds = (start, stop, step)
-            case Pipelined(start=start, stop=stop):
-                bounds = (start, stop)
-            case While(cond=cond):
-                bounds = (cond,)
-        return any(self.uniform.varies(b) for b in bounds) or self.uniform.leaves_apart(stmt.body)
+        bounds = expressions_in(stmt)
+        return any(map(self.uniform.varies, bounds)) or self.uniform.leaves_apart(stmt.body)
 
 
 def _holds_copies_alone(stmt: If) -> bool:
@@ -370,12 +365,10 @@ def _holds_copies_alone(stmt: If) -> bool:
 
 
 def _loop_of(stmt: For | Pipelined | While, path: Path) -> Loop:
-    bound = {n.var for n in walk(stmt.body) if isinstance(n, (Let, For, Pipelined))}
-    bound |= {v for n in walk(stmt.body) if isinstance(n, Parallel) for v in n.vars}
+    bound = frozenset(bound_variables(stmt))
     if isinstance(stmt, While):
-        return Loop(path, None, 1, frozenset(bound))
-    step = stmt.step if isinstance(stmt, For) else 1
-    return Loop(path, stmt.var, step, frozenset({*bound, stmt.var}))
+        return Loop(path, None, 1, bound)
+    return Loop(path, stmt.var, stmt.step, bound)
 
 
 def is_signalled(touch: MemoryAccess) -> bool:
@@ -448,24 +441,14 @@ def _rebuilt(stmt: Stmt, path: Path, decided: set[Path]) -> Stmt:
 
 
 def _rebuilt_inside(stmt: Stmt, path: Path, decided: set[Path]) -> Stmt:
-    def at(child: Stmt, k: int) -> Stmt:
-        return _rebuilt(child, (*path, k), decided)
-
-    match stmt:
-        case Seq(body=body):
-            return replace(stmt, body=tuple(_flat(at(s, k) for k, s in enumerate(body))))
-        case If(then=then, otherwise=otherwise):
-            other = None if otherwise is None else at(otherwise, 1)
-            return replace(stmt, then=at(then, 0), otherwise=other)
-        case OnThreads(body=body):
-            return replace(stmt, body=at(body, 0))
-        case For(body=body) | Pipelined(body=body) | While(body=body):
-            inner = at(body, 0)
-            if (*path, AT_END) in decided:
-                items = inner.body if isinstance(inner, Seq) else (inner,)
-                inner = Seq((*items, Barrier(span=stmt.span)), span=stmt.span)
-            return replace(stmt, body=inner)
-    return stmt
+    positions = count()
+    made = map_statements(stmt, lambda inner: _rebuilt(inner, (*path, next(positions)), decided))
+    if isinstance(made, Seq):
+        return replace(made, body=tuple(_flat(made.body)))
+    if (*path, AT_END) in decided and isinstance(made, LOOPS):
+        items = made.body.body if isinstance(made.body, Seq) else (made.body,)
+        return replace(made, body=Seq((*items, Barrier(span=stmt.span)), span=stmt.span))
+    return made
 
 
 def _flat(items: Iterable[Stmt]) -> Iterable[Stmt]:

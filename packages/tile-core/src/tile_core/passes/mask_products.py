@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile_core.analysis.uniformity import is_thread_program
@@ -12,7 +11,18 @@ from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Const, Expr, Load, Select, Var
 from tile_core.ir.node import Node, rewrite, substitute, walk
-from tile_core.ir.stmt import If, Kernel, Launch, Let, Parallel, Pipelined, Seq, Stmt, Store
+from tile_core.ir.stmt import (
+    If,
+    Kernel,
+    Launch,
+    Let,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+    Store,
+    flattened,
+)
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.overlap.body import RunsBeside
 from tile_core.passes.tile_predicates import tile_predicate
@@ -162,7 +172,7 @@ def _whole_tile(stmt: Stmt) -> tuple[Parallel, tuple[Let, ...], Store] | None:
     """Return a loop that writes each element of a register tile once, its names, its store."""
     if not isinstance(stmt, Parallel):
         return None
-    *lets, store = _opened(stmt.body)
+    *lets, store = flattened(stmt.body)
     if not isinstance(store, Store) or store.buffer.scope is not Scope.FRAGMENT:
         return None
     extents = tuple(static_value(e) for e in stmt.extents)
@@ -172,14 +182,6 @@ def _whole_tile(stmt: Stmt) -> tuple[Parallel, tuple[Let, ...], Store] | None:
         return None
     names = tuple(let for let in lets if isinstance(let, Let))
     return (stmt, names, store) if len(names) == len(lets) else None
-
-
-def _opened(stmt: Stmt) -> Iterator[Stmt]:
-    if isinstance(stmt, Seq):
-        for item in stmt.body:
-            yield from _opened(item)
-    else:
-        yield stmt
 
 
 def _same(index: Expr, var: Var) -> bool:

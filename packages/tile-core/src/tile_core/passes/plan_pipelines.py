@@ -11,15 +11,7 @@ from tile_core.errors import TileWarning
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.counted_calls import MOST_UNDER_WAY
 from tile_core.ir.node import Node, rewrite, walk
-from tile_core.ir.stmt import (
-    Alloc,
-    AnnotateLayout,
-    Kernel,
-    Launch,
-    Pipelined,
-    Seq,
-    Stmt,
-)
+from tile_core.ir.stmt import Alloc, AnnotateLayout, Kernel, Launch, Pipelined, Seq, Stmt, flattened
 from tile_core.layout import Layout
 from tile_core.passes.pipelines.analysis import Analysis, analyse, facts_of
 from tile_core.passes.pipelines.counted import COUNTED, begun_by_a_wave, require_counted_loop
@@ -222,8 +214,8 @@ def _with_allocations(body: Stmt, done: _Planned) -> Stmt:
                 added = list(_annotations(node, done))
                 kept_hint = [node] if buffer.storage in used or not added else []
                 return Seq((*kept_hint, *added))
-            case Seq(body=items):
-                return replace(node, body=tuple(_opened(items)))
+            case Seq():
+                return replace(node, body=tuple(flattened(node)))
         return node
 
     return rewrite(body, rule)
@@ -238,11 +230,3 @@ def _annotations(node: AnnotateLayout, done: _Planned) -> Iterator[AnnotateLayou
         if storage is node.buffer.storage:
             tiles = make_versions([node.buffer], {storage: count}, versions).tiles
             yield AnnotateLayout(tiles[node.buffer], layout.expand(count), span=node.span)
-
-
-def _opened(items: tuple[Stmt, ...]) -> list[Stmt]:
-    """Return the statements of a sequence, sequences in it opened."""
-    opened: list[Stmt] = []
-    for item in items:
-        opened.extend(_opened(item.body) if isinstance(item, Seq) else (item,))
-    return opened

@@ -29,6 +29,7 @@ from tile_core.ir.stmt import (
     While,
     flattened,
 )
+from tile_core.ir.visitor import expressions_in, statements_in
 from tile_core.ops.control import Barrier
 from tile_core.ops.printing import Print
 from tile_core.ops.privatise_tiles import privatise_tiles
@@ -141,9 +142,8 @@ class _Serialiser:
             case For() | While() | If() | Pipelined():
                 whole = self.acts_per_thread(stmt) and not self.meets(stmt)
                 inside = inside or whole
-        for child in stmt.children():
-            if not isinstance(child, (Expr, Buffer)):
-                found |= self._miscounted(child, inside=inside)
+        for inner in statements_in(stmt):
+            found |= self._miscounted(inner, inside=inside)
         return found
 
     # Splitting ---------------------------------------------------------------------------
@@ -204,8 +204,8 @@ class _Serialiser:
             case If():
                 return self.branch(stmt)
             case For() | Pipelined() | While():
-                bounds = [c for c in stmt.children() if isinstance(c, Expr) and c is not _var(stmt)]
-                if any(self.facts.varies(b) for b in bounds) or self.facts.leaves_apart(stmt.body):
+                bounds = expressions_in(stmt)
+                if any(map(self.facts.varies, bounds)) or self.facts.leaves_apart(stmt.body):
                     raise self.apart(stmt)
                 return [self.loops.named(replace(stmt, body=Seq(tuple(self.sequence(stmt.body)))))]
         return self.exchange(stmt)
@@ -248,8 +248,8 @@ class _Serialiser:
             return [*before, *(self.loops.over_threads(s) for s in group)]
         before = []
         changed = stmt
-        for child in stmt.children():
-            if isinstance(child, Expr) and any(_exchanges(n) for n in walk(child)):
+        for child in expressions_in(stmt):
+            if any(_exchanges(n) for n in walk(child)):
                 steps, value = self.values(child)
                 before += steps
                 changed = substitute(changed, {child: value})
@@ -303,10 +303,6 @@ class _Serialiser:
             hint="make the condition the same for all threads, or run the kernel in the "
             "reference interpreter (TILE_INTERPRET=1) or in an emulator of GPUs (@sim)",
         )
-
-
-def _var(stmt: For | Pipelined | While) -> Var | None:
-    return None if isinstance(stmt, While) else stmt.var
 
 
 def _as_a_whole(node: Node) -> Node:

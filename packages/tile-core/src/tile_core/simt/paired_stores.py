@@ -10,6 +10,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Call, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Evaluate, If, Let, Parallel, Seq, Stmt, Store
+from tile_core.ir.visitor import map_statements, own_level
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
@@ -75,16 +76,7 @@ def _in_pairs(loop: Parallel, last: Expr, box: tuple[int, ...], ctx: SimtContext
 
 def _packed_stores(stmt: Stmt) -> Iterator[Store]:
     """Yield the stores of 4-bit elements to tensors, except those in sequential loops."""
-    match stmt:
-        case Seq(body=body):
-            for item in body:
-                yield from _packed_stores(item)
-        case If(then=then, otherwise=otherwise):
-            yield from _packed_stores(then)
-            if otherwise is not None:
-                yield from _packed_stores(otherwise)
-        case Store(buffer=buffer) if is_packed(buffer):
-            yield stmt
+    return (s for s in own_level(stmt) if isinstance(s, Store) and is_packed(s.buffer))
 
 
 def _only(stmt: Stmt, wanted: Mapping[Node, Stmt]) -> Stmt:
@@ -99,12 +91,8 @@ def _only(stmt: Stmt, wanted: Mapping[Node, Stmt]) -> Stmt:
                 elif any(node in wanted for node in walk(item)):
                     kept.insert(0, _only(item, wanted))
             return replace(stmt, body=tuple(kept))
-        case If(then=then, otherwise=otherwise):
-            return replace(
-                stmt,
-                then=_only(then, wanted),
-                otherwise=None if otherwise is None else _only(otherwise, wanted),
-            )
+        case If():
+            return map_statements(stmt, lambda side: _only(side, wanted))
     return wanted.get(stmt, Seq(()))
 
 

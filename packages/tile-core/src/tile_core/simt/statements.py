@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import InternalError
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope
@@ -183,18 +182,11 @@ def by_one_thread(stmt: Stmt, ctx: SimtContext) -> Stmt:
 
 def _for(stmt: For, ctx: SimtContext) -> Stmt:
     start, stop, step = (lower_expr(e, ctx) for e in (stmt.start, stmt.stop, stmt.step))
-    inner = replace(ctx, env=_in_loop(stmt, ctx.env), runs=ctx.runs.within(stmt, ctx.env))
+    inner = replace(ctx, env=ctx.env.in_loop(stmt), runs=ctx.runs.within(stmt, ctx.env))
     lowered = For(
         stmt.var, start, stop, step, lower_stmt(stmt.body, inner), stmt.kind, span=stmt.span
     )
     return vectorise(lowered, ctx) if stmt.kind is LoopKind.VECTORIZED else lowered
-
-
-def _in_loop(stmt: For, env: ConstraintSet) -> ConstraintSet:
-    step = env.bounds(stmt.step)
-    if step.low is not None and step.low > 0:
-        return env.with_loop(stmt.var, stmt.start, stmt.stop)
-    return env
 
 
 def _pipelined(stmt: Pipelined, ctx: SimtContext) -> Stmt:

@@ -22,7 +22,8 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.free_variables import free_variables, structure
 from tile_core.ir.node import Node, substitute, walk
-from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
+from tile_core.ir.stmt import Alloc, Evaluate, For, Let, LoopKind, Seq, Stmt, Store
+from tile_core.ir.visitor import expressions_in
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lanes import MEMORY, within
 from tile_core.simt.strides import Lanes, multiple_of
@@ -277,13 +278,8 @@ def _loads(group: Sequence[Stmt]) -> Iterator[Guarded]:
 
 
 def _in_stmt(stmt: Stmt) -> Iterator[Guarded]:
-    match stmt:
-        case If(cond=cond):
-            yield from _in_expr(cond, ())  # its branches stay with their lanes
-        case _:
-            for child in stmt.children():
-                if isinstance(child, Expr):
-                    yield from _in_expr(child, ())
+    for expr in expressions_in(stmt):  # branches stay with their lanes
+        yield from _in_expr(expr, ())
 
 
 def _in_expr(expr: Expr, conditions: tuple[Expr, ...]) -> Iterator[Guarded]:

@@ -24,6 +24,7 @@ from tile_core.ir.stmt import (
     Stmt,
     Store,
 )
+from tile_core.ir.visitor import static_range
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 from tile_cpu.ops.blocked_gemm import BlockedGemm
@@ -45,12 +46,11 @@ def _statement(stmt: Stmt, operation: float) -> float:
     match stmt:
         case Seq(body=body):
             return math.fsum(_statement(inner, operation) for inner in body)
-        case For(start=start, stop=stop, body=body) | Pipelined(start=start, stop=stop, body=body):
-            step = abs(static_value(stmt.step) or 1) if isinstance(stmt, For) else 1
-            first, end = static_value(start), static_value(stop)
-            if first is None or end is None:
-                return UNKNOWN
-            return _repeated(-(-abs(end - first) // step), _statement(body, operation))
+        case For(body=body) | Pipelined(body=body):
+            rounds = static_range(stmt)
+            return (
+                UNKNOWN if rounds is None else _repeated(len(rounds), _statement(body, operation))
+            )
         case Parallel(extents=extents, body=body):
             return _repeated(_product(extents), _statement(body, IN_VECTORS))
         case If(cond=cond, then=then, otherwise=otherwise):

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Binary, Expr, Load, Select, Var
 from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import Alloc, For, If, Let, Stmt, Store
+from tile_core.ir.stmt import Alloc, For, If, Stmt, Store
+from tile_core.ir.visitor import bound_variables
 from tile_cpu.lowering.context import Context
 from tile_cpu.tir.nodes import PrimExpr
 
@@ -27,12 +28,9 @@ def hoisted(ctx: Context, body: Stmt, var: Var) -> dict[Expr, PrimExpr]:
 def _invariants(body: Stmt, var: Var) -> Iterator[Expr]:
     moving: set[Node] = {var}
     written: set[Buffer] = set()
+    moving.update(bound_variables(body))
     for node in walk(body):
         match node:
-            case Let(var=name):
-                moving.add(name)
-            case For(var=name):
-                moving.add(name)
             case Alloc(buffer=buffer):
                 written.add(buffer)
             case Store(buffer=buffer):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from tile_core.ir.expr import Const, Expr
-from tile_core.ir.node import Node
+from tile_core.ir import visitor
+from tile_core.ir.buffer import static_value
+from tile_core.ir.expr import Expr
+from tile_core.ir.node import walk
 from tile_core.ir.stmt import (
-    Break,
     Check,
     CheckKind,
-    Continue,
     For,
     LoopKind,
     Pipelined,
+    Stmt,
     While,
 )
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
@@ -29,33 +30,16 @@ from tile_cpu.tir.nodes import While as TirWhile
 _UNROLL_LIMIT = 64
 
 
-def jumps(stmt: Node) -> bool:
+def jumps(stmt: Stmt) -> bool:
     """Whether running `stmt` may skip what follows it."""
-    return any(True for _ in _jumps(stmt, in_loop=False))
-
-
-def _jumps(stmt: Node, *, in_loop: bool) -> Iterator[Node]:
-    match stmt:
-        case Break() | Continue():
-            if not in_loop:
-                yield stmt
-        case Check(kind=CheckKind.ASSERT):
-            yield stmt
-        case Expr():
-            return
-        case _:
-            inside = in_loop or isinstance(stmt, (For, While, Pipelined))
-            for child in stmt.children():
-                if not isinstance(child, Expr):
-                    yield from _jumps(child, in_loop=inside)
+    stops = (n for n in walk(stmt) if isinstance(n, Check) and n.kind is CheckKind.ASSERT)
+    return visitor.jumps(stmt) or any(True for _ in stops)
 
 
 def emit_loop(ctx: Context, stmt: For | Pipelined) -> TirStmt:
     """Return the TIR of a loop that counts."""
-    step: Expr | None = stmt.step if isinstance(stmt, For) else None
-    unit = step is None or (isinstance(step, Const) and step.value == 1)
-    if not unit or jumps(stmt.body):
-        return _general_loop(ctx, stmt, step)
+    if static_value(stmt.step) != 1 or jumps(stmt.body):
+        return _general_loop(ctx, stmt)
     with ctx.statement() as statements:
         kind = str(stmt.var.dtype)
         start, stop = ctx.index(stmt.start, kind), ctx.index(stmt.stop, kind)
@@ -88,13 +72,13 @@ def counted(
     return TirFor(named, start, extent, kind, inner)
 
 
-def _general_loop(ctx: Context, stmt: For | Pipelined, step: Expr | None) -> TirStmt:
+def _general_loop(ctx: Context, stmt: For | Pipelined) -> TirStmt:
     """Emit a loop that counts in steps, or may be left early, with a variable of its own."""
     kind = str(stmt.var.dtype)
     jumping = jumps(stmt.body)
     with ctx.statement() as statements:
         start, stop = ctx.index(stmt.start, kind), ctx.index(stmt.stop, kind)
-        stride = number(1, kind) if step is None else ctx.index(step, kind)
+        stride = ctx.index(stmt.step, kind)
         counter = ctx.cell(kind, stmt.var.name)
         ctx.run(assigned(counter, start))
         forward, ahead = tirx.LT(loaded(counter), stop), tirx.GT(loaded(counter), stop)
@@ -105,7 +89,7 @@ def _general_loop(ctx: Context, stmt: For | Pipelined, step: Expr | None) -> Tir
             more = tirx.Or(
                 tirx.And(positive, forward), tirx.And(tirx.LT(stride, number(0, kind)), ahead)
             )
-        with ctx.scope(_stepping(ctx, stmt, step)):
+        with ctx.scope(ctx.env.in_loop(stmt)):
             named = TirVar(stmt.var.name, start.ty)
             ctx.vars[stmt.var] = named
             if all(isinstance(x, IntImm) for x in (start, stop, stride)):
@@ -117,16 +101,6 @@ def _general_loop(ctx: Context, stmt: For | Pipelined, step: Expr | None) -> Tir
         else:
             loop = TirWhile(more, seq(body, advance))
     return sequence(statements, loop)
-
-
-def _stepping(ctx: Context, stmt: For | Pipelined, step: Expr | None) -> Any:
-    """Return what is known of the index inside the loop."""
-    if step is None or (isinstance(step, Const) and step.value > 0):
-        return ctx.env.with_loop(stmt.var, stmt.start, stmt.stop)
-    if isinstance(step, Const):
-        low, high = ctx.env.linear(stmt.stop).plus(1), ctx.env.linear(stmt.start)
-        return ctx.env.with_bounds(stmt.var, low, high)
-    return ctx.env
 
 
 def _jumping_loop(ctx: Context, more: PrimExpr, body: Any, advance: TirStmt) -> TirStmt:

@@ -168,9 +168,7 @@ def _expr(extent: Extent) -> Expr:
 
 def _match_loop(loop: For | Pipelined, facts: KernelUses) -> _Match | None:
     """Return what the loop multiplies, or None if it is not a plain staged product."""
-    if isinstance(loop, For) and static_value(loop.step) != 1:
-        return None
-    if static_value(loop.start) != 0:
+    if static_value(loop.step) != 1 or static_value(loop.start) != 0:
         return None
     copies, gemm = _loop_parts(loop.body)
     if gemm is None or len(copies) != 2 or not gemm.c.is_whole or gemm.c.buffer.rank != 2:

@@ -10,7 +10,7 @@ from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, Ramp, Var
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, substitute, walk
-from tile_core.ir.stmt import Let, Parallel, Seq, Stmt, Store
+from tile_core.ir.stmt import Let, Parallel, Stmt, Store, flattened
 from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
 from tile_core.ops.loops import accumulator, element, load
@@ -131,20 +131,12 @@ def _of_loop(loop: Parallel, row: Var) -> tuple[int, RowPass] | None:
     extents = [static_value(extent) for extent in loop.extents]
     if len(extents) not in (1, 2) or None in extents or loop.vars[0].dtype != row.dtype:
         return None
-    body = tuple(_flat(substitute(loop.body, {loop.vars[0]: row})))
+    body = tuple(flattened(substitute(loop.body, {loop.vars[0]: row})))
     if not all(isinstance(stmt, (Let, Store)) and _is_plain(stmt) for stmt in body):
         return None
     column = loop.vars[1] if len(extents) == 2 else None
     elements = tuple(stmt for stmt in body if isinstance(stmt, (Let, Store)))
     return extents[0] or 0, RowPass(column, 1 if column is None else extents[1] or 0, elements)
-
-
-def _flat(stmt: Stmt) -> Iterator[Stmt]:
-    if not isinstance(stmt, Seq):
-        yield stmt
-        return
-    for item in stmt.body:
-        yield from _flat(item)
 
 
 def _is_plain(stmt: Node) -> bool:

@@ -55,12 +55,9 @@ class KernelUses:
                 self.natural |= {*node.block_vars, *node.thread_vars}
             case Parallel():
                 self.natural |= set(node.vars)
-            case For(var=var, start=start, step=step):
-                if (static_value(step) or -1) > 0 and self.is_nonnegative(start):
-                    self.natural.add(var)
-            case Pipelined(var=var, start=start):
-                if self.is_nonnegative(start):
-                    self.natural.add(var)
+            case For() | Pipelined():
+                if (static_value(node.step) or -1) > 0 and self.is_nonnegative(node.start):
+                    self.natural.add(node.var)
             case Let(var=var, value=value):
                 if self.is_nonnegative(value):
                     self.natural.add(var)

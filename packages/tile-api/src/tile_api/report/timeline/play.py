@@ -184,7 +184,7 @@ class _Play:
                     break
             return
         start, stop = (actor.values.number(e) for e in (stmt.start, stmt.stop))
-        step = actor.values.number(stmt.step) if isinstance(stmt, For) else 1
+        step = actor.values.number(stmt.step)
         if start is None or stop is None or not step:
             self.stage.notes["A loop depends on data; four iterations are drawn."] = None
             start, stop, step = 0, 4, 1

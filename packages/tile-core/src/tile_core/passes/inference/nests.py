@@ -28,6 +28,7 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
+from tile_core.ir.visitor import expressions_in, statements_in
 from tile_core.ops.copy import Copy
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel, is_element_wise
@@ -137,16 +138,6 @@ def survey(kernel: Kernel) -> LoopNests:
     return found
 
 
-def in_loop(stmt: For | Pipelined, env: ConstraintSet) -> ConstraintSet:
-    """Return what is known inside of a sequential loop, whichever way it counts."""
-    step = static_value(stmt.step) if isinstance(stmt, For) else 1
-    if step is None:
-        return env
-    if step > 0:
-        return env.with_loop(stmt.var, stmt.start, stmt.stop)
-    return env.with_loop(stmt.var, stmt.stop + 1, stmt.start + 1)
-
-
 @dataclass(frozen=True, slots=True)
 class _Surveyor:
     """Walks through one kernel.
@@ -189,7 +180,7 @@ class _Surveyor:
                 return env.assuming(cond)
             case For() | Pipelined():
                 self.scalar(stmt)
-                self.visit(stmt.body, in_loop(stmt, env), threads)
+                self.visit(stmt.body, env.in_loop(stmt), threads)
             case While(body=body):
                 self.scalar(stmt)
                 self.inside(stmt).visit(body, env, threads)
@@ -224,11 +215,10 @@ class _Surveyor:
         """Note the register tiles in the expressions of a statement of every thread."""
         if isinstance(stmt, Store) and stmt.buffer.scope.is_spread:
             self.found.floating.setdefault(stmt.buffer.storage, stmt)
-        for child in stmt.children():
-            if isinstance(child, Expr):
-                for node in walk(child):
-                    if isinstance(node, (Load, AddressOf)) and node.buffer.scope.is_spread:
-                        self.found.floating.setdefault(node.buffer.storage, stmt)
+        for child in expressions_in(stmt):
+            for node in walk(child):
+                if isinstance(node, (Load, AddressOf)) and node.buffer.scope.is_spread:
+                    self.found.floating.setdefault(node.buffer.storage, stmt)
 
     def nest(
         self, node: Parallel | TileOperator, loop: Parallel, env: ConstraintSet, threads: int
@@ -325,41 +315,24 @@ _Access = tuple[Buffer, "tuple[Expr, ...]", bool, "Span | None", ConstraintSet]
 
 def _accesses(stmt: Stmt, env: ConstraintSet) -> Iterator[_Access]:
     """Yield the accesses of fragments, with what is known where they stand."""
+    inner = env
     match stmt:
-        case Seq(body=body):
-            for item in body:
-                yield from _accesses(item, env)
-            return
         case For():
-            yield from _in_expressions(stmt, env)
-            yield from _accesses(stmt.body, in_loop(stmt, env))
-            return
+            inner = env.in_loop(stmt)
         case Parallel():
             for var, extent in zip(stmt.vars, stmt.extents, strict=True):
-                env = env.with_loop(var, 0, extent)
-            yield from _accesses(stmt.body, env)
-            return
-        case While(body=body):
-            yield from _in_expressions(stmt, env)
-            yield from _accesses(body, env)
-            return
-        case If(then=then, otherwise=otherwise):
-            yield from _in_expressions(stmt, env)
-            yield from _accesses(then, env)
-            if otherwise is not None:
-                yield from _accesses(otherwise, env)
-            return
+                inner = inner.with_loop(var, 0, extent)
         case (
             Store(buffer=buffer, indices=indices) | ReducerUpdate(reducer=buffer, indices=indices)
         ) if buffer.scope is Scope.FRAGMENT:
             yield buffer, indices, True, stmt.span, env
     yield from _in_expressions(stmt, env)
+    for part in statements_in(stmt):
+        yield from _accesses(part, inner)
 
 
 def _in_expressions(stmt: Stmt, env: ConstraintSet) -> Iterator[_Access]:
-    for child in stmt.children():
-        if not isinstance(child, Expr):
-            continue
+    for child in expressions_in(stmt):
         for node in walk(child):
             match node:
                 case Load(buffer=buffer, indices=indices) if buffer.scope is Scope.FRAGMENT:

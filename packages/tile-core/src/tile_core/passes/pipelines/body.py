@@ -29,6 +29,7 @@ from tile_core.ir.stmt import (
     Seq,
     Stmt,
 )
+from tile_core.ir.visitor import own_level
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.control import Barrier, Breakpoint
 from tile_core.ops.copy import Copy
@@ -160,22 +161,9 @@ def _refuse_forms(loop: Pipelined) -> None:
                 raise NotApplicable("the loop itself starts asynchronous copies", node.span)
             case AnnotateSafeValue():
                 raise NotApplicable("a safe value is set inside of it", node.span)
-    for node in _at_level(loop.body):
+    for node in own_level(loop.body):
         if isinstance(node, (Break, Continue)):
             raise NotApplicable("its iterations can be left in the middle", node.span)
-
-
-def _at_level(stmt: Stmt) -> Iterator[Stmt]:
-    """Yield statements that no inner loop holds."""
-    yield stmt
-    match stmt:
-        case Seq(body=body):
-            for item in body:
-                yield from _at_level(item)
-        case If(then=then, otherwise=otherwise):
-            yield from _at_level(then)
-            if otherwise is not None:
-                yield from _at_level(otherwise)
 
 
 def _take(stmt: Stmt, prefix: Prefix, taken: _Taken, entry: int | None) -> Prefix:

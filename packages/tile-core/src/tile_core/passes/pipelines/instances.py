@@ -28,6 +28,7 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
+from tile_core.ir.visitor import bound_variables
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes
@@ -131,13 +132,8 @@ class _Instance:
         self.done: dict[Node, Node] = {}
         self.done.update(values.items())
         self.done.update(versions.tiles.items())
-        for node in walk(root):
-            match node:
-                case For(var=var) | Pipelined(var=var) | Let(var=var):
-                    self.done.setdefault(var, replace(var))
-                case Parallel(vars=variables):
-                    for var in variables:
-                        self.done.setdefault(var, replace(var))
+        for var in bound_variables(root):
+            self.done.setdefault(var, replace(var))
 
     def of(self, node: Node) -> Node:
         """Return `node` for the round; statements are made anew."""

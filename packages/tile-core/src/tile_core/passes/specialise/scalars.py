@@ -74,9 +74,8 @@ def _needed(stmt: Stmt, scalars: set[Buffer]) -> set[Buffer]:
     for node in walk(stmt):
         own = node.buffer if isinstance(node, Store) else None
         if not isinstance(node, Expr):
-            for child in node.children():
-                if isinstance(child, Expr):
-                    found |= {b for b in _read(child) if b in scalars and b is not own}
+            for child in expressions_in(node):
+                found |= {b for b in _read(child) if b in scalars and b is not own}
     return found
 
 

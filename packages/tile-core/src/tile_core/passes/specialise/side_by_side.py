@@ -187,7 +187,5 @@ def within_loops(launch: Launch, env: ConstraintSet) -> ConstraintSet:
     """Return what is known of numbers in the launch, and of the indices of its loops in them."""
     for node in walk(launch.body):
         if isinstance(node, (For, Pipelined)):
-            step = static_value(node.step)
-            if step is not None and step > 0:
-                env = env.with_loop(node.var, node.start, node.stop)
+            env = env.in_loop(node)
     return env

@@ -10,7 +10,8 @@ from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.effects import Access, Mode, accesses
 from tile_core.ir.expr import AddressOf, Load
 from tile_core.ir.node import walk
-from tile_core.ir.stmt import For, Leaf, Let, Parallel, Pipelined, Stmt, Store
+from tile_core.ir.stmt import Leaf, Stmt, Store
+from tile_core.ir.visitor import bound_variables
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes, pair
@@ -65,7 +66,7 @@ def box_of(touch: Touched, values: Values, stmt: Stmt) -> Box:
         return region_box(region, values)
     node = touch.access.node
     assert isinstance(node, (Load, Store, AddressOf))
-    inner = frozenset(_inner(stmt))
+    inner = bound_variables(stmt)
     starts: list[int | None] = []
     for index in node.indices:
         depends = any(n in inner for n in walk(index))
@@ -79,7 +80,7 @@ def region_box(region: Region, values: Values) -> Box:
     """Return the elements of the storage that a region has, or more."""
     sizes = zip(region.starts, region.extents, strict=True)
     return _in_storage(
-        region.buffer, tuple((_known(start, values), _size(e, values)) for start, e in sizes)
+        region.buffer, tuple((_known(start, values), _known(e, values)) for start, e in sizes)
     )
 
 
@@ -113,19 +114,6 @@ def _known(extent: object, values: Values) -> int | None:
         return None
 
 
-def _size(extent: object, values: Values) -> int | None:
-    return _known(extent, values)
-
-
-def _inner(stmt: Stmt) -> Iterator[object]:
-    """Yield the variables that a statement binds itself."""
-    for node in walk(stmt):
-        if isinstance(node, Parallel):
-            yield from node.vars
-        elif isinstance(node, (For, Pipelined, Let)):
-            yield node.var
-
-
 def content_of(stmt: Stmt, values: Values, turn: int) -> Content:
     """Return what tells apart what a statement writes.
 
@@ -135,8 +123,8 @@ def content_of(stmt: Stmt, values: Values, turn: int) -> Content:
     """
     if isinstance(stmt, (Copy, BulkCopy)) and stmt.src.buffer.scope is Scope.GLOBAL:
         return (stmt.src.buffer.storage.name, *_origin(stmt, values))
-    for var in _inner(stmt):
-        values.vars[var] = 0  # type: ignore[index]
+    for var in bound_variables(stmt):
+        values.vars[var] = 0
     where = []
     for node in walk(stmt):
         if isinstance(node, Load) and node.buffer.scope is Scope.GLOBAL:

@@ -227,9 +227,8 @@ def _loop(group: Group, stmt: For | Pipelined | While, act: Act) -> None:
             if not _round(group, stmt.body, act):
                 return
         return
-    step = stmt.step if isinstance(stmt, For) else 1
     try:
-        bounds = [int(group.values.of(e)) for e in (stmt.start, stmt.stop, step)]
+        bounds = [int(group.values.of(e)) for e in (stmt.start, stmt.stop, stmt.step)]
     except Unknown:
         bounds = [0, _chosen(group, stmt), 1]
     if isinstance(stmt, Pipelined):
