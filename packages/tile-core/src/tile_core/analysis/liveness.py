@@ -14,7 +14,7 @@ from tile_core.analysis.products_in_flight import (
 )
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.stmt import For, If, OnThreads, Parallel, Pipelined, Seq, Stmt, While
-from tile_core.ir.visitor import expressions_in
+from tile_core.ir.visitor import expressions_in, statements_in
 from tile_core.ops.bulk_copy import BulkCopy
 
 
@@ -78,13 +78,11 @@ def _visit(stmt: Stmt, state: _Walk, scopes: tuple[Scope, ...]) -> None:
             for storage in _used_apart(stmt, scopes):
                 if storage in state.alive:
                     _live(storage, LiveInterval(before, state.position), state)
-        case If(then=then, otherwise=otherwise):
-            _note(memory_accesses(stmt.cond), state, scopes)
-            _visit(then, state, scopes)
-            if otherwise is not None:
-                _visit(otherwise, state, scopes)
-        case OnThreads(body=inner):
-            _visit(inner, state, scopes)
+        case If() | OnThreads():
+            for cond in expressions_in(stmt):
+                _note(memory_accesses(cond), state, scopes)
+            for inner in statements_in(stmt):
+                _visit(inner, state, scopes)
         case For() | Pipelined() | While():
             _visit_loop(stmt, state, scopes)
         case _:

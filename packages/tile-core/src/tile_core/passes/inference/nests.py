@@ -23,12 +23,11 @@ from tile_core.ir.stmt import (
     OnThreads,
     Parallel,
     Pipelined,
-    Seq,
     Stmt,
     Store,
     While,
 )
-from tile_core.ir.visitor import expressions_in, statements_in
+from tile_core.ir.visitor import StmtVisitor, expressions_in, statements_in
 from tile_core.ops.copy import Copy
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel, is_element_wise
@@ -134,82 +133,95 @@ def survey(kernel: Kernel) -> LoopNests:
             if isinstance(extent, Expr):
                 for node in walk(extent):
                     env = env.with_symbol(node) if isinstance(node, Var) else env
-    _Surveyor(found).visit(kernel.body, env, 1)
+    _Surveyor(found, _Scope(env)).visit(kernel.body)
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Surveyor:
-    """Walks through one kernel.
+class _Scope:
+    """What is known where a statement stands.
 
     Parameters
     ----------
+    threads
+        How many threads run it.
     uniform
         Which values differ between threads, in a launch that names its threads.
-    branch
-        The innermost branch around that not every thread enters.
     block
         Threads of the block around, and of those that share registers with it.
     """
 
-    found: LoopNests
+    env: ConstraintSet
+    threads: int = 1
     uniform: Uniformity | None = None
-    branch: If | While | None = None
     block: int = 1
 
-    def visit(self, stmt: Stmt, env: ConstraintSet, threads: int) -> ConstraintSet:
-        """Survey `stmt`; return what is known to the statements behind it."""
+    def after(self, stmt: Stmt) -> _Scope:
         match stmt:
-            case Seq(body=body):
-                inner = env
-                for item in body:
-                    inner = self.visit(item, inner, threads)
+            case Let(var=var, value=value):
+                return replace(self, env=self.env.with_let(var, value))
+            case Check(cond=cond):
+                return self.assuming(cond)
+        return self
+
+    def within(self, stmt: Stmt) -> _Scope:
+        match stmt:
             case Launch():
-                env = env.with_grid(stmt.block_vars, stmt.grid)
+                env = self.env.with_grid(stmt.block_vars, stmt.grid)
                 for var, count in zip(stmt.thread_vars, stmt.threads, strict=True):
                     env = env.with_loop(var, 0, count)
                 uniform = Uniformity(stmt) if is_thread_program(stmt) else None
-                count = math.prod(stmt.threads)
-                apart = _Surveyor(self.found, uniform, block=threads_together(stmt))
-                apart.visit(stmt.body, env, count)
-            case Let(var=var, value=value):
-                self.scalar(stmt)
-                return env.with_let(var, value)
-            case Check(cond=cond):
-                self.scalar(stmt)
-                return env.assuming(cond)
+                return _Scope(env, math.prod(stmt.threads), uniform, threads_together(stmt))
             case For() | Pipelined():
-                self.scalar(stmt)
-                self.visit(stmt.body, env.in_loop(stmt), threads)
-            case While(body=body):
-                self.scalar(stmt)
-                self.inside(stmt).visit(body, env, threads)
-            case If(cond=cond, then=then, otherwise=otherwise):
-                self.scalar(stmt)
-                inside = self.inside(stmt)
-                inside.visit(then, env.assuming(cond), threads)
-                if otherwise is not None:
-                    inside.visit(otherwise, env.assuming(cond, holds=False), threads)
-            case OnThreads(count=count, body=body):
-                self.visit(body, env, count)
-            case Parallel():
-                self.nest(stmt, stmt, env, threads)
-            case Leaf():
-                self.found.threads[stmt], self.found.blocks[stmt] = threads, self.block
-                self.found.known[stmt] = env
-                if isinstance(stmt, TileOperator) and is_element_wise(stmt):
-                    self.nest(stmt, as_parallel(stmt), env, threads)
-            case _:
-                self.scalar(stmt)
+                return replace(self, env=self.env.in_loop(stmt))
+            case OnThreads(count=count):
+                return replace(self, threads=count)
+        return self
+
+    def assuming(self, cond: Expr, *, holds: bool = True) -> _Scope:
+        return replace(self, env=self.env.assuming(cond, holds=holds))
+
+
+class _Surveyor(StmtVisitor[_Scope]):
+    """Walks through one kernel; `branch` is the innermost one that not every thread enters."""
+
+    def __init__(self, found: LoopNests, scope: _Scope) -> None:
+        super().__init__(scope)
+        self.found = found
+        self.branch: If | While | None = None
+
+    def visit(self, stmt: Stmt) -> None:
+        """Survey `stmt`, and note how many threads access what it names."""
+        super().visit(stmt)
         for child in stmt.children():
             if isinstance(child, Buffer):
-                self.found.threads.setdefault(child.storage, threads)
-        return env
+                self.found.threads.setdefault(child.storage, self.scope.threads)
 
-    def inside(self, stmt: If | While) -> _Surveyor:
-        """Return the surveyor of what `stmt` governs."""
-        apart = self.uniform is not None and self.uniform.varies(stmt.cond)
-        return replace(self, branch=stmt) if apart else self
+    def visit_default(self, stmt: Stmt) -> None:
+        """Survey a statement of every thread, and those in it."""
+        self.scalar(stmt)
+        super().visit_default(stmt)
+
+    def visit_if(self, stmt: If | While) -> None:
+        """Survey what a condition governs, which threads may decide apart."""
+        outer, uniform = self.branch, self.scope.uniform
+        if uniform is not None and uniform.varies(stmt.cond):
+            self.branch = stmt
+        self.visit_default(stmt)
+        self.branch = outer
+
+    visit_while = visit_if
+
+    def visit_parallel(self, stmt: Parallel) -> None:
+        """Note a data-parallel loop."""
+        self.nest(stmt, stmt)
+
+    def visit_leaf(self, stmt: Leaf) -> None:
+        """Note where an operator stands, and the loop that it is if it works element by element."""
+        self.found.threads[stmt], self.found.blocks[stmt] = self.scope.threads, self.scope.block
+        self.found.known[stmt] = self.scope.env
+        if isinstance(stmt, TileOperator) and is_element_wise(stmt):
+            self.nest(stmt, as_parallel(stmt))
 
     def scalar(self, stmt: Stmt) -> None:
         """Note the register tiles in the expressions of a statement of every thread."""
@@ -220,10 +232,9 @@ class _Surveyor:
                 if isinstance(node, (Load, AddressOf)) and node.buffer.scope.is_spread:
                     self.found.floating.setdefault(node.buffer.storage, stmt)
 
-    def nest(
-        self, node: Parallel | TileOperator, loop: Parallel, env: ConstraintSet, threads: int
-    ) -> None:
+    def nest(self, node: Parallel | TileOperator, loop: Parallel) -> None:
         """Note a parallel loop."""
+        env, threads = self.scope.env, self.scope.threads
         if self.branch is not None and threads > 1:
             raise _not_shared(node, self.branch)
         self.found.threads[node] = threads
