@@ -41,7 +41,7 @@ def check_emulated(case: Case, target: str, host: PluginHost) -> None:
         return
 
     def run(kernel: Kernel, args: Sequence[Any]) -> None:
-        complete(lowered, host).executable(*args)
+        complete(lowered).executable(*args)
 
     case.check(run)
     ran.add(program)

@@ -31,9 +31,8 @@ def guarded(
 ) -> Iterator[None]:
     """Turn whatever goes wrong in a phase, and is no `TileError`, into an `InternalError`.
 
-    So is what a compiler does not accept, if all of its text is ours. The kernel and the traceback
-    are written to a folder that the message names; so they are where a compiler crashed. Warnings
-    that the user has made errors of stay what they are.
+    So is what a compiler does not accept, if all of its text is ours. The message names a folder
+    with the kernel and the traceback, after a compiler's crash too. Warnings made errors stay such.
 
     Parameters
     ----------
