@@ -23,7 +23,7 @@ from tile_core.errors import (
 )
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.host_data import HostNames, tensor_of
-from tile_launch.arguments import check_rank, plain_view, shape_of, strides_of
+from tile_launch.bound import check_rank, plain_view, shape_of, strides_of
 
 
 class EagerFunction:

@@ -7,11 +7,12 @@ what the kernel was not compiled for, naming argument, expectation and what came
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
+from tile_launch.bound import Bound, bind, check_rank, plain_view, shape_of, strides_of
 from tile_launch.contract import Contract, require_kept
 from tile_launch.dtypes import are_bits_of, bits_of, bytes_of, explained, matches, packing_of
 from tile_launch.errors import (
@@ -28,11 +29,9 @@ from tile_launch.errors import (
 from tile_launch.expressions import Expression, value_of, variables_of, words_of
 from tile_launch.manifest import Condition, Manifest, Parameter, Scalar, Tensor
 from tile_launch.scalars import integer_bounds, scalar_value
-from tile_launch.solving import known_value, logical_shape, logical_strides, solve
+from tile_launch.solving import known_value
 from tile_launch.spans import Note
-from tile_launch.views import View, view_of
-
-Bound: TypeAlias = "tuple[Tensor, View]"
+from tile_launch.views import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,73 +393,6 @@ class _About:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if isinstance(error, LaunchError):
             error.subject = ("parameter", self.param.name)
-
-
-def plain_view(name: str, arg: Any) -> View:
-    """Return what a tensor argument called `name` is.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentLayoutError
-        If it is no tensor, or not plain memory.
-    """
-    view = view_of(arg)
-    if view is None:
-        raise ArgumentTypeError(
-            f"{name}: expected a tensor, got {type(arg).__name__}",
-            hint="pass a NumPy array, a torch tensor or another DLPack producer",
-        )
-    if view.problem:
-        raise ArgumentLayoutError(
-            f"{name}: the tensor is not plain memory: {view.problem}",
-            hint="pass a plain dense tensor, or an array of plain numbers",
-        )
-    return view
-
-
-def check_rank(name: str, param: Tensor, view: View) -> None:
-    """Raise unless the tensor has as many dimensions as the parameter.
-
-    Raises
-    ------
-    ArgumentShapeError
-    """
-    if len(view.shape) != len(param.shape):
-        raise ArgumentShapeError(
-            f"{name}.ndim: expected {len(param.shape)} {spelt(param.shape)}, got "
-            f"{len(view.shape)} {spelt(view.shape)}",
-            hint=f"reshape it to {len(param.shape)} dimension{'s' * (len(param.shape) != 1)}",
-            subject=("parameter", param.name),
-        )
-
-
-def spelt(shape: Iterable[Expression]) -> str:
-    """Return a shape as text, variables by name."""
-    return f"[{', '.join(map(words_of, shape))}]"
-
-
-def shape_of(bound: Bound) -> tuple[int, ...]:
-    """Return the extents of a tensor in elements of its parameter: packed bytes count twice."""
-    param, view = bound
-    return view.shape if view.dtype == param.dtype else logical_shape(param, view.shape)
-
-
-def strides_of(bound: Bound) -> tuple[int, ...]:
-    """Return the strides of a tensor in elements of its parameter: packed bytes count twice."""
-    param, view = bound
-    return view.strides if view.dtype == param.dtype else logical_strides(param, view.strides)
-
-
-def bind(tensors: list[Bound], values: dict[str, Any]) -> None:
-    """Add to `values` every variable that shapes, then strides, determine."""
-    shapes = [pair for b in tensors for pair in zip(b[0].shape, shape_of(b), strict=True)]
-    strides = [
-        pair
-        for b in tensors
-        if b[0].strides is not None
-        for pair in zip(b[0].strides, strides_of(b), strict=True)
-    ]
-    solve((*shapes, *strides), values)
 
 
 def _hint_for(dtype: str) -> str:
