@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.tuned import tuned_double
-from tile_api.autotuner.budget import parse_budget
+from tile_api.settings.budget import parse_budget
 from tile_core.errors import TuningError
 
 

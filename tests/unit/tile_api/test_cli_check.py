@@ -9,8 +9,8 @@ import sys
 import pytest
 
 import tile_api as tile
+from tile_api.autotuner.probe import add_one
 from tile_api.cli import main
-from tile_api.cli.probe import add_one
 
 PROGRAM = """
 import sys

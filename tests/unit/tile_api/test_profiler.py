@@ -10,9 +10,9 @@ import torch
 
 import tile_api as tile
 import tile_api.language as T
-from tile_api.compare import assert_close, assert_same_bits
-from tile_api.profiler import TensorSupplyType, do_bench
-from tile_api.supply import make_tensor
+from tile_api.timing.compare import assert_close, assert_same_bits
+from tile_api.timing.profiler import TensorSupplyType, do_bench
+from tile_api.timing.supply import make_tensor
 from tile_core.dtypes import FORMATS, dtype_of
 from tile_core.errors import FrontendValueError, LaunchError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tile_api.language as T
-from tile_api.supply import make_array
+from tile_api.timing.supply import make_array
 from tile_core.dtypes import dtype_of
 
 

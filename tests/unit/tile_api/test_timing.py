@@ -14,7 +14,6 @@ import torch
 
 import tile_api as tile
 import tile_api.language as T
-from tile_api.profiler import do_bench, do_bench_cudagraph, gbps, tflops
 from tile_api.timing.devices import (
     GPU_FLUSH,
     REPLAYS,
@@ -24,6 +23,7 @@ from tile_api.timing.devices import (
     clock_of,
     last_level_cache,
 )
+from tile_api.timing.profiler import do_bench, do_bench_cudagraph, gbps, tflops
 from tile_api.timing.record import Timing
 from tile_api.timing.roofline import Roofline, tensor_traffic
 from tile_core.cost.roofline import Peaks

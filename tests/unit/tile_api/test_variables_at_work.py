@@ -15,7 +15,7 @@ PROGRAM = """
 import sys
 
 import tile_api as tile
-from tile_api.cli.probe import add_one
+from tile_api.autotuner.probe import add_one
 
 kernel = tile.compile(add_one, target=sys.argv[1] if len(sys.argv) > 1 else None)
 print(kernel.target)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tile_api.layout import Fragment, Layout
     from tile_api.numbers import cdiv, next_power_of_2
     from tile_api.pass_configs.keys import PassConfigKey
-    from tile_api.profiler import Profiler, TensorSupplyType, do_bench, do_bench_cudagraph
+    from tile_api.timing.profiler import Profiler, TensorSupplyType, do_bench, do_bench_cudagraph
 
 __author__ = "The tile authors"
 __version__ = "0.1.0"
@@ -40,8 +40,8 @@ _HOMES = {
     "JITKernel": "tile_api.kernel:CompiledKernel",
     "Layout": "tile_api.layout:Layout",
     "PassConfigKey": "tile_api.pass_configs.keys:PassConfigKey",
-    "Profiler": "tile_api.profiler:Profiler",
-    "TensorSupplyType": "tile_api.profiler:TensorSupplyType",
+    "Profiler": "tile_api.timing.profiler:Profiler",
+    "TensorSupplyType": "tile_api.timing.profiler:TensorSupplyType",
     "AutoTuner": "tile_api.autotuner:AutoTuner",
     "autotune": "tile_api.autotuner:autotune",
     "autotuner": "tile_api.autotuner:",
@@ -50,8 +50,8 @@ _HOMES = {
     "compile": "tile_api.compiling:compile",
     "compile_key": "tile_api.compiling:compile_key",
     "disable_cache": "tile_api.cache:disable_cache",
-    "do_bench": "tile_api.profiler:do_bench",
-    "do_bench_cudagraph": "tile_api.profiler:do_bench_cudagraph",
+    "do_bench": "tile_api.timing.profiler:do_bench",
+    "do_bench_cudagraph": "tile_api.timing.profiler:do_bench_cudagraph",
     "estimate": "tile_api.cost:estimate",
     "enable_cache": "tile_api.cache:enable_cache",
     "is_cache_enabled": "tile_api.cache:is_cache_enabled",
@@ -61,7 +61,7 @@ _HOMES = {
     "lower": "tile_api.compiling:lower",
     "next_power_of_2": "tile_api.numbers:next_power_of_2",
     "par_compile": "tile_api.compiling:par_compile",
-    "profiler": "tile_api.profiler:",
+    "profiler": "tile_api.timing.profiler:",
     "reducing": "tile_api.reducing:",
     "settings": "tile_api.settings:",
     "tools": "tile_api.tools:",

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tile_api.keys import CompileKey
     from tile_api.phases import Timings
     from tile_api.pickled import Packed
-    from tile_api.profiler import Profiler
     from tile_api.remark_report import RemarkReport
+    from tile_api.timing.profiler import Profiler
     from tile_core.cost.estimate import Estimate
     from tile_core.passes.guards.report import GuardReport
     from tile_core.passes.layout_report import LayoutReport
@@ -345,7 +345,7 @@ class CompiledKernel(KernelFiles):
 
     def get_profiler(self, tensor_supply_type: Any = None) -> Profiler:
         """Return a profiler that makes inputs of the given kind for this kernel."""
-        from tile_api.profiler import Profiler, TensorSupplyType
+        from tile_api.timing.profiler import Profiler, TensorSupplyType
 
         return Profiler(self, tensor_supply_type or TensorSupplyType.Auto)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tile_api.autotuner.budget import Budget, parse_budget
 from tile_api.autotuner.environment import TuneSettings
+from tile_api.settings.budget import Budget, parse_budget
 from tile_core.errors import FrontendValueError, TuningError
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tile_api.autotuner.budget import Budget
 from tile_api.autotuner.configs import Config
 from tile_api.autotuner.log import TuneLog
 from tile_api.autotuner.options import TuneOptions
@@ -17,6 +16,7 @@ from tile_api.autotuner.outcome import OK, UNTRIED, WRONG, Candidate, TrialOutco
 from tile_api.autotuner.process import CANCELLED
 from tile_api.autotuner.progress import Progress
 from tile_api.autotuner.search import FINALISTS, Search
+from tile_api.settings.budget import Budget
 
 
 class Paper:

@@ -9,13 +9,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tile_api.autotuner.budget import Budget, parse_budget
     from tile_api.autotuner.class_api import AutoTuner, AutotuneResult
     from tile_api.autotuner.configs import Config
     from tile_api.autotuner.decorator import AutotunedFactory, autotune
     from tile_api.autotuner.options import TuneOptions
     from tile_api.autotuner.supplied import get_autotune_inputs, set_autotune_inputs
     from tile_api.autotuner.tune import Tuned
+    from tile_api.settings.budget import Budget, parse_budget
 
 _HOMES = {
     "AutoTuner": "class_api",

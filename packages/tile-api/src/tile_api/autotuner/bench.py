@@ -45,7 +45,7 @@ class Bench:
         TVM loads torch if it is there, which takes as long as everything else and is of no use.
         """
         sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
-        from tile_api.cli.probe import add_one
+        from tile_api.autotuner.probe import add_one
         from tile_api.compiling import compile
 
         compile(add_one, target=target)
@@ -173,7 +173,7 @@ class Bench:
             return args
         import numpy as np
 
-        from tile_api.integrations.torch_arrays import tensor_of
+        from tile_api.tensors.torch_arrays import tensor_of
 
         return [tensor_of(a, "cuda") if isinstance(a, np.ndarray) else a for a in args]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_api.compare import assert_close, assert_outputs_close
+from tile_api.timing.compare import assert_close, assert_outputs_close
 
 
 def compare_results(

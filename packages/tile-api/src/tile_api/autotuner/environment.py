@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tile_api.autotuner.budget import Budget, parse_budget
 from tile_api.disk_cache.location import CacheSettings
 from tile_api.settings import Settings
+from tile_api.settings.budget import Budget, parse_budget
 from tile_core.environment import environment, processors
 
 

@@ -23,7 +23,7 @@ class TuneOptions:
         Seconds after which a step of one candidate (compiling, one check, one visit of the
         clock) counts as hung; its process is killed.
     budget
-        See `tile_api.autotuner.budget.parse_budget`; None follows ``TILE_TUNE_BUDGET``.
+        See `tile_api.settings.budget.parse_budget`; None follows ``TILE_TUNE_BUDGET``.
     supply_type
         A `TensorSupplyType`: what generated inputs look like.
     supply_prog

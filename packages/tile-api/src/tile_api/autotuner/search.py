@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tile_api.autotuner.budget import Budget
 from tile_api.autotuner.log import TuneLog
 from tile_api.autotuner.options import TuneOptions
 from tile_api.autotuner.outcome import (
@@ -20,6 +19,7 @@ from tile_api.autotuner.outcome import (
 )
 from tile_api.autotuner.process import CANCELLED
 from tile_api.autotuner.progress import Progress
+from tile_api.settings.budget import Budget
 from tile_core.errors import TileError
 from tile_core.logs import log
 

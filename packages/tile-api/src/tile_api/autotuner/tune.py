@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tile_api.autotuner.budget import Budget, parse_budget
 from tile_api.autotuner.configs import Config
 from tile_api.autotuner.environment import TuneSettings
 from tile_api.autotuner.identity import canonical
@@ -33,6 +32,7 @@ from tile_api.autotuner.store import TuneStore
 from tile_api.autotuner.table import Record, Table, TuningKey, table_of
 from tile_api.autotuner.task import Task
 from tile_api.kernel import CompiledKernel
+from tile_api.settings.budget import Budget, parse_budget
 from tile_core.errors import NoConfigWorks, Note, TileError
 from tile_core.plugins.backend import Backend
 from tile_core.target import GPUS, Target

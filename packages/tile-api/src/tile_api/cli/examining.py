@@ -101,7 +101,7 @@ def _emulated(machine: Target) -> tuple[str, tuple[TileError, ...]]:
 
 
 def _compiled(exact: Target) -> Any:
-    from tile_api.cli.probe import add_one
+    from tile_api.autotuner.probe import add_one
     from tile_api.kernel import CompiledKernel
     from tile_core.driver import build
     from tile_core.plugins.host import default_host
@@ -115,7 +115,7 @@ def _result(kernel: Any, target: Target) -> str:
     """Run the kernel on whatever holds tensors for its target, and say how it went."""
     import numpy as np
 
-    from tile_api.cli.probe import COUNT
+    from tile_api.autotuner.probe import COUNT
     from tile_api.integrations.torch_gpus import gpu_arrays
 
     numbers = np.arange(COUNT, dtype=np.float32)
@@ -134,7 +134,7 @@ def _result(kernel: Any, target: Target) -> str:
 
 def _tool(exact: Target) -> str:
     """Return what translates kernels for a target, as its backend tells it for compile keys."""
-    from tile_api.cli.probe import add_one
+    from tile_api.autotuner.probe import add_one
     from tile_api.compiling import compile_key
 
     try:

@@ -95,8 +95,8 @@ def _overrides(args: argparse.Namespace) -> dict[str, Any]:
 def _factory(found: Any, args: argparse.Namespace) -> Any:
     from dataclasses import replace
 
-    from tile_api.autotuner.budget import parse_budget
     from tile_api.autotuner.decorator import AutotunedFactory, autotune
+    from tile_api.settings.budget import parse_budget
 
     if isinstance(found, AutotunedFactory):
         factory = found

@@ -142,7 +142,7 @@ class dtype(DType):
 
         Four-bit elements are stored in pairs, types unknown to torch as bytes.
         """
-        from tile_api.integrations.torch_dtypes import torch_storage
+        from tile_api.tensors.torch_dtypes import torch_storage
 
         return torch_storage(self)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tile_api.integrations.torch_dtypes import torch_storage
+from tile_api.tensors.torch_dtypes import torch_storage
 from tile_core.dtypes import DType
 from tile_core.errors import UnsupportedOnTarget
 

@@ -143,7 +143,7 @@ def _tensor(made: Any) -> Any:
     """Return an output as a torch tensor; NumPy's come from kernels that take no tensor."""
     if isinstance(made, torch.Tensor):
         return made
-    from tile_api.integrations.torch_dtypes import tensor_of_array
+    from tile_api.tensors.torch_dtypes import tensor_of_array
 
     return tensor_of_array(made)
 

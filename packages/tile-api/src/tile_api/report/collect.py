@@ -9,12 +9,11 @@ from typing import Any
 from tile_api.phases import timings_of
 from tile_api.report.counting import costs_of, counter_for, counts_of
 from tile_api.report.drawings import drawn
-from tile_api.report.model import Count, Fact, KernelReport, Layouts, PassStep, Text
+from tile_api.report.model import Count, Fact, KernelReport, Layouts, PassStep, Text, Timeline
 from tile_api.report.needs import needs_of
 from tile_api.report.places import Places
 from tile_api.report.programs import steps_of
 from tile_api.report.texts import texts_of
-from tile_api.report.timeline.model import Timeline
 from tile_api.report.timeline.play import timeline_of
 from tile_core import driver
 from tile_core.crash import guarded

@@ -50,7 +50,7 @@ def costs_of(
         must not.
     """
     from tile_api.callable_kernel import CallableKernel
-    from tile_api.profiler import Profiler, TensorSupplyType
+    from tile_api.timing.profiler import Profiler, TensorSupplyType
 
     counter = counter_for(target, host)
     if counter is None or counter.counted is None:

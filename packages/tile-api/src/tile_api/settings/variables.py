@@ -122,7 +122,7 @@ def _share(text: str) -> float:
 
 
 def _budget(text: str) -> str:
-    from tile_api.autotuner.budget import parse_budget
+    from tile_api.settings.budget import parse_budget
 
     try:
         parse_budget(text)

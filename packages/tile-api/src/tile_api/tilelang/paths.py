@@ -50,8 +50,8 @@ _TUNING = _names(
     "tile_api.autotuner",
     "autotune AutoTuner AutotuneResult set_autotune_inputs get_autotune_inputs",
 )
-_SUPPLY = _names("tile_api.profiler", "TensorSupplyType")
-_PROFILER = _names("tile_api.profiler", "Profiler do_bench") | _SUPPLY
+_SUPPLY = _names("tile_api.timing.profiler", "TensorSupplyType")
+_PROFILER = _names("tile_api.timing.profiler", "Profiler do_bench") | _SUPPLY
 _NUMBERS = _names("tile_api.numbers", "cdiv next_power_of_2")
 _CONFIGS = _names("tile_api.pass_configs.keys", "PassConfigKey")
 _PARAMS = _room("params", "KernelParam")

@@ -96,7 +96,7 @@ class GpuBackend:
         """Choose rules and layouts, and spread the kernel over the threads of its blocks."""
         from tile_core.plugins.gpu_stages import lower
 
-        return lower(self, kernel, self.exact(target), options)
+        return lower(self.module, kernel, self.exact(target), options)
 
     def source(self, program: DeviceProgram, target: Target) -> str:
         """Return the kernel as C++."""
@@ -122,7 +122,7 @@ class GpuBackend:
         """Return a function that launches the kernel on tensors of a GPU: see `gpu_stages.load`."""
         from tile_core.plugins.gpu_stages import load
 
-        return load(self, artifact)
+        return load(self.module, self.kind, artifact)
 
     def export(
         self, artifact: GpuArtifact, kernel: Kernel, provenance: Mapping[str, str]

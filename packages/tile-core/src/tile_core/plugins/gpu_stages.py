@@ -22,15 +22,16 @@ from tile_core.target import Target
 from tile_core.toolchains.machine_code import Compiled
 
 if TYPE_CHECKING:
-    from tile_core.plugins.gpu_backend import GpuBackend
     from tile_launch.driver import Driver
     from tile_launch.manifest import Manifest
 
 
-def lower(backend: GpuBackend, kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
+def lower(
+    module: Callable[[str], Any], kernel: Kernel, target: Target, options: Any
+) -> DeviceProgram:
     """Choose rules and layouts, and spread the kernel over the threads of its blocks."""
-    made_for = backend.module("machine").machine(target.arch)
-    made_for, rules = backend.module("stages").allowed(made_for, options)
+    made_for = module("machine").machine(target.arch)
+    made_for, rules = module("stages").allowed(made_for, options)
     return lower_kernel(
         kernel,
         target,
@@ -76,24 +77,26 @@ def export(
     return manifest_of(program, function_symbols(program), kernel, told), compiled.code
 
 
-def load(backend: GpuBackend, artifact: GpuArtifact) -> Callable[..., None]:
+def load(module: Callable[[str], Any], kind: str, artifact: GpuArtifact) -> Callable[..., None]:
     """Return a function that launches the kernel on tensors of a GPU.
 
     Nothing touches the driver before the first call: a kernel can be compiled, looked at and
     saved on a machine without a GPU. The call then raises `MissingFeature`.
     """
-    return made_at_first_call(partial(_launcher, backend, artifact))
+    return made_at_first_call(partial(_launcher, module, kind, artifact))
 
 
-def _launcher(backend: GpuBackend, artifact: GpuArtifact) -> Callable[..., None]:
+def _launcher(
+    module: Callable[[str], Any], kind: str, artifact: GpuArtifact
+) -> Callable[..., None]:
     from tile_launch.streams import allocator, device_of, stream_reader
 
-    driver = backend.module("driver").installed_driver()
+    driver = module("driver").installed_driver()
     return callable_of(
         artifact.program,
         artifact.compiled.code,
         driver,
-        stream_reader(backend.kind),
+        stream_reader(kind),
         device_of,
         allocator(driver.allocate),
     )

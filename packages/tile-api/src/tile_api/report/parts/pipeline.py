@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tile_api.report.markup import Html, element, joined
-from tile_api.report.model import KernelReport
+from tile_api.report.model import Bar, KernelReport, Lane, Timeline
 from tile_api.report.section import Section
-from tile_api.report.timeline.model import Bar, Lane, Timeline
 
 UNIT, HEIGHT, GAP, TOP = 48, 22, 6, 20
 """Points: one unit of time, one lane, the room between lanes, the room for the scale."""

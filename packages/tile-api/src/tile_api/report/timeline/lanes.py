@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tile_api.report.model import Bar, Lane, Timeline
 from tile_api.report.places import Places
-from tile_api.report.timeline.model import Bar, Lane, Timeline
 from tile_api.report.timeline.stage import Drawn, LaneKey, Stage
 
 _TOGETHER = 0.7

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tile_api.report.model import Timeline
 from tile_api.report.places import Places
 from tile_api.report.timeline.lanes import arranged
-from tile_api.report.timeline.model import Timeline
 from tile_api.report.timeline.operators import Condition, Waits, act, is_event
 from tile_api.report.timeline.stage import Actor, EnoughError, Stage, actor_of
 from tile_api.report.timeline.values import Values, usual_size

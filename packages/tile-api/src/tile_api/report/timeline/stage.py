@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from tile_api.report.model import Activity
 from tile_api.report.timeline.barriers import Meeting, PhaseBarrier
-from tile_api.report.timeline.model import Activity
 from tile_api.report.timeline.values import Values
 from tile_core.errors import Span
 from tile_core.ir.buffer import Buffer

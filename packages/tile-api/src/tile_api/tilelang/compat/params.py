@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tile_api.profiler import TensorSupplyType
-from tile_api.supply import make_tensor
 from tile_api.tensors import torch_if_installed
+from tile_api.timing.profiler import TensorSupplyType
+from tile_api.timing.supply import make_tensor
 from tile_core.dtypes import DType, dtype_of, normalise_dtype
 from tile_core.errors import MissingFeature
 from tile_core.ir.buffer import Buffer
@@ -91,7 +91,7 @@ def map_torch_type(intype: Any) -> Any:
     """
     if torch_if_installed() is None:
         raise MissingFeature("torch is not installed", hint="pip install torch")
-    from tile_api.integrations.torch_dtypes import torch_storage
+    from tile_api.tensors.torch_dtypes import torch_storage
 
     return torch_storage(_dtype(intype))
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from typing_extensions import Never
 
-from tile_api.compare import assert_close
 from tile_api.tensors import torch_if_installed
 from tile_api.tilelang.machines import Machine, machine
+from tile_api.timing.compare import assert_close
 from tile_core.errors import FrontendValueError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_api.frontend.dtypes import DTYPES, dtype
-from tile_api.integrations.torch_dtypes import torch_storage
+from tile_api.tensors.torch_dtypes import torch_storage
 from tile_api.tilelang.machines import machine
 from tile_core.errors import FrontendValueError
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tile_api.integrations.torch_dtypes import torch_storage
+from tile_api.tensors.torch_dtypes import torch_storage
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import LaunchError
 from tile_launch.callers import torch_calls

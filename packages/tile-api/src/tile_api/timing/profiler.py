@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from tile_api.supply import make_tensor
 from tile_api.tensors import torch_device
 from tile_api.timing.bench import do_bench, do_bench_cudagraph
 from tile_api.timing.record import Timing, gbps, tflops
+from tile_api.timing.supply import make_tensor
 from tile_core.arith.evaluate import evaluate
 from tile_core.errors import FrontendTypeError, LaunchError
 from tile_core.ir.buffer import Buffer
@@ -224,7 +224,7 @@ class Profiler:
         max_mismatched_ratio
             The share of elements that may differ by more than ``atol + rtol * |expected|``.
         """
-        from tile_api.compare import assert_outputs_close
+        from tile_api.timing.compare import assert_outputs_close
 
         args = list(input_tensors) if input_tensors is not None else self.inputs()
         expected = reference_program(*args)
@@ -233,7 +233,7 @@ class Profiler:
 
     def assert_consistent(self, repeat: int = 10) -> None:
         """Raise `AssertionError` if repeated runs on the same inputs differ in any bit."""
-        from tile_api.compare import assert_same_bits
+        from tile_api.timing.compare import assert_same_bits
 
         args = self.inputs()
         first = self.kernel(*args)
