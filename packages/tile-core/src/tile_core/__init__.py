@@ -37,4 +37,9 @@ def verify_companion(package: str, version: str) -> None:
     if stated != (__author__, version):
         from tile_core.companions import mismatch
 
-        raise mismatch(package, version, module, __author__, __version__)
+        told, hint = mismatch(package, version, module, __author__, __version__)
+        try:
+            from tile_core.errors import CompanionError
+        except ImportError:  # it descends from a class of the launcher, which is not ours
+            raise ImportError(f"[TL7004] {told}\nhint: {hint}") from None
+        raise CompanionError(told, hint=hint)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from types import ModuleType
 
-from tile_core.errors import CompanionError
 from tile_core.installed import distribution
 
 PACKAGES = (
@@ -24,8 +23,8 @@ NOBODY = "somebody unknown"
 
 def mismatch(
     package: str, version: str, module: ModuleType | None, us: str, own_version: str
-) -> CompanionError:
-    """Return the error about a package: what was found, where, and the way out.
+) -> tuple[str, str]:
+    """Return what was found instead of a package, where, and the way out.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ def mismatch(
     source = f"install {name} {version} from where tile-core {own_version} came from"
     installed = distribution(name)
     if installed is None:
-        return CompanionError(f"{what}; no distribution {name} is installed", hint=source)
+        return f"{what}; no distribution {name} is installed", source
     author = _author(installed.read_text("METADATA") or installed.read_text("PKG-INFO") or "")
     if author != us:
         hint = f"python -m pip uninstall {name}; then {source}"
@@ -59,8 +58,7 @@ def mismatch(
         hint = f"take {os.path.dirname(place)} off sys.path: it hides the installed package"
     else:
         hint = f"python -m pip install --force-reinstall '{name}=={version}'"
-    told = f"{what}; installed is {name} {installed.version} by {author}"
-    return CompanionError(told, hint=hint)
+    return f"{what}; installed is {name} {installed.version} by {author}", hint
 
 
 def _author(metadata: str) -> str:

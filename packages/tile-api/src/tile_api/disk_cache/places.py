@@ -15,7 +15,6 @@ from tile_core.ir.node import walk
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel
 from tile_core.ir.stmt import Launch as LaunchStatement
-from tile_core.plugins.faults import point_at_parameter
 from tile_launch.manifest import Launch, Manifest
 
 
@@ -29,6 +28,8 @@ def teller(kernel: Kernel, manifest: Manifest) -> Callable[[TileError], TileErro
             case ("step", int() as number):
                 error.span = _step(kernel, manifest, number)
             case ("parameter", str() as name):
+                from tile_core.plugins.faults import point_at_parameter
+
                 point_at_parameter(error, kernel, name)
         return error
 

@@ -33,17 +33,16 @@ from tile_core.errors import (
     Span,
     TileError,
 )
-from tile_core.ir.buffer import Buffer
+from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.printer import print_kernel, symbols_of
-from tile_core.ir.stmt import For, Kernel, KernelOptions, Launch, Let, Parallel, Pipelined
+from tile_core.ir.stmt import Alloc, For, Kernel, KernelOptions, Launch, Let, Parallel, Pipelined
 from tile_core.ir.verify_parallel import verify_parallel
 from tile_core.ops.verify_barriers import verify_barriers
 from tile_core.ops.verify_reducers import verify_reducers
 from tile_core.ops.verify_tile_bounds import verify_tile_bounds
 from tile_core.pass_manager.instrumentation import timed
-from tile_core.passes.define_variables import define_variables
 from tile_core.records import Uncopied
 
 
@@ -361,7 +360,11 @@ def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None
         from tile_core.ops.verify_common_places import verify_common_places
 
         verify_common_places(kernel)
-    return define_variables(kernel)
+    if any(isinstance(n, Alloc) and n.buffer.scope is Scope.VAR for n in walk(kernel)):
+        from tile_core.passes.define_variables import define_variables
+
+        return define_variables(kernel)
+    return kernel
 
 
 def _names_threads(kernel: Kernel) -> bool:

@@ -38,9 +38,9 @@ class RunOutcome:
 
         Examples
         --------
-        >>> Outcome("error", "compile", "TL9001", "no rule").told()
+        >>> RunOutcome("error", "compile", "TL9001", "no rule").told()
         'TL9001 while it compiles: no rule'
-        >>> Outcome("wrong", "run", message="B differs").told()
+        >>> RunOutcome("wrong", "run", message="B differs").told()
         "a result other than the interpreter's: B differs"
         """
         when = {

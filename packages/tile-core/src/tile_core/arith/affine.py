@@ -100,6 +100,22 @@ class Linear:
             yield key, factor, self.atoms[key]
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """``low <= variable <= high`` and when it was learnt; None is unbounded.
+
+    Parameters
+    ----------
+    is_compared
+        Nothing is known of the variable but comparisons: it is no index, it may be any number.
+    """
+
+    low: Linear | None
+    high: Linear | None
+    order: int
+    is_compared: bool = False
+
+
 def whole_between(low: Number | None, high: Number | None) -> Ends:
     """Return the bounds of whole numbers between two numbers."""
     return None if low is None else math.ceil(low), None if high is None else math.floor(high)

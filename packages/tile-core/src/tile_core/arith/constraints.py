@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from fractions import Fraction
 
-from tile_core.arith.affine import Linear, Number, whole_between
+from tile_core.arith.affine import Bound, Linear, Number, whole_between
 from tile_core.arith.bounds import Ranges
 from tile_core.arith.congruence import DIVISORS
 from tile_core.arith.interval import FLIPPED, NEGATED, Ends, Interval, intersection
@@ -35,22 +35,6 @@ from tile_core.records import dataclass
 from tile_launch.contract import ANY_EXTENT
 
 _DEPTH = 24
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """``low <= variable <= high`` and when it was learnt; None is unbounded.
-
-    Parameters
-    ----------
-    is_compared
-        Nothing is known of the variable but comparisons: it is no index, it may be any number.
-    """
-
-    low: Linear | None
-    high: Linear | None
-    order: int
-    is_compared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tile_core.analysis.first_access import FirstAccess, first_of
 from tile_core.ir.arith import const
 from tile_core.ir.buffer import Scope
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import (
     Alloc,
     Kernel,
@@ -25,8 +25,6 @@ def define_variables(kernel: Kernel) -> Kernel:
     inside of a loop is a new one in each round. Returns the same object when there is nothing
     to do.
     """
-    if not any(isinstance(n, Alloc) and n.buffer.scope is Scope.VAR for n in walk(kernel)):
-        return kernel
 
     def rule(node: Node) -> Node:
         return _defined(node) if isinstance(node, Seq) else node

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tile_core.errors import MissingFeature
+from tile_core.errors import MissingFeature, TileError
 from tile_core.plugins.backend import Backend
-from tile_core.plugins.toolchains import toolchain_of
 from tile_core.records import dataclass
 from tile_core.target import Target, parse_target_spec
 
@@ -170,3 +170,29 @@ class GpuBackend:
             estimate=self.estimate,
             peaks=self.peaks,
         )
+
+
+def toolchain_of(
+    target: Target, arch_here: Callable[[], str], compiler_for: Callable[[str], str]
+) -> Mapping[str, str]:
+    """Return the architecture meant and the compiler that serves it.
+
+    Where there is no compiler, or no GPU where the target names none, the text says ``none``:
+    to compile is then the error, to ask is not.
+
+    Parameters
+    ----------
+    arch_here
+        Returns the architecture of the GPU at hand, asked only where the target names none.
+    compiler_for
+        Returns which compiler translates kernels for an architecture.
+    """
+    arch = target.arch or _or_none(arch_here)
+    return {"architecture": arch, "compiler": _or_none(partial(compiler_for, arch))}
+
+
+def _or_none(ask: Callable[[], str]) -> str:
+    try:
+        return ask()
+    except TileError:
+        return "none"

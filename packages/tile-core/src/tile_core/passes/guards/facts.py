@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from tile_core.arith.affine import Linear
-from tile_core.arith.constraints import Bound, ConstraintSet
+from tile_core.arith.affine import Bound, Linear
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.arith import binary, integer_bounds
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
 from tile_core.ir.node import walk
