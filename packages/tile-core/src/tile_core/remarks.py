@@ -161,4 +161,5 @@ def tentative_remarks() -> Iterator[None]:
 
 def _keep(said: list[Remark], collections: tuple[list[Remark], ...]) -> None:
     for found in collections:
-        found.extend(new for new in said if new not in found)
+        known = set(found)
+        found.extend(new for new in dict.fromkeys(said) if new not in known)

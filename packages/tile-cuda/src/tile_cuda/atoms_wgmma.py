@@ -79,11 +79,16 @@ class WarpgroupProduct:
             Those of 32 bits that a thread has: the assembler refuses instructions whose sums,
             and what else they need, do not fit.
         """
-        most = (registers - _OTHER_REGISTERS) * 2 * 32 // dtype_of(self.c).bits
-        for n in reversed(self.sizes):
-            if n <= most and extent % n == 0 and (n == extent or n % multiple == 0):
-                return n
-        return None
+        return _columns(self, extent, multiple, registers)
+
+
+@cache
+def _columns(product: WarpgroupProduct, extent: int, multiple: int, registers: int) -> int | None:
+    most = (registers - _OTHER_REGISTERS) * 2 * 32 // dtype_of(product.c).bits
+    for n in reversed(product.sizes):
+        if n <= most and extent % n == 0 and (n == extent or n % multiple == 0):
+            return n
+    return None
 
 
 @cache

@@ -6,7 +6,19 @@ from collections.abc import Iterator, Mapping
 
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import Node, analysis, walk
-from tile_core.ir.stmt import For, If, OnThreads, Pipelined, Seq, Stmt, While
+from tile_core.ir.stmt import (
+    Evaluate,
+    For,
+    If,
+    Leaf,
+    Let,
+    OnThreads,
+    Pipelined,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
 from tile_core.ops.gemm import Gemm, WaitProducts
 
 
@@ -38,7 +50,7 @@ def _threads_of_each(body: Stmt) -> Mapping[Node, tuple[int, int]]:
     for node in walk(body):
         if isinstance(node, OnThreads):
             for inner in walk(node):
-                if ends_products(inner):
+                if isinstance(inner, (WaitProducts, Gemm)) and ends_products(inner):
                     found.setdefault(inner, (node.first, node.count))
     return found
 
@@ -68,6 +80,8 @@ def _visit(
         case Gemm():
             if stmt.wg_wait != 0:
                 found.append(stmt)
+        case Leaf() | Store() | Evaluate() | Let():
+            return False
         case Seq(body=body):
             return any(_visit(item, wait, found, threads) for item in body)
         case For(body=inner) | Pipelined(body=inner) | While(body=inner):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from fractions import Fraction
 
 from tile_core.arith.affine import Bound, Linear, Number, whole_between
@@ -31,7 +31,7 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.free_variables import structure
 from tile_core.ir.stmt import For, Pipelined
-from tile_core.records import dataclass
+from tile_core.records import dataclass, replace
 from tile_launch.contract import ANY_EXTENT
 
 _DEPTH = 24

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import cache
 from typing import Any
 
 from tile_core.dtypes import DType, dtype_of, promote
@@ -137,14 +138,17 @@ def binary(op: BinaryOp, left: Any, right: Any) -> Expr:
     DtypeMismatch
         True division of integers, bit operations on floats, logic on numbers.
     """
-    a = as_expr(left, right.dtype if isinstance(right, Expr) else None)
-    b = as_expr(right, a.dtype)
+    a, b = left, right
+    if not isinstance(a, Expr):
+        a = as_expr(a, b.dtype if isinstance(b, Expr) else None)
+    if not isinstance(b, Expr):
+        b = as_expr(b, a.dtype)
     if op.is_logical:
         return _logical(op, a, b)
     if op in _ON_WHOLE and a.dtype in _WHOLE and a.dtype == b.dtype:
         return _folded(op, a, b, a.dtype)
     a, b = _promoted_operands(op, a, b)
-    common = promote(a.dtype, b.dtype)
+    common = a.dtype if a.dtype is b.dtype else promote(a.dtype, b.dtype)
     if common.is_bool and not op.is_comparison and op not in _BOOL_SAFE:
         common = INT32.with_lanes(common.lanes)
     _refuse(op, common)
@@ -305,6 +309,7 @@ def _in_range(value: int, dtype: DType) -> int | None:
     return value if low <= value <= high else None
 
 
+@cache
 def integer_bounds(dtype: DType) -> tuple[int, int]:
     """Return the smallest and largest value of an integer dtype."""
     if dtype.kind.value == "uint":
@@ -316,6 +321,8 @@ def _identity(op: BinaryOp, a: Expr, b: Expr) -> Expr | None:
     """Return the operand that ``a op b`` equals for every value, if it is one."""
     left = a.value if isinstance(a, Const) else None
     right = b.value if isinstance(b, Const) else None
+    if left is right is None and a is not b:
+        return None
     match op:
         case BinaryOp.ADD | BinaryOp.BITXOR if left == 0:
             return b

@@ -74,6 +74,8 @@ class UnaryOp(Enum):
     NOT = "not"
     BITNOT = "~"
 
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arithmetic:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field, fields
 from functools import cache, wraps
 from itertools import chain, islice
 from operator import attrgetter, is_
 from typing import Any, TypeVar, cast
 
-from typing_extensions import Self
+from typing_extensions import Self, TypeVarTuple, Unpack
 
 from tile_core.errors import Span
 from tile_core.records import Uncopied, dataclass, replace
 
 N = TypeVar("N", bound="Node")
 R = TypeVar("R")
+Others = TypeVarTuple("Others")
 
 
 class _Known(Uncopied):
@@ -26,7 +27,7 @@ class _Known(Uncopied):
 
     __slots__ = ("_answers", "_below", "_children")
 
-    _answers: dict[Callable[..., Any], Any]
+    _answers: dict[Any, Any]
     _children: tuple[Node, ...]
     _below: tuple[Node, ...] | None
 
@@ -125,23 +126,51 @@ def _nodes_in(values: tuple[object, ...]) -> Iterator[Node]:
                     yield item
 
 
-def analysis(question: Callable[[N], R]) -> Callable[[N], R]:
-    """Let `question`, a function of nothing but a node, be answered once for each node.
+def updated(node: N, **changes: Any) -> N:
+    """Return a node with other values in fields; the same object if it has them already.
 
-    Nodes never change, so an answer holds as long as its node lives: what a pass leaves alone
-    keeps its answers, and what it makes anew has none. Answers are shared: nobody may change one.
+    Tuples are compared by the objects in them.
+    """
+    for name, new in changes.items():
+        old = getattr(node, name)
+        if old is not new and not (
+            isinstance(old, tuple) and len(old) == len(new) and all(map(is_, old, new))
+        ):
+            return replace(node, **changes)
+    return node
+
+
+_UNKNOWN: Any = object()
+
+
+def analysis(
+    question: Callable[[N, Unpack[Others]], R],
+) -> Callable[[N, Unpack[Others]], R]:
+    """Let `question` about a node be answered once for each node, and for what else it gets.
+
+    This is how analyses are managed: passes ask for them as for any function. Nodes never change,
+    so an answer holds as long as its node lives: what a pass leaves alone keeps its answers, and
+    what it makes anew has none. Answers are shared: nobody may change one.
+
+    Parameters
+    ----------
+    question
+        A function of nothing but a node and, by position, of what never changes: other nodes,
+        members of enumerations, tuples of these.
     """
 
     @wraps(question)
-    def answer(node: N) -> R:
+    def answer(node: N, *others: Unpack[Others]) -> R:
         try:
             answers = node._answers
         except AttributeError:
             answers = {}
             object.__setattr__(node, "_answers", answers)
-        if question not in answers:
-            answers[question] = question(node)
-        return cast(R, answers[question])
+        key = (question, others) if others else question
+        found = answers.get(key, _UNKNOWN)
+        if found is _UNKNOWN:
+            found = answers[key] = question(node, *others)
+        return cast(R, found)
 
     return answer
 
@@ -200,28 +229,31 @@ def _keep_small(root: Node) -> None:
 
     Trees can be deeper than calls: this calls nothing for their depth.
     """
+    found: dict[Node, None] = {}
     stack = [root]
     while stack:
-        node = stack[-1]
-        is_small = is_known = True
+        node = stack.pop()
+        if node not in found:
+            found[node] = None
+            for child in node.children():
+                if not hasattr(child, "_below"):
+                    stack.append(child)
+    for node in reversed(found):
         below: list[Node] = []
-        for child in node.children():
-            part = getattr(child, "_below", _UNKNOWN)
-            if part is _UNKNOWN:
-                is_known = False
-                stack.append(child)
-            elif part is None:
-                is_small = False
-            elif is_known:
-                below.append(child)
-                below += part
-        if is_known:
-            is_small = is_small and len(below) < _SMALL
-            object.__setattr__(node, "_below", tuple(below) if is_small else None)
-            stack.pop()
-
-
-_UNKNOWN: Any = object()
+        for child in node._children:
+            try:
+                part = child._below
+            except AttributeError:  # it was met first under another node
+                part = _below_if_small(child)
+            if part is None:
+                break
+            below.append(child)
+            below += part
+        else:
+            if len(below) < _SMALL:
+                object.__setattr__(node, "_below", tuple(below))
+                continue
+        object.__setattr__(node, "_below", None)
 
 
 def _walked_lazily(root: Node) -> Iterator[Node]:
@@ -260,23 +292,34 @@ def has_more_nodes(root: Node, count: int) -> bool:
     return next(islice(_walked_lazily(root), count, None), None) is not None
 
 
-def rewrite(root: N, rule: Callable[[Node], Node]) -> N:
+def rewrite(root: N, rule: Callable[[Node], Node], kinds: Collection[type] = ()) -> N:
     """Apply `rule` to every node, children first, and return the new root.
 
     A rule that does not apply returns its argument. A node reachable twice, such as a
     buffer, is rewritten once, so what was shared stays shared. When nothing fired the
     result is `root` itself.
+
+    Parameters
+    ----------
+    kinds
+        The classes, no bases of them, of the nodes that `rule` is for, if not for all: it gets
+        no others, and small trees without any are not gone through.
     """
     done: dict[Node, Node] = {}
+    wanted = frozenset(kinds)
 
     def visit(node: Node) -> Node:
         if node not in done:
             made = node
             children = node.children()
+            if wanted:
+                below = _below_if_small(node)
+                if below is not None and wanted.isdisjoint(map(type, below)):
+                    children = ()
             if children:
                 new = list(map(visit, children))
                 made = node if all(map(is_, children, new)) else node.with_children(new)
-            done[node] = rule(made)
+            done[node] = rule(made) if not wanted or type(made) in wanted else made
         return done[node]
 
     return cast(N, visit(root))

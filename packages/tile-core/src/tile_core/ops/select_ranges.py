@@ -63,7 +63,7 @@ def select_ranges(kernel: Kernel, acts: Callable[[Node], bool] = _nothing) -> Ke
             return replace(node, body=_Selector(node, acts).block(node.body))
         return node
 
-    return rewrite(kernel, rule)
+    return rewrite(kernel, rule, (Launch,))
 
 
 def _may_select(launch: Launch, acts: Callable[[Node], bool]) -> bool:

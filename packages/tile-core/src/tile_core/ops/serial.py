@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Evaluate, For, If, Leaf, Seq, Stmt, Store
 from tile_core.ops.gpu_only import GpuOperator
+from tile_core.records import replace
 
 
 def has_serial_form(cls: type[Leaf]) -> bool:

@@ -43,7 +43,7 @@ def draw_random(kernel: Kernel) -> Kernel:
             return replace(node, body=_Generator().run(node.body))
         return node
 
-    return rewrite(kernel, rule)
+    return rewrite(kernel, rule, (Launch,))
 
 
 def _is_init(node: Node) -> bool:

@@ -17,7 +17,7 @@ def flatten_sequences(kernel: Kernel) -> Kernel:
     Passes put several statements into the place of one. A sequence in which names or buffers
     begin says where they end, and stays.
     """
-    return rewrite(kernel, _opened)
+    return rewrite(kernel, _opened, (Seq,))
 
 
 def _opened(node: Node) -> Node:

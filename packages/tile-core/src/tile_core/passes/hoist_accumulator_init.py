@@ -46,7 +46,7 @@ def hoist_accumulator_init(kernel: Kernel) -> Kernel:
             return _hoisted(node)
         return node
 
-    return rewrite(kernel, rule)
+    return rewrite(kernel, rule, (Pipelined, For))
 
 
 def _hoisted(loop: For | Pipelined) -> Stmt:

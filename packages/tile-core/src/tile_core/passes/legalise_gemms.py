@@ -33,4 +33,4 @@ def legalise_gemms(kernel: Kernel, features: frozenset[str]) -> Kernel:
             return node
         return replace(node, instruction=None)
 
-    return rewrite(kernel, rule)
+    return rewrite(kernel, rule, (WaitProducts, Gemm))

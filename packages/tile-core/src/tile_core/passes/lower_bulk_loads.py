@@ -18,9 +18,8 @@ from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
-from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.specialise.bulk import BulkCopyKind, bulk_way
-from tile_core.passes.specialise.side_by_side import is_computed, within_loops
+from tile_core.passes.specialise.side_by_side import facts_in_loops, is_computed
 from tile_core.remarks import NotApplicable
 
 
@@ -54,7 +53,7 @@ def lower_bulk_loads(kernel: Kernel, machine: Machine) -> Kernel:
     def rule(node: Node) -> Node:
         return _with_loads(node, kernel, machine) if isinstance(node, Launch) else node
 
-    return rewrite(kernel, rule)
+    return rewrite(kernel, rule, (Launch,))
 
 
 def _with_loads(launch: Launch, kernel: Kernel, machine: Machine) -> Launch:
@@ -65,7 +64,7 @@ def _with_loads(launch: Launch, kernel: Kernel, machine: Machine) -> Launch:
     safe_values: dict[Buffer, Expr] = {
         n.buffer: n.value for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)
     }
-    env = within_loops(launch, facts_of(kernel, launch))
+    env = facts_in_loops(kernel, launch)
     top: list[Stmt] = []
     done: dict[Node, Node] = {op: _as_stretch(op, env, launch) for op in by_hand}
     for copy in wishes:

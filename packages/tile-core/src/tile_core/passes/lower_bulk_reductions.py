@@ -11,9 +11,8 @@ from tile_core.ops.atomic import AtomicKind, AtomicTile
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
 from tile_core.passes.lower_bulk_loads import Machine
-from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.specialise.bulk import BulkCopyKind, bulk_way, require_boxes
-from tile_core.passes.specialise.side_by_side import within_loops
+from tile_core.passes.specialise.side_by_side import facts_in_loops
 from tile_core.remarks import NotApplicable, remark
 
 _ADDED = frozenset({"float16", "bfloat16", "float32", "int32", "uint32", "uint64"})
@@ -38,7 +37,7 @@ def lower_bulk_reductions(kernel: Kernel, machine: Machine) -> Kernel:
         if not isinstance(node, Launch) or is_thread_program(node):
             return node
         done: dict[Node, Node] = {}
-        env = within_loops(node, facts_of(kernel, node))
+        env = facts_in_loops(kernel, node)
         for op in _updates(node):
             try:
                 done[op] = _in_bulk(op, _way(op, env, node))
@@ -47,7 +46,7 @@ def lower_bulk_reductions(kernel: Kernel, machine: Machine) -> Kernel:
                 remark("missed", "lower_bulk_reductions", told, op.span)
         return substitute(node, done) if done else node
 
-    return rewrite(kernel, rule)
+    return rewrite(kernel, rule, (Launch,))
 
 
 def _updates(launch: Launch) -> list[AtomicTile]:

@@ -11,9 +11,8 @@ from tile_core.ir.stmt import For, Kernel, Launch, Parallel, Pipelined, Seq, Whi
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
 from tile_core.passes.lower_bulk_loads import Machine, refusal
-from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.passes.specialise.bulk import BulkCopyKind, bulk_way
-from tile_core.passes.specialise.side_by_side import within_loops
+from tile_core.passes.specialise.side_by_side import facts_in_loops
 from tile_core.remarks import NotApplicable, remark
 
 
@@ -44,7 +43,7 @@ def lower_bulk_stores(kernel: Kernel, machine: Machine) -> Kernel:
             return node
         return _with_bulk_stores(node, kernel, machine.name)
 
-    return rewrite(kernel, rule)
+    return rewrite(kernel, rule, (Launch,))
 
 
 def _with_bulk_stores(launch: Launch, kernel: Kernel, name: str) -> Launch:
@@ -52,7 +51,7 @@ def _with_bulk_stores(launch: Launch, kernel: Kernel, name: str) -> Launch:
     if not stores:
         return launch
     inside = {n for p in walk(launch.body) if isinstance(p, Parallel) for n in walk(p)}
-    env = within_loops(launch, facts_of(kernel, launch))
+    env = facts_in_loops(kernel, launch)
     loops = (n for n in walk(launch.body) if isinstance(n, (For, Pipelined, While)))
     repeated = {n for loop in loops for n in walk(loop)}
     done: dict[Node, Node] = {}

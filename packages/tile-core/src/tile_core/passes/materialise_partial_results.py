@@ -24,7 +24,7 @@ def materialise_partial_results(kernel: Kernel) -> Kernel:
     extents are known at run time only stay, and those without elements need no reduction. Sums of
     products may lie in a part that is known.
     """
-    return rewrite(kernel, _rule)
+    return rewrite(kernel, _rule, (Reduce, ReducerFinalize, Gemm))
 
 
 def _rule(node: Node) -> Node:

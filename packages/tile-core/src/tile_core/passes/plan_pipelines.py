@@ -90,7 +90,7 @@ def plan_pipelines(kernel: Kernel, machine: Machine, *, folded: bool = True) -> 
     def rule(node: Node) -> Node:
         return _planned(node, kernel, machine, folded=folded) if isinstance(node, Launch) else node
 
-    return rewrite(kernel, rule)
+    return rewrite(kernel, rule, (Launch,))
 
 
 @dataclass(slots=True)

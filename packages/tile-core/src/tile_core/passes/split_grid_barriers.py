@@ -94,7 +94,7 @@ def split_grid_barriers(
             return Seq(tuple(_launches(launch, dict(known))))
         return node
 
-    return rewrite(kernel, rule)
+    return rewrite(kernel, rule, (Launch,))
 
 
 def _around_launches(stmt: Stmt) -> Iterator[Stmt]:

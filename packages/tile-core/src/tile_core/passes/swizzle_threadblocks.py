@@ -30,7 +30,7 @@ def swizzle_threadblocks(kernel: Kernel) -> Kernel:
     def rule(node: Node) -> Node:
         return _rasterised(node) if isinstance(node, Launch) else node
 
-    return rewrite(kernel, rule)
+    return rewrite(kernel, rule, (Launch,))
 
 
 def _rasterised(launch: Launch) -> Launch:

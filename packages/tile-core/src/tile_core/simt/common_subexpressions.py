@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
 from tile_core.ir.buffer import Buffer
@@ -18,7 +18,7 @@ from tile_core.ir.expr import (
     Unary,
     Var,
 )
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, analysis, updated, walk
 from tile_core.ir.stmt import For, Let, Seq, Stmt, Store
 from tile_core.ir.visitor import expressions_in, map_statements, statements_in
 
@@ -80,7 +80,7 @@ class _Namer:
             body = self._named(body, uses, chosen)
         body = tuple(self._inside(item) for item in body)
         if isinstance(stmt, Seq):
-            return replace(stmt, body=body)
+            return updated(stmt, body=body)
         return body[0] if len(body) == 1 else Seq(body, span=stmt.span)
 
     def _inside(self, stmt: Stmt) -> Stmt:
@@ -88,9 +88,11 @@ class _Namer:
 
     def key(self, expr: Expr) -> int | None:
         """Return a number that is the same for integer expressions written alike."""
-        if expr not in self.keys:
-            self.keys[expr] = self._key(expr)
-        return self.keys[expr]
+        try:
+            return self.keys[expr]
+        except KeyError:
+            number = self.keys[expr] = self._key(expr)
+            return number
 
     def _key(self, expr: Expr) -> int | None:
         parts: tuple[Expr, ...] = ()
@@ -155,7 +157,7 @@ class _Namer:
             if root is not None:
                 uses.buffers[getattr(root, "buffer", None)] = None
         for child in expr.children():
-            if isinstance(child, Expr):
+            if isinstance(child, Expr) and not isinstance(child, (Const, Var)):
                 sure = certain and not (_is_lazy(expr) and child is not _first(expr))
                 self._visit(child, place, sure, expr if _is_root(expr) else None, found)
 
@@ -222,8 +224,13 @@ def _wish(use: _Uses) -> str:
     return f"{names[0]}_at" if len(names) == len(use.buffers) == 1 else "at"
 
 
-def _parts(stmt: Node) -> Iterator[tuple[int, Node]]:
-    """Yield expressions of the head of a statement, and its blocks, each with a number."""
+@analysis
+def _parts(stmt: Node) -> tuple[tuple[int, Node], ...]:
+    """Return expressions of the head of a statement, and its blocks, each with a number."""
+    return tuple(_parts_in_order(stmt))
+
+
+def _parts_in_order(stmt: Node) -> Iterator[tuple[int, Node]]:
     if isinstance(stmt, Store):  # its index is one of memory, as that of a load
         yield HEAD, Load(stmt.buffer, stmt.indices)
         yield HEAD, stmt.value
@@ -232,13 +239,16 @@ def _parts(stmt: Node) -> Iterator[tuple[int, Node]]:
     yield from enumerate(statements_in(stmt), HEAD + 1)
 
 
-def _expressions(stmt: Node) -> Iterator[Expr]:
-    """Yield the expressions of a block and of the blocks below."""
+@analysis
+def _expressions(stmt: Node) -> tuple[Expr, ...]:
+    """Return the expressions of a block and of the blocks below; no names and numbers alone."""
+    found: list[Expr] = []
     for _, item in _parts(stmt):
-        if isinstance(item, Expr):
-            yield item
-        else:
-            yield from _expressions(item)
+        if not isinstance(item, Expr):
+            found += _expressions(item)
+        elif item.children():
+            found.append(item)
+    return tuple(found)
 
 
 def _is_root(expr: Expr) -> bool:

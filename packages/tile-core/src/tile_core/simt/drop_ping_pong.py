@@ -33,9 +33,8 @@ def drop_ping_pong(body: Stmt, turns: Collection[int]) -> Stmt:
         return isinstance(node, Call) and node.function in _STEPS and _number(node) in turns
 
     def meets(loop: Stmt) -> bool:
-        inside = list(walk(loop))
-        waits = any(isinstance(n, Call) and n.function == _BARRIER for n in inside)
-        return waits and any(map(is_step, inside))
+        calls = [n for n in walk(loop) if isinstance(n, Call)]
+        return any(n.function == _BARRIER for n in calls) and any(map(is_step, calls))
 
     def rule(node: Node) -> Node:
         match node:

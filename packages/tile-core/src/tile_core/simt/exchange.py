@@ -67,8 +67,15 @@ def _cube(lanes: Table) -> tuple[int, ...] | None:
     if (varying != bits).any():
         return None
     masks = tuple(1 << k for k in range(bits.bit_length()) if bits >> k & 1)
-    full = all(np.unique(line).size == 1 << len(masks) for line in lanes)
+    full = bool((_numbers_of_different(lanes) == 1 << len(masks)).all())
     return masks if full else None
+
+
+def _numbers_of_different(lines: Table) -> Table:
+    """Return how many different numbers each line has."""
+    ordered = np.sort(lines, axis=1)
+    found: Table = 1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)
+    return found
 
 
 def _steps(warps: Table) -> tuple[int, int] | None:
@@ -76,7 +83,7 @@ def _steps(warps: Table) -> tuple[int, int] | None:
     first = np.unique(warps[0])
     count = int(first.size)
     if count == 1:
-        return (1, 1) if all(np.unique(line).size == 1 for line in warps) else None
+        return (1, 1) if (warps == warps[:, :1]).all() else None
     step = int(first[1] - first[0])
     for line in warps:
         found = np.unique(line)

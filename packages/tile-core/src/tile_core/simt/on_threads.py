@@ -45,7 +45,7 @@ def lower_on_threads(stmt: OnThreads, ctx: SimtContext) -> Stmt:
     )
     lowered = inner.lower_stmt(stmt.body)
     turns = [ctx.named_barrier(use) for use in ctx.barriers if use[0] == "turn"]
-    body = rewrite(drop_ping_pong(lowered, turns), lambda n: _among(n, stmt, ctx))
+    body = rewrite(drop_ping_pong(lowered, turns), lambda n: _among(n, stmt, ctx), (Call,))
     if stmt.first:
         body = Seq((Let(thread, ctx.thread - stmt.first), body))
     return If(_belongs(stmt, ctx), body, span=stmt.span)

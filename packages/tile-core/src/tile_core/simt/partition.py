@@ -305,7 +305,7 @@ def unrolled(body: Stmt) -> Stmt:
                 return replace(node, kind=LoopKind.UNROLL)
         return node
 
-    return rewrite(body, visit)
+    return rewrite(body, visit, (For,))
 
 
 def single(stmt: Stmt) -> Stmt:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.device import device
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import AddressOf, Call
-from tile_core.ir.node import Node, analysis, walk
-from tile_core.ir.stmt import Evaluate, For, LoopKind, Seq, Stmt, Store, While
+from tile_core.ir.node import Node, analysis, updated, walk
+from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Seq, Stmt, Store, While
 from tile_core.ir.visitor import map_statements
 
 _ADDS = frozenset((f"{PREFIX}async_mma_ss", f"{PREFIX}async_mma_rs"))
@@ -27,13 +26,18 @@ def pin_accumulators(stmt: Stmt) -> Stmt:
     loop has no rounds; the assembler then believes that others than products write to these
     registers, and lets each product wait for the one before.
     """
+    if not _sums(stmt):
+        return stmt
     if isinstance(stmt, Seq):
-        return replace(stmt, body=tuple(_pinned(stmt.body)))
+        return updated(stmt, body=tuple(_pinned(stmt.body)))
     return map_statements(stmt, pin_accumulators)
 
 
 def _pinned(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
     filled: dict[Buffer, None] = {}
+    if not any(isinstance(item, (For, While)) and _sums(item) for item in body):
+        yield from map(pin_accumulators, body)
+        return
     for item in body:
         sums = _sums(item)
         if isinstance(item, While) or (isinstance(item, For) and item.kind is LoopKind.SERIAL):
@@ -50,6 +54,8 @@ def _pinned(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
 @analysis
 def _sums(root: Node) -> frozenset[Buffer]:
     """Return the registers to which products below `root` add."""
+    if isinstance(root, (Seq, For, If, While)):
+        return frozenset().union(*map(_sums, root.children()))
     found: set[Buffer] = set()
     for node in walk(root):
         if isinstance(node, Call) and node.function in _ADDS:

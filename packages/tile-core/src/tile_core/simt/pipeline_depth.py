@@ -34,7 +34,7 @@ def without_hopeless_depths(kernel: Kernel, machine: SimtMachine) -> Kernel:
         sizes = [t.nbytes for t in tiles if t.scope is Scope.SHARED and t.nbytes]
         return _limited(1 + machine.shared_bytes // min(sizes), node) if sizes else node
 
-    return rewrite(kernel, rule)
+    return rewrite(kernel, rule, (Pipelined,))
 
 
 def with_reduced_depth(kernel: Kernel) -> Iterator[tuple[int, Kernel]]:

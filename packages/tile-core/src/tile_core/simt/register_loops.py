@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from tile_core.ir.arith import const
@@ -15,6 +13,7 @@ from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import For, LoopKind, Parallel, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.ops.reducer import ReducerUpdate
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.inverse_fragment import by_holders
 from tile_core.simt.packing import is_narrow

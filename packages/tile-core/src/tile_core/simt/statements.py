@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, cast
 
 from tile_core.errors import InternalError
@@ -39,6 +38,7 @@ from tile_core.ops.operator import TileOperator
 from tile_core.ops.reducer import ReducerUpdate
 from tile_core.passes.drop_gpu_hints import is_gpu_hint
 from tile_core.passes.guards.registry import located, open_registry
+from tile_core.records import replace
 from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
 from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext

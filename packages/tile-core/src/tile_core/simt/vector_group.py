@@ -298,5 +298,5 @@ def _in_expr(expr: Expr, conditions: tuple[Expr, ...]) -> Iterator[Guarded]:
             yield from _in_expr(b, (*conditions, holds))
             return
     for child in expr.children():
-        if isinstance(child, Expr):
+        if isinstance(child, Expr) and child.children():
             yield from _in_expr(child, conditions)

@@ -35,6 +35,8 @@ Value = TypeVar("Value")
 
 IndexMap = Sequence[Expr]
 
+_NONE_YET = object()
+
 MOST_SERIAL = 64
 """No access has more sequential coordinates than that."""
 
@@ -73,9 +75,10 @@ class Algebra:
 
     def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """Return what was answered before, else what `make` gives."""
-        if key not in self.answers:
-            self.answers[key] = make()
-        return cast("Value", self.answers[key])
+        found = self.answers.get(key, _NONE_YET)
+        if found is _NONE_YET:
+            found = self.answers[key] = make()
+        return cast("Value", found)
 
     def plan(self, extents: tuple[int, ...], threads: int, vector: int) -> LoopLayout:
         """Return the layout of a loop over tiles that nothing else determines."""

@@ -11,7 +11,7 @@ from tile_core.analysis.memory_dependence import MemoryDependences
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.node import walk
+from tile_core.ir.node import analysis, walk
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Pipelined, Seq, flattened
 from tile_core.passes.pipelines.body import Body, BranchPredicate, Piece, take_apart
 from tile_core.passes.pipelines.dependences import Dependences
@@ -142,6 +142,7 @@ def _require_versions(storage: Buffer, body: Body, loop: Pipelined, launch: Laun
     require_versions((p.stmt for p in body.pieces), storage)
 
 
+@analysis
 def facts_of(kernel: Kernel, launch: Launch) -> ConstraintSet:
     """Return what is known of numbers everywhere in the launch."""
     env = ConstraintSet()

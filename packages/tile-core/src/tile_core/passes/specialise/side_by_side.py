@@ -10,13 +10,14 @@ from tile_core.errors import LayoutError
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import AddressOf, Expr, Extent
-from tile_core.ir.node import Node, walk
-from tile_core.ir.stmt import AnnotateLayout, For, Launch, Pipelined
+from tile_core.ir.node import Node, analysis, walk
+from tile_core.ir.stmt import AnnotateLayout, For, Kernel, Launch, Pipelined
 from tile_core.layout import Layout, operand_tile, row_major
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.pairing import pair
+from tile_core.passes.pipelines.analysis import facts_of
 from tile_core.remarks import NotApplicable
 
 ALIGNMENT = 16
@@ -181,6 +182,12 @@ def require_annotated_boxes(tile: Buffer, launch: Launch) -> None:
 
 def _has_rows_in_order(layout: object) -> bool:
     return isinstance(layout, Layout) and layout.same_function(row_major(layout.shape))
+
+
+@analysis
+def facts_in_loops(kernel: Kernel, launch: Launch) -> ConstraintSet:
+    """Return what is known of numbers everywhere in a launch, and in its loops of their indices."""
+    return within_loops(launch, facts_of(kernel, launch))
 
 
 def within_loops(launch: Launch, env: ConstraintSet) -> ConstraintSet:
