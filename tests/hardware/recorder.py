@@ -20,7 +20,6 @@ from hardware.packing import Packer
 from hardware.recorded import Compared, Launched, noted_comparisons, recording_executable
 from tile_core import driver
 from tile_core.driver import Built, Lowered
-from tile_core.plugins.host import PluginHost
 
 OTHERS = re.compile(r"hip|gfx|sm_\d+a?|toy|reference|random:|reverse|isa|interpret|\bcpu\b")
 """What in the name of a test says for which machine, or in which order of threads, it runs."""
@@ -94,7 +93,7 @@ class Recorder:
             told = name if len(self._launched) == 1 else f"{name} #{number}"
             self.packer.add(told.removeprefix("tests/"), launched, noted.tolerances)
 
-    def _complete(self, lowered: Lowered, host: PluginHost) -> Built:
+    def _complete(self, lowered: Lowered) -> Built:
         """Take the place of `tile_core.driver.complete`."""
         target = lowered.target
         if target.kind != "cuda" or target.arch not in self.archs:

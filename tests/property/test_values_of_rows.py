@@ -130,6 +130,6 @@ def test_loops_with_values_of_rows(seed: int, host: PluginHost) -> None:
     args[-1] = poison(shapes[-1], str(kernel.params[-1].dtype))
 
     def compiled(_: Kernel, given: Any) -> None:
-        complete(lowered, host).executable(*given)
+        complete(lowered).executable(*given)
 
     compare(kernel, args, compiled, runner(INTERPRETER, host))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from support.hip_header import POINTERS, assembly
-from tile_sim.gfx9 import Report, run
+from tile_sim.gfx9 import WaveReport, run
 
 THREADS = 128
 
@@ -19,7 +19,7 @@ def executed(
     threads: int = THREADS,
     seed: int | None = None,
     **arrays: np.ndarray,
-) -> Report:
+) -> WaveReport:
     """Run one block of the kernel with `body`; `arrays` are changed in place.
 
     Parameters

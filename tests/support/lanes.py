@@ -120,7 +120,7 @@ def run_group(
     shared: int = 0,
     arch: str = "gfx942",
     seed: int | None = None,
-) -> gfx9.Report:
+) -> gfx9.WaveReport:
     """Run a kernel of some instructions on workgroups of several waves."""
     text = assembly(body, buffers=len(arguments), shared=shared, arch=arch)
     return gfx9.run(text, "f", grid=grid, block=block, arguments=arguments, seed=seed)

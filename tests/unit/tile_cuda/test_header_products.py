@@ -257,4 +257,4 @@ def test_the_users_own_templates_may_call_any_product():
         "tile::wgmma_pin<4>(d); F[tid] = d[1];"
     )
     code = compile_source(printed(body, before), "sm_90a", warn=False)
-    assert "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 " in code.ptx
+    assert "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 " in code.assembly
