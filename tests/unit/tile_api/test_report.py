@@ -111,7 +111,7 @@ def test_what_cannot_be_told_is_told_why():
     report = report_on(gemm, "cpu")
     assert report.counts is None
     assert report.missing["counters"] == "no emulator runs kernels for this target"
-    assert "nothing runs beside them" in report.missing["pipeline"]
+    assert "nothing is asynchronous" in report.missing["pipeline"]
     assert [step.name for step in report.steps if not step.summary] == []
     page = Page(page_of(report))
     assert ("h2", "Counters") in page.headings

@@ -21,10 +21,10 @@ import json, sys
 from pathlib import Path
 from tile_api.autotuner.environment import TuneSettings
 from tile_api.autotuner.store import TuneStore, add_to_table
-from tile_api.autotuner.table import Place, Record, table_of
+from tile_api.autotuner.table import Record, TuningKey, table_of
 
 folder, who, count, kind = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-place = Place("matmul", "0123456789abcdef", "cpu", "a machine", '{"M":64}')
+place = TuningKey("matmul", "0123456789abcdef", "cpu", "a machine", '{"M":64}')
 store = TuneStore(TuneSettings(folder))
 print("ready", flush=True)
 sys.stdin.readline()
