@@ -184,7 +184,7 @@ def test_results_of_a_loop_and_behind_it(arch: str) -> None:
     assert "sums_rows" in source
     # In the loop the factors stay alive: with 24 KiB two blocks fit the 64 of a Turing machine.
     assert ("positive_rows" in source) is (arch != "sm_75")
-    told = str(kernel.layouts())
+    told = "\n".join(remark.message for remark in kernel.remarks())
     assert (
         "'positive' is stored from registers: with its rows in shared memory the block would need "
         "24576 bytes instead of 16384, and 2 of them could run at once instead of 4" in told

@@ -117,7 +117,7 @@ def test_ordinary_arithmetic(product: Product) -> None:
 
 
 def test_a_number_of_warps_that_costs_the_matrix_instructions_is_told() -> None:
-    with pytest.warns(TileWarning, match=r"4 warps cannot share .* 3 x 6 .*use threads=64 or 96"):
+    with pytest.warns(TileWarning, match=r"4 warps cannot .* 3 x 6 .*use threads=64 or 96"):
         check(Product("sm_80", 48, 48, 16))
 
 

@@ -102,7 +102,7 @@ def test_shapes_and_threads(m: int, n: int, k: int, threads: int, matrix: bool) 
 
 
 def test_a_number_of_waves_that_costs_the_matrix_instructions_is_told() -> None:
-    with pytest.warns(TileWarning, match=r"4 warps cannot share .* 3 x 3 .*use threads=64 or 192"):
+    with pytest.warns(TileWarning, match=r"4 warps cannot .* 3 x 3 .*use threads=64 or 192"):
         check(Product("gfx942", 48, 48, 16, threads=256))
 
 

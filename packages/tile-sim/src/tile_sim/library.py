@@ -150,23 +150,28 @@ def _interruptible(runtime: ctypes.CDLL, kernel: int, addresses: Any, config: CC
     """Launch so that Ctrl-C, or any handler of a signal that raises, ends the launch.
 
     Python runs such handlers in the main thread, between its own instructions: so another
-    thread launches, and the main thread waits for it.
+    thread launches, and the main thread waits for it: for a flag, as a thread whose `join` is
+    interrupted counts as ended before Python 3.13.
     """
     results: list[Any] = []
+    is_over = threading.Event()
 
     def launch() -> None:
-        results.append(runtime.tsim_launch(kernel, addresses, ctypes.byref(config)))
+        try:
+            results.append(runtime.tsim_launch(kernel, addresses, ctypes.byref(config)))
+        finally:
+            is_over.set()
 
     worker = threading.Thread(target=launch, name="tile_sim launch", daemon=True)
     if threading.current_thread() is not threading.main_thread() or not _started(worker):
         launch()
         return results[0]
     try:
-        while worker.is_alive():  # C code may have let signals resume what they interrupt
-            worker.join(_LOOK_SECONDS)
+        while not is_over.wait(_LOOK_SECONDS):  # C code may let signals resume what they interrupt
+            pass
     except BaseException:
         runtime.tsim_stop(config.stop)
-        worker.join()
+        is_over.wait()
         runtime.tsim_free_result(results[0])
         raise
     return results[0]

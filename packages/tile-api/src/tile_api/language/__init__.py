@@ -11,11 +11,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from tile_api.frontend import unknown as _unknown
 from tile_api.frontend.dtypes import *
 from tile_api.frontend.dtypes import DTYPES, get_tvm_dtype
 from tile_api.frontend.function import *
 from tile_api.frontend.macro import *
-from tile_api.frontend.unknown import unknown_name
 from tile_api.language.allocate import *
 from tile_api.language.annotations import *
 from tile_api.language.arithmetic import *
@@ -88,7 +88,7 @@ def __getattr__(name: str) -> Any:
     if home is None:
         value = None if name.startswith("_") else _operator(name)
         if value is None:
-            raise unknown_name("the language", name, __all__, "T.")
+            raise _unknown.unknown_name("the language", name, __all__, "T.")
         return value
     module, _, attribute = home.partition(":")
     value = globals()[name] = getattr(importlib.import_module(module), attribute)
