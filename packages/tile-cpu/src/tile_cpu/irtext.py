@@ -268,7 +268,7 @@ _WRITERS: tuple[tuple[str, Callable[[re.Match[str], Machine], str]], ...] = (
     (r"tile_mload_i(8|16|32|64)x(\d+)", _masked_load),
     (r"tile_cload_i(8|16|32|64)x(\d+)", _conditional_load),
     (r"tile_mstore_i(8|16|32|64)x(\d+)", _masked_store),
-    (r"tile_stored_(i8|i16|i32)", _stored),
+    (r"tile_stored_(i8|i16|i32|i64)", _stored),
     (r"tile_bits_(i8|i16|i32|i64)_(i8|i16|i32|i64|f16|f32|f64)", _bits),
     (r"tile_(stream|enter)_i(8|16|32|64)x(\d+)", _stream),
     (r"tile_dot_bf16_x(\d+)", _dot_bf16),
