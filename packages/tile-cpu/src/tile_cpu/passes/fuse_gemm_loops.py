@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile_core.arith.affine import linear_in
+from tile_core.arith.affine import linear_in, same_extent
 from tile_core.ir.arith import binary, cast, const, maximum, minimum
 from tile_core.ir.buffer import Buffer, Region, static_value, whole
 from tile_core.ir.effects import accesses
-from tile_core.ir.equal import structurally_equal
 from tile_core.ir.expr import BinaryOp, Const, Expr, Extent, Var
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import For, Kernel, Pipelined, Seq, Stmt
@@ -155,11 +154,12 @@ def _final_store_rows(store: Copy, match: _Match, is_filled: bool, facts: Kernel
 
 
 def _same_bound(one: Region, i: int, other: Region, j: int) -> bool:
-    """Whether the tile's valid part along dimension i of one and j of the other agrees."""
-    same_start = structurally_equal(_expr(one.starts[i]), _expr(other.starts[j]))
-    return same_start and structurally_equal(
-        _expr(one.buffer.shape[i]), _expr(other.buffer.shape[j])
-    )
+    """Whether the tile's valid part along dimension i of one and j of the other agrees.
+
+    Two symbols may be different numbers, though one expression could stand for the other.
+    """
+    same_start = same_extent(one.starts[i], other.starts[j])
+    return same_start and same_extent(one.buffer.shape[i], other.buffer.shape[j])
 
 
 def _expr(extent: Extent) -> Expr:
