@@ -13,11 +13,11 @@ from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.expr import BinaryOp, UnaryOp
 from tile_cpu.llvm_helpers import reinterpret
-from tile_cpu.lowering.casts import wrapped
+from tile_cpu.lowering.casts import not_counted, wrapped
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import DIVISIONS, divide
 from tile_cpu.lowering.types import is_zero, lanes_of, number, prim, scalar_name, spread, with_lanes
-from tile_cpu.tir.build import extern, llvm_pure
+from tile_cpu.tir.build import llvm_pure
 from tile_cpu.tir.nodes import Broadcast, FloatImm, IfThenElse, IntImm, PrimExpr, Select, tirx
 
 _COMPARE = {
@@ -67,23 +67,11 @@ def binary(
     if op.is_comparison:
         return _COMPARE[op](_hidden_limit(ctx, a), _hidden_limit(ctx, b))
     if op in _LOW_BITS and isinstance(b, IntImm) and lanes_of(a) == 1:
-        a = _not_counted(a)
+        a = not_counted(a)
     if op in DIVISIONS:
         return wrapped(divide(ctx, op, a, b, is_safe=divisor_is_safe), dtype)
     result = _INTEGER[op](a, b)
     return wrapped(result, dtype) if op in _MAY_WRAP else result
-
-
-def _not_counted(value: PrimExpr) -> PrimExpr:
-    """Return a number of which LLVM does not know that it grows from round to round of a loop.
-
-    Of ``j + 1 & 15``, for j in 0..15, LLVM takes for proven that it never wraps, though it does
-    in the last round, and loads 16 elements in order, of which the last is beside the others.
-    """
-    if isinstance(value, IntImm):
-        return value
-    kind = scalar_name(value)
-    return extern(kind, f"tile_stored_i{kind.lstrip('uint')}", value)
 
 
 def _hidden_limit(ctx: Context, value: PrimExpr) -> PrimExpr:
