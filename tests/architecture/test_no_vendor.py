@@ -33,9 +33,9 @@ ALLOWED = {
     "companions.py": "the packages of the project by name",
     "plugins/host.py": "the packages of the project by name",
     "ir/gpu_intrinsics.py": "the one table of names that TileLang's programs write",
-    "simt/gpu_calls.py": "instructions that programs name: for the backends to take",
-    "simt/named_products.py": "instructions that programs name: for the backends to take",
-    "simt/range_calls.py": "instructions that programs name: for the backends to take",
+    "simt/explicit_instructions.py": "instructions that programs name: for the backends to take",
+    "simt/explicit_mma.py": "instructions that programs name: for the backends to take",
+    "simt/barrier_calls.py": "instructions that programs name: for the backends to take",
     "target.py": "how targets are spelt",
 }
 """Files that have to name a vendor, and why."""

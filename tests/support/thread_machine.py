@@ -57,12 +57,12 @@ from tile_core.passes.inference.algebra import Algebra
 from tile_core.passes.inference.loops import loop_of_region
 from tile_core.simt.buffer_addresses import BufferAddresses
 from tile_core.simt.context import Names, SimtContext
+from tile_core.simt.lower_statements import lower_stmt
 from tile_core.simt.rules import element_rules
 from tile_core.simt.rules.control import control_rules
-from tile_core.simt.rules.default import with_default
+from tile_core.simt.rules.fallback_rules import with_default
 from tile_core.simt.rules.reduce import reduce_rules
 from tile_core.simt.rules.scan import scan_rules
-from tile_core.simt.statements import lower_stmt
 from tile_core.target import parse_target_spec
 
 MACHINE = SimtMachine(

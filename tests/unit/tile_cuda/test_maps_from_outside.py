@@ -19,7 +19,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.errors import ArgumentLayoutError, InternalError
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Var
-from tile_core.simt import map_values as compiled
+from tile_core.simt import tensor_map_values as compiled
 from tile_core.simt.program import TensorMap
 from tile_launch import errors as runtime_errors
 from tile_launch import manifest

@@ -9,7 +9,7 @@ import pytest
 from tile_core.layout import Fragment
 from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.simt.atoms import MatrixAtom, defects
-from tile_core.simt.warps import best_shared_first, tiling_of
+from tile_core.simt.gemm_warp_partition import best_shared_first, tiling_of
 from tile_hip.atoms import (
     ROUNDS_FLOAT32,
     MatrixInstruction,

@@ -23,8 +23,6 @@ from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel, Launch, Let
 from tile_core.plugins.arrays import as_array
 from tile_core.simt.alignment import alignments, misaligned
-from tile_core.simt.limits import check_grid
-from tile_core.simt.map_values import map_values
 from tile_core.simt.program import (
     Argument,
     DeviceFunction,
@@ -32,6 +30,8 @@ from tile_core.simt.program import (
     HostStep,
     TensorMap,
 )
+from tile_core.simt.resource_limits import check_grid
+from tile_core.simt.tensor_map_values import map_values
 from tile_launch.solving import solutions
 from tile_launch.tensors import address_of
 from tile_sim.abi import CBuffer, CTensorMap

@@ -11,7 +11,7 @@ import numpy as np
 
 from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
-from tile_core.simt.map_values import MapValues, check_boxes
+from tile_core.simt.tensor_map_values import MapValues, check_boxes
 from tile_sim.abi import MAX_RANK, TYPES, CBuffer, CTensorMap
 from tile_sim.memory import DeviceTensor
 

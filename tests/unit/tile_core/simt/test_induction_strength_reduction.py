@@ -17,7 +17,7 @@ from tile_core.layout import Layout, padded, row_major, shared_operand
 from tile_core.simt.buffer_addresses import BufferAddresses
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.induction_strength_reduction import Step, induction_address, leads_by_offset
-from tile_core.simt.statements import lower_stmt
+from tile_core.simt.lower_statements import lower_stmt
 from tile_core.target import parse_target_spec
 from tile_core.testing.build_ir import dtype, shared
 from tile_cuda.machine import machine

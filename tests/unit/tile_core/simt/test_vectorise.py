@@ -20,7 +20,7 @@ from tile_core.ir.buffer import whole
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.stmt import Check, CheckKind, Evaluate, For, LoopKind, Stmt
 from tile_core.ops.atomic import AtomicKind, AtomicTile
-from tile_core.simt.strides import Lanes, along, is_steady, multiple_of
+from tile_core.simt.lane_strides import Lanes, along, is_steady, multiple_of
 from tile_core.testing.build_ir import (
     alloc,
     call_atomic,

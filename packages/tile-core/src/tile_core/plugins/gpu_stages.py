@@ -12,9 +12,9 @@ from tile_core.codegen.resident import resources_of_launches
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.faults import teller
 from tile_core.plugins.first_call import made_at_first_call
-from tile_core.simt.choices import choices_of
 from tile_core.simt.device_flags import device_flags
 from tile_core.simt.lower import lower_kernel
+from tile_core.simt.lowering_options import choices_of
 from tile_core.simt.manifest import manifest_of
 from tile_core.simt.program import DeviceProgram
 from tile_core.simt.resources import Resources

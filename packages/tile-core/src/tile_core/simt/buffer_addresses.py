@@ -16,7 +16,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel
 from tile_core.layout import Fragment, Layout
 from tile_core.layout.digits import row_major_position
-from tile_core.simt.packing import is_narrow, is_packed, storage_dtype
+from tile_core.simt.subbyte_access import is_narrow, is_packed, storage_dtype
 
 INT32_ELEMENTS = 2**31
 """Offsets reach further only in tensors of at least so many elements."""

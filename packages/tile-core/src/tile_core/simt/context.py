@@ -19,7 +19,7 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.operator import TileOperator
 from tile_core.records import replace
 from tile_core.simt.buffer_addresses import BufferAddresses
-from tile_core.simt.whole_bytes import NO_RUNS, Runs
+from tile_core.simt.subbyte_store_pairing import NO_RUNS, Runs
 from tile_core.target import Target
 
 if TYPE_CHECKING:

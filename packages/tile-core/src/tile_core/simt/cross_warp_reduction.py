@@ -14,12 +14,12 @@ from tile_core.layout.digits import row_major_position
 from tile_core.layout.preimages import reduced_fragment
 from tile_core.ops.loops import accumulator
 from tile_core.ops.reduce import Reduce, combine, magnitude
-from tile_core.simt.accesses import lower_store
-from tile_core.simt.build import do, seq, unrolled
 from tile_core.simt.context import SimtContext
-from tile_core.simt.exchange import Exchange, exchange_along
+from tile_core.simt.expr_builders import do, seq, unrolled
 from tile_core.simt.inverse_fragment import by_holders, held, if_held, is_dense, is_known, slot_map
-from tile_core.simt.packing import carrier, converted, packed, unpacked
+from tile_core.simt.lower_accesses import lower_store
+from tile_core.simt.partial_row_exchange import Exchange, exchange_along
+from tile_core.simt.subbyte_access import carrier, converted, packed, unpacked
 
 
 @dataclass(frozen=True, slots=True)

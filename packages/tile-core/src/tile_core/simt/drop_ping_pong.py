@@ -8,7 +8,7 @@ from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Call
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Evaluate, For, If, Seq, Stmt, While
-from tile_core.simt.build import seq
+from tile_core.simt.expr_builders import seq
 
 _STEPS = (f"{PREFIX}bar_sync", f"{PREFIX}bar_arrive")
 _BARRIER = f"{PREFIX}sync"

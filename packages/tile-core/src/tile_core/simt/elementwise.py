@@ -6,11 +6,11 @@ from tile_core.ir.stmt import Parallel, Stmt
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.passes.lower_serially import nested_loops
-from tile_core.simt.async_lanes import async_lanes
 from tile_core.simt.context import SimtContext
-from tile_core.simt.paired_stores import lower_paired
+from tile_core.simt.pair_subbyte_stores import lower_paired
 from tile_core.simt.partition import partition, unrolled
 from tile_core.simt.vectorise import vectorise
+from tile_core.simt.vectorise_async_copies import async_lanes
 
 
 def lower_parallel(loop: Parallel, ctx: SimtContext) -> Stmt:

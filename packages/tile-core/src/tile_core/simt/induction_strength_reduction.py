@@ -20,8 +20,8 @@ from tile_core.ir.buffer import Region, static_value
 from tile_core.ir.expr import AddressOf, Const, Expr, Extent
 from tile_core.ir.stmt import Let, Stmt
 from tile_core.layout import Layout
-from tile_core.simt.build import at, seq
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import at, seq
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 

@@ -15,8 +15,8 @@ from tile_core.pass_manager.manager import PassManager
 from tile_core.passes.cooperative_grids import is_cooperative
 from tile_core.passes.infer_layouts import Layouts
 from tile_core.remarks import remark, warning_once
-from tile_core.simt.choices import BY_DEFAULT, Choices
-from tile_core.simt.device_functions import host_steps, workspaces_of
+from tile_core.simt.lower_launches import host_steps, workspaces_of
+from tile_core.simt.lowering_options import BY_DEFAULT, Choices
 from tile_core.simt.pass_contexts import KernelContext
 from tile_core.simt.pipeline import CHECK, GPU_PIPELINE, LAYOUT, PLAN, SPLIT
 from tile_core.simt.pipeline_depth import attempts, warn_of_reduced_depth

@@ -22,8 +22,8 @@ from tile_core.ir.node import walk
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel, Let
 from tile_core.simt.alignment import alignments
-from tile_core.simt.map_values import MapValues, check_boxes
 from tile_core.simt.program import Argument, DeviceFunction, DeviceProgram, HostStep, TensorMap
+from tile_core.simt.tensor_map_values import MapValues, check_boxes
 
 SCHEMA = 1
 """The form of the data; `tile_launch.manifest` knows which it reads."""

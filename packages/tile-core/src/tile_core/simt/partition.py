@@ -17,11 +17,11 @@ from tile_core.ir.stmt import Evaluate, For, If, Let, LoopKind, Parallel, Stmt, 
 from tile_core.layout.loop import LoopLayout
 from tile_core.passes.lower_serially import nested_loops
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import storage_dtype
+from tile_core.simt.lane_strides import Lanes
 from tile_core.simt.register_loops import register_loop
-from tile_core.simt.strides import Lanes
+from tile_core.simt.subbyte_access import storage_dtype
+from tile_core.simt.subbyte_store_pairing import Runs, in_pairs, runs_of
 from tile_core.simt.vectorise import vectorise
-from tile_core.simt.whole_bytes import Runs, in_pairs, runs_of
 
 MOST_UNROLLED = 16
 """Rounds that are written out where registers do not ask for it."""

@@ -45,7 +45,7 @@ _TILE = (
 _CHECK = (
     Pass(
         name="check_fragments",
-        run="tile_core.simt.limits:check_fragments",
+        run="tile_core.simt.resource_limits:check_fragments",
         needs=_MACHINE,
         kind="check",
     ),
@@ -176,7 +176,7 @@ _LAUNCH = (
 )
 
 _THREAD = (
-    Pass(name="lower_stmt", run="tile_core.simt.statements:lower_body", needs=("lowering",)),
+    Pass(name="lower_stmt", run="tile_core.simt.lower_statements:lower_body", needs=("lowering",)),
     Pass(
         name="uncounted_loads",
         run="tile_core.simt.uncounted_loads:uncounted_loads",
@@ -243,8 +243,8 @@ _THREAD = (
         needs=("launch",),
     ),
     Pass(  # who schedules by hand fetches by hand
-        name="prefetch_maps",
-        run="tile_core.simt.prefetch_maps:prefetch_maps",
+        name="prefetch_tensor_maps",
+        run="tile_core.simt.prefetch_tensor_maps:prefetch_tensor_maps",
         needs=("thread", "machine"),
         when=("has_tile_operators",),
         is_optional=True,
@@ -260,7 +260,7 @@ _THREAD = (
         run="tile_core.simt.software_barriers:count_in_memory",
         needs=("lowering",),
     ),
-    Pass(name="settle_guards", run="tile_core.simt.bounds_checks:settled", kind="check"),
+    Pass(name="settle_guards", run="tile_core.simt.remaining_bounds_checks:settled", kind="check"),
 )
 
 

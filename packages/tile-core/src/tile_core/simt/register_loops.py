@@ -16,7 +16,7 @@ from tile_core.ops.reducer import ReducerUpdate
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.inverse_fragment import by_holders
-from tile_core.simt.packing import is_narrow
+from tile_core.simt.subbyte_access import is_narrow
 
 
 def register_loop(loop: Parallel, extents: tuple[int, ...], ctx: SimtContext) -> Stmt | None:

@@ -13,8 +13,8 @@ from tile_core.ir.expr import AddressOf, BinaryOp, Expr
 from tile_core.ir.node import substitute
 from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Stmt, Store
 from tile_core.simt.context import SimtContext
-from tile_core.simt.lanes import Part, at_first, part, widths, within
-from tile_core.simt.strides import Lanes, is_steady, multiple_of
+from tile_core.simt.lane_strides import Lanes, is_steady, multiple_of
+from tile_core.simt.vector_lanes import Part, at_first, part, widths, within
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,7 @@ from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Alloc, Evaluate, For, Let, LoopKind, Seq, Stmt, Store
 from tile_core.ir.visitor import expressions_in
 from tile_core.simt.context import SimtContext
-from tile_core.simt.lanes import MEMORY, within
-from tile_core.simt.strides import Lanes, multiple_of
+from tile_core.simt.lane_strides import Lanes, multiple_of
 from tile_core.simt.vector_access import (
     Registers,
     Vector,
@@ -35,6 +34,7 @@ from tile_core.simt.vector_access import (
     widest,
     widest_shared,
 )
+from tile_core.simt.vector_lanes import MEMORY, within
 
 Guarded = tuple[Load, tuple[Expr, ...]]
 

@@ -13,9 +13,9 @@ from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
 from tile_core.simt.context import SimtContext
-from tile_core.simt.lanes import MEMORY, Part, independent, part, widths
-from tile_core.simt.strides import Lanes, is_steady
+from tile_core.simt.lane_strides import Lanes, is_steady
 from tile_core.simt.vector_group import vectorised_group
+from tile_core.simt.vector_lanes import MEMORY, Part, independent, part, widths
 
 
 def vectorise(loop: For, ctx: SimtContext) -> Stmt:

@@ -13,8 +13,8 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import For, If, Launch, Leaf, Let, Parallel, Seq, Stmt, Store, While
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes
-from tile_core.simt.strides import Lanes, multiple_of
-from tile_core.simt.whole_bytes import NO_RUNS, Runs, runs_of
+from tile_core.simt.lane_strides import Lanes, multiple_of
+from tile_core.simt.subbyte_store_pairing import NO_RUNS, Runs, runs_of
 
 
 def may_share_bytes(launch: Launch, env: ConstraintSet) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule
-from tile_core.simt.rules.every_gpu import gpu_rules
+from tile_core.simt.rules.rule_table import gpu_rules
 from tile_cuda.rules.bulk_copy import bulk_copy_rules
 from tile_cuda.rules.gemm import gemm_rules
 from tile_cuda.rules.remote_copy import remote_copy_rules

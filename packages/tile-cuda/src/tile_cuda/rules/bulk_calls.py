@@ -17,12 +17,12 @@ from tile_core.layout import row_major
 from tile_core.layout.engine_boxes import Boxes
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.pairing import pair
-from tile_core.simt.accesses import lower_expr, place_of
 from tile_core.simt.buffer_addresses import row_major_strides
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import storage_dtype
+from tile_core.simt.lower_accesses import lower_expr, place_of
 from tile_core.simt.program import TensorMap
 from tile_core.simt.rules.mbarrier import barrier_address
+from tile_core.simt.subbyte_access import storage_dtype
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,10 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.passes.specialise.bulk import is_part, require_boxes, starts_of
 from tile_core.remarks import NotApplicable
-from tile_core.simt.accesses import lower_expr
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import storage_dtype
+from tile_core.simt.lower_accesses import lower_expr
 from tile_core.simt.rules.mbarrier import barrier_address
+from tile_core.simt.subbyte_access import storage_dtype
 from tile_core.target import Target
 from tile_cuda.rules.bulk_calls import box_copies, extents_of, stretch_call
 from tile_cuda.rules.bulk_parts import parts_of

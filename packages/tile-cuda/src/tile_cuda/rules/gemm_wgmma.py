@@ -17,10 +17,10 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.passes.fence_async_writes import filled_again
 from tile_core.remarks import NotApplicable, remark
-from tile_core.simt.build import seq
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import seq
+from tile_core.simt.gemm_warp_partition import permuted
 from tile_core.simt.rules.convert_layout import lower_layout_conversion
-from tile_core.simt.warps import permuted
 from tile_core.target import Target
 from tile_cuda.rules.wgmma_factors import SharedFactor
 from tile_cuda.rules.wgmma_plan import (

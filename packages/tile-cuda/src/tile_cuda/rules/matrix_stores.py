@@ -13,11 +13,11 @@ from tile_core.ir.stmt import Alloc, Stmt, Store
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.rule import Rule
-from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import storage_dtype
+from tile_core.simt.expr_builders import at, do, seq, unrolled
 from tile_core.simt.rules.copy import lower_copy
 from tile_core.simt.rules.store_layouts import infer_copy
+from tile_core.simt.subbyte_access import storage_dtype
 from tile_core.target import Target
 from tile_cuda.rules.matrix_copy import matrices_of, row_addresses
 from tile_cuda.rules.matrix_loads import ROW_BITS, keeps_rows

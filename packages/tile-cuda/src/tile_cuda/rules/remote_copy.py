@@ -15,8 +15,8 @@ from tile_core.layout import Layout, row_major
 from tile_core.machine import SimtMachine
 from tile_core.ops.remote_copy import RemoteCopy, inner_shape, is_whole
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
-from tile_core.simt.accesses import lower_expr
 from tile_core.simt.context import SimtContext
+from tile_core.simt.lower_accesses import lower_expr
 from tile_core.simt.rules.mbarrier import barrier_address
 from tile_core.target import Target
 

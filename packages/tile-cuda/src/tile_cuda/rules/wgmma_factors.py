@@ -14,7 +14,7 @@ from tile_core.ir.expr import Extent
 from tile_core.layout import Fragment, Layout, OperandTile, boxed_operand, operand_tile
 from tile_core.remarks import NotApplicable
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import storage_dtype
+from tile_core.simt.subbyte_access import storage_dtype
 
 LayoutOf: TypeAlias = Callable[[Buffer], "Layout | Fragment | None"]
 """The layout already fixed for a buffer, if any."""

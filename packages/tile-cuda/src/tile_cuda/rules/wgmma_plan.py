@@ -12,7 +12,7 @@ from tile_core.ops.gemm import Gemm, GemmWarpPolicy
 from tile_core.passes.register_use import threads_together
 from tile_core.remarks import NotApplicable
 from tile_core.simt.context import SimtContext
-from tile_core.simt.warps import WarpTiling, permuted
+from tile_core.simt.gemm_warp_partition import WarpTiling, permuted
 from tile_cuda.atoms import ROUNDS_FLOAT32
 from tile_cuda.atoms_wgmma import ROWS, THREADS, WarpgroupProduct, product_for
 from tile_cuda.rules.wgmma_factors import LayoutOf, SharedFactor, settled_layouts, shared_factor

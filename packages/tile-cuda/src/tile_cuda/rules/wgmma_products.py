@@ -13,10 +13,10 @@ from tile_core.ir.expr import Call, Const, Expr, Extent
 from tile_core.ir.stmt import If, Let, Stmt, Store
 from tile_core.layout.digits import row_major_position
 from tile_core.ops.gemm import Gemm
-from tile_core.simt.accesses import lower_expr
-from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
-from tile_core.simt.products.instructions import sums_offset, zero
+from tile_core.simt.expr_builders import at, do, seq, unrolled
+from tile_core.simt.lower_accesses import lower_expr
+from tile_core.simt.products.mma_lowering import sums_offset, zero
 from tile_cuda.atoms_wgmma import ROWS, THREADS
 from tile_cuda.rules.wgmma_factors import SharedFactor
 from tile_cuda.rules.wgmma_parts import part_of

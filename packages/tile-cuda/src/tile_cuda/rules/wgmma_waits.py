@@ -8,8 +8,8 @@ from tile_core.ir.stmt import Stmt
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.rule import Rule
-from tile_core.simt.build import at, do, seq
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import at, do, seq
 from tile_cuda.rules.wgmma_plan import is_shared_out
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule
-from tile_core.simt.rules.every_gpu import gpu_rules
+from tile_core.simt.rules.rule_table import gpu_rules
 from tile_hip.rules.gemm import gemm_rules
 
 

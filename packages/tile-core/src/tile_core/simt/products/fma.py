@@ -11,11 +11,11 @@ from tile_core.layout import Fragment
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over
 from tile_core.ops.gemm import Gemm
-from tile_core.simt.build import seq
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import seq
 from tile_core.simt.partition import partition
-from tile_core.simt.products.blocks import block_fragment, block_tiling, lower_blocks
-from tile_core.simt.products.staged_factors import staged
+from tile_core.simt.products.register_blocking import block_fragment, block_tiling, lower_blocks
+from tile_core.simt.products.staged_operands import staged
 
 
 def lower_fma(op: Gemm, ctx: SimtContext) -> Stmt:

@@ -12,7 +12,7 @@ from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.layout import Fragment
 from tile_core.ops.gemm import Gemm
-from tile_core.simt.warps import WarpTiling, permuted
+from tile_core.simt.gemm_warp_partition import WarpTiling, permuted
 
 
 @dataclass(frozen=True, slots=True)

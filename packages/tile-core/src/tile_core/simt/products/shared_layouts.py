@@ -9,7 +9,7 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.layout import Layout, shared_operand
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.rule import InferContext
-from tile_core.simt.packing import storage_dtype
+from tile_core.simt.subbyte_access import storage_dtype
 
 
 def open_operand_layout(

@@ -6,7 +6,7 @@ from typing import Any
 
 from tile_core.ops.rule import Rule
 from tile_core.simt.rules.copy import copy_rules
-from tile_core.simt.rules.default import atomic_rules
+from tile_core.simt.rules.fallback_rules import atomic_rules
 
 
 def element_rules() -> tuple[Rule[Any], ...]:

@@ -14,10 +14,10 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.passes.pipelines.counted import COUNTED
 from tile_core.remarks import NotApplicable, remark
-from tile_core.simt.async_lanes import FEATURE, async_lanes
 from tile_core.simt.context import SimtContext
 from tile_core.simt.partition import partition
 from tile_core.simt.rules.counted_copy import lower_counted
+from tile_core.simt.vectorise_async_copies import FEATURE, async_lanes
 
 COPIES = (PREFIX + FEATURE, PREFIX + COUNTED_LOAD)
 """Calls that begin a copy; the last argument of each says whether there is anything to copy."""

@@ -15,9 +15,9 @@ from tile_core.ir.stmt import Evaluate, If, Let, Seq, Stmt, While
 from tile_core.ops.control import Barrier, Breakpoint
 from tile_core.ops.printing import Print
 from tile_core.ops.rule import Rule
-from tile_core.simt.accesses import lower_expr
-from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import do
+from tile_core.simt.lower_accesses import lower_expr
 from tile_core.simt.software_barriers import FEATURE
 
 

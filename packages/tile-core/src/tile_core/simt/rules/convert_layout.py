@@ -8,10 +8,10 @@ from tile_core.ir.stmt import Seq, Stmt
 from tile_core.layout import Layout, padded
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes
-from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import storage_dtype
-from tile_core.simt.staging import copied_in, held_by
+from tile_core.simt.expr_builders import do
+from tile_core.simt.shared_staging import copied_in, held_by
+from tile_core.simt.subbyte_access import storage_dtype
 
 
 def lower_layout_conversion(op: Copy, ctx: SimtContext) -> Stmt:

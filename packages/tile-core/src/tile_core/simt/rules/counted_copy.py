@@ -32,10 +32,10 @@ from tile_core.ops.pairing import Pairing, pair
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.passes.pipelines.counted import require_counted, units, whole_dimensions
 from tile_core.remarks import NotApplicable
-from tile_core.simt.accesses import lower_expr, place_of
 from tile_core.simt.buffer_addresses import row_major_strides
-from tile_core.simt.build import at, do, looped, seq, unrolled
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import at, do, looped, seq, unrolled
+from tile_core.simt.lower_accesses import lower_expr, place_of
 
 MOST_WRITTEN_OUT = 64
 """Instructions of a wave that are written one by one."""

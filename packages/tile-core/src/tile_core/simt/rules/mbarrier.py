@@ -14,9 +14,9 @@ from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import Rule
-from tile_core.simt.accesses import lower_expr
-from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import do
+from tile_core.simt.lower_accesses import lower_expr
 from tile_core.target import Target
 
 

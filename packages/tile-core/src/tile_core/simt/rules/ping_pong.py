@@ -10,9 +10,9 @@ from tile_core.ir.stmt import If, Seq, Stmt
 from tile_core.machine import SimtMachine
 from tile_core.ops.ping_pong import GROUP, PingPongOrder, PingPongStep
 from tile_core.ops.rule import Rule
-from tile_core.simt.accesses import lower_expr
-from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import do
+from tile_core.simt.lower_accesses import lower_expr
 
 
 def ping_pong_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:

@@ -16,11 +16,11 @@ from tile_core.layout.loop_inverse import loop_over
 from tile_core.layout.preimages import reduced_fragment
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
-from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.cross_warp_reduction import reduce_across_warps, row_plan
+from tile_core.simt.expr_builders import do
 from tile_core.simt.partition import partition
-from tile_core.simt.staging import by_each_thread, copied_in
+from tile_core.simt.shared_staging import by_each_thread, copied_in
 
 
 def infer_reduce(op: Reduce, ctx: InferContext, level: InferLevel) -> LayoutMap:

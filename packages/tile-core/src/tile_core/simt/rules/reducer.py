@@ -14,12 +14,12 @@ from tile_core.layout.fragment import fully_replicated
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
-from tile_core.simt.accesses import lower_expr
-from tile_core.simt.build import unrolled
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import unrolled
 from tile_core.simt.inverse_fragment import held
-from tile_core.simt.packing import carrier, converted, packed
+from tile_core.simt.lower_accesses import lower_expr
 from tile_core.simt.rules.reduce import lower_reduce
+from tile_core.simt.subbyte_access import carrier, converted, packed
 
 
 def infer_init(op: ReducerInit, ctx: InferContext, level: InferLevel) -> LayoutMap:

@@ -14,10 +14,10 @@ from tile_core.ops.loops import accumulator
 from tile_core.ops.reduce import combine
 from tile_core.ops.rule import Rule
 from tile_core.ops.scan import Scan
-from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import carrier
-from tile_core.simt.staging import by_each_thread, copied_in, copied_out
+from tile_core.simt.expr_builders import do
+from tile_core.simt.shared_staging import by_each_thread, copied_in, copied_out
+from tile_core.simt.subbyte_access import carrier
 
 
 def lower_scan(op: Scan, ctx: SimtContext) -> Stmt:

@@ -12,12 +12,12 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.passes.lower_serially import nested_loops
-from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_element_wise
-from tile_core.simt.packing import is_packed
+from tile_core.simt.expr_builders import do
 from tile_core.simt.partition import partition
-from tile_core.simt.staging import by_each_thread, copied_in, copied_out, held_by
+from tile_core.simt.shared_staging import by_each_thread, copied_in, copied_out, held_by
+from tile_core.simt.subbyte_access import is_packed
 
 
 def is_half_private(op: Copy) -> bool:

@@ -8,7 +8,7 @@ from tile_core.layout import Fragment
 from tile_core.layout.swizzle import staged_rows
 from tile_core.ops.copy import Copy
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap
-from tile_core.simt.packing import storage_dtype
+from tile_core.simt.subbyte_access import storage_dtype
 
 CHUNK_BITS = 128
 """What one thread reads and stores at once."""

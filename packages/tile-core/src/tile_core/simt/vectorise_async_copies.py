@@ -9,9 +9,9 @@ from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Load, Select
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Evaluate, For, If, Seq, Stmt, Store
 from tile_core.simt.context import SimtContext
-from tile_core.simt.lanes import part
-from tile_core.simt.strides import Lanes, is_steady
+from tile_core.simt.lane_strides import Lanes, is_steady
 from tile_core.simt.vector_access import Vector, widest
+from tile_core.simt.vector_lanes import part
 from tile_core.simt.vectorise import vectorise
 
 CHUNKS = (16, 8, 4)

@@ -13,11 +13,11 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import AddressOf, Expr, Load
 from tile_core.ir.stmt import Alloc, Stmt, Store
 from tile_core.layout import Fragment, Layout
-from tile_core.simt.accesses import lower_expr
-from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import is_packed, storage_dtype, unpacked
+from tile_core.simt.expr_builders import at, do, seq, unrolled
+from tile_core.simt.lower_accesses import lower_expr
 from tile_core.simt.products.operands import Operand
+from tile_core.simt.subbyte_access import is_packed, storage_dtype, unpacked
 
 
 def element_loads(

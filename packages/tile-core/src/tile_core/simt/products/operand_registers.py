@@ -10,12 +10,12 @@ from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Alloc, Seq, Stmt, Store
 from tile_core.layout.digits import row_major_position
-from tile_core.simt.build import seq, unrolled
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import unpacked
-from tile_core.simt.products.element_loads import element_loads
+from tile_core.simt.expr_builders import seq, unrolled
 from tile_core.simt.products.matrix_unit import MatrixUnit
+from tile_core.simt.products.operand_loads import element_loads
 from tile_core.simt.products.operands import Operand
+from tile_core.simt.subbyte_access import unpacked
 
 NOTHING = Seq(())
 

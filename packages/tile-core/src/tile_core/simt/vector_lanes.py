@@ -12,7 +12,7 @@ from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Load, Var
 from tile_core.ir.node import substitute
 from tile_core.ir.stmt import For, LoopKind, Stmt, Store
 from tile_core.simt.context import SimtContext
-from tile_core.simt.strides import Lanes, LaneStride, along
+from tile_core.simt.lane_strides import Lanes, LaneStride, along
 
 MEMORY = (Scope.GLOBAL, Scope.SHARED)
 """Where accesses of several neighbours at once are one instruction."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tile_core.layout import Fragment
-from tile_core.simt.exchange import Exchange, exchange_along
+from tile_core.simt.partial_row_exchange import Exchange, exchange_along
 
 
 def spread(shape: tuple[int, ...], thread: Any, replicas: int = 1) -> Fragment:

@@ -9,7 +9,7 @@ from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Seq, Stmt
 from tile_core.machine import SimtMachine
 from tile_core.simt.elect_issuer import elect_issuers
-from tile_core.simt.prefetch_maps import prefetch_maps
+from tile_core.simt.prefetch_tensor_maps import prefetch_tensor_maps
 
 HOPPER = SimtMachine(
     name="sm_90a", family="cuda", shared_bytes=1, features=frozenset({"elect", "copy_engine"})
@@ -22,7 +22,7 @@ LOAD = do("tensor_load", 1, at(TILE, 0, "w"), READ, at(BARS, 0, "rw"), K * 64)
 
 
 def lines(*body: Stmt, machine: SimtMachine = HOPPER) -> list[str]:
-    made = elect_issuers(prefetch_maps(Seq(body), TID, machine), TID, machine)
+    made = elect_issuers(prefetch_tensor_maps(Seq(body), TID, machine), TID, machine)
     text = print_program(program(function((READ, WRITTEN, SUMMED, N), made))).text
     return [line.strip() for line in text.split("\n")]
 
@@ -47,9 +47,9 @@ def test_each_map_is_fetched_once_by_one_thread() -> None:
 
 def test_stretches_have_no_map() -> None:
     stmt = Seq((do("bulk_store", at(TILE), at(TILE), 64),))
-    assert prefetch_maps(stmt, TID, HOPPER) is stmt
+    assert prefetch_tensor_maps(stmt, TID, HOPPER) is stmt
 
 
 def test_machines_without_an_engine_have_no_maps() -> None:
     stmt = Seq((LOAD,))
-    assert prefetch_maps(stmt, TID, OLDER) is stmt
+    assert prefetch_tensor_maps(stmt, TID, OLDER) is stmt

@@ -19,13 +19,13 @@ from tile_core.passes.cooperative_grids import is_cooperative
 from tile_core.passes.infer_layouts import Layouts
 from tile_core.simt.buffer_addresses import BufferAddresses
 from tile_core.simt.context import Names, SimtContext
-from tile_core.simt.limits import check_launch
+from tile_core.simt.lower_statements import lower_stmt
 from tile_core.simt.pass_contexts import KernelContext, LaunchContext, ThreadContext
 from tile_core.simt.pipeline import LAUNCH, THREAD
 from tile_core.simt.plan_shared import add_workspaces, plan_shared
 from tile_core.simt.program import DeviceFunction, HostStep
 from tile_core.simt.register_budget import blocks_to_hold
-from tile_core.simt.statements import lower_stmt
+from tile_core.simt.resource_limits import check_launch
 
 
 def host_steps(

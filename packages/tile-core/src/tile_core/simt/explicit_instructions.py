@@ -12,10 +12,10 @@ from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS, RANGE_INTRINSICS
 from tile_core.layout import row_major
-from tile_core.simt.accesses import lower_address, lower_expr
+from tile_core.simt.barrier_calls import lower_range_call, refuse_raw
 from tile_core.simt.context import SimtContext
-from tile_core.simt.named_products import CHOOSE_FOR_ME, must_be_offered, shape_of_product
-from tile_core.simt.range_calls import lower_range_call, refuse_raw
+from tile_core.simt.explicit_mma import CHOOSE_FOR_ME, must_be_offered, shape_of_product
+from tile_core.simt.lower_accesses import lower_address, lower_expr
 
 
 def names_instruction(expr: Expr) -> bool:

@@ -24,11 +24,11 @@ from tile_core.ir.expr import (
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Evaluate, If, Stmt, Store
-from tile_core.simt import packing
+from tile_core.simt import subbyte_access
 from tile_core.simt.cluster_rank import RANK, cluster_rank
 from tile_core.simt.context import SimtContext
-from tile_core.simt.guards import inside, safe_value
-from tile_core.simt.language_warps import within_language_warp
+from tile_core.simt.subwarp_collectives import within_language_warp
+from tile_core.simt.tensor_bounds_checks import inside, safe_value
 
 
 def lower_expr(expr: Expr, ctx: SimtContext) -> Expr:
@@ -52,23 +52,25 @@ def _lowered_child(child: Node, ctx: SimtContext) -> Node:
 
 
 def _const(expr: Const, ctx: SimtContext) -> Expr:
-    if not packing.is_narrow(expr.dtype):
+    if not subbyte_access.is_narrow(expr.dtype):
         return expr
-    wide = const(expr.value, packing.carrier(expr.dtype))
-    return packing.settled(wide, expr.dtype) if expr.dtype.is_float and expr.value else wide
+    wide = const(expr.value, subbyte_access.carrier(expr.dtype))
+    return subbyte_access.settled(wide, expr.dtype) if expr.dtype.is_float and expr.value else wide
 
 
 def _var(expr: Var, ctx: SimtContext) -> Expr:
-    return packing.carried(expr, expr.dtype)
+    return subbyte_access.carried(expr, expr.dtype)
 
 
 def _load(expr: Load, ctx: SimtContext) -> Expr:
-    value = packing.unpacked(raw_load(expr, ctx), expr.buffer.dtype)
+    value = subbyte_access.unpacked(raw_load(expr, ctx), expr.buffer.dtype)
     condition = inside(expr.buffer, expr.indices, ctx)
     if condition is None:
         return value
     outside = lower_expr(safe_value(expr.buffer, ctx), ctx)
-    return select(lower_expr(condition, ctx), value, packing.carried(outside, expr.buffer.dtype))
+    return select(
+        lower_expr(condition, ctx), value, subbyte_access.carried(outside, expr.buffer.dtype)
+    )
 
 
 def raw_load(expr: Load, ctx: SimtContext) -> Expr:
@@ -76,8 +78,8 @@ def raw_load(expr: Load, ctx: SimtContext) -> Expr:
     buffer = expr.buffer
     indices = tuple(lower_expr(i, ctx) for i in expr.indices)
     flat, offset = place_of(buffer, indices, ctx)
-    if packing.is_packed(buffer):
-        return packing.nibble(flat, offset)
+    if subbyte_access.is_packed(buffer):
+        return subbyte_access.nibble(flat, offset)
     return Load(flat, (offset,), span=expr.span)
 
 
@@ -91,7 +93,7 @@ def place_of(buffer: Buffer, indices: Sequence[Expr], ctx: SimtContext) -> tuple
     offset = ctx.places.offset(buffer, indices)
     if isinstance(root.origin, AddressOf):
         there = lower_address(root.origin, ctx)
-        below, dtype = there.buffer, packing.storage_dtype(buffer.dtype, buffer.scope)
+        below, dtype = there.buffer, subbyte_access.storage_dtype(buffer.dtype, buffer.scope)
         start = there.indices[0] * below.dtype.bits // dtype.bits
         if below.dtype == dtype:
             return below, start + offset
@@ -125,23 +127,23 @@ def _binary(expr: Binary, ctx: SimtContext) -> Expr:
     if expr.op.is_logical:
         right = ctx.assuming(expr.a, holds=expr.op is BinaryOp.AND)
     a, b = lower_expr(expr.a, ctx), lower_expr(expr.b, right)
-    dtype = packing.carrier(expr.dtype)
+    dtype = subbyte_access.carrier(expr.dtype)
     result = Binary(expr.op, a, b, dtype, span=expr.span)
-    return result if dtype == expr.dtype else packing.settled(result, expr.dtype)
+    return result if dtype == expr.dtype else subbyte_access.settled(result, expr.dtype)
 
 
 def _unary(expr: Unary, ctx: SimtContext) -> Expr:
-    dtype = packing.carrier(expr.dtype)
+    dtype = subbyte_access.carrier(expr.dtype)
     result = Unary(expr.op, lower_expr(expr.a, ctx), dtype, span=expr.span)
-    return result if dtype == expr.dtype else packing.settled(result, expr.dtype)
+    return result if dtype == expr.dtype else subbyte_access.settled(result, expr.dtype)
 
 
 def _cast(expr: Cast, ctx: SimtContext) -> Expr:
     value = lower_expr(expr.value, ctx)
-    dtype = packing.carrier(expr.dtype)
+    dtype = subbyte_access.carrier(expr.dtype)
     if dtype == expr.dtype:
         return Cast(dtype, value, expr.saturate, span=expr.span)
-    return packing.settled(value, expr.dtype, saturate=expr.saturate)
+    return subbyte_access.settled(value, expr.dtype, saturate=expr.saturate)
 
 
 def _call(expr: Call, ctx: SimtContext) -> Expr:
@@ -187,8 +189,12 @@ def lower_store(stmt: Store, ctx: SimtContext) -> Stmt:
     flat, offset = place_of(buffer, indices, ctx)
     bits = stored_bits(stmt.value, stmt, known)
     lowered: Stmt
-    if packing.is_packed(buffer):
-        put = packing.put_nibble if _owns_byte(stmt, condition, ctx) else packing.put_nibble_apart
+    if subbyte_access.is_packed(buffer):
+        put = (
+            subbyte_access.put_nibble
+            if _owns_byte(stmt, condition, ctx)
+            else subbyte_access.put_nibble_apart
+        )
         lowered = replace(put(flat, offset, bits), span=stmt.span)
     else:
         lowered = Store(flat, (offset,), bits, span=stmt.span)
@@ -211,7 +217,7 @@ def _owns_byte(stmt: Store, condition: Expr | None, ctx: SimtContext) -> bool:
 def stored_bits(value: Expr, stmt: Store, ctx: SimtContext) -> Expr:
     """Return `value` as the memory of ``stmt.buffer`` holds it; moves keep the bits."""
     dtype = stmt.buffer.dtype
-    if not packing.is_narrow(dtype):
+    if not subbyte_access.is_narrow(dtype):
         return lower_expr(value, ctx)
     if isinstance(value, Load) and value.dtype == dtype:
         condition = inside(value.buffer, value.indices, ctx)
@@ -219,9 +225,9 @@ def stored_bits(value: Expr, stmt: Store, ctx: SimtContext) -> Expr:
         if condition is None:
             return bits
         outside = lower_expr(safe_value(value.buffer, ctx), ctx)
-        other = packing.packed(packing.carried(outside, dtype), dtype)
+        other = subbyte_access.packed(subbyte_access.carried(outside, dtype), dtype)
         return select(lower_expr(condition, ctx), bits, other)
-    return packing.packed(packing.carried(lower_expr(value, ctx), dtype), dtype)
+    return subbyte_access.packed(subbyte_access.carried(lower_expr(value, ctx), dtype), dtype)
 
 
 def lower_evaluate(stmt: Evaluate, ctx: SimtContext) -> Stmt:

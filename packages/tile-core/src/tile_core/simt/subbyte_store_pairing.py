@@ -15,8 +15,8 @@ from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Break, Continue, For, Leaf, Let, OnThreads, Parallel, Stmt, Store
 from tile_core.layout.loop import LoopLayout, planned
-from tile_core.simt.packing import is_packed
-from tile_core.simt.strides import Lanes, along, is_steady, multiple_of
+from tile_core.simt.lane_strides import Lanes, along, is_steady, multiple_of
+from tile_core.simt.subbyte_access import is_packed
 
 
 @dataclass(frozen=True, slots=True)

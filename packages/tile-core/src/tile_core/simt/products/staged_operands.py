@@ -10,10 +10,10 @@ from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.stmt import Seq, Stmt
 from tile_core.layout import Layout, row_major, shared_operand
 from tile_core.ops.gemm import Gemm
-from tile_core.simt.build import do, seq
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import storage_dtype
-from tile_core.simt.staging import copied_in
+from tile_core.simt.expr_builders import do, seq
+from tile_core.simt.shared_staging import copied_in
+from tile_core.simt.subbyte_access import storage_dtype
 
 _ALIGNMENT = 128
 """Bytes that a tile's place is a multiple of: where banks repeat."""

@@ -9,7 +9,7 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule
 from tile_core.simt.rules import element_rules
 from tile_core.simt.rules.control import control_rules
-from tile_core.simt.rules.default import with_default
+from tile_core.simt.rules.fallback_rules import with_default
 from tile_core.simt.rules.mbarrier import mbarrier_rules
 from tile_core.simt.rules.ping_pong import ping_pong_rules
 from tile_core.simt.rules.reduce import reduce_rules

@@ -12,10 +12,10 @@ from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Evaluate, If, Let, Parallel, Seq, Stmt, Store
 from tile_core.ir.visitor import map_statements, own_level
 from tile_core.layout.loop import LoopLayout, planned
-from tile_core.simt.build import do
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import is_packed
+from tile_core.simt.expr_builders import do
 from tile_core.simt.partition import partition
+from tile_core.simt.subbyte_access import is_packed
 
 
 def lower_paired(loop: Parallel, layout: LoopLayout | None, ctx: SimtContext) -> Stmt | None:

@@ -39,17 +39,17 @@ from tile_core.ops.reducer import ReducerUpdate
 from tile_core.passes.drop_gpu_hints import is_gpu_hint
 from tile_core.passes.guards.registry import located, open_registry
 from tile_core.records import replace
-from tile_core.simt.accesses import lower_evaluate, lower_expr, lower_store
-from tile_core.simt.build import do
+from tile_core.simt.barrier_calls import lacks_instruction
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_parallel
-from tile_core.simt.gpu_calls import lower_gpu_call, names_instruction
-from tile_core.simt.on_threads import lower_on_threads
-from tile_core.simt.packing import named
-from tile_core.simt.range_calls import lacks_instruction
+from tile_core.simt.explicit_instructions import lower_gpu_call, names_instruction
+from tile_core.simt.expr_builders import do
+from tile_core.simt.lower_accesses import lower_evaluate, lower_expr, lower_store
 from tile_core.simt.rules.control import lower_barrier
+from tile_core.simt.subbyte_access import named
+from tile_core.simt.subbyte_store_pairing import NO_RUNS
+from tile_core.simt.thread_subsets import lower_on_threads
 from tile_core.simt.vectorise import vectorise
-from tile_core.simt.whole_bytes import NO_RUNS
 
 NOTHING = Seq(())
 

@@ -13,15 +13,15 @@ from tile_core.ir.stmt import Alloc, If, Seq, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.layout.digits import row_major_position
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy
-from tile_core.simt.accesses import lower_expr
 from tile_core.simt.atoms import MatrixAtom
-from tile_core.simt.build import at, do, seq, unrolled
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import at, do, seq, unrolled
+from tile_core.simt.gemm_warp_partition import WarpTiling, permuted, tiling_of
+from tile_core.simt.lower_accesses import lower_expr
 from tile_core.simt.products.matrix_unit import MatrixUnit
+from tile_core.simt.products.operand_registers import operand_registers, reads_ahead
 from tile_core.simt.products.operands import operands
-from tile_core.simt.products.registers import operand_registers, reads_ahead
-from tile_core.simt.products.staged_factors import staged
-from tile_core.simt.warps import WarpTiling, permuted, tiling_of
+from tile_core.simt.products.staged_operands import staged
 
 
 def warp_tiling(

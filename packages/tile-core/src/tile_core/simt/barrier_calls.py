@@ -9,8 +9,8 @@ from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import static_value
 from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, Call, Expr
-from tile_core.simt.accesses import lower_address, lower_expr
 from tile_core.simt.context import SimtContext
+from tile_core.simt.lower_accesses import lower_address, lower_expr
 
 NAMES = {
     "mbarrier_expect_tx": ("mbarrier_expect_tx", "transaction_barriers"),

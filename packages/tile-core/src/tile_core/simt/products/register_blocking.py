@@ -15,10 +15,10 @@ from tile_core.ir.stmt import Alloc, If, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.loops import accumulator
-from tile_core.simt.accesses import lower_expr
-from tile_core.simt.build import at, do, looped, seq, unrolled
 from tile_core.simt.context import SimtContext
-from tile_core.simt.packing import storage_dtype
+from tile_core.simt.expr_builders import at, do, looped, seq, unrolled
+from tile_core.simt.lower_accesses import lower_expr
+from tile_core.simt.subbyte_access import storage_dtype
 
 _VECTORS = (4, 2, 1)
 """Neighbouring columns that one thread may own, most first."""

@@ -11,7 +11,7 @@ from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
 from tile_core.machine import SimtMachine
 
 
-def prefetch_maps(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
+def prefetch_tensor_maps(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
     """Return `stmt` with a fetch of each map that it uses in front.
 
     Before   if tid == 0: mbarrier_init(…);  sync();  … tensor_load(A_s, A_map, …)

@@ -10,15 +10,15 @@ from tile_core.layout import Fragment, Layout, shared_operand
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.simt.context import SimtContext
-from tile_core.simt.products.blocks import block_fragment, block_tiling
 from tile_core.simt.products.fma import lower_fma
-from tile_core.simt.products.instructions import (
+from tile_core.simt.products.matrix_unit import MatrixUnit
+from tile_core.simt.products.mma_lowering import (
     demanded_fragments,
     lower_instructions,
     warp_tiling,
 )
-from tile_core.simt.products.matrix_unit import MatrixUnit
-from tile_core.simt.products.missing_partition import tell_of_missing_partition
+from tile_core.simt.products.partition_errors import tell_of_missing_partition
+from tile_core.simt.products.register_blocking import block_fragment, block_tiling
 from tile_core.simt.products.shared_layouts import open_operand_layout
 from tile_core.target import Target
 

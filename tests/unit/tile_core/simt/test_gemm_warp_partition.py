@@ -7,7 +7,13 @@ import pytest
 
 from tile_core.layout import Fragment
 from tile_core.ops.gemm import GemmWarpPolicy
-from tile_core.simt.warps import WarpTiling, choose_partition, partitions, permuted, tiling_of
+from tile_core.simt.gemm_warp_partition import (
+    WarpTiling,
+    choose_partition,
+    partitions,
+    permuted,
+    tiling_of,
+)
 from tile_cuda.atoms import atoms_for
 from tile_cuda.machine import machine
 

@@ -10,9 +10,9 @@ from tile_core.ops.gemm import Gemm
 from tile_core.remarks import warn
 from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.context import SimtContext
-from tile_core.simt.products.blocks import BlockTiling, block_tiling
+from tile_core.simt.gemm_warp_partition import partitions
 from tile_core.simt.products.matrix_unit import MatrixUnit
-from tile_core.simt.warps import partitions
+from tile_core.simt.products.register_blocking import BlockTiling, block_tiling
 
 
 def tell_of_missing_partition(op: Gemm, unit: MatrixUnit, ctx: SimtContext) -> None:

@@ -17,7 +17,7 @@ from tile_core.ops.rule import Rule
 from tile_core.ops.serial import expand, has_serial_form
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_element_wise
-from tile_core.simt.staging import by_each_thread
+from tile_core.simt.shared_staging import by_each_thread
 from tile_core.target import Target
 
 DEFAULT_PRIORITY = -100
