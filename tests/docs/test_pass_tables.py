@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from docs.test_pages import ROOT
-from tile_core.passes.serial_pipeline import SERIAL_PIPELINE
+from tile_core.passes.default_pipeline import DEFAULT_PIPELINE
 from tile_core.simt.pipeline import GPU_PIPELINE, PLAN
 from tile_cpu.pipeline import PIPELINE
 
@@ -19,7 +19,7 @@ def listed(page: str) -> list[str]:
 
 
 def test_passes_of_the_cpu() -> None:
-    shared = len(SERIAL_PIPELINE.passes)
+    shared = len(DEFAULT_PIPELINE.passes)
     assert listed("cpu.md") == list(PIPELINE.names[shared:])
 
 

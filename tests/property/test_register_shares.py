@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tile_core.passes.specialise.registers import (
+from tile_core.passes.warp_specialisation.register_reallocation import (
     FEWEST,
     FILLING,
     GROUP,

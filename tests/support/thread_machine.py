@@ -53,8 +53,8 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.ops.rule import select as select_rule
-from tile_core.passes.inference.algebra import Algebra
-from tile_core.passes.inference.loops import loop_of_region
+from tile_core.passes.inference.layout_queries import Algebra
+from tile_core.passes.inference.loop_layouts import loop_of_region
 from tile_core.simt.buffer_addresses import BufferAddresses
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.lower_statements import lower_stmt

@@ -19,7 +19,7 @@ from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import InferLevel, LayoutMap, Rule
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
-from tile_core.passes.inference.free import _goes_through_memory
+from tile_core.passes.inference.free_layouts import _goes_through_memory
 from tile_core.target import parse_target_spec
 from tile_core.testing import build_ir as ir
 

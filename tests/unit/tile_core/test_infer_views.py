@@ -15,7 +15,7 @@ from tile_core.layout import Fragment
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.ops.transpose import Transpose
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
-from tile_core.passes.inference.views import seen_as
+from tile_core.passes.inference.view_layouts import seen_as
 from tile_core.target import parse_target_spec
 from tile_core.testing import build_ir as ir
 

@@ -16,7 +16,7 @@ from tile_core.ir.stmt import Launch, OnThreads
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierInit, SetRegisters
-from tile_core.passes.register_use import blocks_together
+from tile_core.passes.register_estimate import blocks_together
 from tile_core.passes.specialise_warps import specialise_warps
 from tile_cuda.machine import machine
 

@@ -15,7 +15,7 @@ from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.node import substitute, walk
 from tile_core.ir.stmt import Kernel, OnThreads, Seq
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit
-from tile_core.passes.overlap_products import overlap_products
+from tile_core.passes.overlap_gemms import overlap_gemms
 from tile_core.passes.specialise_warps import specialise_warps
 from tile_cuda.machine import machine
 
@@ -85,7 +85,7 @@ def dealt_out(function: Any, *, overlaps: bool = False) -> Kernel:
     """Return the kernel with producers and consumers."""
     made = specialise_warps(function.kernel, HOPPER)
     assert any(isinstance(n, OnThreads) for n in walk(made))
-    return overlap_products(made, lambda op: True) if overlaps else made
+    return overlap_gemms(made, lambda op: True) if overlaps else made
 
 
 def factors(*shapes: tuple[int, ...]) -> list[np.ndarray]:

@@ -9,8 +9,8 @@ from support.mixed_kernels import odd_rows, three_ways
 from support.ring_kernels import Case
 from tile_core.errors import BarrierMisuse, Deadlock, MissingFence, MissingWait, TileError
 from tile_core.passes import fence_async_reads, specialise_warps
-from tile_core.passes.specialise.circular_buffers import CircularBuffer
-from tile_core.passes.specialise.copy_warps import CopyWarps
+from tile_core.passes.warp_specialisation.circular_buffers import CircularBuffer
+from tile_core.passes.warp_specialisation.copy_warps import CopyWarps
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing.oracle import runner
 

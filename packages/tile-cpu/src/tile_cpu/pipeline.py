@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tile_core.pass_manager.manager import TILE
 from tile_core.pass_manager.pipeline import Pass, Pipeline
-from tile_core.passes.serial_pipeline import SERIAL_PIPELINE
+from tile_core.passes.default_pipeline import DEFAULT_PIPELINE
 
 
 def _shared(name: str, module: str, *needs: str) -> Pass:
@@ -25,7 +25,7 @@ def _own(name: str, *, is_optional: bool = True) -> Pass:
 
 PIPELINE = Pipeline(
     (
-        *SERIAL_PIPELINE.passes,
+        *DEFAULT_PIPELINE.passes,
         _shared("drop_gpu_hints", "tile_core.passes.drop_gpu_hints"),
         _shared("eliminate_dead_code", "tile_core.passes.eliminate_dead_code"),
         _shared("open_signals", "tile_core.passes.count_signals"),

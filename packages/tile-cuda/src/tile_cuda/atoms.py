@@ -15,7 +15,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.layout import Fragment
 from tile_core.machine import SimtMachine
 from tile_core.simt.atoms import MatrixAtom, atom_of_words
-from tile_core.simt.products.operand_register_types import register_types
+from tile_core.simt.gemm.operand_register_types import register_types
 
 ROUNDS_FLOAT32 = "float32_as_tf32"
 """A feature that users grant, and no machine has: products of float32 may round to tf32."""

@@ -16,7 +16,7 @@ from tile_core.ir.stmt import Alloc, AnnotateSafeValue, Kernel, Launch
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
-from tile_core.simt.products.mma_lowering import warp_tiling
+from tile_core.simt.gemm.mma_lowering import warp_tiling
 from tile_core.target import Target
 from tile_cuda.machine import machine as machine_of
 from tile_cuda.plugin import BACKEND

@@ -30,7 +30,7 @@ from tile_core.dtypes import DType, dtype_of
 from tile_core.layout import Fragment
 from tile_core.machine import SimtMachine
 from tile_core.simt.atoms import MatrixAtom
-from tile_core.simt.products.operand_register_types import register_types
+from tile_core.simt.gemm.operand_register_types import register_types
 
 LANES = 64
 """Threads of a wave."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tile_core.analysis.first_access import FirstAccess, first_access, storages_named
-from tile_core.analysis.memory_access import MemoryAccess, memory_accesses
-from tile_core.analysis.products_in_flight import (
+from tile_core.analysis.gemms_in_flight import (
     ends_products,
     factors_in_memory,
     products_before,
     products_left,
 )
+from tile_core.analysis.memory_access import MemoryAccess, memory_accesses
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.stmt import For, If, OnThreads, Parallel, Pipelined, Seq, Stmt, While
 from tile_core.ir.visitor import expressions_in, statements_in

@@ -23,7 +23,7 @@ from tile_core.ir.expr import Call, Const
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Kernel, Launch
 from tile_core.machine import SimtMachine
-from tile_core.passes.specialise.registers import registers_at_entry
+from tile_core.passes.warp_specialisation.register_reallocation import registers_at_entry
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_core.simt.resources import Occupancy, Resources, occupancy
 from tile_core.target import Target

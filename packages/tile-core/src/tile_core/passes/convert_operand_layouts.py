@@ -14,8 +14,8 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import is_element_wise
 from tile_core.ops.rule import InferLevel, Rule, ThreadMachine, select
-from tile_core.passes.inference.nests import survey
-from tile_core.passes.inference.state import Layouts, Question
+from tile_core.passes.inference.inference_state import Layouts, Question
+from tile_core.passes.inference.parallel_nests import survey
 from tile_core.target import Target
 
 

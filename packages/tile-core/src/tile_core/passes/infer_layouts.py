@@ -13,11 +13,11 @@ from tile_core.layout import Fragment, Layout, row_major
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import InferLevel, Rule, ThreadMachine, select
 from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
-from tile_core.passes.inference.free import Members, choose_freely
-from tile_core.passes.inference.nests import LoopNests, survey
-from tile_core.passes.inference.reducers import narrow_reducers
+from tile_core.passes.inference.free_layouts import Members, choose_freely
+from tile_core.passes.inference.inference_state import NOBODY, Layouts
+from tile_core.passes.inference.parallel_nests import LoopNests, survey
+from tile_core.passes.inference.reducer_layouts import narrow_reducers
 from tile_core.passes.inference.register_indices import tell_of_chosen_registers
-from tile_core.passes.inference.state import NOBODY, Layouts
 from tile_core.passes.inference.validate_hints import check_loop, check_threads
 from tile_core.passes.layout_report import Reason
 from tile_core.remarks import remark

@@ -9,6 +9,11 @@ from itertools import count
 from typing import Any, TypeAlias
 
 from tile_core.analysis.concurrent_accesses import concurrent_accesses
+from tile_core.analysis.gemms_in_flight import (
+    ends_products,
+    factors_in_memory,
+    products_before,
+)
 from tile_core.analysis.memory_access import (
     ExecutingThreads,
     MemoryAccess,
@@ -22,11 +27,6 @@ from tile_core.analysis.memory_dependence import (
     SameThread,
     Told,
     never,
-)
-from tile_core.analysis.products_in_flight import (
-    ends_products,
-    factors_in_memory,
-    products_before,
 )
 from tile_core.analysis.thread_dependence import ThreadDependences
 from tile_core.analysis.uniformity import Uniformity, is_thread_program

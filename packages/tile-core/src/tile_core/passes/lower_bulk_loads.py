@@ -18,8 +18,8 @@ from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
-from tile_core.passes.specialise.bulk import BulkCopyKind, bulk_way
-from tile_core.passes.specialise.side_by_side import facts_in_loops, is_computed
+from tile_core.passes.warp_specialisation.bulk_copies import BulkCopyKind, bulk_way
+from tile_core.passes.warp_specialisation.contiguous_copies import facts_in_loops, is_computed
 from tile_core.remarks import NotApplicable
 
 

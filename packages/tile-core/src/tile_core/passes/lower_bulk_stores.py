@@ -11,8 +11,8 @@ from tile_core.ir.stmt import For, Kernel, Launch, Parallel, Pipelined, Seq, Whi
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
 from tile_core.passes.lower_bulk_loads import Machine, refusal
-from tile_core.passes.specialise.bulk import BulkCopyKind, bulk_way
-from tile_core.passes.specialise.side_by_side import facts_in_loops
+from tile_core.passes.warp_specialisation.bulk_copies import BulkCopyKind, bulk_way
+from tile_core.passes.warp_specialisation.contiguous_copies import facts_in_loops
 from tile_core.remarks import NotApplicable, remark
 
 

@@ -13,11 +13,11 @@ from tile_core.ir.counted_calls import MOST_UNDER_WAY
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Alloc, AnnotateLayout, Kernel, Launch, Pipelined, Seq, Stmt, flattened
 from tile_core.layout import Layout
-from tile_core.passes.pipelines.analysis import Analysis, analyse, facts_of
-from tile_core.passes.pipelines.counted import COUNTED, begun_by_a_wave, require_counted_loop
+from tile_core.passes.pipelines.counted_copies import COUNTED, begun_by_a_wave, require_counted_loop
 from tile_core.passes.pipelines.inject import put_together
-from tile_core.passes.pipelines.instances import Versions, make_versions
+from tile_core.passes.pipelines.loop_analysis import Analysis, analyse, facts_of
 from tile_core.passes.pipelines.register_prefetch import room_of
+from tile_core.passes.pipelines.stage_instances import Versions, make_versions
 from tile_core.remarks import NotApplicable, remark, warn
 
 ASYNCHRONOUS = "async_copy"

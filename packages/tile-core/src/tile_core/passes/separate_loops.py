@@ -13,10 +13,10 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.reducer import ReducerUpdate
 from tile_core.ops.rule import Rule, ThreadMachine
 from tile_core.passes.infer_layouts import strict_layouts
-from tile_core.passes.inference.choose import Choice, Chooser, covers_tile
-from tile_core.passes.inference.loops import chooser_of, is_exchange
-from tile_core.passes.inference.nests import Nest
-from tile_core.passes.inference.state import Layouts
+from tile_core.passes.inference.choose_loop_layout import Choice, Chooser, covers_tile
+from tile_core.passes.inference.inference_state import Layouts
+from tile_core.passes.inference.loop_layouts import chooser_of, is_exchange
+from tile_core.passes.inference.parallel_nests import Nest
 from tile_core.passes.layout_report import Reason
 from tile_core.target import Target
 

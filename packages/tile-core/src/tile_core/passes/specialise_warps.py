@@ -30,28 +30,28 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierInit, SetRegisters
-from tile_core.passes.pipelines.analysis import facts_of
-from tile_core.passes.pipelines.instances import Versions, make_versions
-from tile_core.passes.register_use import TOGETHER, blocks_together
-from tile_core.passes.specialise.circular_buffers import (
+from tile_core.passes.pipelines.loop_analysis import facts_of
+from tile_core.passes.pipelines.stage_instances import Versions, make_versions
+from tile_core.passes.register_estimate import TOGETHER, blocks_together
+from tile_core.passes.warp_specialisation.circular_buffers import (
     LANES,
     CircularBuffer,
     CircularBuffers,
     find_circular_buffers,
 )
-from tile_core.passes.specialise.clusters import Sharing, ranks_of, shared_copies
-from tile_core.passes.specialise.consumer import Consumer
-from tile_core.passes.specialise.copy_warps import CopyWarps
-from tile_core.passes.specialise.cost_heuristic import (
+from tile_core.passes.warp_specialisation.cluster_multicast import Sharing, ranks_of, shared_copies
+from tile_core.passes.warp_specialisation.consumer import Consumer
+from tile_core.passes.warp_specialisation.copy_warps import CopyWarps
+from tile_core.passes.warp_specialisation.cost_heuristic import (
     asks_for_overlap,
     fitting,
     require_worth,
     tell_of_left,
 )
-from tile_core.passes.specialise.producer import Producer, require_independence
-from tile_core.passes.specialise.registers import fits, shared_out
-from tile_core.passes.specialise.scalars import common_scalars
-from tile_core.passes.specialise.state import Signals, Slots, signals_of
+from tile_core.passes.warp_specialisation.pipeline_state import Signals, Slots, signals_of
+from tile_core.passes.warp_specialisation.producer import Producer, require_independence
+from tile_core.passes.warp_specialisation.register_reallocation import fits, shared_out
+from tile_core.passes.warp_specialisation.replicated_scalars import common_scalars
 from tile_core.remarks import NotApplicable, remark
 
 WARP_GROUP = 128

@@ -22,8 +22,8 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.parallel_form import is_element_wise
-from tile_core.passes.pack_tiles import Tile, alignment_of, pack_tiles
-from tile_core.passes.register_use import registers_wanted
+from tile_core.passes.allocate_storage import Tile, alignment_of, allocate_storage
+from tile_core.passes.register_estimate import registers_wanted
 from tile_core.remarks import remark
 
 CHUNK = 16
@@ -162,7 +162,7 @@ class _SharedMemoryBudget:
             Tile(storage, storage.nbytes or 0, alive, alignment_of(storage.nbytes or 0))
             for storage, alive in live_intervals(staged.body).items()
         ]
-        _, before = pack_tiles([tile for tile in tiles if tile.storage not in rows])
+        _, before = allocate_storage([tile for tile in tiles if tile.storage not in rows])
         room = cls(machine, tiles, rows, before)
         limits = machine.multiprocessor
         if limits is None:
@@ -175,7 +175,7 @@ class _SharedMemoryBudget:
     def needed(self, rows: Set[Buffer]) -> int:
         """Return the bytes of a block that has some of the rows of results in shared memory."""
         absent = self.rows - rows
-        return pack_tiles([tile for tile in self.tiles if tile.storage not in absent])[1]
+        return allocate_storage([tile for tile in self.tiles if tile.storage not in absent])[1]
 
     def blocks(self, nbytes: int) -> int:
         """Return how many blocks the shared memory of a multiprocessor is enough for."""

@@ -19,11 +19,11 @@ API_VERSION = 2
 """Raised whenever a field of `Backend` changes its meaning; appended fields do not raise it."""
 
 
-def serial_pipeline(target: Target) -> Pipeline:
+def default_pipeline(target: Target) -> Pipeline:
     """Return the passes that suit every machine."""
-    from tile_core.passes.serial_pipeline import SERIAL_PIPELINE
+    from tile_core.passes.default_pipeline import DEFAULT_PIPELINE
 
-    return SERIAL_PIPELINE
+    return DEFAULT_PIPELINE
 
 
 def no_toolchain(target: Target, options: Any) -> Mapping[str, str]:
@@ -109,7 +109,7 @@ class Backend:
     source: Callable[..., str]
     compile: Callable[..., Any]
     load: Callable[..., Callable[..., None]]
-    pipeline: Callable[[Target], Pipeline] = serial_pipeline
+    pipeline: Callable[[Target], Pipeline] = default_pipeline
     api_version: int = API_VERSION
     export: Callable[..., tuple[dict[str, Any], bytes]] | None = None
     toolchain: Callable[[Target, Any], Mapping[str, str]] = no_toolchain

@@ -12,7 +12,7 @@ from tile_core.ir.expr import Var
 from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule, select
 from tile_core.pass_manager.manager import PassContext
-from tile_core.passes.pipelines.counted import COUNTED
+from tile_core.passes.pipelines.counted_copies import COUNTED
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lowering_options import Choices
 from tile_core.target import Target

@@ -70,8 +70,8 @@ _PLAN = (
         run="tile_core.passes.swizzle_threadblocks:swizzle_threadblocks",
     ),
     Pass(
-        name="mask_products",
-        run="tile_core.passes.mask_products:mask_products",
+        name="mask_gemms",
+        run="tile_core.passes.mask_gemms:mask_gemms",
         needs=_BESIDE,
         is_optional=True,
     ),
@@ -83,8 +83,8 @@ _PLAN = (
         is_optional=True,
     ),
     Pass(
-        name="overlap_products",
-        run="tile_core.passes.overlap_products:overlap_products",
+        name="overlap_gemms",
+        run="tile_core.passes.overlap_gemms:overlap_gemms",
         needs=("runs_beside", "registers", "shared_bytes"),
         when=("is_specialised",),
         is_optional=True,

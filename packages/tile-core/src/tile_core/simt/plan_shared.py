@@ -12,7 +12,7 @@ from tile_core.ir.stmt import Alloc, Launch
 from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.remote_copy import RemoteCopy
-from tile_core.passes.pack_tiles import ALIGNMENT, Tile, alignment_of, pack_tiles
+from tile_core.passes.allocate_storage import ALIGNMENT, Tile, alignment_of, allocate_storage
 from tile_core.simt.buffer_addresses import BufferAddresses
 
 HINT = "use smaller tiles or a narrower element type"
@@ -90,7 +90,7 @@ def plan_shared(
     """
     by_hardware = machine.has("async_mma") or machine.has("copy_engine")
     tiles = list(_tiles(launch, places, alignment, by_hardware))
-    offsets, total = pack_tiles(tiles, reuse=reuse)
+    offsets, total = allocate_storage(tiles, reuse=reuse)
     if total > machine.shared_bytes:
         raise _too_much(tiles, total, machine, launch.span)
     return {places.flat(storage): offset for storage, offset in offsets.items()}, total

@@ -6,7 +6,7 @@ import math
 
 from tile_core.ir.stmt import Launch
 from tile_core.machine import SimtMachine
-from tile_core.passes.register_use import blocks_together, registers_wanted
+from tile_core.passes.register_estimate import blocks_together, registers_wanted
 
 SPARE = 32
 """Registers that a thread may need beyond what is known of it before it has any."""

@@ -20,7 +20,7 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.copy import Copy
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
-from tile_core.passes.specialise.bulk import is_part, require_boxes, starts_of
+from tile_core.passes.warp_specialisation.bulk_copies import is_part, require_boxes, starts_of
 from tile_core.remarks import NotApplicable
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lower_accesses import lower_expr

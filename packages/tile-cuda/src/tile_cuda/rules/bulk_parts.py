@@ -9,7 +9,7 @@ from tile_core.layout import box_spans, boxed_operand
 from tile_core.layout.engine_boxes import Part, suits
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.rule import InferContext
-from tile_core.passes.specialise.bulk import is_part, starts_of
+from tile_core.passes.warp_specialisation.bulk_copies import is_part, starts_of
 
 
 def parts_of(tile: Buffer, ctx: InferContext) -> tuple[Part, ...]:

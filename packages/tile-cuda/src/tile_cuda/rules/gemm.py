@@ -8,7 +8,7 @@ from typing import Any
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule
-from tile_core.simt.products.gemm_rules import fma_rule, instruction_rule
+from tile_core.simt.gemm.gemm_rules import fma_rule, instruction_rule
 from tile_core.target import Target
 from tile_cuda.atoms import ROUNDS_FLOAT32
 from tile_cuda.rules.gemm_wgmma import wgmma_rule

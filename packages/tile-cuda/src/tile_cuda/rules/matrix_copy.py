@@ -20,8 +20,8 @@ from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.simt.atoms import column_pattern, row_pattern
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, do, seq, unrolled
+from tile_core.simt.gemm.shared_layouts import open_operand_layout
 from tile_core.simt.induction_strength_reduction import Step, induction_address
-from tile_core.simt.products.shared_layouts import open_operand_layout
 from tile_core.simt.rules.copy import lower_copy
 from tile_core.simt.subbyte_access import storage_dtype
 from tile_core.target import Target

@@ -16,8 +16,8 @@ from tile_core.layout import Fragment
 from tile_core.simt.atoms import row_pattern
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, do, seq, unrolled
+from tile_core.simt.gemm.operands import Operand
 from tile_core.simt.induction_strength_reduction import Step, induction_address
-from tile_core.simt.products.operands import Operand
 from tile_core.simt.subbyte_access import storage_dtype
 
 ROW_BITS = 128

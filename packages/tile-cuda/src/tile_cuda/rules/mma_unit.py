@@ -7,8 +7,8 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.context import SimtContext
-from tile_core.simt.products.matrix_unit import Loads, MatrixUnit
-from tile_core.simt.products.operands import Operand
+from tile_core.simt.gemm.matrix_unit import Loads, MatrixUnit
+from tile_core.simt.gemm.operands import Operand
 from tile_cuda.atoms import atoms_for_nibbles, atoms_for_tiles
 from tile_cuda.rules.matrix_loads import matrix_loads, reads_matrices
 from tile_cuda.rules.shared_layouts import operand_layout

@@ -15,8 +15,8 @@ from tile_core.layout.digits import row_major_position
 from tile_core.ops.gemm import Gemm
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, do, seq, unrolled
+from tile_core.simt.gemm.mma_lowering import sums_offset, zero
 from tile_core.simt.lower_accesses import lower_expr
-from tile_core.simt.products.mma_lowering import sums_offset, zero
 from tile_cuda.atoms_wgmma import ROWS, THREADS
 from tile_cuda.rules.wgmma_factors import SharedFactor
 from tile_cuda.rules.wgmma_parts import part_of

@@ -22,9 +22,9 @@ from tile_core.layout.swizzle import PERIOD
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import InferContext
-from tile_core.passes.inference.state import NOBODY
+from tile_core.passes.inference.inference_state import NOBODY
 from tile_core.passes.layout_report import Reason
-from tile_core.passes.register_use import threads_together
+from tile_core.passes.register_estimate import threads_together
 from tile_core.remarks import NotApplicable
 from tile_core.simt.context import SimtContext
 from tile_cuda.atoms_wgmma import THREADS, product_for

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_core.analysis.products_in_flight import products_before
+from tile_core.analysis.gemms_in_flight import products_before
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.stmt import Stmt
 from tile_core.machine import SimtMachine

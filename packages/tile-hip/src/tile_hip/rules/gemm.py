@@ -14,10 +14,10 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule
 from tile_core.simt.atoms import MatrixAtom
+from tile_core.simt.gemm.gemm_rules import fma_rule, instruction_rule
+from tile_core.simt.gemm.matrix_unit import MatrixUnit
+from tile_core.simt.gemm.operand_copies import operand_copy_rule
 from tile_core.simt.gemm_warp_partition import best_shared_first
-from tile_core.simt.products.gemm_rules import fma_rule, instruction_rule
-from tile_core.simt.products.matrix_unit import MatrixUnit
-from tile_core.simt.products.operand_copies import operand_copy_rule
 from tile_core.target import Target
 from tile_hip.atoms import (
     ROUNDS_FLOAT32,

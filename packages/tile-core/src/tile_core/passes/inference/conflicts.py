@@ -8,9 +8,9 @@ from tile_core.errors import LayoutConflict, LayoutError, Note
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment
 from tile_core.layout.formulas import inputs_of
-from tile_core.passes.inference.algebra import Misfit
-from tile_core.passes.inference.nests import Nest, RegisterAccess
-from tile_core.passes.inference.views import Place
+from tile_core.passes.inference.layout_queries import Misfit
+from tile_core.passes.inference.parallel_nests import Nest, RegisterAccess
+from tile_core.passes.inference.view_layouts import Place
 from tile_core.passes.layout_report import Reason
 
 ANNOTATION = "T.annotate_layout"

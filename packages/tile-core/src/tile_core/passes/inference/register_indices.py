@@ -9,8 +9,8 @@ from tile_core.layout import Fragment
 from tile_core.layout.formulas import evaluate
 from tile_core.layout.loop import LoopLayout
 from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
-from tile_core.passes.inference.nests import Nest, RegisterAccess
-from tile_core.passes.inference.state import Layouts
+from tile_core.passes.inference.inference_state import Layouts
+from tile_core.passes.inference.parallel_nests import Nest, RegisterAccess
 from tile_core.remarks import warn
 
 SERIAL = 64

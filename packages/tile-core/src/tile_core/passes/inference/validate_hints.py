@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tile_core.errors import LayoutError, Span
 from tile_core.layout import Fragment
-from tile_core.passes.inference.nests import Nest
+from tile_core.passes.inference.parallel_nests import Nest
 
 
 def check_threads(fragment: Fragment, threads: int, span: Span | None) -> None:

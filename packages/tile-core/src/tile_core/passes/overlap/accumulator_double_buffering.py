@@ -13,9 +13,9 @@ from tile_core.ir.stmt import Alloc, AnnotateLayout, For, If, OnThreads, Seq, St
 from tile_core.ops.control import Barrier
 from tile_core.ops.gemm import WaitProducts
 from tile_core.ops.mbarrier import BarrierWait
-from tile_core.passes.overlap.body import Body, if_any_round, touched
-from tile_core.passes.overlap.parts import Fills, Parts, parts_of
-from tile_core.passes.pipelines.instances import Versions, instance
+from tile_core.passes.overlap.gemm_dependence_slices import Fills, Parts, parts_of
+from tile_core.passes.overlap.gemm_loop_body import Body, if_any_round, touched
+from tile_core.passes.pipelines.stage_instances import Versions, instance
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,15 @@ from tile_core.ir.stmt import For, If, Let, Seq, Stmt
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierWait
 from tile_core.ops.ping_pong import PingPongOrder, PingPongStep
-from tile_core.passes.overlap.body import (
+from tile_core.passes.overlap.consumer_release import Late, delayed_release
+from tile_core.passes.overlap.gemm_loop_body import (
     Body,
     conflict,
     if_any_round,
     is_release,
     turns_of,
 )
-from tile_core.passes.overlap.consumer_release import Late, delayed_release
-from tile_core.passes.pipelines.instances import Versions, instance
+from tile_core.passes.pipelines.stage_instances import Versions, instance
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import For, Kernel, OnThreads, Seq, Stmt
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
-from tile_core.passes.overlap.body import RunsBeside, opened, touched, written
+from tile_core.passes.overlap.gemm_loop_body import RunsBeside, opened, touched, written
 
 
 def zero_init_accumulators(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:

@@ -16,7 +16,7 @@ from tile_core.ir.expr import Extent, Var
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Leaf, Parallel, Seq, Stmt, Store
 from tile_core.ops.control import Barrier
-from tile_core.passes.pipelines.body import Body, BranchPredicate, Piece
+from tile_core.passes.pipelines.loop_body import Body, BranchPredicate, Piece
 
 LARGEST_TILE = 1 << 22
 """Elements of the largest tile whose parts are told apart one by one."""

@@ -14,10 +14,10 @@ from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.stmt import For, If, Let, Pipelined, Seq, Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
-from tile_core.passes.pipelines.body import BranchPredicate, Piece, Prefix
-from tile_core.passes.pipelines.instances import Versions, instance, value_of
+from tile_core.passes.pipelines.copy_group_waits import Begin, Close, Event, Wait, events_of
+from tile_core.passes.pipelines.loop_body import BranchPredicate, Piece, Prefix
 from tile_core.passes.pipelines.schedule import Plan
-from tile_core.passes.pipelines.waits import Begin, Close, Event, Wait, events_of
+from tile_core.passes.pipelines.stage_instances import Versions, instance, value_of
 
 Turn: TypeAlias = Callable[[int], "Expr | None"]
 """The round that a stage works on; None if it rests."""
@@ -84,8 +84,8 @@ def put_together(
     Parameters
     ----------
     folded
-        What `tile_core.passes.pipelines.forms.folds` allows: all pieces of stages before the
-        last one are asynchronous copies.
+        What `epilogue_forms.folds` allows: all pieces of stages before the last one are
+        asynchronous copies.
     waits_late
         A round waits for earlier copies when its own have begun.
     """

@@ -17,9 +17,9 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Launch
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
-from tile_core.passes.pipelines.body import Body, Piece, described
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
-from tile_core.passes.pipelines.forms import runs_beside
+from tile_core.passes.pipelines.epilogue_forms import runs_beside
+from tile_core.passes.pipelines.loop_body import Body, Piece, described
 from tile_core.passes.pipelines.schedule import (
     Plan,
     Requirement,

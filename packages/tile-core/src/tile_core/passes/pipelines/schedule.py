@@ -21,8 +21,8 @@ from tile_core.ir.stmt import (
     flattened,
 )
 from tile_core.ops.copy import Copy
-from tile_core.passes.pipelines.body import BranchPredicate, Piece
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
+from tile_core.passes.pipelines.loop_body import BranchPredicate, Piece
 from tile_core.remarks import NotApplicable
 
 _UNCOUNTED = (Alloc, AnnotateLayout, AnnotateSafeValue, Hint)

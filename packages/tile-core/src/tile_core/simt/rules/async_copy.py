@@ -12,7 +12,7 @@ from tile_core.ir.stmt import Evaluate, Seq, Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.copy import Copy
 from tile_core.ops.parallel_form import as_parallel
-from tile_core.passes.pipelines.counted import COUNTED
+from tile_core.passes.pipelines.counted_copies import COUNTED
 from tile_core.remarks import NotApplicable, remark
 from tile_core.simt.context import SimtContext
 from tile_core.simt.partition import partition

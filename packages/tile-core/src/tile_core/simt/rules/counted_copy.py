@@ -30,7 +30,7 @@ from tile_core.layout.formulas import evaluate
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import Pairing, pair
 from tile_core.ops.parallel_form import as_parallel
-from tile_core.passes.pipelines.counted import require_counted, units, whole_dimensions
+from tile_core.passes.pipelines.counted_copies import require_counted, units, whole_dimensions
 from tile_core.remarks import NotApplicable
 from tile_core.simt.buffer_addresses import row_major_strides
 from tile_core.simt.context import SimtContext

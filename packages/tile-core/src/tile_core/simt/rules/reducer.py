@@ -25,7 +25,7 @@ from tile_core.simt.subbyte_access import carrier, converted, packed
 def infer_init(op: ReducerInit, ctx: InferContext, level: InferLevel) -> LayoutMap:
     """Give every thread a copy of the whole accumulator, unless its loops make do with less.
 
-    See `tile_core.passes.inference.reducers`.
+    See `tile_core.passes.inference.reducer_layouts`.
     """
     shape = op.reducer.static_shape
     if shape is None or ctx.layout_of(op.reducer) is not None:

@@ -1,0 +1,204 @@
+"""Masks of products, made where something is hidden."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from tile_core.analysis.uniformity import is_thread_program
+from tile_core.ir.arith import select
+from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.effects import accesses
+from tile_core.ir.expr import Const, Expr, Load, Select, Var
+from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.stmt import (
+    If,
+    Kernel,
+    Launch,
+    Let,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+    Store,
+    flattened,
+)
+from tile_core.ops.gemm import Gemm
+from tile_core.passes.overlap.gemm_loop_body import RunsBeside
+from tile_core.passes.tile_predicates import tile_predicate
+
+
+def mask_gemms(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
+    """Return `kernel` with masks behind their products, and only where they hide something.
+
+    Before   parallel i, j:  S[i, j] = (q + i >= k + j ? 0 : -inf)
+             gemm Q, K, S
+    After    gemm Q, K, S  (what was in S is dropped)
+             if q < k + 127:  parallel i, j:  S[i, j] = (q + i >= k + j ? S[i, j] : S[i, j] - inf)
+
+    A product that begins with zeros needs nobody to write them, and most tiles are far from
+    what a mask hides: the diagonal of causal attention, the end of the keys. Nothing but zero and
+    infinity is moved behind a product: with them the order of additions makes no difference.
+    Masks that stand behind their product already are skipped in the same way.
+
+    Parameters
+    ----------
+    runs_beside
+        Whether a product goes on beside the threads that start it: they would wait for the mask
+        before they can start it.
+    """
+
+    def rule(node: Node) -> Node:
+        return _masked(node, runs_beside) if isinstance(node, Seq) else node
+
+    scheduled = {n.body for n in walk(kernel) if isinstance(n, Pipelined) and n.order}
+    done: dict[Node, Node] = {}
+    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
+        if is_thread_program(launch) or any(n in scheduled for n in walk(launch)):
+            continue
+        body = rewrite(launch.body, rule)
+        if body is not launch.body:
+            done[launch] = replace(launch, body=body)
+    return substitute(kernel, done) if done else kernel
+
+
+@dataclass(frozen=True, slots=True)
+class _Mask:
+    """A loop over a register tile that leaves some elements as they are.
+
+    Parameters
+    ----------
+    tile
+        What is masked: all of it.
+    hidden
+        Holds where at least one element is not left as it is.
+    behind
+        The loop, behind what makes the tile.
+    """
+
+    tile: Buffer
+    hidden: Expr
+    behind: Parallel
+
+
+def _masked(seq: Seq, runs_beside: RunsBeside) -> Seq:
+    """Return a sequence with the masks of its products behind them."""
+    products = [n for n in seq.body if isinstance(n, Gemm) and runs_beside(n)]
+    if not products:
+        return seq
+    made: list[Stmt] = []
+    waiting: dict[Gemm, _Mask] = {}
+    for position, item in enumerate(seq.body):
+        mask = _mask_of(item)
+        follows = None if mask is None else _starts_from(mask, seq.body[position + 1 :], products)
+        if mask is not None and follows is not None:
+            waiting[follows] = mask
+        elif isinstance(item, Gemm) and item in waiting:
+            mask = waiting[item]
+            made += [replace(item, clear=Const(True, item.clear.dtype)), _where_hidden(mask)]
+        elif (late := _late_mask_of(item)) and any(p.c.buffer is late.tile for p in products):
+            made.append(_where_hidden(late))
+        else:
+            made.append(item)
+    return seq if tuple(made) == seq.body else replace(seq, body=tuple(made))
+
+
+def _where_hidden(mask: _Mask) -> Stmt:
+    return If(mask.hidden, mask.behind, span=mask.behind.span)
+
+
+def _starts_from(mask: _Mask, rest: tuple[Stmt, ...], products: list[Gemm]) -> Gemm | None:
+    """Return the product that adds to the masked tile before anything else touches it."""
+    for item in rest:
+        if not any(a.buffer.storage is mask.tile.storage for a in accesses(item)):
+            continue
+        if not isinstance(item, Gemm) or item not in products or static_value(item.clear) != 0:
+            return None
+        whole = item.c.buffer is mask.tile and item.c.is_whole
+        reads = {item.a.buffer.storage, item.b.buffer.storage}
+        return item if whole and mask.tile.storage not in reads else None
+    return None
+
+
+def _mask_of(stmt: Stmt) -> _Mask | None:
+    """Return the mask that a loop of zeros and infinities is to sums that are added to it."""
+    found = _whole_tile(stmt)
+    if found is None:
+        return None
+    loop, lets, store = found
+    value = store.value
+    if not isinstance(value, Select):
+        return None
+    here: Expr = Load(store.buffer, store.indices)
+    if _constant(value.then) == 0 and math.isinf(_constant(value.otherwise)):
+        shown, added = True, (here, here + value.otherwise)
+    elif _constant(value.otherwise) == 0 and math.isinf(_constant(value.then)):
+        shown, added = False, (here + value.then, here)
+    else:
+        return None
+    kept = replace(store, value=select(value.cond, *added, lazy=False))
+    return _found(loop, lets, kept, value.cond, negated=shown)
+
+
+def _late_mask_of(stmt: Stmt) -> _Mask | None:
+    """Return the mask that leaves some elements of a tile as they are."""
+    found = _whole_tile(stmt)
+    if found is None:
+        return None
+    loop, lets, store = found
+    value = store.value
+    if not isinstance(value, Select):
+        return None
+    kept = [_is_element(side, store) for side in (value.then, value.otherwise)]
+    if kept[0] == kept[1]:
+        return None
+    return _found(loop, lets, store, value.cond, negated=kept[0])
+
+
+def _found(
+    loop: Parallel, lets: tuple[Let, ...], store: Store, cond: Expr, *, negated: bool
+) -> _Mask | None:
+    values: dict[Node, Node] = {}
+    for let in lets:
+        values[let.var] = substitute(let.value, values)
+    box = {v: static_value(e) or 1 for v, e in zip(loop.vars, loop.extents, strict=True)}
+    hidden = tile_predicate(substitute(cond, values), box, negated=negated)
+    if isinstance(hidden, Const):
+        return None
+    return _Mask(store.buffer, hidden, replace(loop, body=Seq((*lets, store))))
+
+
+def _whole_tile(stmt: Stmt) -> tuple[Parallel, tuple[Let, ...], Store] | None:
+    """Return a loop that writes each element of a register tile once, its names, its store."""
+    if not isinstance(stmt, Parallel):
+        return None
+    *lets, store = flattened(stmt.body)
+    if not isinstance(store, Store) or store.buffer.scope is not Scope.FRAGMENT:
+        return None
+    extents = tuple(static_value(e) for e in stmt.extents)
+    if not store.buffer.dtype.is_float or store.buffer.static_shape != extents:
+        return None
+    if len(store.indices) != len(stmt.vars) or not all(map(_same, store.indices, stmt.vars)):
+        return None
+    names = tuple(let for let in lets if isinstance(let, Let))
+    return (stmt, names, store) if len(names) == len(lets) else None
+
+
+def _same(index: Expr, var: Var) -> bool:
+    return index is var
+
+
+def _is_element(side: Expr, store: Store) -> bool:
+    """Whether a value is what the element held before."""
+    return (
+        isinstance(side, Load)
+        and side.buffer is store.buffer
+        and all(a is b for a, b in zip(side.indices, store.indices, strict=True))
+    )
+
+
+def _constant(side: Expr) -> float:
+    return float(side.value) if isinstance(side, Const) else math.nan
+
+
+__all__ = ["mask_gemms"]

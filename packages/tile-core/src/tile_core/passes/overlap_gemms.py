@@ -1,0 +1,144 @@
+"""Products that run beside other work of the threads that start them."""
+
+from __future__ import annotations
+
+import math
+
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.effects import storages_written
+from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.stmt import Alloc, For, Kernel, Launch, OnThreads, Seq, Stmt
+from tile_core.ops.bulk_copy import BulkCopy
+from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
+from tile_core.ops.ping_pong import GROUP
+from tile_core.passes.overlap.accumulator_double_buffering import FreeMemory, alternating
+from tile_core.passes.overlap.gemm_dependence_slices import Fills
+from tile_core.passes.overlap.gemm_loop_body import Body, RunsBeside, take_apart
+from tile_core.passes.overlap.loop_carried_gemms import left_in_flight
+from tile_core.passes.overlap.skewed_pipelining import skew_iterations
+from tile_core.passes.overlap.wait_sinking import sink_waits
+from tile_core.passes.overlap.zero_init import zero_init_accumulators
+from tile_core.passes.register_estimate import registers_held
+from tile_core.remarks import remark
+
+MOST_REGISTERS = 255
+"""Registers that an instruction can name."""
+
+SPARE = 32
+"""Registers of a thread that hold no tiles, where engines read factors from shared memory."""
+
+SPARE_BYTES = 1024
+"""Bytes of shared memory for barriers, and between tiles."""
+
+
+GOES_ON = "MMAs of this loop stay in flight into its next iteration, which releases their tiles"
+STARTS_LATE = (
+    "the last MMA of an iteration of this loop is issued in the next one (skewed software "
+    "pipelining): it runs with the first MMA there, and the threads' own work beside both"
+)
+IN_TURNS = STARTS_LATE + ", and two warpgroups issue their MMAs alternately (ping-pong schedule)"
+ALTERNATES = (
+    "MMAs of two iterations of this loop are in flight at a time: what an iteration makes for "
+    "itself is double-buffered"
+)
+ENDS = (
+    "MMAs of this loop complete within their iteration; they are waited for where results are "
+    "needed"
+)
+
+
+def overlap_gemms(
+    kernel: Kernel,
+    runs_beside: RunsBeside,
+    registers: int | None = None,
+    shared_bytes: int | None = None,
+) -> Kernel:
+    """Return `kernel` with products of consumers in flight while these do something else.
+
+    Before   for k:  wait full[slot];  gemm A_s[slot], B_s[slot], C_l;  arrive empty[slot]
+    After    for k:  wait full[slot];  gemm (left in flight);  wait_products 1
+                     if k > 0: arrive empty[freed]
+             wait_products 0;  arrive empty[freed]
+
+    In loops around rings of tiles. Where nothing but the products touches their registers they
+    go on into the next round (`left_in_flight`). Where a product needs what the threads make
+    of an earlier one, it starts one round late, beside that work of the next round
+    (`skew_iterations`). Where each round has factors or sums of its own in registers, these get
+    two versions (`alternating`). All other products end with their round: they are waited for
+    where somebody needs them (`sink_waits`).
+
+    Parameters
+    ----------
+    runs_beside
+        Whether a product can go on beside the threads that start it.
+    registers
+        Registers that the blocks running at once share; None if that is not known.
+    shared_bytes
+        Shared memory of a block; None if that is not known.
+    """
+    kernel = zero_init_accumulators(kernel, runs_beside)
+    done: dict[Node, Node] = {}
+    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
+        fills = _fills(launch)
+        for consumers in (n for n in walk(launch.body) if isinstance(n, OnThreads)):
+            room = _room(consumers, launch, registers, shared_bytes)
+            for loop in (n for n in walk(consumers.body) if isinstance(n, For)):
+                body = take_apart(loop, runs_beside)
+                if body is None:
+                    continue
+                made, what = _scheduled(loop, body, fills, consumers, room)
+                remark("analysis", "overlap_gemms", what, loop.span)
+                if made is not None:
+                    done[loop] = made
+    return substitute(kernel, done) if done else kernel
+
+
+def _scheduled(
+    loop: For, body: Body, fills: Fills, consumers: OnThreads, room: FreeMemory
+) -> tuple[Stmt | None, str]:
+    """Return a loop with its products beside other work, None for it as it is; and how so."""
+    made = left_in_flight(loop, body)
+    if made is not None:
+        return made, GOES_ON
+    in_turns = consumers.count == 2 * GROUP
+    made = skew_iterations(loop, body, tuple(fills), in_turns=in_turns)
+    if made is not None:
+        return made, IN_TURNS if in_turns else STARTS_LATE
+    made = alternating(loop, body, fills, consumers, room)
+    if made is not None:
+        return made, ALTERNATES
+    return sink_waits(loop, body, fills), ENDS
+
+
+def _fills(launch: Launch) -> Fills:
+    """Return for each buffer of barriers the tiles that are filled when one completes.
+
+    Barriers count the bytes of copies, or threads arrive at them behind what they have written.
+    """
+    found: dict[Buffer, set[Buffer]] = {}
+    for node in walk(launch.body):
+        if isinstance(node, BulkCopy) and node.barrier is not None:
+            found.setdefault(node.barrier.buffer, set()).add(node.dst.buffer.storage)
+        elif isinstance(node, Seq):
+            for arrive in (s for s in node.body if isinstance(s, BarrierArrive) and not s.nbytes):
+                own = (s for s in node.body if not isinstance(s, BulkCopy))
+                tiles = (b for s in own for b in storages_written(s))
+                found.setdefault(arrive.barrier.buffer, set()).update(
+                    b for b in tiles if b.scope is Scope.SHARED
+                )
+    return {barriers: frozenset(tiles) for barriers, tiles in found.items()}
+
+
+def _room(
+    consumers: OnThreads, launch: Launch, registers: int | None, shared_bytes: int | None
+) -> FreeMemory:
+    """Return what the tiles of the consumers leave of a thread's and a block's memory."""
+    tiles = [n.buffer for n in walk(launch.body) if isinstance(n, Alloc)]
+    if shared_bytes is not None:
+        shared_bytes -= SPARE_BYTES + sum(b.nbytes or 0 for b in tiles if b.scope is Scope.SHARED)
+    if registers is not None:
+        own = [n.count for n in walk(consumers.body) if isinstance(n, SetRegisters)]
+        share = registers // (math.prod(launch.threads) * 8) * 8
+        most = min([*(own or [share]), MOST_REGISTERS])
+        registers = most - SPARE - registers_held(consumers.body, consumers.count)
+    return FreeMemory(registers, shared_bytes)

@@ -1,0 +1,82 @@
+"""Two forms of a software pipeline: the drain written out, or folded into the steady state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.expr import Extent
+from tile_core.ops.copy import Copy
+from tile_core.ops.pairing import pair
+from tile_core.passes.pipelines.loop_body import Piece
+from tile_core.passes.pipelines.schedule import Plan
+
+LEAST_BITS = 32
+"""What hardware copies beside the threads is at least so many neighbouring bits, aligned."""
+
+
+def folds(pieces: Sequence[Piece], plan: Plan, env: ConstraintSet) -> bool:
+    """Whether the rounds that finish a pipeline may be rounds of its steady state.
+
+    Before   for k < n - 2: wait 1; copy k + 2; gemm k
+             wait 1; gemm n - 2;  wait 0; gemm n - 1
+    After    for k < n: wait 1; if k + 2 < n: copy k + 2;  gemm k
+
+    The price is a branch per round that all threads take together, around what belongs to
+    stages before the last. It is paid where those hold nothing but copies that run beside
+    the threads: the machine then issues them, or does not, and computes on. Work of the
+    threads behind a branch could no longer be mixed with that of the last stage.
+    """
+    schedule = plan.schedule
+    leading = [k for k, stage in enumerate(schedule.stage) if stage < schedule.depth]
+    return bool(leading) and all(
+        k in plan.asynchronous and runs_beside(pieces[k].copy, env) for k in leading
+    )
+
+
+def runs_beside(copy: Copy | None, env: ConstraintSet, bits: int = LEAST_BITS) -> bool:
+    """Whether nothing in `copy` is known to need the registers of threads.
+
+    Layouts are not chosen yet: this looks at the tensor alone.
+
+    Parameters
+    ----------
+    bits
+        Neighbours that are copied together, aligned to as many.
+    """
+    if copy is None:
+        return False
+    source, axes = copy.src, pair(copy.src, copy.dst, copy.span).src_axes
+    width = -(-bits // source.buffer.dtype.bits)
+    if width == 1:
+        return True
+    strides = strides_of(source.buffer)
+    moving = [d for d, axis in enumerate(axes) if axis is not None]
+    if not moving or static_value(strides[moving[-1]]) != 1:
+        return False
+    whole_steps = all(divides(width, (strides[d],), env) for d in moving[:-1])
+    inside = divides(width, (source.buffer.shape[moving[-1]],), env)
+    starts = zip(source.starts, strides, strict=True)
+    return whole_steps and inside and all(divides(width, start, env) for start in starts)
+
+
+def divides(number: int, factors: tuple[Extent, ...], env: ConstraintSet) -> bool:
+    """Whether the product of `factors` is known to be a multiple of `number`."""
+    product = 1
+    for factor in factors:
+        product *= env.multiple_of(factor)
+    return product % number == 0
+
+
+def strides_of(buffer: Buffer) -> tuple[Extent, ...]:
+    """Return the distance in elements of neighbours in each dimension."""
+    if buffer.strides is not None:
+        return buffer.strides
+    strides: list[Extent] = [1]
+    for extent in reversed(buffer.shape[1:]):
+        step = strides[-1]
+        both_static = isinstance(extent, int) and isinstance(step, int)
+        strides.append(step * extent if both_static else as_expr(step) * as_expr(extent))
+    return tuple(reversed(strides))

@@ -1,0 +1,167 @@
+"""What is known of a pipelined loop before it is rewritten: who produces, when, and where to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tile_core.analysis.first_access import flows_out
+from tile_core.analysis.memory_access import is_plain
+from tile_core.analysis.memory_dependence import MemoryDependences
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import Expr, Var
+from tile_core.ir.node import analysis, walk
+from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Pipelined, Seq, flattened
+from tile_core.passes.pipelines.dependences import Dependences
+from tile_core.passes.pipelines.epilogue_forms import folds
+from tile_core.passes.pipelines.loop_body import Body, BranchPredicate, Piece, take_apart
+from tile_core.passes.pipelines.register_prefetch import (
+    PrefetchBudget,
+    in_halves,
+    through_registers,
+)
+from tile_core.passes.pipelines.schedule import Plan, automatic, by_hand
+from tile_core.passes.pipelines.stage_instances import require_versions
+from tile_core.remarks import NotApplicable
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """A pipelined loop with a legal schedule; nothing is rewritten yet.
+
+    Parameters
+    ----------
+    loop
+        The loop as the program has it.
+    body
+        Its statements as pieces that can be moved one by one.
+    plan
+        In which stage and order each piece runs, which copies are asynchronous.
+    env
+        What is known of numbers in the loop.
+    """
+
+    loop: Pipelined
+    body: Body
+    plan: Plan
+    env: ConstraintSet
+
+    @property
+    def depth(self) -> int:
+        """How many rounds the first stage runs ahead of the last."""
+        return self.plan.schedule.depth
+
+    @property
+    def versions(self) -> Mapping[Buffer, int]:
+        """How many copies there are of each tile that has more than one."""
+        return {s: n for s, n in self.plan.schedule.versions.items() if n > 1}
+
+    @property
+    def producers(self) -> tuple[Piece, ...]:
+        """The asynchronous copies, in the order in which they run."""
+        return tuple(p for k, p in self._in_order() if k in self.plan.asynchronous)
+
+    @property
+    def consumers(self) -> tuple[Piece, ...]:
+        """All other pieces, in the order in which they run."""
+        return tuple(p for k, p in self._in_order() if k not in self.plan.asynchronous)
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether some rounds may leave out asynchronous copies."""
+        return any(isinstance(step, BranchPredicate) for p in self.producers for step in p.prefix)
+
+    @property
+    def folds(self) -> bool:
+        """Whether the last rounds may be rounds of the steady state."""
+        return folds(self.body.pieces, self.plan, self.env)
+
+    def stage(self, piece: Piece) -> int:
+        """Return the stage of `piece`."""
+        return self.plan.schedule.stage[self.body.pieces.index(piece)]
+
+    def _in_order(self) -> list[tuple[int, Piece]]:
+        order = self.plan.schedule.order
+        return sorted(enumerate(self.body.pieces), key=lambda item: order[item[0]])
+
+
+def analyse(
+    loop: Pipelined,
+    launch: Launch,
+    env: ConstraintSet,
+    room: PrefetchBudget | None = None,
+    *,
+    counts: bool = False,
+) -> Analysis:
+    """Return the schedule of `loop`, a loop of `launch`.
+
+    Parameters
+    ----------
+    env
+        What is known of numbers in the launch, see `facts_of`.
+    room
+        What copies may take where they run ahead through registers, whichever schedule the
+        loop asks for; None where copies run beside the threads.
+    counts
+        Whether waves count the copies, and so have an instruction for each few of their bytes.
+
+    Raises
+    ------
+    NotApplicable
+        If rounds must follow each other.
+    ScheduleError
+        If the user's ``order=`` and ``stage=`` break a dependence.
+    """
+    body = take_apart(loop)
+    halves = in_halves(body, room, env) if room is not None else None
+    body = halves.body if halves is not None else body
+    inside = env.with_loop(loop.var, loop.start, loop.stop)
+    deps = Dependences(body, loop.var, MemoryDependences(env=inside))
+
+    def require(storage: Buffer) -> None:
+        _require_versions(storage, body, loop, launch)
+
+    if halves is not None and room is not None:
+        plan = through_registers(halves, deps, require, room)
+    elif loop.order:
+        plan = by_hand(loop, deps, require)
+    else:
+        plan = automatic(loop, deps, require, behind=counts)
+    return Analysis(loop, body, plan, inside)
+
+
+def _require_versions(storage: Buffer, body: Body, loop: Pipelined, launch: Launch) -> None:
+    """Refuse a `storage` that cannot have several versions."""
+    if storage.scope is not Scope.SHARED:
+        raise NotApplicable(
+            f"{storage.name!r} is not in shared memory, where a tile can have versions"
+        )
+    if flows_out(launch.body, loop, storage):
+        raise NotApplicable(f"what the loop leaves in {storage.name!r} is used after it")
+    require_versions((p.stmt for p in body.pieces), storage)
+
+
+@analysis
+def facts_of(kernel: Kernel, launch: Launch) -> ConstraintSet:
+    """Return what is known of numbers everywhere in the launch."""
+    env = ConstraintSet()
+    for param in kernel.params:
+        extents = (*param.shape, *(param.strides or ())) if isinstance(param, Buffer) else ()
+        symbols = {v for e in extents if isinstance(e, Expr) for v in walk(e)}
+        for var in sorted((s for s in symbols if isinstance(s, Var)), key=lambda v: v.name):
+            env = env.with_symbol(var)
+    body = kernel.body.body if isinstance(kernel.body, Seq) else (kernel.body,)
+    for stmt in body:
+        if isinstance(stmt, Let):
+            env = env.with_let(stmt.var, stmt.value)
+        elif isinstance(stmt, Check):
+            env = env.assuming(stmt.cond)
+    env = env.with_grid(launch.block_vars, launch.grid)
+    for node in walk(launch.body):
+        if isinstance(node, Let) and is_plain(node.value):
+            env = env.with_let(node.var, node.value)
+    for stmt in flattened(launch.body):
+        if isinstance(stmt, Check) and stmt.kind is CheckKind.ASSUME and is_plain(stmt.cond):
+            env = env.assuming(stmt.cond)
+    return env

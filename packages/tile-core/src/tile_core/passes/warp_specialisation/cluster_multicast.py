@@ -1,0 +1,189 @@
+"""Tiles that several blocks of a cluster need alike: each block copies a part for all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.buffer import Region, Scope
+from tile_core.ir.equal import same_value
+from tile_core.ir.expr import BinaryOp, Expr, Extent, Load, Var
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import For, If, Launch, Let, Pipelined, Stmt, While
+from tile_core.ir.visitor import expressions_in
+from tile_core.ops.copy import Copy
+from tile_core.ops.pairing import pair
+from tile_core.passes.warp_specialisation.circular_buffers import CircularBuffer
+
+ROWS = 8
+"""Rows after which the pattern of a tile in shared memory repeats."""
+
+SPAN_BITS = 1024
+"""The widest pattern: parts of rows begin at multiples of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How the blocks along one axis of a cluster share a copy.
+
+    Parameters
+    ----------
+    dimension
+        Which of the tile's dimensions they divide, counted from the last: the first one of
+        several, whose parts are boxes of their own, else rows (-2) or columns (-1).
+    part
+        Elements along it that each block copies.
+    place
+        Which of these parts is this block's.
+    ranks
+        The blocks, by their number in the cluster.
+    mask
+        The same as a bit each.
+    """
+
+    dimension: int
+    part: int
+    place: Expr
+    ranks: tuple[Expr, ...]
+    mask: Expr
+
+    def own(self, copy: Copy) -> tuple[Region, Region]:
+        """Return the parts of source and destination that this block copies."""
+        pairing = pair(copy.src, copy.dst, copy.span)
+        axis = pairing.dst_axes[self.dimension]
+        there = pairing.src_axes.index(axis)
+        here = copy.dst.buffer.rank + self.dimension
+        return self._cut(copy.src, there, pairing.extents), self._cut(copy.dst, here, None)
+
+    def _cut(self, region: Region, dim: int, extents: Sequence[Extent] | None) -> Region:
+        starts, sizes = list(region.starts), list(region.extents)
+        if region.is_element and extents is not None:
+            sizes[-len(extents) :] = list(extents)
+        starts[dim] = as_expr(starts[dim]) + self.place * self.part
+        sizes[dim] = self.part
+        return replace(region, starts=tuple(starts), extents=tuple(sizes), is_element=False)
+
+
+def shared_copies(launch: Launch, rings: Sequence[CircularBuffer]) -> Mapping[Copy, Sharing]:
+    """Return how blocks of a cluster share the copies of `rings`.
+
+    A copy is shared along an axis of the cluster if its place in the tensor does not depend on
+    the block's index along that axis, all these blocks run the same rounds, and its tile can
+    be divided among them.
+    """
+    cluster = (*launch.cluster, 1, 1, 1)[:3]
+    if math.prod(cluster) == 1:
+        return {}
+    copies = [
+        c
+        for ring in rings
+        if ring.in_bulk
+        for c in ring.copies
+        if isinstance(c, Copy) and c not in ring.stretches
+    ]
+    depends = _Dependence(launch)
+    governing = depends.of(*_control(launch.body, set(copies)))
+    found: dict[Copy, Sharing] = {}
+    for copy in copies:
+        place = depends.of(*(as_expr(s) for s in copy.src.starts))
+        for axis, (var, count) in enumerate(zip(launch.block_vars, cluster, strict=False)):
+            if count > 1 and var not in place and var not in governing and copy not in found:
+                sharing = _sharing(copy, axis, cluster, launch.block_vars)
+                if sharing is not None:
+                    found[copy] = sharing
+    return found
+
+
+def _sharing(
+    copy: Copy, axis: int, cluster: tuple[int, ...], blocks: tuple[Var, ...]
+) -> Sharing | None:
+    count = cluster[axis]
+    extents = copy.dst.buffer.static_shape or ()
+    bits = copy.dst.buffer.dtype.bits
+    if len(extents) > 2 and _are_several(extents, count):
+        dimension = -len(extents)
+    elif len(extents) >= 2 and extents[-2] % (count * ROWS) == 0:
+        dimension = -2
+    elif extents and extents[-1] * bits % (count * SPAN_BITS) == 0:
+        dimension = -1
+    else:
+        return None
+    inside = [b % n if n > 1 else as_expr(0) for b, n in zip(blocks, cluster, strict=False)]
+    steps = (1, cluster[0], cluster[0] * cluster[1])
+    first = as_expr(0)
+    for other, (index, step) in enumerate(zip(inside, steps, strict=False)):
+        if other != axis:
+            first = first + index * step
+    ranks = tuple(first + k * steps[axis] for k in range(count))
+    bits_set = sum(1 << (k * steps[axis]) for k in range(count))
+    mask = binary(BinaryOp.SHL, as_expr(bits_set), first)
+    return Sharing(dimension, extents[dimension] // count, inside[axis], ranks, mask)
+
+
+def _are_several(extents: Sequence[int], count: int) -> bool:
+    """Whether the first dimension has several for each block, each of which begins a pattern.
+
+    A single one would be matched with no dimension of the tensor.
+    """
+    return extents[0] > count and extents[0] % count == extents[-2] % ROWS == 0
+
+
+def ranks_of(ring: CircularBuffer, shared: Mapping[Copy, Sharing]) -> tuple[Expr, ...]:
+    """Return the blocks that fill, and are filled by, a ring's tiles; none if only one does.
+
+    Whoever reads a version tells all of these that it is free.
+    """
+    found: list[Expr] = []
+    for copy in ring.copies:
+        if isinstance(copy, Copy) and copy in shared:
+            found += shared[copy].ranks
+    distinct: list[Expr] = []
+    for rank in found:
+        if not any(same_value(rank, other) for other in distinct):
+            distinct.append(rank)
+    return tuple(distinct)
+
+
+class _Dependence:
+    """Which variables outside of the body an expression depends on."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.blocks = set(launch.block_vars)
+        self.lets = {n.var: n.value for n in walk(launch.body) if isinstance(n, Let)}
+        self.loops = {n.var: n for n in walk(launch.body) if isinstance(n, (For, Pipelined))}
+
+    def of(self, *values: Expr) -> set[Var]:
+        """Return the indices of the block that may change any of `values`."""
+        found: set[Var] = set()
+        seen: set[Node] = set()
+        stack: list[Node] = list(values)
+        while stack:
+            value = stack.pop()
+            for node in walk(value):
+                if node in seen:
+                    continue
+                seen.add(node)
+                if isinstance(node, Load) and node.buffer.scope is not Scope.GLOBAL:
+                    return set(self.blocks)
+                if not isinstance(node, Var):
+                    continue
+                if node in self.blocks:
+                    found.add(node)
+                elif node in self.lets:
+                    stack.append(self.lets[node])
+                elif node in self.loops:
+                    loop = self.loops[node]
+                    stack += [as_expr(loop.start), as_expr(loop.stop)]
+        return found
+
+
+def _control(stmt: Stmt, copies: set[Copy]) -> Iterator[Expr]:
+    """Yield what decides how often the copies run."""
+    for node in walk(stmt):
+        if not isinstance(node, (For, Pipelined, If, While)):
+            continue
+        if not any(n in copies for n in walk(node) if isinstance(n, Copy)):
+            continue
+        yield from expressions_in(node)

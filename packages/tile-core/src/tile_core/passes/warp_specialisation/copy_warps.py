@@ -1,0 +1,106 @@
+"""What warps beside the engine's producer run: they fill the tiles that the engine cannot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from tile_core.dtypes import dtype_of
+from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.expr import BinaryOp, Expr, Load
+from tile_core.ir.stmt import Alloc, If, Parallel, Seq, Stmt, Store
+from tile_core.ops.async_copy import CopyArrive, CopyCommit, CopyWait
+from tile_core.ops.copy import Copy
+from tile_core.passes.warp_specialisation.pipeline_state import PipelineState, Signals
+from tile_core.passes.warp_specialisation.producer import Producer
+
+
+@dataclass(slots=True)
+class CopyWarps(Producer):
+    """Makes the program of one of several warps that take rounds in turns.
+
+    Before   for k < n:  parallel i: S_s[i] = SA[i, k] * SB[k];  gemm A_s, …
+    After    for k < n:  if mine == 1:  barrier_wait empty[slot], phase ^ 1
+                                        parallel i: S_s[slot, i] = SA[i, k] * SB[k]
+                                        barrier_arrive full[slot]
+                         next slot;  mine = (mine + 1) % 3
+
+    A warp waits for what it loads. While it does, the others are at the next rounds. Copies that
+    it only begins arrive at the barrier by themselves, once for each lane, and it goes on:
+
+    After    …  parallel i async: S_s[slot, i] = S[i, k]
+                copy_arrive full[slot];  barrier_arrive full[slot]
+
+    The arrival of the warp itself tells of what it stored by hand. If engines read the tile, the
+    warp waits for its copies as for loads: a fence must come between their end and the barrier.
+    That costs nothing as long as the other warps are ahead, and leaves no register occupied.
+
+    There are
+    no more warps than versions: whoever filled a round then knows that the next one of his comes
+    less than two turns of the ring later, which is as far as parities tell phases apart.
+
+    Parameters
+    ----------
+    number, of
+        Which of how many warps this is: the one that fills this round, and from then on every
+        one after as many others.
+    """
+
+    number: int = 0
+    of: int = 1
+    counters: dict[PipelineState, Buffer] = field(default_factory=dict)
+
+    def program(self, body: Stmt) -> Stmt:
+        """Return what of `body` the warp runs."""
+        made = Producer.program(self, body)
+        begin: list[Stmt] = []
+        for counter in self.counters.values():
+            begin += [Alloc(counter), _set(counter, as_expr(0))]
+        return Seq((*begin, made))
+
+    def filled(self, item: Copy | Parallel, signals: Signals, begun: set[Stmt]) -> list[Stmt]:
+        """Return what fills a ring's tiles in the place of the last of its statements."""
+        copies = signals.ring.copies
+        if any(copy not in begun for copy in copies if copy is not item):
+            return []
+        counter = self._counter(self._turn(signals))
+        fill = (self._fill_of(copy, signals) for copy in copies)
+        whole = Seq((self.free(signals), *fill, *self._behind(signals), self.told(signals, 0)))
+        is_mine = binary(BinaryOp.EQ, _value(counter), self.number)
+        return [If(is_mine, whole, span=item.span)]
+
+    def advanced(self, turn: PipelineState) -> list[Stmt]:
+        """Return what goes on to the next round, which another warp fills."""
+        counter = self._counter(turn)
+        here = _value(counter)
+        is_last = binary(BinaryOp.EQ, here, self.of - 1)
+        following = If(is_last, _set(counter, as_expr(0)), _set(counter, here + 1))
+        return [turn.advance(), following]
+
+    def _fill_of(self, copy: Copy | Parallel, signals: Signals) -> Stmt:
+        made = self.here(copy, signals)
+        if copy in signals.ring.begun and isinstance(made, (Copy, Parallel)):
+            return replace(made, is_async=True)
+        return made
+
+    def _behind(self, signals: Signals) -> tuple[Stmt, ...]:
+        """Return what follows the fills of a round, before the warp tells that they are done."""
+        ring = signals.ring
+        span = ring.copies[0].span
+        if ring.arrives_by_itself:
+            return (CopyArrive(signals.filled(self._turn(signals)), span=span),)
+        return (CopyCommit(span=span), CopyWait(0, span=span)) if ring.begun else ()
+
+    def _counter(self, turn: PipelineState) -> Buffer:
+        if turn not in self.counters:
+            name = f"{turn.slot.name.removesuffix('_slot')}_by"
+            self.counters[turn] = Buffer(name, (1,), dtype_of("int32"), Scope.VAR)
+        return self.counters[turn]
+
+
+def _value(scalar: Buffer) -> Expr:
+    return Load(scalar, (as_expr(0),))
+
+
+def _set(scalar: Buffer, value: Expr) -> Stmt:
+    return Store(scalar, (as_expr(0),), value)

@@ -1,0 +1,108 @@
+"""Whether copies are worth threads of their own, and which of them these can make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeGuard
+
+from tile_core.ir.buffer import Scope
+from tile_core.ir.node import Node, walk
+from tile_core.ir.stmt import Alloc, Launch, Parallel, Pipelined
+from tile_core.ops.copy import Copy
+from tile_core.ops.gemm import Gemm
+from tile_core.passes.warp_specialisation.circular_buffers import (
+    CircularBuffer,
+    CircularBuffers,
+    tile_of,
+)
+from tile_core.remarks import NotApplicable, remark
+
+FEW = 4
+"""What others bring by loads and stores is at most this part of what runs ahead of its use."""
+
+MOST_PIECES = 128
+"""Copies that a lane of a warp begins in a round, at most.
+
+A warp begins one in about ten cycles, most of which are for its address. Three warps that take
+turns so need some 450 cycles for the pieces of a round, and do nothing else; a product of
+128 x 128 x 64 takes 500. Of 16 bytes, so many are 64 KiB: two tiles of 128 x 128 numbers of 16
+bits. What needs more is begun by the consumers, who are more.
+"""
+
+SPARE = 1024
+"""Bytes of shared memory for barriers, and between tiles."""
+
+
+def asks_for_overlap(node: Node) -> TypeGuard[Pipelined]:
+    """Whether copies of a loop may have producers."""
+    return isinstance(node, Pipelined) and node.num_stages >= 2 and not node.order
+
+
+def fitting(launch: Launch, found: CircularBuffers, shared_bytes: int) -> CircularBuffers:
+    """Return the rings that there are threads and memory for: large ones of threads give way."""
+    for choice in (found, found.with_small_tiles()):
+        if _has_room(launch, choice, shared_bytes):
+            return choice
+    return found.in_bulk()
+
+
+def _has_room(launch: Launch, found: CircularBuffers, shared_bytes: int) -> bool:
+    """Whether what threads fill in advance is little beside what they wait for, and fits."""
+    if sum(ring.stored_nbytes for ring in found.rings) * FEW > _bytes_ahead(found.rings):
+        return False
+    homes = {ring.home for ring in found.rings}
+    if any(sum(r.pieces for r in found.rings if r.home is h) > MOST_PIECES for h in homes):
+        return False
+    counts = {tile: ring.count for ring in found.rings for tile in ring.tiles}
+    tiles = {n.buffer for n in walk(launch.body) if isinstance(n, Alloc)}
+    shared = [b for b in tiles if b.scope is Scope.SHARED]
+    return sum((b.nbytes or 0) * counts.get(b, 1) for b in shared) <= shared_bytes - SPARE
+
+
+def require_worth(
+    launch: Launch, found: CircularBuffers, runs_beside: Callable[[Gemm], bool]
+) -> None:
+    """Refuse producers that are not worth it.
+
+    Most bytes of the pipelined loops must be theirs. Where the engine copies none of them, warps
+    must be better at it than the consumers are: these are more, and take their registers along.
+    They are better where products run beside the threads. Consumers who copy meet in each round,
+    and end their products before; those who do not have products of one round in flight in the
+    next, or beside their own work: see `overlap_gemms`.
+
+    Raises
+    ------
+    NotApplicable
+        Why they are not.
+    """
+    loops = [n for n in walk(launch.body) if asks_for_overlap(n)]
+    inside = {node for loop in loops for node in walk(loop)}
+    left = [(copy, why) for copy, why in found.left if copy in inside]
+    ahead = [ring for ring in found.rings if ring.runs_ahead]
+    by_engine = any(ring.in_bulk for ring in ahead)
+    beside = any(isinstance(n, Gemm) and runs_beside(n) for n in inside)
+    if not ahead or not (by_engine or beside):
+        reasons = [why for _, why in (*left, *found.by_threads)]
+        raise NotApplicable(reasons[0] if reasons else "no copy can run ahead")
+    if sum(_nbytes(copy) for copy, _ in left) * FEW > _bytes_ahead(found.rings):
+        copy, why = max(left, key=lambda item: _nbytes(item[0]))
+        raise NotApplicable(f"{tile_of(copy).name!r} cannot be copied in bulk: {why}")
+
+
+def _bytes_ahead(rings: tuple[CircularBuffer, ...]) -> int:
+    """Return the bytes of a round that are brought in advance, and that no registers hold."""
+    return sum(ring.nbytes - ring.stored_nbytes for ring in rings if ring.runs_ahead)
+
+
+def _nbytes(copy: Copy | Parallel) -> int:
+    return tile_of(copy).nbytes or 0
+
+
+def tell_of_left(found: CircularBuffers) -> None:
+    """Tell why copies of a launch with producers are not the engine's."""
+    for who, copies in (
+        ("producer warps", found.by_threads), ("the threads that use it", found.left),
+    ):  # fmt: skip
+        for copy, why in copies:
+            told = f"{tile_of(copy).name!r} is copied by {who}: {why}"
+            remark("missed", "specialise_warps", told, copy.span)

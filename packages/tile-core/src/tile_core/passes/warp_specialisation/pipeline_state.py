@@ -1,0 +1,126 @@
+"""Which turn of a ring a range of threads is at: a version of the tiles, and a phase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tile_core.dtypes import dtype_of
+from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.expr import BinaryOp, Expr, Load
+from tile_core.ir.stmt import Alloc, If, Seq, Stmt, Store
+from tile_core.passes.pipelines.stage_instances import Versions
+from tile_core.passes.warp_specialisation.circular_buffers import CircularBuffer
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineState:
+    """The running turn of the rings of one sequence, in variables of each thread.
+
+    Parameters
+    ----------
+    slot, phase
+        Scalars: the version, and the parity of the phase of its barriers.
+    count
+        Versions.
+    """
+
+    slot: Buffer
+    phase: Buffer
+    count: int
+
+    @property
+    def version(self) -> Expr:
+        """The version of this turn."""
+        return _value(self.slot) if self.count > 1 else as_expr(0)
+
+    @property
+    def parity(self) -> Expr:
+        """The phase that its barriers complete when the tiles are filled."""
+        return _value(self.phase)
+
+    def begin(self) -> tuple[Stmt, ...]:
+        """Return the statements before the first turn."""
+        made: list[Stmt] = []
+        for scalar in (self.slot, self.phase)[self.count == 1 :]:
+            made += [Alloc(scalar), Store(scalar, (as_expr(0),), as_expr(0))]
+        return tuple(made)
+
+    def advance(self) -> Stmt:
+        """Return the statement between two turns.
+
+        After    if slot == 3: slot = 0; phase = phase ^ 1   else: slot = slot + 1
+        """
+        flip = _set(self.phase, binary(BinaryOp.BITXOR, self.parity, 1))
+        if self.count == 1:
+            return flip
+        last = binary(BinaryOp.EQ, self.version, self.count - 1)
+        wrapped = Seq((_set(self.slot, as_expr(0)), flip))
+        return If(last, wrapped, _set(self.slot, self.version + 1))
+
+
+def turn_of(name: str, count: int) -> PipelineState:
+    """Return new variables for the turns of rings with `count` versions."""
+    int32 = dtype_of("int32")
+    slot = Buffer(f"{name}_slot", (1,), int32, Scope.VAR)
+    return PipelineState(slot, Buffer(f"{name}_phase", (1,), int32, Scope.VAR), count)
+
+
+def _value(scalar: Buffer) -> Expr:
+    return Load(scalar, (as_expr(0),))
+
+
+def _set(scalar: Buffer, value: Expr) -> Stmt:
+    return Store(scalar, (as_expr(0),), value)
+
+
+@dataclass(frozen=True, slots=True)
+class Slots(Versions):
+    """Versions of tiles that are chosen by the turn's own slot."""
+
+    def index(self, buffer: Buffer, turn: Expr) -> Expr:
+        """Return the slot."""
+        return turn
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signals:
+    """The barriers of one ring, an element of each for every version.
+
+    Parameters
+    ----------
+    full
+        Completes when the tiles are filled.
+    empty
+        Completes when all warps of the consumers have read them.
+    """
+
+    ring: CircularBuffer
+    full: Buffer
+    empty: Buffer
+
+    def filled(self, turn: PipelineState) -> Region:
+        """Return the barrier that tells consumers."""
+        return _one(self.full, turn)
+
+    def freed(self, turn: PipelineState) -> Region:
+        """Return the barrier that tells the producer."""
+        return _one(self.empty, turn)
+
+
+def signals_of(rings: Sequence[CircularBuffer]) -> tuple[Signals, ...]:
+    """Return new barriers for each ring, named after its first tile."""
+    made = []
+    for ring in rings:
+        name = ring.tiles[0].name
+        full, empty = (
+            Buffer(f"{name}_{word}", (ring.count,), dtype_of("uint64"), Scope.BARRIER)
+            for word in ("full", "empty")
+        )
+        made.append(Signals(ring, full, empty))
+    return tuple(made)
+
+
+def _one(barriers: Buffer, turn: PipelineState) -> Region:
+    return Region(barriers, (turn.version,), (1,), is_element=True)

@@ -1,0 +1,239 @@
+"""What the producer runs: the copies of the rings, and the loops and branches around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.effects import storages_written
+from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
+from tile_core.ir.intrinsics import Effect, effect_of
+from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.stmt import (
+    Alloc,
+    Check,
+    For,
+    If,
+    Launch,
+    Let,
+    Parallel,
+    Pipelined,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
+from tile_core.ops.bulk_copy import BulkCopy
+from tile_core.ops.copy import Copy
+from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
+from tile_core.passes.pipelines.stage_instances import Versions, instance
+from tile_core.passes.warp_specialisation.cluster_multicast import Sharing
+from tile_core.passes.warp_specialisation.pipeline_state import PipelineState, Signals, turn_of
+from tile_core.passes.warp_specialisation.replicated_scalars import without_unused
+from tile_core.remarks import NotApplicable
+
+
+@dataclass(slots=True)
+class Producer:
+    """Makes the producer's program out of that of the block.
+
+    Before   for k < n:  copy A[k], A_s;  gemm A_s, …
+    After    for k < n:  barrier_wait empty[slot], phase ^ 1;  barrier_arrive full[slot], bytes
+                         bulk_copy A[k], A_s[slot], full[slot];  next slot
+
+    Parameters
+    ----------
+    signals
+        The barriers of each ring.
+    versions
+        The tiles with a dimension for their versions.
+    scalars
+        For each variable of the program that the producer can compute, its own one.
+    shared
+        Copies that blocks of a cluster share.
+    """
+
+    signals: Sequence[Signals]
+    versions: Versions
+    scalars: Mapping[Buffer, Buffer] = field(default_factory=dict)
+    shared: Mapping[Copy, Sharing] = field(default_factory=dict)
+    turns: dict[Seq, PipelineState] = field(default_factory=dict)
+    names: dict[Var, Expr] = field(default_factory=dict)
+
+    def program(self, body: Stmt) -> Stmt:
+        """Return what of `body` the producer runs."""
+        made = self._slice(body) or Seq(())
+        made = without_unused(made, set(self.scalars.values())) or Seq(())
+        begin = [s for turn in self.turns.values() for s in turn.begin()]
+        return Seq((*begin, made))
+
+    def _slice(self, stmt: Stmt) -> Stmt | None:
+        match stmt:
+            case Seq():
+                return self._seq(stmt)
+            case For() | Pipelined():
+                return self._loop(stmt)
+            case If(cond=cond, then=then, otherwise=otherwise):
+                yes = self._slice(then)
+                no = None if otherwise is None else self._slice(otherwise)
+                if yes is None and no is None:
+                    return None
+                return If(self._expr(cond), yes or Seq(()), no, span=stmt.span)
+            case While(cond=cond, body=inside):
+                part = self._slice(inside)
+                return None if part is None else While(self._expr(cond), part, span=stmt.span)
+            case Check():
+                return replace(stmt, cond=self._expr(stmt.cond))
+            case Alloc(buffer=buffer) if buffer in self.scalars:
+                return Alloc(self.scalars[buffer], span=stmt.span)
+            case Store(buffer=buffer, value=value) if buffer in self.scalars:
+                mine = self.scalars[buffer]
+                return Store(mine, stmt.indices, self._expr(value), span=stmt.span)
+        return None
+
+    def _seq(self, stmt: Seq) -> Stmt | None:
+        mine = [s for s in self.signals if s.ring.home is stmt]
+        starts = {copy: s for s in mine for copy in s.ring.copies}
+        made: list[Stmt] = []
+        begun: set[Stmt] = set()
+        for item in stmt.body:
+            if isinstance(item, Let):
+                made.append(self._let(item))
+            elif isinstance(item, (Copy, Parallel)) and item in starts:
+                made += self.filled(item, starts[item], begun)
+                begun.add(item)
+            else:
+                part = self._slice(item)
+                made += [] if part is None else [part]
+        made += [s for turn in self._turns(mine) for s in self.advanced(turn)]
+        made = _without_unused_names(made)
+        return Seq(tuple(made), span=stmt.span) if any(map(_works, made)) else None
+
+    def filled(self, item: Copy | Parallel, signals: Signals, begun: set[Stmt]) -> list[Stmt]:
+        """Return what a copy becomes, given those of this round that come before it."""
+        first = not any(copy in begun for copy in signals.ring.copies)
+        return [*(self._fill(signals) if first else ()), self._copy(item, signals)]
+
+    def advanced(self, turn: PipelineState) -> list[Stmt]:
+        """Return what goes on to the next round."""
+        return [turn.advance()]
+
+    def _turns(self, mine: Sequence[Signals]) -> list[PipelineState]:
+        return list(dict.fromkeys(self._turn(s) for s in mine))
+
+    def _turn(self, signals: Signals) -> PipelineState:
+        ring = signals.ring
+        known = self.turns.get(ring.home)
+        if known is None:
+            known = turn_of(f"{ring.tiles[0].name}_filled", ring.count)
+            self.turns[ring.home] = known
+        return known
+
+    def _loop(self, stmt: For | Pipelined) -> Stmt | None:
+        start, stop = self._expr(as_expr(stmt.start)), self._expr(as_expr(stmt.stop))
+        step = self._expr(stmt.step)
+        var = replace(stmt.var)
+        self.names[stmt.var] = var
+        body = self._slice(stmt.body)
+        return None if body is None else For(var, start, stop, step, body, span=stmt.span)
+
+    def _let(self, stmt: Let) -> Let:
+        value = self._expr(stmt.value)
+        var = replace(stmt.var)
+        self.names[stmt.var] = var
+        return Let(var, value, span=stmt.span)
+
+    def _expr(self, value: Expr) -> Expr:
+        used = self._replaced()
+        return substitute(value, used) if used else value
+
+    def _replaced(self) -> dict[Node, Node]:
+        found: dict[Node, Node] = {}
+        found.update(self.names.items())
+        found.update(self.scalars.items())
+        return found
+
+    def free(self, signals: Signals) -> Stmt:
+        """Return the wait for the tiles to have been read."""
+        turn, span = self._turn(signals), signals.ring.copies[0].span
+        other = binary(BinaryOp.BITXOR, turn.parity, 1)
+        return BarrierWait(signals.freed(turn), other, span=span)
+
+    def told(self, signals: Signals, nbytes: int) -> Stmt:
+        """Return the arrival at the barrier that tells consumers, which `nbytes` come to."""
+        turn, span = self._turn(signals), signals.ring.copies[0].span
+        return BarrierArrive(signals.filled(turn), nbytes, span=span)
+
+    def _fill(self, signals: Signals) -> list[Stmt]:
+        return [self.free(signals), self.told(signals, signals.ring.nbytes)]
+
+    def here(self, copy: Stmt, signals: Signals) -> Stmt:
+        """Return a copy of this round, into the version that is its turn."""
+        mine = substitute(copy, self._replaced()) if self.scalars else copy
+        return instance(mine, self.names, self.versions, self._turn(signals).version)
+
+    def _copy(self, copy: Copy | Parallel, signals: Signals) -> Stmt:
+        turn = self._turn(signals)
+        mine: Stmt = copy
+        mask = None
+        if isinstance(copy, Copy) and copy in self.shared:
+            sharing = self.shared[copy]
+            src, dst = sharing.own(copy)
+            mine, mask = replace(copy, src=src, dst=dst), self._expr(sharing.mask)
+        here = self.here(mine, signals)
+        if not isinstance(here, Copy) or not isinstance(copy, Copy):
+            return here
+        return BulkCopy(
+            here.src, here.dst, signals.filled(turn), multicast=mask,
+            eviction_policy=copy.eviction_policy, is_1d=copy in signals.ring.stretches,
+            span=copy.span,
+        )  # fmt: skip
+
+
+def require_independence(program: Stmt, launch: Launch) -> None:
+    """Refuse a `program` that the producer cannot run beside the rest.
+
+    It must not need what the consumers compute: only tensors that the launch does not write,
+    its own turns, and numbers.
+
+    Raises
+    ------
+    NotApplicable
+        What it needs.
+    """
+    written = storages_written(launch.body)
+    own = {n.buffer for n in walk(program) if isinstance(n, Alloc)}
+    for node in walk(program):
+        if isinstance(node, Load) and node.buffer not in own:
+            storage = node.buffer.storage
+            if storage.scope is not Scope.GLOBAL:
+                raise NotApplicable(
+                    f"where copies read depends on {storage.name!r}, which the block computes"
+                )
+            if storage in written:
+                raise NotApplicable(
+                    f"where copies read depends on {storage.name!r}, which the kernel writes"
+                )
+        if isinstance(node, Call) and effect_of(node.function) & ~Effect.READS:
+            raise NotApplicable(f"where copies read depends on a call of {node.function}")
+
+
+def _works(stmt: Stmt) -> bool:
+    """Whether a statement is more than a name or a fact."""
+    return not isinstance(stmt, (Let, Check))
+
+
+def _without_unused_names(stmts: list[Stmt]) -> list[Stmt]:
+    """Leave out names that nothing behind them uses."""
+    kept: list[Stmt] = []
+    used: set[Node] = set()
+    for stmt in reversed(stmts):
+        if isinstance(stmt, Let) and stmt.var not in used:
+            continue
+        if isinstance(stmt, Check) and not used:
+            continue
+        kept.append(stmt)
+        used |= {n for n in walk(stmt) if isinstance(n, Var)}
+    return kept[::-1]
