@@ -239,8 +239,7 @@ class Fragment(FragmentNames):
 
     def _holdings(self) -> Table:
         """Return every pair (element, thread that holds it) as one number, each once."""
-        elements = np.arange(self.size).reshape(*self.shape, 1)
-        return distinct(elements * self.thread_extent + self.thread_table())
+        return _holdings(self)
 
     def same_function(self, other: Fragment) -> bool:
         """Whether both hold every element in the same threads and in the same slot.
@@ -279,6 +278,10 @@ class Fragment(FragmentNames):
     def is_fully_replicated(self) -> bool:
         """Whether every thread holds every element."""
         return int(self._holdings().size) == self.size * self.thread_extent
+
+    def fills_registers(self) -> bool:
+        """Whether every register of every thread holds an element."""
+        return _fills_registers(self)
 
     # New fragments -------------------------------------------------------------------------
 
@@ -350,14 +353,7 @@ class Fragment(FragmentNames):
 
     def reshape(self, shape: Sequence[int]) -> Fragment:
         """Return the fragment seen through a box of another shape, in row-major order."""
-        box = extents_of(shape)
-        if math.prod(box) != self.size:
-            raise LayoutError(f"a fragment of {self.shape} cannot be reshaped to {box}")
-        old = unflatten_row_major(flatten_row_major(inputs(len(box)), box), self.shape)
-        domain = (*box, self.replication)
-        thread = substitute(self.thread, (*old, coordinate(len(box))), domain)
-        index = [substitute(e, old, box) for e in self.index]
-        return self._with(box, thread, index, self.replication, self.thread_extent)
+        return _reshaped(self, extents_of(shape))
 
 
 def _forwarded(forward: Any, coords: Sequence[Expr]) -> tuple[Expr, tuple[Expr, ...] | None]:
@@ -398,6 +394,31 @@ def _threads(fragment: Fragment) -> Table:
     table = tabulate(fragment.thread, (*fragment.shape, fragment.replication))
     table.flags.writeable = False
     return table
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _holdings(fragment: Fragment) -> Table:
+    elements = np.arange(fragment.size).reshape(*fragment.shape, 1)
+    pairs = distinct(elements * fragment.thread_extent + fragment.thread_table())
+    pairs.flags.writeable = False
+    return pairs
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _fills_registers(fragment: Fragment) -> bool:
+    places = fragment.thread_table() * fragment.slots + fragment.slot_table()[..., None]
+    return distinct(places).size == fragment.thread_extent * fragment.slots
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _reshaped(fragment: Fragment, box: tuple[int, ...]) -> Fragment:
+    if math.prod(box) != fragment.size:
+        raise LayoutError(f"a fragment of {fragment.shape} cannot be reshaped to {box}")
+    old = unflatten_row_major(flatten_row_major(inputs(len(box)), box), fragment.shape)
+    domain = (*box, fragment.replication)
+    thread = substitute(fragment.thread, (*old, coordinate(len(box))), domain)
+    index = [substitute(e, old, box) for e in fragment.index]
+    return Fragment(box, None, thread, fragment.replication, tuple(index), fragment.thread_extent)
 
 
 def _revived(

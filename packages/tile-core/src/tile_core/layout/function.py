@@ -30,6 +30,7 @@ from tile_core.layout.table import (
     Table,
     aligned_runs,
     check_size,
+    distinct,
     has_duplicates,
     tabulate,
 )
@@ -224,7 +225,7 @@ class Layout(LayoutNames):
             return True
         if self.is_injective():
             return False
-        return int(np.unique(self.linear_table()).size) < self.cosize
+        return distinct(self.linear_table()).size < self.cosize
 
     def _spreads_affinely(self) -> bool:
         """Whether each stride steps over everything below it: enough to be injective."""

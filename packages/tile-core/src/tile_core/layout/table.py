@@ -100,7 +100,7 @@ def has_duplicates(values: Table) -> bool:
     lo, hi = int(flat.min()), int(flat.max())
     if hi - lo < 4 * flat.size:
         return bool(np.bincount(flat - lo).max() > 1)
-    return int(np.unique(flat).size) != flat.size
+    return distinct(flat - lo).size != flat.size
 
 
 def aligned_runs(values: Table, axis: int) -> int:

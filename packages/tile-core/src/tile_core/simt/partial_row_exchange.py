@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -35,6 +36,7 @@ class Exchange:
         return sum(self.lane_masks)
 
 
+@lru_cache(maxsize=64)
 def exchange_along(fragment: Fragment, dim: int, warp_size: int) -> Exchange | None:
     """Return how rows along `dim` are spread over threads, for one replica of the fragment.
 
@@ -49,7 +51,7 @@ def exchange_along(fragment: Fragment, dim: int, warp_size: int) -> Exchange | N
         return None
     found = Exchange(masks, *parts)
     per_row = (1 << len(masks)) * found.warp_count
-    if any(np.unique(row).size != per_row for row in rows):
+    if (_numbers_of_different(rows) != per_row).any():
         return None
     return found
 

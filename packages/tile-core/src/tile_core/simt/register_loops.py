@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tile_core.ir.arith import const
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.effects import effects_of
@@ -36,7 +34,7 @@ def register_loop(loop: Parallel, extents: tuple[int, ...], ctx: SimtContext) ->
     first = held[0]
     if first.shape != extents or not all(_is_same(first, other) for other in held[1:]):
         return None
-    if not _fills_registers(first) or (first.replication > 1 and _updates_reducer(loop)):
+    if not first.fills_registers() or (first.replication > 1 and _updates_reducer(loop)):
         return None
     slot = ctx.fresh_var("s")
     flats = {tile: ctx.places.flat(tile) for tile in tiles}
@@ -91,9 +89,3 @@ def _names_points(node: Node, variables: set[Var]) -> bool:
 
 def _is_same(a: Fragment, b: Fragment) -> bool:
     return a == b or a.same_function(b)
-
-
-def _fills_registers(fragment: Fragment) -> bool:
-    """Whether every register of every thread holds an element."""
-    places = fragment.thread_table() * fragment.slots + fragment.slot_table()[..., None]
-    return int(np.unique(places).size) == fragment.thread_extent * fragment.slots

@@ -15,6 +15,7 @@ from tile_core.layout import Fragment
 from tile_core.layout.digits import row_major_position
 from tile_core.layout.loop import LoopLayout
 from tile_core.layout.preimages import reduced_fragment
+from tile_core.layout.table import distinct
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.rule import InferLevel
@@ -252,5 +253,5 @@ def _transactions(loop: LoopLayout, bits: int, warp: int) -> float:
     threads = np.arange(min(warp, loop.threads)).reshape(-1, 1)
     lanes = np.arange(loop.vector).reshape(1, -1)
     flat = row_major_position(loop.coords_at(threads, 0, lanes), loop.extents)
-    sectors = np.unique(np.asarray(flat) * bits // SECTOR_BITS).size
+    sectors = distinct(np.asarray(flat) * bits // SECTOR_BITS).size
     return float(sectors * loop.rounds)
