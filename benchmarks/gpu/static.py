@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tile_cuda.machine_loops import PRODUCTS, loop_of_products
+from machine_loops import PRODUCTS, loop_of_products
+
 from tile_launch.bundle import read_bundle
 
 

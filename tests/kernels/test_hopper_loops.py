@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from support.gpu_benchmarks import load
 from support.hopper_examples import CASES
 from support.machine_loops import cycle_with, loops
 from support.nvrtcs import NVRTCS, machine_code_of
 from tile_core.driver import lower
 from tile_core.plugins.host import installed_plugins
-from tile_cuda.machine_loops import instructions_of
 
 BY_HAND = {"gemm": 52, "attention": 465, "attention_causal": 465}
 """Instructions of the loops of consumers in kernels written by hand, with the same tiles."""
@@ -29,7 +29,7 @@ def instructions(name: str, nvrtc: Any) -> tuple[tuple[int, str], ...]:
     """Return the machine code of a kernel, with addresses."""
     program = lower(CASES[name].kernel(), "cuda:sm_90a", installed_plugins())
     text = machine_code_of(program.text("source"), nvrtc).text
-    return tuple(instructions_of(text))
+    return tuple(load("machine_loops").instructions_of(text))
 
 
 def main_loop(name: str, nvrtc: Any) -> list[str]:

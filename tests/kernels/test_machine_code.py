@@ -12,8 +12,8 @@ import pytest
 
 import tile_api as tile
 from support import gpu_kernels
+from support.machine_loops import opcode_counts
 from support.toolchain import need_disassembler, nvrtc_for
-from tile_cuda import disassembly
 
 KERNELS: dict[str, Callable[[], Any]] = {
     "gemm": lambda: gpu_kernels.gemm(1024, 1024, 1024),
@@ -77,7 +77,7 @@ def main_loop(name: str, arch: str = "sm_80") -> Loop:
 
 def whole(name: str) -> Loop:
     """Return all instructions of the kernel."""
-    return Counter(disassembly.opcode_counts(machine_code(name)))
+    return Counter(opcode_counts(machine_code(name)))
 
 
 def number(loop: Loop, *opcodes: str) -> int:

@@ -1,12 +1,20 @@
-"""The loops of a kernel's machine code, as counts of instructions."""
+"""The instructions and loops of a kernel's machine code, as counts."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from tile_cuda.machine_loops import reached, ways
+from support.gpu_benchmarks import load
+from tile_cuda.disassembly import INSTRUCTION
+
+_loops = load("machine_loops")
+
+
+def opcode_counts(text: str) -> Mapping[str, int]:
+    """Return how often each instruction occurs in SASS text, with its modifiers."""
+    return dict(Counter(match["opcode"] for match in INSTRUCTION.finditer(text)))
 
 
 def loops(code: str) -> Iterator[Counter[str]]:
@@ -27,14 +35,16 @@ def cycle_with(opcode: str, code: Sequence[tuple[int, str]]) -> list[tuple[int, 
 
     Parts that are rarely run may stand behind the end of the program.
     """
-    after = ways(code)
+    after = _loops.ways(code)
     before: dict[int, list[int]] = {at: [] for at in after}
     for at, targets in after.items():
         for target in targets:
             before[target].append(at)
     for at, text in code:
         if opcode in text:
-            both = reached(at, after, after.keys()) & reached(at, before, after.keys())
+            both = _loops.reached(at, after, after.keys()) & _loops.reached(
+                at, before, after.keys()
+            )
             if len(both) > 1:
                 return [(a, t) for a, t in code if a in both]
     raise AssertionError(f"no loop has {opcode}")

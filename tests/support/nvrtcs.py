@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import pytest
 
 from support.cuda_header import printed
+from support.machine_loops import opcode_counts
 from support.toolchain import need_disassembler
-from tile_cuda.disassembly import opcode_counts, sass
+from tile_cuda.disassembly import sass
 from tile_cuda.nvrtc_library import installed
 from tile_cuda.wgmma_shapes import shape_flags
 

@@ -19,7 +19,6 @@ from tile_core.pass_manager.instrumentation import (
     attempted,
     kept,
     on_launch,
-    ran,
     recorded,
     timed,
 )
@@ -117,14 +116,14 @@ def test_nothing_is_recorded_unless_asked():
     with recorded() as outer:
         with timed("before", "phase"), recorded(keeps_programs=True) as inner:
             kernel = doubling(8).kernel
-            assert ran(_same, kernel) is kernel
+            assert _ran(_same, kernel) is kernel
         kept("after", _same, kernel)
     assert [event.name for event in outer.events] == ["trace", "_same", "before"]
     assert [event.name for event in inner.events] == ["trace", "_same"]
     assert outer.snapshots == []
     [shot] = inner.snapshots
     assert (shot.name, shot.program, shot.summary) == ("_same", kernel, "Change nothing.")
-    assert ran(_same, kernel) is kernel
+    assert _ran(_same, kernel) is kernel
     assert len(inner.events) == 2
 
 
@@ -133,11 +132,11 @@ def test_programs_of_attempts_that_fail_are_forgotten():
 
     def failing():
         with attempted():
-            ran(_same, kernel)
+            _ran(_same, kernel)
             raise ValueError("no")
 
     with recorded(keeps_programs=True) as recording:
-        ran(_same, kernel)
+        _ran(_same, kernel)
         with pytest.raises(ValueError, match="no"):
             failing()
     assert len(recording.snapshots) == 1
@@ -151,7 +150,7 @@ def test_programs_of_other_threads_stay_apart():
 
     def failing():
         with attempted(), on_launch(2):
-            ran(_same, kernel)
+            _ran(_same, kernel)
             meet.wait()
             meet.wait()
             raise ValueError("no")
@@ -164,13 +163,20 @@ def test_programs_of_other_threads_stay_apart():
         thread = threading.Thread(target=copy_context().run, args=(work,))
         thread.start()
         meet.wait()
-        ran(_same, kernel)
+        _ran(_same, kernel)
         with on_launch(1):
-            ran(_same, kernel)
+            _ran(_same, kernel)
         meet.wait()
         thread.join()
     assert [shot.launch for shot in recording.snapshots] == [0, 1]
     assert len(recording.events) == 3
+
+
+def _ran(run, program):
+    with timed(run.__name__, "pass"):
+        result = run(program)
+    kept(run.__name__, run, result)
+    return result
 
 
 def _same(kernel):

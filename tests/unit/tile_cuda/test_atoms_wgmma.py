@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from support.atoms import defects
 from tile_core.layout import Fragment, fully_replicated
-from tile_core.simt.atoms import defects
 from tile_cuda.atoms import ROUNDS_FLOAT32
 from tile_cuda.atoms_wgmma import WarpgroupProduct, all_products, product_for
 from tile_cuda.machine import machine

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from support.cuda_header import compiled
+from support.machine_loops import opcode_counts
 from support.toolchain import need_disassembler
 from tile_core.errors import ToolchainError
 from tile_cuda import disassembly
-from tile_cuda.disassembly import opcode_counts, sass
+from tile_cuda.disassembly import sass
 
 SASS = """
         /*0000*/                   MOV R1, c[0x0][0x28] ;   /* 0x00000a0000017a02 */

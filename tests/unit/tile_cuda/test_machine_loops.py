@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tile_cuda.machine_loops import loop_of_products
+from support.gpu_benchmarks import load
+
+loop_of_products = load("machine_loops").loop_of_products
 
 
 def sass(*lines):

@@ -12,12 +12,13 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
+from support.machine_loops import opcode_counts
 from support.scale_kernel import TEXT, scale_source
 from support.toolchain import need_disassembler, nvrtc_for
 from tile_core.codegen import PrintedSource
 from tile_core.errors import Span, ToolchainError
 from tile_cuda.compilers import wanted_compiler
-from tile_cuda.disassembly import opcode_counts, sass
+from tile_cuda.disassembly import sass
 from tile_cuda.machine_code import compile_source
 from tile_cuda.nvcc import Nvcc, nvcc_at, nvcc_flags, nvccs
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from support.atoms import defects
 from tile_core.layout import Fragment
 from tile_core.ops.gemm import GemmWarpPolicy
-from tile_core.simt.atoms import MatrixAtom, defects
+from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.gemm_warp_partition import best_shared_first, tiling_of
 from tile_hip.atoms import (
     ROUNDS_FLOAT32,

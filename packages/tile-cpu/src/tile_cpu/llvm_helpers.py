@@ -1,4 +1,4 @@
-"""Memory accesses TIR has no words for, as expressions: masked, scattered, indivisible.
+"""Memory accesses TIR has no words for, as expressions: scattered and indivisible.
 
 Each calls an LLVM function by name; `tile_cpu.toolchain` sees the names in the kernel and links
 the definitions. Nothing needs to be collected.
@@ -16,10 +16,8 @@ from tile_cpu.tir.build import dtype_of_expr, extern, splat
 from tile_cpu.tir.nodes import (
     BufferLoad,
     Call,
-    Evaluate,
     IntImm,
     PrimExpr,
-    Stmt,
     TensorLoad,
     TirBuffer,
     tirx,
@@ -65,28 +63,6 @@ def reinterpret(value: PrimExpr, dtype: str, lanes: int = 1) -> PrimExpr:
     return extern(wanted, "tile_bits_{}_{}".format(*codes), value)
 
 
-def masked_load(buffer: TirBuffer, indices: Sequence[Any], lanes: int, count: Any) -> PrimExpr:
-    """Load `lanes` >= 2 neighbours from `indices` on; from lane `count` (int32) on they are zero.
-
-    Memory of those lanes is not touched.
-    """
-    bits = _storage_bits(buffer)
-    name, result = f"tile_mload_i{bits}x{lanes}", f"int{bits}x{lanes}"
-    return reinterpret(
-        extern(result, name, address(buffer, indices), count), str(buffer.dtype), lanes
-    )
-
-
-def masked_store(
-    buffer: TirBuffer, indices: Sequence[Any], value: PrimExpr, lanes: int, count: Any
-) -> Stmt:
-    """Store the lanes of `value` before `count` (int32) from `indices` on; `lanes` >= 2."""
-    bits = _storage_bits(buffer)
-    raw = reinterpret(value, f"int{bits}", lanes)
-    name = f"tile_mstore_i{bits}x{lanes}"
-    return Evaluate(extern("int32", name, address(buffer, indices), count, raw))
-
-
 def stored_value(value: PrimExpr) -> PrimExpr:
     """Return a scalar such that a store of it, under a condition, touches its element alone.
 
@@ -114,24 +90,6 @@ def gather(
     start = address(buffer, [IntImm("int32", 0)])
     raw = extern(f"int{bits}x{lanes}", name, start, offsets, _mask(mask, lanes))
     return reinterpret(raw, str(buffer.dtype), lanes)
-
-
-def scatter(
-    buffer: TirBuffer,
-    offsets: PrimExpr,
-    value: PrimExpr,
-    lanes: int,
-    mask: PrimExpr | None = None,
-) -> Stmt:
-    """Store lanes of `value` to the elements of a flat `buffer` at `offsets`, where `mask` is set.
-
-    Of lanes with one offset the last wins.
-    """
-    bits = _storage_bits(buffer)
-    name = f"tile_scatter_i{bits}_{_offset_code(offsets)}x{lanes}"
-    start = address(buffer, [IntImm("int32", 0)])
-    raw = reinterpret(value, f"int{bits}", lanes)
-    return Evaluate(extern("int32", name, start, offsets, raw, _mask(mask, lanes)))
 
 
 def atomic(

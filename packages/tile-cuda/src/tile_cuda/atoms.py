@@ -1,7 +1,7 @@
 """The matrix instructions of NVIDIA's warps, as data. PTX ISA, "Warp-level matrix instructions".
 
 An instruction is offered where the machine has its feature. Layouts are built from patterns of
-8 rows; `tile_core.simt.atoms.defects` proves each of them by running it on integers.
+8 rows; tests prove each of them by running it on integers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Machine code as text: SASS by NVIDIA's disassemblers, and counts of its instructions."""
+"""Machine code as text: SASS by NVIDIA's disassemblers."""
 
 from __future__ import annotations
 
@@ -8,22 +8,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from tile_core.errors import ToolchainError
 
 _HINT = "pip install 'tile-api[inspect]'"
 _TIMEOUT_SECONDS = 120
-_INSTRUCTION = re.compile(
+INSTRUCTION = re.compile(
     r"^\s*/\*[0-9a-f]{4,}\*/\s+\{?\s*(?:@!?U?P(?:T|\d+)\s+)?(?P<opcode>[A-Z][\w.]*)", re.MULTILINE
 )
-
-
-def is_installed() -> bool:
-    """Whether there is a disassembler at all, for whatever architectures."""
-    return any(True for command in ("cuobjdump", "nvdisasm") for _ in _tools(command))
 
 
 def sass(cubin: bytes) -> str:
@@ -41,7 +35,7 @@ def sass(cubin: bytes) -> str:
     for command, options in (("cuobjdump", ["-sass"]), ("nvdisasm", ["-c"])):
         for tool in _tools(command):
             done = _run(tool, options, cubin)
-            if done.returncode == 0 and _INSTRUCTION.search(done.stdout):
+            if done.returncode == 0 and INSTRUCTION.search(done.stdout):
                 return done.stdout
             words.append(f"{command}: {(done.stderr or done.stdout).strip()}")
     if not words:
@@ -53,17 +47,6 @@ def sass(cubin: bytes) -> str:
         "the machine code could not be read:\n" + "\n".join(words),
         hint="disassemblers forget old architectures: put a cuobjdump of their time in PATH",
     )
-
-
-def opcode_counts(text: str) -> Mapping[str, int]:
-    """Return how often each instruction occurs in SASS text, with its modifiers.
-
-    Examples
-    --------
-    >>> opcode_counts("/*0010*/  HMMA.16816.F32 R4, R4, R10, RZ ;")
-    {'HMMA.16816.F32': 1}
-    """
-    return dict(Counter(match["opcode"] for match in _INSTRUCTION.finditer(text)))
 
 
 def _tools(command: str) -> Iterator[Path]:

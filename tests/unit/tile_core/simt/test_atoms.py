@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from support.atoms import collect, defects, distribute
 from tile_core.layout import Fragment
-from tile_core.simt.atoms import MatrixAtom, atom_of_words, collect, defects, distribute
+from tile_core.simt.atoms import MatrixAtom, atom_of_words
 from tile_cuda.atoms import all_atoms, atoms_for, atoms_for_tiles
 from tile_cuda.machine import ARCHITECTURES, machine
 

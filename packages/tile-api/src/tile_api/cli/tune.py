@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tile_api.autotuner.table import Record, Table, TuningKey
     from tile_api.autotuner.tune import Tuned
 
-ACTIONS = ("ls", "show", "merge")
 _CONFIGS = """write --configs '{"block_M": [64, 128]}' for all combinations, or a list of objects"""
 
 

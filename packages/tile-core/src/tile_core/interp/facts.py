@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.effects import accesses, storages_written
+from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import Call, Var
 from tile_core.ir.gpu_intrinsics import RANGE_INTRINSICS
 from tile_core.ir.intrinsics import Effect, effect_of
@@ -104,9 +104,3 @@ def acts_on_block(stmt: Node) -> bool:
 
 
 _ACTS = Effect.WRITES | Effect.ATOMIC | Effect.OUTPUT
-
-
-def mentioned(root: Node) -> frozenset[Buffer]:
-    """Return every buffer that occurs below `root`."""
-    found = {a.buffer for a in accesses(root)}
-    return frozenset(found | {n for n in walk(root) if isinstance(n, Buffer)})

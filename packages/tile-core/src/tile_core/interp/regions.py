@@ -164,9 +164,3 @@ def write_stored(
     if values_known is not None:
         marks = values_known.ravel() if keep is None else values_known[keep]
         where.place.storage.mark(offsets, where.buffer.dtype, marks)
-
-
-def write(region: Region, values: Array, lanes: Lanes, node: Node) -> None:
-    """Write carried values of the buffer's dtype to a region."""
-    where = box(region, lanes, node)
-    write_stored(where, encode(values, region.buffer.dtype), lanes, node)

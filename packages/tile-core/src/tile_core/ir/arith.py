@@ -17,7 +17,6 @@ from tile_core.ir.expr import (
     Cast,
     Const,
     Expr,
-    Ramp,
     Select,
     Unary,
     UnaryOp,
@@ -461,12 +460,6 @@ def resolved(function: str, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], D
     wanted, dtype = INTRINSICS[function].resolve(function, args)
     given = zip(args, wanted, strict=True)
     return tuple(a if to is None else cast(a, to) for a, to in given), dtype
-
-
-def ramp(base: Any, stride: Any, lanes: int) -> Expr:
-    """Return the vector ``base, base + stride, …``."""
-    start = as_expr(base)
-    return Ramp(start, cast(stride, start.dtype), lanes)
 
 
 def minimum(a: Any, b: Any) -> Expr:

@@ -19,8 +19,9 @@ from tile_core.target import Target
 if TYPE_CHECKING:
     from tile_core.layout import Fragment, Layout
 
-LayoutMap: TypeAlias = "Mapping[Buffer, Layout] | Mapping[Buffer, Fragment] | AnyLayoutMap"
-AnyLayoutMap: TypeAlias = "Mapping[Buffer, Layout | Fragment]"
+LayoutMap: TypeAlias = (
+    "Mapping[Buffer, Layout] | Mapping[Buffer, Fragment] | Mapping[Buffer, Layout | Fragment]"
+)
 
 
 Op = TypeVar("Op", bound=TileOperator)

@@ -1,6 +1,6 @@
 """What a compilation did and how long it took: for traces, tables of times, and reports.
 
-Nothing is kept unless somebody records. `timed` and `ran` then cost two readings of the clock.
+Nothing is kept unless somebody records. `timed` then costs two readings of the clock.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field
-from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Literal, ParamSpec, TypeAlias, TypeVar
 
 from tile_core.ir.stmt import Kernel, Stmt
 from tile_core.records import dataclass
@@ -77,7 +77,7 @@ class Snapshot:
 
 @dataclass(slots=True)
 class Recording:
-    """What happened while it was open; filled by `timed` and `ran`.
+    """What happened while it was open; filled by `timed` and `kept`.
 
     Parameters
     ----------
@@ -129,29 +129,6 @@ def timed(name: str, category: Category, **details: str) -> Iterator[dict[str, s
             event = Event(name, category, start, end, thread, tuple(told.items()))
             for recording in recordings:
                 recording.events.append(event)
-
-
-def ran(run: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call a pass; who records is told its name, its time and the program that it leaves.
-
-    The program is the result, or the attribute ``kernel`` of results that tell more.
-    """
-    recordings = _OPEN.get()
-    if not recordings:
-        return run(*args, **kwargs)
-    name = run.__name__
-    start = time.perf_counter()
-    result = run(*args, **kwargs)
-    end, thread = time.perf_counter(), threading.get_native_id()
-    event = Event(name, "pass", start, end, thread)
-    for recording in recordings:
-        recording.events.append(event)
-        if recording.keeps_programs:
-            program: Any = getattr(result, "kernel", result)
-            summary = summary_of(run)
-            taken = Snapshot(name, program, _LAUNCH.get(), event.milliseconds, summary)
-            recording.snapshots.append(taken)
-    return result
 
 
 def kept(name: str, run: Callable[..., object], program: Kernel | Stmt) -> None:

@@ -90,13 +90,6 @@ def widened(data: Array, transfer: Transfer) -> Array:
     return numbers.astype(np.int32).view(np.uint32)
 
 
-def registers_of(target: Operand, transfer: Transfer) -> tuple[int, ...]:
-    """Return the registers that a load writes."""
-    if target.count != transfer.registers:
-        raise Undecodable(f"its target has {target.count} registers")
-    return tuple(range(target.first, target.first + target.count))
-
-
 def deliver(w: Wave, first: int, data: Array, lanes: Array | None, half: int | None) -> None:
     """Write ``(lanes, words)`` into registers, or into one half of one register."""
     count = data.shape[1]

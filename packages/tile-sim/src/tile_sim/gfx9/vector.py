@@ -29,7 +29,6 @@ from tile_sim.gfx9.operation import Operation
 from tile_sim.gfx9.results import Write, writer
 from tile_sim.gfx9.sources import DTYPES, Read, raw32, reader
 from tile_sim.gfx9.text import Line
-from tile_sim.gfx9.wave import Wave
 
 OPERATIONS: Mapping[str, Operation] = {
     **WORDS, **DOUBLE_WORDS, **HALVES, **FLOATS, **CONVERSIONS,
@@ -122,8 +121,3 @@ def _saturating(told: Operation) -> Callable[..., Any]:
         return np.clip(exact, limits.min, limits.max).astype(dtype)
 
     return saturated
-
-
-def step_of(run: Callable[[Wave], None]) -> Any:
-    """Return `run` as a step: the following instruction is the next."""
-    return run

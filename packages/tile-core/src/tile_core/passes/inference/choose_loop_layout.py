@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.expr import Var
 from tile_core.layout import Fragment
 from tile_core.layout.formulas import inputs_of
 from tile_core.layout.loop import planned
@@ -157,8 +156,3 @@ def covers_tile(touch: RegisterAccess, nest: Nest) -> bool:
         if bounds.lo > 0 or bounds.hi < extent - 1:
             return False
     return True
-
-
-def is_plain(touch: RegisterAccess) -> bool:
-    """Whether each index is a variable by itself."""
-    return all(isinstance(e, Var) for e in touch.indices)
