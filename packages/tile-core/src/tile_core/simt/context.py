@@ -81,6 +81,8 @@ class SimtContext:
         What the program wishes the cache to do with the tensors that are accessed.
     runs
         Which neighbours the thread runs here, of elements that share a byte.
+    exchange_bytes
+        What shared memory has left for one workspace.
     """
 
     target: Target
@@ -102,6 +104,7 @@ class SimtContext:
     safe_values: dict[Buffer, Expr] = field(default_factory=dict)
     eviction: str | None = None
     runs: Runs = NO_RUNS
+    exchange_bytes: int = 1 << 31
 
     @property
     def lane(self) -> Expr:

@@ -66,7 +66,7 @@ def row_plan(op: Reduce, ctx: SimtContext) -> RowPlan | None:
         if not op.dst.is_whole:
             return None
         wanted = ctx.fragment_of(target).reshape(row.shape)
-        if not (row.covers(wanted) and is_dense(wanted)):
+        if not (row.covers(wanted) and is_known(wanted)):
             return None
     return RowPlan(source, row, slots, exchange)
 
@@ -221,7 +221,7 @@ def _into_registers(op: Reduce, plan: RowPlan, part: Buffer, ctx: SimtContext) -
         at = as_expr(plan.row.slot_at(*held(wanted, ctx.thread, slot).coords))
         old = unpacked(Load(registers, (slot,)), dtype)
         result = converted(_with_old(op, Load(part, (at,)), old), dtype)
-        return Store(registers, (slot,), packed(result, dtype))
+        return if_held(wanted, slot, Store(registers, (slot,), packed(result, dtype)), ctx)
 
     return by_holders(wanted, unrolled(ctx, "r", wanted.slots, store), ctx)
 

@@ -22,7 +22,7 @@ from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.lower_statements import lower_stmt
 from tile_core.simt.pass_contexts import KernelContext, LaunchContext, ThreadContext
 from tile_core.simt.pipeline import LAUNCH, THREAD
-from tile_core.simt.plan_shared import add_workspaces, plan_shared
+from tile_core.simt.plan_shared import add_workspaces, exchange_bytes, plan_shared
 from tile_core.simt.program import DeviceFunction, HostStep
 from tile_core.simt.register_budget import blocks_to_hold
 from tile_core.simt.resource_limits import check_launch
@@ -96,7 +96,7 @@ class _Maker:
             warp_size=self.machine.warp_size,
         )  # fmt: skip
         launch = self.passes.run(LAUNCH, launch, here)
-        ctx = self._context(launch)
+        ctx = self._context(launch, exchange_bytes(room, self.machine))
         inside = ThreadContext(lowering=ctx)
         body = self.passes.run(THREAD, launch.body, inside)
         offsets, total = shared, room
@@ -114,7 +114,7 @@ class _Maker:
             name, params, arguments, lowered, offsets, total, resident, is_cooperative(launch)
         )
 
-    def _context(self, launch: Launch) -> SimtContext:
+    def _context(self, launch: Launch, free: int) -> SimtContext:
         names = Names({node.name for node in walk(launch.body) if isinstance(node, (Var, Buffer))})
         names.taken |= {p.name for p in self.kernel.params}
         threads = math.prod(launch.threads)
@@ -130,7 +130,7 @@ class _Maker:
         env = env if is_line else env.with_loop(thread, 0, threads)
         return SimtContext(
             self.target, self.machine, launch, thread, threads, env, self.places, names,
-            lower_stmt, self.choices.guards, is_thread_program(launch),
+            lower_stmt, self.choices.guards, is_thread_program(launch), exchange_bytes=free,
         )  # fmt: skip
 
     def _parameters(

@@ -43,7 +43,7 @@ def add_workspaces(
     """
     if not workspaces:
         return dict(shared), room
-    start = -(-room // ALIGNMENT) * ALIGNMENT
+    start = _behind(room)
     most = max(b.nbytes or 0 for b in workspaces)
     if start + most > machine.shared_bytes:
         raise OutOfScratch(
@@ -57,6 +57,15 @@ def add_workspaces(
             hint=HINT,
         )
     return {**shared, **dict.fromkeys(workspaces, start)}, start + most
+
+
+def exchange_bytes(room: int, machine: SimtMachine) -> int:
+    """Return how many bytes a workspace may take behind tiles that take `room`."""
+    return max(0, machine.shared_bytes - _behind(room))
+
+
+def _behind(room: int) -> int:
+    return -(-room // ALIGNMENT) * ALIGNMENT
 
 
 def plan_shared(

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 from tile_core.errors import ShapeMismatch
 from tile_core.ir.arith import as_expr
-from tile_core.ir.buffer import Scope, static_value, whole
-from tile_core.ir.expr import Extent
-from tile_core.ir.stmt import Parallel, Seq, Stmt
+from tile_core.ir.buffer import Region, Scope, static_value, whole
+from tile_core.ir.expr import Extent, Var
+from tile_core.ir.stmt import If, Parallel, Seq, Stmt
 from tile_core.layout import Fragment
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.layout.loop_inverse import loop_over
 from tile_core.layout.preimages import reduced_fragment
+from tile_core.ops.loops import nest as loops
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.simt.context import SimtContext
 from tile_core.simt.cross_warp_reduction import reduce_across_warps, row_plan
+from tile_core.simt.exchange_batches import Batch, batches
 from tile_core.simt.expr_builders import do
 from tile_core.simt.partition import partition
 from tile_core.simt.shared_staging import by_each_thread, copied_in
+from tile_core.simt.subbyte_access import storage_dtype
 
 
 def infer_reduce(op: Reduce, ctx: InferContext, level: InferLevel) -> LayoutMap:
@@ -60,30 +64,49 @@ def lower_reduce(op: Reduce, ctx: SimtContext) -> Stmt:
 def _through_memory(op: Reduce, ctx: SimtContext) -> Stmt:
     """Let the threads of the result read the rows, from memory or from a copy in it.
 
-    What each thread has for itself, each of them computes.
+    The copy is made in batches of rows where not all of it fits beside the kernel's tiles.
     """
     source, shape = op.src, op.src.static_extents
-    before: list[Stmt] = []
-    after: list[Stmt] = []
-    if source.buffer.scope.is_spread:
-        if shape is None:
-            raise ShapeMismatch(
-                "a reduction of registers needs extents known at compile time",
-                span=op.span,
-                hint="reduce a tile of fixed extents",
-            )
-        tile = ctx.scratch_tile("rows", shape, str(source.buffer.dtype))
-        before = [copied_in(source, tile, tile.dtype, ctx), do("sync")]
-        after = [do("sync")]
-        source = whole(tile)
+    if not source.buffer.scope.is_spread:
+        return _by_rows(op, source, None, ctx)
+    if shape is None:
+        raise ShapeMismatch(
+            "a reduction of registers needs extents known at compile time",
+            span=op.span,
+            hint="reduce a tile of fixed extents",
+        )
+    kept = [axis for axis in range(len(shape)) if axis != op.dim]
+    nbytes = math.prod(shape) * storage_dtype(source.buffer.dtype, Scope.SHARED).bits // 8
+    steps: list[Stmt] = []
+    for batch in batches(shape, nbytes, kept, ctx) or (None,):
+        part = source if batch is None else batch.of(source, batch.dim)
+        tile = ctx.scratch_tile("rows", part.static_extents or (), str(source.buffer.dtype))
+        rows = _by_rows(op, whole(tile), batch, ctx)
+        steps += [copied_in(part, tile, tile.dtype, ctx), do("sync"), rows, do("sync")]
+    return Seq(tuple(steps))
+
+
+def _by_rows(op: Reduce, source: Region, batch: Batch | None, ctx: SimtContext) -> Stmt:
+    """Let the threads of the result read the rows of `source`: of `op.src`, or of a batch of it.
+
+    What each thread has for itself, each of them computes.
+    """
+    kept = [axis for axis in range(len(op.src.extents)) if axis != op.dim]
+    if batch is not None:  # rows keep their numbers, of which the batch's first is not 0
+        starts = tuple(-batch.first if d == batch.dim else 0 for d in range(len(source.starts)))
+        source = replace(source, starts=starts)
+    inner = replace(op, src=source)
+
+    def row(at: tuple[Var, ...]) -> Stmt:
+        body = inner.serial_form_at(at)
+        return body if batch is None else If(batch.has(at[kept.index(batch.dim)]), body)
+
+    extents = [op.src.extents[axis] for axis in kept]
     if op.dst.buffer.scope.is_thread_private:
-        each = by_each_thread(replace(op, src=source).serial_form(), ctx)
-        return Seq((*before, each, *after))
-    kept = [n for axis, n in enumerate(op.src.extents) if axis != op.dim]
+        return by_each_thread(loops(extents, row), ctx)
     points = tuple(ctx.fresh_var(f"i{axis}") for axis in range(max(1, len(kept))))
-    body = replace(op, src=source).serial_form_at(points)
-    nest = Parallel(points, tuple(as_expr(n) for n in kept or (1,)), body, span=op.span)
-    return Seq((*before, partition(nest, _loop_of_rows(op, kept, ctx), ctx), *after))
+    nest = Parallel(points, tuple(as_expr(n) for n in extents or (1,)), row(points), span=op.span)
+    return partition(nest, _loop_of_rows(op, extents, ctx), ctx)
 
 
 def _loop_of_rows(op: Reduce, kept: list[Extent], ctx: SimtContext) -> LoopLayout | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from tile_core.errors import ShapeMismatch
@@ -15,6 +16,7 @@ from tile_core.ops.reduce import combine
 from tile_core.ops.rule import Rule
 from tile_core.ops.scan import Scan
 from tile_core.simt.context import SimtContext
+from tile_core.simt.exchange_batches import batches
 from tile_core.simt.expr_builders import do
 from tile_core.simt.shared_staging import by_each_thread, copied_in, copied_out
 from tile_core.simt.subbyte_access import carrier
@@ -28,7 +30,8 @@ def lower_scan(op: Scan, ctx: SimtContext) -> Stmt:
              five steps of shuffles, the total so far added;  barrier;  y from shared memory
 
     Each warp takes whole rows; a row's running total goes from one group of lanes to the next.
-    Each thread scans an array of its own alone.
+    Rows pass in batches where not all of them fit beside the kernel's tiles. Each thread
+    scans an array of its own alone.
 
     Raises
     ------
@@ -45,6 +48,10 @@ def lower_scan(op: Scan, ctx: SimtContext) -> Stmt:
             hint="scan a tile of fixed extents, and carry the last element over",
         )
     wide = carrier(accumulator("total", op.dst.buffer.dtype).dtype)
+    others = [axis for axis in range(len(shape)) if axis != op.dim]
+    if cut := batches(shape, math.prod(shape) * wide.bits // 8, others, ctx):
+        at = [(batch.of(op.src, batch.dim), batch.of(op.dst, batch.dim)) for batch in cut]
+        return Seq(tuple(lower_scan(replace(op, src=a, dst=b), ctx) for a, b in at))
     tile = ctx.scratch_tile("scanned", shape, str(wide))
     barrier = do("sync", span=op.span)
     return Seq(
