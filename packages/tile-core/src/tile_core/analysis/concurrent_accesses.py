@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from tile_core.analysis.memory_access import (
     ExecutingThreads,
@@ -16,6 +15,7 @@ from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import For, If, Leaf, Let, OnThreads, Parallel, Pipelined, Seq, Stmt, While
 from tile_core.ir.visitor import expressions_in, scoped
+from tile_core.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

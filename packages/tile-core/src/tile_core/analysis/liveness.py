@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile_core.analysis.first_access import FirstAccess, first_access, storages_named
 from tile_core.analysis.gemms_in_flight import (
@@ -16,6 +16,7 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.stmt import For, If, OnThreads, Parallel, Pipelined, Seq, Stmt, While
 from tile_core.ir.visitor import expressions_in, statements_in
 from tile_core.ops.bulk_copy import BulkCopy
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
@@ -21,6 +20,7 @@ from tile_core.ir.visitor import static_range
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import pair
+from tile_core.records import dataclass
 
 Side: TypeAlias = "tuple[Extent, Extent] | None"
 """Start and extent of a box along one dimension; None: anywhere."""

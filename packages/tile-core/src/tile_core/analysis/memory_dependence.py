@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from enum import Enum
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from tile_core.ir.effects import Mode
 from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Expr, Extent, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, substitute
+from tile_core.records import dataclass, replace
 
 Box: TypeAlias = "tuple[Side, ...]"
 SameThread: TypeAlias = Callable[[MemoryAccess, MemoryAccess], bool]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import For, Launch, Pipelined
+from tile_core.records import dataclass
 
 Never: TypeAlias = Literal[False]
 

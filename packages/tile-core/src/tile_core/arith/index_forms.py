@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from tile_core.arith.bounds import Range, limits
 from tile_core.dtypes import DType, dtype_of
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr
+from tile_core.records import dataclass
 
 INT32, INT64 = dtype_of("int32"), dtype_of("int64")
 

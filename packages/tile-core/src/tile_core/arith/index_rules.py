@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile_core.arith.bounds import Range, fitted
 from tile_core.arith.index_forms import (
@@ -20,6 +20,7 @@ from tile_core.arith.index_forms import (
 )
 from tile_core.dtypes import DType
 from tile_core.ir.expr import Binary, BinaryOp, Expr
+from tile_core.records import dataclass
 
 _DIV, _MOD, _XOR = BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.BITXOR
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tile_core.arith.bounds import Range, Ranges, is_beyond_indices, limits
@@ -39,6 +39,7 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.intrinsics import effect_of
 from tile_core.ir.node import Node, walk
+from tile_core.records import dataclass
 
 
 def is_index(dtype: DType) -> bool:

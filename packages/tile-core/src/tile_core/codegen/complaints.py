@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tile_core.codegen.source import PrintedSource
 from tile_core.errors import Span, ToolchainError
+from tile_core.records import dataclass
 
 _SHOWN = 5
 _SOURCE = re.compile(r"^<source (\d+)>$")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from tile_core.arith.bounds import Bounds
@@ -43,6 +43,7 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
+from tile_core.records import dataclass
 
 Text: TypeAlias = "tuple[str, int]"
 """A piece of C++ and how strongly its outermost operator binds."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile_core.ir.expr import BinaryOp
+from tile_core.records import dataclass
 
 # Binding strength, weakest first, as in the C++ grammar.
 TERNARY, LOGIC_OR, LOGIC_AND, BIT_OR, BIT_XOR, BIT_AND = 1, 2, 3, 4, 5, 6

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tile_core.codegen.program import function_symbols
+from tile_core.records import replace
 from tile_core.simt.program import DeviceProgram
 from tile_core.simt.resources import Resources
 

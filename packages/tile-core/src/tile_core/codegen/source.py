@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tile_core.errors import Span
+from tile_core.records import dataclass
 
 INCLUDE_DIRECTORY = Path(__file__).parent / "include"
 """Where ``tile.h`` lies: the header that picks the one of the toolchain."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath
 from typing import Any
 
@@ -34,6 +34,7 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
+from tile_core.records import dataclass
 
 SHORT_LOOP, LITTLE_WORK = 16, 128
 """Loops of so few rounds, with so few lines in all, are left to the C++ compiler's judgement."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effect import Effect
@@ -10,6 +10,7 @@ from tile_core.ir.expr import AddressOf, Call, Load, Var
 from tile_core.ir.intrinsics import INTRINSICS
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Store
+from tile_core.records import dataclass
 
 
 @dataclass(slots=True)

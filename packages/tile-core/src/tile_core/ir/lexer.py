@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile_core.errors import ParseError
+from tile_core.records import dataclass
 
 HINT = "compare with what print_kernel writes for a kernel like it"
 """What to do about a text that is not well-formed."""

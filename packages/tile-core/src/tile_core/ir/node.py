@@ -50,9 +50,9 @@ class Node(_Known):
             return self._children
         except AttributeError:
             found = _finder(type(self))(self)  # type: ignore[arg-type]
-            object.__setattr__(self, "_children", found)
+            _set_children(self, found)
             if not found:
-                object.__setattr__(self, "_below", found)
+                _set_below(self, found)
             return found
 
     def map_children(self, fn: Callable[[Node], Node]) -> Self:
@@ -73,6 +73,10 @@ class Node(_Known):
                 changed[name] = tuple([next(rest) if isinstance(x, Node) else x for x in value])
         return replace(self, **changed)
 
+
+_set_answers, _set_below, _set_children = (
+    vars(_Known)[name].__set__ for name in _Known.__slots__
+)  # nodes are frozen
 
 _PLAIN = frozenset(
     {
@@ -165,12 +169,13 @@ def analysis(
             answers = node._answers
         except AttributeError:
             answers = {}
-            object.__setattr__(node, "_answers", answers)
+            _set_answers(node, answers)
         key = (question, others) if others else question
         found = answers.get(key, _UNKNOWN)
         if found is _UNKNOWN:
             found = answers[key] = question(node, *others)
-        return cast(R, found)
+        known: R = found
+        return known
 
     return answer
 
@@ -220,7 +225,7 @@ def _written_out(root: Node) -> tuple[Node, ...] | None:
         if len(below) > _MOST_KEPT:
             return None
     found = tuple(below)
-    object.__setattr__(root, "_below", found)
+    _set_below(root, found)
     return found
 
 
@@ -251,9 +256,9 @@ def _keep_small(root: Node) -> None:
             below += part
         else:
             if len(below) < _SMALL:
-                object.__setattr__(node, "_below", tuple(below))
+                _set_below(node, tuple(below))
                 continue
-        object.__setattr__(node, "_below", None)
+        _set_below(node, None)
 
 
 def _walked_lazily(root: Node) -> Iterator[Node]:

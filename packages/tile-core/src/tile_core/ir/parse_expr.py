@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile_core.dtypes import FORMATS, DType, dtype_of
 from tile_core.ir.buffer import Buffer, Region
@@ -31,6 +31,7 @@ from tile_core.ir.expr import (
 from tile_core.ir.intrinsics import INTRINSICS
 from tile_core.ir.lexer import Cursor
 from tile_core.ir.print_expr import PRECEDENCE, UNARY_STRENGTH
+from tile_core.records import dataclass
 
 _INFIX = {op.value: op for op in PRECEDENCE}
 _PREFIX = {op.value: op for op in BinaryOp if op not in PRECEDENCE}

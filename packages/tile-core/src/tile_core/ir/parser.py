@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Any
 
 from tile_core.dtypes import dtype_of
@@ -41,6 +41,7 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
+from tile_core.records import dataclass, replace
 from tile_launch.contract import ANY_EXTENT, Contract
 
 LayoutParser = Callable[[str], object]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import cast
 
@@ -21,6 +20,7 @@ from tile_core.ir.stmt import (
     Stmt,
     Store,
 )
+from tile_core.records import replace
 
 
 def _never(launch: Launch) -> bool:

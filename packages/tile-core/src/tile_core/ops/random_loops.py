@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from tile_core.ir.arith import as_expr, binary, cast, const
 from tile_core.ir.expr import BinaryOp, Call, Expr, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import For, If, Kernel, Launch, Let, OnThreads, Parallel, Seq, Stmt
 from tile_core.ops.control import Barrier
+from tile_core.records import replace
 
 DRAWS = frozenset({"rng_rand", "rng_rand_float", "rng_rand_normal"})
 """Intrinsics that take the next number of a thread's generator."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 
 from tile_core.arith.evaluate import evaluate
@@ -28,6 +27,7 @@ from tile_core.ir.stmt import (
 from tile_core.ir.visitor import map_statements, statements_in
 from tile_core.ops.control import Barrier
 from tile_core.ops.operator import Execution, TileOperator
+from tile_core.records import replace
 
 _WARP = 32
 """Threads that every machine's warps are made of: a barrier waits for no fewer."""

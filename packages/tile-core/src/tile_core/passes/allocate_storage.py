@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tile_core.analysis.liveness import LiveInterval
 from tile_core.ir.buffer import Buffer
+from tile_core.records import dataclass
 
 ALIGNMENT = 16
 """Of every tile, in bytes: the widest access of one thread."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from tile_core.ir.arith import binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope
@@ -23,6 +22,7 @@ from tile_core.ir.stmt import (
     flattened,
 )
 from tile_core.ir.visitor import jumps
+from tile_core.records import replace
 
 _GOES_ON, _NEXT_ROUND, _LEFT = 0, 1, 2
 _FIRST = (const(0),)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
@@ -16,6 +15,7 @@ from tile_core.ops.parallel_form import is_element_wise
 from tile_core.ops.rule import InferLevel, Rule, ThreadMachine, select
 from tile_core.passes.inference.inference_state import Layouts, Question
 from tile_core.passes.inference.parallel_nests import survey
+from tile_core.records import replace
 from tile_core.target import Target
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tile_core.dtypes import dtype_of
 from tile_core.errors import UnsupportedOnTarget
@@ -16,6 +15,7 @@ from tile_core.ir.stmt import Alloc, For, Kernel, Launch, Pipelined, Stmt, Store
 from tile_core.ops.control import Barrier
 from tile_core.passes.kernel_fission import holds_barrier, spans_grid
 from tile_core.passes.split_grid_barriers import split_grid_barriers
+from tile_core.records import replace
 
 
 def launch_grid_barriers(kernel: Kernel) -> Kernel:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from tile_core.analysis.uniformity import is_thread_program
@@ -35,7 +34,7 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.ops.select_ranges import select_ranges
 from tile_core.passes.coroutines import INT32, STUCK, Await, awaits, cell, interleaved, put, read
-from tile_core.records import dataclass
+from tile_core.records import dataclass, replace
 
 PHASE, ARRIVED, BYTES, COUNT = range(4)
 """What is counted for a barrier: phases that are over; of the next one, arrivals and missing

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from tile_core.analysis.memory_access import ExecutingThreads, MemoryAccess, inlined, is_plain
 from tile_core.analysis.memory_dependence import MemoryDependences
@@ -28,6 +27,7 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ir.visitor import statements_in
 from tile_core.passes.insert_barriers import NONE, Flow, Path, State
+from tile_core.records import replace
 
 
 def refuse_divergent_races(launch: Launch, warp_size: int = 32) -> Launch:

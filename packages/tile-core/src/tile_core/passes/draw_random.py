@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import call, cast, const
@@ -12,6 +11,7 @@ from tile_core.ir.expr import Call, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Alloc, Evaluate, For, Kernel, Launch, Let, Seq, Stmt, Store
 from tile_core.ops.random_loops import DRAWS
+from tile_core.records import replace
 
 _INT64, _UINT32, _UINT64 = dtype_of("int64"), dtype_of("uint32"), dtype_of("uint64")
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)

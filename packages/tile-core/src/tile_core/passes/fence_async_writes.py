@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import accesses, effects_of
@@ -31,6 +30,7 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.ops.remote_copy import RemoteCopy
+from tile_core.records import dataclass
 
 _ORDERING = (
     *(BarrierArrive, BarrierWait, Barrier, ClusterSync),

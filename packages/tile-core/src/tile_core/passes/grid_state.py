@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tile_core.analysis.uniformity import is_thread_program
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
@@ -22,6 +21,7 @@ from tile_core.ir.stmt import (
     Store,
 )
 from tile_core.ops.copy import Copy
+from tile_core.records import replace
 
 _KEPT = (Scope.SHARED, Scope.FRAGMENT)
 _OWN = (Scope.LOCAL, Scope.VAR)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile_core.ir.arith import as_expr, binary, const
 from tile_core.ir.buffer import static_value
 from tile_core.ir.effects import accesses
@@ -25,6 +23,7 @@ from tile_core.ir.stmt import (
 from tile_core.ir.visitor import bound_variables
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
+from tile_core.records import replace
 
 
 def hoist_accumulator_init(kernel: Kernel) -> Kernel:

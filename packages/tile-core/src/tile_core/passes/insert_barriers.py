@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -60,6 +59,7 @@ from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
 from tile_core.passes.signals import awaits_signal, sends_signal
+from tile_core.records import replace
 
 State: TypeAlias = frozenset[PendingAccess]
 Path: TypeAlias = tuple[int, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import TypeAlias
 
 from tile_core.errors import UnsupportedOnTarget
@@ -28,6 +28,7 @@ from tile_core.ir.visitor import jumps
 from tile_core.ops.control import Barrier
 from tile_core.passes.break_elimination import counted, without_jumps
 from tile_core.passes.grid_state import GridState, is_repeatable
+from tile_core.records import dataclass, replace
 
 NOT_ALL = "not all threads of all blocks reach a barrier of the whole grid"
 """What is said where some blocks wait for others that never come."""

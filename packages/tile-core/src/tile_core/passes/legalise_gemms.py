@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Kernel, Seq
 from tile_core.ops.gemm import Gemm, WaitProducts
+from tile_core.records import replace
 
 _BESIDE = "async_mma"
 """The instruction whose products run beside their threads."""

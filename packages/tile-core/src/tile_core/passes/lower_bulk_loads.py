@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 from tile_core.arith.constraints import ConstraintSet
@@ -20,6 +19,7 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.passes.warp_specialisation.bulk_copies import BulkCopyKind, bulk_way
 from tile_core.passes.warp_specialisation.contiguous_copies import facts_in_loops, is_computed
+from tile_core.records import replace
 from tile_core.remarks import NotApplicable
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 
 from tile_core.analysis.uniformity import is_thread_program
 from tile_core.ir.arith import select
@@ -26,6 +25,7 @@ from tile_core.ir.stmt import (
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.overlap.gemm_loop_body import RunsBeside
 from tile_core.passes.tile_predicates import tile_predicate
+from tile_core.records import dataclass, replace
 
 
 def mask_gemms(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:

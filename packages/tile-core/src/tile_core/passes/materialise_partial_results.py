@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile_core.ir.buffer import Buffer, Scope, static_value, whole
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Alloc, Kernel, Seq
@@ -11,6 +9,7 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.reducer import ReducerFinalize
+from tile_core.records import replace
 
 
 def materialise_partial_results(kernel: Kernel) -> Kernel:

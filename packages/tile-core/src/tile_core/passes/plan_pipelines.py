@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Protocol, TypeGuard
 
 from tile_core.errors import TileWarning
@@ -18,6 +18,7 @@ from tile_core.passes.pipelines.inject import put_together
 from tile_core.passes.pipelines.loop_analysis import Analysis, analyse, facts_of
 from tile_core.passes.pipelines.register_prefetch import room_of
 from tile_core.passes.pipelines.stage_instances import Versions, make_versions
+from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable, remark, warn
 
 ASYNCHRONOUS = "async_copy"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile_core.analysis.uniformity import Uniformity, is_thread_program
 from tile_core.errors import Note, UnsupportedOnTarget
 from tile_core.ir.arith import binary, const
@@ -37,6 +35,7 @@ from tile_core.passes.coroutines import Await, awaits
 from tile_core.passes.count_signals import Arrive
 from tile_core.passes.thread_loops import ThreadLoops
 from tile_core.passes.warp_exchange import Exchange
+from tile_core.records import replace
 
 _EXCHANGES = Effect.WARP | Effect.BLOCK
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from tile_core.analysis.uniformity import is_thread_program
@@ -52,6 +51,7 @@ from tile_core.passes.warp_specialisation.pipeline_state import Signals, Slots, 
 from tile_core.passes.warp_specialisation.producer import Producer, require_independence
 from tile_core.passes.warp_specialisation.register_reallocation import fits, shared_out
 from tile_core.passes.warp_specialisation.replicated_scalars import common_scalars
+from tile_core.records import replace
 from tile_core.remarks import NotApplicable, remark
 
 WARP_GROUP = 128

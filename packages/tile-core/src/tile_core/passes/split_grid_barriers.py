@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from tile_core.analysis.first_access import FirstAccess, first_of
@@ -40,6 +39,7 @@ from tile_core.passes.kernel_fission import (
     spans_grid,
     statements,
 )
+from tile_core.records import dataclass, replace
 
 _MOST_ROUNDS = 64
 """Rounds of a loop around a barrier of the grid that become launches of their own."""

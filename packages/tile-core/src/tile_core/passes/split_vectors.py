@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import InternalError, Span, UnsupportedOnTarget
 from tile_core.ir.arith import binary, cast, const
@@ -26,6 +24,7 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Alloc, Kernel, Let, Seq, Stmt, Store
+from tile_core.records import replace
 
 
 def split_vectors(kernel: Kernel) -> Kernel:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 
 from tile_core.analysis.liveness import live_intervals
 from tile_core.ir.buffer import Buffer, Scope, whole
@@ -24,6 +23,7 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.parallel_form import is_element_wise
 from tile_core.passes.allocate_storage import Tile, alignment_of, allocate_storage
 from tile_core.passes.register_estimate import registers_wanted
+from tile_core.records import dataclass, replace
 from tile_core.remarks import remark
 
 CHUNK = 16

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer, Scope
@@ -15,6 +14,7 @@ from tile_core.ir.stmt import Alloc, Check, CheckKind, For, If, Launch, Leaf, St
 from tile_core.ops.serial import expand
 from tile_core.passes.coroutines import STUCK, Await
 from tile_core.passes.count_signals import Arrive
+from tile_core.records import replace
 
 
 class ThreadLoops:

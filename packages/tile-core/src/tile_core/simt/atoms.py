@@ -7,10 +7,9 @@ the registers of a fragment can be passed to the instruction as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile_core.dtypes import DType, dtype_of
 from tile_core.layout import Fragment
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import static_value
 from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, Call, Expr
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lower_accesses import lower_address, lower_expr
 

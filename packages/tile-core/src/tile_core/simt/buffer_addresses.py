@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import Any
 
 from tile_core.dtypes import dtype_of
@@ -16,6 +16,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel
 from tile_core.layout import Fragment, Layout
 from tile_core.layout.digits import row_major_position
+from tile_core.records import dataclass, replace
 from tile_core.simt.subbyte_access import is_narrow, is_packed, storage_dtype
 
 INT32_ELEMENTS = 2**31

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.device import device
 from tile_core.ir.expr import Call
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 
 RANK = "block_rank_in_cluster"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import Call
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Launch, Stmt
 from tile_core.ops.remote_copy import RemoteCopy
+from tile_core.records import replace
 
 _ARRIVE, _WAIT = f"{PREFIX}mbarrier_arrive_remote", f"{PREFIX}mbarrier_wait"
 _FREE, _WAIT_CLUSTER = f"{PREFIX}mbarrier_free_remote", f"{PREFIX}mbarrier_wait_cluster"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar, cast
 
 from tile_core.ir.buffer import Buffer
@@ -21,6 +21,7 @@ from tile_core.ir.expr import (
 from tile_core.ir.node import Node, analysis, updated, walk
 from tile_core.ir.stmt import For, Let, Seq, Stmt, Store
 from tile_core.ir.visitor import expressions_in, map_statements, statements_in
+from tile_core.records import dataclass
 
 N = TypeVar("N", bound=Node)
 

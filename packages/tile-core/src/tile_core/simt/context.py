@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tile_core.arith.constraints import ConstraintSet
@@ -17,7 +17,7 @@ from tile_core.ir.stmt import Launch, Stmt
 from tile_core.layout import row_major
 from tile_core.machine import SimtMachine
 from tile_core.ops.operator import TileOperator
-from tile_core.records import replace
+from tile_core.records import dataclass, replace
 from tile_core.simt.buffer_addresses import BufferAddresses
 from tile_core.simt.subbyte_store_pairing import NO_RUNS, Runs
 from tile_core.target import Target

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tile_core.ir.arith import as_expr, binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope
@@ -14,6 +13,7 @@ from tile_core.layout.digits import row_major_position
 from tile_core.layout.preimages import reduced_fragment
 from tile_core.ops.loops import accumulator
 from tile_core.ops.reduce import Reduce, combine, magnitude
+from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import do, seq, unrolled
 from tile_core.simt.inverse_fragment import by_holders, held, if_held, is_dense, is_known, slot_map

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TypeGuard
 
 from tile_core.ir.buffer import Buffer, Scope, static_value
@@ -13,6 +12,7 @@ from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import For, LoopKind, Stmt, Store
 from tile_core.ir.visitor import map_statements, static_range
 from tile_core.machine import SimtMachine
+from tile_core.records import replace
 
 FEATURE = "fast_float64"
 """Of machines that multiply in float64 at half the speed of float32, not at a sixtieth."""

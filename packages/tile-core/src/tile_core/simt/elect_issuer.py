@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import as_expr, binary
@@ -17,6 +16,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Break, Continue, For, If, Let, Seq, Stmt, Store, While
 from tile_core.ir.visitor import StmtRewriter, expressions_in, statements_in
 from tile_core.machine import SimtMachine
+from tile_core.records import dataclass, replace
 from tile_core.simt.hoist_warp_shuffles import is_exchange
 
 _LOADS = frozenset(

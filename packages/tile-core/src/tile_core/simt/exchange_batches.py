@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import BinaryOp, Expr
+from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
 
 

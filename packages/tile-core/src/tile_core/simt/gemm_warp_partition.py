@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from tile_core.layout import Fragment
 from tile_core.layout.digits import flatten_row_major
 from tile_core.ops.gemm import GemmWarpPolicy
+from tile_core.records import dataclass
 from tile_core.simt.atoms import MatrixAtom
 
 _REMEMBERED = 64

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from dataclasses import replace
 from functools import reduce
 
 from tile_core.arith.constraints import ConstraintSet
@@ -29,6 +28,7 @@ from tile_core.ir.expr import (
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Break, For, If, Let, LoopKind, Seq, Stmt, Store
 from tile_core.ir.visitor import StmtRewriter, own_level, static_range
+from tile_core.records import replace
 from tile_core.simt.loop_peeling import COPIES, Guards, Limit, Peelable, PeelScope, is_pure
 
 MOST_NODES = 4000

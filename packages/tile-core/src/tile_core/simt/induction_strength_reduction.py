@@ -9,7 +9,6 @@ form is found from the tables of the layout and holds for every thread and step,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from tile_core.ir.buffer import Region, static_value
 from tile_core.ir.expr import AddressOf, Const, Expr, Extent
 from tile_core.ir.stmt import Let, Stmt
 from tile_core.layout import Layout
+from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, seq
 

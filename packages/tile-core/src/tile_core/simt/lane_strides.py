@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.arith import as_expr, binary, cast, const
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Expr, Unary, UnaryOp, Var
 from tile_core.ir.free_variables import free_variables
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

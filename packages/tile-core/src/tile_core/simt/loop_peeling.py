@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 
 from tile_core.arith.affine import Linear
 from tile_core.arith.constraints import ConstraintSet
@@ -15,7 +14,7 @@ from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Load, Select,
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt
 from tile_core.ir.visitor import bound_variables, expressions_in, scoped, statements_in
-from tile_core.records import replace
+from tile_core.records import dataclass, replace
 
 COPIES = frozenset({PREFIX + "async_copy", PREFIX + COUNTED_LOAD})
 """Calls that begin a copy; the last argument of each says whether there is anything to copy."""

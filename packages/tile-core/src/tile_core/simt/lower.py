@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from tile_core.errors import LayoutConflict, OutOfScratch
@@ -14,6 +13,7 @@ from tile_core.pass_manager.instrumentation import attempted
 from tile_core.pass_manager.manager import PassManager
 from tile_core.passes.cooperative_grids import is_cooperative
 from tile_core.passes.infer_layouts import Layouts
+from tile_core.records import replace
 from tile_core.remarks import remark, warning_once
 from tile_core.simt.lower_launches import host_steps, workspaces_of
 from tile_core.simt.lowering_options import BY_DEFAULT, Choices

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tile_core.ir.arith import all_of, as_expr, const, select
@@ -24,6 +23,7 @@ from tile_core.ir.expr import (
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Evaluate, If, Stmt, Store
+from tile_core.records import replace
 from tile_core.simt import subbyte_access
 from tile_core.simt.cluster_rank import RANK, cluster_rank
 from tile_core.simt.context import SimtContext

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tile_core.ir.gpu_intrinsics import DISABLE_COPY_ENGINE
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

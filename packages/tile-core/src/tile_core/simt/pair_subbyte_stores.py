@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Call, Expr, Load, Var
@@ -12,6 +11,7 @@ from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Evaluate, If, Let, Parallel, Seq, Stmt, Store
 from tile_core.ir.visitor import map_statements, own_level
 from tile_core.layout.loop import LoopLayout, planned
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import do
 from tile_core.simt.partition import partition

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from tile_core.layout import Fragment
 from tile_core.layout.table import Table
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

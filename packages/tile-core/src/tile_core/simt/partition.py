@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import UnsupportedOnTarget
@@ -16,6 +15,7 @@ from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Evaluate, For, If, Let, LoopKind, Parallel, Stmt, Store
 from tile_core.layout.loop import LoopLayout
 from tile_core.passes.lower_serially import nested_loops
+from tile_core.records import dataclass, replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lane_strides import Lanes
 from tile_core.simt.register_loops import register_loop

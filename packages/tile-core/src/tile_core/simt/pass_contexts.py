@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.arith.constraints import ConstraintSet
@@ -13,6 +12,7 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule, select
 from tile_core.pass_manager.manager import PassContext
 from tile_core.passes.pipelines.counted_copies import COUNTED
+from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lowering_options import Choices
 from tile_core.target import Target

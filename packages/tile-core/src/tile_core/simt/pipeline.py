@@ -11,10 +11,9 @@ thread  the body of each launch as one thread runs it
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile_core.pass_manager.manager import TILE
 from tile_core.pass_manager.pipeline import Pass, Pipeline
+from tile_core.records import replace
 
 CHECK, PLAN, LAYOUT, SPLIT, LAUNCH, THREAD = (
     "check",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from tile_core.ir.buffer import Scope
@@ -11,6 +10,7 @@ from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Kernel, Pipelined
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
+from tile_core.records import replace
 from tile_core.remarks import warn
 
 

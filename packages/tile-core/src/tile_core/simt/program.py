@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 from tile_core.dtypes import DType
@@ -12,6 +12,7 @@ from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Check, Kernel, Launch, Let
+from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_core.machine import SimtMachine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile_core.arith.affine import same_extent
 from tile_core.ir.buffer import Buffer, Region
@@ -11,6 +11,7 @@ from tile_core.ir.expr import Call, Const, Expr, Extent, Select, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import For, If, Let, Seq, Stmt
 from tile_core.passes.guards.registry import Guard, Often, open_registry
+from tile_core.records import dataclass
 from tile_core.simt.loop_peeling import COPIES
 from tile_launch.spans import Span
 

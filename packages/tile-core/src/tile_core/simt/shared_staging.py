@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from tile_core.dtypes import DType
 from tile_core.ir.arith import as_expr, binary, cast, const
@@ -15,6 +14,7 @@ from tile_core.layout.loop_inverse import loop_over
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes, pair
 from tile_core.passes.lower_serially import nested_loops
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.partition import partition, unrolled
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TypeVar
 
 from tile_core.arith.bounds import Bounds, Ranges, bind_indices
@@ -12,6 +11,7 @@ from tile_core.arith.interval import Interval
 from tile_core.arith.simplify import Simplifier
 from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Stmt
+from tile_core.records import replace
 from tile_core.simt.common_subexpressions import eliminate_common_subexpressions
 from tile_core.simt.program import DeviceFunction
 from tile_core.simt.simplify_stmt import simplify_stmt

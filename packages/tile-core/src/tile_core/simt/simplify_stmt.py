@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 from tile_core.arith.bounds import Range, fitted
@@ -14,6 +13,7 @@ from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Unary, UnaryOp, Var
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Alloc, For, If, Let, Seq, Stmt, Store, While
 from tile_core.ir.visitor import jumps
+from tile_core.records import replace
 
 NOTHING = Seq(())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.arith import as_expr
@@ -15,6 +15,7 @@ from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Break, Continue, For, Leaf, Let, OnThreads, Parallel, Stmt, Store
 from tile_core.layout.loop import LoopLayout, planned
+from tile_core.records import dataclass, replace
 from tile_core.simt.lane_strides import Lanes, along, is_steady, multiple_of
 from tile_core.simt.subbyte_access import is_packed
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.arith.evaluate import evaluate
 from tile_core.dtypes import DType
 from tile_core.errors import ArgumentLayoutError, InternalError, Note
 from tile_core.ir.expr import Var
+from tile_core.records import dataclass
 from tile_core.simt.program import TensorMap
 from tile_launch.tensor_maps import GRANULE, unreachable
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.arith import binary
 from tile_core.ir.device import device
@@ -12,6 +10,7 @@ from tile_core.ir.expr import BinaryOp, Call, Expr
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import If, Let, OnThreads, Seq, Stmt
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.drop_ping_pong import drop_ping_pong
 

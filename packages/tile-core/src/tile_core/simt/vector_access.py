@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from tile_core.errors import Span
 from tile_core.ir.arith import all_of, binary, const
@@ -12,6 +11,7 @@ from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr
 from tile_core.ir.node import substitute
 from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Stmt, Store
+from tile_core.records import dataclass, replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lane_strides import Lanes, is_steady, multiple_of
 from tile_core.simt.vector_lanes import Part, at_first, part, widths, within

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tile_core.dtypes import DType
 from tile_core.ir.arith import binary, const, unary
@@ -24,6 +24,7 @@ from tile_core.ir.free_variables import free_variables, structure
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Alloc, Evaluate, For, Let, LoopKind, Seq, Stmt, Store
 from tile_core.ir.visitor import expressions_in
+from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lane_strides import Lanes, multiple_of
 from tile_core.simt.vector_access import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer, Scope
@@ -11,6 +10,7 @@ from tile_core.ir.effects import Access, Mode, accesses
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Load, Var
 from tile_core.ir.node import substitute
 from tile_core.ir.stmt import For, LoopKind, Stmt, Store
+from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lane_strides import Lanes, LaneStride, along
 

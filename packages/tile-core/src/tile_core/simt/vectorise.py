@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer, static_value
@@ -12,6 +11,7 @@ from tile_core.ir.expr import BinaryOp, Call, Load, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lane_strides import Lanes, is_steady
 from tile_core.simt.vector_group import vectorised_group

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import count
 
@@ -17,6 +16,7 @@ from tile_core.ir.free_variables import structure
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Break, Continue, Evaluate, For, If, Let, Seq, Stmt, While
 from tile_core.ir.visitor import bound_variables, map_statements, static_range
+from tile_core.records import dataclass, replace
 
 COPY = PREFIX + COUNTED_LOAD
 COMMIT = PREFIX + "async_copy_commit"

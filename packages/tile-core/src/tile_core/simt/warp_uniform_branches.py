@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Var
 from tile_core.ir.stmt import If, Let, Seq, Stmt
 from tile_core.machine import SimtMachine
+from tile_core.records import replace
 
 _FEATURE = "async_mma"
 """Where instructions of several warps take operands from registers that lanes share."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from tile_core.errors import InternalError
@@ -17,6 +16,7 @@ from tile_core.layout import row_major
 from tile_core.layout.engine_boxes import Boxes
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.pairing import pair
+from tile_core.records import dataclass
 from tile_core.simt.buffer_addresses import row_major_strides
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lower_accesses import lower_expr, place_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from tile_core.errors import LayoutError, UnsupportedOnTarget
@@ -21,6 +20,7 @@ from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.copy import Copy
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.passes.warp_specialisation.bulk_copies import is_part, require_boxes, starts_of
+from tile_core.records import replace
 from tile_core.remarks import NotApplicable
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lower_accesses import lower_expr

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule
+from tile_core.records import replace
 from tile_core.simt.gemm.gemm_rules import fma_rule, instruction_rule
 from tile_core.target import Target
 from tile_cuda.atoms import ROUNDS_FLOAT32

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from tile_core.errors import UnsupportedOnTarget
@@ -16,6 +15,7 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.passes.fence_async_writes import filled_again
+from tile_core.records import replace
 from tile_core.remarks import NotApplicable, remark
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import seq

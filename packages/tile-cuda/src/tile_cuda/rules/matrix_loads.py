@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +12,7 @@ from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Stmt, Store
 from tile_core.layout import Fragment
+from tile_core.records import dataclass, replace
 from tile_core.simt.atoms import row_pattern
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, do, seq, unrolled

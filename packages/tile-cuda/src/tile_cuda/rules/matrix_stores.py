@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from tile_core.dtypes import DType
 from tile_core.ir.arith import cast
@@ -13,6 +12,7 @@ from tile_core.ir.stmt import Alloc, Stmt, Store
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.rule import Rule
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, do, seq, unrolled
 from tile_core.simt.rules.copy import lower_copy

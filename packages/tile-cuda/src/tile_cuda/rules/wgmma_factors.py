@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tile_core.arith.constraints import ConstraintSet
@@ -12,6 +11,7 @@ from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Extent
 from tile_core.layout import Fragment, Layout, OperandTile, boxed_operand, operand_tile
+from tile_core.records import dataclass
 from tile_core.remarks import NotApplicable
 from tile_core.simt.context import SimtContext
 from tile_core.simt.subbyte_access import storage_dtype

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tile_core.ir.buffer import Region, static_value
+from tile_core.records import dataclass
 
 COLUMNS = 8
 """Sums of so many columns are registers that follow each other."""

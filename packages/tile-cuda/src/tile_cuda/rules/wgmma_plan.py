@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 
 from tile_core.ir.buffer import Region, Scope
 from tile_core.layout import Fragment, Layout
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy
 from tile_core.passes.register_estimate import threads_together
+from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable
 from tile_core.simt.context import SimtContext
 from tile_core.simt.gemm_warp_partition import WarpTiling, permuted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 
 from tile_core.ir.arith import as_expr
@@ -13,6 +12,7 @@ from tile_core.ir.expr import Call, Const, Expr, Extent
 from tile_core.ir.stmt import If, Let, Stmt, Store
 from tile_core.layout.digits import row_major_position
 from tile_core.ops.gemm import Gemm
+from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, do, seq, unrolled
 from tile_core.simt.gemm.mma_lowering import sums_offset, zero

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tile_core.arith.affine import Bound, Linear
@@ -14,6 +13,7 @@ from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Check, CheckKind
 from tile_core.passes.guards.registry import Guard
+from tile_core.records import dataclass, replace
 from tile_launch.contract import ANY_EXTENT, Contract
 
 

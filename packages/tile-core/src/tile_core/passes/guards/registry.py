@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import field, replace
+from dataclasses import field
 from enum import Enum
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Extent
 from tile_core.ir.stmt import For, Pipelined, Stmt, While
-from tile_core.records import dataclass
+from tile_core.records import dataclass, replace
 from tile_launch.spans import Span
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tile_core.arith.affine import Linear
 from tile_core.ir.arith import as_expr
@@ -16,6 +15,7 @@ from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import For, Kernel, Launch, Let, Pipelined, Store
 from tile_core.passes.guards.facts import Fact, open_margin
 from tile_core.passes.guards.registry import Guard, Often
+from tile_core.records import dataclass
 from tile_launch.spans import Span
 
 

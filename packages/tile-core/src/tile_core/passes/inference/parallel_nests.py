@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import field
 
 from tile_core.analysis.uniformity import Uniformity, is_thread_program
 from tile_core.arith.constraints import ConstraintSet
@@ -34,7 +34,7 @@ from tile_core.ops.parallel_form import as_parallel, is_element_wise
 from tile_core.ops.reducer import ReducerUpdate
 from tile_core.passes.inference.index_formulas import IndexReader
 from tile_core.passes.register_estimate import threads_together
-from tile_core.records import dataclass
+from tile_core.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope, static_value
@@ -16,6 +15,7 @@ from tile_core.ops.mbarrier import BarrierWait
 from tile_core.passes.overlap.gemm_dependence_slices import Fills, Parts, parts_of
 from tile_core.passes.overlap.gemm_loop_body import Body, if_any_round, touched
 from tile_core.passes.pipelines.stage_instances import Versions, instance
+from tile_core.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

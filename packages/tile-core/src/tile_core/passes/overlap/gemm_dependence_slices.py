@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tile_core.analysis.first_access import is_overwritten
@@ -24,6 +23,7 @@ from tile_core.passes.overlap.gemm_loop_body import (
     turns_of,
     written,
 )
+from tile_core.records import dataclass, replace
 
 Fills: TypeAlias = Mapping[Buffer, frozenset[Buffer]]
 """For each buffer of barriers the tiles that are there once one of them completes."""
@@ -219,7 +219,7 @@ class _Rings:
                     ahead[k] = item
             elif k in first:
                 running = isinstance(item, Gemm) and k in self.body.products
-                ahead[k] = replace(item, wg_wait=-1) if running else item  # type: ignore[call-arg]
+                ahead[k] = replace(item, wg_wait=-1) if running else item
         return ahead, late
 
     def readers(self, release: Seq) -> set[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
 from tile_core.ir.arith import as_expr, binary
@@ -14,6 +13,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, For, If, Seq, Stmt
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierArrive
+from tile_core.records import dataclass
 
 RunsBeside: TypeAlias = Callable[[Gemm], bool]
 """Whether a product can go on beside the threads that start it."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import BinaryOp
@@ -18,6 +16,7 @@ from tile_core.passes.overlap.gemm_loop_body import (
     touched,
     written,
 )
+from tile_core.records import replace
 
 
 def left_in_flight(loop: For, body: Body) -> Stmt | None:

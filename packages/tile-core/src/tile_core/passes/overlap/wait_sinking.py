@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import For, If, Leaf, Let, Parallel, Seq, Stmt, Store
@@ -10,6 +10,7 @@ from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.passes.overlap.gemm_dependence_slices import Fills, readers_of
 from tile_core.passes.overlap.gemm_loop_body import Body, conflict, is_release, touched, written
+from tile_core.records import dataclass, replace
 
 
 def sink_waits(loop: For, body: Body, fills: Fills) -> Stmt | None:

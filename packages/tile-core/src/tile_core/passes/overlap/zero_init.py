@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
@@ -14,6 +13,7 @@ from tile_core.ir.stmt import For, Kernel, OnThreads, Seq, Stmt
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.overlap.gemm_loop_body import RunsBeside, opened, touched, written
+from tile_core.records import replace
 
 
 def zero_init_accumulators(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:

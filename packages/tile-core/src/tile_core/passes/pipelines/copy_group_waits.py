@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tile_core.ir.effects import Mode
 from tile_core.passes.pipelines.loop_body import Piece
 from tile_core.passes.pipelines.schedule import Plan
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

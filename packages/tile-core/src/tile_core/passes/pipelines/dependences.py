@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tile_core.ir.node import Node
 from tile_core.ir.stmt import Leaf, Parallel, Seq, Stmt, Store
 from tile_core.ops.control import Barrier
 from tile_core.passes.pipelines.loop_body import Body, BranchPredicate, Piece
+from tile_core.records import dataclass
 
 LARGEST_TILE = 1 << 22
 """Elements of the largest tile whose parts are told apart one by one."""

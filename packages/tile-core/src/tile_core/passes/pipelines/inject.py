@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from typing import TypeAlias
 
 from tile_core.analysis.memory_access import is_plain
@@ -18,6 +18,7 @@ from tile_core.passes.pipelines.copy_group_waits import Begin, Close, Event, Wai
 from tile_core.passes.pipelines.loop_body import BranchPredicate, Piece, Prefix
 from tile_core.passes.pipelines.schedule import Plan
 from tile_core.passes.pipelines.stage_instances import Versions, instance, value_of
+from tile_core.records import dataclass, replace
 
 Turn: TypeAlias = Callable[[int], "Expr | None"]
 """The round that a stage works on; None if it rests."""
@@ -303,5 +304,5 @@ class _Maker:
             return
         made = instance(stmt, {self.loop.var: now, **values}, self.versions, now)
         if k in self.plan.asynchronous:
-            made = replace(made, is_async=True)  # type: ignore[arg-type]
+            made = replace(made, is_async=True)
         yield from made.body if isinstance(made, Seq) else (made,)

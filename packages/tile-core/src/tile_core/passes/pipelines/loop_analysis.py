@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tile_core.analysis.first_access import flows_out
 from tile_core.analysis.memory_access import is_plain
@@ -23,6 +22,7 @@ from tile_core.passes.pipelines.register_prefetch import (
 )
 from tile_core.passes.pipelines.schedule import Plan, automatic, by_hand
 from tile_core.passes.pipelines.stage_instances import require_versions
+from tile_core.records import dataclass
 from tile_core.remarks import NotApplicable
 
 

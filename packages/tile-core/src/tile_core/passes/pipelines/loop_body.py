@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from tile_core.analysis.memory_access import MemoryAccess, is_plain, memory_accesses
@@ -34,6 +34,7 @@ from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.control import Barrier, Breakpoint
 from tile_core.ops.copy import Copy
 from tile_core.ops.printing import Print
+from tile_core.records import dataclass
 from tile_core.remarks import NotApplicable
 
 _OUTWARD = Effect.OUTPUT | Effect.STATE | Effect.BLOCK | Effect.WARP

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tile_core.analysis.memory_access import MemoryAccess
@@ -26,6 +25,7 @@ from tile_core.passes.pipelines.schedule import (
     require_private,
     what_comes_before,
 )
+from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable
 
 AHEAD = 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 
 from tile_core.errors import Note, ScheduleError
 from tile_core.ir.buffer import Buffer, Scope
@@ -23,6 +22,7 @@ from tile_core.ir.stmt import (
 from tile_core.ops.copy import Copy
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
 from tile_core.passes.pipelines.loop_body import BranchPredicate, Piece
+from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable
 
 _UNCOUNTED = (Alloc, AnnotateLayout, AnnotateSafeValue, Hint)

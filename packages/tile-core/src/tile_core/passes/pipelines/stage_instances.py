@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from tile_core.dtypes import dtype_of
@@ -32,7 +32,7 @@ from tile_core.ir.visitor import bound_variables
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes
-from tile_core.records import replace
+from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable
 
 _INT32 = dtype_of("int32")

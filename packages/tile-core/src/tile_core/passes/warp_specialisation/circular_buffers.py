@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from tile_core.analysis.memory_dependence import MemoryDependences
@@ -36,6 +35,7 @@ from tile_core.passes.warp_specialisation.bulk_copies import (
     require_aligned_versions,
 )
 from tile_core.passes.warp_specialisation.contiguous_copies import within_loops
+from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable
 
 LANES = 32

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Region, Scope
@@ -16,6 +15,7 @@ from tile_core.ir.visitor import expressions_in
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import pair
 from tile_core.passes.warp_specialisation.circular_buffers import CircularBuffer
+from tile_core.records import dataclass, replace
 
 ROWS = 8
 """Rows after which the pattern of a tile in shared memory repeats."""

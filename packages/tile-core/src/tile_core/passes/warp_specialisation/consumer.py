@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Var
@@ -22,6 +22,7 @@ from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.passes.pipelines.stage_instances import Versions, instance
 from tile_core.passes.warp_specialisation.cluster_multicast import Sharing, ranks_of
 from tile_core.passes.warp_specialisation.pipeline_state import PipelineState, Signals, turn_of
+from tile_core.records import dataclass, replace
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import as_expr, binary
@@ -13,6 +13,7 @@ from tile_core.ops.async_copy import CopyArrive, CopyCommit, CopyWait
 from tile_core.ops.copy import Copy
 from tile_core.passes.warp_specialisation.pipeline_state import PipelineState, Signals
 from tile_core.passes.warp_specialisation.producer import Producer
+from tile_core.records import dataclass, replace
 
 
 @dataclass(slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tile_core.dtypes import dtype_of
 from tile_core.ir.arith import as_expr, binary
@@ -12,6 +11,7 @@ from tile_core.ir.expr import BinaryOp, Expr, Load
 from tile_core.ir.stmt import Alloc, If, Seq, Stmt, Store
 from tile_core.passes.pipelines.stage_instances import Versions
 from tile_core.passes.warp_specialisation.circular_buffers import CircularBuffer
+from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope
@@ -32,6 +32,7 @@ from tile_core.passes.pipelines.stage_instances import Versions, instance
 from tile_core.passes.warp_specialisation.cluster_multicast import Sharing
 from tile_core.passes.warp_specialisation.pipeline_state import PipelineState, Signals, turn_of
 from tile_core.passes.warp_specialisation.replicated_scalars import without_unused
+from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable
 
 

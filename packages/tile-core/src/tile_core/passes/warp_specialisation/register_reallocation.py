@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tile_core.ir.buffer import Scope
@@ -14,6 +13,7 @@ from tile_core.machine import Multiprocessor
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.register_estimate import blocks_together, registers_held, second_versions
 from tile_core.passes.warp_specialisation.circular_buffers import CircularBuffer
+from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable
 
 GROUP = 128

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import Call, Expr, Load
@@ -11,6 +9,7 @@ from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Alloc, For, If, Launch, Seq, Stmt, Store, While
 from tile_core.ir.visitor import LOOPS, expressions_in, statements_in
+from tile_core.records import replace
 
 
 def common_scalars(launch: Launch) -> set[Buffer]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tile_core.ir.buffer import Buffer
@@ -12,6 +11,7 @@ from tile_core.ir.stmt import Stmt
 from tile_core.layout import Layout, shared_operand
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
+from tile_core.records import dataclass
 from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.context import SimtContext
 from tile_core.simt.gemm.operands import Operand

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 
 from tile_core.ir.arith import as_expr, cast, const, select
@@ -13,6 +12,7 @@ from tile_core.ir.stmt import Alloc, If, Seq, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.layout.digits import row_major_position
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy
+from tile_core.records import replace
 from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, do, seq, unrolled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +11,7 @@ from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.layout import Fragment
 from tile_core.ops.gemm import Gemm
+from tile_core.records import dataclass
 from tile_core.simt.gemm_warp_partition import WarpTiling, permuted
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from tile_core.dtypes import DType
@@ -15,6 +14,7 @@ from tile_core.ir.stmt import Alloc, If, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.loops import accumulator
+from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, do, looped, seq, unrolled
 from tile_core.simt.lower_accesses import lower_expr

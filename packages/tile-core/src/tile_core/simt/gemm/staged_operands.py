@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.stmt import Seq, Stmt
 from tile_core.layout import Layout, row_major, shared_operand
 from tile_core.ops.gemm import Gemm
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import do, seq
 from tile_core.simt.shared_staging import copied_in

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
@@ -15,6 +14,7 @@ from tile_core.ir.stmt import Evaluate, If, Let, Seq, Stmt, While
 from tile_core.ops.control import Barrier, Breakpoint
 from tile_core.ops.printing import Print
 from tile_core.ops.rule import Rule
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import do
 from tile_core.simt.lower_accesses import lower_expr

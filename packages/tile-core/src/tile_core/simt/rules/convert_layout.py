@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from tile_core.errors import ShapeMismatch
 from tile_core.ir.buffer import Scope, whole
@@ -11,6 +10,7 @@ from tile_core.ir.stmt import Seq, Stmt
 from tile_core.layout import Layout, padded
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes, pair
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.exchange_batches import batches
 from tile_core.simt.expr_builders import do, seq

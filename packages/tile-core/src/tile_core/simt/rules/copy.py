@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tile_core.ir.gpu_intrinsics import PREFER_ASYNC_COPY, PREFER_COPY_ENGINE
@@ -10,6 +9,7 @@ from tile_core.ir.stmt import Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.copy import Copy
 from tile_core.ops.rule import Rule
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_element_wise
 from tile_core.simt.rules.async_copy import lower_async, lower_at_once, lower_commit, lower_wait

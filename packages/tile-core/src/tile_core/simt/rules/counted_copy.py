@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -31,6 +30,7 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import Pairing, pair
 from tile_core.ops.parallel_form import as_parallel
 from tile_core.passes.pipelines.counted_copies import require_counted, units, whole_dimensions
+from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable
 from tile_core.simt.buffer_addresses import row_major_strides
 from tile_core.simt.context import SimtContext

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from tile_core.ir.arith import binary
@@ -15,6 +14,7 @@ from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import is_element_wise
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial import expand, has_serial_form
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_element_wise
 from tile_core.simt.shared_staging import by_each_thread

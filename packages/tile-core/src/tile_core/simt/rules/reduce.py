@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 from tile_core.errors import ShapeMismatch
@@ -18,6 +17,7 @@ from tile_core.layout.preimages import reduced_fragment
 from tile_core.ops.loops import nest as loops
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.cross_warp_reduction import reduce_across_warps, row_plan
 from tile_core.simt.exchange_batches import Batch, batches

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 from tile_core.errors import ShapeMismatch
@@ -15,6 +14,7 @@ from tile_core.ops.loops import accumulator
 from tile_core.ops.reduce import combine
 from tile_core.ops.rule import Rule
 from tile_core.ops.scan import Scan
+from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.exchange_batches import batches
 from tile_core.simt.expr_builders import do
