@@ -16,7 +16,7 @@ from tools.import_graph import ROOT, ImportGraph, modules_of_packages
 
 ENGINES: Mapping[str, tuple[str, ...]] = {
     "range": ("tile_core.arith.interval_analysis",),
-    "affine": ("tile_core.arith.affine", "tile_core.arith.index_forms"),
+    "affine": ("tile_core.arith.affine",),
     "expression": ("tile_core.ir.expr",),
     "argument": ("tile_launch.arguments",),
 }  # fmt: skip

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tile_core.arith.index_forms import Form, write
+from tile_core.arith.affine import Linear
+from tile_core.arith.expander import write
 from tile_core.arith.index_rules import (
     EXTREMES,
     QUOTIENTS,
@@ -50,7 +51,7 @@ EXTENTS = (8, 12, 4)
 AT = [x * y for x, y in zip(box_coords(EXTENTS), (1, 1, 4), strict=True)]
 
 
-def forms(simplifier: Simplifier) -> list[Form]:
+def forms(simplifier: Simplifier) -> list[Linear]:
     """Return sums of digits, with bits that do and do not overlap, in one set of atoms."""
     wide = I * 12 + J
     parts = [
@@ -74,12 +75,12 @@ RULES = SIMPLIFIER.rules
 FEW = FORMS[:18] + FORMS[18::40]
 
 
-def of(form: Form) -> Any:
+def of(form: Linear) -> Any:
     """Return all values of a form."""
     return np.broadcast_to(np.asarray(evaluate(write(form, INT64), AT)), EXTENTS)
 
 
-def fired(found: Form | None, expected: Any) -> bool:
+def fired(found: Linear | None, expected: Any) -> bool:
     if found is not None:
         np.testing.assert_array_equal(of(found), expected)
     return found is not None
@@ -104,9 +105,9 @@ def test_sums(rule: Rule) -> None:
     found = 0
     for form, b, m, k in product(FEW, DIVISORS, DIVISORS, (1, 2)):
         quotient = RULES.quotient(form, b, INT64)
-        for high in (quotient, RULES.remainder(quotient.plus(Form((), 1)), m, INT64)):
+        for high in (quotient, RULES.remainder(quotient.plus(1), m, INT64)):
             low = RULES.remainder(form, b, INT64)
-            value = high.times(b * k).plus(low.times(k))
+            value = high.times(b * k) + low.times(k)
             for term in value.terms:
                 if term[0].operands is not None and rule in SUMS.get(term[0].operands[0], ()):
                     found += fired(rule.apply(RULES, value, term, INT64), of(value))

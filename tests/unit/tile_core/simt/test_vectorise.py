@@ -20,7 +20,7 @@ from tile_core.ir.buffer import whole
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.stmt import Check, CheckKind, Evaluate, For, LoopKind, Stmt
 from tile_core.ops.atomic import AtomicKind, AtomicTile
-from tile_core.simt.lane_strides import Lanes, along, is_steady, multiple_of
+from tile_core.simt.lane_strides import Lanes, along, is_steady
 from tile_core.testing.build_ir import (
     alloc,
     call_atomic,
@@ -315,7 +315,7 @@ def test_steps_along_lanes_are_exact(data: st.DataObject) -> None:
 
     step = along(expr, lanes)
     steady = is_steady(as_expr(expr < other), lanes)
-    divisor = multiple_of(expr, env)
+    divisor = env.multiple_of(expr)
     for t in range(16):
         values = [evaluate(expr, {tid: t, lane: v}) for v in range(width)]
         if step is not None:

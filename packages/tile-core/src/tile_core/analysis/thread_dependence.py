@@ -254,12 +254,12 @@ class ThreadDependences:
         total: Array = np.asarray([[0]])
         rest = Linear()
         form = self.env.linear(start)
-        for key, factor, atom in form.parts():
-            known = table(atom, values)
+        for atom, factor in form.terms:
+            known = table(atom.expr, values)
             if known is None:
-                if self._differs(atom):
+                if self._differs(atom.expr):
                     return None, rest
-                rest = rest + Linear(0, {key: factor}, {key: atom})
+                rest = rest + Linear(((atom, factor),))
             elif int(factor) != factor:
                 return None, rest
             else:

@@ -3,21 +3,66 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable
 from dataclasses import field
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tile_core.arith.interval import Ends
 from tile_core.ir.arith import as_expr, binary, const
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Extent, Unary, UnaryOp, Var
 from tile_core.ir.free_variables import free_variables, structure
-from tile_core.ir.node import has_more_nodes
+from tile_core.ir.node import analysis, has_more_nodes
 from tile_core.records import dataclass
 
 Number: TypeAlias = "int | Fraction"
 """An exact rational; whole ones are ints, which are much faster."""
+Operands: TypeAlias = "tuple[BinaryOp, Linear, Linear | int] | None"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Atom:
+    """Something that a sum takes as a whole.
+
+    Parameters
+    ----------
+    key
+        Equal for atoms that are the same.
+    expr
+        Its expression.
+    number
+        When it was first met: sums are in this order.
+    low, high
+        Numbers that it certainly lies between.
+    operands
+        What it is made of, where rules look inside.
+    acts
+        Evaluating it does something: it must not be dropped.
+    multiple
+        A number that divides its value.
+    """
+
+    key: Hashable
+    expr: Expr
+    number: int = 0
+    low: int = -(2**64)
+    high: int = 2**64
+    operands: Operands = None
+    acts: bool = False
+    multiple: int = 1
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash(self.key))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other or not isinstance(other, Atom) or self._hash != other._hash:
+            return self is other
+        return self.key is other.key or self.key == other.key  # two variables have no `==`
 
 
 def _settled(number: Number) -> Number:
@@ -26,29 +71,19 @@ def _settled(number: Number) -> Number:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """``constant + sum(factor * atom)`` with exact rational factors.
+    """``sum(factor * atom) + constant``, in the order of the atoms' numbers, no factor 0.
 
-    Parameters
-    ----------
-    terms
-        Factor of each atom, none of them 0. Keys are equal for atoms written alike.
-    atoms
-        The expression behind each key.
+    Factors and constant are exact rationals (`Number`): whole ones in sums that are computed.
     """
 
-    constant: Number = 0
-    terms: Mapping[object, Number] = field(default_factory=dict)
-    atoms: Mapping[object, Expr] = field(default_factory=dict)
-
-    @classmethod
-    def of_atom(cls, key: object, atom: Expr) -> Linear:
-        """Return ``1 * atom``."""
-        return cls(0, {key: 1}, {key: atom})
+    terms: tuple[tuple[Atom, Any], ...] = ()
+    constant: Any = 0
+    _bounds: tuple[int, int] | None = field(init=False, compare=False, repr=False, default=None)
 
     @classmethod
     def of_number(cls, value: Number) -> Linear:
         """Return a constant."""
-        return cls(_settled(value))
+        return cls((), value)
 
     @property
     def is_number(self) -> bool:
@@ -60,44 +95,103 @@ class Linear:
         """Whether it is a number that integers of 64 bits with a sign can be shifted by."""
         return self.is_number and 0 <= self.constant < 63
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether no atom has a fraction for a factor."""
+        return all(factor.denominator == 1 for _, factor in self.terms)
+
+    @property
+    def single(self) -> Atom | None:
+        """The atom, if there is nothing else."""
+        if len(self.terms) == 1 and self.constant == 0 and self.terms[0][1] == 1:
+            return self.terms[0][0]
+        return None
+
+    @property
+    def multiple(self) -> int:
+        """A number that divides a sum with whole factors; 0 for 0."""
+        return math.gcd(self.constant, *(c * a.multiple for a, c in self.terms))
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Numbers that a sum with whole factors lies between, by the bounds of its atoms."""
+        if self._bounds is None:
+            low = high = self.constant
+            for atom, factor in self.terms:
+                low += factor * (atom.low if factor > 0 else atom.high)
+                high += factor * (atom.high if factor > 0 else atom.low)
+            object.__setattr__(self, "_bounds", (low, high))
+        return self._bounds  # type: ignore[return-value]
+
+    @property
+    def acts(self) -> bool:
+        """Whether evaluating it does something: then it is one atom."""
+        return bool(self.terms) and self.terms[0][0].acts
+
     def __add__(self, other: Linear) -> Linear:
-        terms = dict(self.terms)
-        for key, factor in other.terms.items():
-            total = terms.get(key, 0) + factor
-            if total:
-                terms[key] = _settled(total)
-            else:
-                terms.pop(key, None)
-        constant = _settled(self.constant + other.constant)
-        return Linear(constant, terms, {**self.atoms, **other.atoms})
+        if not other.terms:
+            return self.plus(other.constant) if other.constant else self
+        total = dict(self.terms)
+        for atom, factor in other.terms:
+            total[atom] = _settled(total.get(atom, 0) + factor)
+        terms = [term for term in total.items() if term[1]]
+        if self.terms and self.terms[-1][0].number > other.terms[0][0].number:
+            terms.sort(key=_by_number)
+        return Linear(tuple(terms), _settled(self.constant + other.constant))
 
     def __neg__(self) -> Linear:
         return self.times(-1)
 
     def __sub__(self, other: Linear) -> Linear:
-        return self + -other
+        return self + other.times(-1)
 
     def times(self, factor: Number) -> Linear:
         """Return every factor and the constant multiplied."""
-        if not factor:
-            return Linear()
-        terms = {key: _settled(value * factor) for key, value in self.terms.items()}
-        return Linear(_settled(self.constant * factor), terms, self.atoms)
+        if factor == 1 or not factor:
+            return self if factor else Linear()
+        terms = tuple((atom, _settled(value * factor)) for atom, value in self.terms)
+        return Linear(terms, _settled(self.constant * factor))
 
     def plus(self, number: Number) -> Linear:
         """Return this plus a number."""
-        return Linear(_settled(self.constant + number), self.terms, self.atoms)
+        return Linear(self.terms, _settled(self.constant + number))
 
-    def replaced(self, key: object, by: Linear) -> Linear:
-        """Return this with the atom `key` replaced."""
-        rest = dict(self.terms)
-        factor = rest.pop(key)
-        return Linear(self.constant, rest, self.atoms) + by.times(factor)
+    def apart(self, key: object) -> tuple[Number, Linear]:
+        """Return the factor of an atom, and the sum without it."""
+        for at, (atom, factor) in enumerate(self.terms):
+            if atom.key is key:
+                return factor, Linear(self.terms[:at] + self.terms[at + 1 :], self.constant)
+        return 0, self
 
-    def parts(self) -> Iterator[tuple[object, Number, Expr]]:
-        """Yield key, factor and expression of each term."""
-        for key, factor in self.terms.items():
-            yield key, factor, self.atoms[key]
+    def without(self, *atoms: Atom) -> Linear:
+        """Return the sum less the terms of some atoms."""
+        return Linear(tuple(t for t in self.terms if t[0] not in atoms), self.constant)
+
+    def contains(self, other: Linear) -> bool:
+        """Whether every term of `other` is one of this, and there are some."""
+        return bool(other.terms) and set(other.terms) <= set(self.terms)
+
+    def split(self, unit: int) -> tuple[Linear, Linear]:
+        """Return ``(whole, rest)`` with ``self == unit * whole + rest``."""
+        quotient, remainder = divmod(self.constant, unit)
+        whole = tuple((a, c // unit) for a, c in self.terms if c % unit == 0)
+        rest = tuple(term for term in self.terms if term[1] % unit)
+        return Linear(whole, quotient), Linear(rest, remainder)
+
+
+def _by_number(term: tuple[Atom, Number]) -> int:
+    return term[0].number
+
+
+def as_atom(atom: Atom) -> Linear:
+    """Return ``1 * atom``."""
+    return Linear(((atom, 1),))
+
+
+@analysis
+def opaque(expr: Expr) -> Linear:
+    """Return ``1 * expr``, whatever `expr` is made of: one atom for all that are written alike."""
+    return as_atom(Atom(expr if isinstance(expr, Var) else structure(expr), expr))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,19 +290,18 @@ def subtract(a: Extent, b: Extent, *, together: bool = False) -> Extent:
     if left.is_number:
         return int(left.constant)
     if len(left.terms) == 1:  # one atom times a number: keep the short form
-        ((_, factor, atom),) = left.parts()
+        ((atom, factor),) = left.terms
         if factor == 1:
-            return atom + int(left.constant)
+            return atom.expr + int(left.constant)
     if isinstance(b, int):
         return as_expr(a) - b
     return as_expr(a, b.dtype) - b
 
 
 def _difference(a: Extent, b: Extent, together: bool) -> Linear:
-    terms: dict[object, int] = {}
-    atoms: dict[object, Expr] = {}
-    constant = _collect(a, 1, terms, atoms, together) + _collect(b, -1, terms, atoms, together)
-    return Linear(constant, {key: count for key, count in terms.items() if count}, atoms)
+    terms: dict[Atom, Number] = {}
+    constant = _collect(a, 1, terms, together) + _collect(b, -1, terms, together)
+    return Linear(tuple(term for term in terms.items() if term[1]), constant)
 
 
 def _is_small(expr: Extent) -> bool:
@@ -222,13 +315,11 @@ def same_extent(a: Extent, b: Extent) -> bool:
     return isinstance(difference, int) and difference == 0
 
 
-def _collect(
-    expr: Extent, factor: int, terms: dict[object, int], atoms: dict[object, Expr], together: bool
-) -> int:
+def _collect(expr: Extent, factor: int, terms: dict[Atom, Number], together: bool) -> int:
     """Add ``factor * expr`` to `terms`, keyed by structure; return the constant part."""
 
     def part(inner: Expr, by: int) -> int:
-        return _collect(inner, by, terms, atoms, together)
+        return _collect(inner, by, terms, together)
 
     if isinstance(expr, int):
         return factor * expr
@@ -245,7 +336,6 @@ def _collect(
             return part(b, factor * int(value))
         case Unary(op=UnaryOp.NEG, a=a):
             return part(a, -factor)
-    key = structure(expr, together=together)
-    terms[key] = terms.get(key, 0) + factor
-    atoms.setdefault(key, expr)
+    atom = Atom(structure(expr, together=together), expr)
+    terms[atom] = terms.get(atom, 0) + factor
     return 0

@@ -238,7 +238,7 @@ class Ranges(Bounds):
             return var.contract is None and source.get(var, ANYTHING) == ANYTHING
         meaning = source.meaning.get(var)
         if meaning is not None:
-            return any(self.is_arbitrary(atom) for _, _, atom in meaning.parts())
+            return any(self.is_arbitrary(atom.expr) for atom, _ in meaning.terms)
         return var.contract is None and not source.is_bounded(var)
 
     def learn(self, var: Var) -> Range:

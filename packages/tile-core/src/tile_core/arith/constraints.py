@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from fractions import Fraction
 
-from tile_core.arith.affine import Bound, Linear, Number, whole_between
+from tile_core.arith.affine import Atom, Bound, Linear, Number, opaque, whole_between
 from tile_core.arith.bounds import Ranges
 from tile_core.arith.congruence import DIVISORS
 from tile_core.arith.interval import FLIPPED, NEGATED, Ends, Interval, intersection
@@ -29,7 +29,6 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
-from tile_core.ir.free_variables import structure
 from tile_core.ir.stmt import For, Pipelined
 from tile_core.records import dataclass, replace
 from tile_launch.contract import ANY_EXTENT
@@ -187,7 +186,8 @@ class ConstraintSet:
         env = replace(self, facts=(*self.facts, fact))
         if len(fact.terms) != 1:
             return env
-        ((_, factor, atom),) = fact.parts()
+        ((term, factor),) = fact.terms
+        atom = term.expr
         if not isinstance(atom, Var):
             return env
         old = self._bound(atom)
@@ -211,7 +211,7 @@ class ConstraintSet:
             case Const(value=value) if not expr.dtype.is_float:
                 return Linear.of_number(int(value))
             case Var():
-                return self.meaning.get(expr) or Linear.of_atom(expr, expr)
+                return self.meaning.get(expr) or opaque(expr)
             case Cast(value=value, dtype=dtype) if dtype.is_int and value.dtype.is_int:
                 if is_widening(dtype, value.dtype):
                     return self.linear(value)
@@ -223,7 +223,7 @@ class ConstraintSet:
                 if expr not in self._forms:
                     self._forms[expr] = self._arithmetic(expr, op, a, b)
                 return self._forms[expr]
-        return Linear.of_atom(structure(expr), expr)
+        return opaque(expr)
 
     def _arithmetic(self, expr: Expr, op: BinaryOp, a: Expr, b: Expr) -> Linear:
         left, right = self.linear(a), self.linear(b)
@@ -247,18 +247,18 @@ class ConstraintSet:
                     whole = Binary(
                         BinaryOp.FLOORDIV, a, const(int(right.constant), b.dtype), a.dtype
                     )
-                    quotient = Linear.of_atom(structure(whole), whole)
+                    quotient = opaque(whole)
                 if op is BinaryOp.FLOORDIV:
                     return quotient
                 return left - quotient.times(right.constant)
-        return Linear.of_atom(structure(expr), expr)
+        return opaque(expr)
 
     def _quotient(self, value: Linear, n: int) -> Linear | None:
         """Return ``value // n`` if it is linear: the part not divisible stays in one step."""
         whole, rest = Linear(), Linear.of_number(value.constant)
-        for key, factor, atom in value.parts():
-            term = Linear(0, {key: factor}, {key: atom})
-            certain = factor * self.divisor(key, atom)
+        for atom, factor in value.terms:
+            term = Linear(((atom, factor),))
+            certain = factor * self.divisor(atom)
             if certain.denominator == 1 and int(certain) % n == 0:
                 whole = whole + term
             else:
@@ -272,23 +272,23 @@ class ConstraintSet:
         """Return the largest number known to divide `expr`; 0 if `expr` is 0."""
         value = self.linear(expr)
         numbers = [value.constant]
-        numbers += [f * self.divisor(key, atom) for key, f, atom in value.parts()]
+        numbers += [factor * self.divisor(atom) for atom, factor in value.terms]
         if any(x.denominator != 1 for x in numbers):
             return 1
         return math.gcd(*(int(x) for x in numbers))
 
-    def divisor(self, key: object, atom: Expr) -> int:
+    def divisor(self, atom: Atom) -> int:
         """Return a number that divides an atom: it was stated, promised, or follows."""
-        known = self.multiples.get(key, 1)
-        if isinstance(atom, Var):
-            return known if atom.contract is None else math.lcm(known, atom.contract.multiple_of)
-        if not isinstance(atom, Binary) or atom.op not in DIVISORS:
+        known, expr = self.multiples.get(atom.key, 1), atom.expr
+        if isinstance(expr, Var):
+            return known if expr.contract is None else math.lcm(known, expr.contract.multiple_of)
+        if not isinstance(expr, Binary) or expr.op not in DIVISORS:
             return known
-        if atom not in self._divisors:
-            self._divisors[atom] = DIVISORS[atom.op](
-                self.multiple_of(atom.a), self.multiple_of(atom.b)
+        if expr not in self._divisors:
+            self._divisors[expr] = DIVISORS[expr.op](
+                self.multiple_of(expr.a), self.multiple_of(expr.b)
             )
-        return math.lcm(known, self._divisors[atom] or 1)
+        return math.lcm(known, self._divisors[expr] or 1)
 
     def bounds(self, expr: Extent) -> Interval:
         """Return numeric bounds of `expr`."""
@@ -330,11 +330,11 @@ class ConstraintSet:
         low = self.lowest(value)
         if low is not None and low > -1:
             return True
+        own = dict(value.terms)
         for fact in self.facts:
-            common = fact.terms.keys() & value.terms.keys()
             # Times whatever makes a term of the fact cancel one of the value.
-            ratios = {Fraction(value.terms[key]) / fact.terms[key] for key in common}
-            for ratio in sorted(r for r in ratios | {Fraction(1)} if common and r > 0):
+            ratios = {Fraction(own[atom]) / f for atom, f in fact.terms if atom in own}
+            for ratio in sorted(r for r in ratios | {Fraction(1)} if ratios and r > 0):
                 low = self._substituted(value - fact.times(ratio))
                 if low is not None and low > -1:
                     return True
@@ -347,16 +347,16 @@ class ConstraintSet:
     def lowest(self, value: Linear) -> Number | None:
         """Return a number that `value` is never below, or None."""
         low = self._substituted(value)
-        if low is not None and all(isinstance(atom, Var) for _, _, atom in value.parts()):
+        if low is not None and all(isinstance(atom.expr, Var) for atom, _ in value.terms):
             return low
         apart = self._summed(value)
         return apart if low is None or (apart is not None and apart > low) else low
 
     def _summed(self, value: Linear) -> Number | None:
         """Return the sum of what each term is never below: quotients are whole numbers here."""
-        total = value.constant
-        for _, factor, atom in value.parts():
-            low, high = self._atoms.of(atom)
+        total: Number = value.constant
+        for atom, factor in value.terms:
+            low, high = self._atoms.of(atom.expr)
             end = low if factor > 0 else high
             if end is None:
                 return None
@@ -369,14 +369,15 @@ class ConstraintSet:
         Atoms are replaced by their bounds one at a time, what was learnt last first.
         """
         if value.is_number:
-            return value.constant
+            return value.constant  # type: ignore[no-any-return]
         if depth == 0:
             return None
         # Between atoms learnt together the composed goes first: its bounds name the simple.
-        key, factor, atom = max(value.parts(), key=lambda part: self._order(part[2]))
+        atom, factor = max(value.terms, key=lambda term: self._order(term[0].expr))
+        rest = value.without(atom)
         best: Number | None = None
-        for bound in self._lows(atom) if factor > 0 else self._highs(atom):
-            low = self._substituted(value.replaced(key, bound), depth - 1)
+        for bound in self._lows(atom.expr) if factor > 0 else self._highs(atom.expr):
+            low = self._substituted(rest + bound.times(factor), depth - 1)
             if low is not None and (best is None or low > best):
                 best = low
         return best
@@ -389,15 +390,16 @@ class ConstraintSet:
         Before   n - k*512 - tid, keeping n and k, where tid < 128
         After    n - k*512 - 127
         """
-        rest = [part for part in value.parts() if not keeps(part[2])]
-        if not rest:
+        others = [term for term in value.terms if not keeps(term[0].expr)]
+        if not others:
             return value
         if depth == 0:
             return None
-        key, factor, atom = max(rest, key=lambda part: self._order(part[2]))
+        atom, factor = max(others, key=lambda term: self._order(term[0].expr))
+        rest = value.without(atom)
         best: Linear | None = None
-        for bound in self._lows(atom) if factor > 0 else self._highs(atom):
-            low = self.lowest_by(value.replaced(key, bound), keeps, depth - 1)
+        for bound in self._lows(atom.expr) if factor > 0 else self._highs(atom.expr):
+            low = self.lowest_by(rest + bound.times(factor), keeps, depth - 1)
             if low is None:
                 continue
             gain = None if best is None else low - best

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
+from tile_core.arith.affine import Linear
 from tile_core.arith.bounds import Range, Ranges, is_beyond_indices, limits
-from tile_core.arith.index_forms import (
+from tile_core.arith.expander import (
     INT32,
     INT64,
-    Form,
     MayOverflow,
     fits,
     is_narrow,
@@ -58,7 +58,7 @@ class Simplifier:
 
     ranges: Ranges
     rules: IndexRules = field(default_factory=IndexRules)
-    forms: dict[Expr, Form] = field(default_factory=dict)
+    forms: dict[Expr, Linear] = field(default_factory=dict)
     done: dict[Node, Node] = field(default_factory=dict)
     multiples: dict[Var, int] = field(default_factory=dict)
 
@@ -108,7 +108,7 @@ class Simplifier:
         value = self.form(expr)
         return write(value, INT32) if is_narrow(value) else self.expr(expr)
 
-    def form(self, expr: Expr) -> Form:
+    def form(self, expr: Expr) -> Linear:
         """Return an expression of type int32 or int64 as a sum that is safe to compute."""
         found = self.forms.get(expr)
         if found is not None:
@@ -126,9 +126,9 @@ class Simplifier:
             self.forms[expr] = made
         return made
 
-    def _may_wrap(self, value: Form) -> bool:
+    def _may_wrap(self, value: Linear) -> bool:
         """Whether a sum, which may not fit, is one of what was given."""
-        return is_beyond_indices(value.const) or any(
+        return is_beyond_indices(value.constant) or any(
             self.ranges.is_arbitrary(atom.expr) for atom, _ in value.terms
         )
 
@@ -139,7 +139,7 @@ class Simplifier:
         except MayOverflow:
             return expr.map_children(self._child)
 
-    def _opaque(self, expr: Expr) -> Form:
+    def _opaque(self, expr: Expr) -> Linear:
         """Return `expr` as a sum of nothing but itself, with simpler parts."""
         made = expr if type(expr) is Var else self._parts(expr)
         bounds = self.ranges.of(made)
@@ -155,33 +155,33 @@ class Simplifier:
         return self._expr(expr)
 
 
-def _form_of_const(s: Simplifier, expr: Const) -> Form:
-    return Form((), int(expr.value))
+def _form_of_const(s: Simplifier, expr: Const) -> Linear:
+    return Linear.of_number(int(expr.value))
 
 
-def _form_of_var(s: Simplifier, expr: Var) -> Form:
+def _form_of_var(s: Simplifier, expr: Var) -> Linear:
     multiple = s.multiples.get(expr, 1)
     if expr.contract is not None:
         multiple = math.lcm(multiple, expr.contract.multiple_of)
     return s.rules.leaf(expr, expr, s.ranges.learn(expr), multiple=multiple)
 
 
-def _form_of_unary(s: Simplifier, expr: Unary) -> Form:
+def _form_of_unary(s: Simplifier, expr: Unary) -> Linear:
     a = s.form(expr.a)
     if a.acts or expr.op is UnaryOp.NOT:
         raise MayOverflow
     negative = a.times(-1)
-    return negative if expr.op is UnaryOp.NEG else negative.plus(Form((), -1))
+    return negative if expr.op is UnaryOp.NEG else negative.plus(-1)
 
 
-def _form_of_cast(s: Simplifier, expr: Cast) -> Form:
+def _form_of_cast(s: Simplifier, expr: Cast) -> Linear:
     if not is_index(expr.value.dtype):
         raise MayOverflow
     a = s.form(expr.value)
     if a.acts:
         raise MayOverflow
     if expr.dtype == INT32:
-        if not fits(a, INT32) or not all(fits(Form((t,)), INT32) for t in a.terms):
+        if not fits(a, INT32) or not all(fits(Linear((t,)), INT32) for t in a.terms):
             raise MayOverflow
         return a
     if fits(a, INT32) or a.single is not None:
@@ -194,7 +194,7 @@ def _clipped(bounds: Range) -> Range:
     return max(least, bounds[0]), min(most, bounds[1])
 
 
-def _form_of_binary(s: Simplifier, expr: Binary) -> Form:
+def _form_of_binary(s: Simplifier, expr: Binary) -> Linear:
     a, b = s.form(expr.a), s.form(expr.b)
     rule = _OPERATIONS.get(expr.op)
     if rule is None or a.acts or b.acts:
@@ -206,32 +206,32 @@ def _form_of_binary(s: Simplifier, expr: Binary) -> Form:
     return rule(s.rules, a, b, expr.dtype)
 
 
-def _divisor(a: Form, b: Form, *, natural: bool = False) -> int:
+def _divisor(a: Linear, b: Linear, *, natural: bool = False) -> int:
     """Return the positive number that `b` is."""
-    if b.terms or b.const <= 0 or (natural and a.bounds[0] < 0):
+    if b.terms or b.constant <= 0 or (natural and a.bounds[0] < 0):
         raise MayOverflow
-    return b.const
+    return int(b.constant)
 
 
-def _power(b: Form, dtype: DType) -> int:
+def _power(b: Linear, dtype: DType) -> int:
     """Return two to the power of the number that `b` is."""
-    if b.terms or not 0 <= b.const < dtype.bits - 1:
+    if b.terms or not 0 <= b.constant < dtype.bits - 1:
         raise MayOverflow
-    return 1 << b.const
+    return 1 << int(b.constant)
 
 
-def _bit_and(rules: IndexRules, a: Form, b: Form, dtype: DType) -> Form:
+def _bit_and(rules: IndexRules, a: Linear, b: Linear, dtype: DType) -> Linear:
     for x, mask in ((a, b), (b, a)):
-        if not mask.terms and mask.const >= 0 and mask.const & (mask.const + 1) == 0:
-            return rules.remainder(x, mask.const + 1, dtype)
+        if not mask.terms and mask.constant >= 0 and mask.constant & (mask.constant + 1) == 0:
+            return rules.remainder(x, mask.constant + 1, dtype)
     raise MayOverflow
 
 
-Rule = Callable[[IndexRules, Form, Form, DType], Form]
+Rule = Callable[[IndexRules, Linear, Linear, DType], Linear]
 
 _OPERATIONS: dict[BinaryOp, Rule] = {
-    BinaryOp.ADD: lambda r, a, b, t: r.joined(a.plus(b), t),
-    BinaryOp.SUB: lambda r, a, b, t: r.joined(a.plus(b.times(-1)), t),
+    BinaryOp.ADD: lambda r, a, b, t: r.joined(a + b, t),
+    BinaryOp.SUB: lambda r, a, b, t: r.joined(a - b, t),
     BinaryOp.MUL: lambda r, a, b, t: r.product(a, b, t),
     BinaryOp.FLOORDIV: lambda r, a, b, t: r.quotient(a, _divisor(a, b), t),
     BinaryOp.FLOORMOD: lambda r, a, b, t: r.remainder(a, _divisor(a, b), t),
@@ -246,7 +246,7 @@ _OPERATIONS: dict[BinaryOp, Rule] = {
     BinaryOp.MAX: lambda r, a, b, t: r.extreme(BinaryOp.MAX, a, b, t),
 }
 
-_FORMS: dict[type, Callable[[Simplifier, Any], Form]] = {
+_FORMS: dict[type, Callable[[Simplifier, Any], Linear]] = {
     Const: _form_of_const,
     Var: _form_of_var,
     Unary: _form_of_unary,
@@ -279,7 +279,7 @@ def _truth(s: Simplifier, expr: Binary | Unary) -> Expr:
     a, b = s.form(expr.a), s.form(expr.b)
     if a.acts or b.acts:
         return expr.map_children(s._child)
-    difference = a.plus(b.times(-1))
+    difference = a - b
     verdict = _decided(expr.op, difference.bounds)
     if verdict is not None:
         return Const(verdict, expr.dtype)
@@ -291,7 +291,7 @@ def _truth(s: Simplifier, expr: Binary | Unary) -> Expr:
     return expr.map_children(s._child)
 
 
-def _balanced(expr: Binary, difference: Form) -> Expr:
+def _balanced(expr: Binary, difference: Linear) -> Expr:
     """Return a comparison without what stands on both sides.
 
     Raises
@@ -300,10 +300,10 @@ def _balanced(expr: Binary, difference: Form) -> Expr:
         If what is left might not fit where the whole did.
     """
     dtype = expr.a.dtype
-    left = Form(tuple(t for t in difference.terms if t[1] > 0))
-    right = Form(tuple((a, -c) for a, c in difference.terms if c < 0), -difference.const)
-    if not left.terms and right.const < 0:
-        left, right = Form((), -right.const), Form(right.terms)
+    left = Linear(tuple(t for t in difference.terms if t[1] > 0))
+    right = Linear(tuple((a, -c) for a, c in difference.terms if c < 0), -difference.constant)
+    if not left.terms and right.constant < 0:
+        left, right = Linear.of_number(-right.constant), Linear(right.terms)
     if not (fits(left, dtype) and fits(right, dtype)):
         raise MayOverflow
     return Binary(expr.op, write(left, dtype), write(right, dtype), expr.dtype)

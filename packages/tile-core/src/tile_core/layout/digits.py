@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
-from tile_core.arith.index_forms import Form
+from tile_core.arith.affine import Linear
 from tile_core.errors import LayoutError
 from tile_core.ir.arith import binary
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
@@ -63,13 +63,13 @@ def _is_numeral(expr: Expr, extents: Sequence[int]) -> bool:
     return places(linear_form(expr, extents), extents) is not None
 
 
-def places(value: Form, extents: Sequence[int]) -> list[tuple[Expr, int, int]] | None:
+def places(value: Linear, extents: Sequence[int]) -> list[tuple[Expr, int, int]] | None:
     """Return ``(term, unit, extent)`` of each place, lowest first, if the sum is a numeral.
 
     In a numeral each term can be read off by itself: it runs over ``0 <= t < extent``, the
     lowest unit is 1, and each next one is the product of the extents below.
     """
-    if value.const != 0:
+    if value.constant != 0:
         return None
     found: list[tuple[Expr, int, int]] = []
     unit = 1
@@ -90,7 +90,7 @@ class _Solver:
     pending: list[tuple[Expr, Expr, int]] = field(default_factory=list)
     opened: list[Expr] = field(default_factory=list)
 
-    def demand(self, value: Form, equals: Expr) -> bool:
+    def demand(self, value: Linear, equals: Expr) -> bool:
         """Add the equation ``value == equals``; False if `value` is no numeral."""
         split = places(value, self.extents)
         if split is None:
@@ -130,23 +130,22 @@ class _Solver:
                 return self.use_rotation(linear_form(a, self.extents), value, m)
         return False
 
-    def use_rotation(self, total: Form, value: Expr, modulus: int) -> bool:
+    def use_rotation(self, total: Linear, value: Expr, modulus: int) -> bool:
         """Learn digit `d` from ``(d + rest) % modulus == value``.
 
         Of all terms only the remainders matter, so that is all that need be known of the rest.
         """
-        for k, (atom, coef) in enumerate(total.terms):
+        for atom, coef in total.terms:
             digit = digit_of(simplify(atom.expr % modulus, self.extents), self.extents)
-            rest = Form(total.terms[:k] + total.terms[k + 1 :], total.const)
-            shift = self.value_modulo(rest, modulus)
+            shift = self.value_modulo(total.without(atom), modulus)
             if digit is not None and shift is not None and abs(coef) == 1:
                 self.known.append((digit, (value - shift) * coef % modulus))
                 return True
         return False
 
-    def value_modulo(self, total: Form, modulus: int) -> Expr | None:
+    def value_modulo(self, total: Linear, modulus: int) -> Expr | None:
         """Return a number congruent to `total`, which takes only the remainder of each term."""
-        result: Expr = as_index(total.const)
+        result: Expr = as_index(total.constant)
         for atom, coef in total.terms:
             needed = atom.expr % (modulus // math.gcd(coef, modulus))
             part = self.value_of(simplify(needed, self.extents))

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.arith.affine import Linear
 from tile_core.arith.bounds import Ranges
 from tile_core.arith.evaluate import evaluate as evaluate_expr
-from tile_core.arith.index_forms import Form
 from tile_core.arith.index_rules import IndexRules
 from tile_core.arith.simplify import Simplifier
 from tile_core.dtypes import dtype_of
@@ -220,7 +220,7 @@ def simplify(expr: Expr, extents: Sequence[int]) -> Expr:
     return _over(extents).written(expr)
 
 
-def linear_form(expr: Expr, extents: Sequence[int]) -> Form:
+def linear_form(expr: Expr, extents: Sequence[int]) -> Linear:
     """Return the simplified `expr` as a sum of terms."""
     return _over(extents).form(expr)
 

@@ -245,7 +245,7 @@ class Layout(LayoutNames):
         value = linear_form(self.linear_index_expr(), self.shape)
         if all(isinstance(atom.expr, Var) for atom, _ in value.terms):
             strides = {axis_of(atom.expr): coef for atom, coef in value.terms}
-            return value.const, tuple(strides.get(axis, 0) for axis in range(self.rank))
+            return value.constant, tuple(strides.get(axis, 0) for axis in range(self.rank))
         table = self.linear_table()
         offset = int(table[(0,) * self.rank])
         steps = []

@@ -223,9 +223,8 @@ class _Plan:
 def _round(limit: Limit) -> Expr:
     """Return the round of `limit`, in 64 bits: nothing overflows on the way."""
     total: Expr = const(0, INT64)
-    parts = sorted(limit.rest.parts(), key=lambda part: part[1] < 0)
-    for _, factor, atom in parts:
-        total = total + cast(atom, INT64) * const(int(factor), INT64)
+    for atom, factor in sorted(limit.rest.terms, key=lambda term: term[1] < 0):
+        total = total + cast(atom.expr, INT64) * const(int(factor), INT64)
     total = total + const(int(limit.rest.constant) + limit.pace, INT64)
     return binary(BinaryOp.FLOORDIV, total, const(limit.pace, INT64))
 

@@ -39,24 +39,6 @@ class LaneStride:
     base: Expr
 
 
-def multiple_of(expr: Expr, env: ConstraintSet) -> int:
-    """Return a number that divides `expr`; 0 if `expr` is 0.
-
-    Beyond what the environment says of sums, a product is a multiple of the product of what
-    divides its factors.
-    """
-    value = env.linear(expr)
-    found = int(value.constant) if value.constant.denominator == 1 else 1
-    for key, factor, atom in value.parts():
-        if factor.denominator != 1:
-            return 1
-        inside = env.divisor(key, atom)
-        if isinstance(atom, Binary) and atom.op is BinaryOp.MUL:
-            inside = max(inside, multiple_of(atom.a, env) * multiple_of(atom.b, env))
-        found = math.gcd(found, int(factor) * inside)
-    return abs(found)
-
-
 def along(expr: Expr, lanes: Lanes) -> LaneStride | None:
     """Return how an integer moves along the lanes; None if not by a fixed step.
 
@@ -125,7 +107,7 @@ def _division(op: BinaryOp, a: LaneStride, divisor: int | None, lanes: Lanes) ->
     base = binary(op, a.base, by)
     if a.factor % divisor == 0:
         return LaneStride(a.factor // divisor if op is BinaryOp.FLOORDIV else 0, base)
-    room = math.gcd(multiple_of(a.base, lanes.env), divisor)
+    room = math.gcd(lanes.env.multiple_of(a.base), divisor)
     if a.factor < 0 or lanes.last_step(a.factor) >= room:
         return None
     return LaneStride(0 if op is BinaryOp.FLOORDIV else a.factor, base)
@@ -137,7 +119,7 @@ def _bits(op: BinaryOp, a: LaneStride, b: LaneStride, lanes: Lanes) -> LaneStrid
         return None
     reach = 1 << lanes.last_step(a.factor).bit_length()
     for base in (a.base, b.base):
-        if multiple_of(base, lanes.env) % reach:
+        if lanes.env.multiple_of(base) % reach:
             return None
     return LaneStride(a.factor, binary(op, a.base, b.base))
 
@@ -175,5 +157,5 @@ def _compares(strictly: bool, a: Expr, b: Expr, lanes: Lanes) -> bool:
         return True
     if (factor < 0) is not strictly:
         return False
-    room = multiple_of(right.base - left.base, lanes.env)
+    room = lanes.env.multiple_of(right.base - left.base)
     return room == 0 or room > lanes.last_step(factor)

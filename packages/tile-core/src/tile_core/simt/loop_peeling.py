@@ -114,7 +114,7 @@ class Limit:
     @property
     def key(self) -> Hashable:
         """What is equal for equal limits."""
-        return self.pace, self.rest.constant, frozenset(self.rest.terms.items())
+        return self.pace, self.rest.constant, frozenset(self.rest.terms)
 
     @property
     def number(self) -> int | None:
@@ -261,14 +261,13 @@ class Guards:
     def _limit(self, value: Linear, scope: PeelScope) -> Limit | None:
         """Return before which round `value` is certainly natural, if that ends some time."""
         low = scope.env.lowest_by(value, self._keeps)
-        if low is None or any(f.denominator != 1 for f in low.terms.values()):
+        if low is None or not low.is_whole:
             return None
-        pace = -low.terms.get(self.loop.var, 0)
-        if pace <= 0:
+        step, rest = low.apart(self.loop.var)
+        if step >= 0:
             return None
-        rest = low.replaced(self.loop.var, Linear())
         whole = math.ceil(rest.constant)  # all else in `low` and `value` is whole
-        return Limit(int(pace), rest.plus(whole - rest.constant))
+        return Limit(-int(step), rest.plus(whole - rest.constant))
 
     def _keeps(self, atom: Expr) -> bool:
         """Whether a limit may speak of `atom`: known before the loop, equal in all threads."""

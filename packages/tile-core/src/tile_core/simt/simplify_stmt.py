@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tile_core.arith.affine import Linear
 from tile_core.arith.bounds import Range, fitted
-from tile_core.arith.index_forms import Form
 from tile_core.arith.simplify import Simplifier, acts, is_index
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Unary, UnaryOp, Var
 from tile_core.ir.node import Node
@@ -89,17 +89,17 @@ def _for(stmt: For, s: Simplifier) -> Stmt:
         if rounds == 0:
             return NOTHING
         if rounds == 1 and not first.terms and not jumps(stmt.body):
-            return simplify_stmt(stmt.body, s.knowing({stmt.var: (first.const, first.const)}))
+            return simplify_stmt(stmt.body, s.knowing({stmt.var: (first.constant, first.constant)}))
         bounds = _range_of_loop(first.bounds, end.bounds, int(step.value), rounds)
         inner = s.binding(stmt.var, bounds, math.gcd(first.multiple, int(step.value)))
     body = simplify_stmt(stmt.body, inner)
     return For(stmt.var, start, stop, step, body, stmt.kind, span=stmt.span)
 
 
-def _rounds(first: Form, end: Form, step: int) -> int | None:
+def _rounds(first: Linear, end: Linear, step: int) -> int | None:
     """Return how often a loop runs, if that is a number."""
-    distance = end.plus(first.times(-1))
-    return None if distance.terms else len(range(0, distance.const, step))
+    distance = end - first
+    return None if distance.terms else len(range(0, distance.constant, step))
 
 
 def _range_of_loop(first: Range, end: Range, step: int, rounds: int | None) -> Range:
@@ -154,10 +154,10 @@ def _learnt(cond: Expr, s: Simplifier, *, holds: bool) -> Iterator[tuple[Var, Ra
         yield from known.items()
     elif cond.op.is_comparison and is_index(cond.a.dtype):
         op = cond.op if holds else _NEGATED[cond.op]
-        yield from _compared(op, s.form(cond.a).plus(s.form(cond.b).times(-1)), s)
+        yield from _compared(op, s.form(cond.a) - s.form(cond.b), s)
 
 
-def _compared(op: BinaryOp, difference: Form, s: Simplifier) -> Iterator[tuple[Var, Range]]:
+def _compared(op: BinaryOp, difference: Linear, s: Simplifier) -> Iterator[tuple[Var, Range]]:
     """Yield what ``difference op 0`` says, if it is about one variable."""
     if len(difference.terms) != 1:
         return
@@ -167,9 +167,9 @@ def _compared(op: BinaryOp, difference: Form, s: Simplifier) -> Iterator[tuple[V
     low, high = s.ranges.learn(atom.expr)
     if factor < 0:
         factor, op = -factor, _MIRRORED.get(op, op)
-        const = -difference.const
+        const = -difference.constant
     else:
-        const = difference.const
+        const = difference.constant
     # factor * var + const op 0, with factor > 0
     if op in (BinaryOp.LT, BinaryOp.LE, BinaryOp.EQ):
         high = min(high, (-const - (op is BinaryOp.LT)) // factor)

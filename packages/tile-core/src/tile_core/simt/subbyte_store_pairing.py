@@ -16,7 +16,7 @@ from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Break, Continue, For, Leaf, Let, OnThreads, Parallel, Stmt, Store
 from tile_core.layout.loop import LoopLayout, planned
 from tile_core.records import dataclass, replace
-from tile_core.simt.lane_strides import Lanes, along, is_steady, multiple_of
+from tile_core.simt.lane_strides import Lanes, along, is_steady
 from tile_core.simt.subbyte_access import is_packed
 
 
@@ -56,7 +56,7 @@ class Run:
         found = None if moved is None else along(moved, self.two)
         if found is None or found.factor != 1:
             return False
-        return multiple_of(found.base, self.two.env) % 2 == 0
+        return self.two.env.multiple_of(found.base) % 2 == 0
 
     def _in_pair(self, value: Expr) -> Expr | None:
         """Return `value` in terms of the pair; None if it may change otherwise."""

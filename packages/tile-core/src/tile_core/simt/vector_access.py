@@ -13,7 +13,7 @@ from tile_core.ir.node import substitute
 from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Stmt, Store
 from tile_core.records import dataclass, replace
 from tile_core.simt.context import SimtContext
-from tile_core.simt.lane_strides import Lanes, is_steady, multiple_of
+from tile_core.simt.lane_strides import Lanes, is_steady
 from tile_core.simt.vector_lanes import Part, at_first, part, widths, within
 
 
@@ -77,7 +77,7 @@ def widest(
             continue
         piece = part(lanes, width, ctx)
         step = within(index, lanes, piece)
-        if step is None or step.factor != 1 or multiple_of(step.base, piece.lanes.env) % width:
+        if step is None or step.factor != 1 or piece.lanes.env.multiple_of(step.base) % width:
             continue
         inner = [substitute(c, {lanes.var: piece.lane}) for c in conditions]
         if not all(is_steady(c, piece.lanes) for c in inner):

@@ -26,7 +26,7 @@ from tile_core.ir.stmt import Alloc, Evaluate, For, Let, LoopKind, Seq, Stmt, St
 from tile_core.ir.visitor import expressions_in
 from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
-from tile_core.simt.lane_strides import Lanes, multiple_of
+from tile_core.simt.lane_strides import Lanes
 from tile_core.simt.vector_access import (
     Registers,
     Vector,
@@ -141,7 +141,7 @@ class _Group:
         step = within(index, self.lanes, vector.part)
         if step is None or step.factor != 1:
             return None
-        if multiple_of(step.base, vector.part.lanes.env) % vector.width:
+        if vector.part.lanes.env.multiple_of(step.base) % vector.width:
             return None
         first = substitute(index, {self.lanes.var: vector.part.first})
         rest = substitute(index, {self.lanes.var: const(0, self.lanes.var.dtype)})

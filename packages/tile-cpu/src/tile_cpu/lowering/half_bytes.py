@@ -13,7 +13,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import For, If, Launch, Leaf, Let, Parallel, Seq, Stmt, Store, While
 from tile_core.ops.copy import Copy
 from tile_core.ops.pairing import boxes
-from tile_core.simt.lane_strides import Lanes, multiple_of
+from tile_core.simt.lane_strides import Lanes
 from tile_core.simt.subbyte_store_pairing import NO_RUNS, Runs, runs_of
 
 
@@ -87,5 +87,5 @@ def _is_whole(region: Region, env: ConstraintSet) -> bool:
     if count is None:
         is_row = extent is region.buffer.shape[-1] and static_value(start) == 0
     else:
-        is_row = count % 2 == 0 and multiple_of(start, env) % 2 == 0
+        is_row = count % 2 == 0 and env.multiple_of(start) % 2 == 0
     return is_row and _is_even(region.buffer)

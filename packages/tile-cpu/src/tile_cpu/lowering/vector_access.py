@@ -111,10 +111,8 @@ def lane_stride(ctx: Context, place: FlatBuffer, indices: tuple[Expr, ...], var:
         return None
     total = 0
     for at, stride in zip(indices, place.strides, strict=True):
-        form = ctx.certain.linear(at)
-        factor = form.terms.get(var, 0)
-        rest = (atom for key, _, atom in form.parts() if key is not var)
-        if any(_depends(ctx, atom, var) for atom in rest):
+        factor, rest = ctx.certain.linear(at).apart(var)
+        if any(_depends(ctx, atom.expr, var) for atom, _ in rest.terms):
             return None
         if factor == 0:
             continue
@@ -159,10 +157,9 @@ def reach(ctx: Context, node: Load | Store) -> Reach:
 
 def _room(ctx: Context, at: Expr, extent: Any, lane: Lane) -> PrimExpr:
     """Return how many lanes come before the end of a dimension; any int32."""
-    form = ctx.certain.linear(at)
+    step, others = ctx.certain.linear(at).apart(lane.var)
     low = ctx.env.bounds(at).low
-    others = (atom for key, _, atom in form.parts() if key is not lane.var)
-    if form.terms.get(lane.var) != 1 or any(_depends(ctx, a, lane.var) for a in others):
+    if step != 1 or any(_depends(ctx, atom.expr, lane.var) for atom, _ in others.terms):
         raise NotVectorisable("a guarded index does not move in step with the lanes")
     if low is None or low < 0:
         raise NotVectorisable("lanes may lie before the first element")

@@ -114,7 +114,7 @@ def _conditions(
             condition = _is_natural(ctx, lowest)
             if condition is None:
                 return None
-            key = tuple(sorted((id(a), f) for _, f, a in lowest.parts())), lowest.constant
+            key = frozenset(lowest.terms), lowest.constant
             needed[key] = condition
     return needed
 
@@ -122,18 +122,17 @@ def _conditions(
 def _lowest(value: Linear, env: ConstraintSet, inner: list[Var]) -> Linear | None:
     """Return the smallest value over all inner names, in terms of what is outside."""
     for var in reversed(inner):
-        factor = value.terms.get(var)
-        if factor is None:
+        factor, rest = value.apart(var)
+        if not factor:
             continue
         bound = env.bounds_of.get(var)
         end = None if bound is None else bound.low if factor > 0 else bound.high
         if end is None:
             return None
-        value = value.replaced(var, end)
-    mentioned = set(inner)
-    for _, _, atom in value.parts():
-        if any((isinstance(n, Var) and n in mentioned) or isinstance(n, Load) for n in walk(atom)):
-            return None
+        value = rest + end.times(factor)
+    mentioned = {node for atom, _ in value.terms for node in walk(atom.expr)}
+    if not mentioned.isdisjoint(inner) or any(isinstance(node, Load) for node in mentioned):
+        return None
     return value
 
 
@@ -146,18 +145,18 @@ def _is_natural(ctx: Context, form: Linear) -> Expr | None:
     Before   n - e - 1 >= 0, e from memory
     After    n > e
     """
-    if not all(isinstance(n, int) for n in (form.constant, *form.terms.values())):
+    if not all(isinstance(n, int) for n in (form.constant, *(f for _, f in form.terms))):
         return None
     total = _sum(form)
     if not ctx.env.wraps(total):
         return binary(BinaryOp.GE, total, const(0, total.dtype))
     sides = [
-        _sum(Linear(0, {k: f * sign for k, f in form.terms.items() if f * sign > 0}, form.atoms))
+        _sum(Linear(tuple((a, f * sign) for a, f in form.terms if f * sign > 0)))
         for sign in (1, -1)
     ]
     if form.constant in (0, -1) and not any(map(ctx.env.wraps, sides)):
         return binary(BinaryOp.GT if form.constant else BinaryOp.GE, *sides)
-    if any(atom.dtype.bits > 32 for _, _, atom in form.parts()):
+    if any(atom.expr.dtype.bits > 32 for atom, _ in form.terms):
         return None
     wide = _sum(form, lambda atom: cast(atom, _WIDE))
     return binary(BinaryOp.GE, wide, const(0, _WIDE))
@@ -168,6 +167,6 @@ _WIDE = dtype_of("int64")
 
 def _sum(form: Linear, of_atom: Callable[[Expr], Expr] = lambda atom: atom) -> Expr:
     total: Expr | int = 0
-    for _, factor, atom in form.parts():
-        total = total + of_atom(atom) * int(factor)
+    for atom, factor in form.terms:
+        total = total + of_atom(atom.expr) * int(factor)
     return as_expr(total + int(form.constant))

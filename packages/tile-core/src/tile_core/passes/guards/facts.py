@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 
-from tile_core.arith.affine import Bound, Linear
+from tile_core.arith.affine import Atom, Bound, Linear
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.arith import binary, integer_bounds
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
@@ -144,7 +144,7 @@ def _bounded(guard: Guard, var: Var, contract: Contract) -> Contract | None:
     lowest = env.lowest_by(open_margin(guard, env), lambda atom: atom is var)
     if lowest is None or len(lowest.terms) != 1:
         return None
-    ((_, factor, _),) = lowest.parts()
+    ((_, factor),) = lowest.terms
     end = Fraction(-lowest.constant) / factor
     if factor > 0:
         bounded = replace(contract, low=max(contract.low, math.ceil(end)))
@@ -172,7 +172,7 @@ def supposing(env: ConstraintSet, contracts: Mapping[Var, Contract]) -> Constrai
     multiples = dict(env.multiples)
     bounds = dict(env.bounds_of)
     for var, contract in contracts.items():
-        multiples[var] = math.lcm(env.divisor(var, var), contract.multiple_of)
+        multiples[var] = math.lcm(env.divisor(Atom(var, var)), contract.multiple_of)
         old = bounds.get(var)
         high = None if contract.largest is None else Linear.of_number(contract.largest)
         bounds[var] = Bound(
@@ -184,8 +184,8 @@ def supposing(env: ConstraintSet, contracts: Mapping[Var, Contract]) -> Constrai
         if form is None:
             return None
         total = Linear.of_number(form.constant)
-        for _, factor, atom in form.parts():
-            total = total + first.linear(atom).times(factor)
+        for atom, factor in form.terms:
+            total = total + first.linear(atom.expr).times(factor)
         return total
 
     learnt = {
@@ -203,29 +203,28 @@ def sizes_of(guard: Guard, known: Mapping[Var, bool]) -> tuple[Var, ...]:
     """Return which of the variables `known` matter, those of the extent first."""
     roots = [guard.extent] if isinstance(guard.extent, Expr) else []
     margin = open_margin(guard, guard.env)
-    roots += [atom for _, _, atom in margin.parts()]
+    roots += [atom.expr for atom, _ in margin.terms]
     found = {n: None for root in roots for n in walk(root) if isinstance(n, Var)}
     for var in list(found):
         bound = guard.env.bounds_of.get(var)
         for form in () if bound is None else (bound.low, bound.high):
-            for _, _, atom in () if form is None else form.parts():
-                found |= {n: None for n in walk(atom) if isinstance(n, Var)}
+            for atom, _ in () if form is None else form.terms:
+                found |= {n: None for n in walk(atom.expr) if isinstance(n, Var)}
     return tuple(var for var in found if var in known)
 
 
 def _steps(guard: Guard) -> set[int]:
     """Return the distances at which tiles begin: factors of the index, divisors in its bounds."""
     margin = open_margin(guard, guard.env)
-    found = {abs(int(f)) for _, f, _ in margin.parts() if f.denominator == 1}
-    atoms = [atom for _, _, atom in margin.parts()]
-    for atom in atoms:
-        for var in {n for n in walk(atom) if isinstance(n, Var)}:
+    found = {abs(int(f)) for _, f in margin.terms if f.denominator == 1}
+    for atom, _ in margin.terms:
+        for var in {n for n in walk(atom.expr) if isinstance(n, Var)}:
             bound = guard.env.bounds_of.get(var)
             for form in () if bound is None else (bound.low, bound.high):
-                for _, factor, inner in () if form is None else form.parts():
+                for inner, factor in () if form is None else form.terms:
                     found.add(factor.denominator)
-                    found |= _divisors(inner)
-        found |= _divisors(atom)
+                    found |= _divisors(inner.expr)
+        found |= _divisors(atom.expr)
     return {step for step in found if step > 1}
 
 

@@ -149,7 +149,7 @@ def condition_text(guard: Guard, kernel: Kernel) -> str:
     known = _named(kernel)
     env = guard.env
     worst = env.lowest_by(open_margin(guard, env), lambda atom: atom in known)
-    if worst is None or any(f.denominator != 1 for _, f, _ in worst.parts()):
+    if worst is None or not worst.is_whole:
         index = print_expr(guard.index, Names())
         return f"{index} >= 0" if guard.from_below else f"{index} < {extent}"
     if guard.from_below:
@@ -211,8 +211,8 @@ def _named(kernel: Kernel) -> set[Node]:
 def _text(form: Linear) -> str:
     """Return a sum as text, its constant last."""
     parts: list[str] = []
-    for _, factor, atom in form.parts():
-        name = print_expr(atom, Names(), 11)
+    for atom, factor in form.terms:
+        name = print_expr(atom.expr, Names(), 11)
         size = abs(int(factor))
         term = name if size == 1 else f"{name} * {size}"
         sign = "-" if factor < 0 else "+"

@@ -238,12 +238,12 @@ def _moves(
             found.append(None)
             continue
         value = linear_form(index, (*extents, *(1 for _ in range(MOST_SERIAL))))
-        if len(value.terms) != 1 or value.terms[0][1] != 1 or value.const < 0:
+        if len(value.terms) != 1 or value.terms[0][1] != 1 or value.constant < 0:
             return None
         term = value.terms[0][0].expr
         if not isinstance(term, Var):
             return None
-        found.append((axis_of(term), value.const))
+        found.append((axis_of(term), value.constant))
     axes = sorted(move[0] for move in found if move is not None)
     needed = [axis for axis, extent in enumerate(extents) if extent > 1]
     return tuple(found) if axes == needed else None

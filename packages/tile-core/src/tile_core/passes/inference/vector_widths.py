@@ -146,7 +146,7 @@ def _steady(env: ConstraintSet, index: Expr, innermost: Var, width: int) -> int:
     match index:
         case Binary(op=BinaryOp.FLOORDIV, a=a, b=Const(value=group)) if int(group) > 1:
             value = env.linear(a)
-            if value.terms.get(innermost) == 1:
+            if value.apart(innermost)[0] == 1:
                 return _unit_step(env, value, innermost, math.gcd(width, int(group)))
     parts = [c for c in index.children() if isinstance(c, Expr)]
     if not parts:
@@ -156,19 +156,17 @@ def _steady(env: ConstraintSet, index: Expr, innermost: Var, width: int) -> int:
 
 def _unit_step(env: ConstraintSet, value: Linear, innermost: Var, width: int) -> int:
     """Return the widest access from ``value`` on, along its unit step of `innermost`."""
-    if value.terms.get(innermost) != 1:
+    step, rest = value.apart(innermost)
+    if step != 1 or _mentions(rest, innermost):
         return 1
-    rest = value.replaced(innermost, Linear())
-    if _mentions(rest, innermost):
-        return 1
-    numbers = [rest.constant, *(f * env.divisor(key, atom) for key, f, atom in rest.parts())]
+    numbers = [rest.constant, *(factor * env.divisor(atom) for atom, factor in rest.terms)]
     if any(x.denominator != 1 for x in numbers):
         return 1
     return math.gcd(width, *(int(x) for x in numbers))
 
 
 def _mentions(value: Linear, var: Var) -> bool:
-    return any(node is var for _, _, atom in value.parts() for node in walk(atom))
+    return any(node is var for atom, _ in value.terms for node in walk(atom.expr))
 
 
 def _row_strides(shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
