@@ -7,6 +7,7 @@ An expression is a number, the name of a variable, or an operation before its op
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -74,36 +75,37 @@ def whole(a: Any) -> Any:
     return int(a) if isinstance(a, float | bool) else a  # symbols of a tracer stay symbols
 
 
-_OPERATIONS: dict[str, tuple[str, Callable[..., Any]]] = {
-    "+": ("({} + {})", lambda a, b: a + b),
-    "-": ("({} - {})", lambda a, b: a - b),
-    "*": ("({} * {})", lambda a, b: a * b),
-    "/": ("({} / {})", lambda a, b: a / b),
-    "//": ("({} // {})", lambda a, b: a // b),
-    "%": ("({} % {})", lambda a, b: a % b),
+OPERATIONS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "+": ("({} + {})", operator.add),
+    "-": ("({} - {})", operator.sub),
+    "*": ("({} * {})", operator.mul),
+    "/": ("({} / {})", operator.truediv),
+    "//": ("({} // {})", operator.floordiv),
+    "%": ("({} % {})", operator.mod),
     "truncdiv": ("truncdiv({}, {})", truncdiv),
     "truncmod": ("truncmod({}, {})", truncmod),
     "min": ("min({}, {})", min),
     "max": ("max({}, {})", max),
     "and": ("({} and {})", lambda a, b: bool(a and b)),
     "or": ("({} or {})", lambda a, b: bool(a or b)),
-    "&": ("({} & {})", lambda a, b: a & b),
-    "|": ("({} | {})", lambda a, b: a | b),
-    "^": ("({} ^ {})", lambda a, b: a ^ b),
+    "&": ("({} & {})", operator.and_),
+    "|": ("({} | {})", operator.or_),
+    "^": ("({} ^ {})", operator.xor),
     "<<": ("shifted({}, {})", shifted),
     ">>": ("shifted_back({}, {})", shifted_back),
-    "==": ("({} == {})", lambda a, b: a == b),
-    "!=": ("({} != {})", lambda a, b: a != b),
-    "<": ("({} < {})", lambda a, b: a < b),
-    "<=": ("({} <= {})", lambda a, b: a <= b),
-    ">": ("({} > {})", lambda a, b: a > b),
-    ">=": ("({} >= {})", lambda a, b: a >= b),
-    "neg": ("(-{})", lambda a: -a),
-    "not": ("(not {})", lambda a: not a),
-    "~": ("(~{})", lambda a: ~a),
+    "==": ("({} == {})", operator.eq),
+    "!=": ("({} != {})", operator.ne),
+    "<": ("({} < {})", operator.lt),
+    "<=": ("({} <= {})", operator.le),
+    ">": ("({} > {})", operator.gt),
+    ">=": ("({} >= {})", operator.ge),
+    "neg": ("(-{})", operator.neg),
+    "not": ("(not {})", operator.not_),
+    "~": ("(~{})", operator.invert),
     "int": ("whole({})", whole),
     "float": ("float({})", float),
 }
+"""How each operation is written, and what it computes of exact numbers."""
 _SELECT = "select"  # condition, then, otherwise: only one of the two is computed
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -142,7 +144,7 @@ def read(data: Any, where: str, depth: int = 0) -> Expression:
 def _operands(name: str) -> int | None:
     if name == _SELECT:
         return 3
-    known = _OPERATIONS.get(name)
+    known = OPERATIONS.get(name)
     return None if known is None else known[0].count("{}")
 
 
@@ -180,7 +182,7 @@ def text_of(expression: Expression, names: Mapping[str, str]) -> str:
     if name == _SELECT:
         condition, then, otherwise = texts
         return f"({then} if {condition} else {otherwise})"
-    return _OPERATIONS[name][0].format(*texts)
+    return OPERATIONS[name][0].format(*texts)
 
 
 def value_of(expression: Expression, values: Mapping[str, Any]) -> Any:
@@ -201,7 +203,7 @@ def value_of(expression: Expression, values: Mapping[str, Any]) -> Any:
     if name == _SELECT:
         condition, then, otherwise = operands
         return value_of(then if value_of(condition, values) else otherwise, values)
-    return _OPERATIONS[name][1](*(value_of(operand, values) for operand in operands))
+    return OPERATIONS[name][1](*(value_of(operand, values) for operand in operands))
 
 
 class Kind(NamedTuple):

@@ -14,21 +14,12 @@ from tile_core.errors import FrontendTypeError, MutationError
 from tile_core.ir.buffer import Region, Scope
 from tile_core.ir.expr import Call, Const, Expr, Extent, Load, StringConst, Var
 from tile_core.ir.node import walk
+from tile_core.ir.operations import BINARY
 from tile_core.records import dataclass
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
+    **{op.value: computed for op, computed in BINARY.items()},
     "**": operator.pow,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
     "@": operator.matmul,
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.arith.evaluate_arrays import Unknown
+from tile_core.arith.evaluate import Unknown
 from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of, hoisted_from_masks
 from tile_core.cost.bodies import Visitor
 from tile_core.cost.gpu_calls import Product, product_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tile_core.arith.evaluate_arrays import Unknown
+from tile_core.arith.evaluate import Unknown
 from tile_core.cost.arithmetic import arithmetic_of
 from tile_core.cost.bodies import Visitor, visit
 from tile_core.cost.spaces import Factor, Space

@@ -10,6 +10,7 @@ from tile_core.dtypes import DType
 from tile_core.errors import Span, UndefinedOperation
 from tile_core.interp.values import Array, settle
 from tile_core.ir.expr import BinaryOp, UnaryOp
+from tile_core.ir.operations import BINARY, DIVISIONS
 
 
 def _floor_quotient(a: Array, b: Array) -> Array:
@@ -29,32 +30,14 @@ def _trunc_quotient(a: Array, b: Array) -> Array:
     return result
 
 
-_NUMERIC: dict[BinaryOp, Callable[[Array, Array], Array]] = {
-    BinaryOp.ADD: np.add,
-    BinaryOp.SUB: np.subtract,
-    BinaryOp.MUL: np.multiply,
-    BinaryOp.DIV: np.divide,
+_BINARY: dict[BinaryOp, Callable[[Array, Array], Array]] = BINARY | {
     BinaryOp.FLOORDIV: _floor_quotient,
     BinaryOp.FLOORMOD: _floor_remainder,
     BinaryOp.TRUNCDIV: _trunc_quotient,
     BinaryOp.TRUNCMOD: np.fmod,
     BinaryOp.MIN: np.fmin,
     BinaryOp.MAX: np.fmax,
-    BinaryOp.BITAND: np.bitwise_and,
-    BinaryOp.BITOR: np.bitwise_or,
-    BinaryOp.BITXOR: np.bitwise_xor,
-    BinaryOp.SHL: np.left_shift,
-    BinaryOp.SHR: np.right_shift,
 }
-_COMPARE: dict[BinaryOp, Callable[[Array, Array], Array]] = {
-    BinaryOp.EQ: np.equal,
-    BinaryOp.NE: np.not_equal,
-    BinaryOp.LT: np.less,
-    BinaryOp.LE: np.less_equal,
-    BinaryOp.GT: np.greater,
-    BinaryOp.GE: np.greater_equal,
-}
-_DIVISIONS = frozenset({BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD})
 
 
 def binary(
@@ -70,14 +53,14 @@ def binary(
     UndefinedOperation
         An integer is divided by zero, or shifted by its width or more, in an active lane.
     """
-    if op in _COMPARE:
-        return _COMPARE[op](a, b)
+    if op.is_comparison:
+        return _BINARY[op](a, b)
     if b.dtype.kind in "iu":
-        if op in _DIVISIONS:
+        if op in DIVISIONS:
             b = _nonzero(op, b, mask, span)
         elif op in (BinaryOp.SHL, BinaryOp.SHR):
             b = _shift_count(op, b, dtype, mask, span)
-    return settle(_NUMERIC[op](a, b), dtype)
+    return settle(_BINARY[op](a, b), dtype)
 
 
 def _active(bad: Array, mask: Array | None) -> Array:
