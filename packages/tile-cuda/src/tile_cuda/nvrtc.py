@@ -9,6 +9,9 @@ from tile_cuda.compiler import COMMON_OPTIONS, of_assembler
 
 _NVCC_ONLY = frozenset({"--expt-relaxed-constexpr", "--expt-extended-lambda", "-lineinfo"})
 
+PRECOMPILES = (12, 8)
+"""The version from which on NVRTC keeps headers in compiled form."""
+
 
 def nvrtc_options(arch: str, include: Path, flags: Sequence[str]) -> tuple[str, ...]:
     """Return all options of one compilation for `arch`.
@@ -38,3 +41,8 @@ def nvrtc_flags(flags: Sequence[str]) -> list[str]:
     ['--ptxas-options=-O3', '--use_fast_math']
     """
     return [of_assembler(flag) for flag in flags if flag not in _NVCC_ONLY]
+
+
+def precompiled_headers(folder: str) -> tuple[str, ...]:
+    """Return options that keep headers in compiled form in `folder`: half of what a text takes."""
+    return ("--pch", f"--pch-dir={folder}", "--pch-messages=false")

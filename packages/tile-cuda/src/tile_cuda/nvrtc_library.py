@@ -10,7 +10,7 @@ from tile_core.toolchains.compiler import Output, identity_of
 from tile_core.toolchains.runtime_compiler import RuntimeCompiler
 from tile_cuda.compile_errors import NAME
 from tile_cuda.headers import header_texts
-from tile_cuda.nvrtc import nvrtc_options
+from tile_cuda.nvrtc import PRECOMPILES, nvrtc_options, precompiled_headers
 from tile_cuda.toolkit import Toolkit, no_compiler, toolkits
 
 
@@ -81,8 +81,9 @@ class Nvrtc:
         ToolchainCrash
             If it crashes, or does not come to an end.
         """
+        reuse = precompiled_headers if self.version >= PRECOMPILES else None
         log, parts = self.library.compile(
-            text, name, options, headers, ("CUBIN", "PTX"), name=self.name
+            text, name, options, headers, ("CUBIN", "PTX"), name=self.name, reuse=reuse
         )
         if parts is None:
             return Output(b"", "", log, False)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import atexit
 import marshal
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, mkdtemp
 from typing import Any
 
 from tile_core.errors import ToolchainError
@@ -25,6 +26,9 @@ from tile_core.toolchains.subprocesses import TIME_LIMIT, crash_of
 
 _KEPT = 4
 """Processes of one library that wait for work, each of some 100 MB."""
+
+_FORMS = 6
+"""Folders of a process with headers in compiled form, each of 15 to 65 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ class RuntimeCompiler:
         parts: Sequence[str],
         *,
         name: str,
+        reuse: Callable[[str], Sequence[str]] | None = None,
     ) -> tuple[str, Mapping[str, bytes] | None]:
         """Compile one translation unit; return the log, and parts of the result if accepted.
 
@@ -76,6 +81,9 @@ class RuntimeCompiler:
             What is wanted, as the library's functions name it.
         name
             Name and version of the compiler, for messages.
+        reuse
+            Options that keep what was read of headers in a folder, for the next text with equal
+            options; None if it has none.
 
         Raises
         ------
@@ -86,9 +94,13 @@ class RuntimeCompiler:
         """
         process = _taken(self)
         process.name = name
-        request = (text, file, tuple(options), dict(headers), tuple(parts))
+        kept = process.kept((tuple(options), *headers.items()), reuse) if reuse else ()
+        request = [text, file, (*options, *kept), dict(headers), tuple(parts)]
         try:
             kind, told, *rest = process.ask(request)
+            if kept and kind == worker.REFUSED:  # perhaps the folder is gone, or full
+                request[2] = tuple(options)
+                kind, told, *rest = process.ask(request)
         except BaseException:  # an interrupt as well: its reply would be taken for the next one's
             process.end()
             raise
@@ -105,6 +117,7 @@ class _Process:
         self.compiler = compiler
         self.name = compiler.libraries[-1].name
         self._said = TemporaryFile()  # noqa: SIM115 - as long as the process lives
+        self._folders: dict[tuple[object, ...], str] = {}
         command = (sys.executable, "-I", "-S", worker.__file__, compiler.prefix, str(TIME_LIMIT))
         try:
             self._process = subprocess.Popen(
@@ -132,7 +145,7 @@ class _Process:
         """Whether it can be asked."""
         return self._process.poll() is None
 
-    def ask(self, request: tuple[Any, ...]) -> Any:
+    def ask(self, request: list[Any]) -> Any:
         """Return the reply to a request."""
         assert self._process.stdin is not None, "it has a pipe"
         packed = marshal.dumps(request)
@@ -140,6 +153,22 @@ class _Process:
             self._process.stdin.write(len(packed).to_bytes(worker.LENGTH, "little") + packed)
             self._process.stdin.flush()
         return self._reply()
+
+    def kept(self, key: tuple[object, ...], reuse: Callable[[str], Sequence[str]]) -> Sequence[str]:
+        """Return the options of `reuse` for texts that are not the first with `key`.
+
+        Each key has a folder: there is one form of the headers for each.
+        """
+        if key not in self._folders:
+            self._folders[key] = ""  # what comes once is read once
+            return ()
+        if not self._folders[key]:
+            made = [other for other, folder in self._folders.items() if folder]
+            if len(made) == _FORMS:
+                shutil.rmtree(self._folders.pop(made[0]), ignore_errors=True)
+            with suppress(OSError):  # then headers are read
+                self._folders[key] = mkdtemp(prefix="tile_headers_")
+        return reuse(self._folders[key]) if self._folders[key] else ()
 
     def _reply(self) -> Any:
         assert self._process.stdout is not None, "it has a pipe"
@@ -158,6 +187,8 @@ class _Process:
         self._process.kill()
         self._process.wait()
         self._close()
+        for folder in filter(None, self._folders.values()):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def forget(self) -> None:
         """Leave it to the process that this one is a fork of."""
