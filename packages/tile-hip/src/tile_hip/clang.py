@@ -11,8 +11,9 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from subprocess import CompletedProcess
 
 from tile_core.codegen.source import C_HEADERS, INCLUDE_DIRECTORY
 from tile_core.errors import ToolchainError
@@ -20,6 +21,7 @@ from tile_core.toolchains.compiler import Output, identity_of
 from tile_core.toolchains.subprocesses import run_program
 from tile_hip.compiler import COMMON_OPTIONS, NAME, clang_flags
 from tile_hip.headers import HEADERS
+from tile_hip.precompiled import INCLUSION, precompiled_header
 
 TRIPLE = "amdgcn-amd-amdhsa"
 _VERSION = re.compile(r"clang version (\d+(?:\.\d+)*)")
@@ -81,18 +83,30 @@ class Clang:
             folder = Path(name)
             (folder / NAME).write_text(text)
             logs: list[str] = []
+            first = partial(self._to_assembly, text, options_of(arch, flags), folder)
             steps = (
-                (*self.command, *options_of(arch, flags), "-S", NAME, "-o", "kernel.s"),
                 (*self.command, *_assembly_options(arch), "-c", "kernel.s", "-o", "kernel.o"),
                 (*self.linker, "-shared", "kernel.o", "-o", "kernel.hsaco"),
             )
-            for step in steps:
-                done = run_program(step, folder)
+            for step in (first, *(partial(run_program, command, folder) for command in steps)):
+                done = step()
                 logs.append((done.stdout + done.stderr).replace(f"{folder}/", ""))
                 if done.returncode:
                     return Output(b"", "", "".join(logs), False)
             assembly = (folder / "kernel.s").read_text()
             return Output((folder / "kernel.hsaco").read_bytes(), assembly, "".join(logs), True)
+
+    def _to_assembly(
+        self, text: str, options: Sequence[str], folder: Path
+    ) -> CompletedProcess[str]:
+        """Compile the text in `folder`; what is refused with a compiled header is told without."""
+        command = (*self.command, *options, "-S", NAME, "-o", "kernel.s")
+        if text.startswith(INCLUSION):
+            header = precompiled_header(self.command, options)
+            done = run_program((*command, *header), folder)
+            if not header or not done.returncode:
+                return done
+        return run_program(command, folder)
 
 
 def options_of(arch: str, flags: Sequence[str]) -> tuple[str, ...]:
