@@ -24,7 +24,7 @@ def set_threads(count: int) -> None:
     import torch
     from threadpoolctl import threadpool_limits
 
-    from tile_cpu.threads import set_num_threads
+    from tile_cpu.openmp_threads import set_num_threads
 
     torch.set_num_threads(count)
     threadpool_limits(count)

@@ -16,7 +16,7 @@ from tables_process import alternating, print_compile_times
 from tables_rows import attention_rows, elementwise, row_wise
 
 from tile_cpu.machine import host_machine
-from tile_cpu.peak import measure_fma_gflops
+from tile_cpu.measured_peak import measure_fma_gflops
 
 Table = Callable[[Mapping[str, float]], Iterator[Row]]
 

@@ -11,7 +11,7 @@ from measure import Row, Run, cores, median_ms, set_threads
 
 from kernels import matmul
 from tile_cpu.machine import machine
-from tile_cpu.peak import multiply_adds
+from tile_cpu.measured_peak import multiply_adds
 
 SIZES = (256, 512, 1024, 2048, 4096)
 Extents: TypeAlias = tuple[int, int, int]

@@ -17,7 +17,7 @@ import numpy as np
 
 import tile_api as tile
 import tile_api.language as T
-from tile_cpu.peak import measure_fma_gflops
+from tile_cpu.measured_peak import measure_fma_gflops
 
 
 @tile.jit(out_idx=[-1])

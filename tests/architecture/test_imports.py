@@ -15,7 +15,7 @@ LINT = "from importlinter.cli import lint_imports_command as main; main(['--no-c
 PLANTED = {
     "packages point one way": ("tile_core/dtypes.py", "import tile_api"),
     "layers of tile_core": ("tile_core/errors.py", "import tile_core.plugins.host"),
-    "layers of tile_api": ("tile_api/frozen.py", "import tile_api.cli"),
+    "layers of tile_api": ("tile_api/frozen_values.py", "import tile_api.cli"),
     "layers of tile_launch": ("tile_launch/manifest.py", "import tile_launch.kernel"),
     "layers of tile_sim": ("tile_sim/memory.py", "import tile_sim.plugin"),
     "no circles among siblings": ("tile_core/ir/node.py", "import tile_core.ir.stmt"),

@@ -20,9 +20,9 @@ from tile_core.plugins.host import PluginHost
 from tile_core.simt.resources import Resources
 from tile_core.testing.conformance.case import Case
 from tile_core.testing.conformance.catalogue import all_cases
+from tile_hip.backend_compiler import Artifact
+from tile_hip.code_object_metadata import warnings_of
 from tile_hip.machine_code import Compiled, compile_source
-from tile_hip.metadata import warnings_of
-from tile_hip.stages import Artifact
 from tile_sim.gfx9.executor import Executable
 
 # Loops that could not be overlapped are told when kernels are lowered; here machine code counts.

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "add-an-operator.md"
 OPERATOR, TABLE, REFERENCE, CHANGELOG = (
     "packages/tile-core/src/tile_core/ops/scaled_add.py",
-    "packages/tile-core/src/tile_core/ops/table.py",
+    "packages/tile-core/src/tile_core/ops/operator_table.py",
     "docs/reference/operators.md",
     "CHANGELOG.md",
 )
@@ -125,7 +125,7 @@ def test_nothing_is_missing(tree: Path) -> None:
 import sys, pytest, unit.tile_core.test_operators_are_complete as complete
 from pathlib import Path
 complete.PAGE = Path({str(tree / REFERENCE)!r})
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 cls = OPERATORS["scaled_add"]
 checks = [f for name, f in vars(complete).items()
           if name.startswith("test_") and "operator" in f.__code__.co_varnames[:1]]

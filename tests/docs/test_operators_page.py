@@ -9,8 +9,8 @@ import pytest
 
 from tile_core.ir.stmt import Leaf
 from tile_core.ops.operator import Execution, TileOperator
-from tile_core.ops.serial import has_serial_form
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
+from tile_core.ops.serial_forms import has_serial_form
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operators.md"
 HEAD = """\

@@ -6,7 +6,7 @@ import pytest
 
 from tile_core.errors import ParseError
 from tile_core.ir.parser import parse_kernel
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 
 HINT = "\nhint: compare with what print_kernel writes for a kernel like it"
 MESSAGES = {

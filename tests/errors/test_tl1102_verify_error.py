@@ -7,7 +7,7 @@ import pytest
 from tile_core.errors import VerifyError
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.verify import verify
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 
 MESSAGES = {
     "A[0] = 1": "[TL1102] store of int32 into 'A' of float32",

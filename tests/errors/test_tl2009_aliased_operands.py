@@ -10,7 +10,7 @@ from tile_core.errors import AliasedOperands
 from tile_core.ir.arith import const
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.expr import Var
-from tile_core.ir.overlap import surely_overlap
+from tile_core.ir.region_overlap import surely_overlap
 
 MISTAKES = [
     Mistake(

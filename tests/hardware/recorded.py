@@ -16,7 +16,7 @@ import pytest
 from tile_core.driver import Lowered
 from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.buffer import Buffer
-from tile_core.plugins.arrays import as_array
+from tile_core.plugins.dlpack_arrays import as_array
 from tile_core.testing.oracle import TOLERANCES
 
 _OF_TORCH = {

@@ -7,7 +7,7 @@ import pytest
 
 import tile_api as tile
 from support import gpu_kernels
-from tile_core.layout.loop import planned
+from tile_core.layout.loop_layout import planned
 from tile_core.layout.preimages import reduced_fragment
 from tile_sim import checking
 

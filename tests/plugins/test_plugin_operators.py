@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tile_api.language as T
-from tile_api.language import derived
+from tile_api.language import generated_operators
 from tile_api.reducing.language_text import language_of
 from tile_core.driver import build, lower
 from tile_core.errors import FrontendTypeError, PluginConflict, UnsupportedOnTarget
@@ -17,7 +17,7 @@ from tile_core.ir.expr import Var
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Seq, Stmt
-from tile_core.ops.loops import element, load, nest, store
+from tile_core.ops.loop_builders import element, load, nest, store
 from tile_core.ops.operator import ElementCases, Execution, TileOperator
 from tile_core.plugins.hookspecs import hookimpl
 from tile_core.plugins.host import PluginHost
@@ -99,7 +99,7 @@ def test_its_cases_on_machines_that_know_nothing_of_it(theirs: PluginHost) -> No
 
 
 def test_programs_say_it(theirs: PluginHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derived, "installed_plugins", lambda: theirs)
+    monkeypatch.setattr(generated_operators, "installed_plugins", lambda: theirs)
 
     @T.prim_func
     def doubled(A: T.Tensor((8,), "float32"), B: T.Tensor((8,), "float32")):

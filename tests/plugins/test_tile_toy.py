@@ -8,7 +8,7 @@ import pytest
 from tile_core.driver import build
 from tile_core.errors import DeviceAssertError, UnsupportedOnTarget
 from tile_core.ir.parser import parse_kernel
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.plugins.host import PluginHost
 
 HEAD = """\

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from tile_api.keys import CompileKey, key_of
 from tile_core.driver import BuildOptions
 from tile_core.errors import Span
-from tile_core.ir.equal import structurally_equal
 from tile_core.ir.expr import Binary, BinaryOp, Const
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel, KernelOptions
-from tile_core.ops.table import OPERATORS
+from tile_core.ir.structural_equality import structurally_equal
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.plugins.host import PluginHost, installed_plugins
 from tile_core.target import Target
 from tile_core.testing.strategies import Shown, kernels

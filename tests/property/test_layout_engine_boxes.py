@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tile_core.errors import LayoutError
 from tile_core.layout import Layout, boxed_operand, packed_panels, padded, row_major
-from tile_core.layout.engine_boxes import MOST, Boxes, boxes_of, layout_in_boxes
+from tile_core.layout.copy_engine_boxes import MOST, Boxes, boxes_of, layout_in_boxes
 
 widths = st.sampled_from([8, 16, 32, 64])
 leads = st.lists(st.sampled_from([1, 2, 3, 4, 7]), max_size=3).map(tuple)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tile_core.layout import Fragment, evaluate, fully_replicated
 from tile_core.layout.formulas import as_index, inputs
-from tile_core.layout.loop import planned
-from tile_core.layout.loop_inverse import loop_over, loop_through
+from tile_core.layout.loop_layout import planned
+from tile_core.layout.loop_layout_inverse import loop_over, loop_through
 from tile_core.layout.preimages import pulled_back, pushed_forward, reduced_fragment, shared_out
 
 EXTENTS = st.sampled_from([1, 2, 3, 4, 6, 8, 12])

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 
 from tile_core.interp import InterpretOptions, interpret
-from tile_core.ir.equal import structurally_equal
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
+from tile_core.ir.structural_equality import structurally_equal
 from tile_core.ir.verify import verify
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.plugins.host import PluginHost, installed_plugins
 from tile_core.testing.oracle import INTERPRETER, compare, runner
 from tile_core.testing.strategies import Shown, arguments, kernels

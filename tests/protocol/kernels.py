@@ -10,10 +10,10 @@ from support.followed import following
 from tile_core.driver import lower
 from tile_core.ir.stmt import Launch
 from tile_core.plugins.host import installed_plugins
-from tile_core.testing.protocol.acts import WARP
 from tile_core.testing.protocol.check import violation_of
 from tile_core.testing.protocol.events import Program, Violation
 from tile_core.testing.protocol.program import meaning_of, program_of
+from tile_core.testing.protocol.statement_events import WARP
 from tile_core.testing.protocol.values import Scenario, Value
 
 

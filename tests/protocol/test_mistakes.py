@@ -21,7 +21,7 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.gemm import WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.passes import specialise_warps
-from tile_core.testing.protocol.explore import explore
+from tile_core.testing.protocol.model_checker import explore
 
 Change = Callable[[Launch], Launch]
 

@@ -19,8 +19,8 @@ from protocol.kernels import (
 )
 from support.example_files import load
 from support.ring_kernels import dequantised, guarded, irregular, scaled, two_loops
-from tile_core.testing.protocol.explore import explore
-from tile_core.testing.protocol.order import prove
+from tile_core.testing.protocol.model_checker import explore
+from tile_core.testing.protocol.order_independence import prove
 from tile_core.testing.protocol.program import rounds_of
 from tile_core.testing.protocol.scenarios import scenarios_of
 from tile_core.testing.protocol.values import Value

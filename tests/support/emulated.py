@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_sim.report import SimReport
+from tile_sim.call_report import SimReport
 from tile_sim.sources import SourceKernel
 from tile_sim.tensor_maps import Boxes
 

@@ -17,9 +17,9 @@ from unittest.mock import patch
 
 from support.emulated_instructions import instruction
 from support.pretended_machine import pretend_from_environment
-from tile_cpu import calling, irtext, toolchain
+from tile_cpu import llvm_functions, python_caller, toolchain
 from tile_cpu import machine as machines
-from tile_cpu.gemm import kernel as gemm_kernel
+from tile_cpu.gemm import instruction_kernel as gemm_kernel
 from tile_cpu.machine import MACHINES, Machine
 from tile_cpu.tir.build import extern
 from tile_cpu.tir.nodes import PrimExpr
@@ -71,18 +71,18 @@ def emulated_features() -> Iterator[None]:
         def definitions(names: Iterable[str], machine: Machine) -> str:
             names = set(names)
             asked = {name for name in names if name.startswith(_PREFIX)}
-            text = irtext.definitions(names - asked, machine)
+            text = llvm_functions.definitions(names - asked, machine)
             if asked and not text:
-                text = irtext._attributes(machine)
+                text = llvm_functions._attributes(machine)
             text += "".join(_asking(name) for name in sorted(asked))
             if not is_emulated(machine):
                 return text
-            own, theirs = irtext._attributes(here), irtext._attributes(machine)
+            own, theirs = llvm_functions._attributes(here), llvm_functions._attributes(machine)
             return _without_instructions(text).replace(theirs, own)
 
         for module, name, instead in (
             (machines, "missing_features", missing_features),
-            (calling, "missing_features", missing_features),
+            (python_caller, "missing_features", missing_features),
             (toolchain, "_tvm_target", tvm_target),
             (toolchain, "definitions", definitions),
             (gemm_kernel, "llvm_pure", _by_function(gemm_kernel.llvm_pure)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tile_api import building
+from tile_api import build_or_load
 from tile_core.driver import BuildOptions, Built, Lowered, lower
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.host import PluginHost
@@ -33,7 +33,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> list[Lowered]:
         parts["target"] = replace(lowered.target, executor="sim")  # arguments in host memory
         return Built(**parts, artifact=None, executable=lambda *args: None)
 
-    monkeypatch.setattr(building, "build", build)
+    monkeypatch.setattr(build_or_load, "build", build)
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")  # not to be found by other tests
     for variable in ("TILE_INTERPRET", "TILE_VERIFY"):
         monkeypatch.delenv(variable, raising=False)

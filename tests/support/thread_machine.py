@@ -46,8 +46,8 @@ from tile_core.ir.stmt import (
     Store,
 )
 from tile_core.layout import Fragment, Layout, row_major
-from tile_core.layout.loop import LoopLayout, planned
-from tile_core.layout.loop_inverse import loop_over
+from tile_core.layout.loop_layout import LoopLayout, planned
+from tile_core.layout.loop_layout_inverse import loop_over
 from tile_core.machine import SimtMachine
 from tile_core.ops.control import Barrier
 from tile_core.ops.operator import TileOperator

@@ -16,7 +16,7 @@ from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Alloc, Kernel, KernelOptions
 from tile_core.ir.verify import verify
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 
 _SCOPES = {"shared": Scope.SHARED, "fragment": Scope.FRAGMENT, "local": Scope.LOCAL}
 

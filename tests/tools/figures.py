@@ -25,7 +25,7 @@ one is added by whoever writes it."""
 
 DRIVERS = (
     "tile_core.driver", "tile_core.simt.lower", "tile_core.simt.pipeline", "tile_cpu.pipeline",
-    "tile_cpu.stages", "tile_core.plugins.gpu_stages", "tile_api.compiling",
+    "tile_cpu.backend_compiler", "tile_core.plugins.gpu_compiler", "tile_api.compiling",
 )  # fmt: skip
 """Modules that only call others, in order."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tile_api.cli import main
-from tile_api.explaining import error_pages
+from tile_api.error_explanations import error_pages
 
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "docs" / "errors"

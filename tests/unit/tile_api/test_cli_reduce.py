@@ -15,7 +15,7 @@ import pytest
 
 from support.faulty_backend import install
 from tile_api.cli import main
-from tile_api.reducing.edits import statements
+from tile_api.reducing.kernel_edits import statements
 from tile_api.reducing.program import read_kernel
 from tile_api.reducing.trial import RUN, Plan
 from tile_api.reducing.workers import trials

@@ -120,7 +120,7 @@ def test_a_file_that_does_not_change_is_not_compiled_again(module, text, monkeyp
     os.utime(module.path, (1, 1))
     module.load()
     asked = []
-    monkeypatch.setattr("tile_api.frontend.unedited._codes", asked.append)
+    monkeypatch.setattr("tile_api.frontend.source_snapshot._codes", asked.append)
     assert module.result() == 4
     assert asked == []
 

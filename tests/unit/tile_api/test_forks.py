@@ -32,7 +32,7 @@ def work(number):
     call(kernel)
     call(pickled_by_fork)
     call(tile.compile(make(number), target="cpu"), number)
-    from tile_cpu.threads import install, num_threads, set_num_threads
+    from tile_cpu.openmp_threads import install, num_threads, set_num_threads
     install()
     set_num_threads(4)
     call(kernel)
@@ -49,8 +49,8 @@ if __name__ == "__main__":
 """
 
 CALLED = "call(kernel); call(pickled_by_fork)"
-WITHOUT = "import tile_cpu.threads, tile_launch.cpu_driver\n"
-WITHOUT += "tile_cpu.threads.find_openmp = tile_launch.cpu_driver.find_openmp = lambda: None"
+WITHOUT = "import tile_cpu.openmp_threads, tile_launch.cpu_driver\n"
+WITHOUT += "tile_cpu.openmp_threads.find_openmp = tile_launch.cpu_driver.find_openmp = lambda: None"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")

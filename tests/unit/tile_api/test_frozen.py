@@ -14,7 +14,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from tile_api.frozen import frozen
+from tile_api.frozen_values import frozen
 
 
 @dataclass(frozen=True)

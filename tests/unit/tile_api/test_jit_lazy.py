@@ -9,7 +9,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from tile_api.frozen import frozen
+from tile_api.frozen_values import frozen
 from tile_core.errors import ArgumentCountError, FrontendTypeError, OutputError
 from tile_core.ir.stmt import Kernel
 

@@ -17,7 +17,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Launch
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.passes.refuse_gpu_only import refuse_gpu_only
 from tile_core.target import Target
 

@@ -26,7 +26,7 @@ from tile_core.errors import (
     DeviceAssertError,
     EmptyGridError,
 )
-from tile_launch.native.exchange import EXCHANGE, describing
+from tile_launch.native.foreign_types import EXCHANGE, describing
 
 m = T.dynamic("m")
 

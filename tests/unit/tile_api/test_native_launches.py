@@ -18,7 +18,7 @@ from support.stubs import compiled_stub
 from tile_api import native_calls
 from tile_api.launching import Launcher
 from tile_core.errors import LaunchError
-from tile_launch.native.learning import MOST_ATTEMPTS, not_in_c
+from tile_launch.native.call_specialisation import MOST_ATTEMPTS, not_in_c
 from tile_launch.streams import allocator
 
 m = T.dynamic("m")
@@ -60,7 +60,7 @@ class Stub:
 
 
 def cuda_stub(folder: Path) -> Stub:
-    from tile_core.plugins import gpu_stages as launcher
+    from tile_core.plugins import gpu_compiler as launcher
     from tile_cuda import driver
 
     path = str(compiled_stub("tile_cuda", folder))
@@ -79,7 +79,7 @@ def cuda_stub(folder: Path) -> Stub:
 
 
 def hip_stub(folder: Path) -> Stub:
-    from tile_core.plugins import gpu_stages as launcher
+    from tile_core.plugins import gpu_compiler as launcher
     from tile_hip import driver
 
     opened = driver.open_driver(str(compiled_stub("tile_hip", folder)))

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from support.example_files import load
 from tile_api.reducing import reduce_kernel, reductions
-from tile_api.reducing.edits import statements
 from tile_api.reducing.failure import Failure, RunOutcome, gist_of, same_as
+from tile_api.reducing.kernel_edits import statements
+from tile_api.reducing.kernel_size import weight
 from tile_api.reducing.language_text import language_of, traced_again
 from tile_api.reducing.program import program_of, read_kernel, reads_back
 from tile_api.reducing.transformations import TRANSFORMATIONS
 from tile_api.reducing.trial import COMPILE, LOWER, Plan, try_kernel
-from tile_api.reducing.weight import weight
 from tile_api.reducing.workers import trials
 from tile_api.settings import override
 from tile_core.ir import arith
-from tile_core.ir.equal import structurally_equal
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Check, CheckKind, If, Kernel, Pipelined
+from tile_core.ir.structural_equality import structurally_equal
 from tile_core.ir.verify import verify
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.reduce import Reduce

@@ -16,8 +16,8 @@ from tile_api.report.code import difference
 from tile_api.report.differences import compared, whole
 from tile_api.report.markup import element
 from tile_api.report.model import Line, Row
-from tile_api.report.place import SourceLine
-from tile_api.report.places import Places
+from tile_api.report.source_line import SourceLine
+from tile_api.report.source_lines import Places
 from tile_core.driver import BuildOptions
 from tile_core.errors import Span
 from tile_core.plugins.host import default_host

@@ -6,10 +6,10 @@ import pytest
 
 import tile_api.language as T
 from support.tiled_gemms import tiled_gemm
-from tile_api.building import request
-from tile_api.report.places import Places
+from tile_api.build_or_load import request
+from tile_api.report.source_lines import Places
 from tile_api.report.timeline.barriers import Meeting, PhaseBarrier
-from tile_api.report.timeline.play import timeline_of
+from tile_api.report.timeline.simulation import timeline_of
 from tile_api.settings import Settings
 from tile_core import driver
 from tile_core.plugins.host import default_host

@@ -399,7 +399,7 @@ def test_peaks_of_machines():
 
 
 def test_peaks_of_this_machine_are_measured():
-    from tile_cpu.peak import peaks_of
+    from tile_cpu.measured_peak import peaks_of
 
     found = peaks_of("", seconds=0.01)
     assert found.tflops > 0

@@ -12,7 +12,7 @@ import tile_api as tile
 import tile_api.language as T
 from tile_api import tracing
 from tile_api.cli import main
-from tile_api.phases import timings_of
+from tile_api.phase_times import timings_of
 from tile_core.errors import TileError
 from tile_core.pass_manager.instrumentation import (
     Event,
@@ -67,12 +67,12 @@ def test_a_block_is_traced_from_python_to_the_compiler(tmp_path):
         tile.compile(doubling(96), target="cuda:sm_80", host=default_host())
     events, _ = checked(path)
     names = [event["name"] for event in events]
-    wanted = ["trace", "tile.compile", "verify", "plan", "pack_factors", "lower", "plan_pipelines",
-              "infer_layouts", "lower_stmt", "compile", "load"]  # fmt: skip
+    wanted = ["trace", "tile.compile", "verify", "plan", "pack_int4_operands", "lower",
+              "plan_pipelines", "infer_layouts", "lower_stmt", "compile", "load"]  # fmt: skip
     assert [name for name in names if name in wanted] == wanted
     by_name = {event["name"]: event for event in events}
     assert by_name["tile.compile"]["args"] == {"kernel": "double", "target": "cuda:sm_80"}
-    assert by_name["pack_factors"]["cat"] == "pass"
+    assert by_name["pack_int4_operands"]["cat"] == "pass"
     [tool] = [event for event in events if event["cat"] == "tool"]
     assert tool["args"] == {"arch": "sm_80"}
     assert by_name["compile"]["ts"] <= tool["ts"]

@@ -11,7 +11,7 @@ from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.verify import verify
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 
 SIZE = 32
 

@@ -15,13 +15,13 @@ from tile_core.dtypes import dtype_of
 from tile_core.errors import ContractViolation, VerifyError
 from tile_core.interp.launch import interpret
 from tile_core.ir.arith import ceildiv
-from tile_core.ir.equal import structurally_equal
 from tile_core.ir.expr import Binary, BinaryOp, Var
 from tile_core.ir.host_data import HostNames, conditions_data
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel, symbols_of
+from tile_core.ir.structural_equality import structurally_equal
 from tile_core.ir.verify import verify
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 from tile_launch.contract import Contract
 
 I32 = dtype_of("int32")

@@ -9,7 +9,7 @@ import tile_api as tile
 import tile_api.language as T
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.passes.define_variables import define_variables
 
 HEAD = """\

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Seq
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.passes.flatten_sequences import flatten_sequences
 
 TEXT = """\

@@ -24,7 +24,7 @@ from tile_core.arith.simplify import Ranges, Simplifier
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.operations import BINARY
 from tile_core.layout.formulas import INT64, OPERATORS, as_index, evaluate, inputs
-from tile_core.layout.table import box_coords
+from tile_core.layout.index_tables import box_coords
 
 DIVISORS = (2, 3, 4, 6, 8)
 SUM_RULES = tuple(rule for table in SUMS.values() for rule in table)

@@ -11,7 +11,7 @@ import tile_api as tile
 import tile_api.language as T
 from tile_core.errors import BarrierMisuse, Deadlock, LaunchError
 from tile_core.interp import InterpretOptions, interpret
-from tile_core.interp.signals import Signal
+from tile_core.interp.mbarriers import Signal
 
 
 def run(kernel: Any, *arrays: np.ndarray, **options: Any) -> None:

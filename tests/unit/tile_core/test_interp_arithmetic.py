@@ -10,7 +10,7 @@ import pytest
 
 from tile_core.dtypes import dtype_of
 from tile_core.interp import interpret
-from tile_core.interp.functions import fma
+from tile_core.interp.math_functions import fma
 from tile_core.interp.philox import philox
 from tile_core.interp.values import constant, convert, decode, encode, settle
 from tile_core.ir import arith

@@ -24,14 +24,14 @@ from tile_core.errors import (
 from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.arith import const
 from tile_core.ir.buffer import Buffer, Scope, whole
-from tile_core.ir.equal import structurally_equal
 from tile_core.ir.expr import AddressOf, Call
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
+from tile_core.ir.structural_equality import structurally_equal
 from tile_core.ir.verify import verify
 from tile_core.ops.control import Breakpoint
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.ops.printing import Print
-from tile_core.ops.table import OPERATORS
 from tile_core.testing.build_ir import (
     alloc,
     copy,

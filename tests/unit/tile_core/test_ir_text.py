@@ -6,12 +6,12 @@ import pytest
 
 import tile_api.language as T
 from tile_core.errors import ParseError
-from tile_core.ir.equal import structurally_equal
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
+from tile_core.ir.structural_equality import structurally_equal
 from tile_core.ir.verify import verify
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 
 GEMM = """\
 kernel gemm[m: int32](A: global float16[m, 64], B: global float16[64, 128], n: int64) -> [1]:

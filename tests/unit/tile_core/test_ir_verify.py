@@ -18,7 +18,7 @@ from tile_core.ir.expr import Binary, BinaryOp, Load, Var
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.stmt import Alloc, For, Kernel, Let, Seq, Store
 from tile_core.ir.verify import verify
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 
 INT32, FLOAT32 = dtype_of("int32"), dtype_of("float32")
 

@@ -19,7 +19,7 @@ from tile_core.ir.visitor import (
     map_statements,
     static_range,
 )
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 
 TEXT = """\
 kernel main(A: global int32[64], n: int32):

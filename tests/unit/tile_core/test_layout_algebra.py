@@ -20,7 +20,7 @@ from tile_core.layout import (
     simplify,
 )
 from tile_core.layout.formulas import INT64, as_index, coordinate, inputs, to_text
-from tile_core.layout.table import tabulate
+from tile_core.layout.index_tables import tabulate
 
 
 def message(action):

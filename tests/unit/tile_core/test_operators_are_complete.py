@@ -14,8 +14,8 @@ from tile_core.interp.specialised_warps import OF_THREADS
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Leaf
 from tile_core.ops.operator import Execution, TileOperator
-from tile_core.ops.serial import has_serial_form
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
+from tile_core.ops.serial_forms import has_serial_form
 from tile_core.testing.conformance.catalogue import all_cases
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "operators.md"

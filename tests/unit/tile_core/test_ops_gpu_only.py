@@ -13,8 +13,8 @@ from tile_core.ir.intrinsics import INTRINSICS, effect_of
 from tile_core.ir.stmt import Seq
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.gpu_only import GpuOperator
-from tile_core.ops.serial import expand
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
+from tile_core.ops.serial_forms import expand
 
 TILE = Buffer("S", (4,), dtype_of("float32"), Scope.SHARED)
 

@@ -16,7 +16,7 @@ from tile_core.ir.node import rewrite
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.stmt import Kernel, Launch
 from tile_core.ops.fill import Fill
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.pass_manager.instrumentation import recorded
 from tile_core.pass_manager.manager import TILE, PassContext, TileContext
 from tile_core.plugins.host import PluginHost

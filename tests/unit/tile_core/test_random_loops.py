@@ -5,8 +5,8 @@ from __future__ import annotations
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.verify import verify
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.ops.random_loops import deal_random_loops
-from tile_core.ops.table import OPERATORS
 
 BEFORE = """\
 kernel k(A: global uint32[10, 8], B: global uint32[8]):

@@ -18,7 +18,7 @@ from tile_core.ir.stmt import Launch, Leaf, Parallel, Pipelined
 from tile_core.ir.verify import verify
 from tile_core.ops.copy import Copy
 from tile_core.ops.gpu_only import GpuOperator
-from tile_core.ops.serial import expand
+from tile_core.ops.serial_forms import expand
 from tile_core.passes.lower_serially import lower_serially
 
 

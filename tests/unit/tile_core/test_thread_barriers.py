@@ -16,7 +16,7 @@ from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel, Launch, Seq
 from tile_core.ops.control import Barrier
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.passes.insert_barriers import insert_barriers
 from tile_core.passes.order_threads import order_threads
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from support.guarded import IN_ITS_OWN_PROCESS, SIDES, guarded
-from tile_cpu.gemm.macro import emit_blocked_gemm, plan_gemm
+from tile_cpu.gemm.macrokernel import emit_blocked_gemm, plan_gemm
 from tile_cpu.gemm.operands import Extent, start_from, store_to
 from tile_cpu.machine import Machine, host_machine
 from tile_cpu.tir.build import bind, i32, loop, parameter, seq

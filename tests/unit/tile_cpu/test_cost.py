@@ -15,7 +15,7 @@ from tile_core.errors import TargetError
 from tile_cpu.cost import host
 from tile_cpu.cost.products import Block, product_cycles
 from tile_cpu.cost.speeds import SPEEDS, speeds
-from tile_cpu.gemm.macro import plan_gemm
+from tile_cpu.gemm.macrokernel import plan_gemm
 from tile_cpu.machine import MACHINES, host_machine, machine
 
 

@@ -10,8 +10,8 @@ import tile_api as tile
 import tile_api.language as T
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Launch
-from tile_cpu.lowering.effort import UNKNOWN, block_nanoseconds
-from tile_cpu.threads import INLINE_BELOW_NS
+from tile_cpu.lowering.parallel_threshold import UNKNOWN, block_nanoseconds
+from tile_cpu.openmp_threads import INLINE_BELOW_NS
 
 
 def add(n: object, function: bool = False, block: int = 64) -> Any:

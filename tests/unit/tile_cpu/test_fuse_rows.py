@@ -12,8 +12,8 @@ from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Alloc, For, Hint, Kernel
 from tile_core.ir.verify import verify
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.ops.reduce import Reduce
-from tile_core.ops.table import OPERATORS
 from tile_core.plugins.host import installed_plugins
 from tile_core.target import Target
 from tile_core.testing.oracle import runner

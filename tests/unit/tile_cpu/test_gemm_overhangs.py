@@ -9,7 +9,7 @@ import pytest
 
 from support.guarded import check_guarded
 from tile_core.plugins.host import PluginHost
-from tile_core.testing.conformance.overhangs import Overhang
+from tile_core.testing.conformance.gemm_tails import Overhang
 from tile_core.testing.oracle import INTERPRETER, runner
 
 TYPES = [

@@ -8,16 +8,16 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from tile_core.ir.equal import structurally_equal
 from tile_core.ir.node import walk
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.stmt import Kernel, Launch
+from tile_core.ir.structural_equality import structurally_equal
 from tile_core.ir.verify import verify
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.target import Target
+from tile_cpu.openmp_threads import set_num_threads
 from tile_cpu.ops.blocked_gemm import BlockedGemm
 from tile_cpu.passes.merge_gemm_blocks import for_one_thread, merge_gemm_blocks
-from tile_cpu.threads import set_num_threads
 
 CPU = Target("cpu")
 KNOWN = {**OPERATORS, "cpu.blocked_gemm": BlockedGemm}

@@ -2,16 +2,16 @@
 
 import pytest
 
-from tile_core.ir.equal import structurally_equal
 from tile_core.ir.expr import Const
 from tile_core.ir.node import walk
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_expr_text
 from tile_core.ir.stmt import Kernel
+from tile_core.ir.structural_equality import structurally_equal
 from tile_core.ir.verify import verify
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.target import Target
 from tile_cpu.ops.blocked_gemm import BlockedGemm
 from tile_cpu.ops.streamed_gemm import StreamedGemm

@@ -12,7 +12,7 @@ from tile_api.lowered import STAGES, LoweredKernel
 from tile_core import driver
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 
 
 @lru_cache

@@ -11,8 +11,8 @@ import pytest
 
 from support.bundles import bundle_of_numbers, numbers
 from tile_launch.bundle import Variant, read_bundle, write_bundle
+from tile_launch.describe_bundle import describe
 from tile_launch.errors import InvalidBundle, TileError
-from tile_launch.inspecting import describe
 
 TARGETS = ("cuda:sm_80", "hip:gfx942")
 
@@ -114,7 +114,7 @@ def test_an_index_that_lies(tmp_path: Path) -> None:
 def test_what_is_inside_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.tile"
     bundle_of_numbers(path, *TARGETS)
-    monkeypatch.setattr("tile_launch.inspecting.reason_against", lambda variant: "no GPU")
+    monkeypatch.setattr("tile_launch.describe_bundle.reason_against", lambda variant: "no GPU")
     assert describe(path) == (
         "numbers(A: float32[m, 8], scale: float32) -> B: float32[m, 8]\n"
         "\n"

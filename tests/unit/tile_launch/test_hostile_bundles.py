@@ -24,10 +24,10 @@ import pytest
 
 from support.bundles import numbers
 from tile_launch.bundle import Variant, read_bundle, write_bundle
+from tile_launch.describe_bundle import describe
 from tile_launch.driver import LaunchMemory
 from tile_launch.errors import InvalidBundle, NewerBundle, TileError
 from tile_launch.expressions import DEEPEST
-from tile_launch.inspecting import describe
 from tile_launch.kernel import LoadedKernel
 from tile_launch.launcher import callable_of
 from tile_launch.loading import loaded_again

@@ -10,9 +10,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tile_launch.loaded import loaded_torch
+from tile_launch.loaded_torch import loaded_torch
 from tile_launch.manifest import Tensor
-from tile_launch.native.exchange import libraries
+from tile_launch.native.foreign_types import libraries
 from tile_launch.outputs import output_maker
 from tile_launch.streams import DEFAULT_STREAM, device_of, stream_reader
 from tile_launch.views import key_function, view_of
@@ -35,10 +35,10 @@ def test_torch_is_not_there_before_its_import_ends(half_imported: ModuleType) ->
 
 def test_this_is_how_imports_say_so(tmp_path) -> None:
     (tmp_path / "torch.py").write_text(
-        "from tile_launch.loaded import loaded_torch\nfound = loaded_torch()\n"
+        "from tile_launch.loaded_torch import loaded_torch\nfound = loaded_torch()\n"
     )
     text = (
-        "from tile_launch.loaded import loaded_torch\n"
+        "from tile_launch.loaded_torch import loaded_torch\n"
         "assert loaded_torch() is None\n"
         "import torch\n"
         "assert torch.found is None\n"

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from support.native_calls import TENSOR, Code, addresses, library_in, refuse
+from tile_launch.native.c_structures import Interface, Kind, Source, Width
 from tile_launch.native.caller import Caller, Outcome, Parameter, Slot, Start
-from tile_launch.native.layouts import Interface, Kind, Source, Width
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from support.native_calls import TENSOR, Code, addresses, library_in
+from tile_launch.native.call_specialisation import MOST_ATTEMPTS, Learner
 from tile_launch.native.caller import Start
-from tile_launch.native.installed import library_folder
-from tile_launch.native.learning import MOST_ATTEMPTS, Learner
+from tile_launch.native.launch_plans import Starter
 from tile_launch.native.library import (
     build_library,
     c_compiler,
@@ -26,7 +26,7 @@ from tile_launch.native.library import (
     open_library,
     ready_library,
 )
-from tile_launch.native.starting import Starter
+from tile_launch.native.library_cache import library_folder
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
     from tile_api.compiling import compile, compile_key, lower, par_compile
     from tile_api.cost import estimate
+    from tile_api.integer_helpers import cdiv, next_power_of_2
     from tile_api.jitting import jit
     from tile_api.kernel import CompiledKernel
     from tile_api.kernel import CompiledKernel as JITKernel
     from tile_api.layout import Fragment, Layout
-    from tile_api.numbers import cdiv, next_power_of_2
     from tile_api.pass_configs.keys import PassConfigKey
     from tile_api.timing.profiler import Profiler, TensorSupplyType, do_bench, do_bench_cudagraph
 
@@ -46,7 +46,7 @@ _HOMES = {
     "autotune": "tile_api.autotuner:autotune",
     "autotuner": "tile_api.autotuner:",
     "cache": "tile_api.cache:",
-    "cdiv": "tile_api.numbers:cdiv",
+    "cdiv": "tile_api.integer_helpers:cdiv",
     "compile": "tile_api.compiling:compile",
     "compile_key": "tile_api.compiling:compile_key",
     "disable_cache": "tile_api.cache:disable_cache",
@@ -59,7 +59,7 @@ _HOMES = {
     "language": "tile_api.language:",
     "layout": "tile_api.layout:",
     "lower": "tile_api.compiling:lower",
-    "next_power_of_2": "tile_api.numbers:next_power_of_2",
+    "next_power_of_2": "tile_api.integer_helpers:next_power_of_2",
     "par_compile": "tile_api.compiling:par_compile",
     "profiler": "tile_api.timing.profiler:",
     "reducing": "tile_api.reducing:",

@@ -15,7 +15,7 @@ from tile_core.ir.host_data import HostNames, as_tuples, conditions_of, tensor_o
 from tile_core.ir.node import Node, walk
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Kernel
-from tile_core.plugins.arrays import as_array
+from tile_core.plugins.dlpack_arrays import as_array
 from tile_core.records import dataclass
 from tile_launch.arguments import Checked
 from tile_launch.arguments import Signature as HostSignature

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
-from tile_api.frames import shortened
 from tile_api.launching import Launcher
+from tile_api.tracebacks import shortened
 from tile_core.errors import ArgumentCountError, TileError
 from tile_core.ir.node import Node
-from tile_launch.keywords import in_order
+from tile_launch.keyword_arguments import in_order
 
 if TYPE_CHECKING:
     from tile_api.arguments import Signature

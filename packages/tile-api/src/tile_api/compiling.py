@@ -11,16 +11,16 @@ from typing import Any
 
 from typing_extensions import Never
 
-from tile_api.building import built_anew, found_or_built, request
+from tile_api.build_or_load import built_anew, found_or_built, request
 from tile_api.disk_cache.entry_codec import RevivedBuild
 from tile_api.disk_cache.lookup import CacheRequest
-from tile_api.frames import concise
 from tile_api.frontend.source import placed
 from tile_api.kernel import CompiledKernel
 from tile_api.keys import CompileKey, key_of
 from tile_api.lowered import LoweredKernel
-from tile_api.options import refuse_unknown
+from tile_api.misspelt_options import refuse_unknown
 from tile_api.settings import Settings
+from tile_api.tracebacks import concise
 from tile_core import driver
 from tile_core.crash import shallow
 from tile_core.driver import Built

@@ -12,7 +12,7 @@ from tile_api.cache import KernelCache
 from tile_api.compiling import compile
 from tile_api.frontend.eager import EagerSignature, eager_function
 from tile_api.frontend.function import PrimFunc
-from tile_api.frozen import frozen
+from tile_api.frozen_values import frozen
 from tile_api.kernel import CompiledKernel
 from tile_api.settings import environment_of_code
 from tile_core.errors import (
@@ -23,7 +23,7 @@ from tile_core.errors import (
 )
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.host_data import HostNames, tensor_of
-from tile_launch.bound import check_rank, plain_view, shape_of, strides_of
+from tile_launch.bound_tensors import check_rank, plain_view, shape_of, strides_of
 
 
 class EagerFunction:

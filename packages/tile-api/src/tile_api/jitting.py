@@ -12,13 +12,13 @@ from typing_extensions import Never
 
 from tile_api.cache import KernelCache
 from tile_api.compiling import compile, compile_key, par_compile
-from tile_api.frames import concise
 from tile_api.frontend.source import calling_span, placed
-from tile_api.frozen import frozen, is_number_of_numpy
+from tile_api.frozen_values import frozen, is_number_of_numpy
 from tile_api.kernel import CompiledKernel
 from tile_api.keys import CompileKey
-from tile_api.options import refuse_unknown
+from tile_api.misspelt_options import refuse_unknown
 from tile_api.settings import environment_of_code
+from tile_api.tracebacks import concise
 from tile_core.errors import ArgumentCountError, FrontendTypeError, OutputError
 from tile_core.ir.stmt import Kernel
 from tile_core.records import Uncopied
@@ -278,7 +278,7 @@ class JITKernelFactory(Uncopied):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Return what `pickle` writes: the name, as of functions."""
-        from tile_api.by_name import reduced  # few programs pickle
+        from tile_api.pickle_by_name import reduced  # few programs pickle
 
         return reduced(self, self.func, self.func, self._options)
 

@@ -15,8 +15,8 @@ from tile_core.errors import FrontendValueError
 if TYPE_CHECKING:
     from tile_api.integrations.jax_calls import JaxFunction
     from tile_api.keys import CompileKey
-    from tile_api.phases import Timings
-    from tile_api.pickled import Packed
+    from tile_api.phase_times import Timings
+    from tile_api.pickling import Packed
     from tile_api.remark_report import RemarkReport
     from tile_api.timing.profiler import Profiler
     from tile_core.cost.estimate import Estimate
@@ -177,7 +177,7 @@ class CompiledKernel(KernelFiles):
         and the fact that would remove it with the way to promise that. The kernel is lowered
         again for this, once for each such fact: it was seen to remove the guard.
         """
-        from tile_api.guarding import guards_of
+        from tile_api.guard_report import guards_of
 
         built = self._built
         return guards_of(built.kernel, built.target, built.options, built.host)
@@ -276,7 +276,7 @@ class CompiledKernel(KernelFiles):
         OSError
             If the file cannot be written.
         """
-        from tile_api.saving import save
+        from tile_api.save_bundle import save
 
         save(self._built, path, targets)
 
@@ -287,7 +287,7 @@ class CompiledKernel(KernelFiles):
         A kernel that was found in a cache tells how it was found. See `phases_ms` for how long
         its compilation took.
         """
-        from tile_api.phases import timings_of
+        from tile_api.phase_times import timings_of
 
         return timings_of(self._events)
 
@@ -390,8 +390,8 @@ class CompiledKernel(KernelFiles):
         return {"latency": self.latency, "config": self.config, "ref_latency": self.ref_latency}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the kernel as it travels to other processes: see `tile_api.pickled`."""
-        from tile_api.pickled import packed
+        """Return the kernel as it travels to other processes: see `tile_api.pickling`."""
+        from tile_api.pickling import packed
 
         key = None if self._key is None else self._key()
         return unpacked, (packed(self._built, key, self.prim_func), self._own_attributes())
@@ -414,7 +414,7 @@ def unpacked(made: Packed, told: Mapping[str, Any]) -> CompiledKernel:
     TileError
         If no plugin here serves the target, or it has to be compiled again and cannot be.
     """
-    from tile_api.building import made_again  # which loads the caches
+    from tile_api.build_or_load import made_again  # which loads the caches
     from tile_api.disk_cache.entry import decode
 
     entry = None if made.entry is None else decode(made.entry)

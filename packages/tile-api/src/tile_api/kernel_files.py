@@ -108,7 +108,7 @@ class KernelFiles(CallableKernel):
         ToolchainError
             If there is no C compiler to link with.
         """
-        from tile_api.saving import own_variant
+        from tile_api.save_bundle import own_variant
 
         Path(kernel_file).write_bytes(own_variant(self._built).code)
 
@@ -154,6 +154,6 @@ class KernelFiles(CallableKernel):
         """
         if name.startswith("_") or hasattr(type(self), name):  # a protocol, or what failed itself
             return object.__getattribute__(self, name)
-        from tile_api.frontend.unknown import unknown_name
+        from tile_api.frontend.misspelt_names import unknown_name
 
         raise unknown_name("a kernel", name, dir(type(self)), instead=_INSTEAD.get(name))

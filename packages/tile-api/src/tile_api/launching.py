@@ -16,12 +16,12 @@ from tile_core.ir.node import Node
 from tile_core.ir.stmt import Kernel
 from tile_core.records import dataclass
 from tile_launch.arguments import Checked
-from tile_launch.native.starting import keyed_scalars
+from tile_launch.native.launch_plans import keyed_scalars
 from tile_launch.scalars import largest_float
 from tile_launch.views import key_function
 
 if TYPE_CHECKING:
-    from tile_launch.native.learning import Learner
+    from tile_launch.native.call_specialisation import Learner
 
 REMEMBERED = 256
 """Kinds of arguments whose checks are remembered, per kernel."""

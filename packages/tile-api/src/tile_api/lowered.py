@@ -10,7 +10,7 @@ from tile_core.records import Uncopied, dataclass
 
 if TYPE_CHECKING:
     from tile_api.disk_cache.entry_codec import RevivedBuild
-    from tile_api.pickled import Packed
+    from tile_api.pickling import Packed
     from tile_api.remark_report import RemarkReport
     from tile_core.driver import Lowered
     from tile_core.passes.guards.report import GuardReport
@@ -49,7 +49,7 @@ class LoweredKernel(Uncopied):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the kernel as it travels to other processes, where it is lowered again."""
-        from tile_api.pickled import packed_lowered
+        from tile_api.pickling import packed_lowered
 
         return lowered_again, (packed_lowered(self.lowered),)
 
@@ -79,7 +79,7 @@ class LoweredKernel(Uncopied):
 
     def guards(self) -> GuardReport:
         """Return the accesses that run under a condition: see `CompiledKernel.guards`."""
-        from tile_api.guarding import guards_of
+        from tile_api.guard_report import guards_of
 
         lowered = self.lowered
         return guards_of(lowered.kernel, lowered.target, lowered.options, lowered.host)

@@ -12,11 +12,11 @@ from tile_api.settings import Settings
 from tile_core.dtypes import DType, Kind
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import Buffer
+from tile_launch.native.c_structures import Kind as Passed
+from tile_launch.native.call_specialisation import Learner
 from tile_launch.native.caller import Parameter
-from tile_launch.native.layouts import Kind as Passed
-from tile_launch.native.learning import Learner
+from tile_launch.native.launch_plans import Starter
 from tile_launch.native.library import c_compiler, ready_library
-from tile_launch.native.starting import Starter
 from tile_launch.scalars import largest_float
 
 _SCALARS = {Kind.BOOL: Passed.BOOL, Kind.INT: Passed.INT, Kind.UINT: Passed.INT}

@@ -68,7 +68,7 @@ def remarks_of(
 
 
 def _of_guards(lowered: Lowered | RevivedBuild) -> tuple[Remark, ...]:
-    from tile_api.guarding import guards_of
+    from tile_api.guard_report import guards_of
 
     found = guards_of(lowered.kernel, lowered.target, lowered.options, lowered.host)
     return tuple(Remark("analysis", GUARDS, guard.told, guard.span) for guard in found)

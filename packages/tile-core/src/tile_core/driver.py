@@ -298,7 +298,7 @@ def estimate(
     TileError
         Whatever is wrong with the kernel, the target or the sizes.
     """
-    from tile_core.cost.question import CostQuestion, bind_sizes
+    from tile_core.cost.cost_request import CostQuestion, bind_sizes
     from tile_core.cost.roofline import UNKNOWN, roofline
 
     backend, target, options = _resolved(spec, host, options)

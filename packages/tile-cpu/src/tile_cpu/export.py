@@ -18,11 +18,11 @@ from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Kernel
 from tile_core.toolchains.subprocesses import run_program
+from tile_cpu.backend_compiler import Artifact
 from tile_cpu.csource import dialect_of, find_compiler, text_of
 from tile_cpu.lowering.kernel import Lowered
 from tile_cpu.lowering.types import value_type
 from tile_cpu.machine import MACHINES, Machine, names_of_linux
-from tile_cpu.stages import Artifact
 
 SCHEMA = 1
 """The form of the data; `tile_launch.manifest` knows which it reads."""

@@ -42,28 +42,28 @@ def pipeline(target: Target) -> Pipeline:
 
 def lower(kernel: Any, target: Target, options: Any) -> Any:
     """Return the kernel as one thread-level function."""
-    from tile_cpu.stages import lower
+    from tile_cpu.backend_compiler import lower
 
     return lower(kernel, target, options)
 
 
 def source(module: Any, target: Target) -> str:
     """Return the kernel as LLVM IR."""
-    from tile_cpu.stages import source
+    from tile_cpu.backend_compiler import source
 
     return source(module)
 
 
 def compile_module(module: Any, target: Target, options: Any) -> Any:
     """Return machine code, and the C functions the kernel brought along."""
-    from tile_cpu.stages import compile_kernel
+    from tile_cpu.backend_compiler import compile_kernel
 
     return compile_kernel(module, options)
 
 
 def load(artifact: Any, kernel: Any) -> Callable[..., None]:
     """Return a function that runs the kernel on host tensors."""
-    from tile_cpu.calling import callable_of
+    from tile_cpu.python_caller import callable_of
 
     return callable_of(artifact)
 
@@ -93,7 +93,7 @@ def estimate(question: Any) -> Any:
 
 def peaks(target: Target, machine: str) -> Any:
     """Return what the processor at hand does at most, measured; of others, what a table says."""
-    from tile_cpu.peak import peaks_of
+    from tile_cpu.measured_peak import peaks_of
 
     return peaks_of(target.arch, machine)
 

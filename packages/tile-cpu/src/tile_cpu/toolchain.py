@@ -15,8 +15,8 @@ from tvm_ffi import structural_map, structural_walk
 from tile_core.errors import ToolchainError
 from tile_core.pass_manager.instrumentation import timed
 from tile_core.records import dataclass
-from tile_cpu.irtext import definitions
 from tile_cpu.llvm.alias_names import number_alias_names
+from tile_cpu.llvm_functions import definitions
 from tile_cpu.machine import Machine, host_machine, require_runnable
 from tile_cpu.tir.build import dtype_of_expr, i32
 from tile_cpu.tir.nodes import AttrStmt, IntImm, PrimFunc, StringImm, tirx, tvm
@@ -50,7 +50,7 @@ class CompiledModule(Unpicklable):
             If this process's machine lacks instructions the code may use.
         """
         require_runnable(self.machine)
-        from tile_cpu.threads import install
+        from tile_cpu.openmp_threads import install
 
         install()
         start = time.perf_counter()

@@ -7,7 +7,7 @@ from typing import Any
 
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
-from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.tir.build import (
     Temporaries,
     dtype_of_expr,

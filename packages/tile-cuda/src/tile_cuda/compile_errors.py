@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tile_core.codegen import PrintedSource
-from tile_core.codegen.complaints import Complaint, refusal_of
+from tile_core.codegen.compiler_diagnostics import Complaint, refusal_of
 from tile_core.errors import ToolchainError
 
 NAME = "kernel.cu"

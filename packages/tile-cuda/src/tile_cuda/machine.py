@@ -15,7 +15,7 @@ from tile_core.machine import AsyncMma, Multiprocessor, SimtMachine
 from tile_core.simt.architectures import row_called
 from tile_core.simt.division_strength_reduction import FEATURE
 from tile_cuda.device_names import DEVICE_NAMES
-from tile_cuda.products import products_of
+from tile_cuda.ptx_mma import products_of
 
 _KIB = 1024
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile_core.codegen import PrintedSource
-from tile_core.codegen.complaints import with_line_directives
+from tile_core.codegen.compiler_diagnostics import with_line_directives
 from tile_core.toolchains.machine_code import Compiled, MachineCode
 from tile_cuda.compile_errors import NAME, refusal
 from tile_cuda.compile_log import parse_resources, warnings_of

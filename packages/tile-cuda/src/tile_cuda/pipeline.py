@@ -6,7 +6,9 @@ from tile_core.pass_manager.pipeline import Pass
 from tile_core.simt.pipeline import GPU_PIPELINE
 
 PACK_FACTORS = Pass(
-    name="pack_factors", run="tile_cuda.pack_factors:pack_factors_for", needs=("target",)
+    name="pack_int4_operands",
+    run="tile_cuda.pack_int4_operands:pack_int4_operands_for",
+    needs=("target",),
 )
 PIPELINE = GPU_PIPELINE.inserted(PACK_FACTORS, before="hoist_accumulator_init")
 """What becomes of a kernel for an NVIDIA GPU."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from tile_core.errors import ToolchainError
 from tile_core.simt.resources import Resources
+from tile_hip.code_object_metadata import resources_of
 from tile_hip.message_pack import unpack
-from tile_hip.metadata import resources_of
 
 _NOTE, _SYMBOLS = 7, 11  # SHT_NOTE, SHT_DYNSYM
 _METADATA = 32  # NT_AMDGPU_METADATA

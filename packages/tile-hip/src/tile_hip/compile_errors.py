@@ -6,7 +6,7 @@ import re
 from itertools import takewhile
 
 from tile_core.codegen import PrintedSource
-from tile_core.codegen.complaints import Complaint, refusal_of
+from tile_core.codegen.compiler_diagnostics import Complaint, refusal_of
 from tile_core.errors import ToolchainError
 from tile_hip.compiler import NAME
 

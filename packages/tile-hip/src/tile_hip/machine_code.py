@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile_core.codegen import PrintedSource
-from tile_core.codegen.complaints import with_line_directives
+from tile_core.codegen.compiler_diagnostics import with_line_directives
 from tile_core.toolchains.machine_code import Compiled, MachineCode
 from tile_hip.code_object import resources_in
+from tile_hip.code_object_metadata import warnings_of
 from tile_hip.compile_errors import refusal
 from tile_hip.compiler import NAME
 from tile_hip.compilers import wanted_compiler
-from tile_hip.distances import WIDER, needs_wider
-from tile_hip.metadata import warnings_of
+from tile_hip.wait_state_distances import WIDER, needs_wider
 
 CODE_OBJECTS = MachineCode(
     slower="-O1",

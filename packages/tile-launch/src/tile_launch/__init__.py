@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import tile_launch.forks  # noqa: F401  (from now on it sees forks)
 
 if TYPE_CHECKING:
+    from tile_launch.describe_bundle import inspect
     from tile_launch.errors import TileError
-    from tile_launch.inspecting import inspect
     from tile_launch.kernel import LoadedKernel
     from tile_launch.loading import load
 
 _HOMES = {
     "LoadedKernel": "tile_launch.kernel",
     "TileError": "tile_launch.errors",
-    "inspect": "tile_launch.inspecting",
+    "inspect": "tile_launch.describe_bundle",
     "load": "tile_launch.loading",
 }
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from tile_launch.describe_bundle import describe
 from tile_launch.errors import TileError
-from tile_launch.inspecting import describe
 
 
 def main(arguments: list[str]) -> int:

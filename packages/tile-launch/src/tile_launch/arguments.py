@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from tile_launch.bound import Bound, bind, check_rank, plain_view, shape_of, strides_of
+from tile_launch.bound_tensors import Bound, bind, check_rank, plain_view, shape_of, strides_of
 from tile_launch.contract import Contract, require_kept
 from tile_launch.dtypes import are_bits_of, bits_of, bytes_of, explained, matches, packing_of
 from tile_launch.errors import (
@@ -29,8 +29,8 @@ from tile_launch.errors import (
 from tile_launch.expressions import Expression, value_of, variables_of, words_of
 from tile_launch.manifest import Condition, Manifest, Parameter, Scalar, Tensor
 from tile_launch.scalars import integer_bounds, scalar_value
-from tile_launch.solving import known_value
 from tile_launch.spans import Note
+from tile_launch.symbol_solver import known_value
 from tile_launch.views import View
 
 

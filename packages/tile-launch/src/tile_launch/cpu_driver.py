@@ -20,7 +20,7 @@ from tile_launch.driver import LaunchMemory, Pointer, quick_functions
 from tile_launch.errors import DeviceAssertError, InvalidBundle, LaunchError, MissingFeature
 from tile_launch.forks import has_lost_threads, is_gnu, when_forked
 from tile_launch.manifest import Launch, Manifest, Status
-from tile_launch.native.layouts import Interface
+from tile_launch.native.c_structures import Interface
 from tile_launch.openmp import find_openmp
 
 _THREADS = "tile_threads"

@@ -21,7 +21,7 @@ from tile_launch.driver import (
 from tile_launch.errors import LaunchError, MissingFeature
 from tile_launch.libraries import cuda_library
 from tile_launch.manifest import Launch
-from tile_launch.native.layouts import Interface
+from tile_launch.native.c_structures import Interface
 
 STATIC_SHARED_LIMIT = 48 * 1024
 """Dynamic shared memory above this must be asked for (CUDA C++ guide, compute capabilities)."""

@@ -21,7 +21,7 @@ from tile_launch.driver import (
 from tile_launch.errors import LaunchError, MissingFeature
 from tile_launch.libraries import hip_library
 from tile_launch.manifest import Argument, Launch
-from tile_launch.native.layouts import Interface
+from tile_launch.native.c_structures import Interface
 
 STATIC_SHARED_LIMIT = 64 * 1024
 """Dynamic shared memory above this is asked for: every GPU of AMD's has as much."""

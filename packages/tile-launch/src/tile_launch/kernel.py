@@ -11,15 +11,15 @@ from typing import Any
 from tile_launch.arguments import Checked, Signature
 from tile_launch.dtypes import packing_of
 from tile_launch.errors import ArgumentCountError
-from tile_launch.keywords import in_order
-from tile_launch.loaded import loaded_torch
+from tile_launch.keyword_arguments import in_order
+from tile_launch.loaded_torch import loaded_torch
 from tile_launch.manifest import Manifest, Scalar, Tensor
 from tile_launch.manifest_json import text_of_manifest
+from tile_launch.native.c_structures import Kind
+from tile_launch.native.call_specialisation import Learner
 from tile_launch.native.caller import Parameter
-from tile_launch.native.installed import installed_library
-from tile_launch.native.layouts import Kind
-from tile_launch.native.learning import Learner
-from tile_launch.native.starting import Starter, keyed_scalars
+from tile_launch.native.launch_plans import Starter, keyed_scalars
+from tile_launch.native.library_cache import installed_library
 from tile_launch.outputs import output_maker
 from tile_launch.scalars import integer_bounds, largest_float, scalar_value
 from tile_launch.views import key_function

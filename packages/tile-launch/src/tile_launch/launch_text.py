@@ -8,7 +8,7 @@ from tile_launch.driver import Driver
 from tile_launch.errors import InvalidBundle
 from tile_launch.expressions import Expression, text_of, variables_of
 from tile_launch.manifest import Address, Check, Launch, Let, Manifest, Tensor, Value, Workspace
-from tile_launch.solving import symbol_text
+from tile_launch.symbol_solver import symbol_text
 
 
 def launcher_source(manifest: Manifest, driver: Driver) -> str:

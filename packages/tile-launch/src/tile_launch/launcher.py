@@ -21,8 +21,8 @@ from tile_launch.expressions import FUNCTIONS
 from tile_launch.launch_text import aligned_parameters, key_of_maps, launcher_source, symbols_of
 from tile_launch.manifest import Launch, Manifest, Tensor, TensorMap
 from tile_launch.native.caller import Start
-from tile_launch.native.starting import Starter, alignments, keyed_scalars, planned
-from tile_launch.solving import solutions
+from tile_launch.native.launch_plans import Starter, alignments, keyed_scalars, planned
+from tile_launch.symbol_solver import solutions
 from tile_launch.tensor_maps import Key, encode_map, map_values
 from tile_launch.tensors import address_of, strides_of
 

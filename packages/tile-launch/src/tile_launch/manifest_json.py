@@ -30,7 +30,7 @@ from tile_launch.manifest import (
     Value,
     Workspace,
 )
-from tile_launch.validity import check
+from tile_launch.verify_manifest import check
 
 _R = TypeVar("_R")
 _KINDS = {

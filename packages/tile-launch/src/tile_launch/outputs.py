@@ -8,10 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tile_launch.callers import torch_calls
+from tile_launch.calling_library import torch_calls
 from tile_launch.dtypes import bits_of, packing_of
 from tile_launch.errors import LaunchError
-from tile_launch.loaded import loaded_torch
+from tile_launch.loaded_torch import loaded_torch
 from tile_launch.manifest import Tensor
 
 _PLAIN = frozenset(

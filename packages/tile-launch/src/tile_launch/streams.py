@@ -11,7 +11,7 @@ from typing import Any
 
 from tile_launch.dtypes import bits_of
 from tile_launch.errors import LaunchError
-from tile_launch.loaded import loaded_torch
+from tile_launch.loaded_torch import loaded_torch
 
 DEFAULT_STREAM = 0
 """The legacy default stream, which waits for all others."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_launch.dlpack import export
-from tile_launch.loaded import loaded_torch
+from tile_launch.loaded_torch import loaded_torch
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tile_sim.settings import SimSettings, checking
 
 if TYPE_CHECKING:
-    from tile_sim.report import SimReport
+    from tile_sim.call_report import SimReport
 
 __author__ = "The tile authors"
 __version__ = "0.1.0"
@@ -19,6 +19,6 @@ def last_report() -> SimReport | None:
 
     ``print(last_report())`` shows what each line costs, if ``counters`` were on.
     """
-    from tile_sim.report import last_report
+    from tile_sim.call_report import last_report
 
     return last_report()

@@ -12,7 +12,7 @@ from pathlib import Path
 from tile_core.codegen.source import INCLUDE_DIRECTORY
 from tile_core.logs import log
 from tile_sim.cache import cached, digest_of
-from tile_sim.precompiled import can_precompile, precompile, precompiled
+from tile_sim.precompiled_headers import can_precompile, precompile, precompiled
 from tile_sim.toolchain import Compiler, dialect, find_compiler, run_compiler
 
 HERE = Path(__file__).parent

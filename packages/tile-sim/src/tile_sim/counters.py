@@ -11,7 +11,7 @@ from tile_core.errors import Span
 from tile_core.plugins.executor import AccessCost
 from tile_sim.abi import Space
 from tile_sim.launch_debug_info import Scene
-from tile_sim.outcome import Count
+from tile_sim.launch_results import Count
 
 
 @dataclass(frozen=True, slots=True)

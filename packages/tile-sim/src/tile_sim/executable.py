@@ -21,7 +21,7 @@ from tile_core.ir.host_data import HostNames, host_parameters
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel, Launch, Let
-from tile_core.plugins.arrays import as_array
+from tile_core.plugins.dlpack_arrays import as_array
 from tile_core.simt.alignment import alignments, misaligned
 from tile_core.simt.program import (
     Argument,
@@ -32,18 +32,18 @@ from tile_core.simt.program import (
 )
 from tile_core.simt.resource_limits import check_grid
 from tile_core.simt.tensor_map_values import map_values
-from tile_launch.solving import solutions
+from tile_launch.symbol_solver import solutions
 from tile_launch.tensors import address_of
 from tile_sim.abi import CBuffer, CTensorMap
 from tile_sim.artifact import Artifact
+from tile_sim.call_report import SimReport, remember
 from tile_sim.counters import rows_of
+from tile_sim.finding_errors import error_of
 from tile_sim.launch_debug_info import Scene, Tensor, tiles_of
 from tile_sim.library import Geometry, KernelLibrary
 from tile_sim.memory import Array, DeviceMemory, DeviceTensor
-from tile_sim.packed import Packed
-from tile_sim.report import SimReport, remember
-from tile_sim.reports import error_of
 from tile_sim.settings import SimSettings, current_settings
+from tile_sim.subbyte_arrays import Packed
 from tile_sim.tensor_maps import c_tensor_map, map_names, written_maps
 
 
@@ -58,7 +58,7 @@ class Executable:
     Attributes
     ----------
     report
-        What the last call did; see `tile_sim.report.SimReport`.
+        What the last call did; see `tile_sim.call_report.SimReport`.
     """
 
     def __init__(self, artifact: Artifact, kernel: Kernel) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from tile_core.errors import InternalError
 from tile_sim.abi import ABI_VERSION, CHECK_BITS, CConfig, CKernel, CResult
 from tile_sim.build import runtime_library
-from tile_sim.outcome import LaunchOutcome, outcome_of
+from tile_sim.launch_results import LaunchOutcome, outcome_of
 from tile_sim.settings import ASYNC_MODES, SCHEDULES, SimSettings
 
 

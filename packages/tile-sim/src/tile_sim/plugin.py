@@ -38,7 +38,7 @@ def toolchain(target: Target, options: Any) -> Mapping[str, str]:
 
 def counted(run: Callable[[], object], seconds: float) -> Sequence[AccessCost]:
     """Emulate with counters on, and return what the accesses of each line cost."""
-    from tile_sim.report import last_report
+    from tile_sim.call_report import last_report
     from tile_sim.settings import COUNTERS, checking
 
     with checking((COUNTERS,), time_limit=seconds):

@@ -15,12 +15,12 @@ from tile_core.errors import Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_sim.abi import CBuffer
 from tile_sim.build import kernel_library
+from tile_sim.call_report import SimReport, remember
 from tile_sim.counters import rows_of
+from tile_sim.finding_errors import error_of
 from tile_sim.launch_debug_info import Scene, Tensor, Tile
 from tile_sim.library import Geometry, KernelLibrary
 from tile_sim.memory import DeviceMemory, DeviceTensor
-from tile_sim.report import SimReport, remember
-from tile_sim.reports import error_of
 from tile_sim.settings import current_settings
 from tile_sim.tensor_maps import Boxes, c_tensor_map, written_maps
 

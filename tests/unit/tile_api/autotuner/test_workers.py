@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tile_api.autotuner.bench import Bench
-from tile_api.autotuner.comparing import compare_results
+from tile_api.autotuner.compare_results import compare_results
 from tile_api.autotuner.machine import machine_name
 from tile_api.autotuner.machine_lock import machine_lock
 from tile_api.autotuner.process import CRASHED, HUNG, Worker

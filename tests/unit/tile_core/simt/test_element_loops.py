@@ -16,8 +16,8 @@ from tile_core.ir.buffer import static_value
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import AnnotateSafeValue, For, If, Kernel, Launch
 from tile_core.layout import Fragment, fully_replicated, shared_operand
-from tile_core.layout.loop import planned
-from tile_core.layout.loop_inverse import loop_over
+from tile_core.layout.loop_layout import planned
+from tile_core.layout.loop_layout_inverse import loop_over
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.control import Barrier
 from tile_core.ops.im2col import Im2col

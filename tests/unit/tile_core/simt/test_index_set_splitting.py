@@ -14,7 +14,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_stmt
 from tile_core.ir.stmt import For, If, Launch, Seq, Stmt
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.simt.index_set_splitting import MOST_NODES, split_index_sets
 
 HEAD = """\

@@ -10,7 +10,7 @@ import pytest
 from support.thread_machine import GivenLayouts, agree, calls, poisoned
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Store
-from tile_core.layout.loop import planned
+from tile_core.layout.loop_layout import planned
 from tile_core.ops.control import Barrier
 from tile_core.testing.build_ir import (
     alloc,

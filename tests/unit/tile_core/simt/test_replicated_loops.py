@@ -15,7 +15,7 @@ from tile_core.ir.expr import Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Evaluate, For, Launch, LoopKind, Parallel, Stmt
 from tile_core.layout import Fragment, fully_replicated
-from tile_core.layout.loop_inverse import loop_over
+from tile_core.layout.loop_layout_inverse import loop_over
 from tile_core.ops.control import Barrier
 from tile_core.testing.build_ir import (
     alloc,

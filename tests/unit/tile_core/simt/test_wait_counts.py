@@ -11,7 +11,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_stmt
 from tile_core.ir.stmt import Launch
-from tile_core.ops.table import OPERATORS
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.simt.wait_counts import insert_wait_counts
 
 HEAD = """\

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from tile_api.autotuner.class_api import AutoTuner, AutotuneResult
     from tile_api.autotuner.configs import Config
     from tile_api.autotuner.decorator import AutotunedFactory, autotune
+    from tile_api.autotuner.fixed_inputs import get_autotune_inputs, set_autotune_inputs
     from tile_api.autotuner.options import TuneOptions
-    from tile_api.autotuner.supplied import get_autotune_inputs, set_autotune_inputs
     from tile_api.autotuner.tune import Tuned
     from tile_api.settings.budget import Budget, parse_budget
 
@@ -21,14 +21,14 @@ _HOMES = {
     "AutoTuner": "class_api",
     "AutotuneResult": "class_api",
     "AutotunedFactory": "decorator",
-    "Budget": "budget",
+    "Budget": ".settings.budget",
     "Config": "configs",
     "TuneOptions": "options",
     "Tuned": "tune",
     "autotune": "decorator",
-    "get_autotune_inputs": "supplied",
-    "parse_budget": "budget",
-    "set_autotune_inputs": "supplied",
+    "get_autotune_inputs": "fixed_inputs",
+    "parse_budget": ".settings.budget",
+    "set_autotune_inputs": "fixed_inputs",
 }
 
 __all__ = [
@@ -50,7 +50,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
     globals()[name] = value
     return value
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from tile_api.autotuner.configs import Config
 from tile_api.autotuner.identity import plain
-from tile_api.frozen import is_number_of_numpy
-from tile_api.numbers import next_power_of_2
+from tile_api.frozen_values import is_number_of_numpy
+from tile_api.integer_helpers import next_power_of_2
 from tile_core.errors import ArgumentCountError, TuningError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Var

@@ -185,7 +185,7 @@ class Bench:
         expected: list[Any],
         tolerances: tuple[float, float, float],
     ) -> None:
-        from tile_api.autotuner.comparing import compare_results
+        from tile_api.autotuner.compare_results import compare_results
 
         compare_results(before, args, got, expected, tolerances)
 

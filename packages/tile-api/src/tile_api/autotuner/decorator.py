@@ -24,15 +24,15 @@ from tile_api.autotuner.arguments import (
     sizes_of,
 )
 from tile_api.autotuner.configs import Config, listed_configs
+from tile_api.autotuner.fixed_inputs import get_autotune_inputs
 from tile_api.autotuner.identity import identity_of
 from tile_api.autotuner.options import OPTION_NAMES, TuneKeywords, TuneOptions
 from tile_api.autotuner.pruning import pruned
-from tile_api.autotuner.supplied import get_autotune_inputs
 from tile_api.autotuner.task import Task
 from tile_api.autotuner.tune import Tuned, chosen_function, tune
 from tile_api.cache import KernelCache
 from tile_api.frontend.source import calling_span
-from tile_api.frozen import frozen, is_number_of_numpy
+from tile_api.frozen_values import frozen, is_number_of_numpy
 from tile_api.jitting import JITKernelFactory, jit
 from tile_api.settings import environment_of_code
 from tile_core.errors import ArgumentCountError, TuningError
@@ -142,7 +142,7 @@ class AutotunedFactory(Uncopied):
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Return what `pickle` writes: the name, as of functions."""
         stated = (self._key, self._prune, self._prune_by, self._left_out)
-        from tile_api.by_name import reduced  # few programs pickle
+        from tile_api.pickle_by_name import reduced  # few programs pickle
 
         return reduced(self, self.func, self.factory, self.configs, self.options, *stated)
 

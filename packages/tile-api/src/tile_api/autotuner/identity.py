@@ -19,7 +19,7 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from tile_api.frozen import is_number_of_numpy
+from tile_api.frozen_values import is_number_of_numpy
 
 _DEPTH = 6
 """How far functions that call functions are followed."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tile_api.autotuner.configs import Config
+from tile_api.autotuner.isolated_calls import rehearsed
 from tile_api.autotuner.job import Job
 from tile_api.autotuner.outcome import FAILED, UNTRIED, Candidate, TrialOutcome
-from tile_api.autotuner.rehearsal import rehearsed
 from tile_api.autotuner.search import untraced
 from tile_core.errors import TileError
 from tile_core.target import GPUS
@@ -36,7 +36,7 @@ def traced(
     trace
         Returns the traced function for values of the tuned parameters. It runs the user's
         function, whose exceptions are outcomes like any other, and which may hang or end its
-        process: `tile_api.autotuner.rehearsal.rehearsed`.
+        process: `tile_api.autotuner.isolated_calls.rehearsed`.
     timeout
         Seconds for each.
     known
@@ -186,7 +186,7 @@ def program_of(func: object, target: object, pass_configs: Mapping[Any, object])
     On a processor many block shapes become one program. On GPUs the plan counts, too: it has the
     shape of launches.
     """
-    from tile_api.building import request
+    from tile_api.build_or_load import request
     from tile_api.settings import Settings
     from tile_core import driver
     from tile_core.plugins.host import default_host

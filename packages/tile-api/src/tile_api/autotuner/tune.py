@@ -286,7 +286,7 @@ def _jobs(
     task: Task, target: Target, candidates: list[Candidate], folder: Path
 ) -> tuple[dict[int, Job], dict[int, Path]]:
     """Write the candidates' kernels into files; those that cannot be written have failed."""
-    from tile_api.building import kernel_of, with_outputs
+    from tile_api.build_or_load import kernel_of, with_outputs
     from tile_api.pass_configs import normalise_pass_configs
 
     jobs, files = {}, {}

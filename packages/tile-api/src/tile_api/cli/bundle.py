@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; return what the process ends with."""
-    from tile_launch.inspecting import describe
+    from tile_launch.describe_bundle import describe
 
     for number, file in enumerate(args.files):
         try:

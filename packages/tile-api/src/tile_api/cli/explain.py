@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from tile_api.explaining import error_pages
+from tile_api.error_explanations import error_pages
 from tile_core.errors import FrontendValueError
 
 

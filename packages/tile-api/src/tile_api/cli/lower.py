@@ -104,7 +104,7 @@ def _of_passes(args: argparse.Namespace, function: Any) -> str:
     PassError
         If there is no such pass, or it cannot be left out.
     """
-    from tile_api.building import request
+    from tile_api.build_or_load import request
     from tile_api.lowered import text_at
     from tile_api.settings import Settings
     from tile_core import driver
@@ -132,7 +132,7 @@ def _of_passes(args: argparse.Namespace, function: Any) -> str:
 def _timings(stage: str, function: Any, target: str | None) -> str:
     """Return what it takes to come to a stage, with no cache on the way."""
     from tile_api.compiling import compile, lower
-    from tile_api.phases import timings_of
+    from tile_api.phase_times import timings_of
     from tile_core.pass_manager.instrumentation import recorded
     from tile_core.plugins.host import default_host
 

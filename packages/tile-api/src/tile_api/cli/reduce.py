@@ -134,7 +134,7 @@ def _require_one_failure(args: argparse.Namespace) -> None:
 
 def _planned(args: argparse.Namespace) -> tuple[Kernel, Plan]:
     """Return the kernel of the file, and how to try it."""
-    from tile_api.building import kernel_of, with_outputs
+    from tile_api.build_or_load import kernel_of, with_outputs
     from tile_api.cli.kernels import arguments_in, kernel_in, traced
     from tile_api.pass_configs import normalise_pass_configs
     from tile_api.reducing.trial import Plan
@@ -237,7 +237,7 @@ def _narrowed(plan: Plan, failure: Failure, kernel: Kernel, tries: Trials) -> Pl
 
 def _reduced(kernel: Kernel, failure: Failure, tries: Trials, budget: float) -> tuple[Kernel, int]:
     """Return the smallest kernel that was found, and how many were tried."""
-    from tile_api.reducing.edits import statements
+    from tile_api.reducing.kernel_edits import statements
     from tile_api.reducing.search import reductions
 
     start, best, tried = time.monotonic(), kernel, 0
@@ -278,7 +278,7 @@ def _bisected(kernel: Kernel, failure: Failure, tries: Trials) -> str:
 def _in_the_language(kernel: Kernel, failure: Failure, tries: Trials) -> str | None:
     """Return a program in the language whose kernel is `kernel`, or fails as it does."""
     from tile_api.reducing.language_text import language_of, traced_again
-    from tile_core.ir.equal import structurally_equal
+    from tile_core.ir.structural_equality import structurally_equal
 
     text = language_of(kernel)
     again = None if text is None else traced_again(text, kernel)

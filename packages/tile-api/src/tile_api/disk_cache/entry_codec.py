@@ -188,7 +188,7 @@ def executable_of(entry: Entry, kernel: Kernel) -> Callable[..., None]:
     TileError
         If the entry cannot be understood, or the machine at hand cannot run it.
     """
-    from tile_api.disk_cache.places import teller
+    from tile_api.disk_cache.source_locations import teller
     from tile_launch.loading import runner_of
 
     variant = _variant_of(entry)
@@ -207,7 +207,7 @@ def executable_of(entry: Entry, kernel: Kernel) -> Callable[..., None]:
 
 def error_of(entry: Entry, kernel: Kernel, fault: TileError) -> TileError:
     """Return what a launcher of an entry complains of, with a place in `kernel`."""
-    from tile_api.disk_cache.places import teller
+    from tile_api.disk_cache.source_locations import teller
 
     return teller(kernel, _variant_of(entry).manifest)(fault)
 

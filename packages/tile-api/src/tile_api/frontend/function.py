@@ -9,9 +9,9 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
-from tile_api.frames import concise
 from tile_api.frontend.builder import Builder, tracing
-from tile_api.frontend.explain import explained
+from tile_api.frontend.host_statements import with_launches
+from tile_api.frontend.python_errors import explained
 from tile_api.frontend.rewrite import Rewritten, rewrite_function
 from tile_api.frontend.source import (
     FunctionSource,
@@ -21,9 +21,9 @@ from tile_api.frontend.source import (
 )
 from tile_api.frontend.statements import activation_factory
 from tile_api.frontend.types import PointerSpec, TensorSpec
-from tile_api.frontend.unlaunched import with_launches
 from tile_api.frontend.values import BufferValue
 from tile_api.frontend.vector_buffers import buffer_value
+from tile_api.tracebacks import concise
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import (
     FrontendTypeError,
@@ -357,7 +357,7 @@ def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None
     verify_barriers(kernel)
     verify_tile_bounds(kernel)
     if _names_threads(kernel):
-        from tile_core.ops.verify_common_places import verify_common_places
+        from tile_core.ops.verify_uniform_regions import verify_common_places
 
         verify_common_places(kernel)
     if any(isinstance(n, Alloc) and n.buffer.scope is Scope.VAR for n in walk(kernel)):

@@ -112,7 +112,7 @@ class Macro(Uncopied):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Return what `pickle` writes: the name, as of functions."""
-        from tile_api.by_name import reduced  # few programs pickle
+        from tile_api.pickle_by_name import reduced  # few programs pickle
 
         return reduced(self, self.source.function, self.source.function, self.kind)
 

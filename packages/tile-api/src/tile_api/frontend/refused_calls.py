@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tile_api.frontend.explain import owner_of, plain
+from tile_api.frontend.python_errors import owner_of, plain
 from tile_api.frontend.values import BufferValue
 from tile_core.errors import FrontendError, FrontendTypeError, FrontendValueError
 from tile_core.ir.buffer import Region

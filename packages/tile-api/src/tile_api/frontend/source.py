@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any
 
-from tile_api.frontend.unedited import lines_of
+from tile_api.frontend.source_snapshot import lines_of
 from tile_core.errors import FrontendError, Span, TileError
 from tile_core.records import dataclass
 

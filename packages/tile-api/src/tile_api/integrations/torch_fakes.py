@@ -14,7 +14,7 @@ from tile_api.arguments import Signature
 from tile_api.launching import Launcher
 from tile_api.tensors import output_maker, torch_device
 from tile_launch.arguments import Checked
-from tile_launch.bound import bind, check_rank
+from tile_launch.bound_tensors import bind, check_rank
 from tile_launch.manifest import Scalar, Tensor
 from tile_launch.scalars import scalar_value
 from tile_launch.views import View

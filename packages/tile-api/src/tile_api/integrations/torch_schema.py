@@ -9,7 +9,7 @@ from tile_core.dtypes import Kind
 from tile_core.errors import TorchOpNameError, TorchOpSignatureError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Var
-from tile_launch.bound import spelt
+from tile_launch.bound_tensors import spelt
 from tile_launch.manifest import Tensor
 
 _RESERVED = frozenset({"aten", "prim", "prims", "inductor", "higher_order"})

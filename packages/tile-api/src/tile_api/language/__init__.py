@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from tile_api.frontend import unknown as _unknown
+from tile_api.frontend import misspelt_names as _unknown
 from tile_api.frontend.dtypes import *
 from tile_api.frontend.dtypes import DTYPES, get_tvm_dtype
 from tile_api.frontend.function import *
@@ -31,7 +31,6 @@ from tile_api.language.gpu_only import GPU_NAMES
 from tile_api.language.launch import *
 from tile_api.language.loops import *
 from tile_api.language.matmul import *
-from tile_api.language.memory import *
 from tile_api.language.nodes import NODES
 from tile_api.language.reductions import *
 from tile_api.language.symbols import *
@@ -40,6 +39,7 @@ from tile_api.language.thread import *
 from tile_api.language.unavailable import UNAVAILABLE
 from tile_api.language.vectors import *
 from tile_api.language.views import *
+from tile_api.language.wide_loads import *
 
 _LATE_MODULES = {
     "allreduce": "CommReducer comm_reducer tvm_thread_allreduce",
@@ -54,7 +54,7 @@ _LATE_MODULES = {
     ),
     "let_bindings": "Let let",
     "persistent": "BaseTileScheduler Persistent PersistentTileScheduler",
-    "rearrangements": "c2d_im2col im2col transpose",
+    "transpose_im2col": "c2d_im2col im2col transpose",
     "reducers": "finalize_reducer reducer_init reducer_update",
     "rng": "rng_init rng_rand rng_rand_float",
     "scans": "cummax cumsum",
@@ -97,7 +97,7 @@ def __getattr__(name: str) -> Any:
 
 def _operator(name: str) -> Any:
     """Return what writes an operator that has no function of its own here, if there is one."""
-    home = importlib.import_module("tile_api.language.derived")
+    home = importlib.import_module("tile_api.language.generated_operators")
     return home.derived(name)
 
 
@@ -113,8 +113,8 @@ _MODULES = (
         for module in (
             *("allocate", "annotations", "arithmetic", "atomics", "barriers", "clusters"),
             *("compat", "conversions", "copies", "elementary", "fills"),
-            *("launch", "loops", "matmul", "memory", "reductions", "symbols", "tensor"),
-            *("thread", "vectors", "views"),
+            *("launch", "loops", "matmul", "reductions", "symbols", "tensor"),
+            *("thread", "vectors", "views", "wide_loads"),
         )
     ),
 )

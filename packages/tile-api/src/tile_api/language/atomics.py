@@ -186,9 +186,9 @@ def _each(function: str, dst: Region, value: Any, order: str) -> None:
 
 def _each_of_own(function: str, src: Region, dst: Region, order: str) -> None:
     """Update every element of a thread's own tile with the one that faces it, in each thread."""
-    from tile_core.ops.loops import element as place
-    from tile_core.ops.loops import load
-    from tile_core.ops.pairing import pair  # few kernels need these
+    from tile_core.ops.loop_builders import element as place
+    from tile_core.ops.loop_builders import load
+    from tile_core.ops.region_pairing import pair  # few kernels need these
 
     _check_dtype(dst.buffer.dtype, function.removeprefix("atomic_"))
     pairing = pair(src, dst, here())

@@ -37,7 +37,7 @@ from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Alloc, Store
 from tile_core.ops.bulk_copy import BulkCopy
-from tile_core.ops.pairing import pair
+from tile_core.ops.region_pairing import pair
 from tile_core.ops.remote_copy import RemoteCopy, inner_shape
 
 __all__ = [

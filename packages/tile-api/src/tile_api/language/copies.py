@@ -16,7 +16,7 @@ from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Store
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.copy import Copy
-from tile_core.ops.pairing import describe
+from tile_core.ops.region_pairing import describe
 
 __all__ = [
     "async_copy",

@@ -14,8 +14,8 @@ from tile_core.ir import arith
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.stmt import Alloc, For, Seq, Stmt, Store
-from tile_core.ops.pairing import describe
 from tile_core.ops.reduce import Reduce, ReduceKind
+from tile_core.ops.region_pairing import describe
 
 __all__ = [
     "all_of",

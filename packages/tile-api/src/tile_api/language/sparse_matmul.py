@@ -14,7 +14,7 @@ from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.stmt import Alloc
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import GemmWarpPolicy
-from tile_core.ops.pairing import describe
+from tile_core.ops.region_pairing import describe
 
 __all__ = ["gemm_sp"]
 

@@ -11,8 +11,8 @@ from tile_api.language.launch import KernelLaunchFrame, require_launch
 from tile_api.language.operands import here
 from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.ir import arith
-from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Const, Expr, Var
+from tile_core.ir.structural_equality import same_value
 
 __all__ = ["thread_binding"]
 

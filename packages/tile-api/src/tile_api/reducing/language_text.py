@@ -6,8 +6,8 @@ import keyword
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from tile_api.reducing.edits import used_variables
-from tile_api.reducing.spelling import NoSpelling, region, spelt
+from tile_api.reducing.kernel_edits import used_variables
+from tile_api.reducing.language_expressions import NoSpelling, region, spelt
 from tile_core.ir import stmt as s
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import Expr, Extent, Var

@@ -7,10 +7,10 @@ from typing import Any
 from tile_api.reducing.failure import RunOutcome
 from tile_api.reducing.trial import Plan
 from tile_core.errors import ParseError
-from tile_core.ir.equal import structurally_equal
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
+from tile_core.ir.structural_equality import structurally_equal
 from tile_core.plugins.host import installed_plugins
 
 _PROGRAM = '''\

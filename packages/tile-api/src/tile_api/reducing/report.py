@@ -122,7 +122,7 @@ It was found with
 
 
 def _readme(report: ReductionReport) -> str:
-    from tile_api.reducing.edits import statements
+    from tile_api.reducing.kernel_edits import statements
 
     return _README.format(
         name=report.reduced.name,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tile_api.reducing.kernel_size import weight
 from tile_api.reducing.transformations import TRANSFORMATIONS, Transformation
-from tile_api.reducing.weight import weight
 from tile_core.errors import NothingToReduce, TileError
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
@@ -170,7 +170,7 @@ def reduce_kernel(
       launch bx: int32 in (1) threads tx: int32, ty: int32, tz: int32 in (1, 1, 1):
         @copy(src=A[0:1], dst=A[0:1])
     """
-    from tile_api.building import kernel_of
+    from tile_api.build_or_load import kernel_of
 
     kernel = kernel_of(func)
     if not still_fails(func):

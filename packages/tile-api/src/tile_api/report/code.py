@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tile_api.report.markup import Html, element, joined
 from tile_api.report.model import Line, Row
-from tile_api.report.place import SourceLine
+from tile_api.report.source_line import SourceLine
 
 _CONTEXT = 3
 """Unchanged lines that are shown around changed ones."""

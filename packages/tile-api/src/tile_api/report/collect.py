@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tile_api.phases import timings_of
+from tile_api.phase_times import timings_of
 from tile_api.report.counting import costs_of, counter_for, counts_of
 from tile_api.report.drawings import drawn
 from tile_api.report.model import Count, Fact, KernelReport, Layouts, PassStep, Text, Timeline
-from tile_api.report.needs import needs_of
-from tile_api.report.places import Places
 from tile_api.report.programs import steps_of
+from tile_api.report.resource_needs import needs_of
+from tile_api.report.source_lines import Places
 from tile_api.report.texts import texts_of
-from tile_api.report.timeline.play import timeline_of
+from tile_api.report.timeline.simulation import timeline_of
 from tile_core import driver
 from tile_core.crash import guarded
 from tile_core.driver import BuildOptions, Lowered

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tile_api.report.model import Count
-from tile_api.report.places import Places
+from tile_api.report.source_lines import Places
 from tile_core import driver
 from tile_core.driver import BuildOptions
 from tile_core.errors import UnsupportedOnTarget

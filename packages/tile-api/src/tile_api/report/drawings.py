@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tile_api.report.model import Cell, Drawn, Layouts, Picture
-from tile_api.report.places import Places
 from tile_api.report.png import image_of
+from tile_api.report.source_lines import Places
 from tile_core.ir.buffer import Scope
 from tile_core.layout import Fragment, Layout
 from tile_core.passes.layout_report import LayoutReport, LoopOrder, StoredTile

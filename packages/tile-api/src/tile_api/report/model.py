@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tile_api.report.place import SourceLine
+from tile_api.report.source_line import SourceLine
 
 if TYPE_CHECKING:
-    from tile_api.phases import Timings
+    from tile_api.phase_times import Timings
     from tile_core.plugins.executor import AccessCost
     from tile_core.remarks import Remark
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tile_api.report.differences import compared, whole
 from tile_api.report.model import Line, PassStep
-from tile_api.report.places import Places
+from tile_api.report.source_lines import Places
 from tile_core.ir.node import Node, walk
 from tile_core.ir.printer import kernel_lines, stmt_lines
 from tile_core.ir.stmt import Alloc, Kernel, Launch, Stmt

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tile_api.report.assembly import lines_of_assembly
 from tile_api.report.model import Line, Text
-from tile_api.report.places import Places
 from tile_api.report.programs import lines_of
+from tile_api.report.source_lines import Places
 from tile_core.codegen import print_program
 from tile_core.driver import Lowered
 from tile_core.ir.stmt import Kernel

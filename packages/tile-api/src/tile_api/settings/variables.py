@@ -160,7 +160,7 @@ def grouped() -> Mapping[str, tuple[Variable, ...]]:
 
 def _gpu(text: str) -> str:
     """Return the text of a GPU that programs can be told of."""
-    from tile_api.settings.pretended import parse_gpu  # few name one
+    from tile_api.settings.pretended_gpu import parse_gpu  # few name one
 
     parse_gpu(text)
     return text

@@ -14,8 +14,8 @@ from typing import Any
 from tile_api.tensors.torch_dtypes import torch_storage
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import LaunchError
-from tile_launch.callers import torch_calls
-from tile_launch.loaded import loaded_torch
+from tile_launch.calling_library import torch_calls
+from tile_launch.loaded_torch import loaded_torch
 
 
 def torch_device(kind: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_api.tilelang.devices.facts import (
+from tile_api.tilelang.devices.device_properties import (
     DeviceProperties,
     capability_of,
     pretended_gpu,

@@ -79,7 +79,7 @@ def member(called: str, homes: Mapping[str, str], star: str | None, name: str) -
         return getattr(importlib.import_module(star), name)
     if name.startswith("__"):  # somebody looks for one of Python's own protocols
         raise AttributeError(f"module {called!r} has no attribute {name!r}")
-    from tile_api.frontend.unknown import unknown_name
+    from tile_api.frontend.misspelt_names import unknown_name
 
     raise unknown_name(f"the module {called}", name, homes)
 

@@ -52,7 +52,7 @@ _TUNING = _names(
 )
 _SUPPLY = _names("tile_api.timing.profiler", "TensorSupplyType")
 _PROFILER = _names("tile_api.timing.profiler", "Profiler do_bench") | _SUPPLY
-_NUMBERS = _names("tile_api.numbers", "cdiv next_power_of_2")
+_NUMBERS = _names("tile_api.integer_helpers", "cdiv next_power_of_2")
 _CONFIGS = _names("tile_api.pass_configs.keys", "PassConfigKey")
 _PARAMS = _room("params", "KernelParam")
 _ARTIFACT = _names("tile_api.lowered", "CompiledArtifact=LoweredKernel")

@@ -19,7 +19,7 @@ from tile_core.ir.stmt import For, Leaf, Let, Parallel, Pipelined, Store
 from tile_core.ir.visitor import static_range
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy
-from tile_core.ops.pairing import pair
+from tile_core.ops.region_pairing import pair
 from tile_core.records import dataclass
 
 Side: TypeAlias = "tuple[Extent, Extent] | None"

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from tile_core.cost.bodies import visit
+from tile_core.cost.cost_request import CostQuestion, launches
 from tile_core.cost.estimate import Estimate, Part, amount
 from tile_core.cost.gpu_issue import Issue, Issued
 from tile_core.cost.gpu_memory import bytes_from_memory
 from tile_core.cost.gpu_pipelines import Pipeline, pipelines_of
 from tile_core.cost.gpu_speeds import GpuSpeeds, speeds_of
-from tile_core.cost.question import CostQuestion, launches
+from tile_core.cost.iteration_spaces import Space
+from tile_core.cost.kernel_work import tensor_bytes, total_traffic
 from tile_core.cost.roofline import merged_flops, merged_notes
-from tile_core.cost.spaces import Space
-from tile_core.cost.work import tensor_bytes, total_traffic
+from tile_core.cost.statement_walk import visit
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Call, Const
 from tile_core.ir.node import walk

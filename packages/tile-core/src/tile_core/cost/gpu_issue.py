@@ -11,9 +11,9 @@ import numpy as np
 
 from tile_core.arith.evaluate import Unknown
 from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of, hoisted_from_masks
-from tile_core.cost.bodies import Visitor
 from tile_core.cost.gpu_calls import Product, product_of
-from tile_core.cost.spaces import Space
+from tile_core.cost.iteration_spaces import Space
+from tile_core.cost.statement_walk import Visitor
 from tile_core.cost.warp_access import SECTOR, lane_offsets, sectors, shared_cycles
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effect import Effect

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tile_core.cost.bodies import Visitor, visit
-from tile_core.cost.spaces import Space
+from tile_core.cost.iteration_spaces import Space
+from tile_core.cost.statement_walk import Visitor, visit
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Var
 from tile_core.ir.node import walk

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from tile_core.cost.cost_request import CostQuestion
 from tile_core.cost.estimate import Estimate, Part, amount
-from tile_core.cost.question import CostQuestion
-from tile_core.cost.work import Work, total_traffic
+from tile_core.cost.kernel_work import Work, total_traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

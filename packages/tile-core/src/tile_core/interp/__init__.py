@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from tile_core.interp.execution_state import InterpretOptions
 from tile_core.interp.launch import interpret
-from tile_core.interp.machine import InterpretOptions
 
 __all__ = ["InterpretOptions", "interpret"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from tile_core.dtypes import DType
 from tile_core.errors import DataRace, Note, OutOfBounds, Span, UninitialisedRead
-from tile_core.interp.machine import Lanes, declared
+from tile_core.interp.execution_state import Lanes, declared
 from tile_core.interp.memory import ElementAddresses, Storage
 from tile_core.interp.races import MANY, Conflict
 from tile_core.interp.values import Array, constant, decode, encode

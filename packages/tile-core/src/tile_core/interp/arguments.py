@@ -17,8 +17,8 @@ from tile_core.errors import (
     ArgumentTypeError,
     ContractViolation,
 )
+from tile_core.interp.execution_state import Lanes, Machine
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.machine import Lanes, Machine
 from tile_core.interp.memory import of_array
 from tile_core.interp.values import Array, constant, element_bits
 from tile_core.ir.buffer import Buffer

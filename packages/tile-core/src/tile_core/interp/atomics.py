@@ -8,7 +8,7 @@ import numpy as np
 
 from tile_core.dtypes import DType
 from tile_core.interp import access
-from tile_core.interp.machine import Lanes
+from tile_core.interp.execution_state import Lanes
 from tile_core.interp.memory import Storage
 from tile_core.interp.values import Array, decode, encode, settle
 from tile_core.ir.expr import AddressOf, Call, Expr, StringConst

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tile_core.dtypes import DType, dtype_of
-from tile_core.interp import access, functions
-from tile_core.interp.machine import Lanes
+from tile_core.interp import access, math_functions
+from tile_core.interp.execution_state import Lanes
 from tile_core.interp.philox import Generator
 from tile_core.interp.values import Array, carrier, decode, from_bytes, settle, to_bytes
 from tile_core.ir.expr import AddressOf, Call, Expr, StringConst
@@ -23,13 +23,13 @@ def pure(expr: Call, args: list[Array]) -> Array:
     """Return the value of an intrinsic that depends on its arguments only."""
     name, dtype = expr.function, expr.dtype
     source = expr.args[0].dtype
-    if name in functions.FLOAT64:
-        values = functions.FLOAT64[name](*(a.astype(np.float64) for a in args))
+    if name in math_functions.FLOAT64:
+        values = math_functions.FLOAT64[name](*(a.astype(np.float64) for a in args))
         return settle(values, dtype)
     if name == "fma":
-        return functions.fma(args[0], args[1], args[2], dtype)
+        return math_functions.fma(args[0], args[1], args[2], dtype)
     if name.startswith("ieee_"):
-        return functions.rounded(name, args, dtype)
+        return math_functions.rounded(name, args, dtype)
     if name in _TESTS:
         return _TESTS[name](args[0])
     if name in _BITS:

@@ -9,8 +9,8 @@ import numpy as np
 
 from tile_core.errors import Span
 from tile_core.interp import regions
+from tile_core.interp.execution_state import Lanes
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.machine import Lanes
 from tile_core.interp.values import decode
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.expr import Expr

@@ -15,7 +15,7 @@ import numpy as np
 
 from tile_core.errors import InternalError, UnsupportedOnTarget
 from tile_core.interp import access, arithmetic, atomics, calls, warp
-from tile_core.interp.machine import Lanes
+from tile_core.interp.execution_state import Lanes
 from tile_core.interp.values import (
     Array,
     convert,

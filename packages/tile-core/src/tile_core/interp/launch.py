@@ -12,15 +12,15 @@ import numpy as np
 from tile_core.analysis.uniformity import is_thread_program
 from tile_core.errors import Deadlock, EmptyGridError, Note
 from tile_core.interp.arguments import bind
-from tile_core.interp.events import Event, GridWait, Pending, Spin
+from tile_core.interp.execution_state import Block, Cluster, InterpretOptions, Lanes, Machine
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.facts import goes_apart
-from tile_core.interp.machine import Block, Cluster, InterpretOptions, Lanes, Machine
+from tile_core.interp.statement_facts import goes_apart
 from tile_core.interp.statements import run, steps
 from tile_core.interp.threads import run_threads, waits_for
 from tile_core.interp.values import carrier, element_bits
+from tile_core.interp.wait_events import Event, GridWait, Pending, Spin
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.clusters import check_clusters, place_in_cluster
+from tile_core.ir.cluster_position import check_clusters, place_in_cluster
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Launch

@@ -10,8 +10,8 @@ import numpy as np
 
 from tile_core.errors import DataRace
 from tile_core.interp import access, atomics, calls, debug, reductions, regions, specialised_warps
+from tile_core.interp.execution_state import Block, Lanes
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.machine import Block, Lanes
 from tile_core.interp.transfers import converted, transfer
 from tile_core.interp.values import Array, convert, decode, encode, settle
 from tile_core.ir.buffer import Region, whole
@@ -24,10 +24,10 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.im2col import Im2col
-from tile_core.ops.pairing import pair
 from tile_core.ops.printing import Print, line
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
+from tile_core.ops.region_pairing import pair
 from tile_core.ops.scan import Scan
 from tile_core.ops.transpose import Transpose
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from tile_core.interp.machine import Lanes, Rivals
+from tile_core.interp.execution_state import Lanes, Rivals
 from tile_core.interp.memory import Storage
 from tile_core.interp.values import Array, carrier
 from tile_core.ir.stmt import Parallel

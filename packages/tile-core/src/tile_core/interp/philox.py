@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tile_core.errors import UndefinedOperation
-from tile_core.interp.machine import Lanes
+from tile_core.interp.execution_state import Lanes
 from tile_core.interp.values import Array
 
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))

@@ -9,13 +9,13 @@ import numpy as np
 
 from tile_core.dtypes import DType
 from tile_core.interp import access, atomics, regions
+from tile_core.interp.execution_state import Lanes
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.machine import Lanes
 from tile_core.interp.values import Array, constant, convert, decode, encode, settle
 from tile_core.ir.buffer import whole
-from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Binary, BinaryOp, Load
 from tile_core.ir.stmt import Store
+from tile_core.ir.structural_equality import same_value
 from tile_core.ops.reduce import Reduce, ReduceKind
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_core.ops.scan import Scan

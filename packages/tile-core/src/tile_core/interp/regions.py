@@ -8,8 +8,8 @@ import numpy as np
 
 from tile_core.errors import OutOfBounds
 from tile_core.interp import access
+from tile_core.interp.execution_state import Lanes, declared
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.machine import Lanes, declared
 from tile_core.interp.memory import ElementAddresses
 from tile_core.interp.values import Array, decode, encode
 from tile_core.ir.buffer import Buffer, Region

@@ -13,12 +13,12 @@ import numpy as np
 
 from tile_core.errors import BarrierMisuse, OutOfBounds
 from tile_core.interp import regions
-from tile_core.interp.events import Event, Pending
+from tile_core.interp.execution_state import Block, Lanes
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.machine import Block, Lanes
-from tile_core.interp.signals import Signal
+from tile_core.interp.mbarriers import Signal
 from tile_core.interp.transfers import moved
 from tile_core.interp.values import Array
+from tile_core.interp.wait_events import Event, Pending
 from tile_core.ir import gpu_intrinsics
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region

@@ -12,13 +12,13 @@ import numpy as np
 
 from tile_core.errors import AssumptionError, DeviceAssertError, InternalError, UndefinedOperation
 from tile_core.interp import access, reductions, specialised_warps
-from tile_core.interp.events import Collective, Event, GridWait, Spin, Vote, Wait, require_all
+from tile_core.interp.execution_state import Lanes, Loop
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.facts import acts_on_block
-from tile_core.interp.machine import Lanes, Loop
 from tile_core.interp.operators import MEANINGS
 from tile_core.interp.parallel import each_lane, iterations
+from tile_core.interp.statement_facts import acts_on_block
 from tile_core.interp.values import Array, convert
+from tile_core.interp.wait_events import Collective, Event, GridWait, Spin, Vote, Wait, require_all
 from tile_core.ir.buffer import Scope
 from tile_core.ir.expr import Call
 from tile_core.ir.gpu_intrinsics import RANGE_INTRINSICS
@@ -51,7 +51,7 @@ from tile_core.ops.control import Barrier, Breakpoint
 from tile_core.ops.parallel_form import as_parallel, is_element_wise
 from tile_core.ops.printing import Print
 from tile_core.ops.reducer import ReducerUpdate
-from tile_core.ops.serial import expand
+from tile_core.ops.serial_forms import expand
 
 Steps: TypeAlias = "Iterator[Event]"
 

@@ -15,17 +15,17 @@ import numpy as np
 
 from tile_core.analysis.uniformity import is_thread_program
 from tile_core.errors import DataRace, Deadlock, Note, TileError
-from tile_core.interp.events import Collective, Event, GridWait, Pending, Spin, Vote, Wait
-from tile_core.interp.facts import cuts
-from tile_core.interp.machine import Block, Lanes, Rivals
+from tile_core.interp.execution_state import Block, Lanes, Rivals
 from tile_core.interp.memory import Storage
 from tile_core.interp.parallel import granule_values, set_granules
+from tile_core.interp.statement_facts import cuts
 from tile_core.interp.statements import run, steps
 from tile_core.interp.values import Array, carrier
+from tile_core.interp.wait_events import Collective, Event, GridWait, Pending, Spin, Vote, Wait
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Launch, Let, Stmt
-from tile_core.ops.verify_common_places import WAY_OUT
+from tile_core.ops.verify_uniform_regions import WAY_OUT
 
 WARP = 32
 

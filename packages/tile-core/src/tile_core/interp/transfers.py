@@ -9,11 +9,11 @@ import numpy as np
 
 from tile_core.dtypes import DType
 from tile_core.interp import atomics, regions
-from tile_core.interp.machine import Block, Lanes
+from tile_core.interp.execution_state import Block, Lanes
 from tile_core.interp.values import Array, convert, decode, encode
 from tile_core.ir.buffer import Region
 from tile_core.ir.stmt import Leaf
-from tile_core.ops.pairing import pair
+from tile_core.ops.region_pairing import pair
 
 
 def transfer(src: Region, dst: Region, lanes: Lanes, op: Leaf) -> None:

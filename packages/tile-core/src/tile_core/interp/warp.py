@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tile_core.errors import Deadlock
-from tile_core.interp.machine import Lanes
+from tile_core.interp.execution_state import Lanes
 from tile_core.interp.values import Array, settle
 from tile_core.ir.expr import Call
 

@@ -93,7 +93,7 @@ class Expr(Node):
 
     Because ``a == b`` is an expression, never use `in` on tuples of expressions and never
     compare expressions with `==` in the compiler: use `is`, or
-    `tile_core.ir.equal.structurally_equal`.
+    `tile_core.ir.structural_equality.structurally_equal`.
     """
 
     arithmetic: ClassVar[Arithmetic]

@@ -36,7 +36,7 @@ class Leaf(Node):
     def serial_form(self) -> Stmt | None:
         """Return statements on single elements that do the same; None if there are none.
 
-        What one thread runs that stands for all: `tile_core.ops.serial.expand` asks for it.
+        What one thread runs that stands for all: `tile_core.ops.serial_forms.expand` asks for it.
         """
         return None
 

@@ -1,9 +1,11 @@
 """Layouts and fragments: which element is where, in memory and in registers."""
 
 from tile_core.layout.constructors import from_strides, packed_panels, padded, row_major
+from tile_core.layout.drawing import draw, svg
+from tile_core.layout.formula_bounds import Reach, reach
 from tile_core.layout.formulas import evaluate, maximum, minimum, same_expr, simplify
 from tile_core.layout.fragment import Fragment, fully_replicated
-from tile_core.layout.function import Layout
+from tile_core.layout.layout import Layout
 from tile_core.layout.operand_tile import (
     OperandTile,
     OperandWalk,
@@ -11,8 +13,6 @@ from tile_core.layout.operand_tile import (
     boxed_operand,
     operand_tile,
 )
-from tile_core.layout.picture import draw, svg
-from tile_core.layout.reach import Reach, reach
 from tile_core.layout.strided import Strided, compact, nested
 from tile_core.layout.swizzle import (
     BankCost,

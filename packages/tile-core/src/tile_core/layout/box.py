@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from tile_core.errors import ControlFlowError, LayoutError, TileError
 from tile_core.ir.expr import Expr
+from tile_core.layout.formula_bounds import reach
 from tile_core.layout.formulas import as_index, branches, to_text
-from tile_core.layout.reach import reach
-from tile_core.layout.table import exact_bounds
+from tile_core.layout.index_tables import exact_bounds
 
 Forward: TypeAlias = Callable[..., Any] | Sequence[Any]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tile_core.errors import LayoutError
 from tile_core.layout.box import extents_of, normal_axis
 from tile_core.layout.formulas import inputs
-from tile_core.layout.function import Layout
+from tile_core.layout.layout import Layout
 
 
 def row_major(shape: Sequence[int]) -> Layout:

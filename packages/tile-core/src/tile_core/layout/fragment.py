@@ -12,12 +12,6 @@ import numpy as np
 from tile_core.errors import LayoutError
 from tile_core.ir.expr import Expr, Var
 from tile_core.layout.box import apply_forward, call_forward, extents_of, physical_box
-from tile_core.layout.digits import (
-    flatten_row_major,
-    row_major_position,
-    substitute,
-    unflatten_row_major,
-)
 from tile_core.layout.formulas import (
     as_index,
     axis_names,
@@ -31,9 +25,15 @@ from tile_core.layout.formulas import (
     simplify,
     to_text,
 )
-from tile_core.layout.function import Layout
+from tile_core.layout.index_tables import Table, distinct, has_duplicates, tabulate
+from tile_core.layout.layout import Layout
+from tile_core.layout.mixed_radix import (
+    flatten_row_major,
+    row_major_position,
+    substitute,
+    unflatten_row_major,
+)
 from tile_core.layout.replicas import condensed, derived_index
-from tile_core.layout.table import Table, distinct, has_duplicates, tabulate
 from tile_core.layout.tilelang_aliases import FragmentNames
 from tile_core.records import dataclass
 

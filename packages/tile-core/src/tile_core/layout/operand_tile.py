@@ -17,7 +17,7 @@ import numpy as np
 from tile_core.errors import LayoutError
 from tile_core.layout.box import extents_of
 from tile_core.layout.constructors import packed_panels
-from tile_core.layout.function import Layout
+from tile_core.layout.layout import Layout
 from tile_core.layout.swizzle import CHUNK_BITS, PERIOD, Swizzle, swizzled
 from tile_core.records import dataclass
 

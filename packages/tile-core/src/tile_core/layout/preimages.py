@@ -16,7 +16,10 @@ import numpy as np
 from tile_core.errors import LayoutError
 from tile_core.ir.expr import Expr, Var
 from tile_core.layout.box import normal_axis
-from tile_core.layout.digits import (
+from tile_core.layout.formulas import as_index, axis_of, coordinate, inputs, inputs_of, simplify
+from tile_core.layout.fragment import Fragment
+from tile_core.layout.index_tables import has_duplicates, tabulate
+from tile_core.layout.mixed_radix import (
     Digit,
     digit_expr,
     digits_in,
@@ -26,10 +29,7 @@ from tile_core.layout.digits import (
     substitute,
     unflatten_row_major,
 )
-from tile_core.layout.formulas import as_index, axis_of, coordinate, inputs, inputs_of, simplify
-from tile_core.layout.fragment import Fragment
 from tile_core.layout.replicas import condensed
-from tile_core.layout.table import has_duplicates, tabulate
 
 _REMEMBERED = 256
 """Reduced tiles that are kept: layout inference asks for each of them many times."""

@@ -8,14 +8,7 @@ from collections.abc import Sequence
 from tile_core.errors import InternalError, LayoutError
 from tile_core.ir.arith import binary
 from tile_core.ir.expr import Binary, Expr, Var
-from tile_core.layout.digits import (
-    Digit,
-    digit_expr,
-    digit_of,
-    digits_in,
-    flatten_row_major,
-    leftover,
-)
+from tile_core.layout.formula_bounds import reach
 from tile_core.layout.formulas import (
     axis_of,
     coordinate,
@@ -25,7 +18,14 @@ from tile_core.layout.formulas import (
     simplify,
     to_text,
 )
-from tile_core.layout.reach import reach
+from tile_core.layout.mixed_radix import (
+    Digit,
+    digit_expr,
+    digit_of,
+    digits_in,
+    flatten_row_major,
+    leftover,
+)
 
 
 def derived_index(thread: Expr, domain: Sequence[int]) -> tuple[Expr, ...]:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tile_core.errors import LayoutError
-from tile_core.layout.table import Table, check_size
+from tile_core.layout.index_tables import Table, check_size
 from tile_core.records import dataclass
 
 Nested: TypeAlias = "int | Sequence[Any]"

@@ -19,8 +19,8 @@ from tile_core.errors import LayoutError
 from tile_core.layout.box import extents_of
 from tile_core.layout.constructors import padded, row_major
 from tile_core.layout.formulas import inputs
-from tile_core.layout.function import Layout
-from tile_core.layout.table import Table
+from tile_core.layout.index_tables import Table
+from tile_core.layout.layout import Layout
 from tile_core.records import dataclass
 
 PERIOD = 8

@@ -10,10 +10,10 @@ from tile_core.ir.arith import call, cast
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import AddressOf, StringConst, Var
 from tile_core.ir.stmt import Evaluate, Stmt
-from tile_core.ops.loops import element, load, nest
+from tile_core.ops.loop_builders import element, load, nest
 from tile_core.ops.operator import Execution, TileOperator
-from tile_core.ops.pairing import boxes, pair
-from tile_core.ops.work import OperatorWork
+from tile_core.ops.operator_work import OperatorWork
+from tile_core.ops.region_pairing import boxes, pair
 from tile_core.records import dataclass
 
 ATOMIC_DTYPES = frozenset(

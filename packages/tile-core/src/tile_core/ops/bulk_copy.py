@@ -9,7 +9,7 @@ from tile_core.ir.buffer import Region, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ir.gpu_intrinsics import SPELLINGS, STORE_WAIT
 from tile_core.ops.operator import TileOperator
-from tile_core.ops.pairing import pair
+from tile_core.ops.region_pairing import pair
 from tile_core.records import dataclass
 
 REDUCTIONS = ("add", "min", "max")
@@ -22,7 +22,7 @@ class BulkCopy(TileOperator):
     Parameters
     ----------
     src, dst : Region, one global and one shared, of one dtype
-        Matched by `tile_core.ops.pairing.pair`.
+        Matched by `tile_core.ops.region_pairing.pair`.
     barrier : one element of a buffer of barriers, for copies into shared memory
         Counts the bytes that arrive. They are there, and visible, once its phase is complete.
     expects

@@ -8,10 +8,10 @@ from tile_core.errors import ScopeMismatch
 from tile_core.ir.buffer import Region, Scope, static_value
 from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Stmt
-from tile_core.ops.loops import load, nest, store
+from tile_core.ops.loop_builders import load, nest, store
 from tile_core.ops.operator import Execution, TileOperator
-from tile_core.ops.pairing import boxes, pair
-from tile_core.ops.work import OperatorWork
+from tile_core.ops.operator_work import OperatorWork
+from tile_core.ops.region_pairing import boxes, pair
 from tile_core.records import dataclass
 
 
@@ -22,7 +22,7 @@ class Copy(TileOperator):
     Parameters
     ----------
     src, dst : Region, any dtype and scope
-        Matched by `tile_core.ops.pairing.pair`.
+        Matched by `tile_core.ops.region_pairing.pair`.
     coalesced_width, disable_bulk, eviction_policy, prefer_instruction, loop_layout
         Performance wishes; `prefer_instruction` must be honoured or refused.
     is_async

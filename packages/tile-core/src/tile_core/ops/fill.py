@@ -7,7 +7,7 @@ from typing import ClassVar
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import Stmt
-from tile_core.ops.loops import nest, store
+from tile_core.ops.loop_builders import nest, store
 from tile_core.ops.operator import Execution, TileOperator
 from tile_core.records import dataclass
 

@@ -16,9 +16,9 @@ from tile_core.errors import (
 from tile_core.ir.arith import cast, const, select
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Const, Expr, Var
-from tile_core.ir.overlap import surely_overlap
+from tile_core.ir.region_overlap import surely_overlap
 from tile_core.ir.stmt import Alloc, Stmt
-from tile_core.ops.loops import (
+from tile_core.ops.loop_builders import (
     accumulator,
     count,
     load,
@@ -30,8 +30,8 @@ from tile_core.ops.loops import (
     write,
 )
 from tile_core.ops.operator import Execution, TileOperator
-from tile_core.ops.pairing import describe
-from tile_core.ops.work import OperatorWork
+from tile_core.ops.operator_work import OperatorWork
+from tile_core.ops.region_pairing import describe
 from tile_core.records import dataclass
 
 

@@ -9,9 +9,9 @@ from tile_core.ir.arith import all_of, as_expr, const, select
 from tile_core.ir.buffer import Buffer, Region, static_value, whole
 from tile_core.ir.expr import Expr, Extent, Load, Var
 from tile_core.ir.stmt import Stmt
-from tile_core.ops.loops import nest, store
+from tile_core.ops.loop_builders import nest, store
 from tile_core.ops.operator import Execution, TileOperator
-from tile_core.ops.work import OperatorWork
+from tile_core.ops.operator_work import OperatorWork
 from tile_core.records import dataclass
 
 

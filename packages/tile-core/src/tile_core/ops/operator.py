@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.stmt import Leaf
-from tile_core.ops.work import NO_WORK, OperatorWork
+from tile_core.ops.operator_work import NO_WORK, OperatorWork
 from tile_core.records import dataclass
 
 

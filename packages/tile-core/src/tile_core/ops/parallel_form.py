@@ -12,7 +12,7 @@ from tile_core.ir.stmt import For, If, Parallel, Seq, Stmt, Store
 from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
 from tile_core.ops.operator import Execution, TileOperator
-from tile_core.ops.serial import expand
+from tile_core.ops.serial_forms import expand
 
 
 def is_element_wise(op: object) -> TypeGuard[TileOperator]:

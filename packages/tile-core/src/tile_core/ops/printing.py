@@ -9,7 +9,7 @@ from tile_core.ir.arith import call, cast
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Expr, StringConst, Var
 from tile_core.ir.stmt import Evaluate, Stmt
-from tile_core.ops.loops import element, load, nest, seq
+from tile_core.ops.loop_builders import element, load, nest, seq
 from tile_core.ops.operator import TileOperator
 from tile_core.records import dataclass
 

@@ -12,10 +12,10 @@ from tile_core.ir.arith import binary, call, cast, const, integer_bounds, maximu
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import BinaryOp, Expr, Extent, Var
 from tile_core.ir.stmt import Alloc, Stmt
-from tile_core.ops.loops import accumulator, count, load, nest, read, seq, store, write
+from tile_core.ops.loop_builders import accumulator, count, load, nest, read, seq, store, write
 from tile_core.ops.operator import Execution, TileOperator
-from tile_core.ops.pairing import describe
-from tile_core.ops.work import OperatorWork
+from tile_core.ops.operator_work import OperatorWork
+from tile_core.ops.region_pairing import describe
 from tile_core.records import dataclass
 
 

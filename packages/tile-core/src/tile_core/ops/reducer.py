@@ -9,11 +9,11 @@ from tile_core.ir.arith import cast, const
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Leaf, Stmt, Store
-from tile_core.ops.loops import accumulator, load, nest, seq, store
+from tile_core.ops.loop_builders import accumulator, load, nest, seq, store
 from tile_core.ops.operator import Execution, TileOperator
-from tile_core.ops.pairing import describe
+from tile_core.ops.operator_work import OperatorWork
 from tile_core.ops.reduce import ReduceKind, combine, equal_extents
-from tile_core.ops.work import OperatorWork
+from tile_core.ops.region_pairing import describe
 from tile_core.records import dataclass
 
 

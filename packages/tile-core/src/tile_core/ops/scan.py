@@ -9,11 +9,11 @@ from tile_core.ir.arith import as_expr, cast, const
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Alloc, Stmt
-from tile_core.ops.loops import accumulator, count, load, nest, read, seq, store, write
+from tile_core.ops.loop_builders import accumulator, count, load, nest, read, seq, store, write
 from tile_core.ops.operator import Execution, TileOperator
-from tile_core.ops.pairing import describe
+from tile_core.ops.operator_work import OperatorWork
 from tile_core.ops.reduce import ReduceKind, combine, equal_extents
-from tile_core.ops.work import OperatorWork
+from tile_core.ops.region_pairing import describe
 from tile_core.records import dataclass
 
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 from tile_core.errors import ShapeMismatch
 from tile_core.ir.buffer import Region
 from tile_core.ir.stmt import Stmt
-from tile_core.ops.loops import load, nest, store
+from tile_core.ops.loop_builders import load, nest, store
 from tile_core.ops.operator import Execution, TileOperator
-from tile_core.ops.pairing import describe
+from tile_core.ops.region_pairing import describe
 from tile_core.records import dataclass
 
 

@@ -11,7 +11,7 @@ from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import If, Kernel, Parallel, Seq, Stmt, Store
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.loops import accumulator
+from tile_core.ops.loop_builders import accumulator
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import as_parallel, is_element_wise
 from tile_core.ops.reduce import Reduce, combine

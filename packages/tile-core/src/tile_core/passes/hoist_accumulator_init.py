@@ -5,7 +5,6 @@ from __future__ import annotations
 from tile_core.ir.arith import as_expr, binary, const
 from tile_core.ir.buffer import static_value
 from tile_core.ir.effects import accesses
-from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Load
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, rewrite, walk
@@ -20,6 +19,7 @@ from tile_core.ir.stmt import (
     Seq,
     Stmt,
 )
+from tile_core.ir.structural_equality import same_value
 from tile_core.ir.visitor import bound_variables
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm

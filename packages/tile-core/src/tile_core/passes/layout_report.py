@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tile_core.errors import FrontendValueError, Span
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment, Layout, draw, svg
-from tile_core.layout.loop import LoopLayout
+from tile_core.layout.loop_layout import LoopLayout
 from tile_core.records import dataclass
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tile_core.ir.arith import const
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import For, Kernel, Leaf, Parallel, Pipelined, Stmt
-from tile_core.ops.serial import expand
+from tile_core.ops.serial_forms import expand
 from tile_core.passes.serialise_threads import serialise_threads
 from tile_core.passes.split_grid_barriers import split_grid_barriers
 from tile_core.passes.split_vectors import split_vectors

@@ -11,7 +11,7 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Alloc, Check, CheckKind, For, If, Launch, Leaf, Stmt, Store
-from tile_core.ops.serial import expand
+from tile_core.ops.serial_forms import expand
 from tile_core.passes.coroutines import STUCK, Await
 from tile_core.passes.count_signals import Arrive
 from tile_core.records import replace

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tile_core.records import dataclass
 
 if TYPE_CHECKING:
+    from tile_core.cost.cost_request import CostQuestion
     from tile_core.cost.estimate import Estimate
-    from tile_core.cost.question import CostQuestion
     from tile_core.cost.roofline import Peaks
     from tile_core.ops.rule import Rule
     from tile_core.pass_manager.pipeline import Pipeline

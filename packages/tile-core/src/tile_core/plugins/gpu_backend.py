@@ -14,13 +14,13 @@ from tile_core.records import dataclass
 from tile_core.target import Target, parse_target_spec
 
 if TYPE_CHECKING:
+    from tile_core.cost.cost_request import CostQuestion
     from tile_core.cost.estimate import Estimate
-    from tile_core.cost.question import CostQuestion
     from tile_core.cost.roofline import Peaks
     from tile_core.ir.stmt import Kernel
     from tile_core.ops.rule import Rule
     from tile_core.pass_manager.pipeline import Pipeline
-    from tile_core.plugins.gpu_stages import GpuArtifact
+    from tile_core.plugins.gpu_compiler import GpuArtifact
     from tile_core.simt.program import DeviceProgram
 
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 class GpuBackend:
     """A maker's GPUs, described by the modules of a package.
 
-    ================  ===================================================================
-    ``machine``       ``machine(arch) -> SimtMachine``
-    ``rules``         ``all_rules(machine)``, the ways to run each operator
-    ``pipeline``      ``PIPELINE``
-    ``stages``        ``allowed(machine, options)``, what pass configurations leave of the
-                      machine, and rules that they add or take away; ``Artifact``
-    ``compilers``     ``wanted_compiler(arch, wish)``
-    ``machine_code``  ``compile_source(source, arch, flags, compiler=wish)``
-    ``driver``        ``installed_driver()`` and ``device_arch()``
-    ``speeds``        ``PRODUCTS``, what GPUs do at most
-    ================  ===================================================================
+    ====================  ===================================================================
+    ``machine``           ``machine(arch) -> SimtMachine``
+    ``rules``             ``all_rules(machine)``, the ways to run each operator
+    ``pipeline``          ``PIPELINE``
+    ``backend_compiler``  ``allowed(machine, options)``, what pass configurations leave of the
+                          machine, and rules that they add or take away; ``Artifact``
+    ``compilers``         ``wanted_compiler(arch, wish)``
+    ``machine_code``      ``compile_source(source, arch, flags, compiler=wish)``
+    ``driver``            ``installed_driver()`` and ``device_arch()``
+    ``speeds``            ``PRODUCTS``, what GPUs do at most
+    ====================  ===================================================================
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class GpuBackend:
 
     def lower(self, kernel: Kernel, target: Target, options: Any) -> DeviceProgram:
         """Choose rules and layouts, and spread the kernel over the threads of its blocks."""
-        from tile_core.plugins.gpu_stages import lower
+        from tile_core.plugins.gpu_compiler import lower
 
         return lower(self.module, kernel, self.exact(target), options)
 
@@ -111,7 +111,7 @@ class GpuBackend:
         compile_source = self.module("machine_code").compile_source
         arch, flags = program.machine.name, program.compile_flags
         compiled = compile_source(print_program(program), arch, flags, compiler=self.wish(options))
-        found: GpuArtifact = self.module("stages").Artifact(program, compiled)
+        found: GpuArtifact = self.module("backend_compiler").Artifact(program, compiled)
         return found
 
     def wish(self, options: Any) -> str:
@@ -120,7 +120,7 @@ class GpuBackend:
 
     def load(self, artifact: GpuArtifact, kernel: Kernel) -> Callable[..., None]:
         """Return a function that launches the kernel on tensors of a GPU: see `gpu_stages.load`."""
-        from tile_core.plugins.gpu_stages import load
+        from tile_core.plugins.gpu_compiler import load
 
         return load(self.module, self.kind, artifact)
 
@@ -128,7 +128,7 @@ class GpuBackend:
         self, artifact: GpuArtifact, kernel: Kernel, provenance: Mapping[str, str]
     ) -> tuple[dict[str, Any], bytes]:
         """Return what a host must know to launch the kernel, and its machine code."""
-        from tile_core.plugins.gpu_stages import export
+        from tile_core.plugins.gpu_compiler import export
 
         return export(artifact, kernel, provenance)
 

@@ -241,7 +241,7 @@ class PluginHost:
         PluginError
             If a plugin fails while it is asked.
         """
-        from tile_core.ops.table import OPERATORS
+        from tile_core.ops.operator_table import OPERATORS
 
         found = dict(OPERATORS)
         for cls in self._collect("tile_operators"):

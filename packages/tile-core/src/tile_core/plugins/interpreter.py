@@ -54,7 +54,7 @@ def load(artifact: Program, kernel: Kernel) -> Callable[..., None]:
     """
     from tile_core.interp import interpret
     from tile_core.ir.buffer import Buffer
-    from tile_core.plugins.arrays import as_array
+    from tile_core.plugins.dlpack_arrays import as_array
 
     program, params = artifact.kernel, artifact.kernel.params
 

@@ -15,7 +15,7 @@ from tile_core.ir.expr import Expr, Extent
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel
 from tile_core.layout import Fragment, Layout
-from tile_core.layout.digits import row_major_position
+from tile_core.layout.mixed_radix import row_major_position
 from tile_core.records import dataclass, replace
 from tile_core.simt.subbyte_access import is_narrow, is_packed, storage_dtype
 

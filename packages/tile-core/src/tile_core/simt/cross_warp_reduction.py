@@ -9,9 +9,9 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load
 from tile_core.ir.stmt import Alloc, If, Let, Stmt, Store
 from tile_core.layout import Fragment
-from tile_core.layout.digits import row_major_position
+from tile_core.layout.mixed_radix import row_major_position
 from tile_core.layout.preimages import reduced_fragment
-from tile_core.ops.loops import accumulator
+from tile_core.ops.loop_builders import accumulator
 from tile_core.ops.reduce import Reduce, combine, magnitude
 from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext

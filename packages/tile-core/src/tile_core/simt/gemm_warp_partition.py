@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from tile_core.layout import Fragment
-from tile_core.layout.digits import flatten_row_major
+from tile_core.layout.mixed_radix import flatten_row_major
 from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.records import dataclass
 from tile_core.simt.atoms import MatrixAtom

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Call, Const, Load, Var
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import For, Let, Seq, Stmt, While
+from tile_core.ir.structural_equality import same_value
 from tile_core.ir.visitor import bound_variables, map_statements
 from tile_core.records import replace
 

@@ -8,7 +8,7 @@ from tile_core.ir.arith import all_of, as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.ir.stmt import If, Stmt
 from tile_core.layout import Fragment
-from tile_core.layout.loop_inverse import loop_over
+from tile_core.layout.loop_layout_inverse import loop_over
 from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
 

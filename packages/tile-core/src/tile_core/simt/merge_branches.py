@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tile_core.ir.device_calls import PREFIX
-from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Var
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt, flattened
+from tile_core.ir.structural_equality import same_value
 from tile_core.ir.visitor import map_statements
 from tile_core.records import dataclass, replace
 

@@ -10,7 +10,7 @@ from tile_core.ir.expr import Call, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Evaluate, If, Let, Parallel, Seq, Stmt, Store
 from tile_core.ir.visitor import map_statements, own_level
-from tile_core.layout.loop import LoopLayout, planned
+from tile_core.layout.loop_layout import LoopLayout, planned
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import do

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from tile_core.layout import Fragment
-from tile_core.layout.table import Table
+from tile_core.layout.index_tables import Table
 from tile_core.records import dataclass
 
 

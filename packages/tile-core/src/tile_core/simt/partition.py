@@ -13,7 +13,7 @@ from tile_core.ir.free_variables import free_variables
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Evaluate, For, If, Let, LoopKind, Parallel, Stmt, Store
-from tile_core.layout.loop import LoopLayout
+from tile_core.layout.loop_layout import LoopLayout
 from tile_core.passes.lower_serially import nested_loops
 from tile_core.records import dataclass, replace
 from tile_core.simt.context import SimtContext

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.equal import same_value
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Check, Kernel, Launch, Let
+from tile_core.ir.structural_equality import same_value
 from tile_core.records import dataclass
 
 if TYPE_CHECKING:

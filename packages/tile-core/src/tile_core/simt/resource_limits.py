@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tile_core.errors import LaunchError, OutOfScratch, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.ir.clusters import check_clusters
+from tile_core.ir.cluster_position import check_clusters
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Kernel, Launch
 from tile_core.machine import SimtMachine

@@ -9,10 +9,10 @@ from tile_core.ir.arith import as_expr, binary, cast, const
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.expr import BinaryOp, Expr, Extent, Load
 from tile_core.ir.stmt import If, Parallel, Stmt, Store
-from tile_core.layout.loop import LoopLayout, planned
-from tile_core.layout.loop_inverse import loop_over
+from tile_core.layout.loop_layout import LoopLayout, planned
+from tile_core.layout.loop_layout_inverse import loop_over
 from tile_core.ops.copy import Copy
-from tile_core.ops.pairing import boxes, pair
+from tile_core.ops.region_pairing import boxes, pair
 from tile_core.passes.lower_serially import nested_loops
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext

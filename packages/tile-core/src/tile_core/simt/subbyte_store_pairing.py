@@ -14,7 +14,7 @@ from tile_core.ir.expr import Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Break, Continue, For, Leaf, Let, OnThreads, Parallel, Stmt, Store
-from tile_core.layout.loop import LoopLayout, planned
+from tile_core.layout.loop_layout import LoopLayout, planned
 from tile_core.records import dataclass, replace
 from tile_core.simt.lane_strides import Lanes, along, is_steady
 from tile_core.simt.subbyte_access import is_packed

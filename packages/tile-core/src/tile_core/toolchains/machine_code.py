@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tile_core.codegen.complaints import line_of_kernel
+from tile_core.codegen.compiler_diagnostics import line_of_kernel
 from tile_core.codegen.source import PrintedSource
 from tile_core.errors import ToolchainCrash, ToolchainError
 from tile_core.logs import log

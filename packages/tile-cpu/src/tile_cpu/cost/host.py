@@ -59,7 +59,7 @@ def host_speeds() -> CpuSpeeds:
 
 
 def _measured_ghz(cpu: Machine, row: CpuSpeeds) -> float:
-    from tile_cpu.peak import measure_fma_gflops
+    from tile_cpu.measured_peak import measure_fma_gflops
 
     gflops = measure_fma_gflops(cpu, SECONDS)
     return round(gflops / (2 * cpu.lanes(32) * row.multiply_adds), 2)

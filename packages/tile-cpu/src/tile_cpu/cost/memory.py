@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tile_core.cost.spaces import Space
-from tile_core.cost.work import Access, tensor_bytes
+from tile_core.cost.iteration_spaces import Space
+from tile_core.cost.kernel_work import Access, tensor_bytes
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Launch

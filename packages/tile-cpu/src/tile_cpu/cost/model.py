@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tile_core.cost.bodies import visit
+from tile_core.cost.cost_request import CostQuestion, launches
 from tile_core.cost.estimate import Estimate, Part, amount
-from tile_core.cost.question import CostQuestion, launches
+from tile_core.cost.iteration_spaces import Space
+from tile_core.cost.kernel_work import count_launch, total_traffic
 from tile_core.cost.roofline import merged_flops, merged_notes
-from tile_core.cost.spaces import Space
-from tile_core.cost.work import count_launch, total_traffic
+from tile_core.cost.statement_walk import visit
 from tile_core.ir.stmt import Launch
 from tile_core.passes.infer_layouts import infer_layouts
 from tile_cpu.cost.host import speeds_of
@@ -20,8 +20,8 @@ from tile_cpu.cost.speeds import CpuSpeeds, with_cores
 from tile_cpu.cost.statements import Timing
 from tile_cpu.lowering.layouts import admits_in
 from tile_cpu.machine import Machine, machine
+from tile_cpu.openmp_threads import INLINE_BELOW_NS, num_threads
 from tile_cpu.scratch import require_scratch
-from tile_cpu.threads import INLINE_BELOW_NS, num_threads
 
 CALL_US = 1.0
 """From the call to the first block, and back."""

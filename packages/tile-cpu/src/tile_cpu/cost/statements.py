@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from tile_core.arith.affine import linear_in
 from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of
-from tile_core.cost.bodies import Visitor
-from tile_core.cost.spaces import Space
-from tile_core.cost.work import region_elements
+from tile_core.cost.iteration_spaces import Space
+from tile_core.cost.kernel_work import region_elements
+from tile_core.cost.statement_walk import Visitor
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.expr import Call, Expr, Extent, Load, Ramp
@@ -92,8 +92,8 @@ class Timing(Visitor):
     # Products --------------------------------------------------------------------------------
 
     def _blocked_product(self, op: BlockedGemm, space: Space) -> None:
-        from tile_cpu.gemm.macro import plan_gemm
-        from tile_cpu.gemm.shape import Form
+        from tile_cpu.gemm.macrokernel import plan_gemm
+        from tile_cpu.gemm.register_tile_shape import Form
 
         times = space.total()
         if not times:
@@ -291,7 +291,7 @@ def _mean(extent: Extent, space: Space) -> float:
     fixed = space.constant(extent)
     if fixed is not None:
         return float(fixed)
-    from tile_core.cost.spaces import as_factor
+    from tile_core.cost.iteration_spaces import as_factor
 
     return space.total(as_factor(extent)) / space.total()
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
-from tile_cpu.gemm.kernel import MicroKernel
+from tile_cpu.gemm.instruction_kernel import MicroKernel
 from tile_cpu.gemm.operands import Choice, Extent, Finish, GemmSpec, OperandA, Start, round_up
 from tile_cpu.gemm.packing import emit_copy_rows
 from tile_cpu.gemm.prefetch import fetch
-from tile_cpu.gemm.shape import Segment, row_segments
+from tile_cpu.gemm.register_tile_shape import Segment, row_segments
 from tile_cpu.gemm.transpose import lane_sums
-from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.tir.build import (
     Temporaries,
     allocate,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tile_core.records import dataclass
-from tile_cpu.gemm.kernel import MicroKernel
+from tile_cpu.gemm.instruction_kernel import MicroKernel
 from tile_cpu.gemm.operands import Choice, DirectB, Finish, OperandA, OperandB, PackingB, Start
 from tile_cpu.gemm.prefetch import fetch
 from tile_cpu.tir.build import allocate, i32, loop, scratch, seq, splat, vload, vstore

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias, cast
 
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
-from tile_cpu.gemm.kernel import MicroKernel
-from tile_cpu.gemm.shape import Form, RegisterTile
-from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.gemm.instruction_kernel import MicroKernel
+from tile_cpu.gemm.register_tile_shape import Form, RegisterTile
+from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.machine import Machine
 from tile_cpu.tir.build import allocate, i32, scratch, splat, vload, vstore
 from tile_cpu.tir.nodes import BufferLoad, PrimExpr, Stmt, TirBuffer

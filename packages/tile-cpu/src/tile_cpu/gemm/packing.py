@@ -7,10 +7,10 @@ from typing import Any
 
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
-from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
+from tile_cpu.gemm.instruction_kernel import SIGN_BITS, MicroKernel
 from tile_cpu.gemm.operands import GemmSpec, OperandA, PackedB, TilePanels
 from tile_cpu.gemm.transpose import transpose
-from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.tir.build import (
     Temporaries,
     allocate,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tile_cpu.gemm.kernel import SIGN_BITS, MicroKernel
+from tile_cpu.gemm.instruction_kernel import SIGN_BITS, MicroKernel
 from tile_cpu.gemm.operands import GemmSpec, OperandA, round_up
 from tile_cpu.gemm.transpose import lane_sums
-from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.tir.build import (
     Temporaries,
     allocate,

@@ -9,12 +9,12 @@ from tile_core.ir.expr import BinaryOp, Cast, Expr, Load
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Store
 from tile_core.passes.guards.registry import note_guard
-from tile_cpu.llvm_helpers import reinterpret, stored_value
+from tile_cpu.llvm_memory_access import reinterpret, stored_value
 from tile_cpu.lowering import casts
+from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.overflow import may_leave_tile
-from tile_cpu.lowering.places import FlatBuffer
 from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, spread
 from tile_cpu.tir.build import dtype_of_expr
 from tile_cpu.tir.nodes import BufferLoad, BufferStore, IfThenElse, IntImm, PrimExpr, tirx

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tile_core.dtypes import DType, Kind
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
-from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.arithmetic import binary
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence

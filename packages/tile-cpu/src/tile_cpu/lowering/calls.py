@@ -9,7 +9,7 @@ from tile_cpu.lowering.atomics import emit_atomic
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.externs import emit_extern
 from tile_cpu.lowering.printing import emit_printf
-from tile_cpu.lowering.random import emit_random
+from tile_cpu.lowering.refuse_random import emit_random
 from tile_cpu.lowering.types import lanes_of, prim, together, value_type, with_lanes
 from tile_cpu.tir.nodes import Cast as TirCast
 from tile_cpu.tir.nodes import PrimExpr

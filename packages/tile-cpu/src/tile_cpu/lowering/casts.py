@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile_core.dtypes import DType, Kind
-from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.types import (
     lanes_of,

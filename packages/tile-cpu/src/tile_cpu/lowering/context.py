@@ -20,7 +20,7 @@ from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import Rule
 from tile_core.records import dataclass
 from tile_core.target import Target
-from tile_cpu.lowering.places import FlatBuffer
+from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.lowering.types import prim
 from tile_cpu.machine import Machine
 from tile_cpu.tir.build import allocate, dtype_of_expr, i32, scratch, seq

@@ -7,8 +7,8 @@ from tile_core.ir.expr import Expr, Extent
 from tile_core.ir.stmt import Stmt
 from tile_core.passes.guards.registry import located, open_registry
 from tile_cpu.lowering import expressions, statements, storage
+from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.places import FlatBuffer
 from tile_cpu.tir.nodes import PrimExpr
 from tile_cpu.tir.nodes import Stmt as TirStmt
 

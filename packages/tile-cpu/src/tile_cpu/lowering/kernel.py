@@ -17,7 +17,7 @@ from tile_cpu.lowering import casts, externs, storage
 from tile_cpu.lowering.context import Context, Settings, assigned
 from tile_cpu.lowering.emitter import Emitter
 from tile_cpu.lowering.layouts import special_layouts
-from tile_cpu.lowering.streaming import streamed_buffers
+from tile_cpu.lowering.nontemporal_stores import streamed_buffers
 from tile_cpu.lowering.types import prim, value_type
 from tile_cpu.machine import Machine
 from tile_cpu.tir.build import i32, seq

@@ -10,7 +10,7 @@ from tile_core.ir.expr import AddressOf
 from tile_core.ir.stmt import Kernel
 from tile_core.layout import Layout
 from tile_core.passes.infer_layouts import Layouts
-from tile_cpu.lowering.places import row_strides
+from tile_cpu.lowering.buffer_addresses import row_strides
 
 
 def admits_in(kernel: Kernel) -> Callable[[Buffer, Layout], bool]:

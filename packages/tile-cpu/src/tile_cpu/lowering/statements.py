@@ -39,7 +39,7 @@ from tile_core.ir.stmt import (
     While,
 )
 from tile_core.ops.operator import TileOperator
-from tile_core.ops.serial import expand
+from tile_core.ops.serial_forms import expand
 from tile_core.passes.lower_serially import nested_loops
 from tile_cpu.lowering import access, storage
 from tile_cpu.lowering.checks import emit_check

@@ -9,8 +9,8 @@ from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node, walk
+from tile_cpu.lowering.buffer_addresses import FlatBuffer, extents, index_type, laid_out, row_major
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.places import FlatBuffer, extents, index_type, laid_out, row_major
 from tile_cpu.lowering.types import memory_type
 from tile_cpu.tir.build import allocate, i64
 from tile_cpu.tir.nodes import (

@@ -16,13 +16,13 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 from tile_core.passes.guards.registry import note_guard
 from tile_core.records import dataclass
-from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.lowering import access, casts
+from tile_cpu.lowering.buffer_addresses import FlatBuffer, row_major
 from tile_cpu.lowering.context import Context, Frame, Lane
-from tile_cpu.lowering.fetching import fetch_next_round, read_ahead
+from tile_cpu.lowering.nontemporal_stores import streamed
 from tile_cpu.lowering.overflow import is_inside, may_leave_tile
-from tile_cpu.lowering.places import FlatBuffer, row_major
-from tile_cpu.lowering.streaming import streamed
+from tile_cpu.lowering.prefetch import fetch_next_round, read_ahead
 from tile_cpu.lowering.types import (
     lanes_of,
     memory_type,
@@ -302,7 +302,7 @@ def _gathered(ctx: Context, expr: Load, place: FlatBuffer, lane: Lane) -> PrimEx
     is_short = memory not in ("float32", "int32", "uint32", "float64", "int64", "uint64")
     if is_short and mask is None:
         return _assembled(ctx, place, ctx.keep(offset), lane.lanes)
-    from tile_cpu.llvm_helpers import gather
+    from tile_cpu.llvm_memory_access import gather
 
     return ctx.keep(gather(place.flat, spread(offset, lane.lanes), lane.lanes, mask))
 

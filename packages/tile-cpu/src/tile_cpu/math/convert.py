@@ -11,7 +11,7 @@ import re
 from tile_core.dtypes import DType, Kind, dtype_of
 from tile_core.errors import InternalError
 from tile_cpu.llvm.builder import Function, Type, Value
-from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.machine import Machine
 from tile_cpu.math import narrow
 from tile_cpu.math.common import Keep

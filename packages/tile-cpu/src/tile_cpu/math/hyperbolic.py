@@ -8,7 +8,7 @@ from tile_cpu.llvm.builder import Function, Value
 from tile_cpu.math.common import INF, NAN, clamp, in_double, keep_zero
 from tile_cpu.math.exponential import exp, exp_wide, expm1_wide
 from tile_cpu.math.logarithm import log1p_wide
-from tile_cpu.math.pieces import from_pieces, pieces_at_hand, piecewise, split
+from tile_cpu.math.piecewise_polynomials import from_pieces, pieces_at_hand, piecewise, split
 
 # (tanh(x)/x - 1) / z in z = x**2, |x| <= 0.64; absolute error 7e-8.
 _TANH = (

@@ -7,7 +7,7 @@ import math
 from tile_cpu.llvm.builder import Function, Value
 from tile_cpu.math.common import clamp
 from tile_cpu.math.exponential import exp
-from tile_cpu.math.pieces import from_pieces, pieces_at_hand, piecewise, split
+from tile_cpu.math.piecewise_polynomials import from_pieces, pieces_at_hand, piecewise, split
 
 # erf(x)/x - 1 in z = x**2, |x| <= 1; absolute error 5e-9.
 _SMALL = (

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from tile_core.errors import InternalError
 from tile_core.records import dataclass
 from tile_cpu.llvm.builder import Function, Type, Value
-from tile_cpu.llvm_helpers import reinterpret
+from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.machine import Machine
 from tile_cpu.math import bits as bit_functions
 from tile_cpu.math import (
     classify,
-    directed,
+    directed_rounding,
     exponential,
     hyperbolic,
     logarithm,
@@ -101,9 +101,9 @@ def _identity(fn: Function, x: Value) -> Value:
 
 def _directed() -> dict[str, MathFunction]:
     rows: dict[str, MathFunction] = {}
-    for name, (arity, exact) in directed.OPERATIONS.items():
+    for name, (arity, exact) in directed_rounding.OPERATIONS.items():
         for mode in ("rn", "rz", "ru", "rd"):
-            body = directed.directed(exact, mode)
+            body = directed_rounding.directed(exact, mode)
             rows[f"ieee_{name}_{mode}"] = MathFunction(arity, body, body)
     return rows
 

@@ -10,7 +10,7 @@ from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer, Region, static_value, whole
 from tile_core.ir.expr import Expr
 from tile_core.ops.operator import TileOperator
-from tile_core.ops.work import OperatorWork
+from tile_core.ops.operator_work import OperatorWork
 from tile_core.records import dataclass
 
 

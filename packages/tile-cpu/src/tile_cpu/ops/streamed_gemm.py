@@ -7,7 +7,7 @@ from typing import ClassVar
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Const, Expr
 from tile_core.ops.operator import TileOperator
-from tile_core.ops.work import OperatorWork
+from tile_core.ops.operator_work import OperatorWork
 from tile_core.records import dataclass
 
 

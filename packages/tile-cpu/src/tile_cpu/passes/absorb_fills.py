@@ -13,7 +13,7 @@ from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.target import Target
 from tile_cpu.ops.streamed_gemm import StreamedGemm
-from tile_cpu.passes.uses import KernelUses
+from tile_cpu.passes.buffer_uses import KernelUses
 
 
 def absorb_fills(kernel: Kernel, target: Target) -> Kernel:

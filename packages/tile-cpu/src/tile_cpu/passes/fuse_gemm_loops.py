@@ -15,12 +15,12 @@ from tile_core.ir.stmt import For, Kernel, Pipelined, Seq, Stmt
 from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.pairing import pair
+from tile_core.ops.region_pairing import pair
 from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.ops.blocked_gemm import BlockedGemm
-from tile_cpu.passes.matrices import axis_of, has_contiguous_rows, is_plain_source
-from tile_cpu.passes.uses import KernelUses
+from tile_cpu.passes.buffer_uses import KernelUses
+from tile_cpu.passes.global_matrices import axis_of, has_contiguous_rows, is_plain_source
 
 
 def fuse_gemm_loops(kernel: Kernel, target: Target) -> Kernel:

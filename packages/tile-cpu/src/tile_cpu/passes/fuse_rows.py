@@ -11,11 +11,11 @@ from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Kernel, Seq, Stmt
 from tile_core.records import dataclass
 from tile_core.target import Target
+from tile_cpu.passes.buffer_uses import KernelUses
 from tile_cpu.passes.row_dependence import is_row_by_row
 from tile_cpu.passes.row_fusion import drop_dead_stores, join_passes, read_sources_in_place
 from tile_cpu.passes.row_loops import row_loop
 from tile_cpu.passes.row_passes import RowPass, row_pass
-from tile_cpu.passes.uses import KernelUses
 
 
 def fuse_rows(kernel: Kernel, target: Target) -> Kernel:

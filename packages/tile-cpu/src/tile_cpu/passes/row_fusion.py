@@ -11,9 +11,9 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Cast, Expr, Load, Var
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Let, Stmt, Store
+from tile_cpu.passes.buffer_uses import KernelUses
 from tile_cpu.passes.row_dependence import covers_row, is_at, same_place
 from tile_cpu.passes.row_passes import Indices, RowPass, Total
-from tile_cpu.passes.uses import KernelUses
 
 
 def read_sources_in_place(passes: Sequence[RowPass], row: Var, facts: KernelUses) -> list[RowPass]:

@@ -13,7 +13,7 @@ from tile_core.ir.node import N, Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Alloc, For, Hint, Parallel, Seq, Stmt, Store
 from tile_core.ops.reduce import combine
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
-from tile_cpu.lowering.fetching import FETCH_NEXT_ROUND
+from tile_cpu.lowering.prefetch import FETCH_NEXT_ROUND
 from tile_cpu.passes.row_dependence import is_at
 from tile_cpu.passes.row_passes import RowPass, Total
 

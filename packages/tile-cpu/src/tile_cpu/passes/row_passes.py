@@ -13,10 +13,10 @@ from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Let, Parallel, Stmt, Store, flattened
 from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
-from tile_core.ops.loops import accumulator, element, load
+from tile_core.ops.loop_builders import accumulator, element, load
 from tile_core.ops.parallel_form import parallel_nest
 from tile_core.ops.reduce import Reduce, ReduceKind, magnitude
-from tile_core.ops.serial import expand
+from tile_core.ops.serial_forms import expand
 from tile_core.records import dataclass
 
 Indices: TypeAlias = "tuple[Expr, ...]"

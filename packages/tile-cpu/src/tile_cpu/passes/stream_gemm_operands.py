@@ -9,11 +9,11 @@ from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Kernel, Seq
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.pairing import pair
+from tile_core.ops.region_pairing import pair
 from tile_core.target import Target
 from tile_cpu.ops.streamed_gemm import StreamedGemm
-from tile_cpu.passes.matrices import axis_of, is_plain_source
-from tile_cpu.passes.uses import KernelUses
+from tile_cpu.passes.buffer_uses import KernelUses
+from tile_cpu.passes.global_matrices import axis_of, is_plain_source
 
 
 def stream_gemm_operands(kernel: Kernel, target: Target) -> Kernel:

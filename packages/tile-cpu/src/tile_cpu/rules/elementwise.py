@@ -12,7 +12,7 @@ from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import is_element_wise, parallel_nest
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit
 from tile_core.ops.rule import Rule
-from tile_core.ops.serial import expand
+from tile_core.ops.serial_forms import expand
 from tile_core.target import Target
 from tile_cpu.lowering.context import Context
 from tile_cpu.rules.panels import is_packing, lower_packing_copy

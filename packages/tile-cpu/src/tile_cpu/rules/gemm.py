@@ -12,7 +12,7 @@ from tile_core.ir.stmt import If
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule
-from tile_core.ops.serial import expand
+from tile_core.ops.serial_forms import expand
 from tile_core.target import Target
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
@@ -46,7 +46,7 @@ def lower_streamed_gemm(op: StreamedGemm, ctx: Context) -> Stmt:
 
 
 def _block_product(op: BlockedGemm, ctx: Context) -> Stmt:
-    from tile_cpu.gemm.macro import emit_blocked_gemm, plan_gemm
+    from tile_cpu.gemm.macrokernel import emit_blocked_gemm, plan_gemm
     from tile_cpu.gemm.operands import Extent, start_from, store_to
 
     m, n = op.mn
@@ -127,7 +127,7 @@ def _all_of(*conditions: Any) -> Any:
 
 def _tile_product(op: Gemm | StreamedGemm, ctx: Context, b_rows: int) -> Stmt:
     from tile_cpu.gemm.operands import Extent, store_to
-    from tile_cpu.gemm.tile import emit_tile_gemm
+    from tile_cpu.gemm.tile_loops import emit_tile_gemm
 
     m, n, k = extents_of(op)
     spec = tile_spec(op, ctx.machine)

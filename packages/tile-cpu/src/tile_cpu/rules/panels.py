@@ -13,10 +13,10 @@ from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.layout import Layout, packed_panels
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.pairing import pair
 from tile_core.ops.parallel_form import parallel_nest
+from tile_core.ops.region_pairing import pair
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap
-from tile_core.ops.serial import expand
+from tile_core.ops.serial_forms import expand
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
 from tile_cpu.lowering.storage import allocate_buffer
@@ -98,9 +98,9 @@ def _fills(op: Copy, tile: Buffer) -> bool:
 
 def tile_spec(op: Gemm | StreamedGemm, cpu: Machine) -> Any:
     """Return how the product of two tiles is multiplied."""
-    from tile_cpu.gemm.kernel import choose_kernel
+    from tile_cpu.gemm.instruction_kernel import choose_kernel
     from tile_cpu.gemm.operands import GemmSpec
-    from tile_cpu.gemm.shape import choose_tile
+    from tile_cpu.gemm.register_tile_shape import choose_tile
 
     m, n, _ = extents_of(op)
     kernel = choose_kernel(cpu, *(element_name(r) for r in (op.a, op.b, op.c)))

@@ -7,14 +7,14 @@ from typing import Any
 from tile_core.ir.arith import cast, const
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Expr, Var
-from tile_core.ops.loops import accumulator, load, store
+from tile_core.ops.loop_builders import accumulator, load, store
 from tile_core.ops.parallel_form import parallel_nest
 from tile_core.ops.reduce import Reduce, combine, magnitude
 from tile_core.ops.rule import Rule
 from tile_core.ops.scan import Scan
-from tile_core.ops.serial import expand
+from tile_core.ops.serial_forms import expand
 from tile_cpu.lowering.context import Context, Lane, assigned, loaded, sequence
-from tile_cpu.lowering.sums import HORIZONTAL, combined
+from tile_cpu.lowering.row_reductions import HORIZONTAL, combined
 from tile_cpu.lowering.types import number, prim, spread, value_type, with_lanes
 from tile_cpu.lowering.vector_access import NotVectorisable, lane_stride
 from tile_cpu.tir.build import i32, seq

@@ -8,7 +8,7 @@ from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import LowerContext, Rule
-from tile_core.ops.serial import expand
+from tile_core.ops.serial_forms import expand
 from tile_core.target import Target
 
 SERIAL_PRIORITY = -100

@@ -13,9 +13,9 @@ from tile_core.ir.cache_hints import hint
 from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Var
 from tile_core.layout import row_major
-from tile_core.layout.engine_boxes import Boxes
+from tile_core.layout.copy_engine_boxes import Boxes
 from tile_core.ops.bulk_copy import BulkCopy
-from tile_core.ops.pairing import pair
+from tile_core.ops.region_pairing import pair
 from tile_core.records import dataclass
 from tile_core.simt.buffer_addresses import row_major_strides
 from tile_core.simt.context import SimtContext

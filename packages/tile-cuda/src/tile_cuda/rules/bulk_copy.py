@@ -14,7 +14,7 @@ from tile_core.ir.device import device
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
 from tile_core.layout import Layout, row_major
-from tile_core.layout.engine_boxes import Boxes, boxes_of, layout_for_parts, layout_in_boxes
+from tile_core.layout.copy_engine_boxes import Boxes, boxes_of, layout_for_parts, layout_in_boxes
 from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.copy import Copy
@@ -28,7 +28,7 @@ from tile_core.simt.rules.mbarrier import barrier_address
 from tile_core.simt.subbyte_access import storage_dtype
 from tile_core.target import Target
 from tile_cuda.rules.bulk_calls import box_copies, extents_of, stretch_call
-from tile_cuda.rules.bulk_parts import parts_of
+from tile_cuda.rules.bulk_copy_layouts import parts_of
 
 
 def bulk_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:

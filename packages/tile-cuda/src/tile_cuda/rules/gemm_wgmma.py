@@ -22,7 +22,9 @@ from tile_core.simt.expr_builders import seq
 from tile_core.simt.gemm_warp_partition import permuted
 from tile_core.simt.rules.convert_layout import lower_layout_conversion
 from tile_core.target import Target
-from tile_cuda.rules.wgmma_factors import SharedFactor
+from tile_cuda.rules.wgmma_box_widths import in_the_way, layouts_for_all
+from tile_cuda.rules.wgmma_lowering import lower_warpgroups
+from tile_cuda.rules.wgmma_operands import SharedFactor
 from tile_cuda.rules.wgmma_plan import (
     WarpgroupPlan,
     factor_part,
@@ -32,8 +34,6 @@ from tile_cuda.rules.wgmma_plan import (
     sums_fragment,
     warpgroup_plan,
 )
-from tile_cuda.rules.wgmma_products import lower_warpgroups
-from tile_cuda.rules.wgmma_spans import in_the_way, layouts_for_all
 
 
 def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:

@@ -15,8 +15,8 @@ from tile_core.simt.context import SimtContext
 from tile_core.simt.gemm_warp_partition import WarpTiling, permuted
 from tile_cuda.atoms import ROUNDS_FLOAT32
 from tile_cuda.atoms_wgmma import ROWS, THREADS, WarpgroupProduct, product_for
-from tile_cuda.rules.wgmma_factors import LayoutOf, SharedFactor, settled_layouts, shared_factor
-from tile_cuda.rules.wgmma_parts import COLUMNS, Part, part_of
+from tile_cuda.rules.wgmma_operands import LayoutOf, SharedFactor, settled_layouts, shared_factor
+from tile_cuda.rules.wgmma_register_slices import COLUMNS, Part, part_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tile_cuda.rules.wgmma_factors import SharedFactor
+from tile_cuda.rules.wgmma_operands import SharedFactor
 from tile_cuda.wgmma_shapes import MOST_STEPS
 
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tile_launch.native.exchange import libraries
-from tile_launch.native.layouts import (
+from tile_launch.native.c_structures import (
     Interface,
     Kind,
     ParameterData,
@@ -18,6 +17,7 @@ from tile_launch.native.layouts import (
     Source,
     Width,
 )
+from tile_launch.native.foreign_types import libraries
 
 
 @dataclass(frozen=True, slots=True)

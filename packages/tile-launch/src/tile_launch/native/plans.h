@@ -8,7 +8,7 @@
 
 #include "objects.h"
 
-/* What Python fills in; the same structures stand in native/layouts.py ---------------------- */
+/* What Python fills in; the same structures stand in native/c_structures.py ---------------------- */
 
 enum { TENSOR, BOOL, INT, FLOAT, OUTPUT };
 enum { ADDRESS, SCALAR, CONSTANT, STATUS };

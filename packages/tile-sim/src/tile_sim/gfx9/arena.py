@@ -11,7 +11,7 @@ from tile_core.errors import Note, OutOfBounds
 from tile_sim.gfx9.arrays import Array
 
 if TYPE_CHECKING:
-    from tile_sim.gfx9.text import Line
+    from tile_sim.gfx9.assembly_text import Line
 
 BASE = 0x0000_7000_0000_0000
 _GAP = 4096

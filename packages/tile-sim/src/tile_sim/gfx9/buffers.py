@@ -17,6 +17,7 @@ from tile_core.errors import OutOfBounds
 from tile_sim.gfx9 import scratch
 from tile_sim.gfx9.arena import Arena
 from tile_sim.gfx9.arrays import Array
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.atomics import Atomic, memory_atomic
 from tile_sim.gfx9.dma import issue_dma
 from tile_sim.gfx9.global_memory import active, memory_instruction, run_atomic
@@ -33,7 +34,6 @@ from tile_sim.gfx9.instruction import (
 from tile_sim.gfx9.operands import M0, Bank, Operand
 from tile_sim.gfx9.scalar import getter
 from tile_sim.gfx9.scratch import DESCRIPTOR
-from tile_sim.gfx9.text import Line
 from tile_sim.gfx9.transfers import Transfer, issue_load, issue_store, transfer_of, values_of
 from tile_sim.gfx9.wave import Wave
 

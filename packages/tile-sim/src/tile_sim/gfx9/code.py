@@ -9,12 +9,12 @@ import numpy as np
 from tile_core.errors import LaunchError
 from tile_sim.gfx9.arena import addresses_of
 from tile_sim.gfx9.arrays import Array
+from tile_sim.gfx9.assembly_text import Assembly, parse
 from tile_sim.gfx9.decode import decode_all
 from tile_sim.gfx9.hazards import check_hazards
 from tile_sim.gfx9.instruction import Context, Instruction
 from tile_sim.gfx9.metadata import KernelInfo, parse_metadata
-from tile_sim.gfx9.shared_access import grain_of
-from tile_sim.gfx9.text import Assembly, parse
+from tile_sim.gfx9.shared_instructions import grain_of
 
 
 @dataclass(frozen=True, slots=True)

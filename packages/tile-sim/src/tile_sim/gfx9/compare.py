@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tile_sim.gfx9.arrays import ALL, bits_of
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.instruction import (
     EXEC_IDS,
     Context,
@@ -19,8 +20,7 @@ from tile_sim.gfx9.instruction import (
     refuse_modifiers,
     vector_instruction,
 )
-from tile_sim.gfx9.results import wide
-from tile_sim.gfx9.text import Line
+from tile_sim.gfx9.result_writes import wide
 from tile_sim.gfx9.vector import SDWA_MODIFIERS, base_name, source_readers
 from tile_sim.gfx9.wave import Wave
 

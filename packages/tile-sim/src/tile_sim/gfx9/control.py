@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from tile_core.errors import DeviceAssertError
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.instruction import (
     BARRIER,
     END,
@@ -20,7 +21,6 @@ from tile_sim.gfx9.instruction import (
     ids,
     operands_of,
 )
-from tile_sim.gfx9.text import Line
 from tile_sim.gfx9.wave import Wave
 
 _CONDITIONS: dict[str, Callable[[Wave], bool]] = {

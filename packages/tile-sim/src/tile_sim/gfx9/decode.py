@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tile_core.errors import UnknownInstruction
 from tile_sim.gfx9 import (
     buffers,
-    carries,
+    carry_instructions,
     compare,
     control,
     dma,
@@ -19,16 +19,16 @@ from tile_sim.gfx9 import (
     scalar,
     scalar_memory,
     scratch,
-    shared_access,
+    shared_instructions,
     vector,
 )
+from tile_sim.gfx9.assembly_text import Assembly, Line
 from tile_sim.gfx9.instruction import END, Context, Instruction, Undecodable, Unit
-from tile_sim.gfx9.text import Assembly, Line
 
 _DECODERS: tuple[Callable[[Line, Context], Instruction | None], ...] = (
     vector.decode,
     compare.decode,
-    carries.decode,
+    carry_instructions.decode,
     lanes.decode,
     packed.decode,
     matrix.decode,
@@ -36,7 +36,7 @@ _DECODERS: tuple[Callable[[Line, Context], Instruction | None], ...] = (
     control.decode,
     control.decode_getreg,
     scalar_memory.decode,
-    shared_access.decode,
+    shared_instructions.decode,
     permutes.decode,
     dma.decode,
     scratch.decode,

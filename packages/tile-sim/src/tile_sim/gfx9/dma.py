@@ -8,6 +8,7 @@ import numpy as np
 
 from tile_core.errors import OutOfBounds
 from tile_sim.gfx9.arrays import Array, mask_of
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.global_memory import MODIFIERS, AddressOperands, active, addresses_of
 from tile_sim.gfx9.instruction import (
     M0_IDS,
@@ -19,7 +20,6 @@ from tile_sim.gfx9.instruction import (
     refuse_modifiers,
 )
 from tile_sim.gfx9.operands import M0, Bank
-from tile_sim.gfx9.text import Line
 from tile_sim.gfx9.transfers import Transfer, transfer_of, widened
 from tile_sim.gfx9.wave import Flight, Wave
 

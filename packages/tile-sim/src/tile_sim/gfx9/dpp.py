@@ -8,7 +8,7 @@ import numpy as np
 
 from tile_sim.gfx9.arrays import LANES, Array
 from tile_sim.gfx9.instruction import Undecodable, bits
-from tile_sim.gfx9.sources import Read
+from tile_sim.gfx9.operand_sources import Read
 from tile_sim.gfx9.wave import Wave
 
 _LANE = np.arange(LANES)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tile_sim.gfx9.arena import atomic
 from tile_sim.gfx9.arrays import Array
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.atomics import Atomic, memory_atomic
 from tile_sim.gfx9.instruction import (
     Context,
@@ -22,7 +23,6 @@ from tile_sim.gfx9.instruction import (
     refuse_modifiers,
 )
 from tile_sim.gfx9.operands import Bank, Operand
-from tile_sim.gfx9.text import Line
 from tile_sim.gfx9.transfers import Transfer, issue_load, issue_store, transfer_of, values_of
 from tile_sim.gfx9.wave import Wave
 

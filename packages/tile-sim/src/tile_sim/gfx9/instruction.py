@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.operands import EXEC, FIRST_SCALAR_ID, M0, VCC, Operand, parse_operand
-from tile_sim.gfx9.text import Line
 from tile_sim.gfx9.wave import Wave
 
 Step = Callable[[Wave], "int | None"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.fp8 import encode, format_of, values
 from tile_sim.gfx9.instruction import (
     Context,
@@ -16,10 +17,9 @@ from tile_sim.gfx9.instruction import (
     refuse_modifiers,
     vector_instruction,
 )
+from tile_sim.gfx9.operand_sources import Form, raw32, reader
 from tile_sim.gfx9.operands import Operand
-from tile_sim.gfx9.results import wide, writer
-from tile_sim.gfx9.sources import Form, raw32, reader
-from tile_sim.gfx9.text import Line
+from tile_sim.gfx9.result_writes import wide, writer
 from tile_sim.gfx9.vector import SDWA_MODIFIERS, base_name
 from tile_sim.gfx9.wave import Wave
 

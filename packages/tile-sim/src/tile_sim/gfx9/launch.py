@@ -14,11 +14,11 @@ from tile_core.errors import LaunchError
 from tile_sim.gfx9.arena import Arena
 from tile_sim.gfx9.arrays import Array
 from tile_sim.gfx9.code import Code
-from tile_sim.gfx9.group import Group, Program
 from tile_sim.gfx9.metadata import KernelInfo
 from tile_sim.gfx9.scratch import DESCRIPTOR
-from tile_sim.gfx9.shared import GroupMemory, SharedMemory
-from tile_sim.gfx9.start import (
+from tile_sim.gfx9.shared_memory import GroupMemory, SharedMemory
+from tile_sim.gfx9.wave import Wave
+from tile_sim.gfx9.wave_start import (
     Geometry,
     begin,
     check_count,
@@ -27,7 +27,7 @@ from tile_sim.gfx9.start import (
     segment,
     visible,
 )
-from tile_sim.gfx9.wave import Wave
+from tile_sim.gfx9.workgroup import Group, Program
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tile_sim.gfx9.arrays import Array
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.fp8 import format_of, values
 from tile_sim.gfx9.instruction import (
     Context,
@@ -31,7 +32,6 @@ from tile_sim.gfx9.instruction import (
     vector_instruction,
 )
 from tile_sim.gfx9.operands import Bank, Operand, constant_bits
-from tile_sim.gfx9.text import Line
 from tile_sim.gfx9.wave import Wave
 
 _NAME = re.compile(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tile_sim.gfx9.sources import Form
+from tile_sim.gfx9.operand_sources import Form
 
 
 @dataclass(frozen=True, slots=True)

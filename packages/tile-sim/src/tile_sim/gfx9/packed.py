@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.floats import fma16, fma32
 from tile_sim.gfx9.instruction import (
     Context,
@@ -18,10 +19,9 @@ from tile_sim.gfx9.instruction import (
     refuse_modifiers,
     vector_instruction,
 )
+from tile_sim.gfx9.operand_sources import DTYPES, Read, raw32, reader
 from tile_sim.gfx9.operands import Bank, Operand
-from tile_sim.gfx9.results import wide, writer
-from tile_sim.gfx9.sources import DTYPES, Read, raw32, reader
-from tile_sim.gfx9.text import Line
+from tile_sim.gfx9.result_writes import wide, writer
 from tile_sim.gfx9.vector import base_name
 from tile_sim.gfx9.wave import Wave
 

@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from tile_sim.gfx9.arrays import LANES, Array
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.instruction import (
     Context,
     Instruction,
@@ -17,7 +18,6 @@ from tile_sim.gfx9.instruction import (
     refuse_modifiers,
 )
 from tile_sim.gfx9.operands import Operand
-from tile_sim.gfx9.text import Line
 from tile_sim.gfx9.transfers import deliver
 from tile_sim.gfx9.wave import Flight, Wave
 

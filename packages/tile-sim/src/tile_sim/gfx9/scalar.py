@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.instruction import (
     EXEC_IDS,
     Context,
@@ -15,9 +16,8 @@ from tile_sim.gfx9.instruction import (
     ids,
     operands_of,
 )
+from tile_sim.gfx9.operand_sources import scalar_flag
 from tile_sim.gfx9.operands import Bank, Operand, constant_bits, parse_operand
-from tile_sim.gfx9.sources import scalar_flag
-from tile_sim.gfx9.text import Line
 from tile_sim.gfx9.wave import Wave
 
 M32, M64 = 0xFFFFFFFF, (1 << 64) - 1

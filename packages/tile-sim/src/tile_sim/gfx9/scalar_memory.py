@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.instruction import (
     Context,
     Instruction,
@@ -17,7 +18,6 @@ from tile_sim.gfx9.instruction import (
 )
 from tile_sim.gfx9.operands import Bank, Operand
 from tile_sim.gfx9.scalar import Get, getter
-from tile_sim.gfx9.text import Line
 from tile_sim.gfx9.wave import Flight, Wave
 
 Words = Callable[[Wave], list[int]]

@@ -9,6 +9,7 @@ import numpy as np
 
 from tile_core.errors import OutOfBounds
 from tile_sim.gfx9.arrays import Array
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.instruction import (
     Context,
     Instruction,
@@ -20,7 +21,6 @@ from tile_sim.gfx9.instruction import (
 )
 from tile_sim.gfx9.operands import PRIVATE_APERTURE, Bank, Operand
 from tile_sim.gfx9.scalar import getter
-from tile_sim.gfx9.text import Line
 from tile_sim.gfx9.transfers import Transfer, issue_load, issue_store, transfer_of, values_of
 from tile_sim.gfx9.wave import Wave
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tile_sim.gfx9.arrays import Array
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.instruction import Undecodable
 from tile_sim.gfx9.operands import Operand
-from tile_sim.gfx9.text import Line
 from tile_sim.gfx9.wave import Flight, Wave
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from tile_core.errors import MissingWait, Note
 from tile_sim.gfx9.arrays import ALL, Array, mask_of
+from tile_sim.gfx9.assembly_text import Line
 from tile_sim.gfx9.operands import EXEC, FIRST_ACCUMULATOR, FIRST_SCALAR_ID, SCALARS, VCC
-from tile_sim.gfx9.shared import GroupMemory
-from tile_sim.gfx9.text import Line
+from tile_sim.gfx9.shared_memory import GroupMemory
 
 POISON = 0xFFFA5A5A
 """What registers hold before anything is written: not a number, in every format of floats."""

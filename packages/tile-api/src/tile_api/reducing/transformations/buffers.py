@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tile_api.reducing.edits import edited, number, own_nodes, statements, touched
+from tile_api.reducing.kernel_edits import edited, number, own_nodes, statements, touched
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Broadcast, Const, Expr, Load
 from tile_core.ir.node import Node, substitute

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile_api.reducing.weight import PLAIN
+from tile_api.reducing.kernel_size import PLAIN
 from tile_core.dtypes import DType, dtype_of
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Cast, Expr, Load

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile_api.reducing.edits import edited, number, own_nodes, statements
+from tile_api.reducing.kernel_edits import edited, number, own_nodes, statements
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Const, Expr
 from tile_core.ir.node import Node

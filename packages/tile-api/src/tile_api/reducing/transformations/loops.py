@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
-from tile_api.reducing.edits import edited, statements
+from tile_api.reducing.kernel_edits import edited, statements
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Const, Expr
 from tile_core.ir.node import Node, substitute

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import MISSING, fields, replace
 from typing import Any
 
-from tile_api.reducing.edits import edited, number, statements
+from tile_api.reducing.kernel_edits import edited, number, statements
 from tile_core.ir.buffer import Scope
 from tile_core.ir.expr import Const
 from tile_core.ir.node import Node

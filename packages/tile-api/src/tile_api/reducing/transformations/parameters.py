@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile_api.reducing.edits import number
+from tile_api.reducing.kernel_edits import number
 from tile_api.reducing.transformations.buffers import without_parameter
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Const, Extent, Var

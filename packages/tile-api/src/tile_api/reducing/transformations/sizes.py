@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tile_api.reducing.edits import own_nodes, statements
+from tile_api.reducing.kernel_edits import own_nodes, statements
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Const, Extent
 from tile_core.ir.node import Node, rewrite, walk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tile_api.reducing.edits import bodies, edited, used_variables
+from tile_api.reducing.kernel_edits import bodies, edited, used_variables
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Alloc, Kernel, Launch, Let, Stmt, is_statement

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_api.report.facts import table_of_facts
+from tile_api.report.key_value_table import table_of_facts
 from tile_api.report.markup import Html, element, joined
 from tile_api.report.model import FunctionNeeds, KernelReport
 from tile_api.report.section import Section

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_api.phases import Duration
+from tile_api.phase_times import Duration
 from tile_api.report.markup import Html, element
 from tile_api.report.model import KernelReport
 from tile_api.report.section import Section

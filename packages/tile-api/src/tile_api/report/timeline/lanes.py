@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tile_api.report.model import Bar, Lane, Timeline
-from tile_api.report.places import Places
-from tile_api.report.timeline.stage import Drawn, LaneKey, Stage
+from tile_api.report.source_lines import Places
+from tile_api.report.timeline.simulation_state import Drawn, LaneKey, Stage
 
 _TOGETHER = 0.7
 """Tiles belong together if copies into them begin within so much time of each other."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tile_api.tilelang.devices.facts import DeviceProperties
+from tile_api.tilelang.devices.device_properties import DeviceProperties
 from tile_api.tilelang.machines import Machine, machine
 from tile_core.dtypes import dtype_of, normalise_dtype
 from tile_core.target import Target, parse_target_spec

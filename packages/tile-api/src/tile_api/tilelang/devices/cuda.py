@@ -8,7 +8,7 @@ from typing import Any
 
 from typing_extensions import Never
 
-from tile_api.tilelang.devices.facts import DeviceProperties, host_memory, properties_of
+from tile_api.tilelang.devices.device_properties import DeviceProperties, host_memory, properties_of
 from tile_api.tilelang.devices.patches import Patches, asked_by_a_program
 from tile_api.tilelang.devices.streams import DeviceContext, Event, Stream
 from tile_core.errors import UnmappedDevice

@@ -7,8 +7,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from tile_api.tilelang.devices.device_arguments import HOST, is_gpu, is_host, on_host
 from tile_api.tilelang.devices.patches import Patches, asked_by_a_program
-from tile_api.tilelang.devices.places import HOST, is_gpu, is_host, on_host
 
 MAKERS = (
     *("arange", "as_tensor", "asarray", "bartlett_window", "blackman_window", "empty"),

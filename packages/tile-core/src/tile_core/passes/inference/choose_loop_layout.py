@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment
+from tile_core.layout.formula_bounds import reach
 from tile_core.layout.formulas import inputs_of
-from tile_core.layout.loop import planned
-from tile_core.layout.reach import reach
+from tile_core.layout.loop_layout import planned
 from tile_core.passes.inference.layout_queries import Algebra, Misfit
 from tile_core.passes.inference.parallel_nests import Nest, RegisterAccess
 from tile_core.records import dataclass

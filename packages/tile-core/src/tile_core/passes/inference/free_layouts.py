@@ -12,10 +12,10 @@ from tile_core.errors import LayoutConflict, LayoutError
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import Node
 from tile_core.layout import Fragment
-from tile_core.layout.digits import row_major_position
-from tile_core.layout.loop import LoopLayout
+from tile_core.layout.index_tables import distinct
+from tile_core.layout.loop_layout import LoopLayout
+from tile_core.layout.mixed_radix import row_major_position
 from tile_core.layout.preimages import reduced_fragment
-from tile_core.layout.table import distinct
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.rule import InferLevel

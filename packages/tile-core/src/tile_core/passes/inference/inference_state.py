@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node
-from tile_core.layout.loop import LoopLayout
+from tile_core.layout.loop_layout import LoopLayout
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import InferContext, InferLevel, Rule
 from tile_core.passes.inference.inferred_layouts import SettledLayouts

@@ -12,7 +12,7 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node
 from tile_core.layout import Fragment, Layout
-from tile_core.layout.loop import LoopLayout
+from tile_core.layout.loop_layout import LoopLayout
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import Rule
 from tile_core.passes.inference.conflicts import disagreement, torn

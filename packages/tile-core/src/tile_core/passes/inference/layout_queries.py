@@ -12,7 +12,7 @@ import numpy as np
 from tile_core.errors import LayoutError
 from tile_core.ir.expr import Expr, Var
 from tile_core.layout import Fragment
-from tile_core.layout.digits import row_major_position, substitute
+from tile_core.layout.formula_bounds import reach
 from tile_core.layout.formulas import (
     as_index,
     axis_of,
@@ -24,11 +24,11 @@ from tile_core.layout.formulas import (
     same_expr,
 )
 from tile_core.layout.fragment import fully_replicated
-from tile_core.layout.loop import LoopLayout, planned
-from tile_core.layout.loop_inverse import loop_over, loop_through
+from tile_core.layout.index_tables import Table, box_coords
+from tile_core.layout.loop_layout import LoopLayout, planned
+from tile_core.layout.loop_layout_inverse import loop_over, loop_through
+from tile_core.layout.mixed_radix import row_major_position, substitute
 from tile_core.layout.preimages import pulled_back, pushed_forward, shared_out
-from tile_core.layout.reach import reach
-from tile_core.layout.table import Table, box_coords
 from tile_core.records import dataclass
 
 Value = TypeVar("Value")

@@ -9,7 +9,7 @@ from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Expr
 from tile_core.layout import Fragment
 from tile_core.layout.formulas import as_index, coordinate
-from tile_core.layout.loop import LoopLayout, planned
+from tile_core.layout.loop_layout import LoopLayout, planned
 from tile_core.ops.copy import Copy
 from tile_core.ops.rule import InferLevel
 from tile_core.passes.inference.choose_loop_layout import Candidate, Chooser, covers_tile

@@ -13,7 +13,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Parallel
 from tile_core.layout import Fragment
 from tile_core.layout.formulas import as_index, axis_of, coordinate
-from tile_core.layout.loop import LoopLayout
+from tile_core.layout.loop_layout import LoopLayout
 from tile_core.layout.preimages import pushed_forward
 from tile_core.ops.reducer import ReducerUpdate
 from tile_core.passes.inference.inference_state import Layouts

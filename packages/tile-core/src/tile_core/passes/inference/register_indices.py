@@ -7,7 +7,7 @@ import numpy as np
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment
 from tile_core.layout.formulas import evaluate
-from tile_core.layout.loop import LoopLayout
+from tile_core.layout.loop_layout import LoopLayout
 from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
 from tile_core.passes.inference.inference_state import Layouts
 from tile_core.passes.inference.parallel_nests import Nest, RegisterAccess

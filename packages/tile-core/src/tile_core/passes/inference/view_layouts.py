@@ -7,9 +7,9 @@ from typing import TypeAlias
 from tile_core.errors import InternalError, LayoutError
 from tile_core.ir.buffer import Buffer
 from tile_core.layout import Fragment, Layout
-from tile_core.layout.digits import flatten_row_major as flatten
-from tile_core.layout.digits import substitute, unflatten_row_major
 from tile_core.layout.formulas import inputs
+from tile_core.layout.mixed_radix import flatten_row_major as flatten
+from tile_core.layout.mixed_radix import substitute, unflatten_row_major
 
 Place: TypeAlias = "Layout | Fragment"
 

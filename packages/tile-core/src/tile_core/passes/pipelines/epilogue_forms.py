@@ -9,7 +9,7 @@ from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Extent
 from tile_core.ops.copy import Copy
-from tile_core.ops.pairing import pair
+from tile_core.ops.region_pairing import pair
 from tile_core.passes.pipelines.loop_body import Piece
 from tile_core.passes.pipelines.schedule import Plan
 

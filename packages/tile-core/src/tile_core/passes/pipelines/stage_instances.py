@@ -31,7 +31,7 @@ from tile_core.ir.stmt import (
 from tile_core.ir.visitor import bound_variables
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy
-from tile_core.ops.pairing import boxes
+from tile_core.ops.region_pairing import boxes
 from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable
 

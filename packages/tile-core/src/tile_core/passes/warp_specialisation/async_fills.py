@@ -12,7 +12,7 @@ from tile_core.ir.gpu_intrinsics import PREFER_ASYNC_COPY
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Parallel, Seq, Stmt, Store
 from tile_core.ops.copy import Copy
-from tile_core.ops.pairing import pair
+from tile_core.ops.region_pairing import pair
 from tile_core.passes.pipelines.epilogue_forms import divides, runs_beside, strides_of
 
 PIECES = (16, 8, 4)

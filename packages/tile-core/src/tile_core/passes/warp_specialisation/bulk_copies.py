@@ -14,9 +14,9 @@ from tile_core.ir.expr import Expr, Extent
 from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Launch
-from tile_core.layout.engine_boxes import START, Starts, boxes_of, layout_in_boxes
+from tile_core.layout.copy_engine_boxes import START, Starts, boxes_of, layout_in_boxes
 from tile_core.ops.copy import Copy
-from tile_core.ops.pairing import pair
+from tile_core.ops.region_pairing import pair
 from tile_core.passes.warp_specialisation.contiguous_copies import (
     WIDEST,
     has_rows_in_order,
@@ -130,7 +130,7 @@ def require_boxes(
     asked
         Whether the program asks for the engine. Then rows or columns of the tile may be copied
         in part: which parts are boxes depends on how the tile is stored, see
-        `tile_core.layout.engine_boxes.boxes_of`. And a tensor at an address that the kernel
+        `tile_core.layout.copy_engine_boxes.boxes_of`. And a tensor at an address that the kernel
         computes may be copied as a stretch: nobody checks that address at the launch.
 
     Raises

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Region, Scope
-from tile_core.ir.equal import same_value
 from tile_core.ir.expr import BinaryOp, Expr, Extent, Load, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import For, If, Launch, Let, Pipelined, Stmt, While
+from tile_core.ir.structural_equality import same_value
 from tile_core.ir.visitor import expressions_in
 from tile_core.ops.copy import Copy
-from tile_core.ops.pairing import pair
+from tile_core.ops.region_pairing import pair
 from tile_core.passes.warp_specialisation.circular_buffers import CircularBuffer
 from tile_core.records import dataclass, replace
 

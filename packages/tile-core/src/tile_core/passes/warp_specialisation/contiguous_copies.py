@@ -16,7 +16,7 @@ from tile_core.layout import Layout, operand_tile, row_major
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
-from tile_core.ops.pairing import pair
+from tile_core.ops.region_pairing import pair
 from tile_core.passes.pipelines.loop_analysis import facts_of
 from tile_core.remarks import NotApplicable
 

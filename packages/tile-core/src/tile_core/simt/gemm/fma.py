@@ -8,8 +8,8 @@ from tile_core.errors import InternalError
 from tile_core.ir.buffer import Region, Scope, static_value
 from tile_core.ir.stmt import For, Parallel, Stmt
 from tile_core.layout import Fragment
-from tile_core.layout.loop import LoopLayout, planned
-from tile_core.layout.loop_inverse import loop_over
+from tile_core.layout.loop_layout import LoopLayout, planned
+from tile_core.layout.loop_layout_inverse import loop_over
 from tile_core.ops.gemm import Gemm
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import seq

@@ -10,7 +10,7 @@ from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Const, Expr, Load
 from tile_core.ir.stmt import Alloc, If, Seq, Stmt, Store
 from tile_core.layout import Fragment
-from tile_core.layout.digits import row_major_position
+from tile_core.layout.mixed_radix import row_major_position
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy
 from tile_core.records import replace
 from tile_core.simt.atoms import MatrixAtom

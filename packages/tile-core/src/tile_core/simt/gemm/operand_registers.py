@@ -8,7 +8,7 @@ from tile_core.ir.arith import as_expr, cast
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Alloc, Seq, Stmt, Store
-from tile_core.layout.digits import row_major_position
+from tile_core.layout.mixed_radix import row_major_position
 from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import seq, unrolled

@@ -13,7 +13,7 @@ from tile_core.ir.expr import BinaryOp, Const, Expr, Load
 from tile_core.ir.stmt import Alloc, If, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.loops import accumulator
+from tile_core.ops.loop_builders import accumulator
 from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, do, looped, seq, unrolled

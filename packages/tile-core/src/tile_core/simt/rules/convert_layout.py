@@ -9,7 +9,7 @@ from tile_core.ir.buffer import Scope, whole
 from tile_core.ir.stmt import Seq, Stmt
 from tile_core.layout import Layout, padded
 from tile_core.ops.copy import Copy
-from tile_core.ops.pairing import boxes, pair
+from tile_core.ops.region_pairing import boxes, pair
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.exchange_batches import batches

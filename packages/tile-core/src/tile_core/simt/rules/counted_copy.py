@@ -27,8 +27,8 @@ from tile_core.ir.stmt import If, Parallel, Stmt, Store
 from tile_core.layout import Layout
 from tile_core.layout.formulas import evaluate
 from tile_core.ops.copy import Copy
-from tile_core.ops.pairing import Pairing, pair
 from tile_core.ops.parallel_form import as_parallel
+from tile_core.ops.region_pairing import Pairing, pair
 from tile_core.passes.pipelines.counted_copies import require_counted, units, whole_dimensions
 from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable

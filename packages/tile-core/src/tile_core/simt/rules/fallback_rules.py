@@ -13,7 +13,7 @@ from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import is_element_wise
 from tile_core.ops.rule import Rule
-from tile_core.ops.serial import expand, has_serial_form
+from tile_core.ops.serial_forms import expand, has_serial_form
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_element_wise

@@ -11,10 +11,10 @@ from tile_core.ir.buffer import Region, Scope, static_value, whole
 from tile_core.ir.expr import Extent, Var
 from tile_core.ir.stmt import If, Parallel, Seq, Stmt
 from tile_core.layout import Fragment
-from tile_core.layout.loop import LoopLayout, planned
-from tile_core.layout.loop_inverse import loop_over
+from tile_core.layout.loop_layout import LoopLayout, planned
+from tile_core.layout.loop_layout_inverse import loop_over
 from tile_core.layout.preimages import reduced_fragment
-from tile_core.ops.loops import nest as loops
+from tile_core.ops.loop_builders import nest as loops
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
 from tile_core.records import replace

@@ -10,7 +10,7 @@ from tile_core.ir.arith import as_expr, binary, call, const, select
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.stmt import Alloc, For, If, Let, LoopKind, Seq, Stmt, Store
-from tile_core.ops.loops import accumulator
+from tile_core.ops.loop_builders import accumulator
 from tile_core.ops.reduce import combine
 from tile_core.ops.rule import Rule
 from tile_core.ops.scan import Scan

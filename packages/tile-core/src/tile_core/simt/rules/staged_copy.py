@@ -7,10 +7,10 @@ from tile_core.errors import ShapeMismatch, Span
 from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Region, static_value, whole
 from tile_core.ir.stmt import Seq, Stmt
-from tile_core.layout.loop import planned
+from tile_core.layout.loop_layout import planned
 from tile_core.ops.copy import Copy
-from tile_core.ops.pairing import boxes
 from tile_core.ops.parallel_form import as_parallel
+from tile_core.ops.region_pairing import boxes
 from tile_core.passes.lower_serially import nested_loops
 from tile_core.simt.context import SimtContext
 from tile_core.simt.elementwise import lower_element_wise

@@ -7,26 +7,26 @@ from collections import Counter
 from tile_core.errors import InternalError
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing.conformance import (
-    choices,
+    conditional_loads,
     control,
     copies,
     elementwise,
+    gemm_tails,
+    gemms,
     operators,
-    overhangs,
-    products,
     reducers,
     reductions,
-    sparse,
+    sparse_gemms,
 )
 from tile_core.testing.conformance.case import Case
 
 FAMILIES = (
     copies,
-    products,
-    sparse,
-    overhangs,
+    gemms,
+    sparse_gemms,
+    gemm_tails,
     elementwise,
-    choices,
+    conditional_loads,
     reductions,
     reducers,
     control,

@@ -10,8 +10,8 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.ping_pong import PingPongOrder
 from tile_core.testing.protocol.events import Violation
-from tile_core.testing.protocol.explore import explore
-from tile_core.testing.protocol.order import prove
+from tile_core.testing.protocol.model_checker import explore
+from tile_core.testing.protocol.order_independence import prove
 from tile_core.testing.protocol.program import always, meaning_of, program_of
 from tile_core.testing.protocol.values import Scenario
 

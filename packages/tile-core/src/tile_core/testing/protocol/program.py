@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from tile_core.errors import InternalError
-from tile_core.ir.clusters import place_in_cluster
+from tile_core.ir.cluster_position import place_in_cluster
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Launch, Let, OnThreads, Seq, Stmt
 from tile_core.ops.cluster import ClusterSync
@@ -14,8 +14,6 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierInit
 from tile_core.ops.ping_pong import GROUP, PingPongOrder
 from tile_core.ops.remote_copy import RemoteCopy
-from tile_core.testing.protocol.acts import WARP, act
-from tile_core.testing.protocol.contents import held_in, put
 from tile_core.testing.protocol.events import (
     BarrierId,
     Box,
@@ -30,6 +28,8 @@ from tile_core.testing.protocol.events import (
     Tile,
     Write,
 )
+from tile_core.testing.protocol.statement_events import WARP, act
+from tile_core.testing.protocol.tile_contents import held_in, put
 from tile_core.testing.protocol.trace import Group, LaunchFacts, at_thread, follow
 from tile_core.testing.protocol.values import Scenario, Values
 

@@ -36,7 +36,7 @@ from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.ops.ping_pong import PingPongOrder
 from tile_core.ops.remote_copy import RemoteCopy
-from tile_core.testing.protocol.boxes import Touched, touched
+from tile_core.testing.protocol.access_boxes import Touched, touched
 from tile_core.testing.protocol.events import BarrierId, Event
 from tile_core.testing.protocol.values import Unknown, Values
 

@@ -1,0 +1,321 @@
+"""LLVM functions TVM's code generator cannot express, as IR text linked into a kernel.
+
+A kernel calls them by name with ``call_extern``; `definitions` writes exactly the ones that are
+called. TVM marks imported functions always-inline, so each becomes one or two instructions.
+
+========================  =======================================================
+name                      meaning
+========================  =======================================================
+``tile_mload_i32x16``     ``(ptr, i32 n)``: load lanes below n, others are zero
+``tile_cload_i32x16``     ``(ptr, i1 lanes)``: load the lanes that are set, others are zero
+``tile_mstore_i32x16``    ``(ptr, i32 n, vector)``: store lanes below n
+``tile_stored_i32``       ``(i32)``: the same value, which LLVM does not know for a part of one
+``tile_bits_i32_f32``     ``(i32)``: the bits of an integer as another type
+``tile_stream_i32x16``    ``(ptr, vector)``: store past the caches where aligned
+``tile_enter_i32x16``     ``(ptr, vector)``: the same, translating addresses ahead of time
+``tile_dot_bf16_x16``     ``(f32 acc, i32 a, i32 b)``: acc + sum of two bf16 products
+``tile_round_bf16_x16``   ``(f32)``: round to nearest even bf16, as i16
+``tile_narrow_bf16_x16``  ``(f32)``: the same, but subnormal numbers may become zeros
+``tile_work_hint``        ``(i64 ns)``: tell the thread pool how long a loop will take
+``tile_threads``          ``()``: how many threads a loop would run on now, 0 if unknown
+========================  =======================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from tile_cpu.llvm.text import function_text
+from tile_cpu.machine import Machine
+
+PREFIX = "tile_"
+ENTER_AHEAD = 8192
+"""Bytes before a streamed store enters a page that its translation is asked for: two pages.
+
+A store past the caches waits for the translation of its address, and a loop that computes
+something has few stores in flight to hide that behind. A prefetch of one line per page has
+it ready, for 1.6 % more traffic.
+"""
+_PAGE = 4096
+_SUBNORMAL = 0x20  # among the classes of floats
+WORK_HINT_SYMBOL = "__tile_work_hint"
+THREADS_SYMBOL = "__tile_threads"
+
+
+def _lane_mask(lanes: int) -> str:
+    numbers = ", ".join(f"i32 {i}" for i in range(lanes))
+    return f"""\
+  %i = insertelement <{lanes} x i32> poison, i32 %n, i32 0
+  %b = shufflevector <{lanes} x i32> %i, <{lanes} x i32> poison, <{lanes} x i32> zeroinitializer
+  %m = icmp sgt <{lanes} x i32> %b, <{numbers}>
+"""
+
+
+def _masked_load(match: re.Match[str], machine: Machine) -> str:
+    del machine
+    bits, lanes = int(match[1]), int(match[2])
+    vec, name = f"<{lanes} x i{bits}>", f"llvm.masked.load.v{lanes}i{bits}.p0"
+    return f"""\
+declare {vec} @{name}(ptr, i32, <{lanes} x i1>, {vec})
+define {vec} @{match[0]}(ptr %p, i32 %n) #0 {{
+{_lane_mask(lanes)}\
+  %r = call {vec} @{name}(ptr %p, i32 {bits // 8}, <{lanes} x i1> %m, {vec} zeroinitializer)
+  ret {vec} %r
+}}
+"""
+
+
+def _conditional_load(match: re.Match[str], machine: Machine) -> str:
+    del machine
+    bits, lanes = int(match[1]), int(match[2])
+    vec, mask = f"<{lanes} x i{bits}>", f"<{lanes} x i1>"
+    name = f"llvm.masked.load.v{lanes}i{bits}.p0"
+    return f"""\
+declare {vec} @{name}(ptr, i32, {mask}, {vec})
+define {vec} @{match[0]}(ptr %p, {mask} %m) #0 {{
+  %r = call {vec} @{name}(ptr %p, i32 {bits // 8}, {mask} %m, {vec} zeroinitializer)
+  ret {vec} %r
+}}
+"""
+
+
+def _masked_store(match: re.Match[str], machine: Machine) -> str:
+    del machine
+    bits, lanes = int(match[1]), int(match[2])
+    vec, name = f"<{lanes} x i{bits}>", f"llvm.masked.store.v{lanes}i{bits}.p0"
+    # LLVM 22 turns a masked store of one known lane of a truncated vector into a store of the
+    # whole untruncated element, over its neighbours. The empty asm keeps masks unknown; scalar
+    # stores, of which LLVM makes masked ones, store `_stored`.
+    return f"""\
+declare void @{name}({vec}, ptr, i32, <{lanes} x i1>)
+define i32 @{match[0]}(ptr %p, i32 %count, {vec} %v) #0 {{
+  %n = call i32 asm "", "=r,0"(i32 %count)
+{_lane_mask(lanes)}\
+  call void @{name}({vec} %v, ptr %p, i32 {bits // 8}, <{lanes} x i1> %m)
+  ret i32 0
+}}
+"""
+
+
+def _stored(match: re.Match[str], machine: Machine) -> str:
+    # A sum with what may be anything for all LLVM knows is no truncated value; see `_masked_store`.
+    del machine
+    zero, kind = f"@tile_zero_{match[1]}", match[1]
+    return f"""\
+{zero} = weak hidden global {kind} 0, align 8
+define {kind} @{match[0]}({kind} %v) #0 {{
+  %z = load {kind}, ptr {zero}, align 8, !invariant.load !{{}}
+  %s = add {kind} %v, %z
+  ret {kind} %s
+}}
+"""
+
+
+def _bits(match: re.Match[str], machine: Machine) -> str:
+    del machine
+    given = match[1]
+    wanted = {"f16": "half", "f32": "float", "f64": "double"}.get(match[2], match[2])
+    return f"""\
+define {wanted} @{match[0]}({given} %v) #0 {{
+  %b = bitcast {given} %v to {wanted}
+  ret {wanted} %b
+}}
+"""
+
+
+def _stream(match: re.Match[str], machine: Machine) -> str:
+    del machine
+    bits, lanes = int(match[2]), int(match[3])
+    vec, size = f"<{lanes} x i{bits}>", lanes * bits // 8
+    return f"""\
+define i32 @{match[0]}(ptr %p, {vec} %v) #0 {{
+  %a = ptrtoint ptr %p to i64
+{_translation_ahead(size) if match[1] == "enter" else ""}\
+  %low = and i64 %a, {size - 1}
+  %aligned = icmp eq i64 %low, 0
+  br i1 %aligned, label %past, label %through
+past:
+  store {vec} %v, ptr %p, align {size}, !nontemporal !{{i32 1}}
+  ret i32 0
+through:
+  store {vec} %v, ptr %p, align {bits // 8}
+  ret i32 0
+}}
+"""
+
+
+def _translation_ahead(size: int) -> str:
+    return f"""\
+  %inside = and i64 %a, {_PAGE - 1}
+  %enters = icmp ult i64 %inside, {size}
+  br i1 %enters, label %ask, label %go
+ask:
+  %ahead = getelementptr i8, ptr %p, i64 {ENTER_AHEAD}
+  call void @llvm.prefetch.p0(ptr %ahead, i32 0, i32 3, i32 1)
+  br label %go
+go:
+"""
+
+
+def _dot_bf16(match: re.Match[str], machine: Machine) -> str:
+    del machine
+    n = int(match[1])
+    intrinsic = f"llvm.x86.avx512bf16.dpbf16ps.{n * 32}"
+    acc, raw, pairs = f"<{n} x float>", f"<{n} x i32>", f"<{2 * n} x bfloat>"
+    return f"""\
+declare {acc} @{intrinsic}({acc}, {pairs}, {pairs})
+define {acc} @{match[0]}({acc} %c, {raw} %a, {raw} %b) #0 {{
+  %x = bitcast {raw} %a to {pairs}
+  %y = bitcast {raw} %b to {pairs}
+  %r = call {acc} @{intrinsic}({acc} %c, {pairs} %x, {pairs} %y)
+  ret {acc} %r
+}}
+"""
+
+
+def _splat(value: int, lanes: int) -> str:
+    return "<" + ", ".join([f"i32 {value}"] * lanes) + ">"
+
+
+def _narrow_bf16(match: re.Match[str], machine: Machine) -> str:
+    """Round in one instruction where there is one, which takes subnormal numbers for zeros.
+
+    ``round`` tests for them first; ``narrow`` is for products, whose factors are taken so too.
+    """
+    lanes = int(match[2])
+    vec, result = f"<{lanes} x float>", f"<{lanes} x i16>"
+    head = f"define {result} @{match[0]}({vec} %x) #0 {{\n"
+    if not (machine.has("avx512bf16") and lanes in (8, 16)):
+        return f"{head}{_bf16_by_integers(lanes)}}}\n"
+    at_once = f"""\
+  %r = fptrunc {vec} %x to <{lanes} x bfloat>
+  %direct = bitcast <{lanes} x bfloat> %r to {result}
+  ret {result} %direct
+"""
+    if match[1] == "narrow":
+        return f"{head}{at_once}}}\n"
+    return f"""\
+{head}\
+  %class = call <{lanes} x i1> @llvm.x86.avx512.fpclass.ps.{32 * lanes}({vec} %x, i32 {_SUBNORMAL})
+  %set = bitcast <{lanes} x i1> %class to i{lanes}
+  %none = icmp eq i{lanes} %set, 0
+  br i1 %none, label %direct.way, label %exact.way, !prof !{{!"branch_weights", i32 1000, i32 1}}
+direct.way:
+{at_once}\
+exact.way:
+{_bf16_by_integers(lanes)}\
+}}
+"""
+
+
+def _bf16_by_integers(n: int) -> str:
+    # Integers throughout: a comparison of floats with themselves may be folded away.
+    vec = f"<{n} x i32>"
+    return f"""\
+  %b = bitcast <{n} x float> %x to {vec}
+  %h = lshr {vec} %b, {_splat(16, n)}
+  %o = and {vec} %h, {_splat(1, n)}
+  %near = add {vec} %b, {_splat(32767, n)}
+  %s = add {vec} %near, %o
+  %t = lshr {vec} %s, {_splat(16, n)}
+  %a = and {vec} %b, {_splat(0x7FFFFFFF, n)}
+  %nan = icmp ugt {vec} %a, {_splat(0x7F800000, n)}
+  %q = or {vec} %h, {_splat(64, n)}
+  %u = select <{n} x i1> %nan, {vec} %q, {vec} %t
+  %v = trunc {vec} %u to <{n} x i16>
+  ret <{n} x i16> %v
+"""
+
+
+def _work_hint(match: re.Match[str], machine: Machine) -> str:
+    # The runtime fills the global when it loads the module; see `tile_cpu.openmp_threads`.
+    del machine
+    return f"""\
+@{WORK_HINT_SYMBOL} = dllexport global ptr null, align 8
+define i32 @{match[0]}(i64 %w) #0 {{
+  %p = load volatile ptr, ptr @{WORK_HINT_SYMBOL}, align 8
+  %none = icmp eq ptr %p, null
+  br i1 %none, label %done, label %tell
+tell:
+  store volatile i64 %w, ptr %p, align 8
+  br label %done
+done:
+  ret i32 0
+}}
+"""
+
+
+def _threads(match: re.Match[str], machine: Machine) -> str:
+    # As above: the address of a function, where there is an OpenMP runtime.
+    del machine
+    return f"""\
+@{THREADS_SYMBOL} = dllexport global ptr null, align 8
+define i32 @{match[0]}() #0 {{
+  %p = load volatile ptr, ptr @{THREADS_SYMBOL}, align 8
+  %none = icmp eq ptr %p, null
+  br i1 %none, label %unknown, label %ask
+ask:
+  %n = call i32 %p()
+  ret i32 %n
+unknown:
+  ret i32 0
+}}
+"""
+
+
+_WRITERS: tuple[tuple[str, Callable[[re.Match[str], Machine], str]], ...] = (
+    (r"tile_mload_i(8|16|32|64)x(\d+)", _masked_load),
+    (r"tile_cload_i(8|16|32|64)x(\d+)", _conditional_load),
+    (r"tile_mstore_i(8|16|32|64)x(\d+)", _masked_store),
+    (r"tile_stored_(i8|i16|i32|i64)", _stored),
+    (r"tile_bits_(i8|i16|i32|i64)_(i8|i16|i32|i64|f16|f32|f64)", _bits),
+    (r"tile_(stream|enter)_i(8|16|32|64)x(\d+)", _stream),
+    (r"tile_dot_bf16_x(\d+)", _dot_bf16),
+    (r"tile_(narrow|round)_bf16_x(\d+)", _narrow_bf16),
+    (r"tile_work_hint", _work_hint),
+    (r"tile_threads", _threads),
+)
+
+
+def definitions(names: Iterable[str], machine: Machine) -> str:
+    """Return IR text that defines `names` for `machine`; empty if there are none.
+
+    Raises
+    ------
+    InternalError
+        If a name starts with ``tile_`` and means nothing.
+    """
+    wanted = sorted({name for name in names if name.startswith(PREFIX)})
+    if not wanted:
+        return ""
+    own = {name: _define(name, machine) for name in wanted}
+    rest = function_text([name for name, text in own.items() if text is None], machine)
+    texts = _declared_once(text for text in own.values() if text)
+    return "\n".join([*texts, rest, _attributes(machine)])
+
+
+def _declared_once(texts: Iterable[str]) -> Iterator[str]:
+    """Yield `texts` less declarations of what an earlier one declares."""
+    known: set[str] = set()
+    for text in texts:
+        lines = text.splitlines(keepends=True)
+        declared = {line for line in lines if line.startswith("declare ")}
+        yield "".join(line for line in lines if line not in declared & known)
+        known |= declared
+
+
+def _define(name: str, machine: Machine) -> str | None:
+    for pattern, writer in _WRITERS:
+        match = re.fullmatch(pattern, name)
+        if match:
+            return writer(match, machine)
+    return None
+
+
+def _attributes(machine: Machine) -> str:
+    # Without the same features LLVM would refuse to inline into the kernel.
+    features = machine.llvm_target().get("mattr", ())
+    assert isinstance(features, (list, tuple))
+    listed = f' "target-features"="{",".join(features)}"' if features else ""
+    return f'attributes #0 = {{ nounwind alwaysinline "target-cpu"="{machine.cpu}"{listed} }}\n'

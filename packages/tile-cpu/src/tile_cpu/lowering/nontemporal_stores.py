@@ -1,0 +1,105 @@
+"""Stores that go past the caches: of results too large to stay in one until they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.effects import Mode, accesses
+from tile_core.ir.expr import Expr, Var
+from tile_core.ir.free_variables import free_variables
+from tile_core.ir.node import Node
+from tile_core.ir.stmt import For, Kernel, Parallel, Pipelined, Store, While
+from tile_core.ops.operator import TileOperator
+from tile_cpu.llvm_memory_access import reinterpret
+from tile_cpu.lowering.buffer_addresses import FlatBuffer
+from tile_cpu.lowering.types import lanes_of, scalar_name, with_lanes
+from tile_cpu.machine import Machine
+from tile_cpu.tir.build import extern, llvm_effect
+from tile_cpu.tir.nodes import BufferLoad, Evaluate, PrimExpr, tirx
+from tile_cpu.tir.nodes import Stmt as TirStmt
+
+SMALLEST_PART = 8
+"""Tensors smaller than this part of the last-level cache are stored into it as usual."""
+
+
+def streamed_buffers(kernel: Kernel, machine: Machine) -> frozenset[Buffer]:
+    """Return the tensors whose elements are stored past the caches.
+
+    The kernel's tensors together fill the last-level cache; the tensor is written only, each
+    element once as far as loops show, and is itself of some size.
+    """
+    params = [p for p in kernel.params if isinstance(p, Buffer)]
+    sizes = {p: p.nbytes for p in params}
+    total = sum(size or 0 for size in sizes.values())
+    if total < machine.l3_bytes or any(size is None for size in sizes.values()):
+        return frozenset()
+    modes: dict[Buffer, set[Mode]] = {}
+    for access in accesses(kernel.body):
+        modes.setdefault(access.buffer.storage, set()).add(access.mode)
+        if access.buffer.storage is not access.buffer:
+            modes[access.buffer.storage].add(Mode.READ)
+    repeated = set(_written_again(kernel.body, ()))
+    return frozenset(
+        p
+        for p in params
+        if modes.get(p) == {Mode.WRITE} and p not in repeated and is_large(sizes[p] or 0, machine)
+    )
+
+
+def is_large(nbytes: int, machine: Machine) -> bool:
+    """Whether a tensor of `nbytes` is more than a small part of the last-level cache."""
+    return nbytes * SMALLEST_PART >= machine.l3_bytes
+
+
+def _written_again(stmt: Node, loops: tuple[Var | None, ...]) -> Iterator[Buffer]:
+    """Yield buffers stored to at a place that some loop around does not move."""
+    match stmt:
+        case For(var=var) | Pipelined(var=var):
+            loops = (*loops, var)
+        case Parallel():
+            loops = (*loops, *stmt.vars)
+        case While():
+            loops = (*loops, None)
+        case Store(buffer=buffer, indices=indices):
+            if not _names_all(indices, loops):
+                yield buffer.storage
+        case TileOperator():
+            for region in stmt.writes():
+                if not _names_all(_starts(region), loops):
+                    yield region.buffer.storage
+    for child in stmt.children():
+        if not isinstance(child, (Expr, Buffer)):
+            yield from _written_again(child, loops)
+
+
+def _starts(region: Region) -> tuple[Expr, ...]:
+    return tuple(start for start in region.starts if isinstance(start, Expr))
+
+
+def _names_all(indices: tuple[Expr, ...], loops: tuple[Var | None, ...]) -> bool:
+    named = {var for index in indices for var in free_variables(index)}
+    return all(var in named for var in loops)
+
+
+def streamed(place: FlatBuffer, offset: PrimExpr, stored: PrimExpr, *, ahead: bool) -> TirStmt:
+    """Return the store of a vector past the caches, as far as its address is aligned.
+
+    Parameters
+    ----------
+    ahead
+        Whether to have addresses translated ahead of time.
+    """
+    lanes = lanes_of(stored)
+    bits = int("".join(c for c in scalar_name(stored) if c.isdigit()))
+    kind = with_lanes(f"int{bits}", lanes)
+    raw = reinterpret(stored, kind)
+    at = tirx.address_of(BufferLoad(place.flat, [offset]))
+    return Evaluate(
+        extern("int32", f"tile_{'enter' if ahead else 'stream'}_i{bits}x{lanes}", at, raw)
+    )
+
+
+def fence() -> TirStmt:
+    """Return what makes streamed stores visible to other threads."""
+    return llvm_effect("llvm.x86.sse.sfence")

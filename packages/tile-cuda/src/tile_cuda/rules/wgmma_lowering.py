@@ -1,0 +1,230 @@
+"""Matrix products of warpgroups: instructions that run beside the threads that start them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from tile_core.ir.arith import as_expr
+from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.device import device
+from tile_core.ir.expr import Call, Const, Expr, Extent
+from tile_core.ir.stmt import If, Let, Stmt, Store
+from tile_core.layout.mixed_radix import row_major_position
+from tile_core.ops.gemm import Gemm
+from tile_core.records import dataclass
+from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import at, do, seq, unrolled
+from tile_core.simt.gemm.mma_lowering import sums_offset, zero
+from tile_core.simt.lower_accesses import lower_expr
+from tile_cuda.atoms_wgmma import ROWS, THREADS
+from tile_cuda.rules.wgmma_operands import SharedFactor
+from tile_cuda.rules.wgmma_plan import WarpgroupPlan, factor_part
+from tile_cuda.rules.wgmma_register_slices import part_of
+from tile_cuda.rules.wgmma_steps import moves_between, steps_at_once
+from tile_cuda.rules.wgmma_waits import waited
+
+
+def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Gemm) -> Stmt:
+    """Return the product as one thread of a warpgroup starts it, and waits for it.
+
+    Before   gemm A_shared, B_shared, C_local
+    After    wgmma_pin(C_local);  wgmma_fence
+             wgmma_ss<256, …, 4>(C_local, operand(A_shared), operand(B_shared))
+             wgmma_commit;  wgmma_wait<0>;  wgmma_pin(C_local)
+
+    A statement takes up to eight steps of K: compilers take time for each, and all sums.
+
+    Registers must not be touched while instructions that use them are in flight. The compiler
+    does not know: sums and factors are pinned in front of the fence, so that all that was
+    computed in them is there, and sums behind the wait, so that nothing reads them earlier.
+
+    Parameters
+    ----------
+    origin
+        The product as the kernel has it; `op` may have got a factor of its own.
+    """
+    total = ctx.places.flat(op.c.buffer)
+    sums = _sums(op, plan)
+    parts = _Parts(op, plan, ctx, total, sums)
+    is_set = isinstance(op.clear, Const) and bool(op.clear.value)
+    body: list[Stmt | None] = [*parts.setup, _cleared(op, total, sums, ctx)]
+    body += [] if is_set else _pinned(total, sums)
+    if plan.a is None:
+        body += _pinned(ctx.places.flat(op.a.buffer), _held(op, plan))
+    body.append(do("async_mma_fence"))
+    if is_set:
+        body.append(parts.step(as_expr(0), "_set"))
+    start = 1 if is_set else 0
+    rounds = plan.tiling.steps // parts.at_once
+    body.append(unrolled(ctx, "kk", rounds, lambda kk: parts.step(kk, ""), start=start))
+    body.append(do("async_mma_commit"))
+    if op.wg_wait >= 0:
+        body.append(waited(origin, op.wg_wait, ctx))
+    return seq(*(part for part in body if part is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class _Registers:
+    """Registers of each thread, a row of instructions after the other.
+
+    Parameters
+    ----------
+    first
+        The first one.
+    rows
+        How many rows there are.
+    count
+        Registers of a row.
+    apart
+        From one row to the next; more than `count` if others are between them.
+    """
+
+    first: Expr
+    rows: int
+    count: int
+    apart: int
+
+    def stretches(self) -> Iterator[tuple[Expr, int]]:
+        """Yield where registers that follow each other begin, and how many they are."""
+        if self.apart == self.count:
+            yield self.first, self.rows * self.count
+            return
+        for row in range(self.rows):
+            yield self.first + row * self.apart, self.count
+
+
+def _sums(op: Gemm, plan: WarpgroupPlan) -> _Registers:
+    """Return the sums of each thread."""
+    tiling = plan.tiling
+    part = part_of(op.c)
+    per_column = Fraction(tiling.atom.c.slots, tiling.atom.n)
+    all_columns = part.all // tiling.n_warps if part else tiling.columns * tiling.atom.n
+    apart = int(all_columns * per_column)
+    first = sums_offset(op.c, tiling.rows * apart) + int((part.first if part else 0) * per_column)
+    return _Registers(first, tiling.rows, tiling.columns * tiling.atom.c.slots, apart)
+
+
+def _held(op: Gemm, plan: WarpgroupPlan) -> _Registers:
+    """Return the first factor's registers, those of a step of K after the other."""
+    tiling = plan.tiling
+    slots, part = tiling.atom.a.slots, factor_part(op)
+    steps = part.all // tiling.atom.k if part else tiling.steps
+    before = part.first // tiling.atom.k if part else 0
+    lead = row_major_position(op.a.starts[:-2], (op.a.buffer.static_shape or ())[:-2])
+    first = (as_expr(lead) * (tiling.rows * steps) + before) * slots
+    return _Registers(first, tiling.rows, tiling.steps * slots, steps * slots)
+
+
+def _pinned(registers: Buffer, held: _Registers) -> list[Stmt]:
+    """Return what keeps registers where they are."""
+    return [do("async_mma_pin", count, at(registers, first)) for first, count in held.stretches()]
+
+
+def _cleared(op: Gemm, total: Buffer, sums: _Registers, ctx: SimtContext) -> Stmt | None:
+    """Return what zeroes sums where it depends on values whether previous ones are dropped."""
+    if isinstance(op.clear, Const):
+        return None
+
+    def zeros(first: Expr, count: int) -> Stmt:
+        return unrolled(ctx, "i", count, lambda i: Store(total, (first + i,), zero(total)))
+
+    return If(lower_expr(op.clear, ctx), seq(*(zeros(*s) for s in sums.stretches())))
+
+
+class _Parts:
+    """The instructions of one product, given where its operands are."""
+
+    def __init__(
+        self, op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, total: Buffer, sums: _Registers
+    ) -> None:
+        self.op, self.plan, self.ctx, self.total, self.sums = op, plan, ctx, total, sums
+        self.tiling = plan.tiling
+        factors = [plan.b] if plan.a is None else [plan.a, plan.b]
+        self.at_once = steps_at_once(self.tiling.steps, self.tiling.atom.k, factors)
+        self.setup: list[Stmt] = []
+        row, column = self._place_in_grid()
+        self.b_start = self._start(plan.b, column, self.tiling.columns * self.tiling.atom.n)
+        if plan.a is not None:
+            self.a_start = self._start(plan.a, row, self.tiling.rows * ROWS)
+
+    def _place_in_grid(self) -> tuple[Expr, Expr]:
+        """Return row and column of the warpgroup in the grid of all, as far as they matter."""
+        rows, columns = self.tiling.m_warps, self.tiling.n_warps
+        zero = as_expr(0)
+        if columns == 1:
+            return (self._group() if rows > 1 and self.plan.a is not None else zero), zero
+        if rows == 1:
+            return zero, self._group()
+        group = self._group()
+        return group % rows, group // rows
+
+    def _group(self) -> Expr:
+        """Return the number of the warpgroup, equal in all lanes for the compiler to see.
+
+        Operands are told where they are in registers that the lanes of a warp share.
+        """
+        name = self.ctx.fresh_var("warpgroup")
+        lane, width = as_expr(0), as_expr(self.ctx.machine.warp_size)
+        own = self.ctx.thread // THREADS
+        self.setup.append(Let(name, Call("shfl_sync", (own, lane, width), own.dtype)))
+        return name
+
+    def _start(self, factor: SharedFactor, group: Expr, x_step: int) -> Expr:
+        """Return the element of the flat buffer where the part of this warpgroup begins."""
+        region, layout = factor.region, self.ctx.layout_of(factor.region.buffer)
+        x = self._begin(factor.origin[0])
+        per_unit = 128 // factor.tile.bits
+        inside = factor.tile.units(x, 0, is_k_last=factor.is_k_last) * per_unit
+        step = factor.tile.units(x_step, 0, is_k_last=factor.is_k_last) * per_unit
+        lead = tuple(as_expr(s) for s in region.starts[:-2])
+        version = as_expr(layout.address(*lead, as_expr(0), as_expr(0)))
+        start = version + group * step + inside
+        if isinstance(start, Const):
+            return start
+        name = self.ctx.fresh_var(f"{region.buffer.name}_at", str(start.dtype))
+        self.setup.append(Let(name, start))
+        return name
+
+    def _begin(self, start: Extent) -> int | Expr:
+        """Return where a region begins, as the thread computes it."""
+        fixed = static_value(start)
+        return lower_expr(as_expr(start), self.ctx) if fixed is None else fixed
+
+    def _operand(self, factor: SharedFactor, start: Expr, x: Expr, k: Expr) -> Expr:
+        """Return the operand whose first step begins at `x` and `k` of the region."""
+        walk = factor.tile.walk(is_k_last=factor.is_k_last)
+        address = at(self.ctx.places.flat(factor.region.buffer), start, "r")
+        first = self._begin(
+            factor.origin[1]
+        )  # whether a step begins in a box follows from where it is in all
+        units = factor.tile.units(x, k + first, is_k_last=factor.is_k_last)
+        moves = moves_between(factor, self.tiling.atom.k, self.at_once)
+        chosen = (walk.swizzle, walk.leading, walk.stride, *moves)
+        return device("async_mma_operand", *chosen, address, units)
+
+    def step(self, kk: Expr, form: str) -> Stmt:
+        """Return the instructions of the `kk`th steps along K that are taken at once."""
+        tiling = self.tiling
+        return unrolled(
+            self.ctx, "i", tiling.rows,
+            lambda i: unrolled(self.ctx, "j", tiling.columns, lambda j: self.one(i, j, kk, form)),
+        )  # fmt: skip
+
+    def one(self, i: Expr, j: Expr, kk: Expr, form: str) -> Stmt:
+        """Return one statement: rows `i`, columns `j`, steps from ``kk * at_once`` on."""
+        plan, atom, count = self.plan, self.tiling.atom, self.at_once
+        sums = self.sums.first + (i * self.sums.apart + j * atom.c.slots)
+        k = kk * (count * atom.k)
+        b = self._operand(plan.b, self.b_start, j * atom.n, k)
+        turned_b = int(not plan.b.is_k_last)
+        steps = (count,) if count > 1 else ()
+        if plan.a is None:
+            factor = _held(self.op, plan)
+            first = factor.first + (i * factor.apart + kk * (count * atom.a.slots))
+            held = at(self.ctx.places.flat(self.op.a.buffer), first, "r")
+            chosen = (atom.n, turned_b, *steps)
+            return do(f"async_mma_rs{form}", *chosen, at(self.total, sums), held, b)
+        a = self._operand(plan.a, self.a_start, i * ROWS, k)
+        chosen = (atom.n, int(not plan.a.is_k_last), turned_b, *steps)
+        return do(f"async_mma_ss{form}", *chosen, at(self.total, sums), a, b)

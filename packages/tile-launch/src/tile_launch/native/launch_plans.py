@@ -1,0 +1,141 @@
+"""How the launches of a manifest are started from C: what a kind of arguments decides."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tile_launch.expressions import Expression, value_of, variables_of
+from tile_launch.manifest import Address, Argument, Check, Launch, Let, Manifest, Tensor, Value
+from tile_launch.native.c_structures import Source, Width
+from tile_launch.native.caller import Slot, Start
+from tile_launch.symbol_solver import solutions
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """What an executable tells of itself, so that C may call it.
+
+    Parameters
+    ----------
+    start
+        ``start(args)`` returns how the code is started for checked arguments, one for each
+        parameter, and all others of their kind; None if Python has to do it.
+    keyed
+        Positions of scalars that what `start` returns depends on.
+    alignments
+        Bytes, for each parameter; 1 for scalars.
+    """
+
+    start: Callable[[Sequence[Any]], Start | None]
+    keyed: frozenset[int]
+    alignments: tuple[int, ...]
+
+
+def keyed_scalars(manifest: Manifest) -> frozenset[int]:
+    """Return the positions of scalars that grids, conditions and named numbers depend on."""
+    named: dict[str, None] = {}
+    for condition in manifest.conditions:
+        named |= variables_of(condition.value)
+    for step in manifest.steps:
+        expressions: Sequence[Expression]
+        if isinstance(step, Launch):
+            expressions = step.grid
+        else:
+            expressions = (step.value if isinstance(step, Let) else step.condition,)
+        for expression in expressions:
+            named |= variables_of(expression)
+    for param in manifest.parameters:
+        if isinstance(param, Tensor):
+            for extent in (*param.shape, *(param.strides or ())):
+                named |= variables_of(extent)
+    return frozenset(k for k, p in enumerate(manifest.parameters) if p.name in named)
+
+
+def alignments(manifest: Manifest) -> tuple[int, ...]:
+    """Return for each parameter what its address is a multiple of."""
+    return tuple(p.alignment if isinstance(p, Tensor) else 1 for p in manifest.parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What the host computes before it launches.
+
+    Parameters
+    ----------
+    slots
+        The arguments of the compiled function.
+    grid
+        Blocks along three axes.
+    """
+
+    slots: tuple[Slot, ...]
+    grid: tuple[int, int, int]
+
+
+def planned(manifest: Manifest, symbols: Sequence[str], args: Sequence[Any]) -> Planned | None:
+    """Return what the host computes for `args`; None if it does more than one plain launch.
+
+    Before   A: (m, 8), n: int32;  twice = m * 2;  launch on ((m + 3) // 4), (A, m, n, twice)
+    After    for m = 9: grid (3, 1, 1), slots: address of A, 9, the number n, 18
+
+    Parameters
+    ----------
+    symbols
+        The variables of the steps that no parameter and no step before them names.
+    """
+    *before, launch = manifest.steps
+    if not isinstance(launch, Launch) or manifest.workspaces or manifest.prints or launch.maps:
+        return None
+    scalars = {p.name: k for k, p in enumerate(manifest.parameters) if not isinstance(p, Tensor)}
+    values: dict[str, Any] = {name: args[k] for name, k in scalars.items()}
+    values |= zip(symbols, solutions(manifest.parameters, symbols, args), strict=True)
+    for step in before:
+        if isinstance(step, Let):
+            values[step.variable] = value_of(step.value, values)
+        elif not isinstance(step, Check) or not value_of(step.condition, values):
+            return None
+    x, y, z = (int(value_of(extent, values)) for extent in launch.grid)
+    if min(x, y, z) < 1:
+        return None
+    places = {p.name: k for k, p in enumerate(manifest.parameters) if isinstance(p, Tensor)}
+    slots = tuple(_slot(a, places, scalars, values) for a in launch.arguments)
+    return Planned(slots, (x, y, z))
+
+
+def _slot(
+    argument: Argument,
+    places: Mapping[str, int],
+    scalars: Mapping[str, int],
+    values: Mapping[str, Any],
+) -> Slot:
+    if isinstance(argument, Address):
+        return Slot(Source.ADDRESS, places[argument.tensor], Width.POINTER)
+    if not isinstance(argument, Value):
+        return Slot(Source.STATUS, width=Width.POINTER)
+    if argument.variable in scalars:
+        return Slot(Source.SCALAR, scalars[argument.variable], width_of(argument.dtype))
+    return Slot(Source.CONSTANT, value=bits_of(argument.dtype, values[argument.variable]))
+
+
+def width_of(dtype: str) -> Width:
+    """Return how compiled code reads a number of an element type."""
+    known = {"float32": Width.FLOAT, "float64": Width.DOUBLE, "bool": Width.BOOL}
+    return known.get(dtype, Width.INT)
+
+
+def bits_of(dtype: str, value: Any) -> int:
+    """Return a number as 64 bits that begin as it does in memory.
+
+    Examples
+    --------
+    >>> bits_of("int32", -1), bits_of("float32", 1.0)
+    (-1, 1065353216)
+    """
+    width = width_of(dtype)
+    if width in (Width.FLOAT, Width.DOUBLE):
+        packed = struct.pack("<f4x" if width is Width.FLOAT else "<d", value)
+        return int(struct.unpack("<q", packed)[0])
+    return int(struct.unpack("<q", struct.pack("<Q", int(value) % (1 << 64)))[0])
