@@ -14,9 +14,9 @@ from support.tiled_gemms import tiled_gemm
 from tile_core.errors import TargetError
 from tile_cpu.cost import host
 from tile_cpu.cost.products import Block, product_cycles
-from tile_cpu.cost.speeds import SPEEDS, speeds
 from tile_cpu.gemm.macrokernel import plan_gemm
 from tile_cpu.machine import MACHINES, host_machine, machine
+from tile_cpu.speeds import SPEEDS, speeds
 
 
 def matmul(block_m, block_n):

@@ -26,8 +26,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from tile_cpu.llvm.text import function_text
+from tile_core.errors import InternalError
+from tile_cpu import llvm_atomics
+from tile_cpu.llvm import memory
+from tile_cpu.llvm.builder import Function
 from tile_cpu.machine import Machine
+from tile_cpu.math import convert, reduce, table
 
 PREFIX = "tile_"
 ENTER_AHEAD = 8192
@@ -290,7 +294,7 @@ def definitions(names: Iterable[str], machine: Machine) -> str:
     if not wanted:
         return ""
     own = {name: _define(name, machine) for name in wanted}
-    rest = function_text([name for name, text in own.items() if text is None], machine)
+    rest = _function_text([name for name, text in own.items() if text is None], machine)
     texts = _declared_once(text for text in own.values() if text)
     return "\n".join([*texts, rest, _attributes(machine)])
 
@@ -319,3 +323,38 @@ def _attributes(machine: Machine) -> str:
     assert isinstance(features, (list, tuple))
     listed = f' "target-features"="{",".join(features)}"' if features else ""
     return f'attributes #0 = {{ nounwind alwaysinline "target-cpu"="{machine.cpu}"{listed} }}\n'
+
+
+_DEFINERS: tuple[Callable[[str, Machine], Function | None], ...] = (
+    table.define,
+    convert.define,
+    reduce.define,
+    memory.define,
+    llvm_atomics.define,
+)
+# Lanes are looped over where a function is called for each; unrolling would repeat the call.
+_LOOP_METADATA = '!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.unroll.disable"}\n'
+
+
+def _function_text(names: Iterable[str], machine: Machine) -> str:
+    """Return definitions of `names`, which refer to the attribute group ``#0``.
+
+    Raises
+    ------
+    InternalError
+        If a name means nothing.
+    """
+    functions = [_function(name, machine) for name in sorted(set(names))]
+    if not functions:
+        return ""
+    declared = sorted({line for function in functions for line in function.declared})
+    text = "\n".join([*declared, *(function.definition() for function in functions)])
+    return text + (_LOOP_METADATA if "!llvm.loop" in text else "")
+
+
+def _function(name: str, machine: Machine) -> Function:
+    for definer in _DEFINERS:
+        function = definer(name, machine)
+        if function is not None:
+            return function
+    raise InternalError(f"no LLVM text defines {name!r}")

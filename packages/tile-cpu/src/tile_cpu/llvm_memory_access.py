@@ -11,7 +11,6 @@ from typing import Any
 
 from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
-from tile_cpu.llvm.atomics import ORDERS
 from tile_cpu.tir.build import dtype_of_expr, extern, splat
 from tile_cpu.tir.nodes import (
     BufferLoad,
@@ -39,6 +38,16 @@ _SCALARS = {
 ATOMIC_OPERATIONS = frozenset(
     ["add", "max", "min", "and", "or", "xor", "exchange", "load", "store"]
 )
+
+ORDERS = {
+    "relaxed": "monotonic",
+    "consume": "acquire",
+    "acquire": "acquire",
+    "release": "release",
+    "acq_rel": "acq_rel",
+    "seq_cst": "seq_cst",
+}
+"""Memory orders of C++, and LLVM's for each."""
 
 
 def address(buffer: TirBuffer, indices: Sequence[Any]) -> PrimExpr:

@@ -10,6 +10,7 @@ from typing import Any
 from tile_core.cost.roofline import Peaks
 from tile_cpu.machine import Machine, host_machine
 from tile_cpu.machine import machine as known_machine
+from tile_cpu.speeds import speeds
 from tile_cpu.tir.build import (
     allocate,
     f32,
@@ -151,8 +152,6 @@ def peaks_of(arch: str, name: str = "", seconds: float = 0.2) -> Peaks:
 
     threads = num_threads()
     if name or arch not in ("", "native", "host"):
-        from tile_cpu.cost.speeds import speeds
-
         row, cpu = speeds(arch, name), known_machine(arch) if arch else host_machine()
         gflops = 2 * cpu.lanes(32) * row.multiply_adds * row.clock_ghz
         told, gbps = row.name, min(row.memory_gbps * threads, row.socket_gbps)

@@ -11,8 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from tile_core.environment import cache_home
-from tile_cpu.cost.speeds import CpuSpeeds, speeds
 from tile_cpu.machine import Machine, host_machine
+from tile_cpu.speeds import CpuSpeeds, speeds
 
 MEASURED = 1
 """Version of the file of measurements: raised when they mean something else."""

@@ -11,8 +11,8 @@ from tile_core.cost.kernel_work import Access, tensor_bytes
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Launch
-from tile_cpu.cost.speeds import CpuSpeeds
 from tile_cpu.machine import Machine
+from tile_cpu.speeds import CpuSpeeds
 
 FULL = 0.8
 """The part of a cache that one kernel's data fills before it falls out: sets fill unevenly."""

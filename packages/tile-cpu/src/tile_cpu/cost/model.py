@@ -16,12 +16,12 @@ from tile_core.ir.stmt import Launch
 from tile_core.passes.infer_layouts import infer_layouts
 from tile_cpu.cost.host import speeds_of
 from tile_cpu.cost.memory import Levels, levels_of
-from tile_cpu.cost.speeds import CpuSpeeds, with_cores
 from tile_cpu.cost.statements import Timing
 from tile_cpu.lowering.layouts import admits_in
 from tile_cpu.machine import Machine, machine
 from tile_cpu.openmp_threads import INLINE_BELOW_NS, num_threads
 from tile_cpu.scratch import require_scratch
+from tile_cpu.speeds import CpuSpeeds, with_cores
 
 CALL_US = 1.0
 """From the call to the first block, and back."""

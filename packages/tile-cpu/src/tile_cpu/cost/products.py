@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_cpu.cost.speeds import CpuSpeeds
 from tile_cpu.gemm.macrokernel import plan_steps
 from tile_cpu.gemm.operands import GemmSpec
 from tile_cpu.gemm.register_tile_shape import Form, row_segments
+from tile_cpu.speeds import CpuSpeeds
 
 LATENCY = 4.0
 """Cycles until the sum of a multiply-add can be added to: an Intel or AMD core of this decade."""

@@ -28,10 +28,10 @@ from tile_core.ops.transpose import Transpose
 from tile_cpu.cost.functions import FUNCTION_CYCLES, OTHER_FUNCTION, QUOTIENT_CYCLES
 from tile_cpu.cost.memory import Levels
 from tile_cpu.cost.products import Block, product_cycles, step_count
-from tile_cpu.cost.speeds import CpuSpeeds
 from tile_cpu.machine import Machine
 from tile_cpu.ops.blocked_gemm import BlockedGemm
 from tile_cpu.ops.streamed_gemm import StreamedGemm
+from tile_cpu.speeds import CpuSpeeds
 
 NEST_CYCLES = 12.0
 """To enter a nest of loops: bounds, addresses, constants."""

@@ -12,10 +12,6 @@ from tile_cpu.lowering.types import number, scalar_name
 from tile_cpu.tir.build import i32, llvm_effect
 from tile_cpu.tir.nodes import BufferLoad, PrimExpr, tirx
 
-FETCH_NEXT_ROUND = "fetch_next_round"
-"""Hint in a data-parallel loop: fetch meanwhile what its loads of global tensors read in the
-next round of the sequential loop around it. The value is the cache level to fetch into."""
-
 READ_AHEAD = 4096
 """Bytes between what a long stretch reads and what it fetches: a page, so that addresses are
 translated ahead of time as well."""

@@ -28,7 +28,6 @@ from tile_core.passes.guards.registry import at_the_edge
 from tile_cpu.lowering.context import Context, Lane, sequence
 from tile_cpu.lowering.invariants import hoisted
 from tile_cpu.lowering.loops import counted
-from tile_cpu.lowering.prefetch import FETCH_NEXT_ROUND
 from tile_cpu.lowering.row_reductions import RowSums, can_sum, updates_of, vector_update
 from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, with_lanes
 from tile_cpu.lowering.vector_access import (
@@ -39,6 +38,7 @@ from tile_cpu.lowering.vector_access import (
     vector_store,
 )
 from tile_cpu.lowering.whole_tile_bounds_check import Whole, whole_tile
+from tile_cpu.passes.row_loops import FETCH_NEXT_ROUND
 from tile_cpu.tir.build import allocate, i32, scratch, seq
 from tile_cpu.tir.nodes import For as TirFor
 from tile_cpu.tir.nodes import ForKind, IfThenElse, IntImm, PrimExpr, tirx

@@ -13,9 +13,12 @@ from tile_core.ir.node import N, Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Alloc, For, Hint, Parallel, Seq, Stmt, Store
 from tile_core.ops.reduce import combine
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
-from tile_cpu.lowering.prefetch import FETCH_NEXT_ROUND
 from tile_cpu.passes.row_dependence import is_at
 from tile_cpu.passes.row_passes import RowPass, Total
+
+FETCH_NEXT_ROUND = "fetch_next_round"
+"""Hint in a data-parallel loop: fetch meanwhile what its loads of global tensors read in the
+next round of the sequential loop around it. The value is the cache level to fetch into."""
 
 GROUP_BYTES = 8192
 """Elements of one tile in a group of rows: a few such tiles fit into a first-level cache."""

@@ -10,18 +10,11 @@ from __future__ import annotations
 import re
 
 from tile_cpu.llvm.builder import Function, Type, Value
+from tile_cpu.llvm_memory_access import ORDERS
 from tile_cpu.machine import Machine
 from tile_cpu.math.narrow import bfloat_bits, bfloat_value
 from tile_cpu.math.rounding import maximum, minimum
 
-ORDERS = {
-    "relaxed": "monotonic",
-    "consume": "acquire",
-    "acquire": "acquire",
-    "release": "release",
-    "acq_rel": "acq_rel",
-    "seq_cst": "seq_cst",
-}
 _SYMBOL = re.compile(
     r"tile_atomic_(add|max|min|and|or|xor|exchange|load|store)_(bf16|[fiu]\d+)_(\w+)"
 )
