@@ -79,10 +79,11 @@ def marks_of(case: Case, backend: str) -> list[pytest.MarkDecorator]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if {"case", "backend"} <= set(metafunc.fixturenames):
+        chosen = backends(metafunc.config)
         params = [
             pytest.param(case, backend, id=f"{backend}-{case.name}", marks=marks_of(case, backend))
             for case in all_cases()
-            for backend in backends(metafunc.config)
+            for backend in chosen
         ]
         metafunc.parametrize(("case", "backend"), params)
 
