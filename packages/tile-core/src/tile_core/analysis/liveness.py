@@ -11,7 +11,7 @@ from tile_core.analysis.gemms_in_flight import (
     products_before,
     products_left,
 )
-from tile_core.analysis.memory_access import MemoryAccess, memory_accesses
+from tile_core.analysis.memory_access import MemoryAccess, memory_accesses, own_accesses
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.stmt import For, If, OnThreads, Parallel, Pipelined, Seq, Stmt, While
 from tile_core.ir.visitor import expressions_in, statements_in
@@ -109,8 +109,8 @@ def _used_apart(stmt: Seq, scopes: tuple[Scope, ...]) -> set[Buffer]:
 
 def _does_more_than_copy(stmt: OnThreads, scopes: tuple[Scope, ...]) -> bool:
     return any(
-        t.storage.scope in scopes and not isinstance(t.node, BulkCopy)
-        for t in memory_accesses(stmt.body)
+        a.buffer.storage.scope in scopes and not isinstance(a.node, BulkCopy)
+        for a in own_accesses(stmt.body)
     )
 
 

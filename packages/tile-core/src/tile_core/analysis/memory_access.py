@@ -92,13 +92,23 @@ def memory_accesses(
     meaning
         Names outside of `root` that stand for an expression.
     """
+    if not meaning:
+        return _context_free(root, executed_by)
+    return _memory_accesses(root, executed_by, meaning)
+
+
+@analysis
+def _context_free(root: Node, executed_by: ExecutingThreads) -> tuple[MemoryAccess, ...]:
+    return _memory_accesses(root, executed_by, {})
+
+
+def _memory_accesses(
+    root: Node, executed_by: ExecutingThreads, meaning: Mapping[Var, Expr]
+) -> tuple[MemoryAccess, ...]:
     inner = _ranges(root)
-    names = {**(meaning or {}), **_lets(root)}
+    names = {**meaning, **_lets(root)}
     found = []
-    elsewhere = _in_addresses(root)
-    for access in accesses(root):
-        if access.node in elsewhere:
-            continue
+    for access in own_accesses(root):
         is_async = isinstance(access.node, Copy) and access.node.is_async
         for box in _boxes(access):
             widened = tuple(_widened(side, inner, names) for side in box)
@@ -108,6 +118,13 @@ def memory_accesses(
                 )
             )
     return tuple(found)
+
+
+def own_accesses(root: Node) -> tuple[Access, ...]:
+    """Return the accesses of `root` without what stands in the addresses of tensors."""
+    elsewhere = _in_addresses(root)
+    found = accesses(root)
+    return tuple(a for a in found if a.node not in elsewhere) if elsewhere else found
 
 
 @analysis

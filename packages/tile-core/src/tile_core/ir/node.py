@@ -211,6 +211,12 @@ def _below_if_small(root: Node) -> tuple[Node, ...] | None:
         return root._below
 
 
+def kinds_below(root: Node) -> set[type] | None:
+    """Return the classes of what is under a node; None if it is too much to be gone through."""
+    below = _below_if_small(root)
+    return None if below is None else set(map(type, below))
+
+
 def _written_out(root: Node) -> tuple[Node, ...] | None:
     """Put what is under a large tree together, and keep it."""
     below: list[Node] = []

@@ -10,7 +10,7 @@ from typing_extensions import Self
 
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.node import Node, analysis, walk
+from tile_core.ir.node import Node, analysis, kinds_below, walk
 from tile_core.ir.stmt import (
     Break,
     Continue,
@@ -153,7 +153,9 @@ class StmtRewriter(Generic[S]):
     """Rewrites statements, those around others first, each with the scope it stands in.
 
     A subclass has methods ``rewrite_KIND(self, stmt)`` that return what stands for a statement.
-    `rewrite_default` rewrites what stands in one. What does not change is the same object.
+    `rewrite_default` rewrites what stands in one; where it is the only method that concerns a
+    small statement and those in it, they are not gone through. What does not change is the same
+    object.
     """
 
     def __init__(self, scope: S) -> None:
@@ -161,7 +163,13 @@ class StmtRewriter(Generic[S]):
 
     def rewrite(self, stmt: Stmt) -> Stmt:
         """Return what stands for `stmt`, which stands in the present scope."""
-        made: Stmt = _method(type(self), "rewrite", type(stmt))(self, stmt)  # type: ignore[arg-type]
+        cls: type = type(self)
+        method = _method(cls, "rewrite", type(stmt))  # type: ignore[arg-type]
+        if method is StmtRewriter.rewrite_default:
+            kinds = kinds_below(stmt)
+            if kinds is not None and all(_method(cls, "rewrite", k) is method for k in kinds):
+                return stmt
+        made: Stmt = method(self, stmt)
         return made
 
     def rewrite_default(self, stmt: N) -> N:

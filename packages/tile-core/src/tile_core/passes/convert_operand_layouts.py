@@ -78,7 +78,7 @@ def _strict_demands(
 ) -> dict[TileOperator, Mapping[Buffer, Fragment]]:
     """Return the fragments that each operator demands before anything else is known."""
     chosen = {op: select(op, target, rules) for op in ops}
-    found = survey(kernel)
+    found = survey(kernel, with_nests=False)
     state = Layouts(target, chosen, {}, {}, machine, found)
     demands: dict[TileOperator, Mapping[Buffer, Fragment]] = {}
     for op in ops:

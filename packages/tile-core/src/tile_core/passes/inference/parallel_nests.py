@@ -124,8 +124,14 @@ class LoopNests:
     known: dict[Node, ConstraintSet] = field(default_factory=dict)
 
 
-def survey(kernel: Kernel) -> LoopNests:
-    """Return the parallel loops of `kernel` with what is known where they stand."""
+def survey(kernel: Kernel, *, with_nests: bool = True) -> LoopNests:
+    """Return the parallel loops of `kernel` with what is known where they stand.
+
+    Parameters
+    ----------
+    with_nests
+        Whether loops are looked into; else only where operators stand is found.
+    """
     found = LoopNests({}, {}, {})
     env = ConstraintSet()
     for param in kernel.params:
@@ -133,7 +139,7 @@ def survey(kernel: Kernel) -> LoopNests:
             if isinstance(extent, Expr):
                 for node in walk(extent):
                     env = env.with_symbol(node) if isinstance(node, Var) else env
-    _Surveyor(found, _Scope(env)).visit(kernel.body)
+    _Surveyor(found, _Scope(env), with_nests).visit(kernel.body)
     return found
 
 
@@ -185,8 +191,9 @@ class _Scope:
 class _Surveyor(StmtVisitor[_Scope]):
     """Walks through one kernel; `branch` is the innermost one that not every thread enters."""
 
-    def __init__(self, found: LoopNests, scope: _Scope) -> None:
+    def __init__(self, found: LoopNests, scope: _Scope, with_nests: bool) -> None:
         super().__init__(scope)
+        self.with_nests = with_nests
         self.found = found
         self.branch: If | While | None = None
 
@@ -238,6 +245,8 @@ class _Surveyor(StmtVisitor[_Scope]):
         if self.branch is not None and threads > 1:
             raise _not_shared(node, self.branch)
         self.found.threads[node] = threads
+        if not self.with_nests:
+            return
         if isinstance(node, Copy) and node.moving_part is not None:
             return
         names = names_in(loop)
