@@ -170,9 +170,9 @@ def test_the_last_that_a_map_can_say(sizes: dict[str, int], described: Callable[
     assert (found.extents, found.strides) == ((values["n"], values["m"]), (values["s"],))
 
 
-BOX = compiled.MapValues(
-    "A_map", dtype_of("float16"), 0, (128, 64, 8), (256, 1 << 14), (64, 8, 2), (1, 1, 1), 128, 0,
-    "zero", 128,
+BOX = manifest.TensorMap(
+    name="A_map", tensor="A", dtype="float16", offset=0, extents=(128, 64, 8),
+    strides=(256, 1 << 14), box=(64, 8, 2), element_strides=(1, 1, 1), swizzle=128,
 )  # fmt: skip
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "six dimensions": ({"extents": (8,) * 6, "box": (8,) * 6}, "6 dimensions"),
@@ -183,10 +183,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "every ninth row": ({"element_strides": (1, 9, 1)}, "elements .* apart"),
     "every other element": ({"element_strides": (2, 1, 1)}, "apart without interleaving"),
     "integers that are no numbers": (
-        {"fill": "nan", "dtype": dtype_of("int16")}, "NaN outside of elements of int16",
+        {"fill": "nan", "dtype": "int16"}, "NaN outside of elements of int16",
     ),
     "float8 moves as bits": (
-        {"fill": "nan", "dtype": dtype_of("float8_e4m3fn"), "box": (128, 8, 2)},
+        {"fill": "nan", "dtype": "float8_e4m3fn", "box": (128, 8, 2)},
         "NaN outside of elements of float8",
     ),
 }  # fmt: skip

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
-from tile_core.simt.tensor_map_values import MapValues, check_boxes
+from tile_core.simt.tensor_map_values import check_boxes
+from tile_launch.dtypes import bytes_of
+from tile_launch.manifest import TensorMap
+from tile_launch.tensor_maps import MapValues
 from tile_sim.abi import MAX_RANK, TYPES, CBuffer, CTensorMap
 from tile_sim.memory import DeviceTensor
 
@@ -60,22 +62,23 @@ def c_tensor_map(
     InternalError
         If channels of the map are interleaved.
     """
-    if found.interleave:
-        raise InternalError(f"the map {found.name} is interleaved, which is not emulated")
-    size, rank = found.dtype.itemsize, len(found.extents)
+    told = found.described
+    if told.interleave:
+        raise InternalError(f"the map {told.name} is interleaved, which is not emulated")
+    size = bytes_of(told.dtype)
     return CTensorMap(
         buffer=CBuffer(place.address, place.bytes, tensor.encode(), None),
         data=found.address,
-        rank=rank,
-        type=_type_code(str(found.dtype), size),
+        rank=len(found.extents),
+        type=_type_code(told.dtype, size),
         element_bytes=size,
-        swizzle=found.swizzle,
-        fills_nan=found.fill == "nan",
+        swizzle=told.swizzle,
+        fills_nan=told.fill == "nan",
         is_written=is_written,
         extents=_padded(found.extents, 1),
         strides=_padded((size, *found.strides), 0),
-        box=_padded(found.box, 1),
-        element_strides=_padded(found.element_strides, 1),
+        box=_padded(told.box, 1),
+        element_strides=_padded(told.element_strides, 1),
     )
 
 
@@ -119,18 +122,12 @@ class Boxes:
         InternalError
             If no engine moves such boxes.
         """
-        found = MapValues(
-            name,
-            dtype_of(self.array.dtype.name),
-            address,
-            self.array.shape[::-1],
-            self.array.strides[-2::-1],
-            self.box,
-            self.element_strides or (1,) * len(self.box),
-            self.swizzle,
-            0,
-            self.fill,
-            0,
-        )
-        check_boxes(found)
-        return found
+        extents, strides = self.array.shape[::-1], self.array.strides[-2::-1]
+        steps = self.element_strides or (1,) * len(self.box)
+        told = TensorMap(
+            name=name, tensor=name, dtype=self.array.dtype.name, offset=0, extents=extents,
+            strides=strides, box=self.box, element_strides=steps, swizzle=self.swizzle,
+            fill=self.fill, l2_promotion=0,
+        )  # fmt: skip
+        check_boxes(told)
+        return MapValues(told, address, extents, strides)

@@ -23,7 +23,7 @@ from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel, Let
 from tile_core.simt.alignment import alignments
 from tile_core.simt.program import Argument, DeviceFunction, DeviceProgram, HostStep, TensorMap
-from tile_core.simt.tensor_map_values import MapValues, check_boxes
+from tile_core.simt.tensor_map_values import numbered
 
 SCHEMA = 1
 """The form of the data; `tile_launch.manifest` knows which it reads."""
@@ -153,24 +153,17 @@ def _argument(argument: Argument, names: HostNames) -> dict[str, Any]:
 
 
 def _tensor_map(described: TensorMap, names: HostNames) -> dict[str, Any]:
-    steps = described.element_strides or (1,) * described.rank
-    zeros = (0,) * described.rank
-    check_boxes(
-        MapValues(
-            described.name, described.dtype, 0, zeros, zeros[1:], described.box, steps,
-            described.swizzle, described.interleave, described.fill, described.l2_promotion,
-        )
-    )  # fmt: skip
+    told = numbered(described, lambda size: 0)
     return {
         "kind": "map",
         "name": described.name,
         "tensor": names.of(described.tensor),
-        "dtype": str(described.dtype),
+        "dtype": told.dtype,
         "offset": expression_data(described.offset, names),
         "extents": expressions_data(described.extents, names),
         "strides": expressions_data(described.strides, names),
         "box": list(described.box),
-        "element_strides": list(steps),
+        "element_strides": list(told.element_strides),
         "swizzle": described.swizzle,
         "interleave": described.interleave,
         "fill": described.fill,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tile_core.arith.evaluate import evaluate
-from tile_core.dtypes import DType
 from tile_core.errors import ArgumentLayoutError, InternalError, Note
-from tile_core.ir.expr import Var
-from tile_core.records import dataclass
+from tile_core.ir.expr import Expr, Var
 from tile_core.simt.program import TensorMap
-from tile_launch.tensor_maps import GRANULE, unreachable
+from tile_launch import manifest, tensor_maps
+from tile_launch.dtypes import bytes_of
+from tile_launch.tensor_maps import GRANULE, MapValues
 
 MAX_RANK, MAX_BOX, MAX_ELEMENT_STRIDE = 5, 256, 8
 
@@ -19,38 +19,24 @@ _WITH_NAN = frozenset({"float16", "bfloat16", "float32", "float64"})
 """What drivers have floating point types for; others move as their bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class MapValues:
-    """A `TensorMap` with the values of one launch; dimensions are innermost first.
-
-    Parameters
-    ----------
-    address
-        Of the element at coordinates 0.
-    extents
-        Elements, of each dimension.
-    strides
-        Bytes, of each dimension but the innermost.
-    box, element_strides
-        Elements, of each dimension.
-    """
-
-    name: str
-    dtype: DType
-    address: int
-    extents: tuple[int, ...]
-    strides: tuple[int, ...]
-    box: tuple[int, ...]
-    element_strides: tuple[int, ...]
-    swizzle: int
-    interleave: int
-    fill: str
-    l2_promotion: int
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row of a box in shared memory."""
-        return -(-self.box[0] // self.element_strides[0]) * self.dtype.itemsize
+def numbered(described: TensorMap, number: Callable[[Expr], int]) -> manifest.TensorMap:
+    """Return a map as launchers know it, its offset and sizes in numbers; boxes are checked."""
+    found = manifest.TensorMap(
+        name=described.name,
+        tensor=described.tensor.name,
+        dtype=str(described.dtype),
+        offset=number(described.offset),
+        extents=tuple(map(number, described.extents)),
+        strides=tuple(map(number, described.strides)),
+        box=described.box,
+        element_strides=described.element_strides or (1,) * described.rank,
+        swizzle=described.swizzle,
+        interleave=described.interleave,
+        fill=described.fill,
+        l2_promotion=described.l2_promotion,
+    )
+    check_boxes(found)
+    return found
 
 
 def map_values(
@@ -72,33 +58,16 @@ def map_values(
     ArgumentLayoutError
         If the tensor begins, or its rows follow each other, where no map can describe it.
     """
-    rank = described.rank
-    offset = int(evaluate(described.offset, values)) * described.dtype.itemsize
-    found = MapValues(
-        described.name,
-        described.dtype,
-        address + offset,
-        tuple(int(evaluate(e, values)) for e in described.extents),
-        tuple(int(evaluate(s, values)) for s in described.strides),
-        described.box,
-        described.element_strides or (1,) * rank,
-        described.swizzle,
-        described.interleave,
-        described.fill,
-        described.l2_promotion,
-    )
-    check_boxes(found)
-    if lack := unreachable(found.address, found.extents, found.strides, found.interleave):
-        param, (problem, hint) = described.tensor, lack
-        raise ArgumentLayoutError(
-            f"{kernel}.{param.name}: copies of boxes need {problem}",
-            notes=() if param.span is None else (Note("the tensor is declared here", param.span),),
-            hint=hint,
-        )
-    return found
+    told = numbered(described, lambda size: int(evaluate(size, values)))
+    try:
+        return tensor_maps.map_values(kernel, told, address, {})
+    except ArgumentLayoutError as error:
+        if (span := described.tensor.span) is not None:
+            error.notes = (Note("the tensor is declared here", span),)
+        raise
 
 
-def check_boxes(found: MapValues) -> None:
+def check_boxes(found: manifest.TensorMap) -> None:
     """Refuse boxes that no engine moves: the compiler chose them.
 
     Raises
@@ -123,13 +92,18 @@ def check_boxes(found: MapValues) -> None:
         problem = f"elements {found.element_strides} apart"
     elif found.element_strides[0] != 1 and not found.interleave:
         problem = f"elements of a row {found.element_strides[0]} apart without interleaving"
-    elif found.fill == "nan" and str(found.dtype) not in _WITH_NAN:
+    elif found.fill == "nan" and found.dtype not in _WITH_NAN:
         problem = f"NaN outside of elements of {found.dtype}"
     elif found.swizzle not in (0, 32, 64, 128) or found.interleave not in (0, 16, 32):
         problem = f"a swizzle of {found.swizzle} and an interleave of {found.interleave} bytes"
-    elif found.row_bytes % GRANULE:
-        problem = f"boxes whose rows have {found.row_bytes} bytes"
-    elif found.swizzle and found.row_bytes != found.swizzle:
-        problem = f"rows of {found.row_bytes} bytes under a swizzle of {found.swizzle}"
+    elif (row_bytes := _row_bytes(found)) % GRANULE:
+        problem = f"boxes whose rows have {row_bytes} bytes"
+    elif found.swizzle and row_bytes != found.swizzle:
+        problem = f"rows of {row_bytes} bytes under a swizzle of {found.swizzle}"
     if problem:
         raise InternalError(f"the tensor map {found.name} has {problem}")
+
+
+def _row_bytes(found: manifest.TensorMap) -> int:
+    """Return the bytes of a row of a box in shared memory."""
+    return -(-found.box[0] // found.element_strides[0]) * bytes_of(found.dtype)
