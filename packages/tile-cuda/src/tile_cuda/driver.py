@@ -2,61 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
-from typing import TYPE_CHECKING
-
-from tile_core.errors import MissingFeature, TileError
+from tile_core.errors import MissingFeature
+from tile_core.plugins.gpu_driver import GpuDriver
 from tile_launch.libraries import cuda_library
 
-if TYPE_CHECKING:
-    from tile_launch.cuda_driver import CudaDriver
-
-_EMULATE = "run the kernel in the emulator: target='cuda:sm_80@sim'"
-
-
-def open_driver(path: str | None = None) -> CudaDriver:
-    """Return the driver of this machine.
-
-    Raises
-    ------
-    MissingFeature
-        If there is none, or it finds no device.
-    """
-    with _told():
-        from tile_launch import cuda_driver
-
-        return cuda_driver.open_driver(path)
-
-
-def installed_driver() -> CudaDriver:
-    """Return the driver of this machine, opened once.
-
-    Raises
-    ------
-    MissingFeature
-        If there is none, or it finds no device.
-    """
-    with _told():
-        return _installed()
-
-
-@cache
-def _installed() -> CudaDriver:
-    cuda_library()  # most machines have no GPU, and need no module for one
-    from tile_launch import cuda_driver
-
-    return cuda_driver.installed_driver()
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    try:
-        yield
-    except TileError as error:
-        error.hint = _EMULATE
-        raise
+_DRIVER = GpuDriver(cuda_library, "tile_launch.cuda_driver", "cuda:sm_80@sim")
+open_driver, installed_driver = _DRIVER.open, _DRIVER.installed
 
 
 def device_arch(device: int = 0) -> str:

@@ -72,11 +72,6 @@ def test_sharing_can_be_switched_off() -> None:
     assert total == 16384 + 8192 + 20
 
 
-def test_alignment_can_be_raised() -> None:
-    offsets, _ = planned(in_turn, reuse=False, alignment=32768)
-    assert offsets == {"first": 0, "second": 32768, "third": 65536}
-
-
 def test_tiles_at_one_time_are_apart() -> None:
     @T.prim_func
     def main(A: T.Tensor((64,), "float32")):

@@ -250,11 +250,11 @@ class StatementRewriter:
 
     # Blocks --------------------------------------------------------------------------------
 
-    def _leave(self, names: Sequence[str], node: ast.stmt, method: str = "left") -> list[ast.stmt]:
+    def _leave(self, names: Sequence[str], node: ast.stmt) -> list[ast.stmt]:
         """Retire the names that the block just ended bound."""
         if not names:
             return []
-        return [self._reassign(names, node, method, self._pack(names, node))]
+        return [self._reassign(names, node, "left", self._pack(names, node))]
 
     def _pack(self, names: Sequence[str], node: ast.stmt) -> ast.expr:
         values: list[ast.expr] = [load_name(n, node) for n in names]

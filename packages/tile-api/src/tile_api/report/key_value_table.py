@@ -8,7 +8,7 @@ from tile_api.report.markup import Html, element
 from tile_api.report.model import Fact
 
 
-def table_of_facts(facts: Iterable[Fact], caption: str = "") -> Html:
+def table_of_facts(facts: Iterable[Fact]) -> Html:
     """Return a table with a line for each fact."""
     rows = [
         element(
@@ -19,5 +19,4 @@ def table_of_facts(facts: Iterable[Fact], caption: str = "") -> Html:
         )
         for fact in facts
     ]  # fmt: skip
-    head = element("caption", caption) if caption else None
-    return element("table", head, element("tbody", *rows), class_="facts")
+    return element("table", element("tbody", *rows), class_="facts")

@@ -74,7 +74,6 @@ def plan_shared(
     machine: SimtMachine,
     *,
     reuse: bool = True,
-    alignment: int = ALIGNMENT,
 ) -> tuple[dict[Buffer, int], int]:
     """Return the byte offset of each shared tile, by flat buffer, and the bytes needed.
 
@@ -89,8 +88,6 @@ def plan_shared(
     ----------
     reuse
         Whether tiles may share bytes at all.
-    alignment
-        Bytes that every tile's offset is a multiple of, such as 1024 for bulk copies.
 
     Raises
     ------
@@ -98,25 +95,23 @@ def plan_shared(
         If a block of `machine` has less shared memory than that.
     """
     by_hardware = machine.has("async_mma") or machine.has("copy_engine")
-    tiles = list(_tiles(launch, places, alignment, by_hardware))
+    tiles = list(_tiles(launch, places, by_hardware))
     offsets, total = allocate_storage(tiles, reuse=reuse)
     if total > machine.shared_bytes:
         raise _too_much(tiles, total, machine, launch.span)
     return {places.flat(storage): offset for storage, offset in offsets.items()}, total
 
 
-def _tiles(
-    launch: Launch, places: BufferAddresses, alignment: int, by_hardware: bool
-) -> Iterable[Tile]:
+def _tiles(launch: Launch, places: BufferAddresses, by_hardware: bool) -> Iterable[Tile]:
     everywhere = LiveInterval(-1, 1 << 62)
     by_others = _written_by_others(launch)
     for storage, alive in live_intervals(launch.body).items():
         nbytes = places.flat(storage).nbytes or 0
-        needed = alignment_of(nbytes, alignment, by_hardware=by_hardware)
+        needed = alignment_of(nbytes, ALIGNMENT, by_hardware=by_hardware)
         yield Tile(storage, nbytes, everywhere if storage in by_others else alive, needed)
     for node in walk(launch.body):
         if isinstance(node, Alloc) and node.buffer.scope is Scope.BARRIER:
-            yield Tile(node.buffer, places.flat(node.buffer).nbytes or 0, everywhere, alignment)
+            yield Tile(node.buffer, places.flat(node.buffer).nbytes or 0, everywhere, ALIGNMENT)
 
 
 def _written_by_others(launch: Launch) -> set[Buffer]:

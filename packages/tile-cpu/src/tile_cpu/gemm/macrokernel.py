@@ -136,8 +136,6 @@ def emit_blocked_gemm(
     start: Start = None,
     transposed_a: bool = False,
     transposed_b: bool = False,
-    a_in_place: bool = True,
-    prefetch: bool = True,
 ) -> Stmt:
     """Return ``finish(start + op(A) op(B))`` for one block of C, over all of k.
 
@@ -156,10 +154,6 @@ def emit_blocked_gemm(
         Where results go; called once for each vector of C.
     start
         What sums start from; None is zero. Must not be a `Choice`.
-    a_in_place
-        Allow reading A where it lies, if its form permits. False if the kernel writes it.
-    prefetch
-        Fetch the next step's part of A and B into the second-level cache meanwhile.
     """
     if spec.form is Form.DOT_ROWS and not transposed_a:
         static = isinstance(k_extent, int)
@@ -171,14 +165,14 @@ def emit_blocked_gemm(
     ragged = extent.m_valid is not None or extent.n_valid is not None
     block = 0 if ragged or not isinstance(k_extent, int) else extent.m * extent.n
     steps = plan_steps(spec, k_extent, block)
-    in_place = a_in_place and _readable(spec, a, k_extent, transposed_a)
+    in_place = _readable(spec, a, k_extent, transposed_a)
     run = _Block(spec, a, b, extent, steps, k_extent, transposed_a, transposed_b, in_place)
     if isinstance(steps.count, int) and steps.count == 1:
         return seq(run.allocations(), run.step(i32(0), start, finish, prefetch=False))
-    return _all_steps(run, start, finish, prefetch)
+    return _all_steps(run, start, finish)
 
 
-def _all_steps(run: _Block, start: Start, finish: Finish, prefetch: bool) -> Stmt:
+def _all_steps(run: _Block, start: Start, finish: Finish) -> Stmt:
     """Sum over several steps in scratch: the first starts, the last finishes."""
     kernel, extent, steps = run.spec.kernel, run.extent, run.steps
     row = padded_row(round_up(extent.n, kernel.lanes), kernel.accumulator)
@@ -188,7 +182,7 @@ def _all_steps(run: _Block, start: Start, finish: Finish, prefetch: bool) -> Stm
     def one(ko: Any) -> Stmt:
         first = Choice(tirx.EQ(ko, i32(0)), start, start_from(kept, kernel))
         last = Choice(tirx.EQ(ko, as_expr(steps.count) - 1), finish, store_to(kept))
-        return run.step(ko, first, last, prefetch=prefetch)
+        return run.step(ko, first, last, prefetch=True)
 
     return seq(
         steps.statements, run.allocations(), allocate(sums), loop(steps.count, one, name="ko")

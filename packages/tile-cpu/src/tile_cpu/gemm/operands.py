@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 from tile_core.dtypes import dtype_of
@@ -12,9 +13,9 @@ from tile_cpu.gemm.instruction_kernel import MicroKernel
 from tile_cpu.gemm.register_tile_shape import Form, RegisterTile
 from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.machine import Machine
-from tile_cpu.tir.build import allocate, i32, scratch, splat, vload, vstore
-from tile_cpu.tir.nodes import BufferLoad, PrimExpr, Stmt, TirBuffer
-from tile_cpu.vectors import Matrix, as_expr, convert, floor_div, floor_mod
+from tile_cpu.tir.build import allocate, scratch, vload, vstore
+from tile_cpu.tir.nodes import PrimExpr, Stmt, TirBuffer
+from tile_cpu.vectors import Matrix, as_expr, floor_div, floor_mod
 
 # Rows of A in scratch are this many bytes longer than needed: rows a power of two apart
 # would compete for the same cache sets.
@@ -241,17 +242,9 @@ Start: TypeAlias = "ValueAt | Choice | None"
 Finish: TypeAlias = "StoreAt | Choice"
 
 
-def start_from(matrix: Matrix, kernel: MicroKernel, scale: Matrix | None = None) -> ValueAt:
-    """Start accumulators from `matrix`, times the element of row i of the column `scale`."""
-
-    def value(row: Any, column: Any, lanes: int, count: Any) -> PrimExpr:
-        vector = matrix.load_as(kernel.accumulator, row, column, lanes, count)
-        if scale is None:
-            return vector
-        factor = BufferLoad(scale.buffer, [as_expr(x) for x in scale.at(row, i32(0))])
-        return vector * splat(convert(factor, kernel.accumulator, 1), lanes)
-
-    return value
+def start_from(matrix: Matrix, kernel: MicroKernel) -> ValueAt:
+    """Start accumulators from `matrix`."""
+    return partial(matrix.load_as, kernel.accumulator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,9 +268,7 @@ def round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def packed_b(
-    spec: GemmSpec, k: int, n: int, name: str = "b_panels", *, window: int = 0
-) -> tuple[PackedB, list[Stmt]]:
+def packed_b(spec: GemmSpec, k: int, n: int, *, window: int = 0) -> tuple[PackedB, list[Stmt]]:
     """Return room for `k` x `n` elements of B in panels, and its allocation.
 
     k is rounded up so that a transposing pack can write whole squares, and n so that an
@@ -288,7 +279,7 @@ def packed_b(
     groups = round_up(-(-k // kernel.group), kernel.lanes)
     columns = window or round_up(max(n, 1), window_columns(spec))
     panels = columns // spec.panel_width
-    buffer = scratch([panels, groups, spec.panel_width], kernel.group_dtype, name)
+    buffer = scratch([panels, groups, spec.panel_width], kernel.group_dtype, "b_panels")
     return PackedB(buffer, spec.tile.nv, panels if window else 0), [allocate(buffer)]
 
 
@@ -303,7 +294,7 @@ def window_columns(spec: GemmSpec) -> int:
 
 
 def copied_a(
-    spec: GemmSpec, m: int, k: int, *, k_major: bool = False, name: str = "a_rows"
+    spec: GemmSpec, m: int, k: int, *, k_major: bool = False
 ) -> tuple[OperandA, list[Stmt]]:
     """Return room for `m` x `k` elements of A in the form the kernel reads, and its allocation.
 
@@ -314,7 +305,7 @@ def copied_a(
     if k_major and kernel.group == 1 and spec.tile.mr == STRIP and kernel.lanes % STRIP == 0:
         strips = round_up(m, kernel.lanes) // STRIP
         columns = max(k, 1) + ROW_PADDING_BYTES // (4 * STRIP)
-        buffer = scratch([strips, columns, STRIP], kernel.a_dtype, name)
+        buffer = scratch([strips, columns, STRIP], kernel.a_dtype, "a_rows")
 
         def at(q: Any, i: Any) -> list[Any]:
             return [floor_div(i, STRIP), q, floor_mod(i, STRIP)]
@@ -326,7 +317,7 @@ def copied_a(
     else:
         rows, columns, dtype = m, round_up(k, kernel.chunk), kernel.a_dtype
     held = "uint16" if dtype == "bfloat16" else dtype
-    buffer = scratch([max(rows, 1), padded_row(columns, dtype)], held, name)
+    buffer = scratch([max(rows, 1), padded_row(columns, dtype)], held, "a_rows")
     return OperandA(Matrix.of(buffer, element=dtype), k_major), [allocate(buffer)]
 
 
