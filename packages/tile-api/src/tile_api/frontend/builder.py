@@ -394,16 +394,3 @@ def tracing(builder: Builder) -> Iterator[Builder]:
         yield builder
     finally:
         _ACTIVE.reset(token)
-
-
-__all__ = [
-    "Block",
-    "BlockKind",
-    "Builder",
-    "Frame",
-    "KernelWarning",
-    "active",
-    "current",
-    "here",
-    "tracing",
-]

@@ -388,16 +388,3 @@ def trace_eager(
     parsed = eager_function(function)
     known = parsed.signature(compile_time).bind(tensor_metas)
     return parsed.trace(compile_time, {**known, **(constants or {})})
-
-
-__all__ = [
-    "ConstBinding",
-    "EagerFunction",
-    "EagerSignature",
-    "EagerState",
-    "TensorMeta",
-    "eager_function",
-    "eager_signature",
-    "is_eager",
-    "trace_eager",
-]

@@ -175,6 +175,3 @@ def _is_fixed(stmt: Stmt) -> bool:
         and stmt.buffer.static_shape is not None
         and stmt.buffer.origin is None
     )
-
-
-__all__ = ["ThreadReturn", "without_returns"]

@@ -458,16 +458,3 @@ def _describe(x: object) -> str:
     if isinstance(x, Region):
         return f"a region of {x.buffer.name!r}"
     return f"{type(x).__name__} {x!r}"
-
-
-__all__ = [
-    "BufferValue",
-    "RegionReference",
-    "VarHandle",
-    "as_buffer",
-    "as_region",
-    "as_value",
-    "converted",
-    "load",
-    "store",
-]

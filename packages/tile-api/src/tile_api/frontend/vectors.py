@@ -67,6 +67,3 @@ def vector_value(value: Any) -> Expr | None:
     if hasattr(value, "__tile_expr__"):
         value = arith.as_expr(value)
     return value if isinstance(value, Expr) and value.dtype.lanes > 1 else None
-
-
-__all__ = ["has_step", "is_strided", "region_indices", "slice_indices", "vector_value"]

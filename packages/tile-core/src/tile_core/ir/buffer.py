@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import TypeAlias
 
 from tile_core.dtypes import DType
 from tile_core.ir.expr import Const, Expr, Extent
@@ -137,6 +136,3 @@ class Region(Node):
 def whole(buffer: Buffer) -> Region:
     """Return the region that is all of `buffer`."""
     return Region(buffer, (0,) * buffer.rank, buffer.shape, span=buffer.span)
-
-
-Operand: TypeAlias = Region

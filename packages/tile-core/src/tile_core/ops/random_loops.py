@@ -82,6 +82,3 @@ def _by_threads(launch: Launch, loop: Parallel) -> Stmt:
     rounds_of_threads = For(turn, const(0, wide), rounds, const(1, wide), body, span=loop.span)
     before, after = Barrier(span=loop.span), Barrier(span=loop.span)
     return Seq((before, rounds_of_threads, after), span=loop.span)
-
-
-__all__ = ["DRAWS", "deal_random_loops"]

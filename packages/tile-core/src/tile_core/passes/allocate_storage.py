@@ -41,7 +41,7 @@ class Tile:
     alignment: int
 
 
-def alignment_of(nbytes: int, least: int = ALIGNMENT, *, by_hardware: bool = False) -> int:
+def alignment_of(nbytes: int, *, by_hardware: bool = False) -> int:
     """Return what the offset of a tile of `nbytes` bytes is a multiple of.
 
     Parameters
@@ -52,9 +52,9 @@ def alignment_of(nbytes: int, least: int = ALIGNMENT, *, by_hardware: bool = Fal
         atom can, and any other where engines can begin to copy.
     """
     if by_hardware and nbytes >= ATOM and nbytes % ATOM == 0:
-        return max(least, min(nbytes & -nbytes, LARGEST_ATOM))
+        return max(ALIGNMENT, min(nbytes & -nbytes, LARGEST_ATOM))
     whole = nbytes >= ATOM or by_hardware
-    return max(least, ALIGNMENT_OF_ATOMS if whole else ALIGNMENT)
+    return ALIGNMENT_OF_ATOMS if whole else ALIGNMENT
 
 
 def allocate_storage(tiles: Sequence[Tile], *, reuse: bool = True) -> tuple[dict[Buffer, int], int]:

@@ -199,6 +199,3 @@ def _is_element(side: Expr, store: Store) -> bool:
 
 def _constant(side: Expr) -> float:
     return float(side.value) if isinstance(side, Const) else math.nan
-
-
-__all__ = ["mask_gemms"]

@@ -321,6 +321,3 @@ def _barriers(
         made.append(BarrierInit(s.empty, (warps * blocks,) * s.ring.count))
     made.append(ClusterSync() if shared else Barrier())
     return made
-
-
-__all__ = ["Machine", "specialise_warps"]

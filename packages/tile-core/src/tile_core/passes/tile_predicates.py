@@ -87,6 +87,3 @@ def _is_common(expr: Expr) -> bool:
         ):
             return False
     return True
-
-
-__all__ = ["tile_predicate"]

@@ -56,6 +56,3 @@ def _number(call: Call) -> object:
 
 def _is_empty(stmt: Stmt) -> bool:
     return isinstance(stmt, Seq) and all(map(_is_empty, stmt.body))
-
-
-__all__ = ["drop_ping_pong"]

@@ -107,7 +107,7 @@ def _tiles(launch: Launch, places: BufferAddresses, by_hardware: bool) -> Iterab
     by_others = _written_by_others(launch)
     for storage, alive in live_intervals(launch.body).items():
         nbytes = places.flat(storage).nbytes or 0
-        needed = alignment_of(nbytes, ALIGNMENT, by_hardware=by_hardware)
+        needed = alignment_of(nbytes, by_hardware=by_hardware)
         yield Tile(storage, nbytes, everywhere if storage in by_others else alive, needed)
     for node in walk(launch.body):
         if isinstance(node, Alloc) and node.buffer.scope is Scope.BARRIER:

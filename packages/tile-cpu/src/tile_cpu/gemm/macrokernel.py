@@ -396,6 +396,3 @@ class _Block:
             return [spread(a, PrefetchRegion(b, k, n))]
         window = self.b_copy.window
         return [spread(a), spread_by_panel(b, k, self.spec.panel_width, window)]
-
-
-__all__ = ["KSteps", "emit_blocked_gemm", "plan_gemm", "plan_steps"]

@@ -114,6 +114,3 @@ def _is_known(stmt: Stmt) -> bool:
     if any(isinstance(n, signals) for n in walk(stmt)):
         return False
     return isinstance(stmt, (Leaf, Parallel, Store, Let, If, For, Seq))
-
-
-__all__ = ["sink_waits"]

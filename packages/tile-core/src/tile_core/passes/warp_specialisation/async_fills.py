@@ -125,6 +125,3 @@ def _aligned(load: Load, rest: Extent, width: int, env: ConstraintSet) -> bool:
     if static_value(one) != 1 or not divides(width, (load.buffer.shape[-1],), env):
         return False
     return divides(width, (rest,), env) and all(divides(width, (step,), env) for step in steps)
-
-
-__all__ = ["PIECES", "piece_of"]

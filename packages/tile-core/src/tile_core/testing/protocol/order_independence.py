@@ -451,6 +451,3 @@ class _Run:
                     f"{signal.nbytes} bytes missing"
                 )
         return lines
-
-
-__all__ = ["Proved", "prove"]

@@ -216,6 +216,3 @@ def host_names(kernel: Kernel, launch: Launch) -> list[Let]:
     if launch not in set(walk(kernel.body)):
         raise InternalError("the kernel does not hold this launch", span=launch.span)
     return [n for n in walk(kernel.body) if isinstance(n, Let) and n not in inside]
-
-
-__all__ = ["always", "has_protocol", "host_names", "meaning_of", "program_of", "rounds_of"]

@@ -299,6 +299,3 @@ def _touches(group: Group, stmt: Stmt, lasts: int | None = None) -> Iterator[Eve
         assert content is not None
         team = group.first, group.count
         yield Write((group.facts.name(tile), rank), box, content, begun, team, span=stmt.span)
-
-
-__all__ = ["CLUSTER", "WARP", "act"]

@@ -295,6 +295,3 @@ def at_thread(group: Group, thread: int) -> None:
     x, y, _ = group.facts.launch.threads
     numbers = (thread % x, thread // x % y, thread // (x * y))
     group.values.vars.update(zip(group.facts.launch.thread_vars, numbers, strict=True))
-
-
-__all__ = ["SIGNALS", "Act", "Endless", "Group", "LaunchFacts", "at_thread", "follow"]
