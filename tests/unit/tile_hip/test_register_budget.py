@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.products import Product
-from tile_core.simt.register_budget import SPARE, blocks_to_hold
+from tile_core.simt.lower_launches import SPARE, blocks_to_hold
 from tile_core.testing import build_ir as ir
 from tile_cuda.machine import machine as nvidia
 from tile_hip.machine import machine as amd

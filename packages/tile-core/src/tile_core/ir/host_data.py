@@ -16,12 +16,11 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import storages_read, storages_written
 from tile_core.ir.expr import Binary, Cast, Const, Expr, Extent, Select, Unary, UnaryOp, Var
 from tile_core.ir.free_variables import free_variables, is_host_evaluable
-from tile_core.ir.host_conditions import host_conditions
 from tile_core.ir.names import Names
 from tile_core.ir.node import Node
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.printer import symbols_of
-from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch
+from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Seq
 from tile_launch.contract import Contract
 from tile_launch.manifest import Parameter, Scalar, Tensor
 
@@ -218,3 +217,21 @@ def _is_positive(extent: Extent) -> bool:
 
 def _kind(check: Check) -> str:
     return "assume" if check.kind is CheckKind.ASSUME else "assert"
+
+
+def host_conditions(kernel: Kernel) -> list[Check | Launch]:
+    """Return the launches, and the checks that every run reaches unconditionally."""
+    found: list[Check | Launch] = []
+
+    def visit(stmt: Node) -> None:
+        if isinstance(stmt, Seq):
+            for item in stmt.body:
+                visit(item)
+        elif isinstance(stmt, Launch):
+            found.append(stmt)
+            visit(stmt.body)
+        elif isinstance(stmt, Check) and isinstance(stmt.cond, Expr):
+            found.append(stmt)
+
+    visit(kernel.body)
+    return found

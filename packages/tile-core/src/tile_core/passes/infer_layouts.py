@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from tile_core.errors import LayoutError, Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import accesses
 from tile_core.ir.node import Node, walk
@@ -15,10 +16,9 @@ from tile_core.ops.rule import InferLevel, Rule, ThreadMachine, select
 from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
 from tile_core.passes.inference.free_layouts import Members, choose_freely
 from tile_core.passes.inference.inference_state import NOBODY, Layouts
-from tile_core.passes.inference.parallel_nests import LoopNests, survey
+from tile_core.passes.inference.parallel_nests import LoopNests, Nest, survey
 from tile_core.passes.inference.reducer_layouts import narrow_reducers
 from tile_core.passes.inference.register_indices import tell_of_chosen_registers
-from tile_core.passes.inference.validate_hints import check_loop, check_threads
 from tile_core.passes.layout_report import Reason
 from tile_core.remarks import remark
 from tile_core.target import Target
@@ -229,3 +229,43 @@ def _fall_back(kernel: Kernel, state: Layouts) -> None:
             )
             state.reasons[buffer] = NOBODY
     state.known.update(decided)
+
+
+def check_threads(fragment: Fragment, threads: int, span: Span | None) -> None:
+    """Refuse a fragment for more threads than the block has.
+
+    Raises
+    ------
+    LayoutError
+        If there are not so many.
+    """
+    if fragment.thread_extent > threads:
+        raise LayoutError(
+            f"the fragment is spread over {fragment.thread_extent} threads, and the block has "
+            f"{threads}",
+            span=span,
+            hint=f"launch the kernel with threads={fragment.thread_extent}, or give each thread "
+            "more elements",
+        )
+
+
+def check_loop(nest: Nest) -> None:
+    """Refuse a `loop_layout` that is no way to run the loop.
+
+    Raises
+    ------
+    LayoutError
+        If it is no fragment of the loop's extents, or is for more threads than there are.
+    """
+    wish = nest.loop.loop_layout
+    if wish is None:
+        return
+    if not isinstance(wish, Fragment) or wish.shape != nest.extents:
+        given = f"one of {wish.shape}" if isinstance(wish, Fragment) else f"{wish!r}"
+        raise LayoutError(
+            f"the loop_layout of a loop over {nest.extents} is a fragment of that shape, "
+            f"got {given}",
+            span=nest.node.span,
+            hint="write T.Fragment(extents, lambda i, j: (thread, slot))",
+        )
+    check_threads(wish, nest.threads, nest.node.span)

@@ -8,11 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tile_core.codegen import function_symbols
-from tile_core.codegen.occupancy import resources_of_launches
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.launch_errors import teller
-from tile_core.plugins.lazy_function import made_at_first_call
-from tile_core.simt.device_flags import device_flags
+from tile_core.records import replace
 from tile_core.simt.lower import lower_kernel
 from tile_core.simt.lowering_options import choices_of
 from tile_core.simt.manifest import manifest_of
@@ -126,3 +124,64 @@ def callable_of(
 
     manifest, told = launch_manifest(program), teller(program)
     return launcher.callable_of(manifest, code, driver, stream_of, device_of, empty, told)
+
+
+def made_at_first_call(make: Callable[[], Callable[..., None]]) -> Callable[..., None]:
+    """Return a function that does what the one does that `make` returns at the first call.
+
+    Nothing touches a driver before: a kernel can be compiled, looked at and saved on a machine
+    that cannot run it. Where `make` raises an error, the next call tries again.
+    """
+    made: list[Callable[..., None]] = []
+
+    def run(*args: Any) -> None:
+        if not made:
+            made.append(make())
+        made[0](*args)
+
+    return run
+
+
+def resources_of_launches(
+    program: DeviceProgram, needs: Mapping[str, Resources]
+) -> Mapping[str, Resources]:
+    """Return what each launch of a program needs, by its symbol, and how many blocks fit.
+
+    Parameters
+    ----------
+    needs
+        What the compiler told of each function, by its symbol.
+    """
+    found: dict[str, Resources] = {}
+    names = function_symbols(program)
+    for function, name in zip(program.functions, names, strict=True):
+        resident = needs[name].occupancy(program.machine, function.threads, function.shared_bytes)
+        found[name] = replace(needs[name], resident=resident)
+    return found
+
+
+FAST_MATH = "--use_fast_math"
+"""As one compiler spells it; backends translate it for others."""
+
+
+def device_flags(options: Any) -> tuple[str, ...]:
+    """Return what the compiler of the device is given beside its usual flags.
+
+    ``tl.enable_fast_math`` has functions and divisions approximated, unless
+    ``tl.disable_fast_math`` is set, too; ``tl.ptxas_register_usage_level`` is of one backend alone,
+    and ``tl.device_compile_flags`` holds flags with blanks between them.
+
+    Parameters
+    ----------
+    options
+        What the driver hands to `Backend.lower`.
+    """
+    flags = list(options.compile_flags)
+    is_exact = options.config("tl.disable_fast_math", False)
+    if options.config("tl.enable_fast_math", False) and not is_exact:
+        flags.append(FAST_MATH)
+    level = options.config("tl.ptxas_register_usage_level")
+    if level is not None:
+        flags.append(f"--ptxas-options=--register-usage-level={level}")
+    flags += str(options.config("tl.device_compile_flags", "")).split()
+    return tuple(flags)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.arith import all_of, as_expr, const, select
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.device import device
 from tile_core.ir.expr import (
     AddressOf,
     Binary,
@@ -25,7 +27,6 @@ from tile_core.ir.node import Node
 from tile_core.ir.stmt import Evaluate, If, Stmt, Store
 from tile_core.records import replace
 from tile_core.simt import subbyte_access
-from tile_core.simt.cluster_rank import RANK, cluster_rank
 from tile_core.simt.context import SimtContext
 from tile_core.simt.subwarp_collectives import within_language_warp
 from tile_core.simt.tensor_bounds_checks import inside, safe_value
@@ -256,3 +257,23 @@ _EXPRESSIONS: dict[type, Callable[[Any, SimtContext], Expr]] = {
     Cast: _cast,
     Call: _call,
 }
+
+
+RANK = "block_rank_in_cluster"
+
+
+def cluster_rank(expr: Call, ctx: SimtContext) -> Call:
+    """Return what the device header calls the rank of a block.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If the machine has no clusters.
+    """
+    if not ctx.machine.has("clusters"):
+        raise UnsupportedOnTarget(
+            f"T.{RANK} is not an instruction of {ctx.machine.name}",
+            span=expr.span,
+            hint="leave cluster_dims out, or compile for a GPU with clusters of blocks",
+        )
+    return replace(device("cluster_rank"), span=expr.span)

@@ -13,10 +13,12 @@ from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Check, Kernel, Launch, Let, Seq, Stmt
 from tile_core.ir.visitor import bound_variables
+from tile_core.machine import SimtMachine
 from tile_core.pass_manager.instrumentation import on_launch
 from tile_core.pass_manager.manager import PassManager, PipelineStopped
 from tile_core.passes.cooperative_grids import is_cooperative
 from tile_core.passes.infer_layouts import Layouts
+from tile_core.passes.register_estimate import blocks_together, registers_wanted
 from tile_core.simt.buffer_addresses import BufferAddresses
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.lower_statements import lower_stmt
@@ -24,7 +26,6 @@ from tile_core.simt.pass_contexts import KernelContext, LaunchContext, ThreadCon
 from tile_core.simt.pipeline import LAUNCH, THREAD
 from tile_core.simt.plan_shared import add_workspaces, exchange_bytes, plan_shared
 from tile_core.simt.program import DeviceFunction, HostStep
-from tile_core.simt.register_budget import blocks_to_hold
 from tile_core.simt.resource_limits import check_launch
 
 
@@ -169,3 +170,32 @@ def _free_variables(launch: Launch) -> dict[Var, None]:
     """Return the scalars that the body and nobody in it defines, in the order of their use."""
     bound = bound_variables(launch)
     return {n: None for n in walk(launch.body) if isinstance(n, Var) and n not in bound}
+
+
+SPARE = 32
+"""Registers that a thread may need beyond what is known of it before it has any."""
+
+
+def blocks_to_hold(launch: Launch, machine: SimtMachine) -> int:
+    """Return how many blocks of a launch shall find registers on one multiprocessor.
+
+    One, as long as all registers are alike. Where arithmetic reaches only some of them, the
+    others hold sums of matrix products, which are moved for all else that is done with them. A
+    thread that is content with the plain ones gets no others: then as many blocks as have these
+    shall fit.
+
+    Parameters
+    ----------
+    launch
+        With its tiles, before it is a program of one thread.
+    """
+    wished = blocks_together(launch)
+    if wished is not None:
+        return wished
+    plain, limits = machine.plain_registers, machine.multiprocessor
+    if plain >= machine.registers or limits is None:
+        return 1
+    threads = math.prod(launch.threads)
+    if registers_wanted(launch, threads) > plain - SPARE:
+        return 1
+    return max(1, limits.registers // (plain * threads))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.expr import Call
+from tile_core.ir.expr import Call, StringConst
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_cpu.lowering.atomics import emit_atomic
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.externs import emit_extern
-from tile_cpu.lowering.printing import emit_printf
-from tile_cpu.lowering.refuse_random import emit_random
-from tile_cpu.lowering.types import lanes_of, prim, together, value_type, with_lanes
+from tile_cpu.lowering.types import lanes_of, prim, scalar_name, together, value_type, with_lanes
+from tile_cpu.tir.build import extern
 from tile_cpu.tir.nodes import Cast as TirCast
-from tile_cpu.tir.nodes import PrimExpr
+from tile_cpu.tir.nodes import PrimExpr, StringImm
 
 
 def emit_call(ctx: Context, call: Call) -> PrimExpr:
@@ -56,3 +55,52 @@ def _pure(ctx: Context, call: Call, args: list[PrimExpr]) -> PrimExpr:
     result = emit_math(ctx.temporaries, call.function, *args, lanes=lanes_of(args[0]))
     wanted = with_lanes(value_type(call.dtype), lanes_of(result))
     return result if str(result.ty.dtype) == wanted else TirCast(prim(wanted), result)
+
+
+def emit_random(ctx: Context, call: Call) -> PrimExpr:
+    """Refuse: draws of a started generator are arithmetic by now."""
+    raise UnsupportedOnTarget(
+        f"T.{call.function} has no generator to draw from",
+        span=call.span,
+        hint="call T.rng_init(seed) before, inside the same T.Kernel",
+    )
+
+
+_LLVM = {"int32": "i32", "uint32": "i32", "int64": "i64", "uint64": "i64", "float64": "double"}
+
+
+def emit_printf(ctx: Context, call: Call) -> PrimExpr:
+    """Return the call that prints; its text appears on the process's standard output."""
+    text = call.args[0]
+    if not isinstance(text, StringConst):
+        raise UnsupportedOnTarget(
+            "printf needs a constant format",
+            span=call.span,
+            hint="write the format as a string in the kernel",
+        )
+    ctx.prints = True
+    args = [_promoted(ctx.value(a)) for a in call.args[1:]]
+    kinds = [_LLVM.get(scalar_name(a), "ptr") for a in args]
+    name = "_".join(["cpu_printf", *kinds])
+    ctx.helpers[name] = _wrapper(name, kinds)
+    ctx.helpers.setdefault("printf", "declare i32 @printf(ptr, ...)\n")
+    return extern("int32", name, StringImm(text.value), *args)
+
+
+def _promoted(value: PrimExpr) -> PrimExpr:
+    """Return `value` widened as C widens variable arguments."""
+    kind = scalar_name(value)
+    if kind.startswith("float"):
+        return value if kind == "float64" else TirCast(prim("float64"), value)
+    if kind in ("bool", "int8", "int16", "uint8", "uint16"):
+        return TirCast(prim("int32"), value)
+    return value
+
+
+def _wrapper(name: str, kinds: list[str]) -> str:
+    params = ", ".join(f"{k} %a{i}" for i, k in enumerate(kinds))
+    comma = ", " if kinds else ""
+    return (
+        f"define i32 @{name}(ptr %f{comma}{params}) alwaysinline {{\n"
+        f"  %r = call i32 (ptr, ...) @printf(ptr %f{comma}{params})\n  ret i32 %r\n}}\n"
+    )

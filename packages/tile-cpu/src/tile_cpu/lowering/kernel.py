@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.expr import Var
+from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.printer import symbols_of
-from tile_core.ir.stmt import Check, Kernel
-from tile_core.passes.guards.registry import open_registry
+from tile_core.ir.stmt import Check, Kernel, Stmt
+from tile_core.passes.guards.registry import located, open_registry
 from tile_core.passes.infer_layouts import Layouts
 from tile_core.records import dataclass
 from tile_core.target import Target
-from tile_cpu.lowering import casts, externs, storage
+from tile_cpu.lowering import casts, expressions, externs, statements, storage
+from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.lowering.context import Context, Settings, assigned
-from tile_cpu.lowering.emitter import Emitter
 from tile_cpu.lowering.layouts import special_layouts
 from tile_cpu.lowering.nontemporal_stores import streamed_buffers
 from tile_cpu.lowering.types import prim, value_type
@@ -140,3 +140,31 @@ def _with_helpers(ctx: Context, body: TirStmt) -> TirStmt:
         return body
     text = "\n".join(dict.fromkeys(ctx.helpers.values()))
     return AttrStmt(i32(0), "pragma_import_llvm", StringImm(text), body)
+
+
+class Emitter(Context):
+    """A `Context` that emits."""
+
+    def value(self, expr: Expr) -> PrimExpr:
+        """Return the TIR value of `expr`, in its value type."""
+        return expressions.value(self, expr)
+
+    def unrounded(self, expr: Expr) -> PrimExpr:
+        """Return the value of `expr` for a place that rounds it to its type anyway."""
+        return expressions.unrounded(self, expr)
+
+    def index(self, extent: Extent, dtype: str = "int32") -> PrimExpr:
+        """Return an integer of tile IR as a TIR value of type `dtype`."""
+        return expressions.index(self, extent, dtype)
+
+    def place(self, buffer: Buffer) -> FlatBuffer:
+        """Return where `buffer` lies; views are placed on first use."""
+        return storage.place_of(self, buffer)
+
+    def stmt(self, stmt: Stmt) -> TirStmt:
+        """Return the TIR of `stmt`."""
+        ledger = open_registry()
+        if ledger is None:
+            return statements.emit(self, stmt)
+        with located(ledger, stmt):
+            return statements.emit(self, stmt)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
+from tile_core.dtypes import DType
 from tile_core.ir.arith import const
 from tile_core.ir.buffer import Region, static_value
 from tile_core.ir.expr import Const
@@ -18,7 +19,6 @@ from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
 from tile_cpu.ops.blocked_gemm import BlockedGemm
 from tile_cpu.ops.streamed_gemm import StreamedGemm
-from tile_cpu.rules.gemm_dtypes import unsupported_product
 from tile_cpu.rules.panels import extents_of, infer_gemm, panels_of, tile_spec
 from tile_cpu.tir.build import i32, loop, seq
 from tile_cpu.tir.nodes import IfThenElse, Stmt, tirx
@@ -259,3 +259,13 @@ GEMM_RULES: tuple[Rule[Any], ...] = (
         priority=10,
     ),
 )
+
+
+def unsupported_product(a: DType, b: DType, c: DType) -> str | None:
+    """Say why ``c += a b`` has no register-tiled kernel, or return None if it has one."""
+    for dtype in (a, b, c):
+        if dtype.is_bool or dtype.is_handle:
+            return f"{dtype} is not a number"
+        if dtype.bits in (4, 6) or dtype.is_narrow_float:
+            return f"{dtype} is widened before it is multiplied"
+    return None

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from tile_core.errors import LaunchError
+from tile_core.errors import LaunchError, UnknownInstruction
+from tile_sim.gfx9 import (
+    buffers,
+    carry_instructions,
+    compare,
+    control,
+    dma,
+    global_memory,
+    lanes,
+    matrix,
+    packed,
+    permutes,
+    scalar,
+    scalar_memory,
+    scratch,
+    shared_instructions,
+    vector,
+)
 from tile_sim.gfx9.arena import addresses_of
 from tile_sim.gfx9.arrays import Array
-from tile_sim.gfx9.assembly_text import Assembly, parse
-from tile_sim.gfx9.decode import decode_all
+from tile_sim.gfx9.assembly_text import Assembly, Line, parse
 from tile_sim.gfx9.hazards import check_hazards
-from tile_sim.gfx9.instruction import Context, Instruction
+from tile_sim.gfx9.instruction import END, Context, Instruction, Undecodable, Unit
 from tile_sim.gfx9.metadata import KernelInfo, parse_metadata
 from tile_sim.gfx9.shared_instructions import grain_of
 
@@ -85,3 +102,48 @@ class Code:
                 f"the assembly has no kernel {name}; it has {', '.join(sorted(self.kernels))}"
             )
         return self.kernels[name]
+
+
+_DECODERS: tuple[Callable[[Line, Context], Instruction | None], ...] = (
+    vector.decode,
+    compare.decode,
+    carry_instructions.decode,
+    lanes.decode,
+    packed.decode,
+    matrix.decode,
+    scalar.decode,
+    control.decode,
+    control.decode_getreg,
+    scalar_memory.decode,
+    shared_instructions.decode,
+    permutes.decode,
+    dma.decode,
+    scratch.decode,
+    global_memory.decode,
+    buffers.decode,
+)
+
+
+def decode_line(line: Line, context: Context) -> Instruction:
+    """Return the instruction of a line.
+
+    Raises
+    ------
+    UnknownInstruction
+        If no decoder knows it, or something about it is unknown.
+    """
+    try:
+        for decoder in _DECODERS:
+            found = decoder(line, context)
+            if found is not None:
+                return found
+    except (Undecodable, ValueError, IndexError, KeyError) as reason:
+        raise UnknownInstruction(f"{line}: {reason}") from reason
+    raise UnknownInstruction(f"{line}: the instruction {line.mnemonic} is unknown")
+
+
+def decode_all(assembly: Assembly, context: Context) -> tuple[Instruction, ...]:
+    """Return all instructions, and an end behind them."""
+    found = [decode_line(line, context) for line in assembly.lines]
+    last = Line(0, "s_endpgm", (), {}, "the end of the text")
+    return (*found, Instruction(last, lambda w: END, Unit.CONTROL, is_final=True))

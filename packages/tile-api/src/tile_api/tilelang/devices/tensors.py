@@ -7,7 +7,6 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from tile_api.tilelang.devices.device_arguments import HOST, is_gpu, is_host, on_host
 from tile_api.tilelang.devices.patches import Patches, asked_by_a_program
 
 MAKERS = (
@@ -252,3 +251,28 @@ def _autocasting(init: Callable[..., Any]) -> Callable[..., Any]:
         init(self, HOST if is_gpu(device_type) else device_type, *args, **keywords)
 
     return mapped
+
+
+GPUS = ("cuda", "hip")
+HOST = "cpu"
+
+
+def is_gpu(device: Any) -> bool:
+    """Tell whether an argument that is a device, in any of torch's spellings, is a GPU."""
+    if isinstance(device, str):
+        return device.partition(":")[0] in GPUS
+    if isinstance(device, int) and not isinstance(device, bool):
+        return True
+    return getattr(device, "type", None) in GPUS
+
+
+def on_host(device: Any) -> Any:
+    """Return the device that is meant: the CPU where a GPU is named, else `device` itself."""
+    return HOST if device is not None and is_gpu(device) else device
+
+
+def is_host(device: Any) -> bool:
+    """Tell whether a device is the CPU by name."""
+    if isinstance(device, str):
+        return device.partition(":")[0] == HOST
+    return bool(getattr(device, "type", None) == HOST)

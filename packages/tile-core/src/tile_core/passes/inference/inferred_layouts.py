@@ -11,13 +11,12 @@ from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node
-from tile_core.layout import Fragment, Layout
+from tile_core.layout import Fragment, Layout, Swizzle, swizzled
 from tile_core.layout.loop_layout import LoopLayout
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import Rule
 from tile_core.passes.inference.conflicts import disagreement, torn
 from tile_core.passes.inference.layout_queries import Algebra
-from tile_core.passes.inference.merge_swizzles import merged_swizzle
 from tile_core.passes.inference.parallel_nests import LoopNests
 from tile_core.passes.inference.view_layouts import Place, seen_as
 from tile_core.passes.layout_report import Reason
@@ -194,3 +193,25 @@ class SettledLayouts:
         return isinstance(node, TileOperator) and any(
             b.scope is Scope.FRAGMENT and b.storage not in self.known for b in node.buffers()
         )
+
+
+def merged_swizzle(one: Layout, other: Layout, bits: int) -> Layout | None:
+    """Return the narrower of two swizzled layouts of a tile; None if one is something else.
+
+    Swizzles keep 16 bytes together: whoever reads chunks of that size can read any of them,
+    with at most a few more turns of the memory.
+    """
+    first, second = _swizzle_of(one, bits), _swizzle_of(other, bits)
+    if one.shape != other.shape or first is None or second is None:
+        return None
+    return one if first.value <= second.value else other
+
+
+def _swizzle_of(layout: Layout, bits: int) -> Swizzle | None:
+    for swizzle in Swizzle:
+        try:
+            if swizzled(layout.shape, bits, swizzle).first_difference(layout) is None:
+                return swizzle
+        except LayoutError:
+            continue
+    return None
