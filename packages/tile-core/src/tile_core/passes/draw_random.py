@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import call, cast, const
+from tile_core.ir.arith import binary, call, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.expr import Call, Expr, Load, Var
+from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Alloc, Evaluate, For, Kernel, Launch, Let, Seq, Stmt, Store
 from tile_core.ops.random_loops import DRAWS
@@ -117,7 +117,11 @@ class _Generator:
         rounds = For(turn, const(0), const(_ROUNDS), const(1), self.round())
         advance = Store(self.state, (const(2),), drawn + 1)
         before: list[Stmt] = [Let(drawn, count), Let(pick, drawn & 3), *fill, rounds, advance]
-        return before, Load(self.words, (pick,))
+        words = [Load(self.words, (const(k),)) for k in range(4)]
+        value: Expr = words[-1]  # by selection: registers have no numbers at run time
+        for k in reversed(range(3)):
+            value = select(binary(BinaryOp.EQ, pick, k), words[k], value)
+        return before, value
 
     def round(self) -> Stmt:
         """Return one round: two products, their halves mixed with the key, the next key."""

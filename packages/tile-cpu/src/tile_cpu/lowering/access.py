@@ -14,6 +14,7 @@ from tile_cpu.lowering import casts
 from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import divide
+from tile_cpu.lowering.low_bits import coordinate
 from tile_cpu.lowering.overflow import may_leave_tile
 from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, spread
 from tile_cpu.tir.build import dtype_of_expr
@@ -68,7 +69,7 @@ def outside_checks(ctx: Context, at: Expr, buffer: Buffer, axis: int) -> list[Pr
 
 def position(ctx: Context, place: FlatBuffer, indices: tuple[Expr, ...]) -> PrimExpr:
     """Return the flat offset of an element."""
-    flat = place.offset([ctx.index(i, place.index) for i in indices])
+    flat = place.offset([coordinate(ctx, i, place.index) for i in indices])
     if place.base is None:
         return flat
     unravelled: list[PrimExpr] = []

@@ -13,7 +13,7 @@ from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.expr import BinaryOp, UnaryOp
 from tile_cpu.llvm_memory_access import reinterpret
-from tile_cpu.lowering.casts import not_counted, wrapped
+from tile_cpu.lowering.casts import wrapped
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import DIVISIONS, divide
 from tile_cpu.lowering.types import is_zero, lanes_of, number, prim, scalar_name, spread, with_lanes
@@ -46,7 +46,6 @@ _FLOAT = {
     BinaryOp.MUL: lambda a, b: a * b,
     BinaryOp.DIV: lambda a, b: a / b,
 }
-_LOW_BITS = frozenset({BinaryOp.FLOORMOD, BinaryOp.BITAND})
 _MAY_WRAP = frozenset({BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL, BinaryOp.SHL})
 
 
@@ -66,8 +65,6 @@ def binary(
         return _on_floats(ctx, op, a, b)
     if op.is_comparison:
         return _COMPARE[op](_hidden_limit(ctx, a), _hidden_limit(ctx, b))
-    if op in _LOW_BITS and isinstance(b, IntImm) and lanes_of(a) == 1:
-        a = not_counted(a)
     if op in DIVISIONS:
         return wrapped(divide(ctx, op, a, b, is_safe=divisor_is_safe), dtype)
     result = _INTEGER[op](a, b)

@@ -18,19 +18,6 @@ from tile_cpu.tir.build import extern, llvm_pure
 from tile_cpu.tir.nodes import Cast, IntImm, PrimExpr, Select, tirx
 
 
-def not_counted(value: PrimExpr) -> PrimExpr:
-    """Return an integer of which LLVM does not know that it grows from iteration to iteration.
-
-    For numbers whose low bits are taken: of ``j + 1 & 15``, for j in 0..15, LLVM takes for proven
-    that it never wraps, though it does in the last iteration, and loads 16 elements in order, of
-    which the last is beside the others.
-    """
-    if isinstance(value, IntImm):
-        return value
-    kind = scalar_name(value)
-    return extern(kind, f"tile_stored_i{kind.lstrip('uint')}", value)
-
-
 def convert(
     ctx: Context, value: PrimExpr, source: DType, target: DType, *, saturate: bool = True
 ) -> PrimExpr:
@@ -77,7 +64,6 @@ def _int_to_int(value: PrimExpr, kind: str) -> PrimExpr:
             return Cast(prim(kind, lanes), value)
         return reinterpret(Cast(prim(signed), value), unsigned)
     if given > width:
-        value = not_counted(value) if lanes == 1 else value
         low = tirx.bitwise_and(value, number((1 << width) - 1, have, lanes))
         value = Cast(prim(unsigned), low)
         return value if kind.startswith("u") else reinterpret(value, signed)

@@ -132,6 +132,7 @@ class Context(ABC):
         self.ahead_of_conditions: ConstraintSet | None = (
             None  # the same of all conditions of an expression
         )
+        self.low_bits: set[Var] = set()  # names of integers of which bits were cut
         self.is_in_branch = False  # whether a condition decides on the statement at hand
         self.block_entry: list[TirStmt] = []
         self.jump: TirBuffer | None = None

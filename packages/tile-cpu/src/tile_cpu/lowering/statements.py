@@ -47,6 +47,7 @@ from tile_cpu.lowering.arithmetic import negated
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.launch import emit_launch
 from tile_cpu.lowering.loops import emit_loop, emit_while, jumps
+from tile_cpu.lowering.low_bits import learn
 from tile_cpu.lowering.types import scalar_name
 from tile_cpu.lowering.vectorise import vectorised
 from tile_cpu.tir.build import extern, i32, seq
@@ -145,7 +146,7 @@ def _let(ctx: Context, var: Var, value: Expr) -> list[TirStmt]:
             named = TirVar(var.name, computed.ty)
             ctx.run(Bind(named, computed))
             ctx.vars[var] = named
-    ctx.env = ctx.env.with_let(var, value)
+    learn(ctx, var, value)
     return statements
 
 

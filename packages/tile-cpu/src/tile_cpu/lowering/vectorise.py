@@ -28,6 +28,7 @@ from tile_core.passes.guards.registry import at_the_edge
 from tile_cpu.lowering.context import Context, Lane, sequence
 from tile_cpu.lowering.invariants import hoisted
 from tile_cpu.lowering.loops import counted
+from tile_cpu.lowering.low_bits import learn
 from tile_cpu.lowering.row_reductions import RowSums, can_sum, updates_of, vector_update
 from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, with_lanes
 from tile_cpu.lowering.vector_access import (
@@ -384,5 +385,5 @@ def _let(ctx: Context, var: Var, value: Expr) -> TirStmt:
                     ctx.first_values[var] = ctx.keep(ctx.value(value), var.name)
         is_bool = scalar_name(computed) == "bool"
         ctx.vars[var] = computed if is_bool else ctx.keep(computed, var.name)
-    ctx.env = ctx.env.with_let(var, value)
+    learn(ctx, var, value)
     return sequence(statements)
