@@ -13,7 +13,7 @@ import tile_api as tile
 from support import gpu_kernels
 from support.toolchain import amd_compiler_for
 from tile_core.simt.resources import Resources
-from tile_hip.assembly import Code, counts_of, kernels_of, unguarded_m0
+from tile_hip.assembly import AssemblyCode, counts_of, kernels_of, unguarded_m0
 
 ARCHITECTURES = ("gfx90a", "gfx942", "gfx950")
 KERNELS: dict[str, Callable[[], Any]] = {
@@ -47,7 +47,7 @@ _SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)")
 
 
 @cache
-def compiled(name: str, arch: str) -> tuple[Resources, Code]:
+def compiled(name: str, arch: str) -> tuple[Resources, AssemblyCode]:
     """Return what a kernel needs, and its instructions; skip where no compiler is installed."""
     amd_compiler_for(arch)
     kernel = tile.compile(KERNELS[name](), target=f"hip:{arch}")
@@ -55,7 +55,7 @@ def compiled(name: str, arch: str) -> tuple[Resources, Code]:
     return needs, kernels_of(kernel.asm)[needs.name]
 
 
-def multiplications(code: Code) -> int:
+def multiplications(code: AssemblyCode) -> int:
     """Return how many numbers the matrix instructions multiply, for one wave."""
     shapes = [_SHAPE.search(each.opcode) for each in code if each.is_matrix_product]
     return sum(int(s[1]) * int(s[2]) * int(s[3]) for s in shapes if s is not None)

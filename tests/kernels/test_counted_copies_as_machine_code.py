@@ -15,7 +15,7 @@ import tile_api.language as T
 from support.counted_kernels import integers, poison, product
 from support.toolchain import amd_compiler_for
 from tile_core.errors import MissingWait
-from tile_hip.assembly import Code, Counts, counts_of, kernels_of, unguarded_m0
+from tile_hip.assembly import AssemblyCode, Counts, counts_of, kernels_of, unguarded_m0
 from tile_sim.gfx9 import run
 
 ARCHITECTURES = ("gfx90a", "gfx942")
@@ -36,7 +36,7 @@ def assembly(arch: str, k: int | None, stages: int, dtype: str = "float16", **co
     return made.artifact.asm()
 
 
-def code_of(text: str) -> Code:
+def code_of(text: str) -> AssemblyCode:
     return kernels_of(text)["product"]
 
 

@@ -9,7 +9,7 @@ from tile_launch.manifest import (
     Address,
     Condition,
     Launch,
-    Machine,
+    MachineRequirements,
     Manifest,
     Scalar,
     Tensor,
@@ -36,7 +36,9 @@ def numbers(target: str = "cuda:sm_80", **changes: object) -> Manifest:
     )
     told = {
         "kernel": "numbers",
-        "machine": Machine(family=family, name=name, max_grid=(2**31 - 1, 65535, 65535)),
+        "machine": MachineRequirements(
+            family=family, name=name, max_grid=(2**31 - 1, 65535, 65535)
+        ),
         "parameters": (
             Tensor(name="A", dtype="float32", shape=shape, is_written=False),
             Scalar(name="scale", dtype="float32"),

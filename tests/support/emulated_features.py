@@ -20,7 +20,7 @@ from support.pretended_machine import pretend_from_environment
 from tile_cpu import llvm_functions, python_caller, toolchain
 from tile_cpu import machine as machines
 from tile_cpu.gemm import instruction_kernel as gemm_kernel
-from tile_cpu.machine import MACHINES, Machine
+from tile_cpu.machine import MACHINES, CpuMachine
 from tile_cpu.tir.build import extern
 from tile_cpu.tir.nodes import PrimExpr
 
@@ -41,7 +41,7 @@ def prepare_machines() -> None:
     _emulation.enter_context(emulated_features())
 
 
-def can_run(machine: Machine) -> bool:
+def can_run(machine: CpuMachine) -> bool:
     """Whether code for `machine` runs here, if features are emulated."""
     missing = set(_missing_features(machine))
     return not missing or (machines.host_machine().has(NEEDED) and missing <= EMULATED)
@@ -56,19 +56,19 @@ def emulated_features() -> Iterator[None]:
     with ExitStack() as stack:
         here = machines.host_machine()
 
-        def missing_features(wanted: Machine, host: Machine | None = None) -> tuple[str, ...]:
+        def missing_features(wanted: CpuMachine, host: CpuMachine | None = None) -> tuple[str, ...]:
             missing = _missing_features(wanted, host)
             return missing if host or not can_run(wanted) else ()
 
-        def is_emulated(machine: Machine) -> bool:
+        def is_emulated(machine: CpuMachine) -> bool:
             return bool(_missing_features(machine)) and can_run(machine)
 
-        def tvm_target(machine: Machine, reassociate: bool) -> Any:
+        def tvm_target(machine: CpuMachine, reassociate: bool) -> Any:
             if is_emulated(machine):
                 machine = replace(machine, cpu=here.cpu, disabled=here.disabled)
             return _tvm_target(machine, reassociate)
 
-        def definitions(names: Iterable[str], machine: Machine) -> str:
+        def definitions(names: Iterable[str], machine: CpuMachine) -> str:
             names = set(names)
             asked = {name for name in names if name.startswith(_PREFIX)}
             text = llvm_functions.definitions(names - asked, machine)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tile_launch.native.c_structures import Interface, Kind, Source, Width
+from tile_launch.native.c_structures import ArgumentKind, Interface, Source, Width
 from tile_launch.native.caller import Parameter, Slot, Start
 from tile_launch.native.library import c_compiler, is_supported, ready_library
 
-TENSOR = Parameter(Kind.TENSOR)
+TENSOR = Parameter(ArgumentKind.TENSOR)
 
 
 def library_in(folder: Path) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_cpu.machine import MACHINES, Machine, host_machine, missing_features
+from tile_cpu.machine import MACHINES, CpuMachine, host_machine, missing_features
 from tile_cpu.tir.build import Temporaries, loop, parameter, vload, vstore
 from tile_cpu.tir.nodes import PrimExpr, PrimFunc, Var
 from tile_cpu.toolchain import CompiledModule, compile_module
@@ -15,7 +15,7 @@ from tile_cpu.toolchain import CompiledModule, compile_module
 Body = Callable[..., PrimExpr]
 
 
-def machines() -> list[tuple[str, Machine, int]]:
+def machines() -> list[tuple[str, CpuMachine, int]]:
     """Return (name, machine, lanes): this machine with 1, 8 and 16 lanes, and AVX2 with 8."""
     rows = [(f"host-x{lanes}", host_machine(), lanes) for lanes in (1, 8, 16)]
     rows.append(("haswell-x8", MACHINES["haswell"], 8))
@@ -48,7 +48,7 @@ def apply(
     return result
 
 
-def compiled(functions: dict[str, Any], machine: Machine) -> CompiledModule:
+def compiled(functions: dict[str, Any], machine: CpuMachine) -> CompiledModule:
     """Compile all functions into one module."""
     return compile_module(functions, machine)
 

@@ -11,7 +11,7 @@ import tile_api.language as T
 from support.remarked import notes
 from tile_api.cache import default_cache
 from tile_api.cli import main
-from tile_api.disk_cache.entry_codec import RevivedBuild
+from tile_api.disk_cache.entry_codec import CachedBuild
 from tile_core.errors import FrontendValueError, TileWarning
 
 
@@ -104,8 +104,8 @@ def test_a_kernel_out_of_the_cache_gives_its_remarks_back(tmp_path, monkeypatch)
     first = tile.compile(product, target="cpu")
     default_cache().clear()
     again = tile.compile(product, target="cpu")
-    assert isinstance(again._built, RevivedBuild)
-    assert not isinstance(first._built, RevivedBuild)
+    assert isinstance(again._built, CachedBuild)
+    assert not isinstance(first._built, CachedBuild)
     assert str(again.remarks()) == str(first.remarks())
     assert told(first.remarks(), "is lowered by cpu.")
 

@@ -17,7 +17,7 @@ from tile_api.report.markup import element
 from tile_api.report.model import Line, Row
 from tile_api.report.programs import compared, whole
 from tile_api.report.source_line import SourceLine
-from tile_api.report.source_lines import Places
+from tile_api.report.source_lines import SourceLines
 from tile_core.driver import BuildOptions
 from tile_core.errors import Span
 from tile_core.plugins.host import default_host
@@ -193,7 +193,7 @@ def test_the_command_writes_a_page(tmp_path, capsys):
 def test_assembly_leads_to_the_line_that_called(tmp_path):
     file = tmp_path / "user.py"
     file.write_text("a\nb\nc\n")
-    places = Places(Span(str(file), 1, 0, 1))
+    places = SourceLines(Span(str(file), 1, 0, 1))
     text = f"""\t.loc 1 2 0
 \tadd;
 \t.loc 3 14 3, function_name $L0, inlined_at 1 3 5

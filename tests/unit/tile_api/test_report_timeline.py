@@ -7,7 +7,7 @@ import pytest
 import tile_api.language as T
 from support.tiled_gemms import tiled_gemm
 from tile_api.build_or_load import request
-from tile_api.report.source_lines import Places
+from tile_api.report.source_lines import SourceLines
 from tile_api.report.timeline.barriers import Meeting, PhaseBarrier
 from tile_api.report.timeline.simulation import timeline_of
 from tile_api.settings import Settings
@@ -23,7 +23,7 @@ def gemm_of(rounds, stages, symbolic=False):
 def picture(func, target):
     kernel, spec, options = request(func, None, None, target, None, None, Settings())
     module = driver.lower(kernel, spec, default_host(), options).module
-    return timeline_of(module.kernel, module.machine.warp_size, Places(kernel.span))
+    return timeline_of(module.kernel, module.machine.warp_size, SourceLines(kernel.span))
 
 
 def rounds_of(found, activity, kind):

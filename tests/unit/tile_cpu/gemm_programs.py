@@ -11,7 +11,7 @@ import torch
 from support.guarded import IN_ITS_OWN_PROCESS, SIDES, guarded
 from tile_cpu.gemm.macrokernel import emit_blocked_gemm, plan_gemm
 from tile_cpu.gemm.operands import Extent, start_from, store_to
-from tile_cpu.machine import Machine, host_machine
+from tile_cpu.machine import CpuMachine, host_machine
 from tile_cpu.tir.build import bind, i32, loop, parameter, seq
 from tile_cpu.tir.nodes import ForKind, PrimFunc, Var, tirx
 from tile_cpu.toolchain import compile_module
@@ -35,7 +35,7 @@ class Case:
     accumulate: bool = False
 
 
-def program(case: Case, machine: Machine | None = None):
+def program(case: Case, machine: CpuMachine | None = None):
     """Return the PrimFunc ``C = [C +] op(A) op(B)``, one task for each block."""
     machine = machine or host_machine()
     m, n, k = (Var(x, "int32") for x in "mnk") if case.dynamic else (case.m, case.n, case.k)
@@ -98,12 +98,12 @@ def as_argument(array: np.ndarray) -> object:
     return raw.view(getattr(torch, array.dtype.name))
 
 
-def check(case: Case, machine: Machine | None = None) -> None:
+def check(case: Case, machine: CpuMachine | None = None) -> None:
     """Run `case` on integers and compare exactly; nothing beside the tensors may be touched."""
     IN_ITS_OWN_PROCESS.call(_check, case, machine)
 
 
-def _check(case: Case, machine: Machine | None) -> None:
+def _check(case: Case, machine: CpuMachine | None) -> None:
     rng = np.random.default_rng(case.m * 7919 + case.n * 31 + case.k)
     k = stored_depth(case)
     a = integers(rng, (k, case.m) if case.trans_a else (case.m, k), case.dtypes[0])

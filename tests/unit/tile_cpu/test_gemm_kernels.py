@@ -24,7 +24,7 @@ from tile_cpu.gemm.packing import emit_copy_rows, emit_pack_b
 from tile_cpu.gemm.register_tile_shape import RegisterTile, Segment, choose_tile, row_segments
 from tile_cpu.gemm.row_sums import emit_row_sums, row_sums
 from tile_cpu.gemm.tile_loops import emit_tile_gemm
-from tile_cpu.machine import MACHINES, Machine, host_machine, missing_features
+from tile_cpu.machine import MACHINES, CpuMachine, host_machine, missing_features
 from tile_cpu.tir.build import allocate, i32, loop, parameter, scratch, seq
 from tile_cpu.tir.nodes import BufferStore, PrimFunc, tirx
 from tile_cpu.toolchain import compile_module
@@ -246,7 +246,7 @@ def test_steps_along_k_are_even() -> None:
 
 
 def run_tile(
-    m: int, n: int, k: int, machine: Machine, *, scaled: bool
+    m: int, n: int, k: int, machine: CpuMachine, *, scaled: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Multiply packed int8 or rescaled float32 tiles as attention does; return both results."""
     dtypes = F32 if scaled else ("int8", "int8", "int32")
@@ -301,7 +301,7 @@ def test_tile_gemm_on_ready_operands(n: int, scaled: bool) -> None:
 
 
 @pytest.mark.parametrize("machine", RUNNABLE)
-def test_tile_gemm_on_other_machines(machine: Machine) -> None:
+def test_tile_gemm_on_other_machines(machine: CpuMachine) -> None:
     with emulated_features():
         for scaled in (False, True):
             np.testing.assert_array_equal(*run_tile(22, 70, 36, machine, scaled=scaled))

@@ -12,7 +12,7 @@ from support.toolchain import amd_compiler_for
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing.conformance.case import logical
 from tile_core.testing.oracle import runner
-from tile_hip.assembly import Code, counts_of, kernels_of
+from tile_hip.assembly import AssemblyCode, counts_of, kernels_of
 from tile_hip.machine_code import compile_source
 
 LARGE = Product("gfx942", 128, 128, 512, threads=256, transposes=(False, True), steps=16)
@@ -20,7 +20,7 @@ SMALL = Product("gfx942", 64, 64, 64, steps=2)
 ONE_BYTE = replace(SMALL, factor="int8", total="int32", k=128)
 
 
-def code_of(product: Product) -> Code:
+def code_of(product: Product) -> AssemblyCode:
     """Return the instructions of a product's kernel."""
     amd_compiler_for(product.arch)
     compiled = compile_source(product.printed(), product.arch, (), warn=False)

@@ -31,7 +31,15 @@ from tile_launch.expressions import DEEPEST
 from tile_launch.kernel import LoadedKernel
 from tile_launch.launcher import callable_of
 from tile_launch.loading import loaded_again
-from tile_launch.manifest import Check, Let, Machine, Manifest, Tensor, TensorMap, Workspace
+from tile_launch.manifest import (
+    Check,
+    Let,
+    MachineRequirements,
+    Manifest,
+    Tensor,
+    TensorMap,
+    Workspace,
+)
 from tile_launch.manifest_json import from_json, to_json
 
 deep: Any = "m"
@@ -59,7 +67,7 @@ def rich() -> Manifest:
     strided = Tensor(name="C", dtype="int8", shape=("n",), strides=("s",), is_used=False)
     return replace(
         made,
-        machine=Machine(family="cpu", name="any", max_grid=(8, 8, 8), features=()),
+        machine=MachineRequirements(family="cpu", name="any", max_grid=(8, 8, 8), features=()),
         parameters=(*made.parameters, strided),
         failures=("A[i] > 0",),
         steps=(

@@ -30,7 +30,7 @@ from tile_launch.errors import (
     NoVariant,
 )
 from tile_launch.loading import choose, loaded_again
-from tile_launch.manifest import Address, Machine, Workspace
+from tile_launch.manifest import Address, MachineRequirements, Workspace
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def chosen(*variants: Variant | str, target: str | None = None) -> str:
 
 
 def processor(name: str, *features: str) -> Variant:
-    machine = Machine(family="cpu", name=name, features=features)
+    machine = MachineRequirements(family="cpu", name=name, features=features)
     return Variant(replace(numbers(), machine=machine), b"")
 
 
@@ -195,7 +195,7 @@ def on_host() -> Any:
     from tile_launch.kernel import LoadedKernel
 
     calls: list[tuple[Any, ...]] = []
-    machine = Machine(family="cpu", name="any")
+    machine = MachineRequirements(family="cpu", name="any")
     numbered = replace(numbers(), machine=machine)
     kernel = LoadedKernel(numbered, lambda *args: calls.append(args), b"", loaded_again)
     return SimpleNamespace(kernel=kernel, calls=calls)

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from support.native_calls import TENSOR, Code, addresses, library_in, refuse
-from tile_launch.native.c_structures import Interface, Kind, Source, Width
-from tile_launch.native.caller import Caller, Outcome, Parameter, Slot, Start
+from tile_launch.native.c_structures import ArgumentKind, Interface, Source, Width
+from tile_launch.native.caller import Caller, CallResult, Parameter, Slot, Start
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return library_in(tmp_path_factory.mktemp("native"))
 
 
-NOTHING = Outcome((), (), ())
+NOTHING = CallResult((), (), ())
 
 
 def one_tensor(library: Any, *like: Any, parameter: Parameter = TENSOR) -> tuple[Caller, Code]:
@@ -113,11 +113,11 @@ def test_many_parameters_are_pythons_matter(library: Any) -> None:
 
 def test_numbers(library: Any) -> None:
     parameters = [
-        Parameter(Kind.INT, low=-128, high=127),
-        Parameter(Kind.INT, low=0, high=(1 << 64) - 1),
-        Parameter(Kind.FLOAT),
-        Parameter(Kind.FLOAT),
-        Parameter(Kind.BOOL),
+        Parameter(ArgumentKind.INT, low=-128, high=127),
+        Parameter(ArgumentKind.INT, low=0, high=(1 << 64) - 1),
+        Parameter(ArgumentKind.FLOAT),
+        Parameter(ArgumentKind.FLOAT),
+        Parameter(ArgumentKind.BOOL),
     ]
     widths = (Width.INT, Width.INT, Width.FLOAT, Width.DOUBLE, Width.BOOL)
     code = Code(tuple(Slot(Source.SCALAR, k, width) for k, width in enumerate(widths)))
@@ -143,7 +143,7 @@ def test_numbers(library: Any) -> None:
 
 @pytest.mark.parametrize("largest", [65504.0, 3.4028234663852886e38])
 def test_floats_that_do_not_fit_are_pythons_matter(library: Any, largest: float) -> None:
-    caller = Caller(library, [Parameter(Kind.FLOAT, largest=largest)])
+    caller = Caller(library, [Parameter(ArgumentKind.FLOAT, largest=largest)])
     code = Code((Slot(Source.SCALAR, 0, Width.DOUBLE),))
     assert caller.remember((1.0,), code.start(), NOTHING)
     for fits in (0.0, largest, -largest, math.inf, -math.inf, math.nan):
@@ -154,7 +154,7 @@ def test_floats_that_do_not_fit_are_pythons_matter(library: Any, largest: float)
 
 def test_numbers_of_keys_are_told_apart_by_their_bits(library: Any) -> None:
     code = Code((Slot(Source.SCALAR, 0, Width.DOUBLE),))
-    caller = Caller(library, [Parameter(Kind.FLOAT, is_keyed=True)])
+    caller = Caller(library, [Parameter(ArgumentKind.FLOAT, is_keyed=True)])
     assert caller.remember((0.0,), code.start(), NOTHING)
     assert knows(caller, 0.0)
     assert knows(caller, 0)
@@ -170,9 +170,9 @@ def test_outputs_that_lie_badly_are_pythons_matter(library: Any) -> None:
     first = -block.ctypes.data % 128
     aligned, shifted = block[first : first + 8], block[first + 8 : first + 16]
     made = [aligned, shifted]
-    caller = Caller(library, [Parameter(Kind.OUTPUT, alignment=128)])
+    caller = Caller(library, [Parameter(ArgumentKind.OUTPUT, alignment=128)])
     code = Code(addresses(0))
-    outcome = Outcome(((0, lambda: made[-1]),), (0,), ())
+    outcome = CallResult(((0, lambda: made[-1]),), (0,), ())
     assert caller.remember((), code.start(), outcome)
     assert caller.call() is NotImplemented
     made.pop()
@@ -181,8 +181,8 @@ def test_outputs_that_lie_badly_are_pythons_matter(library: Any) -> None:
 
 
 def test_outputs_that_are_no_tensors_are_pythons_matter(library: Any) -> None:
-    caller, code = Caller(library, [Parameter(Kind.OUTPUT)] * 2), Code(addresses(0, 1))
-    outcome = Outcome(((0, lambda: np.zeros(2)), (1, lambda: [1])), (0, 1), ())
+    caller, code = Caller(library, [Parameter(ArgumentKind.OUTPUT)] * 2), Code(addresses(0, 1))
+    outcome = CallResult(((0, lambda: np.zeros(2)), (1, lambda: [1])), (0, 1), ())
     assert caller.remember((), code.start(), outcome)
     assert caller.call() is NotImplemented
     assert not code.calls
@@ -202,8 +202,8 @@ def test_a_maker_that_raises(library: Any, failing: int) -> None:
 
     makers = [make, make]
     makers[failing] = none_left
-    caller, code = Caller(library, [Parameter(Kind.OUTPUT)] * 2), Code(addresses(0, 1))
-    outcome = Outcome(tuple(enumerate(makers)), (0, 1), ())
+    caller, code = Caller(library, [Parameter(ArgumentKind.OUTPUT)] * 2), Code(addresses(0, 1))
+    outcome = CallResult(tuple(enumerate(makers)), (0, 1), ())
     assert caller.remember((), code.start(), outcome)
     with pytest.raises(MemoryError, match="none left"):
         caller.call()
@@ -327,14 +327,14 @@ def test_kinds_beyond_the_most_begin_anew(library: Any) -> None:
 
 def test_calls_and_misses_hold_nothing(library: Any) -> None:
     array, other = np.zeros(4), np.zeros(5)
-    parameters = [TENSOR, Parameter(Kind.INT, low=-(1 << 31), high=(1 << 31) - 1)]
-    parameters += [Parameter(Kind.OUTPUT), Parameter(Kind.OUTPUT)]
+    parameters = [TENSOR, Parameter(ArgumentKind.INT, low=-(1 << 31), high=(1 << 31) - 1)]
+    parameters += [Parameter(ArgumentKind.OUTPUT), Parameter(ArgumentKind.OUTPUT)]
     address = ctypes.CDLL(None).abs  # of C: takes what is there, and returns a number
     function = ctypes.cast(address, ctypes.c_void_p).value or 0
     makers = ((2, lambda: np.zeros(2)), (3, lambda: np.zeros(3)))
     start = Start(Interface.ROW, function, 0, addresses(0), refuse)
     caller = Caller(library, parameters)
-    assert caller.remember((array, 10**9), start, Outcome(makers, (3, 2), ()))
+    assert caller.remember((array, 10**9), start, CallResult(makers, (3, 2), ()))
 
     def turn() -> None:
         try:

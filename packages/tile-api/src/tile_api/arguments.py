@@ -20,7 +20,7 @@ from tile_core.records import dataclass
 from tile_launch.arguments import Checked
 from tile_launch.arguments import Signature as HostSignature
 from tile_launch.dlpack import DeviceTensor
-from tile_launch.manifest import Condition, Machine, Manifest, Scalar
+from tile_launch.manifest import Condition, MachineRequirements, Manifest, Scalar
 from tile_launch.scalars import scalar_value
 
 
@@ -79,7 +79,7 @@ class Signature:
                 contracts[number] = source.contract
         manifest = Manifest(
             kernel=kernel.name,
-            machine=Machine(family="", name=""),
+            machine=MachineRequirements(family="", name=""),
             parameters=parameters,
             steps=(),
             symbols={names.of(symbol): str(symbol.dtype) for symbol in symbols_of(kernel)},

@@ -11,7 +11,7 @@ from tile_api.cache import default_cache
 from tile_api.compile_logging import build, watch
 from tile_api.disk_cache import disk_cache
 from tile_api.disk_cache.entry import Entry
-from tile_api.disk_cache.entry_codec import RevivedBuild
+from tile_api.disk_cache.entry_codec import CachedBuild
 from tile_api.disk_cache.lookup import CacheRequest, keep, restore, revive
 from tile_api.frontend.source import placed
 from tile_api.keys import CompileKey, key_of
@@ -166,7 +166,7 @@ def _flags(flags: object) -> list[str]:
     return list(listed)
 
 
-Made: TypeAlias = "tuple[Built | RevivedBuild, bool, Callable[[], CompileKey]]"
+Made: TypeAlias = "tuple[Built | CachedBuild, bool, Callable[[], CompileKey]]"
 """A kernel, whether it is new to the process, and who tells its key."""
 
 
@@ -195,7 +195,7 @@ def found_or_built(wanted: CacheRequest, settings: Settings) -> Made:
         known = memory.get(here)
         about["found"] = "no" if known is None else "yes"
     name = f"{wanted.kernel.name} for {wanted.target}"
-    if isinstance(known, Built | RevivedBuild):
+    if isinstance(known, Built | CachedBuild):
         log(
             "cache",
             lambda: f"{name}: found in memory",
@@ -204,11 +204,11 @@ def found_or_built(wanted: CacheRequest, settings: Settings) -> Made:
         return known, False, partial(_itself, wanted.key)
     disk = disk_cache() if memory.enabled else None
     with timed("look on disk", "cache") as about:
-        built: Built | RevivedBuild | None = None if disk is None else revive(disk, wanted)
+        built: Built | CachedBuild | None = None if disk is None else revive(disk, wanted)
         about["found"] = "no" if built is None else "yes"
     how = "compiled" if built is None else "found on disk"
     log("cache", lambda: f"{name}: {how}", lambda: f"{name}: {how}\n{wanted.key}")
-    if isinstance(built, RevivedBuild):
+    if isinstance(built, CachedBuild):
         watch(built, settings)
     if built is None:
         built = build(wanted.kernel, wanted.target, wanted.host, wanted.options, settings)
@@ -221,7 +221,7 @@ def found_or_built(wanted: CacheRequest, settings: Settings) -> Made:
 
 def made_again(
     kernel: Kernel, target: str, options: BuildOptions, entry: Entry | None
-) -> tuple[Built | RevivedBuild, Callable[[], CompileKey], tuple[Event, ...]]:
+) -> tuple[Built | CachedBuild, Callable[[], CompileKey], tuple[Event, ...]]:
     """Return a kernel that another process compiled, in this one; who tells its key; events.
 
     Parameters
@@ -245,7 +245,7 @@ def made_again(
             key = key_of(kernel, exact, options, plugins)
             wanted = CacheRequest(kernel, exact, backend, options, plugins, key)
             told: Callable[[], CompileKey] = partial(_itself, key)
-            built: Built | RevivedBuild
+            built: Built | CachedBuild
             if entry is not None:
                 built = restore(entry, wanted)
             elif settings.cache:

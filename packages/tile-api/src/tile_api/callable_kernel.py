@@ -18,7 +18,7 @@ from tile_launch.keyword_arguments import in_order
 
 if TYPE_CHECKING:
     from tile_api.arguments import Signature
-    from tile_api.disk_cache.entry_codec import RevivedBuild
+    from tile_api.disk_cache.entry_codec import CachedBuild
     from tile_api.keys import CompileKey
     from tile_core.driver import Built
     from tile_core.ir.stmt import Kernel
@@ -31,7 +31,7 @@ class CallableKernel:
 
     def __init__(
         self,
-        built: Built | RevivedBuild,
+        built: Built | CachedBuild,
         source_function: object = None,
         key: Callable[[], CompileKey] | None = None,
         events: tuple[Event, ...] = (),

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from tile_api.disk_cache.entry_codec import RevivedBuild
+from tile_api.disk_cache.entry_codec import CachedBuild
 from tile_api.settings import Settings
 from tile_api.tracing import text_of_trace
 from tile_core import driver
@@ -56,7 +56,7 @@ def build(
     return built
 
 
-def watch(built: RevivedBuild, settings: Settings) -> None:
+def watch(built: CachedBuild, settings: Settings) -> None:
     """Tell of a kernel that was found on disk, and keep its texts, made again where need be.
 
     Raises
@@ -108,7 +108,7 @@ def _tell_passes(kernel: Kernel, recording: Recording) -> None:
         log("passes", partial(str, line), partial(str, f"{line}\n{text}") if changed else None)
 
 
-def _tell(lowered: Lowered | RevivedBuild) -> None:
+def _tell(lowered: Lowered | CachedBuild) -> None:
     name = f"{lowered.kernel.name} for {lowered.target}"
     if wants("layout"):
         try:
@@ -128,7 +128,7 @@ def _tell(lowered: Lowered | RevivedBuild) -> None:
         log("codegen", lambda: f"{name}: {count} lines of source", lambda: f"{name}:\n{source}")
 
 
-def _keep_texts(lowered: Lowered | RevivedBuild, settings: Settings) -> None:
+def _keep_texts(lowered: Lowered | CachedBuild, settings: Settings) -> None:
     folder = folder_of(lowered.kernel, lowered.target, settings)
     if "ir" in settings.keep:
         for stage in _STAGES:
@@ -138,7 +138,7 @@ def _keep_texts(lowered: Lowered | RevivedBuild, settings: Settings) -> None:
         _write(folder / f"source.{suffix}", partial(lowered.text, "source"))
 
 
-def _keep_assembly(built: Built | RevivedBuild, settings: Settings) -> None:
+def _keep_assembly(built: Built | CachedBuild, settings: Settings) -> None:
     if "asm" in settings.keep:
         folder = folder_of(built.kernel, built.target, settings)
         suffix = _ASSEMBLIES.get(built.target.kind, "s")

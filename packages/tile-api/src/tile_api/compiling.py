@@ -12,7 +12,7 @@ from typing import Any
 from typing_extensions import Never
 
 from tile_api.build_or_load import built_anew, found_or_built, request
-from tile_api.disk_cache.entry_codec import RevivedBuild
+from tile_api.disk_cache.entry_codec import CachedBuild
 from tile_api.disk_cache.lookup import CacheRequest
 from tile_api.frontend.source import placed
 from tile_api.kernel import CompiledKernel
@@ -92,7 +92,7 @@ def compile(
     return CompiledKernel(built, func, told, tuple(recording.events))
 
 
-def _tell_times(built: Built | RevivedBuild) -> None:
+def _tell_times(built: Built | CachedBuild) -> None:
     times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in built.phases_ms.items())
     how = "compiled" if isinstance(built, Built) else "loaded"
     os.write(2, f"{how} {built.kernel.name} for {built.target}: {times}\n".encode())

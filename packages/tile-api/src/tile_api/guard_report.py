@@ -13,8 +13,8 @@ from tile_core.ir.expr import Var
 from tile_core.ir.node import Node, substitute
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Kernel, Seq
-from tile_core.passes.guards.facts import Fact, assumption, joined, missing_fact, sizes_of
-from tile_core.passes.guards.registry import Guard, registered_guards
+from tile_core.passes.guards.facts import ProvingFact, assumption, joined, missing_fact, sizes_of
+from tile_core.passes.guards.registry import RegisteredGuard, registered_guards
 from tile_core.passes.guards.report import GuardReport, told_guard
 
 ATTEMPTS = 3
@@ -40,7 +40,7 @@ def guards_of(
         If the kernel cannot be lowered.
     """
 
-    def kept(variant: Kernel) -> dict[tuple[object, ...], Guard]:
+    def kept(variant: Kernel) -> dict[tuple[object, ...], RegisteredGuard]:
         with warnings.catch_warnings(), registered_guards() as ledger:
             warnings.simplefilter("ignore")
             driver.lower(variant, target, host, options)
@@ -48,7 +48,7 @@ def guards_of(
 
     found = kept(kernel)
     known = _variables(kernel)
-    left: dict[Fact, dict[tuple[object, ...], Guard]] = {}
+    left: dict[ProvingFact, dict[tuple[object, ...], RegisteredGuard]] = {}
     told, removing = [], {}
     for key, guard in found.items():
         fact = missing_fact(guard, known)
@@ -72,10 +72,10 @@ def guards_of(
     return GuardReport(tuple(lines), tuple(fact.spelling for fact in together))
 
 
-def _together(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+def _together(facts: Iterable[ProvingFact]) -> tuple[ProvingFact, ...]:
     """Return facts joined, one for each variable; none if one fact is all there is."""
     distinct = [*dict.fromkeys(facts)]
-    found: dict[Var, Fact] = {}
+    found: dict[Var, ProvingFact] = {}
     for fact in distinct:
         other = found.get(fact.var, fact)
         contract, news = joined(fact.contract, other.contract), joined(fact.news, other.news)
@@ -89,10 +89,10 @@ def _variables(kernel: Kernel) -> dict[Var, bool]:
     return dict.fromkeys(scalars, False) | dict.fromkeys(symbols_of(kernel), True)
 
 
-def _with_more(fact: Fact, guard: Guard, promised: Kernel) -> Fact | None:
+def _with_more(fact: ProvingFact, guard: RegisteredGuard, promised: Kernel) -> ProvingFact | None:
     """Return `fact` with what another access on the line needs of the same symbol.
 
-    A line may access a tensor several times, as the first rounds of a pipeline do beside those
+    A line may access a tensor several times, as the first iterations of a pipeline do beside those
     in its loop; one fact has to suffice for all.
     """
     more = missing_fact(guard, _variables(promised))
@@ -101,8 +101,8 @@ def _with_more(fact: Fact, guard: Guard, promised: Kernel) -> Fact | None:
     return replace(fact, contract=more.contract, news=joined(fact.news, more.news))
 
 
-def promising(kernel: Kernel, fact: Fact) -> Kernel:
-    """Return `kernel` with a fact promised, as `Fact.spelling` says."""
+def promising(kernel: Kernel, fact: ProvingFact) -> Kernel:
+    """Return `kernel` with a fact promised, as `ProvingFact.spelling` says."""
     if fact.is_symbol:
         promised: dict[Node, Node] = {fact.var: replace(fact.var, contract=fact.contract)}
         return substitute(kernel, promised)

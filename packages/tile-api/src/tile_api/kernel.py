@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tile_api.integrations.jax_calls import JaxFunction
     from tile_api.keys import CompileKey
     from tile_api.phase_times import Timings
-    from tile_api.pickling import Packed
+    from tile_api.pickling import PickledKernel
     from tile_api.remark_report import RemarkReport
     from tile_api.timing.profiler import Profiler
     from tile_core.cost.estimate import Estimate
@@ -401,7 +401,7 @@ class CompiledKernel(KernelFiles):
         return f"<kernel {self._kernel.name}({names}) for {self.target}>"
 
 
-def unpacked(made: Packed, told: Mapping[str, Any]) -> CompiledKernel:
+def unpacked(made: PickledKernel, told: Mapping[str, Any]) -> CompiledKernel:
     """Return a compiled kernel that was packed; its code is loaded, or compiled again.
 
     Parameters

@@ -43,7 +43,7 @@ def told_of_calls(hearer: Callable[[str], None]) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CallPlan:
     """What to do for one kind of arguments that passed all checks.
 
     Parameters
@@ -80,7 +80,7 @@ class Launcher:
         self.executable = executable
         self.device = device
         self.signature = Signature.of(kernel)
-        self._plans: dict[Hashable, Plan] = {}
+        self._plans: dict[Hashable, CallPlan] = {}
         self._keys: dict[type, Callable[[Any], Hashable]] = {}
         inputs = [kernel.params[p] for p in self.signature.inputs]
         self._scalars = tuple(k for k, p in enumerate(inputs) if isinstance(p, Var))
@@ -143,7 +143,7 @@ class Launcher:
 
     # Inside --------------------------------------------------------------------------------
 
-    def _hand_over(self, given: tuple[Any, ...], everything: Sequence[Any], plan: Plan) -> None:
+    def _hand_over(self, given: tuple[Any, ...], everything: Sequence[Any], plan: CallPlan) -> None:
         """Let calls with arguments like these be made in C from now on, if that is possible.
 
         Parameters
@@ -180,7 +180,7 @@ class Launcher:
         tensors = [self._keys[args[k].__class__](args[k]) for k in self._tensors]
         return (*tensors, *[args[k] for k in self._relevant])
 
-    def _prepare(self, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
+    def _prepare(self, args: tuple[Any, ...]) -> tuple[CallPlan, tuple[Any, ...]]:
         """Check `args` and return the plan for them, remembering it if they have a key."""
         checked = self.check(args)
         for hearer in _hearers:
@@ -205,7 +205,7 @@ class Launcher:
         tensors = tuple(self._keys[type(args[k])](args[k]) for k in self._tensors)
         return (*tensors, *[checked.passed[k] for k in self._relevant])
 
-    def _plan(self, checked: Checked) -> Plan:
+    def _plan(self, checked: Checked) -> CallPlan:
         tensors = [checked.passed[k] for k in self._tensors if checked.passed[k] is not None]
         like = tensors[0] if tensors else None
         makers = []
@@ -218,7 +218,7 @@ class Launcher:
             for k, position in enumerate(self.signature.inputs)
             if position in self.signature.written and is_torch(checked.passed[k])
         )
-        return Plan(tuple(sorted(makers, key=lambda maker: maker[0])), changed)
+        return CallPlan(tuple(sorted(makers, key=lambda maker: maker[0])), changed)
 
 
 def _plain(param: Node) -> tuple[type | None, float, float]:

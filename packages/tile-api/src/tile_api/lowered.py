@@ -9,8 +9,8 @@ from tile_core.ir.node import Node
 from tile_core.records import Uncopied, dataclass
 
 if TYPE_CHECKING:
-    from tile_api.disk_cache.entry_codec import RevivedBuild
-    from tile_api.pickling import Packed
+    from tile_api.disk_cache.entry_codec import CachedBuild
+    from tile_api.pickling import PickledKernel
     from tile_api.remark_report import RemarkReport
     from tile_core.driver import Lowered
     from tile_core.passes.guards.report import GuardReport
@@ -20,7 +20,7 @@ STAGES = ("tile", "planned", "pipelined", "lowered", "source")
 """Stages of compilation that can be shown: `tile_core.driver.STAGES`."""
 
 
-def text_at(lowered: Lowered | RevivedBuild, stage: str) -> str:
+def text_at(lowered: Lowered | CachedBuild, stage: str) -> str:
     """Return a kernel at one of `STAGES` as text.
 
     Raises
@@ -114,7 +114,7 @@ class LoweredKernel(Uncopied):
         return f"<lowered kernel {self.lowered.kernel.name} for {self.target}>"
 
 
-def lowered_again(made: Packed) -> LoweredKernel:
+def lowered_again(made: PickledKernel) -> LoweredKernel:
     """Return a kernel that was lowered and packed, lowered again.
 
     Raises

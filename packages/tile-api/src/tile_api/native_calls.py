@@ -12,7 +12,7 @@ from tile_api.settings import Settings
 from tile_core.dtypes import DType, Kind
 from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import Buffer
-from tile_launch.native.c_structures import Kind as Passed
+from tile_launch.native.c_structures import ArgumentKind as Passed
 from tile_launch.native.call_specialisation import Learner
 from tile_launch.native.caller import Parameter
 from tile_launch.native.launch_plans import Starter

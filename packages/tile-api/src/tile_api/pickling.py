@@ -17,13 +17,13 @@ from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_api.disk_cache.entry import Entry
-    from tile_api.disk_cache.entry_codec import RevivedBuild
+    from tile_api.disk_cache.entry_codec import CachedBuild
     from tile_api.keys import CompileKey
     from tile_core.driver import Built, Lowered
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PickledKernel:
     """A kernel without anything of the process that made it.
 
     Parameters
@@ -48,21 +48,23 @@ class Packed:
     source: object = None
 
 
-def packed(built: Built | RevivedBuild, key: CompileKey | None, source: object = None) -> Packed:
+def packed(
+    built: Built | CachedBuild, key: CompileKey | None, source: object = None
+) -> PickledKernel:
     """Return a compiled kernel as it travels; without a key it is compiled again."""
     from tile_api.disk_cache.entry import encode
 
     entry = None if key is None else _entry_of(built, str(key))
     data = None if entry is None else encode(entry)
     options = built.options.as_asked()
-    return Packed(built.kernel, str(built.target), options, data, source)
+    return PickledKernel(built.kernel, str(built.target), options, data, source)
 
 
 def _entry_of(built: Any, key: str) -> Entry | None:
     """Return the machine code of a kernel; None where it is none, or a tool to link it lacks."""
-    from tile_api.disk_cache.entry_codec import RevivedBuild, can_be_kept, entry_of
+    from tile_api.disk_cache.entry_codec import CachedBuild, can_be_kept, entry_of
 
-    if isinstance(built, RevivedBuild):
+    if isinstance(built, CachedBuild):
         return built.entry
     if can_be_kept(built.kernel, built.target, built.backend, built.options):
         with suppress(TileError):
@@ -70,6 +72,6 @@ def _entry_of(built: Any, key: str) -> Entry | None:
     return None
 
 
-def packed_lowered(lowered: Lowered) -> Packed:
+def packed_lowered(lowered: Lowered) -> PickledKernel:
     """Return a kernel that was only lowered as it travels."""
-    return Packed(lowered.kernel, str(lowered.target), lowered.options.as_asked())
+    return PickledKernel(lowered.kernel, str(lowered.target), lowered.options.as_asked())

@@ -10,7 +10,7 @@ from tile_core.errors import FrontendValueError
 from tile_core.remarks import KINDS, Remark
 
 if TYPE_CHECKING:
-    from tile_api.disk_cache.entry_codec import RevivedBuild
+    from tile_api.disk_cache.entry_codec import CachedBuild
     from tile_core.driver import Lowered
 
 GUARDS = "bounds_checks"
@@ -37,7 +37,7 @@ class RemarkReport:
 
 
 def remarks_of(
-    lowered: Lowered | RevivedBuild, kind: str | None = None, pass_name: str | None = None
+    lowered: Lowered | CachedBuild, kind: str | None = None, pass_name: str | None = None
 ) -> RemarkReport:
     """Return what passes said of a kernel, and its checks of bounds.
 
@@ -67,7 +67,7 @@ def remarks_of(
     )
 
 
-def _of_guards(lowered: Lowered | RevivedBuild) -> tuple[Remark, ...]:
+def _of_guards(lowered: Lowered | CachedBuild) -> tuple[Remark, ...]:
     from tile_api.guard_report import guards_of
 
     found = guards_of(lowered.kernel, lowered.target, lowered.options, lowered.host)

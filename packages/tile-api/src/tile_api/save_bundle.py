@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tile_api.disk_cache.entry_codec import RevivedBuild
+from tile_api.disk_cache.entry_codec import CachedBuild
 from tile_api.variants import require_export, variant_of
 from tile_core import driver
 from tile_core.crash import guarded
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def save(
-    built: Built | RevivedBuild,
+    built: Built | CachedBuild,
     path: str | os.PathLike[str],
     targets: object,
 ) -> None:
@@ -55,9 +55,9 @@ def save(
     write_bundle(path, variants)
 
 
-def own_variant(built: Built | RevivedBuild) -> Variant:
+def own_variant(built: Built | CachedBuild) -> Variant:
     """Return a kernel for the machine it was compiled for; out of the cache it is as it was."""
-    return built.variant if isinstance(built, RevivedBuild) else variant_of(built, built.artifact)
+    return built.variant if isinstance(built, CachedBuild) else variant_of(built, built.artifact)
 
 
 def _listed(targets: object) -> list[object]:

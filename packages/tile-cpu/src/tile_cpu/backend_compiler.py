@@ -23,7 +23,7 @@ UNGUARDED = "tl.disable_safe_memory_legalize"
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact(Unpicklable):
+class CpuArtifact(Unpicklable):
     """Machine code of one kernel.
 
     Parameters
@@ -61,7 +61,7 @@ def source(lowered: Lowered) -> str:
     return compile_module(lowered.function, lowered.machine).source("ll")
 
 
-def compile_kernel(lowered: Lowered, options: Any) -> Artifact:
+def compile_kernel(lowered: Lowered, options: Any) -> CpuArtifact:
     """Compile the kernel, and first the C text it brings along.
 
     A thread count in `options` becomes that of the whole process: loops of all kernels
@@ -75,4 +75,4 @@ def compile_kernel(lowered: Lowered, options: Any) -> Artifact:
         library = compile_c(lowered.kernel.sources, lowered.extern_names, flags)
     name, arch = lowered.kernel.name, lowered.machine.name
     log("toolchain", lambda: f"LLVM in TVM translates {name} for {arch}")
-    return Artifact(lowered, compile_module(lowered.function, lowered.machine), library)
+    return CpuArtifact(lowered, compile_module(lowered.function, lowered.machine), library)

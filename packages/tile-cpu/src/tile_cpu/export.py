@@ -18,11 +18,11 @@ from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Kernel
 from tile_core.toolchains.subprocesses import run_program
-from tile_cpu.backend_compiler import Artifact
+from tile_cpu.backend_compiler import CpuArtifact
 from tile_cpu.csource import dialect_of, find_compiler, text_of
 from tile_cpu.lowering.kernel import Lowered
 from tile_cpu.lowering.types import value_type
-from tile_cpu.machine import MACHINES, Machine, names_of_linux
+from tile_cpu.machine import MACHINES, CpuMachine, names_of_linux
 
 SCHEMA = 1
 """The form of the data; `tile_launch.manifest` knows which it reads."""
@@ -38,7 +38,7 @@ _KINDS = {
 
 
 def export(
-    artifact: Artifact, kernel: Kernel, provenance: Mapping[str, str]
+    artifact: CpuArtifact, kernel: Kernel, provenance: Mapping[str, str]
 ) -> tuple[dict[str, Any], bytes]:
     """Return what a host must know to run a kernel, and its shared library.
 
@@ -112,7 +112,7 @@ def _kinds(arguments: Sequence[Mapping[str, Any]]) -> str:
     return "".join(_KINDS[a["dtype"]] if a["kind"] == "value" else "p" for a in arguments)
 
 
-def _library(artifact: Artifact, kinds: str) -> bytes:
+def _library(artifact: CpuArtifact, kinds: str) -> bytes:
     """Link the kernel, what it asks of its surroundings, and the C functions it brought."""
     compiler, machine = _compiler(), artifact.lowered.machine
     with tempfile.TemporaryDirectory() as folder:
@@ -164,7 +164,7 @@ def _compiler() -> list[str]:
         ) from missing
 
 
-def _level_of(machine: Machine) -> str:
+def _level_of(machine: CpuMachine) -> str:
     """Return the generic level of x86-64 that `machine` reaches: C compilers know few names."""
     levels = ("x86-64-v4", "x86-64-v3", "x86-64-v2")
     fitting = (name for name in levels if MACHINES[name].features <= machine.features)

@@ -11,7 +11,7 @@ import re
 
 from tile_cpu.llvm.builder import Function, Type, Value
 from tile_cpu.llvm_memory_access import ORDERS
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 from tile_cpu.math.narrow import bfloat_bits, bfloat_value
 from tile_cpu.math.rounding import maximum, minimum
 
@@ -24,7 +24,7 @@ _LOAD_ORDER = {"release": "monotonic", "acq_rel": "acquire"}
 _STORE_ORDER = {"acquire": "monotonic", "acq_rel": "release"}
 
 
-def define(symbol: str, machine: Machine) -> Function | None:
+def define(symbol: str, machine: CpuMachine) -> Function | None:
     """Return the LLVM function called `symbol`, or None if it is no atomic."""
     match = _SYMBOL.fullmatch(symbol)
     if match is None or match[3] not in ORDERS:

@@ -30,7 +30,7 @@ from tile_core.errors import InternalError
 from tile_cpu import llvm_atomics
 from tile_cpu.llvm import memory
 from tile_cpu.llvm.builder import Function
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 from tile_cpu.math import convert, reduce, table
 
 PREFIX = "tile_"
@@ -56,7 +56,7 @@ def _lane_mask(lanes: int) -> str:
 """
 
 
-def _masked_load(match: re.Match[str], machine: Machine) -> str:
+def _masked_load(match: re.Match[str], machine: CpuMachine) -> str:
     del machine
     bits, lanes = int(match[1]), int(match[2])
     vec, name = f"<{lanes} x i{bits}>", f"llvm.masked.load.v{lanes}i{bits}.p0"
@@ -70,7 +70,7 @@ define {vec} @{match[0]}(ptr %p, i32 %n) #0 {{
 """
 
 
-def _conditional_load(match: re.Match[str], machine: Machine) -> str:
+def _conditional_load(match: re.Match[str], machine: CpuMachine) -> str:
     del machine
     bits, lanes = int(match[1]), int(match[2])
     vec, mask = f"<{lanes} x i{bits}>", f"<{lanes} x i1>"
@@ -84,7 +84,7 @@ define {vec} @{match[0]}(ptr %p, {mask} %m) #0 {{
 """
 
 
-def _masked_store(match: re.Match[str], machine: Machine) -> str:
+def _masked_store(match: re.Match[str], machine: CpuMachine) -> str:
     del machine
     bits, lanes = int(match[1]), int(match[2])
     vec, name = f"<{lanes} x i{bits}>", f"llvm.masked.store.v{lanes}i{bits}.p0"
@@ -102,7 +102,7 @@ define i32 @{match[0]}(ptr %p, i32 %count, {vec} %v) #0 {{
 """
 
 
-def _stored(match: re.Match[str], machine: Machine) -> str:
+def _stored(match: re.Match[str], machine: CpuMachine) -> str:
     # A sum with what may be anything for all LLVM knows is no truncated value; see `_masked_store`.
     del machine
     zero, kind = f"@tile_zero_{match[1]}", match[1]
@@ -116,7 +116,7 @@ define {kind} @{match[0]}({kind} %v) #0 {{
 """
 
 
-def _bits(match: re.Match[str], machine: Machine) -> str:
+def _bits(match: re.Match[str], machine: CpuMachine) -> str:
     del machine
     given = match[1]
     wanted = {"f16": "half", "f32": "float", "f64": "double"}.get(match[2], match[2])
@@ -128,7 +128,7 @@ define {wanted} @{match[0]}({given} %v) #0 {{
 """
 
 
-def _stream(match: re.Match[str], machine: Machine) -> str:
+def _stream(match: re.Match[str], machine: CpuMachine) -> str:
     del machine
     bits, lanes = int(match[2]), int(match[3])
     vec, size = f"<{lanes} x i{bits}>", lanes * bits // 8
@@ -162,7 +162,7 @@ go:
 """
 
 
-def _dot_bf16(match: re.Match[str], machine: Machine) -> str:
+def _dot_bf16(match: re.Match[str], machine: CpuMachine) -> str:
     del machine
     n = int(match[1])
     intrinsic = f"llvm.x86.avx512bf16.dpbf16ps.{n * 32}"
@@ -182,7 +182,7 @@ def _splat(value: int, lanes: int) -> str:
     return "<" + ", ".join([f"i32 {value}"] * lanes) + ">"
 
 
-def _narrow_bf16(match: re.Match[str], machine: Machine) -> str:
+def _narrow_bf16(match: re.Match[str], machine: CpuMachine) -> str:
     """Round in one instruction where there is one, which takes subnormal numbers for zeros.
 
     ``round`` tests for them first; ``narrow`` is for products, whose factors are taken so too.
@@ -232,7 +232,7 @@ def _bf16_by_integers(n: int) -> str:
 """
 
 
-def _work_hint(match: re.Match[str], machine: Machine) -> str:
+def _work_hint(match: re.Match[str], machine: CpuMachine) -> str:
     # The runtime fills the global when it loads the module; see `tile_cpu.openmp_threads`.
     del machine
     return f"""\
@@ -250,7 +250,7 @@ done:
 """
 
 
-def _threads(match: re.Match[str], machine: Machine) -> str:
+def _threads(match: re.Match[str], machine: CpuMachine) -> str:
     # As above: the address of a function, where there is an OpenMP runtime.
     del machine
     return f"""\
@@ -268,7 +268,7 @@ unknown:
 """
 
 
-_WRITERS: tuple[tuple[str, Callable[[re.Match[str], Machine], str]], ...] = (
+_WRITERS: tuple[tuple[str, Callable[[re.Match[str], CpuMachine], str]], ...] = (
     (r"tile_mload_i(8|16|32|64)x(\d+)", _masked_load),
     (r"tile_cload_i(8|16|32|64)x(\d+)", _conditional_load),
     (r"tile_mstore_i(8|16|32|64)x(\d+)", _masked_store),
@@ -282,7 +282,7 @@ _WRITERS: tuple[tuple[str, Callable[[re.Match[str], Machine], str]], ...] = (
 )
 
 
-def definitions(names: Iterable[str], machine: Machine) -> str:
+def definitions(names: Iterable[str], machine: CpuMachine) -> str:
     """Return IR text that defines `names` for `machine`; empty if there are none.
 
     Raises
@@ -309,7 +309,7 @@ def _declared_once(texts: Iterable[str]) -> Iterator[str]:
         known |= declared
 
 
-def _define(name: str, machine: Machine) -> str | None:
+def _define(name: str, machine: CpuMachine) -> str | None:
     for pattern, writer in _WRITERS:
         match = re.fullmatch(pattern, name)
         if match:
@@ -317,7 +317,7 @@ def _define(name: str, machine: Machine) -> str | None:
     return None
 
 
-def _attributes(machine: Machine) -> str:
+def _attributes(machine: CpuMachine) -> str:
     # Without the same features LLVM would refuse to inline into the kernel.
     features = machine.llvm_target().get("mattr", ())
     assert isinstance(features, (list, tuple))
@@ -325,7 +325,7 @@ def _attributes(machine: Machine) -> str:
     return f'attributes #0 = {{ nounwind alwaysinline "target-cpu"="{machine.cpu}"{listed} }}\n'
 
 
-_DEFINERS: tuple[Callable[[str, Machine], Function | None], ...] = (
+_DEFINERS: tuple[Callable[[str, CpuMachine], Function | None], ...] = (
     table.define,
     convert.define,
     reduce.define,
@@ -336,7 +336,7 @@ _DEFINERS: tuple[Callable[[str, Machine], Function | None], ...] = (
 _LOOP_METADATA = '!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.unroll.disable"}\n'
 
 
-def _function_text(names: Iterable[str], machine: Machine) -> str:
+def _function_text(names: Iterable[str], machine: CpuMachine) -> str:
     """Return definitions of `names`, which refer to the attribute group ``#0``.
 
     Raises
@@ -352,7 +352,7 @@ def _function_text(names: Iterable[str], machine: Machine) -> str:
     return text + (_LOOP_METADATA if "!llvm.loop" in text else "")
 
 
-def _function(name: str, machine: Machine) -> Function:
+def _function(name: str, machine: CpuMachine) -> Function:
     for definer in _DEFINERS:
         function = definer(name, machine)
         if function is not None:

@@ -51,7 +51,7 @@ _VECTOR_512 = frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl"})
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class CpuMachine:
     """What code generation needs to know about an x86 processor.
 
     Parameters
@@ -121,11 +121,11 @@ class Machine:
         return spec
 
 
-def _row(name: str, features: frozenset[str], l1_kib: int, l2_kib: int) -> Machine:
-    return Machine(name, name, features, l1_kib * 1024, l2_kib * 1024)
+def _row(name: str, features: frozenset[str], l1_kib: int, l2_kib: int) -> CpuMachine:
+    return CpuMachine(name, name, features, l1_kib * 1024, l2_kib * 1024)
 
 
-MACHINES: dict[str, Machine] = {
+MACHINES: dict[str, CpuMachine] = {
     row.name: row
     for row in (
         _row("x86-64-v2", _V2, 32, 256),
@@ -169,7 +169,7 @@ _MODELS: tuple[tuple[str, int, range | tuple[int, ...], str], ...] = (
 )
 
 
-def machine(name: str) -> Machine:
+def machine(name: str) -> CpuMachine:
     """Return the machine called `name`; empty, ``native`` or ``host`` mean this one.
 
     Raises
@@ -187,7 +187,7 @@ def machine(name: str) -> Machine:
     return MACHINES[name]
 
 
-def match_host(vendor: str, family: int, model: int, features: frozenset[str]) -> Machine:
+def match_host(vendor: str, family: int, model: int, features: frozenset[str]) -> CpuMachine:
     """Return the row for a processor, less the instruction sets it does not show.
 
     The model decides how LLVM schedules code and what it would like to use; what a
@@ -204,7 +204,7 @@ def match_host(vendor: str, family: int, model: int, features: frozenset[str]) -
 
 
 @lru_cache(maxsize=1)
-def host_machine() -> Machine:
+def host_machine() -> CpuMachine:
     """Return the machine this process runs on.
 
     Reads ``/proc/cpuinfo``. Where there is none the answer is the generic ``x86-64-v3``.
@@ -236,7 +236,7 @@ def _last_level_bytes() -> int | None:
     return int(text[:-1]) * 1024 if text.endswith("K") and text[:-1].isdigit() else None
 
 
-def parse_cpuinfo(text: str) -> Machine:
+def parse_cpuinfo(text: str) -> CpuMachine:
     """Return the machine described by the first processor in a ``/proc/cpuinfo`` text."""
     facts: dict[str, str] = {}
     for line in text.split("\n\n")[0].splitlines():
@@ -254,13 +254,13 @@ def names_of_linux(features: frozenset[str]) -> list[str]:
     return sorted(spelling.get(feature, feature) for feature in features)
 
 
-def missing_features(wanted: Machine, host: Machine | None = None) -> tuple[str, ...]:
+def missing_features(wanted: CpuMachine, host: CpuMachine | None = None) -> tuple[str, ...]:
     """Return the features code for `wanted` may use and `host` lacks, sorted."""
     have = (host or host_machine()).features
     return tuple(sorted(wanted.features - have))
 
 
-def require_runnable(wanted: Machine, host: Machine | None = None) -> None:
+def require_runnable(wanted: CpuMachine, host: CpuMachine | None = None) -> None:
     """Refuse to run code compiled for `wanted` here if it could hit an unknown instruction.
 
     Raises

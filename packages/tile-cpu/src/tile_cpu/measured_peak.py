@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tile_core.cost.roofline import Peaks
-from tile_cpu.machine import Machine, host_machine
+from tile_cpu.machine import CpuMachine, host_machine
 from tile_cpu.machine import machine as known_machine
 from tile_cpu.speeds import speeds
 from tile_cpu.tir.build import (
@@ -37,7 +37,7 @@ SHARES = 8
 """Parts for each of several threads, so that one that wakes up late leaves some to the others."""
 
 
-def measure_fma_gflops(machine: Machine | None = None, seconds: float = 0.2) -> float:
+def measure_fma_gflops(machine: CpuMachine | None = None, seconds: float = 0.2) -> float:
     """Return the most float32 GFLOP/s one core reaches: fused multiply-adds on registers.
 
     Parameters
@@ -60,7 +60,7 @@ def measure_fma_gflops(machine: Machine | None = None, seconds: float = 0.2) -> 
 
 
 def multiply_adds(
-    machine: Machine | None = None, threads: int = 1
+    machine: CpuMachine | None = None, threads: int = 1
 ) -> tuple[Callable[[], object], float]:
     """Return what runs fused multiply-adds on registers, and how many GFLOP one call is.
 

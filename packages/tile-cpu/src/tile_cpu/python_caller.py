@@ -15,7 +15,7 @@ from tile_core.ir.host_data import HostNames, host_parameters
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_core.passes.coroutines import STUCK
-from tile_cpu.backend_compiler import Artifact
+from tile_cpu.backend_compiler import CpuArtifact
 from tile_cpu.lowering.externs import require_symbols
 from tile_cpu.lowering.kernel import MAIN, Lowered
 from tile_cpu.machine import missing_features, require_runnable
@@ -28,7 +28,7 @@ from tile_launch.symbol_solver import solutions, symbol_text
 from tile_launch.tensors import address_of, strides_of
 
 
-def callable_of(artifact: Artifact) -> Callable[..., None]:
+def callable_of(artifact: CpuArtifact) -> Callable[..., None]:
     """Return ``run(*args)``: one checked argument per parameter, outputs among them.
 
     Code for a machine unlike this one can be looked at; the function then raises

@@ -17,7 +17,7 @@ from tile_core.pass_manager.instrumentation import timed
 from tile_core.records import dataclass
 from tile_cpu.llvm.alias_names import number_alias_names
 from tile_cpu.llvm_functions import definitions
-from tile_cpu.machine import Machine, host_machine, require_runnable
+from tile_cpu.machine import CpuMachine, host_machine, require_runnable
 from tile_cpu.tir.build import dtype_of_expr, i32
 from tile_cpu.tir.nodes import AttrStmt, IntImm, PrimFunc, StringImm, tirx, tvm
 from tile_cpu.unpicklable import Unpicklable
@@ -37,7 +37,7 @@ class CompiledModule(Unpicklable):
         Time spent per phase: ``passes``, ``llvm``, and ``link`` once linked.
     """
 
-    machine: Machine
+    machine: CpuMachine
     library: Any
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -78,7 +78,7 @@ class CompiledModule(Unpicklable):
             return number_alias_names(path.read_text()).encode()
 
 
-def load_module(code: bytes, machine: Machine) -> CompiledModule:
+def load_module(code: bytes, machine: CpuMachine) -> CompiledModule:
     """Return the module saved by `CompiledModule.to_bytes`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.ll")
@@ -90,7 +90,7 @@ def load_module(code: bytes, machine: Machine) -> CompiledModule:
 
 
 def compile_module(
-    source: Any, machine: Machine | None = None, *, reassociate: bool = False
+    source: Any, machine: CpuMachine | None = None, *, reassociate: bool = False
 ) -> CompiledModule:
     """Compile TIR functions for `machine`.
 
@@ -148,7 +148,7 @@ def _functions(source: Any) -> dict[str, Any]:
     return {name: f.with_attr({"global_symbol": name}) for name, f in named.items()}
 
 
-def _tvm_target(machine: Machine, reassociate: bool) -> Any:
+def _tvm_target(machine: CpuMachine, reassociate: bool) -> Any:
     spec = machine.llvm_target()
     if reassociate:
         spec["fast-math-reassoc"] = True

@@ -87,7 +87,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class AssemblyCode:
     """The instructions of one kernel, or of a loop of it.
 
     Parameters
@@ -111,7 +111,7 @@ class Code:
         """Return how many opcodes begin with `prefix`."""
         return sum(each.opcode.startswith(prefix) for each in self)
 
-    def loops(self) -> tuple[Code, ...]:
+    def loops(self) -> tuple[AssemblyCode, ...]:
         """Return the innermost loops: from a label to the last branch back to it."""
         ends = self._ends()
         return tuple(
@@ -120,7 +120,7 @@ class Code:
             if not any(_holds(start, end, *other) for other in ends.items())
         )
 
-    def main_loop(self) -> Code:
+    def main_loop(self) -> AssemblyCode:
         """Return the innermost loop with most matrix products; of several, the longest.
 
         It may hold loops without any. A kernel without loops is its own main loop.
@@ -149,9 +149,9 @@ class Code:
                 ends[start] = max(at, ends.get(start, at))
         return ends
 
-    def _part(self, start: int, end: int) -> Code:
+    def _part(self, start: int, end: int) -> AssemblyCode:
         labels = {name: at - start for name, at in self.labels.items() if start <= at <= end}
-        return Code(self.instructions[start : end + 1], labels)
+        return AssemblyCode(self.instructions[start : end + 1], labels)
 
 
 def _branches(each: Instruction) -> bool:
@@ -163,9 +163,9 @@ def _holds(start: int, end: int, inner_start: int, inner_end: int) -> bool:
     return start <= inner_start and inner_end <= end and (start, end) != (inner_start, inner_end)
 
 
-def kernels_of(assembly: str) -> Mapping[str, Code]:
+def kernels_of(assembly: str) -> Mapping[str, AssemblyCode]:
     """Return the functions in what clang wrote, by their symbols."""
-    found: dict[str, Code] = {}
+    found: dict[str, AssemblyCode] = {}
     name = ""
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}
@@ -173,7 +173,7 @@ def kernels_of(assembly: str) -> Mapping[str, Code]:
         if head := _FUNCTION.match(line):
             name, instructions, labels = head[1], [], {}
         elif name and _END.match(line):
-            found[name] = Code(tuple(instructions), labels)
+            found[name] = AssemblyCode(tuple(instructions), labels)
             name = ""
         elif name and (label := _LABEL.match(line)):
             labels[label[1]] = len(instructions)
@@ -195,7 +195,7 @@ def counts_of(code: Iterable[Instruction]) -> Counts:
     )
 
 
-def unguarded_m0(code: Code) -> tuple[int, ...]:
+def unguarded_m0(code: AssemblyCode) -> tuple[int, ...]:
     """Return loads into the block's memory right behind the write of M0 that says where to.
 
     The machine needs a wait state in between: any other instruction, or ``s_nop``. Source: AMD,

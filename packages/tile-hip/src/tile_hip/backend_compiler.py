@@ -17,7 +17,7 @@ LDS_LOAD = "hip.lds_load"
 """The pass configuration that says whether waves copy straight into shared memory, where they can.
 
 They do unless it is False: threads then load 16 bytes into registers where an instruction of the
-wave copies 4 for each lane, a quarter of the instructions, and store them a round later.
+wave copies 4 for each lane, a quarter of the instructions, and store them an iteration later.
 """
 
 ALLOW_TF32 = "tl.allow_tf32"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tile_hip.assembly import Code, Instruction, kernels_of
+from tile_hip.assembly import AssemblyCode, Instruction, kernels_of
 
 DISTANCE = 5
 """Wait states between a vector instruction's scalar result and a load that it addresses."""
@@ -32,13 +32,13 @@ def needs_wider(assembly: str) -> bool:
     return any(near_buffers(code) for code in kernels_of(assembly).values())
 
 
-def near_buffers(code: Code) -> tuple[int, ...]:
+def near_buffers(code: AssemblyCode) -> tuple[int, ...]:
     """Return loads into the block's memory whose scalars were just written by the vector unit."""
     loads = (at for at, each in enumerate(code) if each.is_lds_load)
     return tuple(at for at in loads if _is_near(code, at))
 
 
-def _is_near(code: Code, at: int) -> bool:
+def _is_near(code: AssemblyCode, at: int) -> bool:
     wanted = _scalars(*_operands(code.instructions[at])[1:])
     reached: dict[int, int] = {}
     pending = [(before, 0) for before in _before(code, at)]
@@ -54,7 +54,7 @@ def _is_near(code: Code, at: int) -> bool:
     return False
 
 
-def _before(code: Code, at: int) -> Iterator[int]:
+def _before(code: AssemblyCode, at: int) -> Iterator[int]:
     """Yield what may run right before an instruction."""
     if at > 0 and code.instructions[at - 1].opcode not in ("s_branch", "s_endpgm"):
         yield at - 1

@@ -206,7 +206,7 @@ def value_of(expression: Expression, values: Mapping[str, Any]) -> Any:
     return OPERATIONS[name][1](*(value_of(operand, values) for operand in operands))
 
 
-class Kind(NamedTuple):
+class ExpressionType(NamedTuple):
     """What an expression computes.
 
     Parameters
@@ -223,11 +223,13 @@ class Kind(NamedTuple):
 
 _TRUTHS = frozenset({"and", "or", "not", "==", "!=", "<", "<=", ">", ">="})
 _OF_BITS = frozenset({"&", "|", "^", "~", "<<", ">>"})
-_FLOAT = Kind("float", 64)
+_FLOAT = ExpressionType("float", 64)
 _BITS_OF_FLOATS = 1100  # of the integer that the largest one is
 
 
-def kind_of(expression: Expression, known: Mapping[str, Kind], where: str) -> Kind:
+def kind_of(
+    expression: Expression, known: Mapping[str, ExpressionType], where: str
+) -> ExpressionType:
     """Return what an expression computes, for variables of `known` kinds.
 
     Raises
@@ -241,7 +243,7 @@ def kind_of(expression: Expression, known: Mapping[str, Kind], where: str) -> Ki
         return known[expression]
     if isinstance(expression, bool | int):
         is_bool = isinstance(expression, bool)
-        return Kind("bool" if is_bool else "int", expression.bit_length())
+        return ExpressionType("bool" if is_bool else "int", expression.bit_length())
     if not isinstance(expression, tuple):
         return _FLOAT
     name, *operands = expression
@@ -252,23 +254,23 @@ def kind_of(expression: Expression, known: Mapping[str, Kind], where: str) -> Ki
     return found
 
 
-def _kind_of_operation(name: str, kinds: list[Kind]) -> Kind | None:
+def _kind_of_operation(name: str, kinds: list[ExpressionType]) -> ExpressionType | None:
     has_float = any(kind.name == "float" for kind in kinds)
     widest = max(kind.bits for kind in kinds)
     if name in _TRUTHS:
-        return Kind("bool", widest)  # Python's `and` returns one of its operands
+        return ExpressionType("bool", widest)  # Python's `and` returns one of its operands
     if name == "int":
-        return Kind("int", _BITS_OF_FLOATS if has_float else widest)
+        return ExpressionType("int", _BITS_OF_FLOATS if has_float else widest)
     if name in _OF_BITS:
         is_bool = name in "&|^" and all(kind.name == "bool" for kind in kinds)
         more = FARTHEST if name == "<<" else 1
-        return None if has_float else Kind("bool" if is_bool else "int", widest + more)
+        return None if has_float else ExpressionType("bool" if is_bool else "int", widest + more)
     if has_float or name in ("/", "float"):
         return _FLOAT
     if name in (_SELECT, "min", "max"):
         is_bool = all(kind.name == "bool" for kind in kinds)
-        return Kind("bool" if is_bool else "int", widest)
-    return Kind("int", sum(kind.bits for kind in kinds) if name == "*" else widest + 1)
+        return ExpressionType("bool" if is_bool else "int", widest)
+    return ExpressionType("int", sum(kind.bits for kind in kinds) if name == "*" else widest + 1)
 
 
 def variables_of(expression: Expression) -> dict[str, None]:

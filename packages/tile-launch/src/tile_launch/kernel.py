@@ -15,7 +15,7 @@ from tile_launch.keyword_arguments import in_order
 from tile_launch.loaded_torch import loaded_torch
 from tile_launch.manifest import Manifest, Scalar, Tensor
 from tile_launch.manifest_json import text_of_manifest
-from tile_launch.native.c_structures import Kind
+from tile_launch.native.c_structures import ArgumentKind
 from tile_launch.native.call_specialisation import Learner
 from tile_launch.native.caller import Parameter
 from tile_launch.native.launch_plans import Starter, keyed_scalars
@@ -243,13 +243,13 @@ def _parameters(manifest: Manifest, starter: Starter) -> list[Parameter] | None:
         if isinstance(param, Tensor):
             if packing_of(param.dtype) > 1:
                 return None
-            kind = Kind.OUTPUT if position in manifest.outputs else Kind.TENSOR
+            kind = ArgumentKind.OUTPUT if position in manifest.outputs else ArgumentKind.TENSOR
             found.append(Parameter(kind, alignment=starter.alignments[position]))
         else:
             plain, _, _ = _plain(param)
             if plain is None:
                 return None
-            kind = {int: Kind.INT, bool: Kind.BOOL}.get(plain, Kind.FLOAT)
+            kind = {int: ArgumentKind.INT, bool: ArgumentKind.BOOL}.get(plain, ArgumentKind.FLOAT)
             low, high = integer_bounds(param.dtype) or (0, 0)
             largest = largest_float(param.dtype)
             is_keyed = position in starter.keyed

@@ -216,7 +216,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class MachineRequirements:
     """What the code was compiled for.
 
     Parameters
@@ -269,7 +269,7 @@ class Manifest:
     """
 
     kernel: str
-    machine: Machine
+    machine: MachineRequirements
     parameters: tuple[Parameter, ...]
     steps: tuple[Step, ...]
     symbols: Mapping[str, str] = field(default_factory=dict)

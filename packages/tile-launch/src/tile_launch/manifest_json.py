@@ -19,7 +19,7 @@ from tile_launch.manifest import (
     Condition,
     Launch,
     Let,
-    Machine,
+    MachineRequirements,
     Manifest,
     Parameter,
     Scalar,
@@ -224,8 +224,8 @@ class Reader:
         return InvalidBundle(f"{self.where}: {self.data.get('kind')!r} is no {what}")
 
 
-def _machine(r: Reader) -> Machine:
-    return Machine(
+def _machine(r: Reader) -> MachineRequirements:
+    return MachineRequirements(
         family=r.text("family"),
         name=r.text("name"),
         max_grid=r.numbers("max_grid"),

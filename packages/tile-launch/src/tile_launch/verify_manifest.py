@@ -12,7 +12,7 @@ from math import prod
 from typing import NoReturn
 
 from tile_launch.errors import InvalidBundle
-from tile_launch.expressions import Expression, Kind, kind_of, variables_of
+from tile_launch.expressions import Expression, ExpressionType, kind_of, variables_of
 from tile_launch.manifest import (
     Address,
     Argument,
@@ -26,7 +26,7 @@ from tile_launch.manifest import (
     Value,
 )
 
-_SYMBOL = Kind("int", 64)
+_SYMBOL = ExpressionType("int", 64)
 _MOST_THREADS = 1 << 20
 """Threads of a block; machines run fewer, and say so."""
 _CONDITIONS = frozenset({"contract", "assume", "assert", "grid"})
@@ -48,7 +48,7 @@ class _Checker:
         self.manifest, self.where = manifest, where
         self.tensors = {p.name for p in manifest.parameters if isinstance(p, Tensor)}
         self.tensors |= {w.name for w in manifest.workspaces}
-        self.known: dict[str, Kind] = dict.fromkeys(self._symbols(), _SYMBOL)
+        self.known: dict[str, ExpressionType] = dict.fromkeys(self._symbols(), _SYMBOL)
         for param in manifest.parameters:
             if isinstance(param, Scalar):
                 self.known[param.name] = _kind_of_scalar(param.dtype)
@@ -103,7 +103,7 @@ class _Checker:
             else:
                 self._check_launch(what, step, known)
 
-    def _check_launch(self, what: str, launch: Launch, known: Mapping[str, Kind]) -> None:
+    def _check_launch(self, what: str, launch: Launch, known: Mapping[str, ExpressionType]) -> None:
         self.integers(f"{what}: grid", launch.grid, known)
         if prod(launch.block) > _MOST_THREADS:
             self.refuse(f"{what}: a block of {prod(launch.block)} threads runs nowhere")
@@ -118,7 +118,9 @@ class _Checker:
         for argument in launch.arguments:
             self._check_argument(what, argument, known)
 
-    def _check_argument(self, what: str, argument: Argument, known: Mapping[str, Kind]) -> None:
+    def _check_argument(
+        self, what: str, argument: Argument, known: Mapping[str, ExpressionType]
+    ) -> None:
         if isinstance(argument, Address | TensorMap) and argument.tensor not in self.tensors:
             self.refuse(f"{what}: there is no tensor {argument.tensor!r}")
         if isinstance(argument, Value):
@@ -131,19 +133,23 @@ class _Checker:
 
     # Expressions ---------------------------------------------------------------------------
 
-    def integers(self, what: str, sizes: Iterable[Expression], known: Mapping[str, Kind]) -> None:
+    def integers(
+        self, what: str, sizes: Iterable[Expression], known: Mapping[str, ExpressionType]
+    ) -> None:
         for size in sizes:
             if self.kind(what, size, known).name != "int":
                 self.refuse(f"{what}: an extent is no integer")
 
-    def kind(self, what: str, expression: Expression, known: Mapping[str, Kind]) -> Kind:
+    def kind(
+        self, what: str, expression: Expression, known: Mapping[str, ExpressionType]
+    ) -> ExpressionType:
         return kind_of(expression, known, f"{self.where}: {what}")
 
     def refuse(self, reason: str) -> NoReturn:
         raise InvalidBundle(f"{self.where}: {reason}")
 
 
-def _kind_of_scalar(dtype: str) -> Kind:
+def _kind_of_scalar(dtype: str) -> ExpressionType:
     if dtype == "bool":
-        return Kind("bool", 1)
-    return Kind("float", 64) if "float" in dtype else _SYMBOL
+        return ExpressionType("bool", 1)
+    return ExpressionType("float", 64) if "float" in dtype else _SYMBOL

@@ -18,7 +18,7 @@ _OUR_FLAGS = ("-D", "-U", "-I")
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
+class EmulatorArtifact:
     """A kernel as it was printed; its compiled form lies in the cache."""
 
     program: DeviceProgram
@@ -73,7 +73,7 @@ class Artifact:
         )
 
 
-def compile_program(program: DeviceProgram, target: Target) -> Artifact:
+def compile_program(program: DeviceProgram, target: Target) -> EmulatorArtifact:
     """Print `program` and compile it for the machine at hand.
 
     Raises
@@ -81,6 +81,6 @@ def compile_program(program: DeviceProgram, target: Target) -> Artifact:
     ToolchainError
         If there is no C++ compiler, or it does not accept the source.
     """
-    artifact = Artifact(program, print_program(program))
+    artifact = EmulatorArtifact(program, print_program(program))
     artifact.compiled()
     return artifact

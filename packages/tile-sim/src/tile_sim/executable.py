@@ -35,7 +35,7 @@ from tile_core.simt.tensor_map_values import map_values
 from tile_launch.symbol_solver import solutions
 from tile_launch.tensors import address_of
 from tile_sim.abi import CBuffer, CTensorMap
-from tile_sim.artifact import Artifact
+from tile_sim.artifact import EmulatorArtifact
 from tile_sim.call_report import SimReport, remember
 from tile_sim.counters import rows_of
 from tile_sim.finding_errors import error_of
@@ -43,7 +43,7 @@ from tile_sim.launch_debug_info import Scene, Tensor, tiles_of
 from tile_sim.library import Geometry, KernelLibrary
 from tile_sim.memory import Array, DeviceMemory, DeviceTensor
 from tile_sim.settings import SimSettings, current_settings
-from tile_sim.subbyte_arrays import Packed
+from tile_sim.subbyte_arrays import PackedNibbles
 from tile_sim.tensor_maps import c_tensor_map, map_names, written_maps
 
 
@@ -61,7 +61,7 @@ class Executable:
         What the last call did; see `tile_sim.call_report.SimReport`.
     """
 
-    def __init__(self, artifact: Artifact, kernel: Kernel) -> None:
+    def __init__(self, artifact: EmulatorArtifact, kernel: Kernel) -> None:
         self.report: SimReport | None = None
         self._artifact, self._kernel = artifact, kernel
         self._library = artifact.library()
@@ -102,7 +102,7 @@ class Executable:
 class Call(ABC):
     """One call: the memory, the values and the report that its launches share."""
 
-    def __init__(self, artifact: Artifact, kernel: Kernel, settings: SimSettings) -> None:
+    def __init__(self, artifact: EmulatorArtifact, kernel: Kernel, settings: SimSettings) -> None:
         self.program, self.printed, self.kernel = artifact.program, artifact.printed, kernel
         self.settings = settings
         self.memory = DeviceMemory()
@@ -131,21 +131,21 @@ class Call(ABC):
                 case DeviceFunction():
                     self._launch(step, names[step])
 
-    def _bind(self, args: Sequence[Any], symbols: Sequence[Var]) -> list[Packed]:
+    def _bind(self, args: Sequence[Any], symbols: Sequence[Var]) -> list[PackedNibbles]:
         params = self.program.kernel.params
         self.values |= {p: a for p, a in zip(params, args, strict=True) if isinstance(p, Var)}
         names = HostNames()
         known = host_parameters(params, names)
         found = solutions(known, [names.of(symbol) for symbol in symbols], args)
         self.values |= dict(zip(symbols, found, strict=True))
-        packed: list[Packed] = []
+        packed: list[PackedNibbles] = []
         tensors: list[Buffer] = []
         arrays: list[Array | None] = []
         for param, arg in zip(params, args, strict=True):
             if isinstance(param, Buffer):
                 array = as_array(param, arg)
-                if array is not None and Packed.needs(param, array):
-                    packed.append(Packed.of(array))
+                if array is not None and PackedNibbles.needs(param, array):
+                    packed.append(PackedNibbles.of(array))
                     array = packed[-1].bytes
                 tensors.append(param)
                 arrays.append(array)
@@ -192,7 +192,11 @@ class _EmulatedCall(Call):
     """One call whose launches are emulated."""
 
     def __init__(
-        self, artifact: Artifact, kernel: Kernel, library: KernelLibrary, settings: SimSettings
+        self,
+        artifact: EmulatorArtifact,
+        kernel: Kernel,
+        library: KernelLibrary,
+        settings: SimSettings,
     ) -> None:
         super().__init__(artifact, kernel, settings)
         self.library = library

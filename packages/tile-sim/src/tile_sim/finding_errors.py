@@ -22,7 +22,7 @@ from tile_core.errors import (
     UninitialisedRead,
 )
 from tile_sim.abi import Actor, ReportKind, Space
-from tile_sim.launch_debug_info import Scene, Tile
+from tile_sim.launch_debug_info import Scene, TileDebugInfo
 from tile_sim.launch_results import Finding
 
 _CLASSES: dict[ReportKind, type[TileError]] = {
@@ -253,7 +253,7 @@ def extent(finding: Finding, scene: Scene) -> str:
     return f"its {finding.buffer_bytes} bytes"
 
 
-def _tile(finding: Finding, scene: Scene) -> Tile | None:
+def _tile(finding: Finding, scene: Scene) -> TileDebugInfo | None:
     if finding.space is not Space.SHARED:
         return None
     return scene.tile(finding.buffer_start, finding.buffer_bytes, finding.offset, finding.line)

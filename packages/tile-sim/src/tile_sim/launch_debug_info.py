@@ -28,7 +28,7 @@ _REGISTERS = re.compile(r"tile::frag<[\w:]+, (\d+)> (\w+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class TileDebugInfo:
     """A buffer in shared memory.
 
     Parameters
@@ -76,7 +76,9 @@ def _coordinates(layout: Layout, place: int) -> tuple[int, ...] | None:
     return tuple(int(x) for x in found[0]) if len(found) else None
 
 
-def tiles_of(function: DeviceFunction, layouts: Layouts | None, kernel: Kernel) -> tuple[Tile, ...]:
+def tiles_of(
+    function: DeviceFunction, layouts: Layouts | None, kernel: Kernel
+) -> tuple[TileDebugInfo, ...]:
     """Return the buffers in shared memory of a launch, with the layouts of their tiles.
 
     Parameters
@@ -98,7 +100,9 @@ def tiles_of(function: DeviceFunction, layouts: Layouts | None, kernel: Kernel) 
         is_versioned = layout is not None and layout.rank == written.get(key, layout.rank) + 1
         size = flat.nbytes or 0
         tiles.append(
-            Tile(flat.name, start, size, flat.dtype.itemsize, flat.span, layout, is_versioned)
+            TileDebugInfo(
+                flat.name, start, size, flat.dtype.itemsize, flat.span, layout, is_versioned
+            )
         )
     return tuple(tiles)
 
@@ -141,7 +145,7 @@ class Scene:
     """
 
     lines: Mapping[int, Span]
-    tiles: tuple[Tile, ...] = ()
+    tiles: tuple[TileDebugInfo, ...] = ()
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
     rank: int = 1
     text: tuple[str, ...] = ()
@@ -174,7 +178,7 @@ class Scene:
         """Return a block's name, with as many coordinates as the grid has dimensions."""
         return f"block ({', '.join(map(str, index[: self.rank]))})"
 
-    def tile(self, start: int, size: int, offset: int, line: int) -> Tile | None:
+    def tile(self, start: int, size: int, offset: int, line: int) -> TileDebugInfo | None:
         """Return the buffer of shared memory that an access is about, or None.
 
         Parameters

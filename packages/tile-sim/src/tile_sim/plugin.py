@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from tile_core.ir.stmt import Kernel
     from tile_core.simt.program import DeviceProgram
     from tile_core.target import Target
-    from tile_sim.artifact import Artifact
+    from tile_sim.artifact import EmulatorArtifact
 
 
-def compile_program(program: DeviceProgram, target: Target, options: Any) -> Artifact:
+def compile_program(program: DeviceProgram, target: Target, options: Any) -> EmulatorArtifact:
     """Return the kernel, printed and compiled for this machine."""
     from tile_sim.artifact import compile_program
 
     return compile_program(program, target)
 
 
-def load(artifact: Artifact, kernel: Kernel) -> Callable[..., None]:
+def load(artifact: EmulatorArtifact, kernel: Kernel) -> Callable[..., None]:
     """Return a function that emulates the kernel on host tensors."""
     from tile_sim.executable import Executable
 

@@ -18,7 +18,7 @@ from tile_sim.build import kernel_library
 from tile_sim.call_report import SimReport, remember
 from tile_sim.counters import rows_of
 from tile_sim.finding_errors import error_of
-from tile_sim.launch_debug_info import Scene, Tensor, Tile
+from tile_sim.launch_debug_info import Scene, Tensor, TileDebugInfo
 from tile_sim.library import Geometry, KernelLibrary
 from tile_sim.memory import DeviceMemory, DeviceTensor
 from tile_sim.settings import current_settings
@@ -160,7 +160,7 @@ def _resident(text: str, name: str) -> int:
     return 1 if found is None else int(found[1])
 
 
-def _tiles(text: str, file: str) -> tuple[Tile, ...]:
+def _tiles(text: str, file: str) -> tuple[TileDebugInfo, ...]:
     """Return the buffers of shared memory that `text` declares."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -168,7 +168,7 @@ def _tiles(text: str, file: str) -> tuple[Tile, ...]:
             width = _WIDTHS.get(match["type"], 4)
             span = Span(file, number, match.start("name"), match.end("name"))
             size = int(match["count"]) * width
-            found.append(Tile(match["name"], int(match["start"]), size, width, span))
+            found.append(TileDebugInfo(match["name"], int(match["start"]), size, width, span))
     return tuple(found)
 
 

@@ -11,7 +11,7 @@ from tile_core.ir.buffer import Buffer
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedNibbles:
     """A NumPy array of four-bit elements, and its elements two to a byte, low nibble first."""
 
     array: np.ndarray[Any, Any]
@@ -23,7 +23,7 @@ class Packed:
         return param.dtype.packing > 1 and array.dtype not in (np.dtype("i1"), np.dtype("u1"))
 
     @classmethod
-    def of(cls, array: np.ndarray[Any, Any]) -> Packed:
+    def of(cls, array: np.ndarray[Any, Any]) -> PackedNibbles:
         """Pack the elements of `array`, whose last extent is even."""
         nibbles = np.ascontiguousarray(array).view(np.uint8) & 15
         return cls(array, nibbles[..., 0::2] | (nibbles[..., 1::2] << 4))

@@ -16,7 +16,11 @@ from tile_core.ir.stmt import Let, Seq
 from tile_core.layout import Layout, padded, row_major, shared_operand
 from tile_core.simt.buffer_addresses import BufferAddresses
 from tile_core.simt.context import Names, SimtContext
-from tile_core.simt.induction_strength_reduction import Step, induction_address, leads_by_offset
+from tile_core.simt.induction_strength_reduction import (
+    Step,
+    induction_address,
+    leads_by_offset,
+)
 from tile_core.simt.lower_statements import lower_stmt
 from tile_core.target import parse_target_spec
 from tile_core.testing.build_ir import dtype, shared
@@ -120,7 +124,11 @@ def test_origins_known_at_run_time_are_written_out() -> None:
     layout = row_major((64, 64))
     tile = shared("tile", (64, 64), "float16")
     found = induction_address(
-        context(layout), "a", Region(tile, (STAGE * 16, 0), (16, 64)), rows_of_a, (Step(1, 0, 0),)
+        context(layout),
+        "a",
+        Region(tile, (STAGE * 16, 0), (16, 64)),
+        rows_of_a,
+        (Step(1, 0, 0),),
     )
     assert not [s for s in walk(found.setup) if isinstance(s, Let)]
     address = found.of(constant(0)).indices[0]

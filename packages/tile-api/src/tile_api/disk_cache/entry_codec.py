@@ -69,7 +69,7 @@ def entry_of(built: Built, key: str) -> Entry:
     )
 
 
-class RevivedBuild:
+class CachedBuild:
     """A kernel out of the cache: has what `tile_core.driver.Built` has.
 
     It runs as it is. What an entry does not hold, such as layouts or LLVM IR, is made when it is

@@ -8,7 +8,7 @@ from functools import partial
 
 from tile_api.disk_cache.entry import Entry
 from tile_api.disk_cache.entry_codec import (
-    RevivedBuild,
+    CachedBuild,
     can_be_kept,
     entry_of,
     error_of,
@@ -45,7 +45,7 @@ class CacheRequest:
     key: CompileKey
 
 
-def revive(cache: DiskCache, wanted: CacheRequest) -> RevivedBuild | None:
+def revive(cache: DiskCache, wanted: CacheRequest) -> CachedBuild | None:
     """Return a kernel out of the cache, ready to run; None if it has to be compiled.
 
     An entry that this machine cannot run, or not any more, is as good as none.
@@ -68,7 +68,7 @@ def revive(cache: DiskCache, wanted: CacheRequest) -> RevivedBuild | None:
     return _revived(entry, wanted, executable, times)
 
 
-def restore(entry: Entry, wanted: CacheRequest) -> RevivedBuild:
+def restore(entry: Entry, wanted: CacheRequest) -> CachedBuild:
     """Return a kernel that another process compiled.
 
     A machine that cannot run it says so when it is called.
@@ -87,9 +87,9 @@ def _refuse(entry: Entry, kernel: Kernel, fault: TileError, *args: object) -> No
 
 def _revived(
     entry: Entry, wanted: CacheRequest, executable: Callable[..., None], times: Mapping[str, float]
-) -> RevivedBuild:
+) -> CachedBuild:
     resolved = (wanted.backend, wanted.target)
-    return RevivedBuild(
+    return CachedBuild(
         entry, wanted.kernel, resolved, wanted.options, wanted.host, executable, times
     )
 

@@ -26,7 +26,7 @@ class Unbound:
 UNBOUND = Unbound()
 
 
-class Gone:
+class OutOfScopeName:
     """What a name holds after the end of the block that bound it: any use is an error."""
 
     __slots__ = ("_block", "_bound_at", "_is_buffer", "_name")
@@ -123,7 +123,7 @@ class ActivationBase:
     def rd(self, name: str, value: Any) -> Any:
         """Return what the local `name` holds, or say why it holds nothing."""
         kind = value.__class__
-        if kind is Gone:
+        if kind is OutOfScopeName:
             value.refuse()
         if kind is Unbound:
             raise ScopeError(
@@ -156,7 +156,7 @@ class ActivationBase:
         bound, label = self.left_names, self.left_label
         self.left_names = {}
         return tuple(
-            Gone(name, label, bound[name], is_buffer=isinstance(value, BufferValue))
+            OutOfScopeName(name, label, bound[name], is_buffer=isinstance(value, BufferValue))
             if name in bound
             else value
             for name, value in zip(names, values, strict=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tile_api.frontend.activation import ActivationBase, Gone, Unbound
+from tile_api.frontend.activation import ActivationBase, OutOfScopeName, Unbound
 from tile_api.frontend.builder import Frame
 from tile_api.frontend.values import BufferValue, RegionReference, VarHandle, as_value, load, store
 from tile_core.errors import FrontendTypeError, MutationError
@@ -58,7 +58,7 @@ class Assignments(ActivationBase):
         if isinstance(old, RegionReference) and not fresh and _is_scalar(value):
             old.fill(value)
             return old
-        if isinstance(value, Gone):
+        if isinstance(value, OutOfScopeName):
             value.refuse()
         self._warn_rebinding(name, old, value)
         self.note_binding(name)
@@ -76,7 +76,7 @@ class Assignments(ActivationBase):
         return value
 
     def _warn_rebinding(self, name: str, old: Any, value: Any) -> None:
-        if name == "_" or isinstance(old, (Unbound, Gone, VarHandle)) or old is value:
+        if name == "_" or isinstance(old, (Unbound, OutOfScopeName, VarHandle)) or old is value:
             return
         run_time = isinstance(old, Expr) or (isinstance(old, (int, float)) and _is_run_time(value))
         if run_time and _is_scalar(value):

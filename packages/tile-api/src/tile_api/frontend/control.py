@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tile_api.frontend.activation import ActivationBase, Gone
+from tile_api.frontend.activation import ActivationBase, OutOfScopeName
 from tile_api.frontend.assignments import is_pure
 from tile_api.frontend.builder import BlockKind, Builder, Frame
 from tile_api.frontend.loopspec import LoopSpec, as_loop
@@ -35,7 +35,7 @@ def condition(builder: Builder, value: Any, where: str) -> bool | Expr:
     FrontendTypeError
         If `value` is a buffer or a region: those have no truth value.
     """
-    if isinstance(value, Gone):
+    if isinstance(value, OutOfScopeName):
         value.refuse()
     if isinstance(value, (BufferValue, Region)):
         name = value.buffer.name
@@ -233,7 +233,7 @@ class Control(ActivationBase):
 
     def expr(self, value: Any) -> None:
         """Perform an expression statement: effects are kept, plain values dropped."""
-        if isinstance(value, Gone):
+        if isinstance(value, OutOfScopeName):
             value.refuse()
         if isinstance(value, Frame):
             self.builder.enter_until_end(value)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tile_api.frontend.activation import ActivationBase, Gone
+from tile_api.frontend.activation import ActivationBase, OutOfScopeName
 from tile_api.frontend.control import condition
 from tile_api.frontend.loopspec import LoopSpec, run_time_range
 from tile_api.frontend.refused_calls import refused_call
@@ -89,13 +89,13 @@ class Operands(ActivationBase):
         return result
 
     def _truth(self, value: Any, keyword: str) -> Any:
-        if isinstance(value, (Expr, VarHandle, BufferValue, Region, Gone)):
+        if isinstance(value, (Expr, VarHandle, BufferValue, Region, OutOfScopeName)):
             return condition(self.builder, value, f"`{keyword}`")
         return value
 
     def not_(self, value: Any) -> Any:
         """Return ``not value``."""
-        if not isinstance(value, (Expr, VarHandle, BufferValue, Region, Gone)):
+        if not isinstance(value, (Expr, VarHandle, BufferValue, Region, OutOfScopeName)):
             return not value
         cond = condition(self.builder, value, "`not`")
         return not cond if isinstance(cond, bool) else arith.unary(UnaryOp.NOT, cond)

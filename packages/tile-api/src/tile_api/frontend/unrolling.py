@@ -1,4 +1,4 @@
-"""Writing out the rounds of a loop in the IR."""
+"""Writing out the iterations of a loop in the IR."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tile_core.ir.visitor import bound_variables, own_level
 
 
 def unrolled(var: Var, rounds: range, body: Seq, span: Span | None) -> tuple[Stmt, ...]:
-    """Return one copy of `body` per round, with `var` replaced by its value.
+    """Return one copy of `body` per iteration, with `var` replaced by its value.
 
     Every copy has its own names and allocations; what becomes constant is folded.
 

@@ -163,7 +163,7 @@ def mbarrier_arrive(mbarrier: Any, cta_id: Any = None) -> None:
     cta_id
         The rank of a block in the cluster: arrive at its barrier of this name instead. That
         tells its threads of what this one wrote only if the kernel reads a tensor that it
-        writes, or copies to other blocks by threads: it costs as much as rounds of a product.
+        writes, or copies to other blocks by threads: it costs as much as iterations of a product.
     """
     address = _barrier(mbarrier, "T.mbarrier_arrive")
     _check_rank(cta_id)

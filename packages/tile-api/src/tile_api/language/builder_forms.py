@@ -125,7 +125,7 @@ class While(Frame):
     Parameters
     ----------
     condition
-        A run-time truth value, tested before each round; it reads a buffer or an `alloc_var`
+        A run-time truth value, tested before each iteration; it reads a buffer or an `alloc_var`
         that the body changes.
 
     Raises

@@ -71,7 +71,7 @@ def buffer_store(buffer: Any, value: Any, indices: Any) -> None:
 
 
 def continue_loop() -> None:
-    """Start the next round of the innermost serial or `while` loop; `continue` as a function."""
+    """Start the next iteration of the innermost serial or `while` loop: `continue`, a function."""
     emit_jump(current(), "continue")
 
 

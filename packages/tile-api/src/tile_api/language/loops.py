@@ -85,7 +85,7 @@ def unroll(
     Parameters
     ----------
     explicit
-        Write all rounds out in the IR, before anything else happens to the loop; the bounds
+        Write all iterations out in the IR, before anything else happens to the loop; the bounds
         must then be compile-time integers.
     unroll_factor
         How many rounds to unroll; a hint. Excludes `explicit`.

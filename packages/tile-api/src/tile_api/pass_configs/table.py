@@ -20,7 +20,7 @@ EVERYWHERE = "cpu, cuda, hip"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ConfigKind:
     """What a value may be.
 
     Parameters
@@ -58,7 +58,7 @@ class PassConfig:
     """
 
     key: PassConfigKey
-    kind: Kind
+    kind: ConfigKind
     default: object
     targets: str
     meaning: str
@@ -110,13 +110,13 @@ def _anything(value: object) -> object:
     return value
 
 
-FLAG = Kind("True or False", _flag)
-LEVEL = Kind("a number from 0 to 10", _level)
-TIME = Kind("a number of milliseconds", _milliseconds)
-TEXT = Kind("text", _text)
-FLAGS = Kind("a string or a list of strings", _flags)
-BITS = Kind("32 or 64", _bits)
-ANYTHING = Kind("anything", _anything)
+FLAG = ConfigKind("True or False", _flag)
+LEVEL = ConfigKind("a number from 0 to 10", _level)
+TIME = ConfigKind("a number of milliseconds", _milliseconds)
+TEXT = ConfigKind("text", _text)
+FLAGS = ConfigKind("a string or a list of strings", _flags)
+BITS = ConfigKind("32 or 64", _bits)
+ANYTHING = ConfigKind("anything", _anything)
 
 
 def _idle(key: PassConfigKey, why: str, always: object = False, **more: Any) -> PassConfig:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from tile_api.report.model import Line
 from tile_api.report.source_line import SourceLine
-from tile_api.report.source_lines import Places
+from tile_api.report.source_lines import SourceLines
 
 _FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:.*\binlined_at\s+(\d+)\s+(\d+)\s+(\d+))?")
@@ -26,7 +26,7 @@ class _Known:
     """Files by their numbers, and how to refer to lines of those that are of interest."""
 
     files: Mapping[str, str]
-    places: Places
+    places: SourceLines
     source: Sequence[Line]
 
     def place(self, where: _Where) -> SourceLine | None:
@@ -36,7 +36,7 @@ class _Known:
         return self.places.known(path, row)
 
 
-def lines_of_assembly(text: str, places: Places, source: Sequence[Line] = ()) -> list[Line]:
+def lines_of_assembly(text: str, places: SourceLines, source: Sequence[Line] = ()) -> list[Line]:
     """Return the lines of a text of assembly.
 
     Where code came out of a function of a header, the line of the user is the one that the

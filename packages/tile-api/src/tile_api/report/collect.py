@@ -13,7 +13,7 @@ from tile_api.report.drawings import drawn
 from tile_api.report.model import Count, Fact, KernelReport, Layouts, Line, PassStep, Text, Timeline
 from tile_api.report.programs import lines_of, steps_of
 from tile_api.report.resource_needs import needs_of
-from tile_api.report.source_lines import Places
+from tile_api.report.source_lines import SourceLines
 from tile_api.report.timeline.simulation import timeline_of
 from tile_core import driver
 from tile_core.codegen import print_program
@@ -66,7 +66,7 @@ def collect(wish: ReportRequest) -> KernelReport:
     with recorded(keeps_programs=True) as recording, collected_remarks() as remarks:
         lowered = driver.lower(wish.kernel, wish.target, wish.host, wish.options)
         artifact = _compiled(lowered, missing)
-    places = Places(wish.kernel.span)
+    places = SourceLines(wish.kernel.span)
     report = KernelReport(
         wish.kernel.name,
         str(lowered.target),
@@ -85,7 +85,7 @@ def collect(wish: ReportRequest) -> KernelReport:
 
 
 def _looks(
-    lowered: Lowered, recording: Recording, places: Places, missing: dict[str, str]
+    lowered: Lowered, recording: Recording, places: SourceLines, missing: dict[str, str]
 ) -> tuple[tuple[PassStep, ...], Layouts | None]:
     """Return the program after each pass, and the layouts, drawn."""
     found = getattr(lowered.module, "layouts", None)
@@ -103,7 +103,7 @@ def _warp(module: Any) -> int:
 
 
 def _counts(
-    wish: ReportRequest, lowered: Lowered, places: Places, missing: dict[str, str]
+    wish: ReportRequest, lowered: Lowered, places: SourceLines, missing: dict[str, str]
 ) -> tuple[Count, ...] | None:
     if not wish.counters:
         told = "nobody asked for them; say counters=True, or --counters"
@@ -115,7 +115,7 @@ def _counts(
 
 
 def _texts(
-    lowered: Lowered, artifact: Any, places: Places, missing: dict[str, str]
+    lowered: Lowered, artifact: Any, places: SourceLines, missing: dict[str, str]
 ) -> tuple[Text, ...]:
     return texts_of(lowered, _assembly(artifact, lowered, missing), places)
 
@@ -147,7 +147,7 @@ def _resources(artifact: Any, lowered: Lowered, missing: dict[str, str]) -> dict
     return dict(found)
 
 
-def _pipeline(module: Any, places: Places, missing: dict[str, str]) -> Timeline | None:
+def _pipeline(module: Any, places: SourceLines, missing: dict[str, str]) -> Timeline | None:
     if not isinstance(module, DeviceProgram):
         missing["pipeline"] = (
             "blocks of this target are single threads, and nothing is asynchronous"
@@ -192,7 +192,7 @@ _SOURCE = _Stage("source", "Source", "What the machine's compiler reads.")
 _ASSEMBLY = _Stage("asm", "Assembly", "What the compiler made of it.")
 
 
-def texts_of(lowered: Lowered, assembly: str, places: Places) -> tuple[Text, ...]:
+def texts_of(lowered: Lowered, assembly: str, places: SourceLines) -> tuple[Text, ...]:
     """Return the last stages; an empty `assembly` is left out."""
     module = lowered.module
     if isinstance(module, DeviceProgram):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tile_api.report.model import Count
-from tile_api.report.source_lines import Places
+from tile_api.report.source_lines import SourceLines
 from tile_core import driver
 from tile_core.driver import BuildOptions
 from tile_core.errors import UnsupportedOnTarget
@@ -67,7 +67,7 @@ def costs_of(
     return counter.counted(lambda: emulated_kernel(*inputs), LONGEST)
 
 
-def counts_of(costs: Iterable[AccessCost], places: Places) -> tuple[Count, ...]:
+def counts_of(costs: Iterable[AccessCost], places: SourceLines) -> tuple[Count, ...]:
     """Return what accesses cost with the lines of the user that they belong to."""
     return tuple(
         Count(

@@ -8,7 +8,7 @@ import numpy as np
 
 from tile_api.report.model import Cell, Drawn, Layouts, Picture
 from tile_api.report.png import image_of
-from tile_api.report.source_lines import Places
+from tile_api.report.source_lines import SourceLines
 from tile_core.ir.buffer import Scope
 from tile_core.layout import Fragment, Layout
 from tile_core.passes.layout_report import LayoutReport, LoopOrder, StoredTile
@@ -30,7 +30,7 @@ _IN_MEMORY = "Numbers are addresses, in elements. Colours go from the first addr
 _IN_LOOPS = f"T3:r1 is iteration 1 of thread 3. {_OF_WARPS}"
 
 
-def drawn(report: LayoutReport, places: Places, warp: int) -> Layouts:
+def drawn(report: LayoutReport, places: SourceLines, warp: int) -> Layouts:
     """Return pictures of all tiles and loops; copies of one loop are shown once.
 
     Parameters
@@ -45,7 +45,7 @@ def drawn(report: LayoutReport, places: Places, warp: int) -> Layouts:
     )
 
 
-def _tile(tile: StoredTile, places: Places, warp: int) -> Drawn:
+def _tile(tile: StoredTile, places: SourceLines, warp: int) -> Drawn:
     buffer = tile.buffer
     shape = "x".join(map(str, tile.layout.shape))
     what = f"{buffer.scope.value} {buffer.dtype}, {shape}"
@@ -56,7 +56,7 @@ def _tile(tile: StoredTile, places: Places, warp: int) -> Drawn:
     return Drawn(buffer.name, what, repr(tile.layout), tile.reason.who, at, picture, remark)
 
 
-def _loop(order: LoopOrder, places: Places, warp: int) -> Drawn:
+def _loop(order: LoopOrder, places: SourceLines, warp: int) -> Drawn:
     loop = order.loop
     extents = "x".join(map(str, loop.extents)) or "1"
     what = f"{extents} iterations, {loop.rounds} times {loop.vector} for each thread"

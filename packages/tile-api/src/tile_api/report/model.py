@@ -248,7 +248,7 @@ class Bar:
     start, end
         In units of the picture, which are no measured times.
     number
-        The round: how often the same statement was run before.
+        The iteration: how often the same statement was run before.
     text
         The statement.
     at

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from tile_api.report.model import Line, PassStep, Row
-from tile_api.report.source_lines import Places
+from tile_api.report.source_lines import SourceLines
 from tile_core.ir.node import Node, walk
 from tile_core.ir.printer import kernel_lines, stmt_lines
 from tile_core.ir.stmt import Alloc, Kernel, Launch, Stmt
@@ -21,7 +21,7 @@ INFERENCE = "infer_layouts"
 
 
 def lines_of(
-    program: Kernel | Stmt, places: Places, aside: Callable[[Node], str] | None = None
+    program: Kernel | Stmt, places: SourceLines, aside: Callable[[Node], str] | None = None
 ) -> list[Line]:
     """Return the printed program.
 
@@ -44,7 +44,7 @@ def lines_of(
 
 
 def steps_of(
-    kernel: Kernel, snapshots: Iterable[Snapshot], layouts: Any, places: Places
+    kernel: Kernel, snapshots: Iterable[Snapshot], layouts: Any, places: SourceLines
 ) -> tuple[PassStep, ...]:
     """Return the program after each pass, compared with the program before it.
 
@@ -88,7 +88,7 @@ def _step(shot: Snapshot, before: Sequence[Line], after: Sequence[Line]) -> Pass
     return PassStep(*told, "changed", rows, shot.milliseconds)
 
 
-def _inferred(kernel: Kernel, layouts: Any, places: Places) -> list[PassStep]:
+def _inferred(kernel: Kernel, layouts: Any, places: SourceLines) -> list[PassStep]:
     """Return the program with what inference found at each tile and loop, if anything."""
     report = layouts.report()
     tiles: Mapping[Any, Any] = {tile.buffer: tile for tile in report.tiles}

@@ -14,7 +14,7 @@ _AROUND = 3
 """Lines shown before and after those that are referred to, where no function encloses them."""
 
 
-class Places:
+class SourceLines:
     """Files and lines that a report refers to, numbered in the order in which they come up.
 
     Parameters

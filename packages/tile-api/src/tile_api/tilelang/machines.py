@@ -15,7 +15,7 @@ from tile_core.target import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class VisibleMachine:
     """What programs may ask of the machine.
 
     Parameters
@@ -46,7 +46,7 @@ class Machine:
         return properties_of(self.target)
 
 
-def machine() -> Machine:
+def machine() -> VisibleMachine:
     """Return the machine of this process.
 
     Programs that were installed on the CPU or the interpreter find an NVIDIA GPU, since they run
@@ -60,4 +60,4 @@ def machine() -> Machine:
     else:
         target = forced
     stands_in = forced is not None and target.kind not in ("cuda", "hip")
-    return Machine(target, target.kind == "cuda" or stands_in, target.kind == "hip")
+    return VisibleMachine(target, target.kind == "cuda" or stands_in, target.kind == "hip")

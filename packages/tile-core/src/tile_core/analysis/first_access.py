@@ -103,7 +103,7 @@ def _behind(stmt: Stmt, loop: Stmt, storage: Buffer) -> FirstAccess | None:
 
 
 def _runs(loop: Loop) -> bool:
-    """Whether the first round of a loop certainly runs to its end."""
+    """Whether the first iteration of a loop certainly runs to its end."""
     return not isinstance(loop, While) and bool(static_range(loop)) and not jumps(loop.body)
 
 

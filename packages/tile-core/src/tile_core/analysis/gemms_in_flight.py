@@ -30,7 +30,7 @@ def ends_products(stmt: Node) -> bool:
 def products_before(body: Stmt, wait: Stmt) -> list[Gemm]:
     """Return the products left in flight that may begin before `wait`, in their order.
 
-    What follows the wait inside of a loop around it began in the round before, and what is
+    What follows the wait inside of a loop around it began in the iteration before, and what is
     between the loop's begin and the wait after that. Products of threads that do not come to
     the wait are none of them.
     """

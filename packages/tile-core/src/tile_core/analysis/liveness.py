@@ -53,10 +53,10 @@ def live_intervals(
     """Return for each storage in `scopes` where in `body` it is alive.
 
     Statements without statements in them are numbered in program order. A tile is alive from
-    its first access to its last. Where a loop's round may read what an earlier round left, it
-    is alive in all of the loop; so it is to the end of the program where the last access is
+    its first access to its last. Where a loop's iteration may read what an earlier iteration left,
+    it is alive in all of the loop; so it is to the end of the program where the last access is
     an asynchronous copy. What a product reads that is left in flight matters until a wait ends
-    it: in all rounds of a loop around both.
+    it: in all iterations of a loop around both.
 
     Returns
     -------
@@ -130,7 +130,8 @@ def _visit_loop(stmt: For | Pipelined | While, state: _Walk, scopes: tuple[Scope
     inside, state.alive = state.alive, before
     under_way = set(factors_in_memory(products_left(stmt.body)))
     for storage, extent in inside.items():
-        # A tile that loops over elements fill shares its bytes at the price of a barrier a round.
+        # A tile that loops over elements fill shares its bytes at the price of a barrier an
+        # iteration.
         carried = (
             isinstance(stmt, While)
             or storage in under_way

@@ -85,7 +85,7 @@ def memory_accesses(
     """Return what `root`, taken as one statement, reads and writes.
 
     Boxes cover at least the elements touched: indices that move with a loop inside `root`
-    are widened to all of that loop's rounds.
+    are widened to all of that loop's iterations.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class MemoryDependence:
 
 
 class IterationDistance(Enum):
-    """In which round of a loop something happened, seen from now."""
+    """In which iteration of a loop something happened, seen from now."""
 
     LAST = "one round ago"
     EARLIER = "at least two rounds ago"
@@ -71,7 +71,7 @@ class Loop:
     var: Var | None = field(compare=False)
     step: Extent = field(compare=False)
     bound: frozenset[Var] = field(compare=False)
-    """What has another value in each round: the index, and names given in the body."""
+    """What has another value in each iteration: the index, and names given in the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ class MemoryDependences:
     # Rounds of loops -------------------------------------------------------------------------
 
     def carried(self, pending: PendingAccess, loop: Loop) -> PendingAccess:
-        """Return the access as the next round of `loop` sees it."""
+        """Return the access as the next iteration of `loop` sees it."""
         ages = dict(pending.ages)
         if not self._moves(pending, loop):
             return pending
@@ -281,7 +281,7 @@ class MemoryDependences:
         return self._others[key]
 
     def _rounds(self, loop: Loop, var: Var) -> Var:
-        """Return how many rounds ago "earlier" is: at least two."""
+        """Return how many iterations ago "earlier" is: at least two."""
         key = (loop.path, "rounds")
         if key not in self._others:
             rounds = self._others[key] = Var("rounds", var.dtype)

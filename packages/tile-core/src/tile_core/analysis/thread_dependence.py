@@ -34,7 +34,7 @@ class ThreadAccess:
     ----------
     carried
         The index of each loop that the access was carried around, its step, and how many
-        rounds ago that was.
+        iterations ago that was.
     """
 
     box: tuple[Side, ...]
@@ -55,7 +55,7 @@ class _Round:
 class ThreadDependences:
     """Answers for one launch, by tables of all threads of a block.
 
-    Indices are worked out for every thread, and for every round of loops with bounds that
+    Indices are worked out for every thread, and for every iteration of loops with bounds that
     are known. What is the same for all threads, but not known, such as the number of the
     block, may differ by a constant; what differs between threads and is not known, such as
     an index out of memory, may be anything.
@@ -65,7 +65,7 @@ class ThreadDependences:
     varies
         Whether the value of an expression may differ between threads.
     stands_for
-        For names of the value that a variable had in another round: the variable.
+        For names of the value that a variable had in another iteration: the variable.
     warp_size
         Threads that a barrier of the warp waits for.
     only_sure
@@ -145,7 +145,7 @@ class ThreadDependences:
     def _is_known(
         self, a: ThreadAccess, b: ThreadAccess, same_buffer: bool, values: Mapping[Var, Array]
     ) -> bool:
-        """Whether tables tell all about two accesses in one round."""
+        """Whether tables tell all about two accesses in one iteration."""
         if not same_buffer or a.carried or b.carried:
             return False
         sides = [side for side in (*a.box, *b.box) if side is not None]
@@ -163,7 +163,7 @@ class ThreadDependences:
     def _values(
         self, exprs: Iterable[Extent], carried: tuple[tuple[Var, int, Extent], ...]
     ) -> dict[Var, Array]:
-        """Return the threads, and every combination of rounds that can be."""
+        """Return the threads, and every combination of iterations that can be."""
         wanted: dict[Var, range] = {}
         queue = [v for e in exprs for v in free_variables(e)]
         named = set(queue)

@@ -1,4 +1,4 @@
-"""Integer expressions evaluated for all threads of a block, in all rounds of loops, at once."""
+"""Integer expressions evaluated for all threads of a block, in all iterations of loops, at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tile_core.ir.expr import Call, Expr, Extent, Load, Unary, UnaryOp, Var
 from tile_core.ir.node import walk_once
 
 Array: TypeAlias = "npt.NDArray[Any]"
-"""Axes: combinations of rounds, threads of the block; either may have length 1."""
+"""Axes: combinations of iterations, threads of the block; either may have length 1."""
 
 
 def table(expr: Extent, values: Mapping[Var, Array]) -> Array | None:
@@ -49,7 +49,7 @@ def meet(a: Array, b: Array, groups: Array, here: Array, there: Array) -> bool:
     groups
         The group of each thread.
     here, there
-        Which threads get to the statements, for each round.
+        Which threads get to the statements, for each iteration.
     """
     keys, who = _flattened(a, groups, here)
     others, whose = _flattened(b, groups, there)
@@ -67,7 +67,7 @@ def meet(a: Array, b: Array, groups: Array, here: Array, there: Array) -> bool:
 
 
 def _flattened(elements: Array, groups: Array, active: Array) -> tuple[Array, Array]:
-    """Return the keys of elements in their rounds, and who touches them."""
+    """Return the keys of elements in their iterations, and who touches them."""
     rounds = np.arange(elements.shape[0]).reshape(-1, 1, 1)
     keys = elements * elements.shape[0] + rounds
     who = np.broadcast_to(groups.reshape(1, -1, 1), keys.shape)

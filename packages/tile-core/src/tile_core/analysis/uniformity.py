@@ -115,7 +115,7 @@ class Uniformity:
             self._visit(inner, controlled=controlled)
 
     def leaves_apart(self, body: Node, *, controlled: bool = False) -> bool:
-        """Whether threads may leave or cut short a round of the loop at different times."""
+        """Whether threads may leave or cut short an iteration of the loop at different times."""
         match body:
             case Break() | Continue():
                 return controlled

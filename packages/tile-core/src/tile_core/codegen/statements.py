@@ -37,7 +37,7 @@ from tile_core.ir.stmt import (
 from tile_core.records import dataclass
 
 SHORT_LOOP, LITTLE_WORK = 16, 128
-"""Loops of so few rounds, with so few lines in all, are left to the C++ compiler's judgement."""
+"""Loops of so few iterations, with so few lines in all, are left to the C++ compiler to judge."""
 MUCH_WORK = 1024
 """Loops that pick registers are unrolled up to so many lines: registers have no index."""
 
@@ -252,7 +252,7 @@ def _unrolling(
 
 
 def _work(stmt: Node) -> int:
-    """Return about how many lines one round of a loop runs, unrolled loops in full."""
+    """Return about how many lines one iteration of a loop runs, unrolled loops in full."""
     if isinstance(stmt, For):
         ends = [static_value(x) for x in (stmt.start, stmt.stop, stmt.step)]
         rounds = len(range(*ends)) if None not in ends else 1  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ _OPERANDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class MatrixInstructionWork:
     """A matrix instruction, as one warp sees it.
 
     Parameters
@@ -36,7 +36,7 @@ class Product:
     is_joint: bool = False
 
 
-def product_of(call: Call, instruction: AsyncMma | None) -> Product | None:
+def product_of(call: Call, instruction: AsyncMma | None) -> MatrixInstructionWork | None:
     """Return what a call multiplies, None if it is no matrix instruction.
 
     Parameters
@@ -51,13 +51,13 @@ def product_of(call: Call, instruction: AsyncMma | None) -> Product | None:
         repeated = _constant(call.args[0]) if len(call.args) > _OPERANDS else 1
         if (m, n, k) == (8, 8, 4) and "16" in dtype:  # four quarters of a warp, each its own
             repeated = 4
-        return Product(2.0 * m * n * k * repeated, dtype)
+        return MatrixInstructionWork(2.0 * m * n * k * repeated, dtype)
     if instruction is not None and name.startswith(("async_mma_ss", "async_mma_rs")):
         return _asynchronous(call, instruction, from_shared=name.startswith("async_mma_ss"))
     return None
 
 
-def _asynchronous(call: Call, instruction: AsyncMma, *, from_shared: bool) -> Product:
+def _asynchronous(call: Call, instruction: AsyncMma, *, from_shared: bool) -> MatrixInstructionWork:
     n, *others = map(_constant, call.args[:-_OPERANDS])
     turned = 2 if from_shared else 1  # along which dimension each factor in memory lies
     steps = others[turned] if len(others) > turned else 1
@@ -68,7 +68,7 @@ def _asynchronous(call: Call, instruction: AsyncMma, *, from_shared: bool) -> Pr
     rows = instruction.rows if from_shared else 0
     nbytes = steps * (rows + n) * k * bits / 8
     flops = steps * 2.0 * instruction.rows * n * k
-    return Product(flops / instruction.warps, dtype, nbytes / instruction.warps, True)
+    return MatrixInstructionWork(flops / instruction.warps, dtype, nbytes / instruction.warps, True)
 
 
 def _bits(dtype: str) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tile_core.arith.evaluate import Unknown
 from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of, hoisted_from_masks
-from tile_core.cost.gpu_calls import Product, product_of
+from tile_core.cost.gpu_calls import MatrixInstructionWork, product_of
 from tile_core.cost.iteration_spaces import Space
 from tile_core.cost.statement_walk import Visitor
 from tile_core.cost.warp_access import SECTOR, lane_offsets, sectors, shared_cycles
@@ -25,10 +25,10 @@ from tile_core.machine import SimtMachine
 from tile_core.simt.program import DeviceFunction, TensorMap
 
 LOOP_INSTRUCTIONS = 4.0
-"""Of each round of a loop that is not unrolled: counting, comparing, jumping, an address."""
+"""Of each iteration of a loop that is not unrolled: counting, comparing, jumping, an address."""
 
 ADDRESS_INSTRUCTIONS = 1.0
-"""Beside each access to memory; most of an address is the same for all rounds of a loop."""
+"""Beside each access to memory; most of an address is the same for all iterations of a loop."""
 
 NAME_SHARE = 0.5
 """Part of the arithmetic of named indices that is left once compilers hoisted the rest."""
@@ -116,7 +116,7 @@ class Issue(Visitor):
         self.found.notes[text] = None
 
     def loop(self, stmt: For | Pipelined | While, space: Space, inner: Space) -> None:
-        """Count the rounds of a loop that stays one."""
+        """Count the iterations of a loop that stays one."""
         if not (isinstance(stmt, For) and stmt.kind is LoopKind.UNROLL):
             self._count("integer", LOOP_INSTRUCTIONS, inner)
 
@@ -207,7 +207,7 @@ class Issue(Visitor):
         elif name not in ("async_mma_operand", "async_mma_pin", "keep_order", "elect", "remote"):
             self._count("control", 1, space)
 
-    def _product(self, product: Product, space: Space) -> None:
+    def _product(self, product: MatrixInstructionWork, space: Space) -> None:
         warps = space.total(warp=self.warp)
         self.found.flops[product.dtype, product.is_joint] += product.flops * warps
         self._count("products", 1, space)

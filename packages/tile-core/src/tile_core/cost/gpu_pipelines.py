@@ -26,7 +26,7 @@ class Pipeline:
     rounds
         Of one block, on average.
     ahead
-        How many rounds before it is used a tile is asked for; 0 where it is waited for at once.
+        How many iterations before it is used a tile is asked for; 0 where it is waited for at once.
     wanted
         What the kernel asked for, in versions of each tile.
     """

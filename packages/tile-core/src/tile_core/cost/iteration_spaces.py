@@ -42,7 +42,7 @@ class Axis:
     is_element
         It numbers elements that a loop without order touches.
     is_unrolled
-        Its rounds are written out one after the other.
+        Its iterations are written out one after the other.
     """
 
     var: Var

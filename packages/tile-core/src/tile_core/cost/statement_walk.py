@@ -31,7 +31,7 @@ class Visitor:
         """Count a condition that is tested at all points of `space`."""
 
     def loop(self, stmt: For | Pipelined | While, space: Space, inner: Space) -> None:
-        """Count the rounds of a loop around `inner` that begins at all points of `space`."""
+        """Count the iterations of a loop around `inner` that begins at all points of `space`."""
 
     def note(self, text: str) -> None:
         """Remember that something had to be assumed."""
@@ -115,7 +115,7 @@ def _rounds(start: Extent, stop: Extent, step: int) -> Extent:
 
 
 def _known(count: Extent, space: Space, visitor: Visitor) -> Extent:
-    """Return a count of rounds that the space tells, or the one that is assumed."""
+    """Return a count of iterations that the space tells, or the one that is assumed."""
     try:
         space.reach(count)
     except Unknown:

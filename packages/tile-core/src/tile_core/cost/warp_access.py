@@ -20,7 +20,7 @@ BANK = 4
 def lane_offsets(
     index: Extent, lanes: Mapping[Var, Any], others: Mapping[Var, Any], names: Mapping[Var, Expr]
 ) -> np.ndarray[Any, Any]:
-    """Return an index for each lane of a warp; loops are in their first round.
+    """Return an index for each lane of a warp; loops are in their first iteration.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from tile_core.errors import (
     ArgumentTypeError,
     ContractViolation,
 )
-from tile_core.interp.execution_state import Lanes, Machine
+from tile_core.interp.execution_state import InterpreterState, Lanes
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.memory import of_array
 from tile_core.interp.values import Array, constant, element_bits
@@ -29,7 +29,7 @@ from tile_core.ir.stmt import Kernel
 Finish = Callable[[], None]
 
 
-def bind(kernel: Kernel, args: Sequence[Any], machine: Machine) -> list[Finish]:
+def bind(kernel: Kernel, args: Sequence[Any], machine: InterpreterState) -> list[Finish]:
     """Give every parameter its memory or value, and every symbolic dimension its extent.
 
     Returns
@@ -175,7 +175,7 @@ def _logical(buffer: Buffer, array: Array) -> tuple[list[int], list[int]]:
     return shape, strides
 
 
-def _bind_symbols(arrays: dict[Buffer, Array], machine: Machine) -> None:
+def _bind_symbols(arrays: dict[Buffer, Array], machine: InterpreterState) -> None:
     shapes: list[tuple[int | Expr, int]] = []
     strides: list[tuple[int | Expr, int]] = []
     for buffer, array in arrays.items():

@@ -11,7 +11,7 @@ Arrival: TypeAlias = Callable[[], None]
 
 
 @dataclass(slots=True, eq=False)
-class Flight:
+class PendingCopy:
     """The copies of a block that have not arrived, in groups.
 
     Parameters

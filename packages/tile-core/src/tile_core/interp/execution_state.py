@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tile_core.errors import InternalError, Note, Span, TileError, UndefinedOperation
-from tile_core.interp.async_copies import Flight
+from tile_core.interp.async_copies import PendingCopy
 from tile_core.interp.mbarriers import Signal
 from tile_core.interp.memory import ElementAddresses, Storage, at_address, row_major, scratch
 from tile_core.interp.statement_facts import StatementFacts, facts_of
@@ -71,7 +71,7 @@ def _no_launcher(launch: Launch, lanes: Lanes) -> None:
     raise InternalError("a launch inside a launch", span=launch.span)
 
 
-class Machine:
+class InterpreterState:
     """Everything that outlives a block: global memory, symbols, counters.
 
     Attributes
@@ -146,7 +146,7 @@ class Cluster:
 
     size: int
     threads: int
-    blocks: dict[int, Block] = field(default_factory=dict)
+    blocks: dict[int, BlockState] = field(default_factory=dict)
     phase: int = 0
     arrived: int = 0
 
@@ -163,7 +163,7 @@ class Cluster:
 
 
 @dataclass(slots=True, eq=False)
-class Block:
+class BlockState:
     """One block of the grid: its scratch memory and its place among the others.
 
     `pending` is an error that stands unless a worse one is found before its threads meet.
@@ -171,7 +171,7 @@ class Block:
     its cluster.
     """
 
-    machine: Machine
+    machine: InterpreterState
     number: int
     epoch: int
     threads: int = 1
@@ -179,7 +179,7 @@ class Block:
     places: dict[Buffer, ElementAddresses] = field(default_factory=dict)
     thread_epoch: int = 0
     pending: TileError | None = None
-    flight: Flight = field(default_factory=Flight)
+    flight: PendingCopy = field(default_factory=PendingCopy)
     signals: dict[tuple[Buffer, int], Signal] = field(default_factory=dict)
     cluster: Cluster | None = None
     rank: int = 0
@@ -191,7 +191,7 @@ class Block:
 
 
 @dataclass(slots=True, eq=False)
-class Rivals:
+class ConcurrentLanes:
     """Lanes that run concurrently, and the memory they could race for.
 
     `kind` is "iterations" or "threads"; `party` numbers the lanes; `storages` limits which
@@ -237,7 +237,7 @@ class Lanes:
         lane stands for.
     """
 
-    def __init__(self, block: Block | None, machine: Machine, count: int = 1) -> None:
+    def __init__(self, block: BlockState | None, machine: InterpreterState, count: int = 1) -> None:
         self.block = block
         self.machine = machine
         self.count = count
@@ -247,7 +247,7 @@ class Lanes:
         self.outer: Lanes | None = None
         self.own_places: dict[Buffer, ElementAddresses] = {}
         self.safe: dict[Buffer, Array] = {}
-        self.rivals: Rivals | None = None
+        self.rivals: ConcurrentLanes | None = None
         self.lane_of_copy: Array | None = None
         self.votes: dict[Node, Array] = {}
         self.random: dict[str, Array] = {}

@@ -12,13 +12,19 @@ import numpy as np
 from tile_core.analysis.uniformity import is_thread_program
 from tile_core.errors import Deadlock, EmptyGridError, Note
 from tile_core.interp.arguments import bind
-from tile_core.interp.execution_state import Block, Cluster, InterpretOptions, Lanes, Machine
+from tile_core.interp.execution_state import (
+    BlockState,
+    Cluster,
+    InterpreterState,
+    InterpretOptions,
+    Lanes,
+)
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.statement_facts import goes_apart
 from tile_core.interp.statements import run, steps
 from tile_core.interp.threads import run_threads, waits_for
 from tile_core.interp.values import carrier, element_bits
-from tile_core.interp.wait_events import Event, GridWait, Pending, Spin
+from tile_core.interp.wait_events import Event, GridWait, Pending, YieldPoint
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.cluster_position import check_clusters, place_in_cluster
 from tile_core.ir.expr import Expr
@@ -52,7 +58,7 @@ def interpret(
     LaunchError
         If an argument is not what the kernel declares, or a grid is empty.
     """
-    machine = Machine(options or InterpretOptions(), evaluate)
+    machine = InterpreterState(options or InterpretOptions(), evaluate)
     kernel = privatise_tiles(select_ranges(deal_random_loops(kernel)))
     machine.granules = _granules(kernel)
     machine.launcher = _launch
@@ -75,7 +81,7 @@ def _granules(kernel: Kernel) -> dict[Buffer, int]:
 
 @dataclass(slots=True, eq=False)
 class _Running:
-    block: Block
+    block: BlockState
     program: Iterator[Event]
     event: Event | None = None
     done: bool = False
@@ -106,7 +112,7 @@ def _launch(launch: Launch, host: Lanes) -> None:
     _finish(waiting, math.prod(grid), machine)
 
 
-def _mark_contended(launch: Launch, machine: Machine) -> None:
+def _mark_contended(launch: Launch, machine: InterpreterState) -> None:
     written = machine.facts(launch.body).written
     through_pointer = any(isinstance(root.origin, Expr) for root in written)
     machine.contended = {root for root in written if root.scope.is_global}
@@ -132,7 +138,7 @@ def _start(
     explicit: bool,
     clusters: dict[tuple[int, ...], Cluster],
 ) -> _Running:
-    block = Block(host.machine, number, epoch, math.prod(launch.threads))
+    block = BlockState(host.machine, number, epoch, math.prod(launch.threads))
     block.thread_epoch = host.machine.next_epoch()
     lanes = Lanes(block, host.machine)
     lanes.env, lanes.safe, rest = dict(host.env), host.safe, number
@@ -168,7 +174,7 @@ def _advance(running: _Running) -> None:
             return
 
 
-def _finish(waiting: list[_Running], total: int, machine: Machine) -> None:
+def _finish(waiting: list[_Running], total: int, machine: InterpreterState) -> None:
     """Let blocks that wait for each other take turns until all are done."""
     idle = 0
     while waiting:
@@ -191,7 +197,7 @@ def _finish(waiting: list[_Running], total: int, machine: Machine) -> None:
 
 
 def _stuck(waiting: list[_Running], why: str) -> Deadlock:
-    event = next((r.event for r in waiting if isinstance(r.event, Spin)), waiting[0].event)
+    event = next((r.event for r in waiting if isinstance(r.event, YieldPoint)), waiting[0].event)
     notes = [
         Note(f"block {r.block.number}: {waits_for(r.event)}", r.event.node.span)
         for r in waiting

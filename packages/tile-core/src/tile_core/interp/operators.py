@@ -10,7 +10,7 @@ import numpy as np
 
 from tile_core.errors import DataRace
 from tile_core.interp import access, atomics, calls, debug, reductions, regions, specialised_warps
-from tile_core.interp.execution_state import Block, Lanes
+from tile_core.interp.execution_state import BlockState, Lanes
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.transfers import converted, transfer
 from tile_core.interp.values import Array, convert, decode, encode, settle
@@ -40,7 +40,7 @@ def copy(op: Copy, lanes: Lanes) -> None:
         transfer(op.src, op.dst, lanes, op)
 
 
-def _issue(op: Copy, lanes: Lanes, block: Block) -> None:
+def _issue(op: Copy, lanes: Lanes, block: BlockState) -> None:
     """Start a copy that arrives at the wait for it; until then its tile is undefined."""
     pairing = pair(op.src, op.dst, op.span)
     extents = regions.numbers(pairing.extents, lanes)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from tile_core.interp.execution_state import Lanes, Rivals
+from tile_core.interp.execution_state import ConcurrentLanes, Lanes
 from tile_core.interp.memory import Storage
 from tile_core.interp.values import Array, carrier
 from tile_core.ir.stmt import Parallel
@@ -37,7 +37,9 @@ def iterations(loop: Parallel, lanes: Lanes) -> Iterator[Lanes | None]:
     facts = machine.facts(loop.body)
     epoch = machine.next_epoch()
     shared = frozenset(root for root in facts.written if not root.scope.is_thread_private)
-    inner.rivals = Rivals("iterations", np.arange(total, dtype=np.int32), lambda: epoch, shared)
+    inner.rivals = ConcurrentLanes(
+        "iterations", np.arange(total, dtype=np.int32), lambda: epoch, shared
+    )
     originals: list[tuple[Storage, Storage]] = []
     for root in facts.private:
         if root in facts.written and root in _visible(lanes):
@@ -115,5 +117,5 @@ def each_lane(lanes: Lanes) -> Iterator[Lanes]:
         if lanes.rivals is not None:
             rivals = lanes.rivals
             party = rivals.party[number : number + 1]
-            lane.rivals = Rivals(rivals.kind, party, rivals.epoch, rivals.storages)
+            lane.rivals = ConcurrentLanes(rivals.kind, party, rivals.epoch, rivals.storages)
         yield lane

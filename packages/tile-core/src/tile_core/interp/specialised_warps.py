@@ -13,7 +13,7 @@ import numpy as np
 
 from tile_core.errors import BarrierMisuse, OutOfBounds
 from tile_core.interp import regions
-from tile_core.interp.execution_state import Block, Lanes
+from tile_core.interp.execution_state import BlockState, Lanes
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.mbarriers import Signal
 from tile_core.interp.transfers import moved
@@ -107,7 +107,7 @@ def _signals(place: Expr, lanes: Lanes, rank: Expr | None = None) -> Iterator[tu
         yield _signal(home, place.buffer, number, place, lanes), threads
 
 
-def _signal(block: Block, buffer: Buffer, number: int, node: Node, lanes: Lanes) -> Signal:
+def _signal(block: BlockState, buffer: Buffer, number: int, node: Node, lanes: Lanes) -> Signal:
     found = block.signals.get((buffer, number))
     if found is None:
         raise OutOfBounds(
@@ -171,7 +171,7 @@ def _copies_arrive(op: CopyArrive, lanes: Lanes) -> None:
 # Clusters ------------------------------------------------------------------------------------
 
 
-def peer(lanes: Lanes, rank: int, node: Node) -> Block:
+def peer(lanes: Lanes, rank: int, node: Node) -> BlockState:
     """Return the block of the cluster with this rank.
 
     Raises
@@ -253,7 +253,7 @@ def _expect_bytes(op: BulkCopy, lanes: Lanes) -> None:
     _barrier(op.barrier, _block(lanes), op, lanes).expect(nbytes)
 
 
-def _barrier(barrier: Region, home: Block, op: Leaf, lanes: Lanes) -> Signal:
+def _barrier(barrier: Region, home: BlockState, op: Leaf, lanes: Lanes) -> Signal:
     (start,) = barrier.starts
     return _signal(home, barrier.buffer, regions.number(start, lanes), op, lanes)
 
@@ -271,7 +271,7 @@ def nothing(op: Leaf, lanes: Lanes) -> None:
     """Order what is in order already."""
 
 
-def _block(lanes: Lanes) -> Block:
+def _block(lanes: Lanes) -> BlockState:
     assert lanes.block is not None
     return lanes.block
 

@@ -18,7 +18,15 @@ from tile_core.interp.operators import MEANINGS
 from tile_core.interp.parallel import each_lane, iterations
 from tile_core.interp.statement_facts import acts_on_block
 from tile_core.interp.values import Array, convert
-from tile_core.interp.wait_events import Collective, Event, GridWait, Spin, Vote, Wait, require_all
+from tile_core.interp.wait_events import (
+    Collective,
+    Event,
+    GridWait,
+    Vote,
+    Wait,
+    YieldPoint,
+    require_all,
+)
 from tile_core.ir.buffer import Scope
 from tile_core.ir.expr import Call
 from tile_core.ir.gpu_intrinsics import RANGE_INTRINSICS
@@ -81,7 +89,7 @@ def steps(stmt: Stmt, lanes: Lanes) -> Steps:
 def run(stmt: Stmt, lanes: Lanes) -> None:
     """Run `stmt` for lanes that never wait for others."""
     for event in steps(stmt, lanes):
-        if not isinstance(event, Spin):
+        if not isinstance(event, YieldPoint):
             raise InternalError(f"{type(event).__name__} inside a tile operator", span=stmt.span)
 
 
@@ -188,7 +196,7 @@ def _if(stmt: If, lanes: Lanes) -> Steps:
 
 
 def _enter_round(lanes: Lanes, loop: Loop, entry: Array | None, goes_on: Array) -> bool:
-    """Activate the lanes that run the next round; return whether there are any."""
+    """Activate the lanes that run the next iteration; return whether there are any."""
     alive = goes_on & ~loop.left if len(goes_on) > 1 or loop.left.any() else goes_on
     if len(alive) == 1 and lanes.count > 1:
         if not alive[0]:
@@ -245,7 +253,7 @@ def _while(stmt: While, lanes: Lanes) -> Steps:
             break
         lanes.mask = None if still.all() else still
         yield from steps(stmt.body, lanes)
-        yield Spin(stmt)
+        yield YieldPoint(stmt)
     lanes.loops.pop()
     lanes.mask = entry
 

@@ -1,7 +1,7 @@
 """Programs of explicit threads: warps that run in step inside and take turns among them.
 
 Each warp is a generator that pauses at barriers, at tile operations, which the whole block
-runs together, and after each round of a `while` loop. Between two barriers every access to
+runs together, and after each iteration of a `while` loop. Between two barriers every access to
 memory that threads share is watched for races.
 """
 
@@ -15,13 +15,21 @@ import numpy as np
 
 from tile_core.analysis.uniformity import is_thread_program
 from tile_core.errors import DataRace, Deadlock, Note, TileError
-from tile_core.interp.execution_state import Block, Lanes, Rivals
+from tile_core.interp.execution_state import BlockState, ConcurrentLanes, Lanes
 from tile_core.interp.memory import Storage
 from tile_core.interp.parallel import granule_values, set_granules
 from tile_core.interp.statement_facts import cuts
 from tile_core.interp.statements import run, steps
 from tile_core.interp.values import Array, carrier
-from tile_core.interp.wait_events import Collective, Event, GridWait, Pending, Spin, Vote, Wait
+from tile_core.interp.wait_events import (
+    Collective,
+    Event,
+    GridWait,
+    Pending,
+    Vote,
+    Wait,
+    YieldPoint,
+)
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Launch, Let, Stmt
@@ -38,7 +46,7 @@ class _Warp:
     done: bool = False
 
 
-def run_threads(launch: Launch, block: Block, host: Lanes) -> Iterator[Event]:
+def run_threads(launch: Launch, block: BlockState, host: Lanes) -> Iterator[Event]:
     """Run a block of explicit threads; yield where it waits for other blocks.
 
     Raises
@@ -55,18 +63,18 @@ def run_threads(launch: Launch, block: Block, host: Lanes) -> Iterator[Event]:
     _raise_pending(block)
 
 
-def _raise_pending(block: Block) -> None:
+def _raise_pending(block: BlockState) -> None:
     if block.pending is not None:
         raise block.pending
 
 
-def _new_epoch(block: Block) -> None:
+def _new_epoch(block: BlockState) -> None:
     """Threads have met: what they did before is done."""
     _raise_pending(block)
     block.thread_epoch = block.machine.next_epoch()
 
 
-def _take_turns(warps: list[_Warp], block: Block) -> Iterator[Event]:
+def _take_turns(warps: list[_Warp], block: BlockState) -> Iterator[Event]:
     arrivals: dict[int, int] = {}
     while not all(w.done for w in warps):
         before = block.machine.stores
@@ -75,7 +83,7 @@ def _take_turns(warps: list[_Warp], block: Block) -> Iterator[Event]:
         released = _release(warps, block, arrivals)
         if any(progressed) or released or block.machine.stores != before:
             continue
-        spinning = [w.event for w in warps if isinstance(w.event, (Spin, GridWait, Pending))]
+        spinning = [w.event for w in warps if isinstance(w.event, (YieldPoint, GridWait, Pending))]
         at_grid = [e for e in spinning if isinstance(e, GridWait)]
         if at_grid and len(at_grid) == len(warps):
             yield at_grid[0]
@@ -87,13 +95,13 @@ def _take_turns(warps: list[_Warp], block: Block) -> Iterator[Event]:
             raise _stuck(warps, block)
 
 
-def _may_end(event: Event, block: Block) -> bool:
+def _may_end(event: Event, block: BlockState) -> bool:
     """Whether other blocks can end a wait."""
     in_cluster = block.cluster is not None and block.cluster.size > 1
-    return isinstance(event, Spin) or (isinstance(event, Pending) and in_cluster)
+    return isinstance(event, YieldPoint) or (isinstance(event, Pending) and in_cluster)
 
 
-def _parts(launch: Launch, block: Block, host: Lanes) -> list[_Warp]:
+def _parts(launch: Launch, block: BlockState, host: Lanes) -> list[_Warp]:
     """Return one lane for each range of threads that go the same way in a program of tiles."""
     bounds = cuts(launch)
     parts = []
@@ -107,7 +115,7 @@ def _parts(launch: Launch, block: Block, host: Lanes) -> list[_Warp]:
     return parts
 
 
-def _warps(launch: Launch, block: Block, host: Lanes) -> list[_Warp]:
+def _warps(launch: Launch, block: BlockState, host: Lanes) -> list[_Warp]:
     if not is_thread_program(launch):
         return _parts(launch, block, host)
     x, y, _ = launch.threads
@@ -122,7 +130,7 @@ def _warps(launch: Launch, block: Block, host: Lanes) -> list[_Warp]:
                               strict=True):  # fmt: skip
             lanes.env[var] = index.astype(carrier(var.dtype))
         party = ids.astype(np.int32)
-        lanes.rivals = Rivals("threads", party, lambda: block.thread_epoch, None)
+        lanes.rivals = ConcurrentLanes("threads", party, lambda: block.thread_epoch, None)
         warps.append(_Warp(lanes, steps(launch.body, lanes)))
     return warps
 
@@ -134,17 +142,17 @@ def _advance(warp: _Warp) -> bool:
     except StopIteration:
         warp.done = True
         return True
-    return not isinstance(warp.event, Spin)
+    return not isinstance(warp.event, YieldPoint)
 
 
 def _wake(warps: list[_Warp]) -> None:
     for warp in warps:
         event = warp.event
-        if isinstance(event, Spin) or (isinstance(event, Pending) and event.is_over()):
+        if isinstance(event, YieldPoint) or (isinstance(event, Pending) and event.is_over()):
             warp.event = None
 
 
-def _release(warps: list[_Warp], block: Block, arrivals: dict[int, int]) -> bool:
+def _release(warps: list[_Warp], block: BlockState, arrivals: dict[int, int]) -> bool:
     """Let go whoever has what it waits for; return whether anybody was."""
     released = _release_named(warps, block, arrivals)
     for first, count in {w.lanes.team for w in warps if not w.done and w.lanes.team}:
@@ -153,7 +161,7 @@ def _release(warps: list[_Warp], block: Block, arrivals: dict[int, int]) -> bool
     return released
 
 
-def _release_team(warps: list[_Warp], team: tuple[int, int], block: Block) -> bool:
+def _release_team(warps: list[_Warp], team: tuple[int, int], block: BlockState) -> bool:
     """Let go the threads of a range that have all come to the same place."""
     waiting = [
         w
@@ -184,7 +192,7 @@ def _is_for_all(event: Event) -> bool:
     return isinstance(event, (Collective, Vote))
 
 
-def _release_named(warps: list[_Warp], block: Block, arrivals: dict[int, int]) -> bool:
+def _release_named(warps: list[_Warp], block: BlockState, arrivals: dict[int, int]) -> bool:
     """Named barriers: those that only arrive go on at once, the others when enough are there."""
     released = False
     for warp in warps:
@@ -207,7 +215,7 @@ def _release_named(warps: list[_Warp], block: Block, arrivals: dict[int, int]) -
     return released
 
 
-def _all_of(lanes: Lanes, block: Block) -> int:
+def _all_of(lanes: Lanes, block: BlockState) -> int:
     return block.threads if lanes.team is None else lanes.team[1]
 
 
@@ -226,7 +234,7 @@ def _count_votes(votes: list[Vote]) -> None:
 # What the whole block does together ----------------------------------------------------------
 
 
-def _together(stmt: Stmt, warps: list[Lanes], block: Block) -> None:
+def _together(stmt: Stmt, warps: list[Lanes], block: BlockState) -> None:
     """Run a tile operation once, for all threads."""
     machine = block.machine
     one = Lanes(block, machine)
@@ -312,7 +320,7 @@ def waits_for(event: Pending) -> str:
     return f"{who} wait{'s' * (threads == 1)} here: {event.lacks()}"
 
 
-def _stuck(warps: list[_Warp], block: Block) -> Deadlock:
+def _stuck(warps: list[_Warp], block: BlockState) -> Deadlock:
     events = [w.event for w in warps if w.event is not None]
     done = sum(w.done for w in warps)
     what = "parts" if warps[0].lanes.is_part else "warps"

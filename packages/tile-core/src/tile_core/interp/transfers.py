@@ -9,7 +9,7 @@ import numpy as np
 
 from tile_core.dtypes import DType
 from tile_core.interp import atomics, regions
-from tile_core.interp.execution_state import Block, Lanes
+from tile_core.interp.execution_state import BlockState, Lanes
 from tile_core.interp.values import Array, convert, decode, encode
 from tile_core.ir.buffer import Region
 from tile_core.ir.stmt import Leaf
@@ -26,7 +26,7 @@ def moved(
     dst: Region,
     lanes: Lanes,
     op: Leaf,
-    homes: Sequence[Block] | None = None,
+    homes: Sequence[BlockState] | None = None,
     reduction: str | None = None,
 ) -> int:
     """Copy `src` to `dst` and return how many bytes of `dst` that was, elements outside too.
@@ -59,7 +59,7 @@ def moved(
 
 
 def _in_homes(
-    target: regions.Box, homes: Sequence[Block] | None, dst: Region, lanes: Lanes
+    target: regions.Box, homes: Sequence[BlockState] | None, dst: Region, lanes: Lanes
 ) -> list[regions.Box]:
     if homes is None:
         return [target]

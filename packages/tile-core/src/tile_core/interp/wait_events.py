@@ -84,8 +84,8 @@ class GridWait:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spin:
-    """A `while` loop has made a round: others may run before the next."""
+class YieldPoint:
+    """A `while` loop has made an iteration: others may run before the next."""
 
     node: While
 
@@ -113,7 +113,7 @@ class Pending:
         return int(self.lanes.active.sum()) * self.lanes.weight
 
 
-Event: TypeAlias = "Wait | Collective | Vote | GridWait | Spin | Pending"
+Event: TypeAlias = "Wait | Collective | Vote | GridWait | YieldPoint | Pending"
 
 
 def require_all(node: Node, what: str, lanes: Lanes) -> None:

@@ -166,7 +166,7 @@ class Pipelined(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class While(Node):
-    """Run `body` as long as `cond` holds, testing it before each round."""
+    """Run `body` as long as `cond` holds, testing it before each iteration."""
 
     cond: Expr
     body: Stmt
@@ -202,7 +202,7 @@ class Break(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Continue(Node):
-    """Start the next round of the innermost sequential or `While` loop."""
+    """Start the next iteration of the innermost sequential or `While` loop."""
 
 
 class CheckKind(Enum):

@@ -27,7 +27,7 @@ from tile_core.ir.stmt import (
 )
 
 N = TypeVar("N", bound=Node)
-S = TypeVar("S", bound="Scope")
+S = TypeVar("S", bound="VisitScope")
 
 Loop: TypeAlias = "For | Pipelined | While"
 LOOPS = (For, Pipelined, While)
@@ -90,7 +90,7 @@ def static_range(loop: For | Pipelined) -> range | None:
     return None if start is None or stop is None or not step else range(start, stop, step)
 
 
-class Scope(Protocol):
+class VisitScope(Protocol):
     """What is known at a place of a program."""
 
     def after(self, stmt: Stmt) -> Self:

@@ -29,13 +29,13 @@ from tile_core.ir.stmt import (
 from tile_core.ir.visitor import static_range
 
 _MOST_LOOPS = 6
-"""Indices of more loops are not tried: each doubles the rounds that are."""
+"""Indices of more loops are not tried: each doubles the iterations that are."""
 
 
 def verify_tile_bounds(kernel: Kernel) -> None:
     """Check accesses to tiles in loops whose rounds are known, where every block gets to them.
 
-    Only first and last rounds are tried, so what is refused does leave the tile; what may
+    Only first and last iterations are tried, so what is refused does leave the tile; what may
     leave it is found when the kernel runs, in the interpreter and in emulators.
 
     Raises
@@ -72,7 +72,7 @@ def _visit(stmt: Node, rounds: dict[Var, range], span: Span | None) -> None:
 
 
 def _rounds_of(loop: Parallel | For | Pipelined) -> dict[Var, range] | None:
-    """Return the rounds of each index of a loop; None if it may have none."""
+    """Return the iterations of each index of a loop; None if it may have none."""
     if not isinstance(loop, Parallel):
         rounds = static_range(loop)
         return {loop.var: rounds} if rounds else None

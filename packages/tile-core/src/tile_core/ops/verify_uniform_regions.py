@@ -168,7 +168,7 @@ class _Block:
     def _enter(
         self, loop: For | Pipelined, bounds: tuple[Extent, ...], here: Array | None
     ) -> Array | None:
-        """Return which threads run the first round of a loop, with the index that they have."""
+        """Return which threads run the first iteration of a loop, with the index that they have."""
         try:
             known = [self.value(bound) for bound in bounds]
         except Unknown:

@@ -22,7 +22,7 @@ LARGEST_ATOM = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class TileAllocation:
     """A tile that needs a place.
 
     Parameters
@@ -57,7 +57,9 @@ def alignment_of(nbytes: int, *, by_hardware: bool = False) -> int:
     return ALIGNMENT_OF_ATOMS if whole else ALIGNMENT
 
 
-def allocate_storage(tiles: Sequence[Tile], *, reuse: bool = True) -> tuple[dict[Buffer, int], int]:
+def allocate_storage(
+    tiles: Sequence[TileAllocation], *, reuse: bool = True
+) -> tuple[dict[Buffer, int], int]:
     """Return the byte offset of each tile by its storage, in the given order, and their room.
 
     Before   A_s: 8 KiB, statements 0 to 4;  B_s: 8 KiB, 1 to 4;  C_s: 16 KiB, 5 to 6
@@ -70,7 +72,7 @@ def allocate_storage(tiles: Sequence[Tile], *, reuse: bool = True) -> tuple[dict
     reuse
         Whether tiles may overlap at all.
     """
-    placed: list[tuple[Tile, int]] = []
+    placed: list[tuple[TileAllocation, int]] = []
     for tile in sorted(tiles, key=lambda t: -t.nbytes):
         rivals = [(o, o + t.nbytes) for t, o in placed if not reuse or t.alive.overlaps(tile.alive)]
         placed.append((tile, _lowest(tile, rivals)))
@@ -79,7 +81,7 @@ def allocate_storage(tiles: Sequence[Tile], *, reuse: bool = True) -> tuple[dict
     return {tile.storage: offsets[tile.storage] for tile in tiles}, room
 
 
-def _lowest(tile: Tile, taken: Sequence[tuple[int, int]]) -> int:
+def _lowest(tile: TileAllocation, taken: Sequence[tuple[int, int]]) -> int:
     """Return the lowest aligned offset where the tile meets none of the ranges `taken`."""
     offset = 0
     for start, stop in sorted(taken):

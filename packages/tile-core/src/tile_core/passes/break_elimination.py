@@ -29,7 +29,7 @@ _FIRST = (const(0),)
 
 
 def counted(loop: For | Pipelined) -> list[Stmt]:
-    """Return a loop that counts as one that asks before each round.
+    """Return a loop that counts as one that asks before each iteration.
 
     Before   for k in (a, b, s): body
     After    alloc at; at[0] = a;  last = b;  while at[0] < last: k = at[0]; body; at[0] += s
@@ -62,7 +62,7 @@ def counted(loop: For | Pipelined) -> list[Stmt]:
 
 
 def without_jumps(loop: While, *last: Stmt) -> list[Stmt]:
-    """Return a loop with conditions in place of its jumps; `last` ends every round.
+    """Return a loop with conditions in place of its jumps; `last` ends every iteration.
 
     Before   while c: x; if d: break; y
     After    alloc way; way[0] = 0

@@ -22,7 +22,7 @@ def define_variables(kernel: Kernel) -> Kernel:
     After    alloc s: local.var int32[1];  s[0] = 0;  while …: s[0] = s[0] + i[0]
 
     Where something else is surely stored first, nothing is put in. A variable that is declared
-    inside of a loop is a new one in each round. Returns the same object when there is nothing
+    inside of a loop is a new one in each iteration. Returns the same object when there is nothing
     to do.
     """
 

@@ -82,7 +82,7 @@ class _Apart(Flow):
         self.when = outside
 
     def visit(self, stmt: Stmt, path: Path, state: State) -> State:
-        """Follow a statement; nothing comes after those that leave a round of a loop."""
+        """Follow a statement; nothing comes after those that leave an iteration of a loop."""
         if isinstance(stmt, (Break, Continue)):
             return NONE
         return super().visit(stmt, path, state)

@@ -141,7 +141,7 @@ def _spans(
 
 
 class _Around:
-    """What leaves the rounds of a loop in the middle, and what is asked before each."""
+    """What leaves the iterations of a loop in the middle, and what is asked before each."""
 
     def __init__(self, cond: Expr | None) -> None:
         self.cond = cond
@@ -329,7 +329,7 @@ class Flow:
         return state.union(self.memory.left(p, loop) for p in after)
 
     def _is_quiet(self, stmt: For | Pipelined | While, loop: Loop, state: State) -> bool:
-        """Whether what was pending before the loop meets no conflict in its first round."""
+        """Whether what was pending before the loop meets no conflict in its first iteration."""
         before = set(self.decided)
         self._round(stmt, loop, state)
         quiet = self.decided == before
@@ -339,7 +339,7 @@ class Flow:
     def _round(
         self, stmt: For | Pipelined | While, loop: Loop, state: State
     ) -> tuple[State, State]:
-        """Return what is pending after a round, and where the loop was left in its middle."""
+        """Return what is pending after an iteration, and where the loop was left in its middle."""
         cond = stmt.cond if isinstance(stmt, While) else None
         self.around.append(_Around(cond))
         after = self.visit(stmt.body, (*loop.path, 0), state)
@@ -349,7 +349,7 @@ class Flow:
         return after | around.continued, around.broken
 
     def _runs_apart(self, stmt: For | Pipelined | While) -> bool:
-        """Whether threads run different numbers of rounds."""
+        """Whether threads run different numbers of iterations."""
         bounds = expressions_in(stmt)
         return any(map(self.uniform.varies, bounds)) or self.uniform.leaves_apart(stmt.body)
 

@@ -50,7 +50,7 @@ class Rounds:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class BranchChoice:
     """A branch of the host around phases; `branch` says which."""
 
     branch: If
@@ -58,7 +58,7 @@ class Choice:
     otherwise: tuple[FissionStep, ...]
 
 
-FissionStep: TypeAlias = "Phase | Rounds | Choice"
+FissionStep: TypeAlias = "Phase | Rounds | BranchChoice"
 
 
 def spans_grid(node: Node) -> bool:
@@ -124,8 +124,8 @@ class PhaseBuilder:
                 return [self._choice(replace(item, cond=holds), checked)], [ask], [check]
         return [], [], []  # the barrier itself
 
-    def _choice(self, branch: If, sides: Sequence[Sequence[Stmt]]) -> Choice:
-        return Choice(branch, *(self.steps(side) for side in sides))
+    def _choice(self, branch: If, sides: Sequence[Sequence[Stmt]]) -> BranchChoice:
+        return BranchChoice(branch, *(self.steps(side) for side in sides))
 
     def _asked(self, cond: Expr, at: While | If) -> tuple[Stmt, Stmt, Expr]:
         """Return what puts a condition into memory, what compares it, and the host's one."""
@@ -183,7 +183,7 @@ def statements(steps: Sequence[FissionStep]) -> list[Stmt]:
                 found += items
             case Rounds(loop=loop, steps=inner):
                 found.append(replace(loop, body=Seq(tuple(statements(inner)))))
-            case Choice(branch=branch, then=then, otherwise=otherwise):
+            case BranchChoice(branch=branch, then=then, otherwise=otherwise):
                 sides = [Seq(tuple(statements(side))) for side in (then, otherwise)]
                 found.append(replace(branch, then=sides[0], otherwise=sides[1]))
     return found

@@ -23,7 +23,7 @@ from tile_core.records import replace
 from tile_core.remarks import NotApplicable
 
 
-class Machine(Protocol):
+class BulkCopyMachineInfo(Protocol):
     """What this pass asks of a machine."""
 
     @property
@@ -34,7 +34,7 @@ class Machine(Protocol):
         """Whether the machine has an instruction or ability."""
 
 
-def lower_bulk_loads(kernel: Kernel, machine: Machine) -> Kernel:
+def lower_bulk_loads(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kernel:
     """Return `kernel` with the copies that ask for it made in bulk.
 
     Before   copy A[by*128, 0], A_s  (prefer_instruction="bulk")
@@ -56,7 +56,7 @@ def lower_bulk_loads(kernel: Kernel, machine: Machine) -> Kernel:
     return rewrite(kernel, rule, (Launch,))
 
 
-def _with_loads(launch: Launch, kernel: Kernel, machine: Machine) -> Launch:
+def _with_loads(launch: Launch, kernel: Kernel, machine: BulkCopyMachineInfo) -> Launch:
     wishes = [n for n in walk(launch.body) if isinstance(n, Copy) and _asks(n)]
     by_hand = [n for n in walk(launch.body) if isinstance(n, BulkCopy) and _needs_stretch(n)]
     if not (wishes or by_hand):

@@ -10,7 +10,7 @@ from tile_core.ir.stmt import Alloc, Kernel, Launch, Parallel, Seq, Stmt
 from tile_core.ops.atomic import AtomicKind, AtomicTile
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
-from tile_core.passes.lower_bulk_loads import Machine
+from tile_core.passes.lower_bulk_loads import BulkCopyMachineInfo
 from tile_core.passes.warp_specialisation.bulk_copies import BulkCopyKind, bulk_way, require_boxes
 from tile_core.passes.warp_specialisation.contiguous_copies import facts_in_loops
 from tile_core.remarks import NotApplicable, remark
@@ -19,7 +19,7 @@ _ADDED = frozenset({"float16", "bfloat16", "float32", "int32", "uint32", "uint64
 _COMPARED = frozenset({"float16", "bfloat16", "int32", "uint32", "int64", "uint64"})
 
 
-def lower_bulk_reductions(kernel: Kernel, machine: Machine) -> Kernel:
+def lower_bulk_reductions(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kernel:
     """Return `kernel` with atomic updates by shared tiles made in bulk.
 
     Before   atomic add C_s, C[by*128:+128, bx*128:+128]

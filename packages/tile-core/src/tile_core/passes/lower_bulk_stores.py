@@ -10,13 +10,13 @@ from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import For, Kernel, Launch, Parallel, Pipelined, Seq, While
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
-from tile_core.passes.lower_bulk_loads import Machine, refusal
+from tile_core.passes.lower_bulk_loads import BulkCopyMachineInfo, refusal
 from tile_core.passes.warp_specialisation.bulk_copies import BulkCopyKind, bulk_way
 from tile_core.passes.warp_specialisation.contiguous_copies import facts_in_loops
 from tile_core.remarks import NotApplicable, remark
 
 
-def lower_bulk_stores(kernel: Kernel, machine: Machine) -> Kernel:
+def lower_bulk_stores(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kernel:
     """Return `kernel` with its copies from shared tiles into tensors made in bulk.
 
     Before   copy C_s, C[by*128:+128, bx*128:+128]
@@ -26,7 +26,7 @@ def lower_bulk_stores(kernel: Kernel, machine: Machine) -> Kernel:
 
     One thread starts the copy, and waits until the tile has been read; until the tensor is
     written, where another statement of the launch accesses it. In a loop it first waits for the
-    copy of the round before, long over by then: two copies to one place have no order of their
+    copy of the iteration before, long over by then: two copies to one place have no order of their
     own. Copies that the engine cannot make stay as they are, and so does everything on machines
     without one and in programs that name their threads.
 

@@ -13,7 +13,7 @@ from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
 from tile_core.ops.ping_pong import GROUP
 from tile_core.passes.overlap.accumulator_double_buffering import FreeMemory, alternating
 from tile_core.passes.overlap.gemm_dependence_slices import Fills
-from tile_core.passes.overlap.gemm_loop_body import Body, RunsBeside, take_apart
+from tile_core.passes.overlap.gemm_loop_body import GemmLoopBody, RunsBeside, take_apart
 from tile_core.passes.overlap.loop_carried_gemms import left_in_flight
 from tile_core.passes.overlap.skewed_pipelining import skew_iterations
 from tile_core.passes.overlap.wait_sinking import sink_waits
@@ -61,10 +61,10 @@ def overlap_gemms(
              wait_products 0;  arrive empty[freed]
 
     In loops around rings of tiles. Where nothing but the products touches their registers they
-    go on into the next round (`left_in_flight`). Where a product needs what the threads make
-    of an earlier one, it starts one round late, beside that work of the next round
-    (`skew_iterations`). Where each round has factors or sums of its own in registers, these get
-    two versions (`alternating`). All other products end with their round: they are waited for
+    go on into the next iteration (`left_in_flight`). Where a product needs what the threads make
+    of an earlier one, it starts one iteration late, beside that work of the next iteration
+    (`skew_iterations`). Where each iteration has factors or sums of its own in registers, these get
+    two versions (`alternating`). All other products end with their iteration: they are waited for
     where somebody needs them (`sink_waits`).
 
     Parameters
@@ -94,7 +94,7 @@ def overlap_gemms(
 
 
 def _scheduled(
-    loop: For, body: Body, fills: Fills, consumers: OnThreads, room: FreeMemory
+    loop: For, body: GemmLoopBody, fills: Fills, consumers: OnThreads, room: FreeMemory
 ) -> tuple[Stmt | None, str]:
     """Return a loop with its products beside other work, None for it as it is; and how so."""
     made = left_in_flight(loop, body)

@@ -25,7 +25,7 @@ ASYNCHRONOUS = "async_copy"
 """The feature of machines whose copies into shared memory run beside the threads."""
 
 
-class Machine(Protocol):
+class PipelineMachineInfo(Protocol):
     """What this pass asks of a machine."""
 
     @property
@@ -48,7 +48,7 @@ class PipelineWarning(TileWarning):
     """A loop, or a copy in it, is not overlapped as the program asks; results are the same."""
 
 
-def plan_pipelines(kernel: Kernel, machine: Machine, *, folded: bool = True) -> Kernel:
+def plan_pipelines(kernel: Kernel, machine: PipelineMachineInfo, *, folded: bool = True) -> Kernel:
     """Return `kernel` with its pipelined loops as explicit software pipelines.
 
     Before   pipelined k < 8, 3 stages: copy A[k], A_s;  gemm A_s
@@ -58,29 +58,29 @@ def plan_pipelines(kernel: Kernel, machine: Machine, *, folded: bool = True) -> 
                commit;  gemm A_s[k % 3]
              wait 0
 
-    The meaning is that of the sequential loop for every number of rounds. A tile that copies
+    The meaning is that of the sequential loop for every number of iterations. A tile that copies
     fill ahead has several versions, one leading dimension more. Every dependence between any
-    two rounds is proven to be kept; a copy for which that fails stays in its place, and a
+    two iterations is proven to be kept; a copy for which that fails stays in its place, and a
     loop without any other runs round after round: a `PipelineWarning` says why. Loops that
     ask for fewer than two stages, and loops around pipelined ones, are left alone.
 
-    On machines whose copies occupy their threads, copies run one round ahead through registers,
+    On machines whose copies occupy their threads, copies run one iteration ahead through registers,
     however many stages, and whichever schedule, a loop asks for: see `register_prefetch`.
 
     Machines whose waves count copies do so with loops of which some copies are nothing for the
-    instructions of waves: see `counted`. In others the steady state has no branch, as each round
-    begins the same number of copies. With two stages a round begins its own before it waits for
-    those of the round before, unless a mask may leave some out, or there are more than waves
-    count: waiting for the last would mean for its own. With more stages they stand at the end of
-    the round, where they begin while products are in flight.
+    instructions of waves: see `counted`. In others the steady state has no branch, as each
+    iteration begins the same number of copies. With two stages an iteration begins its own before
+    it waits for those of the iteration before, unless a mask may leave some out, or there are more
+    than waves count: waiting for the last would mean for its own. With more stages they stand at
+    the end of the iteration, where they begin while products are in flight.
 
     Parameters
     ----------
     folded
-        Whether the last rounds are rounds of the steady state where nothing but copies runs
-        ahead: the body is written once, and a branch per round, which all threads take
+        Whether the last iterations are iterations of the steady state where nothing but copies runs
+        ahead: the body is written once, and a branch per iteration, which all threads take
         together, is around the copies. Otherwise the steady state has no branch, and each of
-        the last rounds is written after it, as it always is where threads compute ahead.
+        the last iterations is written after it, as it always is where threads compute ahead.
 
     Raises
     ------
@@ -101,19 +101,21 @@ class _Planned:
     Parameters
     ----------
     folded
-        Whether the last rounds may be rounds of the steady state.
+        Whether the last iterations may be iterations of the steady state.
     machine, threads
         Who runs the loops.
     """
 
     folded: bool
-    machine: Machine
+    machine: PipelineMachineInfo
     threads: int
     loops: dict[Pipelined, Stmt] = field(default_factory=dict)
     versions: dict[tuple[Buffer, int], Versions] = field(default_factory=dict)
 
 
-def _planned(launch: Launch, kernel: Kernel, machine: Machine, *, folded: bool) -> Launch:
+def _planned(
+    launch: Launch, kernel: Kernel, machine: PipelineMachineInfo, *, folded: bool
+) -> Launch:
     wishes = [n for n in walk(launch.body) if _asks(n)]
     inner = [n for n in wishes if not any(_asks(m) for m in walk(n.body))]
     if not inner:
@@ -171,7 +173,7 @@ def _plan_loop(found: Analysis, done: _Planned) -> None:
 
 
 def _waits_late(found: Analysis, done: _Planned) -> bool:
-    """Whether a round should begin its copies before it waits for those of the round before.
+    """Whether an iteration should begin its copies before it waits for those of the last.
 
     That must leave all of its own in flight, as many as waves count.
     """

@@ -44,8 +44,8 @@ def registers_held(body: Stmt, threads: int) -> int:
 def second_versions(body: Stmt, threads: int) -> int:
     """Return the registers of a thread for one more of what rounds make for their products.
 
-    So many more may be needed where products of two rounds are in flight at a time: for factors
-    in registers, and for sums that begin anew. Where a round has several products, those that
+    So many more may be needed where products of two iterations are in flight at a time: for factors
+    in registers, and for sums that begin anew. Where an iteration has several products, those that
     others need are over by then.
     """
     return _nbytes(set(_made_anew(body))) // 4 // threads
@@ -79,7 +79,7 @@ def _made_anew(body: Stmt) -> Iterator[Buffer]:
 
 
 def _has_rounds(loop: Pipelined) -> bool:
-    """Whether a loop may have more than one round."""
+    """Whether a loop may have more than one iteration."""
     start, stop = static_value(loop.start), static_value(loop.stop)
     return start is None or stop is None or stop - start > 1
 

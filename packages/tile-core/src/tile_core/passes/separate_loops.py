@@ -13,7 +13,7 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.reducer import ReducerUpdate
 from tile_core.ops.rule import Rule, ThreadMachine
 from tile_core.passes.infer_layouts import strict_layouts
-from tile_core.passes.inference.choose_loop_layout import Choice, Chooser, covers_tile
+from tile_core.passes.inference.choose_loop_layout import Chooser, LoopLayoutChoice, covers_tile
 from tile_core.passes.inference.inference_state import Layouts
 from tile_core.passes.inference.loop_layouts import chooser_of, is_exchange
 from tile_core.passes.inference.parallel_nests import Nest
@@ -57,7 +57,7 @@ def separate_loops(
     return rewrite(kernel, lambda node: apart.get(node, node)) if apart else kernel
 
 
-def _follow(layouts: Layouts, nest: Nest, choice: Choice) -> None:
+def _follow(layouts: Layouts, nest: Nest, choice: LoopLayoutChoice) -> None:
     """Spread tiles that nobody demands as the loop that covers them first needs them."""
     whole_ones = {t.buffer for t in nest.touches if covers_tile(t, nest)}
     for buffer, held in choice.implied.items():

@@ -61,7 +61,7 @@ WARPS = 4
 """Those of a group: one starts the engine's copies where there are any, others fill tiles."""
 
 
-class Machine(Protocol):
+class SpecialisationMachineInfo(Protocol):
     """What this pass asks of a machine."""
 
     @property
@@ -92,13 +92,15 @@ UNASKED = "no loop asks for two stages or more"
 """Why a launch has no producers whose copies could run ahead of nothing."""
 
 
-def by_warpgroups(machine: Machine) -> Callable[[Gemm], bool]:
+def by_warpgroups(machine: SpecialisationMachineInfo) -> Callable[[Gemm], bool]:
     """Return whether products run beside the threads, as far as the machine tells."""
     return lambda product: machine.has("async_mma")
 
 
 def specialise_warps(
-    kernel: Kernel, machine: Machine, runs_beside: Callable[[Gemm], bool] | None = None
+    kernel: Kernel,
+    machine: SpecialisationMachineInfo,
+    runs_beside: Callable[[Gemm], bool] | None = None,
 ) -> Kernel:
     """Return `kernel` with threads of their own for the copies of its pipelined loops.
 
@@ -113,7 +115,7 @@ def specialise_warps(
 
     The threads the user asked for consume and keep their numbers; a group of producers comes
     behind them. Copies wait for nothing but free versions of their tiles, so they run ahead of
-    the products as far as there are versions, across rounds of outer loops too. Machines
+    the products as far as there are versions, across iterations of outer loops too. Machines
     without an engine for bulk copies are left alone, as are launches whose pipelined loops copy
     most in ways that producers cannot, and programs that speak of threads, barriers in memory
     or ranges of threads themselves. What the engine cannot copy is copied by the other warps of
@@ -139,7 +141,10 @@ def specialise_warps(
 
 
 def _with_producers(
-    launch: Launch, kernel: Kernel, machine: Machine, beside: Callable[[Gemm], bool]
+    launch: Launch,
+    kernel: Kernel,
+    machine: SpecialisationMachineInfo,
+    beside: Callable[[Gemm], bool],
 ) -> Launch:
     """Return a launch with producers.
 
@@ -176,7 +181,7 @@ def _fills_tiles(launch: Launch) -> bool:
     return any(end == (Scope.GLOBAL, Scope.SHARED) for end in ends)
 
 
-def _require_free_threads(launch: Launch, machine: Machine) -> None:
+def _require_free_threads(launch: Launch, machine: SpecialisationMachineInfo) -> None:
     """Refuse a launch that cannot have producers, whatever it copies."""
     x, y, z = launch.threads
     if y * z != 1 or x % machine.warp_size:
@@ -204,7 +209,9 @@ def _require_free_threads(launch: Launch, machine: Machine) -> None:
             raise NotApplicable("the program has barriers of all threads")
 
 
-def _specialised(launch: Launch, found: CircularBuffers, machine: Machine) -> Launch:
+def _specialised(
+    launch: Launch, found: CircularBuffers, machine: SpecialisationMachineInfo
+) -> Launch:
     """Return the launch with producers, and tell what these do not do."""
     rings = found.rings
     signals = signals_of(rings)

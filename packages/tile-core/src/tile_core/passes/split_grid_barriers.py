@@ -30,7 +30,7 @@ from tile_core.ir.stmt import (
 )
 from tile_core.passes.grid_state import GridState, is_repeatable
 from tile_core.passes.kernel_fission import (
-    Choice,
+    BranchChoice,
     FissionStep,
     Phase,
     PhaseBuilder,
@@ -118,7 +118,7 @@ def _launches(launch: Launch, known: dict[Var, None]) -> list[Stmt]:
                 return _renamed(replace(launch, body=Seq(tuple(bodies[step]))))
             case Rounds(loop=loop, steps=inner):
                 return replace(loop, body=Seq(made(inner)))
-            case Choice(branch=branch, then=then, otherwise=otherwise):
+            case BranchChoice(branch=branch, then=then, otherwise=otherwise):
                 return replace(branch, then=Seq(made(then)), otherwise=Seq(made(otherwise)))
 
     launches = made(steps)
@@ -126,7 +126,7 @@ def _launches(launch: Launch, known: dict[Var, None]) -> list[Stmt]:
 
 
 def _unrolled(items: Sequence[Stmt]) -> Iterator[Stmt]:
-    """Yield statements with the rounds of loops around a barrier one after the other."""
+    """Yield statements with the iterations of loops around a barrier one after the other."""
     for item in items:
         bounds = _rounds(item)
         if not isinstance(item, For) or bounds is None:
@@ -202,7 +202,7 @@ def _places(
                 before = (*before, *items)
             case Rounds(steps=inner):
                 yield from _places(inner, before, (*statements([step]), *rest), (*loops, step))
-            case Choice(then=then, otherwise=otherwise):
+            case BranchChoice(then=then, otherwise=otherwise):
                 yield from _places(then, before, rest, loops)
                 yield from _places(otherwise, before, rest, loops)
 

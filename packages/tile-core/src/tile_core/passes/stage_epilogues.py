@@ -21,7 +21,7 @@ from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.parallel_form import is_element_wise
-from tile_core.passes.allocate_storage import Tile, alignment_of, allocate_storage
+from tile_core.passes.allocate_storage import TileAllocation, alignment_of, allocate_storage
 from tile_core.passes.register_estimate import registers_wanted
 from tile_core.records import dataclass, replace
 from tile_core.remarks import remark
@@ -148,7 +148,7 @@ class _SharedMemoryBudget:
     """
 
     machine: SimtMachine
-    tiles: Sequence[Tile]
+    tiles: Sequence[TileAllocation]
     rows: Set[Buffer]
     before: int
     least: int = 1
@@ -159,7 +159,7 @@ class _SharedMemoryBudget:
     ) -> _SharedMemoryBudget:
         """Return what a program leaves, and the one in which all stores are staged."""
         tiles = [
-            Tile(storage, storage.nbytes or 0, alive, alignment_of(storage.nbytes or 0))
+            TileAllocation(storage, storage.nbytes or 0, alive, alignment_of(storage.nbytes or 0))
             for storage, alive in live_intervals(staged.body).items()
         ]
         _, before = allocate_storage([tile for tile in tiles if tile.storage not in rows])

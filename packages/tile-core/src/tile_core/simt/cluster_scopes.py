@@ -22,9 +22,9 @@ def set_cluster_scopes(body: Stmt, launch: Launch) -> Stmt:
     or       mbarrier_wait_cluster(full, …);  …  mbarrier_arrive_remote(empty, rank)
 
     A thread that tells those of another block what it wrote waits until all of it has reached
-    global memory, and they forget what they have cached: as long as several rounds of a product.
-    Where blocks read nothing that others write, an arrival only tells that a tile was read, and
-    engines may fill it again. Source: PTX ISA, "mbarrier.arrive", default scope.
+    global memory, and they forget what they have cached: as long as several iterations of a
+    product. Where blocks read nothing that others write, an arrival only tells that a tile was
+    read, and engines may fill it again. Source: PTX ISA, "mbarrier.arrive", default scope.
     """
     if not any(_calls(node, _ARRIVE) for node in walk(body)):
         return body

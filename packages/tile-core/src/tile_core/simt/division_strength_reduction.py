@@ -60,7 +60,7 @@ def _divides(node: Node) -> TypeGuard[Binary]:
 
 
 def _repeats(divisor: Expr, loops: tuple[For, ...]) -> bool:
-    """Whether all rounds of `loops`, which are unrolled, divide by few different numbers."""
+    """Whether all iterations of `loops`, which are unrolled, divide by few different numbers."""
     rounds, moved = 1, free_variables(divisor)
     for loop in loops:
         rounds *= max(1, len(static_range(loop) or ()))

@@ -21,7 +21,7 @@ def drop_ping_pong(body: Stmt, turns: Collection[int]) -> Stmt:
     After    for k:  …;  sync;  …
 
     Whoever has the turn would wait at the barrier for those who wait for the turn. And groups
-    that meet in every round do the same work at the same time: no turns change that.
+    that meet in every iteration do the same work at the same time: no turns change that.
 
     Parameters
     ----------

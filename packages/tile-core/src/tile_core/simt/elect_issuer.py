@@ -143,7 +143,7 @@ class _Scope:
         return self if self.takes_whole_warps(cond) else replace(self, together=False)
 
     def within(self, loop: Stmt) -> _Scope:
-        """Return what is known in a loop, of which whole warps run each round, or do not."""
+        """Return what is known in a loop, of which whole warps run each iteration, or do not."""
         whole = not any(isinstance(node, (Break, Continue)) for node in walk(loop))
         if isinstance(loop, While):
             whole = whole and self.takes_whole_warps(loop.cond)

@@ -33,7 +33,7 @@ def unrolled(
 ) -> Stmt:
     """Return `body` of `start`, ... ``count - 1``: a loop that the compiler unrolls.
 
-    One round, or none, needs no loop.
+    One iteration, or none, needs no loop.
     """
     return _loop(ctx, wish, start, count, body, LoopKind.UNROLL)
 

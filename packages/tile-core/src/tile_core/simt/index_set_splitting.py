@@ -1,4 +1,4 @@
-"""Loops without guards, followed by the few rounds that need them."""
+"""Loops without guards, followed by the few iterations that need them."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from tile_core.simt.loop_peeling import COPIES, Guards, Limit, Peelable, PeelSco
 MOST_NODES = 4000
 """Loops with larger bodies are not written twice."""
 MOST_LIMITS = 3
-"""So many different first rounds of guards are compared before a loop."""
+"""So many different first iterations of guards are compared before a loop."""
 SHORT_LOOP = 16
-"""Loops of so few rounds, known in advance, stay loops of known rounds, which unroll well."""
+"""Loops of so few iterations, known in advance, stay as they are: they unroll well."""
 
 PRODUCTS = tuple(PREFIX + name for name in ("mma_", "async_mma_", "dp4a"))
 INT64 = dtype_of("int64")
 
 
 def split_index_sets(stmt: Stmt, env: ConstraintSet, threads: Collection[Var] = ()) -> Stmt:
-    """Return `stmt` with every loop in two where its first rounds need fewer guards.
+    """Return `stmt` with every loop in two where its first iterations need fewer guards.
 
     Before   for k in range(0, (n + 511) // 512):
                if k*512 + tid*4 < n: C[k*512 + tid*4] = ...
@@ -54,9 +54,9 @@ def split_index_sets(stmt: Stmt, env: ConstraintSet, threads: Collection[Var] = 
 
     A guard is the condition of a branch, of a lazy choice or of an asynchronous copy. It is
     decided up to a round as far as it consists of comparisons that are linear in the loop's
-    variable; others may stay, if those that go would be made in every round of a loop inside.
-    All threads of a block change over in the same round, so bodies may hold barriers; both
-    loops together have the rounds of the one, in its order, for every value of every variable.
+    variable; others may stay, if those that go would be made in every iteration of a loop inside.
+    All threads of a block change over in the same iteration, so bodies may hold barriers; both
+    loops together have the iterations of the one, in its order, for every value of every variable.
     Loops that are unrolled, are left by a break, or have a large body stay as they are, and so
     do loops with matrix products where only predicates would go, or a branch that all threads
     take together: a comparison costs less than a second copy of the products.
@@ -89,7 +89,7 @@ class _Split(StmtRewriter[PeelScope]):
     """Splits the loops of a program."""
 
     def rewrite_for(self, loop: For) -> Stmt:
-        """Return a loop in two, if its first rounds need fewer guards."""
+        """Return a loop in two, if its first iterations need fewer guards."""
         if not _may_split(loop, self.scope):
             return self.rewrite_default(loop)
         guards = Guards(loop, self.scope)
@@ -194,7 +194,7 @@ class _Plan:
         return self.scope.env.proves(_round(limit) >= self.loop.stop)
 
     def _is_worth(self, limit: Limit) -> bool:
-        """Whether the rounds before `limit` are most of the loop, as far as one can tell."""
+        """Whether the iterations before `limit` are most of the loop, as far as one can tell."""
         rounds, number = static_range(self.loop), limit.number
         if number is None:
             if rounds is not None and len(rounds) <= SHORT_LOOP:
@@ -221,7 +221,7 @@ class _Plan:
 
 
 def _round(limit: Limit) -> Expr:
-    """Return the round of `limit`, in 64 bits: nothing overflows on the way."""
+    """Return the iteration of `limit`, in 64 bits: nothing overflows on the way."""
     total: Expr = const(0, INT64)
     for atom, factor in sorted(limit.rest.terms, key=lambda term: term[1] < 0):
         total = total + cast(atom.expr, INT64) * const(int(factor), INT64)
@@ -240,7 +240,7 @@ def _is_light(body: Stmt, gaining: Iterable[Peelable]) -> bool:
 
 
 def _decided(body: Stmt, guards: Guards, plan: _Plan) -> Stmt:
-    """Return `body` as it is in the rounds before all limits of `plan`."""
+    """Return `body` as it is in the iterations before all limits of `plan`."""
 
     def known(cond: Expr) -> Expr:
         match cond:

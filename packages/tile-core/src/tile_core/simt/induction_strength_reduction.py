@@ -48,7 +48,7 @@ class InductionPattern:
     stride: int
 
     def moved(self, base: Any, offset: Any, u: Any) -> tuple[Any, Any]:
-        """Return the two parts of the address, `base` and `offset`, in round `u`."""
+        """Return the two parts of the address, `base` and `offset`, in iteration `u`."""
         if self.flip:
             base = base ^ (u if self.period >= self.count else u % self.period) * self.flip
         if self.stride:
@@ -58,7 +58,7 @@ class InductionPattern:
 
 @dataclass(frozen=True, slots=True)
 class InductionAddress:
-    """Where a thread's element lies in each round.
+    """Where a thread's element lies in each iteration.
 
     Parameters
     ----------
@@ -73,7 +73,11 @@ class InductionAddress:
 
 
 def induction_address(
-    ctx: SimtContext, wish: str, region: Region, place: ThreadPosition, steps: Sequence[Step]
+    ctx: SimtContext,
+    wish: str,
+    region: Region,
+    place: ThreadPosition,
+    steps: Sequence[Step],
 ) -> InductionAddress:
     """Return the addresses of a thread's elements in the last two dimensions of a shared tile.
 
@@ -84,7 +88,7 @@ def induction_address(
     region
         The part of the tile whose origin coordinates count from.
     place
-        The thread's element in the first round.
+        The thread's element in the first iteration.
     steps
         The loops around the access.
     """
@@ -147,9 +151,13 @@ def leads_by_offset(layout: Layout) -> bool:
 
 
 def addresses(
-    layout: Layout, region: Region, place: ThreadPosition, steps: Sequence[Step], threads: int
+    layout: Layout,
+    region: Region,
+    place: ThreadPosition,
+    steps: Sequence[Step],
+    threads: int,
 ) -> Ints | None:
-    """Return the addresses of all threads in all rounds, leading coordinates being 0.
+    """Return the addresses of all threads in all iterations, leading coordinates being 0.
 
     The shape is ``(threads, count of each step ...)``; None if the region has no fixed origin.
     """
@@ -184,7 +192,7 @@ def _cadences(
 
 
 def _cadence(line: Ints) -> InductionPattern | None:
-    """Return the shortest period that explains the rounds of one loop, starting anywhere."""
+    """Return the shortest period that explains the iterations of one loop, starting anywhere."""
     count = line.shape[1]
     period = 1
     while period < 2 * count:

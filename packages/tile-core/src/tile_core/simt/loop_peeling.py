@@ -1,4 +1,4 @@
-"""Up to which round of a loop its guards are decided, whatever thread asks."""
+"""Up to which iteration of a loop its guards are decided, whatever thread asks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PeelScope:
         return PeelScope(self.env.with_let(stmt.var, stmt.value), varying)
 
     def within(self, loop: Stmt) -> PeelScope:
-        """Return what is known in a round of `loop`."""
+        """Return what is known in an iteration of `loop`."""
         if not isinstance(loop, For):
             return self
         ends = is_pure(loop.start) and is_pure(loop.stop)
@@ -85,8 +85,8 @@ def is_pure(expr: Expr) -> bool:
 def concerns_copies_alone(branch: If) -> bool:
     """Whether asynchronous copies, or signals about them, are all that a branch decides on.
 
-    Where all threads take it together it costs a comparison per round, which is less than a
-    second copy of what else the loop does: a software pipeline has its last rounds in its
+    Where all threads take it together it costs a comparison per iteration, which is less than a
+    second copy of what else the loop does: a software pipeline has its last iterations in its
     steady state for that reason.
     """
     return branch.otherwise is None and _concerns_copies(branch.then)
@@ -103,7 +103,7 @@ def _concerns_copies(stmt: Stmt) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The round ``rest // pace + 1``: in all before it, a comparison is decided.
+    """The iteration ``rest // pace + 1``: in all before it, a comparison is decided.
 
     `rest` holds nothing that threads could disagree on.
     """
@@ -118,7 +118,7 @@ class Limit:
 
     @property
     def number(self) -> int | None:
-        """The round, if it is a number."""
+        """The iteration, if it is a number."""
         if not self.rest.is_number:
             return None
         return int(self.rest.constant) // self.pace + 1
@@ -129,7 +129,7 @@ Limits = Mapping[Hashable, Limit]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a condition is in every round before all of `limits`."""
+    """What a condition is in every iteration before all of `limits`."""
 
     holds: bool
     limits: Limits
@@ -145,7 +145,7 @@ class Peelable:
 
 
 class Guards:
-    """The guards of the body of one loop, and what they are worth in its first rounds.
+    """The guards of the body of one loop, and what they are worth in its first iterations.
 
     Before   for k: if k*128 + tid < n and row < m: ...      tid < 128
     After    ``k*128 + tid < n`` holds for k < (n - 128) // 128 + 1;  ``row < m`` is not known
@@ -163,7 +163,7 @@ class Guards:
         self._visit(loop.body, scope.within(loop))
 
     def verdict(self, cond: Expr) -> Verdict | None:
-        """Return what `cond` is in the first rounds, if that is known."""
+        """Return what `cond` is in the first iterations, if that is known."""
         match cond:
             case Const(value=value):
                 return Verdict(bool(value), {})
@@ -183,13 +183,13 @@ class Guards:
         return self._verdicts.get(cond)
 
     def part(self, cond: Expr, *, at_any_price: bool = False) -> Verdict | None:
-        """Return what is known of `cond` in the first rounds, be it of some comparisons only.
+        """Return what is known of `cond` in the first iterations, be it of some comparisons only.
 
         Before   for r in unrolled(4): if k*32 + r*8 + tid // 16 < n and column < m: load
-        After    the first comparison holds for all k < (n - 32) // 32 + 1: four fewer a round
+        After    the first comparison holds for all k < (n - 32) // 32 + 1: four fewer an iteration
 
         Where some comparisons stay, those that go must vary in loops inside: one that all
-        their rounds share costs less than a second loop. `at_any_price`: there is one anyway.
+        their iterations share costs less than a second loop. `at_any_price`: there is one anyway.
         """
         whole = self.verdict(cond)
         if whole is not None or not isinstance(cond, Binary) or not cond.op.is_logical:
@@ -259,7 +259,7 @@ class Guards:
         return None
 
     def _limit(self, value: Linear, scope: PeelScope) -> Limit | None:
-        """Return before which round `value` is certainly natural, if that ends some time."""
+        """Return before which iteration `value` is certainly natural, if that ends some time."""
         low = scope.env.lowest_by(value, self._keeps)
         if low is None or not low.is_whole:
             return None

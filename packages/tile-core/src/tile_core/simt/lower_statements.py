@@ -190,7 +190,7 @@ def _for(stmt: For, ctx: SimtContext) -> Stmt:
 
 
 def _pipelined(stmt: Pipelined, ctx: SimtContext) -> Stmt:
-    """Run the rounds one after the other: what could be overlapped was rewritten before."""
+    """Run the iterations one after the other: what could be overlapped was rewritten before."""
     return _for(For(stmt.var, stmt.start, stmt.stop, as_expr(1, stmt.var.dtype), stmt.body,
                     span=stmt.span), ctx)  # fmt: skip
 

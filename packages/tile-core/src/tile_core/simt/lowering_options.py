@@ -19,7 +19,7 @@ class Choices:
     stages_stores
         Results of products may take the way through shared memory to tensors.
     folds_pipelines
-        The last rounds of pipelines may be rounds of their steady state.
+        The last iterations of pipelines may be iterations of their steady state.
     specialises
         Copies of pipelined loops may get threads of their own.
     orders_threads

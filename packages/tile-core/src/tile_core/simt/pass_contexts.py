@@ -75,7 +75,7 @@ class KernelContext(PassContext):
 
     @property
     def folds_pipelines(self) -> bool:
-        """Whether the last rounds of pipelines may be rounds of their steady state."""
+        """Whether the last iterations of pipelines may be iterations of their steady state."""
         return self.choices.folds_pipelines
 
     @property

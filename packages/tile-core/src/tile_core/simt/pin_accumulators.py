@@ -23,7 +23,7 @@ def pin_accumulators(stmt: Stmt) -> Stmt:
     After    C_local[…] = 0;  async_mma_pin(C_local);  for k: async_mma_ss(C_local, …)
 
     A compiler may otherwise give sums their first values twice, once for the case that the
-    loop has no rounds; the assembler then believes that others than products write to these
+    loop has no iterations; the assembler then believes that others than products write to these
     registers, and lets each product wait for the one before.
     """
     if not _sums(stmt):

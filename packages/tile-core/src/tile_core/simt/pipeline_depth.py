@@ -1,4 +1,4 @@
-"""Pipelines that keep fewer rounds in flight, where shared memory does not hold as many."""
+"""Pipelines that keep fewer iterations in flight, where shared memory does not hold as many."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def with_reduced_depth(kernel: Kernel) -> Iterator[tuple[int, Kernel]]:
     Before   pipelined k with 4 stages: copy, gemm
     After    pipelined k with 3 stages: copy, gemm;  then with 2;  then with 1
 
-    Schedules that the user wrote down stay: they say how many rounds are in flight.
+    Schedules that the user wrote down stay: they say how many iterations are in flight.
     """
     most = max((loop.num_stages for loop in _adjustable(kernel)), default=0)
     for stages in range(most - 1, 0, -1):

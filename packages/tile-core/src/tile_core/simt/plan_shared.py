@@ -12,7 +12,12 @@ from tile_core.ir.stmt import Alloc, Launch
 from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.remote_copy import RemoteCopy
-from tile_core.passes.allocate_storage import ALIGNMENT, Tile, alignment_of, allocate_storage
+from tile_core.passes.allocate_storage import (
+    ALIGNMENT,
+    TileAllocation,
+    alignment_of,
+    allocate_storage,
+)
 from tile_core.simt.buffer_addresses import BufferAddresses
 
 HINT = "use smaller tiles or a narrower element type"
@@ -102,16 +107,18 @@ def plan_shared(
     return {places.flat(storage): offset for storage, offset in offsets.items()}, total
 
 
-def _tiles(launch: Launch, places: BufferAddresses, by_hardware: bool) -> Iterable[Tile]:
+def _tiles(launch: Launch, places: BufferAddresses, by_hardware: bool) -> Iterable[TileAllocation]:
     everywhere = LiveInterval(-1, 1 << 62)
     by_others = _written_by_others(launch)
     for storage, alive in live_intervals(launch.body).items():
         nbytes = places.flat(storage).nbytes or 0
         needed = alignment_of(nbytes, by_hardware=by_hardware)
-        yield Tile(storage, nbytes, everywhere if storage in by_others else alive, needed)
+        yield TileAllocation(storage, nbytes, everywhere if storage in by_others else alive, needed)
     for node in walk(launch.body):
         if isinstance(node, Alloc) and node.buffer.scope is Scope.BARRIER:
-            yield Tile(node.buffer, places.flat(node.buffer).nbytes or 0, everywhere, ALIGNMENT)
+            yield TileAllocation(
+                node.buffer, places.flat(node.buffer).nbytes or 0, everywhere, ALIGNMENT
+            )
 
 
 def _written_by_others(launch: Launch) -> set[Buffer]:
@@ -126,7 +133,7 @@ def _written_by_others(launch: Launch) -> set[Buffer]:
 
 
 def _too_much(
-    tiles: Iterable[Tile], total: int, machine: SimtMachine, span: Span | None
+    tiles: Iterable[TileAllocation], total: int, machine: SimtMachine, span: Span | None
 ) -> OutOfScratch:
     largest = sorted(tiles, key=lambda t: -t.nbytes)
     return OutOfScratch(
@@ -138,6 +145,6 @@ def _too_much(
     )
 
 
-def _described(tile: Tile) -> str:
+def _described(tile: TileAllocation) -> str:
     shape = ", ".join(map(str, tile.storage.shape))
     return f"{tile.storage.name}[{shape}] of {tile.storage.dtype} takes {tile.nbytes} bytes"

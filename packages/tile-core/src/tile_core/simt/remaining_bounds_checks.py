@@ -10,7 +10,7 @@ from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Call, Const, Expr, Extent, Select, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import For, If, Let, Seq, Stmt
-from tile_core.passes.guards.registry import Guard, Often, open_registry
+from tile_core.passes.guards.registry import Often, RegisteredGuard, open_registry
 from tile_core.records import dataclass
 from tile_core.simt.loop_peeling import COPIES
 from tile_launch.spans import Span
@@ -29,7 +29,7 @@ class _Condition:
     loops
         Names of the loops around it.
     is_tail
-        Whether one of them has the last rounds of a loop that was split in two.
+        Whether one of them has the last iterations of a loop that was split in two.
     """
 
     places: frozenset[tuple[str, int]]
@@ -110,12 +110,12 @@ def _same(a: Extent, b: Extent) -> bool:
 
 
 def surviving(
-    body: Stmt, guards: Mapping[tuple[object, ...], Guard]
+    body: Stmt, guards: Mapping[tuple[object, ...], RegisteredGuard]
 ) -> dict[tuple[object, ...], Often]:
     """Return how often the program of a launch asks what each guard asks, if it does at all.
 
     A condition belongs to a guard if it stands on the guard's line and depends on the extent
-    that the guard compares with. Where loops were split in two, or the last rounds are no loop
+    that the guard compares with. Where loops were split in two, or the last iterations are no loop
     any more, it is only these that ask.
     """
     survey = _Survey()

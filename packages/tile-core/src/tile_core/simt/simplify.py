@@ -26,7 +26,7 @@ def simplify_indices(program: P, ranges: ConstraintSet | Mapping[Var, Interval] 
     After    S[t*8 + v] = A[bx*1024 + t*8 + v]
 
     Sums are normalised, quotients and remainders of mixed radices resolved, disjoint bits
-    added, decided comparisons, branches and loops of one round removed; arithmetic of 64 bits
+    added, decided comparisons, branches and loops of one iteration removed; arithmetic of 64 bits
     is left only where 32 might not suffice. All of it is exact, given that index arithmetic
     does not overflow; what the caller or memory gave may. Every node is looked at once.
 

@@ -21,7 +21,7 @@ from tile_core.simt.subbyte_access import is_packed
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PairedIterations:
     """Iterations that one thread runs, two neighbours of which are ``2*pair`` and ``2*pair + 1``.
 
     Parameters
@@ -84,7 +84,7 @@ class Runs:
         What is known about the integers that `points` mention.
     """
 
-    all: tuple[Run, ...] = ()
+    all: tuple[PairedIterations, ...] = ()
     points: dict[Node, Node] = field(default_factory=dict)
     moving: frozenset[Var] = frozenset()
     env: ConstraintSet | None = None
@@ -136,7 +136,7 @@ class Runs:
         inner = self if guard is None or is_end else self.under(guard)
         return any(run.is_whole(place) for run in inner.all)
 
-    def _is_shared(self, run: Run, value: Expr) -> bool:
+    def _is_shared(self, run: PairedIterations, value: Expr) -> bool:
         moved = self._of_thread(value)
         return moved is not None and run.is_shared(moved)
 
@@ -168,7 +168,7 @@ def runs_of(body: Stmt, lanes: Lanes, points: dict[Node, Node], conditions: Sequ
     return replace(runs, points=points)
 
 
-def _run(lanes: Lanes, body: Stmt) -> Iterator[Run]:
+def _run(lanes: Lanes, body: Stmt) -> Iterator[PairedIterations]:
     """Yield the neighbours of a loop, unless others may be told in between what they stored."""
     if lanes.count < 2 or lanes.count % 2 or any(_may_tell(node) for node in walk(body)):
         return
@@ -177,7 +177,7 @@ def _run(lanes: Lanes, body: Stmt) -> Iterator[Run]:
     env = lanes.env.with_loop(pair, 0, lanes.count // 2).with_loop(half, 0, 2)
     first = as_expr(0, dtype) if lanes.count == 2 else pair * 2
     two = Lanes(half, 2, env)
-    yield Run(lanes.var, first + half, two, frozenset(storages_written(body)))
+    yield PairedIterations(lanes.var, first + half, two, frozenset(storages_written(body)))
 
 
 def _may_tell(node: Node) -> bool:

@@ -14,7 +14,7 @@ from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Stmt, Store
 from tile_core.records import dataclass, replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lane_strides import Lanes, is_steady
-from tile_core.simt.vector_lanes import Part, at_first, part, widths, within
+from tile_core.simt.vector_lanes import LanePart, at_first, part, widths, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Vector:
     """
 
     buffer: Buffer
-    part: Part
+    part: LanePart
     base: Expr
     condition: Expr | None
     span: Span | None

@@ -19,7 +19,7 @@ MEMORY = (Scope.GLOBAL, Scope.SHARED)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LanePart:
     """Lanes taken `lanes.count` at a time: ``lane == first + lanes.var``.
 
     Parameters
@@ -54,16 +54,16 @@ class Part:
         )  # fmt: skip
 
 
-def part(lanes: Lanes, width: int, ctx: SimtContext) -> Part:
+def part(lanes: Lanes, width: int, ctx: SimtContext) -> LanePart:
     """Return `lanes` in parts of `width`, which divides their number."""
     dtype = lanes.var.dtype
     inner, chunks = Var(f"{lanes.var.name}_lane", dtype), lanes.count // width
     if chunks == 1:
         env = lanes.env.with_loop(inner, 0, width)
-        return Part(None, 1, const(0, dtype), Lanes(inner, width, env))
+        return LanePart(None, 1, const(0, dtype), Lanes(inner, width, env))
     chunk = Var(ctx.names.fresh("c"), dtype)
     env = lanes.env.with_loop(chunk, 0, chunks).with_loop(inner, 0, width)
-    return Part(chunk, chunks, chunk * width, Lanes(inner, width, env))
+    return LanePart(chunk, chunks, chunk * width, Lanes(inner, width, env))
 
 
 def widths(count: int, most: int) -> Iterator[int]:
@@ -116,11 +116,11 @@ def _is_apart(touches: list[Access], lanes: Lanes) -> bool:
     return True
 
 
-def within(expr: Expr, of: Lanes, piece: Part) -> LaneStride | None:
+def within(expr: Expr, of: Lanes, piece: LanePart) -> LaneStride | None:
     """Return how `expr`, which mentions the lane `of`, moves along one part."""
     return along(substitute(expr, {of.var: piece.lane}), piece.lanes)
 
 
-def at_first(expr: Expr, of: Lanes, piece: Part) -> Expr:
+def at_first(expr: Expr, of: Lanes, piece: LanePart) -> Expr:
     """Return `expr` at the first lane of a part."""
     return substitute(expr, {of.var: piece.first})

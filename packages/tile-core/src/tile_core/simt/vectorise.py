@@ -15,7 +15,7 @@ from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lane_strides import Lanes, is_steady
 from tile_core.simt.vector_group import vectorised_group
-from tile_core.simt.vector_lanes import MEMORY, Part, independent, part, widths
+from tile_core.simt.vector_lanes import MEMORY, LanePart, independent, part, widths
 
 
 def vectorise(loop: For, ctx: SimtContext) -> Stmt:
@@ -144,7 +144,7 @@ def _groups(statements: Sequence[Stmt], lanes: Lanes, ctx: SimtContext) -> list[
     return [g for g in groups if g]
 
 
-def _steady_part(stmt: If, lanes: Lanes, ctx: SimtContext) -> Part | None:
+def _steady_part(stmt: If, lanes: Lanes, ctx: SimtContext) -> LanePart | None:
     """Return the largest parts of the lanes that certainly take one branch together."""
     whole = part(lanes, lanes.count, ctx)
     if lanes.var not in free_variables(stmt.cond):
@@ -167,7 +167,7 @@ def _group(group: list[Stmt], lanes: Lanes, ctx: SimtContext) -> list[Stmt]:
     return vectorised_group(group, lanes, ctx)
 
 
-def _branch(stmt: If, lanes: Lanes, piece: Part, ctx: SimtContext) -> Stmt:
+def _branch(stmt: If, lanes: Lanes, piece: LanePart, ctx: SimtContext) -> Stmt:
     """Return a branch that all lanes of a part take together, with vectors in both sides."""
     cond = substitute(stmt.cond, {lanes.var: piece.first})
 

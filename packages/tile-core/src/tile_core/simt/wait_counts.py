@@ -42,7 +42,7 @@ def insert_wait_counts(stmt: Stmt, env: ConstraintSet) -> Stmt:
     So `n` is the number of copies begun after those that must be done: in the groups that
     may be in flight, and since the last one was closed. It is found for every way through the
     program; where ways differ, the least of their numbers is right for all of them, as waiting
-    for more than one must is not wrong. Rounds of a loop are counted where their number is
+    for more than one must is not wrong. Iterations of a loop are counted where their number is
     known. What a branch holds counts behind the same branch, and wherever its condition is
     known: a pipeline whose first copies are guarded reaches its steady state with all of them.
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tile_core.environment import cache_home
-from tile_cpu.machine import Machine, host_machine
+from tile_cpu.machine import CpuMachine, host_machine
 from tile_cpu.speeds import CpuSpeeds, speeds
 
 MEASURED = 1
@@ -58,18 +58,18 @@ def host_speeds() -> CpuSpeeds:
     return replace(row, name=f"{row.name} at {clock:.2f} GHz", clock_ghz=clock)
 
 
-def _measured_ghz(cpu: Machine, row: CpuSpeeds) -> float:
+def _measured_ghz(cpu: CpuMachine, row: CpuSpeeds) -> float:
     from tile_cpu.measured_peak import measure_fma_gflops
 
     gflops = measure_fma_gflops(cpu, SECONDS)
     return round(gflops / (2 * cpu.lanes(32) * row.multiply_adds), 2)
 
 
-def _place(cpu: Machine) -> Path:
+def _place(cpu: CpuMachine) -> Path:
     return cache_home() / f"speeds-{cpu.name}-{MEASURED}.json"
 
 
-def _kept(cpu: Machine) -> float | None:
+def _kept(cpu: CpuMachine) -> float | None:
     try:
         clock = float(json.loads(_place(cpu).read_text())["clock_ghz"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -77,7 +77,7 @@ def _kept(cpu: Machine) -> float | None:
     return clock if clock > 0 else None
 
 
-def _keep(cpu: Machine, clock: float) -> None:
+def _keep(cpu: CpuMachine, clock: float) -> None:
     """Write the file at once or not at all; a folder that cannot be written to is no harm."""
     place = _place(cpu)
     text = json.dumps({"clock_ghz": clock})

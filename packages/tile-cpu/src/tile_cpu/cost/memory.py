@@ -11,7 +11,7 @@ from tile_core.cost.kernel_work import Access, tensor_bytes
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Alloc, Launch
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 from tile_cpu.speeds import CpuSpeeds
 
 FULL = 0.8
@@ -49,7 +49,7 @@ def levels_of(
     launch: Launch,
     accesses: Iterable[Access],
     space: Space,
-    machine: Machine,
+    machine: CpuMachine,
     speeds: CpuSpeeds,
 ) -> Levels:
     """Return what is near in `launch`, which runs over and over as in steady use."""
@@ -70,7 +70,7 @@ def _size(tile: Buffer) -> float:
     return float(tile.nbytes or 0)
 
 
-def _caches(machine: Machine, speeds: CpuSpeeds) -> Mapping[Level, float]:
+def _caches(machine: CpuMachine, speeds: CpuSpeeds) -> Mapping[Level, float]:
     memory = speeds.memory_gbps / speeds.clock_ghz
     return {
         Level("L1", machine.vector_bytes * speeds.loads): machine.l1_bytes * FULL,

@@ -18,7 +18,7 @@ from tile_cpu.cost.host import speeds_of
 from tile_cpu.cost.memory import Levels, levels_of
 from tile_cpu.cost.statements import Timing
 from tile_cpu.lowering.layouts import admits_in
-from tile_cpu.machine import Machine, machine
+from tile_cpu.machine import CpuMachine, machine
 from tile_cpu.openmp_threads import INLINE_BELOW_NS, num_threads
 from tile_cpu.scratch import require_scratch
 from tile_cpu.speeds import CpuSpeeds, with_cores
@@ -92,7 +92,7 @@ def estimate(question: CostQuestion) -> Estimate:
 def _launch_time(
     launch: Launch,
     space: Space,
-    cpu: Machine,
+    cpu: CpuMachine,
     row: CpuSpeeds,
     threads: int,
     notes: dict[str, None],

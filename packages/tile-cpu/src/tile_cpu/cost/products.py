@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tile_cpu.gemm.macrokernel import plan_steps
 from tile_cpu.gemm.operands import GemmSpec
-from tile_cpu.gemm.register_tile_shape import Form, row_segments
+from tile_cpu.gemm.register_tile_shape import GemmForm, row_segments
 from tile_cpu.speeds import CpuSpeeds
 
 LATENCY = 4.0
@@ -93,6 +93,6 @@ def product_cycles(speeds: CpuSpeeds, spec: GemmSpec, block: Block, steps: float
 
 def step_count(spec: GemmSpec, k: float, m: int, n: int) -> float:
     """Return into how many steps a blocked product cuts `k`."""
-    if spec.form is Form.DOT_ROWS:
+    if spec.form is GemmForm.DOT_ROWS:
         return 1.0
     return float(plan_steps(spec, max(1, round(k)), m * n).count)

@@ -28,7 +28,7 @@ from tile_core.ops.transpose import Transpose
 from tile_cpu.cost.functions import FUNCTION_CYCLES, OTHER_FUNCTION, QUOTIENT_CYCLES
 from tile_cpu.cost.memory import Levels
 from tile_cpu.cost.products import Block, product_cycles, step_count
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 from tile_cpu.ops.blocked_gemm import BlockedGemm
 from tile_cpu.ops.streamed_gemm import StreamedGemm
 from tile_cpu.speeds import CpuSpeeds
@@ -56,7 +56,7 @@ SCAN_CYCLES = 4.0
 class Timing(Visitor):
     """Adds up cycles by what they are spent on: ``multiply``, ``pack`` and so on."""
 
-    def __init__(self, machine: Machine, speeds: CpuSpeeds, levels: Levels) -> None:
+    def __init__(self, machine: CpuMachine, speeds: CpuSpeeds, levels: Levels) -> None:
         self.machine, self.speeds, self.levels = machine, speeds, levels
         self.cycles: defaultdict[str, float] = defaultdict(float)
         self.notes: dict[str, None] = {}
@@ -93,7 +93,7 @@ class Timing(Visitor):
 
     def _blocked_product(self, op: BlockedGemm, space: Space) -> None:
         from tile_cpu.gemm.macrokernel import plan_gemm
-        from tile_cpu.gemm.register_tile_shape import Form
+        from tile_cpu.gemm.register_tile_shape import GemmForm
 
         times = space.total()
         if not times:
@@ -105,7 +105,7 @@ class Timing(Visitor):
         rows, columns = _valid(op, space, times)
         steps = step_count(spec, k, m, n)
         copies = op.transpose_a or types[0] != spec.kernel.a_dtype or spec.tile.mr > 8
-        block = Block(rows, columns, k, spec.form is Form.PANELS, op.transpose_b, copies)
+        block = Block(rows, columns, k, spec.form is GemmForm.PANELS, op.transpose_b, copies)
         once = product_cycles(self.speeds, spec, block, steps)
         self.cycles["multiply"] += times * once.multiply
         self.cycles["edges"] += times * (once.edges + NEST_CYCLES)

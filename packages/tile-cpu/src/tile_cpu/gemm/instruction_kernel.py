@@ -7,7 +7,7 @@ from enum import Enum
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
 from tile_cpu.llvm_memory_access import reinterpret
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import extern, llvm_pure
 from tile_cpu.tir.nodes import IntImm, PrimExpr
 
@@ -87,7 +87,7 @@ SIGN_BITS = IntImm("int32", -0x7F7F7F80)  # 0x80 in each byte
 
 
 def choose_kernel(
-    machine: Machine, a_dtype: str, b_dtype: str, c_dtype: str, *, grouped: bool = True
+    machine: CpuMachine, a_dtype: str, b_dtype: str, c_dtype: str, *, grouped: bool = True
 ) -> MicroKernel:
     """Return the fastest exact step for ``C += A B`` with these element types.
 
@@ -119,12 +119,12 @@ def choose_kernel(
     return _multiply_add(machine, acc)
 
 
-def _multiply_add(machine: Machine, acc: str) -> MicroKernel:
+def _multiply_add(machine: CpuMachine, acc: str) -> MicroKernel:
     lanes = machine.lanes(dtype_of(acc).bits)
     return MicroKernel(MultiplyStep.FMA, lanes, acc, 1, acc, acc)
 
 
-def _integer_dot(machine: Machine, a: str, b: str) -> MicroKernel | None:
+def _integer_dot(machine: CpuMachine, a: str, b: str) -> MicroKernel | None:
     lanes = machine.lanes(32)
     if {a, b} <= {"int8", "uint8"}:
         wide = machine.vector_bytes == 64 and machine.has("avx512vnni")

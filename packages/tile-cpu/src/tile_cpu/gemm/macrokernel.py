@@ -37,10 +37,10 @@ from tile_cpu.gemm.prefetch import (
     spread_next_window,
     spread_results,
 )
-from tile_cpu.gemm.register_tile_shape import MAX_VECTOR_ROWS, Form, choose_form, choose_tile
+from tile_cpu.gemm.register_tile_shape import MAX_VECTOR_ROWS, GemmForm, choose_form, choose_tile
 from tile_cpu.gemm.row_sums import emit_row_sums, row_sums
 from tile_cpu.gemm.tile_loops import BeforePanel, emit_tile_gemm
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import allocate, i32, loop, scratch, seq
 from tile_cpu.tir.nodes import IfThenElse, Select, Stmt, TirBuffer, tirx
 from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_div, floor_mod, minimum, opaque
@@ -61,7 +61,7 @@ CACHE_WAYS, LONG_VECTOR_BYTES = 8, 64
 
 
 def plan_gemm(
-    machine: Machine,
+    machine: CpuMachine,
     a_dtype: str,
     b_dtype: str,
     c_dtype: str,
@@ -75,8 +75,8 @@ def plan_gemm(
     `m` and `n` are the capacity of a block: the rows and columns most blocks have.
     """
     form = choose_form(b_dtype, m, transposed_b=transposed_b)
-    kernel = choose_kernel(machine, a_dtype, b_dtype, c_dtype, grouped=form is not Form.DIRECT)
-    if form is Form.DOT_ROWS and kernel.flip_b:
+    kernel = choose_kernel(machine, a_dtype, b_dtype, c_dtype, grouped=form is not GemmForm.DIRECT)
+    if form is GemmForm.DOT_ROWS and kernel.flip_b:
         # Flipping signs pays off only for packed B.
         kernel = choose_kernel(machine, "int16", "int16", c_dtype)
     return GemmSpec(machine, kernel, choose_tile(machine, kernel, m, n), form)
@@ -100,14 +100,14 @@ def plan_steps(spec: GemmSpec, k_extent: Any, block: int = 0) -> KSteps:
     number of elements of C, 0 where blocks or k are ragged.
     """
     kernel = spec.kernel
-    if spec.form is Form.PANELS:
+    if spec.form is GemmForm.PANELS:
         small = 0 < block <= SMALL_BLOCK and kernel.group < 4
         is_long = kernel.group == 4 or spec.panel_width <= NARROW_PANEL
         groups = LONG_GROUPS if is_long else PANEL_GROUPS
         wanted = (SMALL_BLOCK_GROUPS if small else groups) * kernel.group
     else:
         wanted = VECTOR_ROWS if spec.tile.mr <= MAX_VECTOR_ROWS else DIRECT_ROWS
-    unit = kernel.chunk if spec.form is Form.PANELS else 1
+    unit = kernel.chunk if spec.form is GemmForm.PANELS else 1
     longest = max(wanted, PANEL_GROUPS * kernel.group) * 3 // 2  # what one step may take
     if isinstance(k_extent, int):
         count = 1 if k_extent <= longest else (k_extent + wanted // 2) // wanted
@@ -155,13 +155,13 @@ def emit_blocked_gemm(
     start
         What sums start from; None is zero. Must not be a `Choice`.
     """
-    if spec.form is Form.DOT_ROWS and not transposed_a:
+    if spec.form is GemmForm.DOT_ROWS and not transposed_a:
         static = isinstance(k_extent, int)
         depth = (k_extent, None) if static else (0, k_extent)
         whole = replace(extent, k=depth[0], k_valid=depth[1])
         return emit_dot_rows(spec, a, b, whole, start=start, finish=finish)
-    if spec.form is Form.DOT_ROWS:
-        spec = replace(spec, form=Form.PANELS)
+    if spec.form is GemmForm.DOT_ROWS:
+        spec = replace(spec, form=GemmForm.PANELS)
     ragged = extent.m_valid is not None or extent.n_valid is not None
     block = 0 if ragged or not isinstance(k_extent, int) else extent.m * extent.n
     steps = plan_steps(spec, k_extent, block)
@@ -229,7 +229,7 @@ class _Block:
                 self.spec, self.extent.m, self.steps.capacity, k_major=self.transposed_a
             )
             statements += room
-        if self.spec.form is not Form.DIRECT:
+        if self.spec.form is not GemmForm.DIRECT:
             spec = self.spec
             window = spec.panel_width if self._packs_in_kernel() else window_columns(spec)
             self.b_copy, room = packed_b(spec, self.steps.capacity, self.extent.n, window=window)
@@ -268,7 +268,7 @@ class _Block:
         """Whether B is packed by what multiplies its first rows, not by a pass before."""
         spec, extent = self.spec, self.extent
         whole = extent.m_valid is None and extent.n_valid is None
-        in_place = spec.form is Form.PANELS and not self.transposed_b and spec.kernel.group == 1
+        in_place = spec.form is GemmForm.PANELS and not self.transposed_b and spec.kernel.group == 1
         return spec.machine.packs_in_kernel and whole and in_place
 
     def _valid(self, k0: Any) -> tuple[Any, list[Stmt]]:

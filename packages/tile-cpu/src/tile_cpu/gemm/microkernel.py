@@ -34,7 +34,7 @@ class _Accumulators:
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class RegisterTiledGemm:
     """What every register tile of a block has in common.
 
     Parameters
@@ -69,7 +69,7 @@ class Product:
 
 
 def emit_tile(
-    product: Product,
+    product: RegisterTiledGemm,
     *,
     rows: tuple[Any, int],
     vectors: tuple[Any, int],
@@ -118,7 +118,7 @@ def emit_tile(
 
 
 def emit_edge_tile(
-    product: Product, *, row: Any, mr: int, vector: Any, limits: tuple[Any, Any]
+    product: RegisterTiledGemm, *, row: Any, mr: int, vector: Any, limits: tuple[Any, Any]
 ) -> Stmt:
     """Multiply a register tile, one vector wide, that may stick out of the block.
 

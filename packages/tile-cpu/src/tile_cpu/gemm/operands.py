@@ -10,9 +10,9 @@ from typing import Any, TypeAlias, cast
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
 from tile_cpu.gemm.instruction_kernel import MicroKernel
-from tile_cpu.gemm.register_tile_shape import Form, RegisterTile
+from tile_cpu.gemm.register_tile_shape import GemmForm, RegisterTile
 from tile_cpu.llvm_memory_access import reinterpret
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import allocate, scratch, vload, vstore
 from tile_cpu.tir.nodes import PrimExpr, Stmt, TirBuffer
 from tile_cpu.vectors import Matrix, as_expr, floor_div, floor_mod
@@ -28,10 +28,10 @@ STRIP = 8
 class GemmSpec:
     """What is multiplied how: the machine, the inner step, the register tile, the loops."""
 
-    machine: Machine
+    machine: CpuMachine
     kernel: MicroKernel
     tile: RegisterTile
-    form: Form = Form.PANELS
+    form: GemmForm = GemmForm.PANELS
 
     @property
     def panel_width(self) -> int:

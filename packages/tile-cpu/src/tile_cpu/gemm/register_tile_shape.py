@@ -7,7 +7,7 @@ from enum import Enum
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
 from tile_cpu.gemm.instruction_kernel import MicroKernel
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 
 # A block of at most this many rows multiplies B where it lies: each of its elements would
 # be packed to be used once.
@@ -19,7 +19,7 @@ MAX_VECTOR_ROWS = 4
 MAX_DOT_ROWS = 16
 
 
-class Form(Enum):
+class GemmForm(Enum):
     """How the loops around the inner step are arranged."""
 
     PANELS = "B is packed into panels"
@@ -44,16 +44,24 @@ class Segment:
     size: int
 
 
-def choose_form(b_dtype: str, m: int, *, transposed_b: bool) -> Form:
+def choose_form(b_dtype: str, m: int, *, transposed_b: bool) -> GemmForm:
     """Return the loop form for blocks of `m` rows."""
     if transposed_b:
         narrow = dtype_of(b_dtype).bits <= 8
-        return Form.DOT_ROWS if m <= (MAX_VECTOR_ROWS if narrow else MAX_DOT_ROWS) else Form.PANELS
+        return (
+            GemmForm.DOT_ROWS
+            if m <= (MAX_VECTOR_ROWS if narrow else MAX_DOT_ROWS)
+            else GemmForm.PANELS
+        )
     native = dtype_of(b_dtype).bits >= 32
-    return Form.DIRECT if m <= (MAX_DIRECT_ROWS if native else MAX_VECTOR_ROWS) else Form.PANELS
+    return (
+        GemmForm.DIRECT
+        if m <= (MAX_DIRECT_ROWS if native else MAX_VECTOR_ROWS)
+        else GemmForm.PANELS
+    )
 
 
-def choose_tile(machine: Machine, kernel: MicroKernel, m: int, n: int) -> RegisterTile:
+def choose_tile(machine: CpuMachine, kernel: MicroKernel, m: int, n: int) -> RegisterTile:
     """Return the register tile for a block of `m` x `n`.
 
     The shape hardly matters as long as nothing spills and there are enough independent

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from tile_cpu.gemm.microkernel import Product, emit_edge_tile, emit_tile, group_count
+from tile_cpu.gemm.microkernel import RegisterTiledGemm, emit_edge_tile, emit_tile, group_count
 from tile_cpu.gemm.operands import (
     Extent,
     Finish,
@@ -66,7 +66,7 @@ def emit_tile_gemm(
     one vector wide with masked stores, and reads nothing outside the operands.
     """
     groups = group_count(spec.kernel, extent.depth)
-    product = Product(spec.kernel, a, b, groups, start, finish)
+    product = RegisterTiledGemm(spec.kernel, a, b, groups, start, finish)
     ready = before_panel or (lambda panel: seq())
     ahead = prefetch or (lambda panel, tile, per_panel, panels: [])
     if extent.m_valid is None and extent.n_valid is None:
@@ -77,7 +77,7 @@ def emit_tile_gemm(
 
 def _whole(
     spec: GemmSpec,
-    products: tuple[Product, Product],
+    products: tuple[RegisterTiledGemm, RegisterTiledGemm],
     extent: Extent,
     ahead: Prefetch,
     ready: BeforePanel,
@@ -89,7 +89,7 @@ def _whole(
     panels, rest = divmod(extent.n, spec.panel_width)
 
     def some(segment: Segment, before: int, vectors: tuple[Any, int], tail: int | None) -> Stmt:
-        def one(ip: Any, product: Product = others) -> Stmt:
+        def one(ip: Any, product: RegisterTiledGemm = others) -> Stmt:
             rows = (ip * segment.size + segment.start, segment.size)
             fetch = ahead(floor_div(vectors[0], nv), before + ip, per_panel, max(1, panels))
             return seq(fetch, emit_tile(product, rows=rows, vectors=vectors, tail=tail))
@@ -117,7 +117,7 @@ def _whole(
 
 
 def _ragged(
-    spec: GemmSpec, product: Product, extent: Extent, ahead: Prefetch, ready: BeforePanel
+    spec: GemmSpec, product: RegisterTiledGemm, extent: Extent, ahead: Prefetch, ready: BeforePanel
 ) -> Stmt:
     kernel, (mr, nv) = spec.kernel, (spec.tile.mr, spec.tile.nv)
     rows = extent.m if extent.m_valid is None else extent.m_valid

@@ -13,7 +13,7 @@ from typing import Any
 
 from tile_core.errors import InternalError
 from tile_core.records import dataclass
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 
 FLOAT_BITS = {"half": 16, "float": 32, "double": 64}
 Operand = Any  # Value | int | float
@@ -273,7 +273,7 @@ class Function:
     """
 
     name: str
-    machine: Machine
+    machine: CpuMachine
     lines: list[str] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
     _parameters: list[Value] = field(default_factory=list)

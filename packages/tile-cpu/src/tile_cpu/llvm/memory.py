@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 
 from tile_cpu.llvm.builder import Function, Type
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 
 _SYMBOL = re.compile(r"tile_gather_i(8|16|32|64)_o(32|64)x(\d+)")
 
 
-def define(symbol: str, machine: Machine) -> Function | None:
+def define(symbol: str, machine: CpuMachine) -> Function | None:
     """Return the LLVM function called `symbol`, or None if it is no gather."""
     match = _SYMBOL.fullmatch(symbol)
     if match is None:

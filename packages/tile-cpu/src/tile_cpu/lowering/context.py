@@ -22,7 +22,7 @@ from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.lowering.types import prim
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import allocate, dtype_of_expr, i32, scratch, seq
 from tile_cpu.tir.nodes import Bind, BufferLoad, BufferStore, IntImm, PrimExpr, TirBuffer
 from tile_cpu.tir.nodes import Stmt as TirStmt
@@ -89,7 +89,7 @@ class Settings:
         For each storage, the nodes that access it.
     """
 
-    machine: Machine
+    machine: CpuMachine
     target: Target
     rules: Mapping[TileOperator, Rule[Any]]
     retyped: frozenset[Buffer] = frozenset()
@@ -123,7 +123,7 @@ class Context(ABC):
         self.lane_cells: dict[Buffer, TirBuffer] = {}  # private memory, a vector per element
         self.hoisted: Mapping[Expr, PrimExpr] = {}  # values computed in front of the loop
         self.sums: Mapping[Any, TirBuffer] = {}  # of each combination along the lanes
-        self.ahead: tuple[Var, int] | None = None  # fetch for its next round, into which cache
+        self.ahead: tuple[Var, int] | None = None  # fetch for its next iteration, into which cache
         self.round: Var | None = None  # the index of the sequential loop around
         self.stretch = 0  # elements of the vector loop at hand, if it is read ahead
         self.trusted: frozenset[Node] = frozenset()  # accesses proven by a test up front
@@ -157,7 +157,7 @@ class Context(ABC):
         return self._ranges
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> CpuMachine:
         """The machine compiled for."""
         return self.settings.machine
 

@@ -40,7 +40,7 @@ def _invariants(body: Stmt, var: Var) -> Iterator[Expr]:
 
 
 def _certain(stmt: Node) -> Iterator[Expr]:
-    """Yield the expressions that every round of the loop evaluates."""
+    """Yield the expressions that every iteration of the loop evaluates."""
     for child in stmt.children():
         if isinstance(child, Expr):
             yield child

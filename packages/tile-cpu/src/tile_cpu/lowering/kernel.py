@@ -19,7 +19,7 @@ from tile_cpu.lowering.context import Context, Settings, assigned
 from tile_cpu.lowering.layouts import special_layouts
 from tile_cpu.lowering.nontemporal_stores import streamed_buffers
 from tile_cpu.lowering.types import prim, value_type
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import i32, seq
 from tile_cpu.tir.nodes import (
     AttrStmt,
@@ -46,7 +46,7 @@ class Lowered(Unpicklable):
     """
 
     function: Any
-    machine: Machine
+    machine: CpuMachine
     kernel: Kernel
     symbols: tuple[Var, ...]
     checks: tuple[Check, ...]
@@ -60,7 +60,7 @@ class Lowered(Unpicklable):
 
 def lower_kernel(
     kernel: Kernel,
-    machine: Machine,
+    machine: CpuMachine,
     target: Target,
     layouts: Layouts,
     *,

@@ -115,7 +115,7 @@ def _jumping_loop(ctx: Context, more: PrimExpr, body: Any, advance: TirStmt) -> 
 
 
 def emit_while(ctx: Context, stmt: While) -> TirStmt:
-    """Emit a loop whose condition is computed before the first round and after each."""
+    """Emit a loop whose condition is computed before the first iteration and after each."""
     with ctx.statement() as statements:
         go = ctx.cell("int32", "go")
         test = _tested(ctx, stmt.cond, go)

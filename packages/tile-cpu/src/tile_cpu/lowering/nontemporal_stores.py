@@ -14,7 +14,7 @@ from tile_core.ops.operator import TileOperator
 from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.lowering.types import lanes_of, scalar_name, with_lanes
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import extern, llvm_effect
 from tile_cpu.tir.nodes import BufferLoad, Evaluate, PrimExpr, tirx
 from tile_cpu.tir.nodes import Stmt as TirStmt
@@ -23,7 +23,7 @@ SMALLEST_PART = 8
 """Tensors smaller than this part of the last-level cache are stored into it as usual."""
 
 
-def streamed_buffers(kernel: Kernel, machine: Machine) -> frozenset[Buffer]:
+def streamed_buffers(kernel: Kernel, machine: CpuMachine) -> frozenset[Buffer]:
     """Return the tensors whose elements are stored past the caches.
 
     The kernel's tensors together fill the last-level cache; the tensor is written only, each
@@ -47,7 +47,7 @@ def streamed_buffers(kernel: Kernel, machine: Machine) -> frozenset[Buffer]:
     )
 
 
-def is_large(nbytes: int, machine: Machine) -> bool:
+def is_large(nbytes: int, machine: CpuMachine) -> bool:
     """Whether a tensor of `nbytes` is more than a small part of the last-level cache."""
     return nbytes * SMALLEST_PART >= machine.l3_bytes
 

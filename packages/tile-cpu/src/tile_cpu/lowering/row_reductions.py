@@ -122,7 +122,7 @@ class RowSums:
         return accumulator("wide", update.reducer.dtype).dtype
 
     def rows(self, row: Var, extent: Expr) -> TirStmt:
-        """Return the loop over index `row`, several rows a round."""
+        """Return the loop over index `row`, several rows an iteration."""
         fixed = static_value(extent)
         together = self.sums
         while together > 1 and (fixed is None or fixed % together):

@@ -6,7 +6,7 @@ skipped and how far:
 
 ====  ==========================================
 0     nothing is skipped
-1     to the end of this round of the loop
+1     to the end of this iteration of the loop
 2     to the end of the loop
 3     to the end of the block: a check failed
 ====  ==========================================

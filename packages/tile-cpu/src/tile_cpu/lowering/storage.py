@@ -95,7 +95,7 @@ def allocate_buffer(ctx: Context, buffer: Buffer) -> list[TirStmt]:
     """Place `buffer` in storage of its own and return the statements that make it.
 
     Scratch of static size is allocated where the block begins, not in the loop it stands
-    in, and reused by every round.
+    in, and reused by every iteration.
     """
     memory = memory_type(buffer.dtype)
     shape = buffer.static_shape

@@ -56,7 +56,7 @@ class NotVectorisable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class LaneReach:
     """Which lanes of an access are inside its buffer.
 
     Parameters
@@ -126,7 +126,7 @@ def _depends(ctx: Context, atom: Expr, var: Var) -> bool:
     return any(isinstance(n, Var) and (n is var or n in ctx.vectors) for n in walk(atom))
 
 
-def reach(ctx: Context, node: Load | Store) -> Reach:
+def reach(ctx: Context, node: Load | Store) -> LaneReach:
     """Return which lanes of a vector access exist and lie inside its buffer.
 
     Raises
@@ -140,7 +140,7 @@ def reach(ctx: Context, node: Load | Store) -> Reach:
     condition: PrimExpr | None = None
     buffer = node.buffer
     if not ctx.settings.guarded or node in ctx.trusted:
-        return Reach(None, count)
+        return LaneReach(None, count)
     is_tile = not buffer.scope.is_global
     for axis, (at, extent) in enumerate(zip(node.indices, buffer.shape, strict=True)):
         if not may_leave_tile(ctx, at, extent) if is_tile else is_inside(ctx, at, extent):
@@ -152,7 +152,7 @@ def reach(ctx: Context, node: Load | Store) -> Reach:
         room = _room(ctx, at, extent, lane)
         note_guard(buffer, axis, at, ctx.env)
         count = room if count is None else tirx.Min(count, room)
-    return Reach(condition, count)
+    return LaneReach(condition, count)
 
 
 def _room(ctx: Context, at: Expr, extent: Any, lane: Lane) -> PrimExpr:
@@ -264,7 +264,7 @@ def _contiguous(ctx: Context, expr: Load, place: FlatBuffer, lane: Lane) -> Prim
     return loaded if is_whole else _with_safe_value(ctx, expr.buffer, loaded, count, lane)
 
 
-def lane_count(valid: Reach, lane: Lane) -> PrimExpr:
+def lane_count(valid: LaneReach, lane: Lane) -> PrimExpr:
     """Return how many lanes to touch."""
     count = i32(lane.lanes) if valid.count is None else valid.count
     return count if valid.condition is None else Select(valid.condition, count, i32(0))
@@ -290,7 +290,7 @@ def _lanes_before(count: PrimExpr, lane: Lane) -> PrimExpr:
 def _gathered(ctx: Context, expr: Load, place: FlatBuffer, lane: Lane) -> PrimExpr:
     """Load lane by lane from scattered addresses."""
     is_tile = not expr.buffer.scope.is_global
-    valid = Reach(None, lane.count) if is_tile else reach(ctx, expr)
+    valid = LaneReach(None, lane.count) if is_tile else reach(ctx, expr)
     if valid.count is not None or valid.condition is not None or place.base is not None:
         raise NotVectorisable("scattered elements need a guard")
     if place.index != "int32" or place.layout is not None:

@@ -70,7 +70,7 @@ def whole_tile(ctx: Context, loop: Parallel) -> Whole:
 
 
 def _may_leave(ctx: Context, node: Load | Store, env: ConstraintSet, private: set[Buffer]) -> bool:
-    """Whether an access to a tile, of the block and not of a round, is not proven."""
+    """Whether an access to a tile, of the block and not of an iteration, is not proven."""
     outer, ctx.env = ctx.env, env
     pairs = zip(node.indices, node.buffer.shape, strict=True)
     found = any(may_leave_tile(ctx, at, extent) for at, extent in pairs)

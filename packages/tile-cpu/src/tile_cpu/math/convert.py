@@ -12,7 +12,7 @@ from tile_core.dtypes import DType, Kind, dtype_of
 from tile_core.errors import InternalError
 from tile_cpu.llvm.builder import Function, Type, Value
 from tile_cpu.llvm_memory_access import reinterpret
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 from tile_cpu.math import narrow
 from tile_cpu.math.common import Keep
 from tile_cpu.tir.build import dtype_of_expr
@@ -90,7 +90,7 @@ def _llvm_scalar(dtype: DType) -> str:
     return "i1" if dtype.is_bool else f"i{max(dtype.bits, 8)}"
 
 
-def define(symbol: str, machine: Machine) -> Function | None:
+def define(symbol: str, machine: CpuMachine) -> Function | None:
     """Return the LLVM function called `symbol`, or None if it is no conversion."""
     match = _SYMBOL.fullmatch(symbol)
     if match is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tile_core.errors import InternalError
 from tile_cpu.llvm.builder import Function, Type, Value
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 from tile_cpu.math import rounding
 from tile_cpu.math.common import Keep
 from tile_cpu.tir.build import dtype_of_expr
@@ -73,7 +73,7 @@ def horizontal(keep: Keep, vector: PrimExpr, kind: str, *, lanes: int) -> PrimEx
     return keep(tirx.call_pure_extern(dtype, f"tile_reduce_{kind}_{code}{bits}x{lanes}", vector))
 
 
-def define(symbol: str, machine: Machine) -> Function | None:
+def define(symbol: str, machine: CpuMachine) -> Function | None:
     """Return the LLVM function called `symbol`, or None if it is no reduction."""
     match = _SYMBOL.fullmatch(symbol)
     combine = _TABLES[match[2][0]].get(match[1]) if match else None

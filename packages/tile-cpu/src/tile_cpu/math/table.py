@@ -9,7 +9,7 @@ from tile_core.errors import InternalError
 from tile_core.records import dataclass
 from tile_cpu.llvm.builder import Function, Type, Value
 from tile_cpu.llvm_memory_access import reinterpret
-from tile_cpu.machine import Machine
+from tile_cpu.machine import CpuMachine
 from tile_cpu.math import bits as bit_functions
 from tile_cpu.math import (
     classify,
@@ -202,7 +202,7 @@ def call(keep: Keep, name: str, *args: PrimExpr, lanes: int) -> PrimExpr:
     return reinterpret(value, "bfloat16", lanes) if result == "uint16" and code == "bf16" else value
 
 
-def define(symbol: str, machine: Machine) -> Function | None:
+def define(symbol: str, machine: CpuMachine) -> Function | None:
     """Return the LLVM function called `symbol`, or None if the name is not of this table."""
     match = _SYMBOL.fullmatch(symbol)
     row = FUNCTIONS.get(match[1]) if match else None

@@ -20,7 +20,7 @@ from tile_core.ops.serial_forms import expand
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
 from tile_cpu.lowering.storage import allocate_buffer
-from tile_cpu.machine import Machine, machine
+from tile_cpu.machine import CpuMachine, machine
 from tile_cpu.ops.streamed_gemm import StreamedGemm
 from tile_cpu.tir.build import seq
 from tile_cpu.tir.nodes import Stmt
@@ -68,7 +68,7 @@ def panel_layout(op: Gemm, ctx: InferContext) -> Layout | None:
     return wanted if copies else None
 
 
-def _panels(op: Gemm, cpu: Machine) -> Layout | None:
+def _panels(op: Gemm, cpu: CpuMachine) -> Layout | None:
     """Return the panels that the product reads, None if its factor does not suit them."""
     tile, shape = op.b.buffer, op.b.buffer.static_shape
     is_tile = tile.scope in (Scope.SHARED, Scope.FRAGMENT) and tile.origin is None
@@ -96,7 +96,7 @@ def _fills(op: Copy, tile: Buffer) -> bool:
     return op.dst.buffer is tile and op.dst.is_whole and op.src.buffer.storage is not tile
 
 
-def tile_spec(op: Gemm | StreamedGemm, cpu: Machine) -> Any:
+def tile_spec(op: Gemm | StreamedGemm, cpu: CpuMachine) -> Any:
     """Return how the product of two tiles is multiplied."""
     from tile_cpu.gemm.instruction_kernel import choose_kernel
     from tile_cpu.gemm.operands import GemmSpec

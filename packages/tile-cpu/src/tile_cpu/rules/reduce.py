@@ -92,7 +92,7 @@ class _Rows:
         return sequence(statements, TirFor(named, i32(0), limit, ForKind.SERIAL, body))
 
     def innermost(self, var: Var, extent: Any) -> TirStmt:
-        """Return the loop over the last kept dimension, several rows a round."""
+        """Return the loop over the last kept dimension, several rows an iteration."""
         fixed = static_value(extent)
         together = ROWS_TOGETHER if fixed is not None and fixed >= ROWS_TOGETHER else 1
         with self.ctx.statement() as statements:

@@ -6,7 +6,7 @@ import ctypes
 from enum import IntEnum
 
 
-class Kind(IntEnum):
+class ArgumentKind(IntEnum):
     """Of a parameter."""
 
     TENSOR = 0

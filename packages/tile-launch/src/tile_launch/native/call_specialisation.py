@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tile_launch.native.caller import Caller, Outcome, Parameter
+from tile_launch.native.caller import Caller, CallResult, Parameter
 from tile_launch.native.launch_plans import Starter
 
 MOST_ATTEMPTS = 64
@@ -64,7 +64,7 @@ class Learner:
         given, everything
             The arguments as they were passed, and as the code ran on them, with outputs.
         makers, outputs, changed
-            As for `tile_launch.native.caller.Outcome`; outputs are positions of parameters.
+            As for `tile_launch.native.caller.CallResult`; outputs are positions of parameters.
 
         Returns
         -------
@@ -76,7 +76,7 @@ class Learner:
         assert self._caller is not None, "it begins with a caller"
         start = self._starter.start(everything)
         self._attempts += 1
-        outcome = Outcome(makers, outputs, changed)
+        outcome = CallResult(makers, outputs, changed)
         if start is not None and self._caller.remember(given, start, outcome):
             self._attempts = 0
             self.call = self._caller.call

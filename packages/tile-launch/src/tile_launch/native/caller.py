@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_launch.native.c_structures import (
+    ArgumentKind,
     Interface,
-    Kind,
     ParameterData,
     PlanData,
     SlotData,
@@ -39,7 +39,7 @@ class Parameter:
         that are no multiple of it are Python's matter.
     """
 
-    kind: Kind
+    kind: ArgumentKind
     is_keyed: bool = False
     low: int = 0
     high: int = 0
@@ -108,7 +108,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallResult:
     """What a call does beside running the code.
 
     Parameters
@@ -156,7 +156,7 @@ class Caller:
         self.call: Callable[..., Any] = made if made is not None else _never
         self._is_able = made is not None
 
-    def remember(self, args: tuple[Any, ...], start: Start, outcome: Outcome) -> bool:
+    def remember(self, args: tuple[Any, ...], start: Start, outcome: CallResult) -> bool:
         """Let calls with arguments like `args`, which passed all checks, be made in C.
 
         Returns
@@ -188,7 +188,9 @@ def _never(*args: Any) -> Any:
     return NotImplemented
 
 
-def _plan(start: Start, outcome: Outcome, args: tuple[Any, ...]) -> tuple[PlanData, list[object]]:
+def _plan(
+    start: Start, outcome: CallResult, args: tuple[Any, ...]
+) -> tuple[PlanData, list[object]]:
     """Return what C reads, and what has to live as long."""
     slots = (SlotData * max(1, len(start.slots)))()
     for record, slot in zip(slots, start.slots, strict=False):

@@ -13,7 +13,7 @@ from tile_core.errors import InternalError, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.stmt import Kernel
 from tile_core.simt.program import Argument, DeviceFunction, DeviceProgram, TensorMap
-from tile_sim.artifact import Artifact
+from tile_sim.artifact import EmulatorArtifact
 from tile_sim.executable import Call, scalar, symbols_of
 from tile_sim.gfx9.arrays import Array
 from tile_sim.gfx9.code import Code
@@ -70,7 +70,7 @@ class _IsaCall(Call):
     """One call, whose launches are interpreted."""
 
     def __init__(self, parts: _Parts, kernel: Kernel, code: Code) -> None:
-        super().__init__(Artifact(parts.program, parts.printed), kernel, current_settings())
+        super().__init__(EmulatorArtifact(parts.program, parts.printed), kernel, current_settings())
         self.code = code
         self.reports: list[WaveReport] = []
 

@@ -1,4 +1,4 @@
-"""The pipeline, drawn: who copies and who computes which round, and what overlaps."""
+"""The pipeline, drawn: who copies and who computes which iteration, and what overlaps."""
 
 from __future__ import annotations
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tile_api.report.model import Bar, Lane, Timeline
-from tile_api.report.source_lines import Places
+from tile_api.report.source_lines import SourceLines
 from tile_api.report.timeline.simulation_state import Drawn, LaneKey, Stage
 
 _TOGETHER = 0.7
 """Tiles belong together if copies into them begin within so much time of each other."""
 
 
-def arranged(stage: Stage, places: Places) -> Timeline:
+def arranged(stage: Stage, places: SourceLines) -> Timeline:
     """Return the picture: threads first, what works beside them, then the tiles."""
     names = _shared_names(stage.bars)
     drawn = [_renamed(bar, names) for bar in stage.bars]
@@ -77,7 +77,7 @@ def _renamed(bar: Drawn, names: dict[str, str]) -> Drawn:
 
 
 def _merged(bars: list[Bar], lanes: tuple[Lane, ...]) -> list[Bar]:
-    """Return one bar for what tiles of one lane do together in a round."""
+    """Return one bar for what tiles of one lane do together in an iteration."""
     found: list[Bar] = []
     last: dict[tuple[int, str], int] = {}
     for bar in bars:

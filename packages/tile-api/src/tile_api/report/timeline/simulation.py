@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile_api.report.model import Timeline
-from tile_api.report.source_lines import Places
+from tile_api.report.source_lines import SourceLines
 from tile_api.report.timeline.lanes import arranged
 from tile_api.report.timeline.operators import Condition, Waits, act, is_event
 from tile_api.report.timeline.simulation_state import Actor, EnoughError, Stage, actor_of
@@ -35,7 +35,7 @@ from tile_core.ir.stmt import (
 _MOST_ROUNDS = 10_000
 
 
-def timeline_of(kernel: Kernel, warp_size: int, places: Places) -> Timeline | None:
+def timeline_of(kernel: Kernel, warp_size: int, places: SourceLines) -> Timeline | None:
     """Return when copies and products of one block run; None if none runs beside others.
 
     The program is acted out with one length for all copies and one for all products, so that the
@@ -66,7 +66,11 @@ def _blocks(launch: Launch, sizes: dict[Var, int]) -> tuple[tuple[int, ...], ...
 
 
 def _played(
-    launch: Launch, block: tuple[int, ...], sizes: dict[Var, int], warp_size: int, places: Places
+    launch: Launch,
+    block: tuple[int, ...],
+    sizes: dict[Var, int],
+    warp_size: int,
+    places: SourceLines,
 ) -> Timeline:
     play = _Play(Stage(warp_size), launch)
     values = Values(dict(sizes))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_api.tilelang.devices.device_properties import DeviceProperties
-from tile_api.tilelang.machines import Machine, machine
+from tile_api.tilelang.machines import VisibleMachine, machine
 from tile_core.dtypes import dtype_of, normalise_dtype
 from tile_core.target import Target, parse_target_spec
 
@@ -91,7 +91,7 @@ def _device(platform: str, target: Any) -> Device:
     here = machine()
     meant = parse_target_spec(None if target in (None, "auto") else target)
     if meant.arch:  # a machine by name: its sizes, wherever kernels run
-        here = Machine(Target(meant.kind, meant.arch, "sim"), meant.kind == "cuda", False)
+        here = VisibleMachine(Target(meant.kind, meant.arch, "sim"), meant.kind == "cuda", False)
     major, minor = here.capability
     return Device(str(target), platform, f"{major}{minor}", here.properties())
 

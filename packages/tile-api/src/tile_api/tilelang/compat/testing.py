@@ -12,7 +12,7 @@ from typing import Any
 from typing_extensions import Never
 
 from tile_api.tensors import torch_if_installed
-from tile_api.tilelang.machines import Machine, machine
+from tile_api.tilelang.machines import VisibleMachine, machine
 from tile_api.timing.compare import assert_close
 from tile_core.errors import FrontendValueError
 
@@ -49,7 +49,7 @@ class Requirement:
     """
 
     what: str
-    holds: Callable[[Machine], bool]
+    holds: Callable[[VisibleMachine], bool]
 
     def __call__(self, func: Any = None) -> Any:
         """Mark a test; without one, return the decorator itself."""

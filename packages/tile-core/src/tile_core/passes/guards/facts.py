@@ -12,13 +12,13 @@ from tile_core.ir.arith import binary, integer_bounds
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Check, CheckKind
-from tile_core.passes.guards.registry import Guard
+from tile_core.passes.guards.registry import RegisteredGuard
 from tile_core.records import dataclass, replace
 from tile_launch.contract import ANY_EXTENT, Contract
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class ProvingFact:
     """What a user may promise of one dimension, or of a scalar parameter.
 
     Parameters
@@ -55,7 +55,7 @@ class Fact:
         return f"T.dynamic({', '.join(words)})"
 
 
-def assumption(fact: Fact) -> tuple[Check, ...]:
+def assumption(fact: ProvingFact) -> tuple[Check, ...]:
     """Return a fact as statements: what `T.assume` makes of it."""
     var, news = fact.var, fact.news
     found = [binary(BinaryOp.GE, var, news.low)] if news.low else []
@@ -65,13 +65,13 @@ def assumption(fact: Fact) -> tuple[Check, ...]:
     return tuple(Check(cond, "", CheckKind.ASSUME) for cond in found)
 
 
-def open_margin(guard: Guard, env: ConstraintSet) -> Linear:
+def open_margin(guard: RegisteredGuard, env: ConstraintSet) -> Linear:
     """Return what is at least 0 exactly where the access is inside."""
     index = env.linear(guard.index)
     return index if guard.from_below else env.linear(guard.extent) - index.plus(1)
 
 
-def missing_fact(guard: Guard, known: Mapping[Var, bool]) -> Fact | None:
+def missing_fact(guard: RegisteredGuard, known: Mapping[Var, bool]) -> ProvingFact | None:
     """Return the weakest fact about one number that proves what `guard` asks, if there is one.
 
     Numbers that divide are tried in ascending order, taken from the steps of the index: they
@@ -111,14 +111,14 @@ def _strictness(contract: Contract) -> tuple[int, float, int]:
     return contract.low, -high, contract.multiple_of
 
 
-def _fact(var: Var, contract: Contract, known: Mapping[Var, bool]) -> Fact:
+def _fact(var: Var, contract: Contract, known: Mapping[Var, bool]) -> ProvingFact:
     before = var.contract or ANY_EXTENT
     news = Contract(
         contract.low if contract.low != before.low else 0,
         contract.high if contract.high != before.high else None,
         contract.multiple_of if contract.multiple_of != before.multiple_of else 1,
     )
-    return Fact(var, contract, news, known[var])
+    return ProvingFact(var, contract, news, known[var])
 
 
 def joined(one: Contract, other: Contract) -> Contract:
@@ -138,7 +138,7 @@ def _dividing(var: Var, step: int) -> Contract | None:
     return contract if contract != before and contract.is_satisfiable else None
 
 
-def _bounded(guard: Guard, var: Var, contract: Contract) -> Contract | None:
+def _bounded(guard: RegisteredGuard, var: Var, contract: Contract) -> Contract | None:
     """Return `contract` with the bound that the access needs on top of it."""
     env = supposing(guard.env, {var: contract})
     lowest = env.lowest_by(open_margin(guard, env), lambda atom: atom is var)
@@ -158,7 +158,7 @@ def _bounded(guard: Guard, var: Var, contract: Contract) -> Contract | None:
     return bounded if is_useful and bounded != contract else None
 
 
-def _proves(guard: Guard, var: Var, contract: Contract) -> bool:
+def _proves(guard: RegisteredGuard, var: Var, contract: Contract) -> bool:
     env = supposing(guard.env, {var: contract})
     return env.is_natural(open_margin(guard, env))
 
@@ -199,7 +199,7 @@ def supposing(env: ConstraintSet, contracts: Mapping[Var, Contract]) -> Constrai
     return ConstraintSet(learnt, meaning, facts, multiples)
 
 
-def sizes_of(guard: Guard, known: Mapping[Var, bool]) -> tuple[Var, ...]:
+def sizes_of(guard: RegisteredGuard, known: Mapping[Var, bool]) -> tuple[Var, ...]:
     """Return which of the variables `known` matter, those of the extent first."""
     roots = [guard.extent] if isinstance(guard.extent, Expr) else []
     margin = open_margin(guard, guard.env)
@@ -213,7 +213,7 @@ def sizes_of(guard: Guard, known: Mapping[Var, bool]) -> tuple[Var, ...]:
     return tuple(var for var in found if var in known)
 
 
-def _steps(guard: Guard) -> set[int]:
+def _steps(guard: RegisteredGuard) -> set[int]:
     """Return the distances at which tiles begin: factors of the index, divisors in its bounds."""
     margin = open_margin(guard, guard.env)
     found = {abs(int(f)) for _, f in margin.terms if f.denominator == 1}

@@ -29,7 +29,7 @@ class Often(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Guard:
+class RegisteredGuard:
     """An access that may leave its tensor along one axis, and so runs under a condition.
 
     Parameters
@@ -77,8 +77,8 @@ class GuardRegistry:
         Those of the launch that is being lowered, of which later passes may remove some.
     """
 
-    kept: dict[tuple[object, ...], Guard] = field(default_factory=dict)
-    open: dict[tuple[object, ...], Guard] = field(default_factory=dict)
+    kept: dict[tuple[object, ...], RegisteredGuard] = field(default_factory=dict)
+    open: dict[tuple[object, ...], RegisteredGuard] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
     edges: int = 0
@@ -93,11 +93,13 @@ class GuardRegistry:
                 self._add(self.kept, replace(guard, often=often))
         self.open.clear()
 
-    def add(self, guard: Guard) -> None:
+    def add(self, guard: RegisteredGuard) -> None:
         """Note a guard; of equal ones the one that runs more often stays."""
         self._add(self.open, guard)
 
-    def _add(self, where: dict[tuple[object, ...], Guard], guard: Guard) -> None:
+    def _add(
+        self, where: dict[tuple[object, ...], RegisteredGuard], guard: RegisteredGuard
+    ) -> None:
         known = where.get(guard.key)
         if known is None or _ORDER.index(guard.often) < _ORDER.index(known.often):
             where[guard.key] = guard
@@ -165,5 +167,7 @@ def note_guard(
     often = Often.AT_THE_EDGE if ledger.edges else often
     extent = buffer.shape[axis]
     ledger.add(
-        Guard(buffer, axis, index, extent, from_below, env, span, tuple(ledger.loops), often)
+        RegisteredGuard(
+            buffer, axis, index, extent, from_below, env, span, tuple(ledger.loops), often
+        )
     )

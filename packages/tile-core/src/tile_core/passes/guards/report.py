@@ -13,8 +13,8 @@ from tile_core.ir.node import Node, walk
 from tile_core.ir.print_expr import print_expr, print_extent
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import For, Kernel, Launch, Let, Pipelined, Store
-from tile_core.passes.guards.facts import Fact, open_margin
-from tile_core.passes.guards.registry import Guard, Often
+from tile_core.passes.guards.facts import ProvingFact, open_margin
+from tile_core.passes.guards.registry import Often, RegisteredGuard
 from tile_core.records import dataclass
 from tile_launch.spans import Span
 
@@ -53,7 +53,7 @@ class KeptGuard:
 
     @property
     def in_steady_loop(self) -> bool:
-        """Whether every round of a loop asks, not only the last tiles of a tensor."""
+        """Whether every iteration of a loop asks, not only the last tiles of a tensor."""
         return self.often is Often.EACH_ITERATION
 
     @property
@@ -112,7 +112,9 @@ class GuardReport:
         return "\n".join(lines) or "no guards: every access is proven inside"
 
 
-def told_guard(guard: Guard, kernel: Kernel, sizes: bool, fact: Fact | None) -> KeptGuard:
+def told_guard(
+    guard: RegisteredGuard, kernel: Kernel, sizes: bool, fact: ProvingFact | None
+) -> KeptGuard:
     """Return what people are told of a guard.
 
     Parameters
@@ -135,7 +137,7 @@ def told_guard(guard: Guard, kernel: Kernel, sizes: bool, fact: Fact | None) -> 
     )
 
 
-def condition_text(guard: Guard, kernel: Kernel) -> str:
+def condition_text(guard: RegisteredGuard, kernel: Kernel) -> str:
     """Return what `guard` asks, in the words of the kernel where it has one for it.
 
     Before   bx*128 + r*8 + tid // 16 < m      # T.copy(A[bx*128, k*32], tile)
@@ -158,7 +160,7 @@ def condition_text(guard: Guard, kernel: Kernel) -> str:
     return f"{_text(whole - worst.plus(1))} < {extent}"
 
 
-def _as_written(guard: Guard, kernel: Kernel) -> set[tuple[str, str]]:
+def _as_written(guard: RegisteredGuard, kernel: Kernel) -> set[tuple[str, str]]:
     """Return the first and the last index of each access on the guard's line that it may be."""
     found: set[tuple[str, str]] = set()
     for stmt in walk(kernel.body):
@@ -177,7 +179,7 @@ def _as_written(guard: Guard, kernel: Kernel) -> set[tuple[str, str]]:
     return found
 
 
-def _extent(region: Region, guard: Guard, all_regions: list[Region]) -> Extent:
+def _extent(region: Region, guard: RegisteredGuard, all_regions: list[Region]) -> Extent:
     """Return how far a region goes; one written as an element goes as far as the other operand."""
     if not region.is_element:
         return region.extents[guard.axis]
@@ -188,7 +190,7 @@ def _extent(region: Region, guard: Guard, all_regions: list[Region]) -> Extent:
     return 1
 
 
-def _is_meant(buffer: Buffer, guard: Guard) -> bool:
+def _is_meant(buffer: Buffer, guard: RegisteredGuard) -> bool:
     return buffer.name == guard.tensor.name and buffer.rank == guard.tensor.rank
 
 

@@ -25,7 +25,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class LoopLayoutChoice:
     """A way to run a loop that suits every tile known.
 
     Parameters
@@ -54,7 +54,7 @@ class Chooser:
     held_as: HeldAs
     width: Callable[[Nest], int]
 
-    def choose(self, nest: Nest, *, free: bool) -> Choice | None:
+    def choose(self, nest: Nest, *, free: bool) -> LoopLayoutChoice | None:
         """Return the best way to run `nest`; None if no way suits the tiles known.
 
         Parameters
@@ -63,13 +63,13 @@ class Chooser:
             Whether the loop may be spread as it likes. If not, a known tile must say how:
             one that is written, or one that each element has a single holder of.
         """
-        best: Choice | None = None
+        best: LoopLayoutChoice | None = None
         for candidate in self.candidates(nest, free=free):
             if best is not None and candidate.run.replication >= best.candidate.run.replication:
                 continue
             implied = self.implied(nest, candidate.run)
             if implied is not None:
-                best = Choice(candidate, implied)
+                best = LoopLayoutChoice(candidate, implied)
                 if candidate.run.replication == 1:
                     break
         return best

@@ -46,7 +46,7 @@ def _is_everywhere(held: object) -> bool:
 
 
 def _varies(touch: RegisterAccess, loop: LoopLayout, held: object) -> bool:
-    """Whether threads ask for different registers in one round and lane of a loop."""
+    """Whether threads ask for different registers in one iteration and lane of a loop."""
     assert isinstance(held, Fragment)
     thread, turn, lane = np.ogrid[: loop.threads, : loop.rounds, : loop.vector]
     point = [np.broadcast_to(x, loop.box) for x in loop.coords_at(thread, turn, lane)]

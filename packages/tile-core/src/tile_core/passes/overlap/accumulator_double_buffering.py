@@ -1,4 +1,4 @@
-"""Products of two rounds at a time, on two versions of what the threads themselves touch."""
+"""Products of two iterations at a time, on two versions of what the threads themselves touch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tile_core.ir.stmt import Alloc, AnnotateLayout, For, If, OnThreads, Seq, St
 from tile_core.ops.control import Barrier
 from tile_core.ops.gemm import WaitProducts
 from tile_core.ops.mbarrier import BarrierWait
-from tile_core.passes.overlap.gemm_dependence_slices import Fills, Parts, parts_of
-from tile_core.passes.overlap.gemm_loop_body import Body, if_any_round, touched
+from tile_core.passes.overlap.gemm_dependence_slices import DependenceSlices, Fills, parts_of
+from tile_core.passes.overlap.gemm_loop_body import GemmLoopBody, if_any_round, touched
 from tile_core.passes.pipelines.stage_instances import Versions, instance
 from tile_core.records import dataclass, replace
 
@@ -44,11 +44,11 @@ class FreeMemory:
 
 
 def alternating(
-    loop: For, body: Body, fills: Fills, around: OnThreads, room: FreeMemory
+    loop: For, body: GemmLoopBody, fills: Fills, around: OnThreads, room: FreeMemory
 ) -> Stmt | None:
     """Return the loop with its products in flight across rounds; None if that cannot be.
 
-    Factors that every round makes anew, in registers or in shared memory, get two versions, in
+    Factors that every iteration makes anew, in registers or in shared memory, get two versions, in
     turns:
 
     Before   for k:  W = dequantised W_s[slot];  gemm W, A_s[slot] -> sums;  arrive empty[slot]
@@ -57,19 +57,20 @@ def alternating(
                wait_products 1;  if k > 0: arrive empty[freed]
                W_2 = …;  gemm W_2, A_s[slot] -> sums (left in flight)
                wait_products 1;  arrive empty[freed]
-             wait_products 0;  arrive empty[freed];  the last round of an odd number
+             wait_products 0;  arrive empty[freed];  the last iteration of an odd number
 
-    So do sums that every round begins anew; what uses them runs beside the next round's product:
+    So do sums that every iteration begins anew; what uses them runs beside the next iteration's
+    product:
 
     Before   for k:  gemm A_s[slot], B_s[slot] -> part;  total += part * S
     After    gemm -> part;  wait_products 0
              for k from 1, two by two:
                gemm -> part_2 (left in flight);  total += part * S;    wait_products 0
                gemm -> part (left in flight);    total += part_2 * S;  wait_products 0
-             the last rounds, without new products
+             the last iterations, without new products
 
-    Sums that threads read are in flight within a round alone: where they are so from one round of
-    a loop to the next, the assembler lets products run one by one.
+    Sums that threads read are in flight within an iteration alone: where they are so from one
+    iteration of a loop to the next, the assembler lets products run one by one.
 
     Parameters
     ----------
@@ -100,32 +101,32 @@ def alternating(
 
 @dataclass(frozen=True, slots=True)
 class _Rounds:
-    """Writes rounds of a loop out.
+    """Writes iterations of a loop out.
 
     Parameters
     ----------
     second
-        For each versioned fragment its second version, which every other round uses.
+        For each versioned fragment its second version, which every other iteration uses.
     """
 
     loop: For
-    parts: Parts
+    parts: DependenceSlices
     second: Mapping[Buffer, Buffer]
 
     @property
     def start(self) -> Expr:
-        """The first round."""
+        """The first iteration."""
         return as_expr(self.loop.start)
 
     @property
     def last(self) -> Expr:
-        """The last round, if there is any."""
+        """The last iteration, if there is any."""
         return as_expr(self.loop.stop) - 1
 
     def in_turns(self) -> list[Stmt]:
         """Return the loop where nothing but releases waits for the products.
 
-        The last round of an odd number begins when all is over: the assembler follows registers
+        The last iteration of an odd number begins when all is over: the assembler follows registers
         that products read round a loop, not out of it.
         """
         count = as_expr(self.loop.stop) - self.start
@@ -145,7 +146,7 @@ class _Rounds:
         ]
 
     def beside_next(self) -> list[Stmt]:
-        """Return the loop where each round's `behind` runs beside the next round's products."""
+        """Return the loop where `behind` runs beside the next iteration's products."""
         first, var = self.start + 1, self.loop.var
         count = as_expr(self.loop.stop) - first
         both = [*self._beside(var, 1), *self._beside(var + 1, 0)]
@@ -159,9 +160,9 @@ class _Rounds:
         return [if_any_round(self.loop, Seq(tuple(made)))]
 
     def _beside(self, k: Expr, version: int) -> list[Stmt]:
-        """Return the products of round `k` with what is behind those of the round before.
+        """Return the products of iteration `k` with what is behind those of the iteration before.
 
-        The wait for tiles of the next round ends a basic block: without it the assembler moves
+        The wait for tiles of the next iteration ends a basic block: without it the assembler moves
         the wait for the products in front of the work beside them.
         """
         following = self._waits(k + 1, version)
@@ -178,7 +179,7 @@ class _Rounds:
         return replace(self.loop, start=start, stop=stop, step=step, body=Seq(tuple(body)))
 
     def _begun(self, k: Expr, version: int) -> list[Stmt]:
-        """Return the products of round `k`, and the wait for those of the round before.
+        """Return the products of iteration `k`, and the wait for those of the iteration before.
 
         Where these read a tile that all threads write next, all wait for the products of all.
         """
@@ -191,7 +192,7 @@ class _Rounds:
         return [WaitProducts(0), *self._given_back()]
 
     def _waits(self, k: Expr, version: int) -> list[Stmt]:
-        """Return the waits for the tiles of the products of round `k`."""
+        """Return the waits for the tiles of the products of iteration `k`."""
         waits = (s for s in self.parts.ahead if isinstance(s, BarrierWait))
         return self._round(waits, k, version)
 
@@ -202,7 +203,7 @@ class _Rounds:
         return self._round(self.parts.behind, k, version)
 
     def _round(self, stmts: Iterable[Stmt], k: Expr, version: int) -> list[Stmt]:
-        """Return new statements for round `k`."""
+        """Return new statements for iteration `k`."""
         body: Stmt = Seq(tuple(stmts))
         if version:
             named: dict[Node, Node] = dict(self.second.items())

@@ -1,4 +1,4 @@
-"""Tiles that are given back a round after they were read."""
+"""Tiles that are given back an iteration after they were read."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Late:
 
 
 def delayed_release(release: Seq) -> Late:
-    """Return the release that `release` (see `body.is_release`) makes, a round late."""
+    """Return the release that `release` (see `body.is_release`) makes, an iteration late."""
     arrive = release.body[0]
     assert isinstance(arrive, BarrierArrive)
     barriers = arrive.barrier.buffer

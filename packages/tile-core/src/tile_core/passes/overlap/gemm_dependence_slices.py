@@ -1,4 +1,4 @@
-"""What of a round leads to its products, and what may wait until they are over."""
+"""What of an iteration leads to its products, and what may wait until they are over."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.passes.overlap.consumer_release import Late, delayed_release
 from tile_core.passes.overlap.gemm_loop_body import (
-    Body,
+    GemmLoopBody,
     conflict,
     is_release,
     registers_of,
@@ -30,21 +30,21 @@ Fills: TypeAlias = Mapping[Buffer, frozenset[Buffer]]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """The statements of a round whose products go on into the next one.
+class DependenceSlices:
+    """The statements of an iteration whose products go on into the next one.
 
     Parameters
     ----------
     ahead
         What the products need, and these, all left in flight.
     behind
-        The rest: it may run once the next round's `ahead` has begun.
+        The rest: it may run once the next iteration's `ahead` has begun.
     late
         Releases of what the products read.
     versioned
-        Fragments and shared tiles that both rounds use at the same time.
+        Fragments and shared tiles that both iterations use at the same time.
     products
-        How many products a round has.
+        How many products an iteration has.
     """
 
     ahead: tuple[Stmt, ...]
@@ -54,8 +54,8 @@ class Parts:
     products: int
 
 
-def parts_of(body: Body, fills: Fills) -> Parts | None:
-    """Return the parts of a round; None if its products must be waited for in it.
+def parts_of(body: GemmLoopBody, fills: Fills) -> DependenceSlices | None:
+    """Return the parts of an iteration; None if its products must be waited for in it.
 
     Before   round:  wait full;  scale S;  gemm A_s, B_s -> part;  arrive empty;  total += part * S
     After    ahead:   wait full;  gemm A_s, B_s -> part
@@ -63,8 +63,8 @@ def parts_of(body: Body, fills: Fills) -> Parts | None:
              late:    arrive empty
 
     What of `ahead` is not a product touches no registers of a product that began before it in
-    the round, nor writes tiles that it reads. All that both parts touch and one of them writes,
-    and all that products read and threads write, are fragments and tiles of which each round
+    the iteration, nor writes tiles that it reads. All that both parts touch and one of them writes,
+    and all that products read and threads write, are fragments and tiles of which each iteration
     overwrites its own.
     """
     if not all(map(_may_move, body.items)):
@@ -93,7 +93,7 @@ def _may_move(stmt: Stmt) -> bool:
     return isinstance(stmt, (Leaf, Parallel, Store, Let))
 
 
-def _needed(body: Body, rings: _Rings) -> set[int]:
+def _needed(body: GemmLoopBody, rings: _Rings) -> set[int]:
     """Return the positions of the products, and of all that they depend on."""
     found: set[int] = set()
     for k in range(len(body.items) - 1, -1, -1):
@@ -103,7 +103,7 @@ def _needed(body: Body, rings: _Rings) -> set[int]:
     return found
 
 
-def _with_names(behind: Sequence[Stmt], body: Body, first: set[int]) -> list[Stmt] | None:
+def _with_names(behind: Sequence[Stmt], body: GemmLoopBody, first: set[int]) -> list[Stmt] | None:
     """Return `behind` with its own copies of names it shares with what is ahead."""
     changed = set().union(*map(written, body.items))
     shared: list[Stmt] = []
@@ -121,9 +121,13 @@ def _uses(stmt: Stmt, name: Let) -> bool:
 
 
 def _checked(
-    body: Body, ahead: list[Stmt], behind: list[Stmt], late: list[Late], awaited: set[Buffer]
-) -> Parts | None:
-    """Return the parts, if they may run beside those of the next round."""
+    body: GemmLoopBody,
+    ahead: list[Stmt],
+    behind: list[Stmt],
+    late: list[Late],
+    awaited: set[Buffer],
+) -> DependenceSlices | None:
+    """Return the parts, if they may run beside those of the next iteration."""
     products = [body.items[k] for k in body.products]
     registers: set[Buffer] = set().union(*map(registers_of, products))
     others = [s for k, s in enumerate(body.items) if k not in body.products]
@@ -143,7 +147,7 @@ def _checked(
             if both - versioned or awaited & touched(other):
                 return None
     order = tuple(sorted(versioned, key=lambda b: b.name))
-    return Parts(tuple(ahead), tuple(behind), tuple(late), order, len(products))
+    return DependenceSlices(tuple(ahead), tuple(behind), tuple(late), order, len(products))
 
 
 def _reads_results(product: Stmt, products: Sequence[Stmt]) -> bool:
@@ -172,15 +176,15 @@ def _is_own(items: Sequence[Stmt], tile: Buffer) -> bool:
     return names == {tile} and is_overwritten(items, tile)
 
 
-def readers_of(release: Seq, body: Body, fills: Fills) -> set[int]:
+def readers_of(release: Seq, body: GemmLoopBody, fills: Fills) -> set[int]:
     """Return the positions of those who read the tiles of a release's ring."""
     return _Rings(body, fills).readers(release)
 
 
 class _Rings:
-    """The waits and releases of a round, with the tiles they are about."""
+    """The waits and releases of an iteration, with the tiles they are about."""
 
-    def __init__(self, body: Body, fills: Fills) -> None:
+    def __init__(self, body: GemmLoopBody, fills: Fills) -> None:
         self.body = body
         self.tiles = {
             k: fills.get(s.barrier.buffer, frozenset())
@@ -201,7 +205,7 @@ class _Rings:
         return set().union(*(tiles for k, tiles in self.tiles.items() if k in positions))
 
     def placed(self, first: set[int]) -> tuple[dict[int, Stmt], list[Late]] | None:
-        """Return what is ahead, by position, and which releases come a round late.
+        """Return what is ahead, by position, and which releases come an iteration late.
 
         Releases go with the last of those who read the tiles; turns go on at once.
         """

@@ -20,7 +20,7 @@ RunsBeside: TypeAlias = Callable[[Gemm], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class GemmLoopBody:
     """The statements of a loop's body, sequences in it opened.
 
     Parameters
@@ -38,7 +38,7 @@ class Body:
     products: tuple[int, ...]
 
 
-def take_apart(loop: For, runs_beside: RunsBeside) -> Body | None:
+def take_apart(loop: For, runs_beside: RunsBeside) -> GemmLoopBody | None:
     """Return the body of a loop that goes round rings of tiles; None if it is not one.
 
     Products must stand in the body itself, not in branches or loops inside of it. And all tiles
@@ -54,7 +54,7 @@ def take_apart(loop: For, runs_beside: RunsBeside) -> Body | None:
     if not releases or any(_versions(s) < 2 for s in releases):
         return None
     outside = tuple(s for s in flat if isinstance(s, Alloc))
-    return Body(outside, tuple(items), tuple(products))
+    return GemmLoopBody(outside, tuple(items), tuple(products))
 
 
 def opened(stmt: Stmt) -> Iterator[Stmt]:
@@ -104,7 +104,7 @@ def turns_of(stmt: Stmt) -> set[Buffer]:
 
 
 def if_any_round(loop: For, stmt: Stmt) -> Stmt:
-    """Return `stmt`, where the loop had a round at all."""
+    """Return `stmt`, where the loop had an iteration at all."""
     start, stop = static_value(loop.start), static_value(loop.stop)
     if start is not None and stop is not None and start < stop:
         return stmt

@@ -1,4 +1,4 @@
-"""Products that go on into the next round, where nothing else needs their registers."""
+"""Products that go on into the next iteration, where nothing else needs their registers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tile_core.ir.stmt import For, If, Seq, Stmt
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.passes.overlap.consumer_release import Late, delayed_release
 from tile_core.passes.overlap.gemm_loop_body import (
-    Body,
+    GemmLoopBody,
     if_any_round,
     is_release,
     registers_of,
@@ -19,7 +19,7 @@ from tile_core.passes.overlap.gemm_loop_body import (
 from tile_core.records import replace
 
 
-def left_in_flight(loop: For, body: Body) -> Stmt | None:
+def left_in_flight(loop: For, body: GemmLoopBody) -> Stmt | None:
     """Return the loop with its products in flight across rounds; None if that cannot be.
 
     Before   for k:  wait full[slot];  gemm A_s[slot], …;  arrive empty[slot];  next slot
@@ -27,8 +27,8 @@ def left_in_flight(loop: For, body: Body) -> Stmt | None:
                      wait_products 1;  if k > 0: arrive empty[freed];  next freed
              wait_products 0;  arrive empty[freed]
 
-    Tiles are given back one round late, once the products that read them are over: meanwhile
-    the products of this round are on their way. The threads themselves must write nothing that
+    Tiles are given back one iteration late, once the products that read them are over: meanwhile
+    the products of this iteration are on their way. The threads themselves must write nothing that
     products read, in registers or in shared memory.
     """
     products = [body.items[k] for k in body.products]

@@ -1,4 +1,4 @@
-"""A product that starts one round late, so that other work of a round runs beside it."""
+"""A product that starts one iteration late, so that other work of an iteration runs beside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tile_core.ops.mbarrier import BarrierWait
 from tile_core.ops.ping_pong import PingPongOrder, PingPongStep
 from tile_core.passes.overlap.consumer_release import Late, delayed_release
 from tile_core.passes.overlap.gemm_loop_body import (
-    Body,
+    GemmLoopBody,
     conflict,
     if_any_round,
     is_release,
@@ -26,14 +26,14 @@ from tile_core.records import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The statements of a round.
+    """The statements of an iteration.
 
     Parameters
     ----------
     ahead
         What leads to the early products, and these.
     awaited
-        Those waits of `ahead` that another round can make beforehand.
+        Those waits of `ahead` that another iteration can make beforehand.
     returned
         Releases of what the early products read.
     beside
@@ -60,16 +60,16 @@ class _Parts:
 
 
 def skew_iterations(
-    loop: For, body: Body, filled: Sequence[Buffer] = (), *, in_turns: bool = False
+    loop: For, body: GemmLoopBody, filled: Sequence[Buffer] = (), *, in_turns: bool = False
 ) -> Stmt | None:
-    """Return the loop with its last product one round late; None if that cannot be.
+    """Return the loop with its last product one iteration late; None if that cannot be.
 
     Before   for k:  gemm Q, K_s -> S;  softmax of S, m;  acc *= r;  P = S;  gemm P, V_s -> acc
     After    round 0 without the last product
              for k from 1:
-               gemm Q, K_s -> S (left in flight);  gemm P, V_s -> acc (of the round before)
+               gemm Q, K_s -> S (left in flight);  gemm P, V_s -> acc (of the iteration before)
                wait_products 1;  softmax of S, m
-               wait for the tiles of the next round;  wait_products 0;  acc *= r;  P = S
+               wait for the tiles of the next iteration;  wait_products 0;  acc *= r;  P = S
              gemm P, V_s -> acc
 
     The order of all statements that touch the same registers is kept. The wait for a barrier
@@ -133,13 +133,13 @@ def _copied(stmts: Iterable[Stmt], values: Mapping[Var, Expr]) -> list[Stmt]:
 def _early_waits(
     parts: _Parts, following: Expr, stop: Expr, values: Mapping[Var, Expr]
 ) -> list[Stmt]:
-    """Return the waits for the tiles of round `following`, if there is such a round."""
+    """Return the waits for the tiles of iteration `following`, if there is such an iteration."""
     waits = _copied(parts.awaited, values)
     return [If(binary(BinaryOp.LT, following, stop), Seq(tuple(waits)))] if waits else []
 
 
-def _parts(body: Body, filled: Sequence[Buffer]) -> _Parts | None:
-    """Return the parts of a round, None if its last product cannot start later."""
+def _parts(body: GemmLoopBody, filled: Sequence[Buffer]) -> _Parts | None:
+    """Return the parts of an iteration, None if its last product cannot start later."""
     if len(body.products) < 2:
         return None
     last, early = body.products[-1], body.products[-2]
@@ -172,7 +172,7 @@ def _parts(body: Body, filled: Sequence[Buffer]) -> _Parts | None:
 
 @dataclass(frozen=True, slots=True)
 class _Lag:
-    """A late product and its releases, a round behind rings that early products go round too.
+    """A late product and its releases, an iteration behind rings that early products go round too.
 
     Parameters
     ----------
@@ -190,7 +190,8 @@ def _lag(ahead: Iterable[Stmt], product: Stmt, releases: Iterable[Stmt]) -> _Lag
     """Return the late product with turns of its own, where the early ones use its ring.
 
     Before   gemm Q, T_s[slot] -> S;  …;  gemm P, T_s[slot] -> acc;  arrive empty[slot];  next slot
-    After    gemm Q, T_s[slot] -> S;  gemm P, T_s[freed] -> acc (of the round before);  next slot
+    After    gemm Q, T_s[slot] -> S;  gemm P, T_s[freed] -> acc (of the iteration before);  next
+    slot
              …;  arrive empty[freed];  next freed
     """
     ahead_turns = set().union(*map(turns_of, ahead))
@@ -223,11 +224,11 @@ def _at_turn(product: Stmt, late: Late) -> Stmt:
     return rewrite(product, rule)
 
 
-def _held(body: Body, late: Iterable[Stmt]) -> list[Buffer]:
+def _held(body: GemmLoopBody, late: Iterable[Stmt]) -> list[Buffer]:
     """Return the barriers of tiles that are given back by `late`, with too few versions.
 
-    Beside the late product of a round, that round's tiles and those of the round in which it
-    starts are in use: the next ones can be on their way if there is a third version.
+    Beside the late product of an iteration, that iteration's tiles and those of the iteration in
+    which it starts are in use: the next ones can be on their way if there is a third version.
     """
     turned = set().union(*map(turns_of, late))
     waits = (s for s in body.items if isinstance(s, BarrierWait) and turns_of(s) <= turned)
@@ -250,7 +251,7 @@ def _awaited(
     return tuple(w for w in waits if w.barrier.buffer not in filled[first:])
 
 
-def _ahead(body: Body, early: int) -> list[Stmt]:
+def _ahead(body: GemmLoopBody, early: int) -> list[Stmt]:
     """Return the statements up to the last early product, all products left in flight."""
     return [
         replace(s, wg_wait=-1) if isinstance(s, Gemm) and k in body.products else s

@@ -1,4 +1,4 @@
-"""Products of a round that are waited for where somebody needs them."""
+"""Products of an iteration that are waited for where somebody needs them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,24 @@ from tile_core.ir.stmt import For, If, Leaf, Let, Parallel, Seq, Stmt, Store
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.passes.overlap.gemm_dependence_slices import Fills, readers_of
-from tile_core.passes.overlap.gemm_loop_body import Body, conflict, is_release, touched, written
+from tile_core.passes.overlap.gemm_loop_body import (
+    GemmLoopBody,
+    conflict,
+    is_release,
+    touched,
+    written,
+)
 from tile_core.records import dataclass, replace
 
 
-def sink_waits(loop: For, body: Body, fills: Fills) -> Stmt | None:
+def sink_waits(loop: For, body: GemmLoopBody, fills: Fills) -> Stmt | None:
     """Return the loop with its products in flight until they are needed; None if all are at once.
 
     Before   for k:  gemm K, Q_s -> S;  gemm V, dO_s -> P;  S = exp(S);  P *= S
     After    for k:  gemm K, Q_s -> S (left in flight);  gemm V, dO_s -> P (so too)
                      wait_products 1;  S = exp(S);  wait_products 0;  P *= S
 
-    No product outlives its round. Somebody needs a product if he touches its sums or changes
+    No product outlives its iteration. Somebody needs a product if he touches its sums or changes
     its factors. Tiles that products read are given back once these are done; all other
     statements keep their order. Products that add to the same sums are done in their order,
     without a wait.
@@ -50,7 +56,7 @@ class _Round:
         Whether anything stands between a product and the wait for it.
     """
 
-    body: Body
+    body: GemmLoopBody
     fills: Fills
     made: list[Stmt] = field(default_factory=list)
     running: list[int] = field(default_factory=list)
@@ -92,7 +98,7 @@ class _Round:
                 self.held.remove(k)
 
 
-def _needs(body: Body, k: int, at: int) -> bool:
+def _needs(body: GemmLoopBody, k: int, at: int) -> bool:
     """Whether statement `k` must find product `at` done."""
     item, product = body.items[k], body.items[at]
     assert isinstance(product, Gemm)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from tile_core.ir.effects import Mode
 from tile_core.passes.pipelines.loop_body import Piece
-from tile_core.passes.pipelines.schedule import Plan
+from tile_core.passes.pipelines.schedule import PipelineSchedule
 from tile_core.records import dataclass
 
 
@@ -55,12 +55,12 @@ class Events:
     late: tuple[tuple[Event, ...], ...]
 
 
-def events_of(pieces: Sequence[Piece], plan: Plan, *, late: bool = False) -> Events:
+def events_of(pieces: Sequence[Piece], plan: PipelineSchedule, *, late: bool = False) -> Events:
     """Return the pieces of each step in order, with the groups and waits between them.
 
     Asynchronous copies of one stage that follow each other form a group. Each step closes
     every group, also an empty one, so that counting groups is counting steps; only after the
-    last round has begun, groups of stages that are over are no more. Before a statement that
+    last iteration has begun, groups of stages that are over are no more. Before a statement that
     uses what a group brings, the step waits until no more groups are in flight than were
     closed after that one. The wait stands in front of copies that come directly before the
     statement: one barrier then separates the tile's last use, the copies, and the next use. If
@@ -79,7 +79,9 @@ def events_of(pieces: Sequence[Piece], plan: Plan, *, late: bool = False) -> Eve
 class _Line:
     """The pieces in the order of the schedule, and the groups they form."""
 
-    def __init__(self, pieces: Sequence[Piece], plan: Plan, *, late: bool = False) -> None:
+    def __init__(
+        self, pieces: Sequence[Piece], plan: PipelineSchedule, *, late: bool = False
+    ) -> None:
         self.pieces, self.plan, self.waits_late = pieces, plan, late
         self.stage = plan.schedule.stage
         self.sequence = sorted(range(len(pieces)), key=lambda k: plan.schedule.order[k])
@@ -129,7 +131,7 @@ class _Line:
             waits[position] = Wait(pending, user)
 
     def _uses(self, user: int, copy: int) -> bool:
-        """Whether a piece touches what an asynchronous copy before it in the round writes."""
+        """Whether a piece touches what an asynchronous copy before it in the iteration writes."""
         made = {t.storage for t in self.pieces[copy].touches if t.mode is not Mode.READ}
         return user > copy and any(t.storage in made for t in self.pieces[user].touches)
 
@@ -145,7 +147,7 @@ class _Line:
     def _closed_since(
         self, copy: int, user: int, before: Sequence[Begin | Close], late: int | None
     ) -> int:
-        """Return how many groups were closed after that of `copy`, for the round of `user`."""
+        """Return how many groups were closed after that of `copy`, for the iteration of `user`."""
         distance = self.stage[user] - self.stage[copy]
         closed_now = [self.group_of[e.piece] for e in before if isinstance(e, Close)]
         own = self.group_of[copy]

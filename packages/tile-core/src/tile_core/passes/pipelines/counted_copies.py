@@ -31,7 +31,7 @@ MOST_BYTES = 16
 """Bytes that it copies for a lane where it can copy more."""
 
 
-class Machine(Protocol):
+class WaveMachineInfo(Protocol):
     """What must be known of a machine."""
 
     @property
@@ -43,7 +43,7 @@ class Machine(Protocol):
 
 
 def require_counted_loop(
-    loop: Pipelined, launch: Launch, facts: ConstraintSet, machine: Machine
+    loop: Pipelined, launch: Launch, facts: ConstraintSet, machine: WaveMachineInfo
 ) -> None:
     """Refuse a loop some copies of which waves cannot count.
 
@@ -110,7 +110,7 @@ def require_counted(copy: Copy, threads: int, warp_size: int, env: ConstraintSet
         raise NotApplicable(f"{nbytes} bytes are not {LEAST_BYTES} for each lane of a wave")
 
 
-def units(copy: Copy, machine: Machine, env: ConstraintSet) -> Iterator[int]:
+def units(copy: Copy, machine: WaveMachineInfo, env: ConstraintSet) -> Iterator[int]:
     """Yield how many bytes a lane may copy at once, the most first: those that fill whole waves."""
     fills_waves = _bytes_of(copy) % (machine.warp_size * MOST_BYTES) == 0
     if machine.has(WIDE) and fills_waves and runs_beside(copy, env, bits=MOST_BYTES * 8):
@@ -119,7 +119,7 @@ def units(copy: Copy, machine: Machine, env: ConstraintSet) -> Iterator[int]:
 
 
 def begun_by_a_wave(
-    copies: Iterable[Copy], threads: int, machine: Machine, env: ConstraintSet
+    copies: Iterable[Copy], threads: int, machine: WaveMachineInfo, env: ConstraintSet
 ) -> int:
     """Return how many instructions of a wave `copies` are, if waves count all of them."""
     total = 0

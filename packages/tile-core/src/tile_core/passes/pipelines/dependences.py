@@ -1,4 +1,4 @@
-"""Which statements of a loop must stay in which order, over any number of rounds."""
+"""Which statements of a loop must stay in which order, over any number of iterations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tile_core.ir.expr import Extent, Var
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Leaf, Parallel, Seq, Stmt, Store
 from tile_core.ops.control import Barrier
-from tile_core.passes.pipelines.loop_body import Body, BranchPredicate, Piece
+from tile_core.passes.pipelines.loop_body import BranchPredicate, Piece, PipelineBody
 from tile_core.records import dataclass
 
 LARGEST_TILE = 1 << 22
@@ -32,7 +32,7 @@ class Schedule:
     order, stage
         One entry per piece.
     versions
-        How many copies there are of a tile of which each round has its own.
+        How many copies there are of a tile of which each iteration has its own.
     """
 
     order: tuple[int, ...]
@@ -45,7 +45,7 @@ class Schedule:
         return max(self.stage, default=0)
 
     def runs_first(self, first: int, second: int, rounds: int) -> bool:
-        """Whether piece `first` runs before piece `second` of so many rounds later."""
+        """Whether piece `first` runs before piece `second` of so many iterations later."""
         then, now = self.stage[first], self.stage[second] + rounds
         return then < now or (then == now and self.order[first] < self.order[second])
 
@@ -57,7 +57,7 @@ class Violation:
     Parameters
     ----------
     first, second
-        Positions of the pieces; `second` comes `rounds` rounds later.
+        Positions of the pieces; `second` comes `rounds` iterations later.
     what
         A storage, a name, or None where the order shows outside of memory.
     """
@@ -81,7 +81,7 @@ class Dependences:
         What is known of memory.
     """
 
-    def __init__(self, body: Body, var: Var, memory: MemoryDependences) -> None:
+    def __init__(self, body: PipelineBody, var: Var, memory: MemoryDependences) -> None:
         self.pieces, self.var, self.memory = body.pieces, var, memory
         self._moving = body.moving - {var}
         self._other: dict[Var, Var] = {}
@@ -133,7 +133,7 @@ class Dependences:
     ) -> Buffer | None:
         """Return a storage over which two pieces conflict at that distance, if there is one.
 
-        Storages of which each round has its own version are shared within one round only.
+        Storages of which each iteration has its own version are shared within one iteration only.
         """
         if rounds == 0 or not versions:
             key = (first, second, rounds)
@@ -162,7 +162,7 @@ class Dependences:
         )
 
     def _later(self, rounds: int) -> dict[Node, Node]:
-        """Return what variables are `rounds` rounds later, in terms of this round's index."""
+        """Return what variables are `rounds` iterations later, in terms of this one's index."""
         if not rounds:
             return {}
         then: dict[Node, Node] = {v: self._unknown(v) for v in self._moving}
@@ -171,12 +171,12 @@ class Dependences:
     def _unknown(self, var: Var) -> Var:
         return self._other.setdefault(var, Var(f"{var.name}_later", var.dtype))
 
-    # Tiles of which each round may have its own ----------------------------------------------
+    # Tiles of which each iteration may have its own ----------------------------------------------
 
     def unclaimed(self, storage: Buffer) -> Piece | None:
-        """Return a piece that may read what an earlier round left in `storage`, if any.
+        """Return a piece that may read what an earlier iteration left in `storage`, if any.
 
-        Where there is none, each round writes all that it reads, and may have a tile of its
+        Where there is none, each iteration writes all that it reads, and may have a tile of its
         own.
         """
         written: list[tuple[Piece, Buffer, Box]] = []

@@ -11,20 +11,20 @@ from tile_core.ir.expr import Extent
 from tile_core.ops.copy import Copy
 from tile_core.ops.region_pairing import pair
 from tile_core.passes.pipelines.loop_body import Piece
-from tile_core.passes.pipelines.schedule import Plan
+from tile_core.passes.pipelines.schedule import PipelineSchedule
 
 LEAST_BITS = 32
 """What hardware copies beside the threads is at least so many neighbouring bits, aligned."""
 
 
-def folds(pieces: Sequence[Piece], plan: Plan, env: ConstraintSet) -> bool:
-    """Whether the rounds that finish a pipeline may be rounds of its steady state.
+def folds(pieces: Sequence[Piece], plan: PipelineSchedule, env: ConstraintSet) -> bool:
+    """Whether the iterations that finish a pipeline may be iterations of its steady state.
 
     Before   for k < n - 2: wait 1; copy k + 2; gemm k
              wait 1; gemm n - 2;  wait 0; gemm n - 1
     After    for k < n: wait 1; if k + 2 < n: copy k + 2;  gemm k
 
-    The price is a branch per round that all threads take together, around what belongs to
+    The price is a branch per iteration that all threads take together, around what belongs to
     stages before the last. It is paid where those hold nothing but copies that run beside
     the threads: the machine then issues them, or does not, and computes on. Work of the
     threads behind a branch could no longer be mixed with that of the last stage.

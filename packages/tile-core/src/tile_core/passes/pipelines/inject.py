@@ -1,4 +1,4 @@
-"""A pipelined loop put together: rounds begun ahead, the steady state, rounds finished."""
+"""A pipelined loop put together: iterations begun ahead, the steady state, iterations finished."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tile_core.ir.stmt import For, If, Let, Pipelined, Seq, Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.passes.pipelines.copy_group_waits import Begin, Close, Event, Wait, events_of
 from tile_core.passes.pipelines.loop_body import BranchPredicate, Piece, Prefix
-from tile_core.passes.pipelines.schedule import Plan
+from tile_core.passes.pipelines.schedule import PipelineSchedule
 from tile_core.passes.pipelines.stage_instances import Versions, instance, value_of
 from tile_core.records import dataclass, replace
 
 Turn: TypeAlias = Callable[[int], "Expr | None"]
-"""The round that a stage works on; None if it rests."""
+"""The iteration that a stage works on; None if it rests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The rounds of a loop: from `start` to `stop`, of which there are `count`.
+    """The iterations of a loop: from `start` to `stop`, of which there are `count`.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ class Rounds:
 def put_together(
     loop: Pipelined,
     pieces: Sequence[Piece],
-    plan: Plan,
+    plan: PipelineSchedule,
     versions: Versions,
     env: ConstraintSet,
     *,
     folded: bool = False,
     waits_late: bool = False,
 ) -> list[Stmt]:
-    """Return statements that run the rounds of `loop` by the schedule of `plan`.
+    """Return statements that run the iterations of `loop` by the schedule of `plan`.
 
     Before   for k < 8: copy k; gemm k                         (copy in stage 0, gemm in 2)
     After    copy 0; copy 1;                                    one group each
@@ -77,9 +77,9 @@ def put_together(
              wait 0
 
     The steady state has no guards; if it is `folded`, it has one around the pieces of each
-    stage before the last, and nothing is left to finish. A round whose copies are over still
+    stage before the last, and nothing is left to finish. An iteration whose copies are over still
     closes its groups, which are empty: counting groups remains counting rounds, and the waits
-    of the steady state remain right. Where the number of rounds is not known to be enough,
+    of the steady state remain right. Where the number of iterations is not known to be enough,
     what is begun ahead and what is finished after is guarded.
 
     Parameters
@@ -88,7 +88,7 @@ def put_together(
         What `epilogue_forms.folds` allows: all pieces of stages before the last one are
         asynchronous copies.
     waits_late
-        A round waits for earlier copies when its own have begun.
+        An iteration waits for earlier copies when its own have begun.
     """
     maker = _Maker(loop, pieces, plan, versions, env)
     maker.events = events_of(pieces, plan, late=waits_late)
@@ -110,7 +110,7 @@ class _Maker:
         self,
         loop: Pipelined,
         pieces: Sequence[Piece],
-        plan: Plan,
+        plan: PipelineSchedule,
         versions: Versions,
         env: ConstraintSet,
     ) -> None:
@@ -133,7 +133,7 @@ class _Maker:
         return let.var
 
     def separate(self) -> Iterator[Stmt]:
-        """Yield what runs in the place of the loop, its last rounds after the steady state."""
+        """Yield what runs in the place of the loop, its last iterations after the steady state."""
         if self.rounds.surely_not_more_than(0):
             return
         yield from self.before
@@ -144,7 +144,7 @@ class _Maker:
             yield from self._finish(late)
 
     def folded(self) -> Iterator[Stmt]:
-        """Yield what runs in the place of the loop, all its rounds in the steady state."""
+        """Yield what runs in the place of the loop, all its iterations in the steady state."""
         if self.rounds.surely_not_more_than(0):
             return
         yield from self.before
@@ -185,7 +185,7 @@ class _Maker:
         yield For(index, self.rounds.start, stop, one, body, span=self.loop.span)
 
     def _all_rounds(self) -> Stmt:
-        """Return the loop over every round of the last stage."""
+        """Return the loop over every iteration of the last stage."""
         index = replace(self.loop.var)
 
         def turn(stage: int) -> Expr | None:
@@ -205,7 +205,7 @@ class _Maker:
         return For(index, self.rounds.start, self.rounds.stop, one, body, span=self.loop.span)
 
     def _finish(self, late: int) -> Iterator[Stmt]:
-        """Yield the pieces of stages that are behind, `late` steps after the last round began."""
+        """Yield the pieces of stages behind, `late` steps after the last iteration began."""
         missing = self.depth - late
         if self.rounds.surely_not_more_than(missing - 1):
             return
@@ -290,7 +290,7 @@ class _Maker:
         )
 
     def _named(self, let: Let, values: dict[Var, Expr], now: Expr) -> Let:
-        """Return the name anew, for one round, and remember it."""
+        """Return the name anew, for one iteration, and remember it."""
         given = {self.loop.var: now, **values}
         value = value_of(let.value, given, self.versions, now)
         name = replace(let.var)

@@ -14,13 +14,13 @@ from tile_core.ir.node import analysis, walk
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Pipelined, Seq, flattened
 from tile_core.passes.pipelines.dependences import Dependences
 from tile_core.passes.pipelines.epilogue_forms import folds
-from tile_core.passes.pipelines.loop_body import Body, BranchPredicate, Piece, take_apart
+from tile_core.passes.pipelines.loop_body import BranchPredicate, Piece, PipelineBody, take_apart
 from tile_core.passes.pipelines.register_prefetch import (
     PrefetchBudget,
     in_halves,
     through_registers,
 )
-from tile_core.passes.pipelines.schedule import Plan, automatic, by_hand
+from tile_core.passes.pipelines.schedule import PipelineSchedule, automatic, by_hand
 from tile_core.passes.pipelines.stage_instances import require_versions
 from tile_core.records import dataclass
 from tile_core.remarks import NotApplicable
@@ -43,8 +43,8 @@ class Analysis:
     """
 
     loop: Pipelined
-    body: Body
-    plan: Plan
+    body: PipelineBody
+    plan: PipelineSchedule
     env: ConstraintSet
 
     @property
@@ -69,12 +69,12 @@ class Analysis:
 
     @property
     def is_masked(self) -> bool:
-        """Whether some rounds may leave out asynchronous copies."""
+        """Whether some iterations may leave out asynchronous copies."""
         return any(isinstance(step, BranchPredicate) for p in self.producers for step in p.prefix)
 
     @property
     def folds(self) -> bool:
-        """Whether the last rounds may be rounds of the steady state."""
+        """Whether the last iterations may be iterations of the steady state."""
         return folds(self.body.pieces, self.plan, self.env)
 
     def stage(self, piece: Piece) -> int:
@@ -131,7 +131,7 @@ def analyse(
     return Analysis(loop, body, plan, inside)
 
 
-def _require_versions(storage: Buffer, body: Body, loop: Pipelined, launch: Launch) -> None:
+def _require_versions(storage: Buffer, body: PipelineBody, loop: Pipelined, launch: Launch) -> None:
     """Refuse a `storage` that cannot have several versions."""
     if storage.scope is not Scope.SHARED:
         raise NotApplicable(

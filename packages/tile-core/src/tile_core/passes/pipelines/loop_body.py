@@ -100,7 +100,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class PipelineBody:
     """A loop's body taken apart.
 
     Parameters
@@ -131,7 +131,7 @@ class _Taken:
     entries: int = 0
 
 
-def take_apart(loop: Pipelined) -> Body:
+def take_apart(loop: Pipelined) -> PipelineBody:
     """Return the statements of the loop's body.
 
     Names of values that are the same whenever they are computed are given again wherever
@@ -150,7 +150,7 @@ def take_apart(loop: Pipelined) -> Body:
     _take(loop.body, (), taken, None)
     names = {n.var for n in walk(loop.body) if isinstance(n, Let)}
     pieces = tuple(described(p, taken.named) for p in taken.pieces)
-    return Body(pieces, tuple(taken.outside), frozenset({*names, loop.var}))
+    return PipelineBody(pieces, tuple(taken.outside), frozenset({*names, loop.var}))
 
 
 def _refuse_forms(loop: Pipelined) -> None:
@@ -195,7 +195,7 @@ def _take(stmt: Stmt, prefix: Prefix, taken: _Taken, entry: int | None) -> Prefi
 
 
 def _is_repeatable(value: Expr, taken: _Taken) -> bool:
-    """Whether a value is the same at every time of one round."""
+    """Whether a value is the same at every time of one iteration."""
     if effects_of(value) is not Effect.NONE or free_variables(value).keys() & taken.named:
         return False
     if any(isinstance(n, Call) and n.function.startswith("extern:") for n in walk(value)):

@@ -18,9 +18,9 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
 from tile_core.passes.pipelines.epilogue_forms import runs_beside
-from tile_core.passes.pipelines.loop_body import Body, Piece, described
+from tile_core.passes.pipelines.loop_body import Piece, PipelineBody, described
 from tile_core.passes.pipelines.schedule import (
-    Plan,
+    PipelineSchedule,
     Requirement,
     require_private,
     what_comes_before,
@@ -29,7 +29,7 @@ from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable
 
 AHEAD = 1
-"""Rounds that a tile is fetched ahead: more would take registers for every round more."""
+"""Rounds that a tile is fetched ahead: more would take registers for every iteration more."""
 
 SUMS_CAN_BE_FACTORS = "mma_m16n8k8_f16"
 """The feature of machines whose products leave sums in the threads that need them as factors."""
@@ -54,7 +54,7 @@ class PrefetchBudget:
     shared_bytes: int
 
 
-class Machine(Protocol):
+class PrefetchMachineInfo(Protocol):
     """What must be known of a machine to tell what a launch leaves free."""
 
     @property
@@ -69,7 +69,7 @@ class Machine(Protocol):
         """Whether the machine has an instruction or ability."""
 
 
-def room_of(launch: Launch, machine: Machine) -> PrefetchBudget:
+def room_of(launch: Launch, machine: PrefetchMachineInfo) -> PrefetchBudget:
     """Return what `launch` leaves free of a thread's registers and of shared memory.
 
     A quarter of the registers is left for indices and operands of products. Second versions
@@ -104,12 +104,12 @@ class Halves:
         Whether a copy stays whole because its elements come one by one.
     """
 
-    body: Body
+    body: PipelineBody
     loads: Mapping[int, int]
     narrow: bool = False
 
 
-def in_halves(body: Body, room: PrefetchBudget, env: ConstraintSet) -> Halves:
+def in_halves(body: PipelineBody, room: PrefetchBudget, env: ConstraintSet) -> Halves:
     """Return `body` with each copy into a tile as a load into registers, and a store.
 
     Before   copy A[k], A_s
@@ -117,7 +117,7 @@ def in_halves(body: Body, room: PrefetchBudget, env: ConstraintSet) -> Halves:
 
     Conversions belong to the store: the load has nothing to wait for. Copies that the user
     says the way of stay whole, and those for which registers are missing. So do copies of
-    single elements narrower than a word: each would hold a register of its own for a round,
+    single elements narrower than a word: each would hold a register of its own for an iteration,
     with all that its load needs.
     """
     made, outside = list[Piece](), list(body.outside)
@@ -135,10 +135,10 @@ def in_halves(body: Body, room: PrefetchBudget, env: ConstraintSet) -> Halves:
         loads[len(made) + 1] = len(made)
         made += [described(replace(piece, stmt=half), named) for half in pair]
     narrow = any(p.copy is not None and not runs_beside(p.copy, env) for p in body.pieces)
-    return Halves(Body(tuple(made), tuple(outside), body.moving), loads, narrow)
+    return Halves(PipelineBody(tuple(made), tuple(outside), body.moving), loads, narrow)
 
 
-def _is_used(body: Body, copy: int) -> bool:
+def _is_used(body: PipelineBody, copy: int) -> bool:
     tile = body.pieces[copy].copy
     return tile is not None and any(
         t.storage is tile.dst.buffer.storage and t.mode is not Mode.WRITE
@@ -169,17 +169,17 @@ def _halves(piece: Piece) -> tuple[Copy, Copy] | None:
 
 def through_registers(
     halves: Halves, deps: Dependences, require: Requirement, room: PrefetchBudget
-) -> Plan:
-    """Return the schedule in which loads run one round ahead of the stores.
+) -> PipelineSchedule:
+    """Return the schedule in which loads run one iteration ahead of the stores.
 
     Before   for k: load A[k];  store A_s;  gemm A_s
     After    load A[0];  for k: store A_s;  load A[k + 1];  gemm A_s
 
-    A round's loads are begun when the registers of the last ones are free, and have until the
+    An iteration's loads are begun when the registers of the last ones are free, and have until the
     next round to arrive. Tiles get a second version where shared memory has room for it: a
-    round's stores then need not wait for the products of the round before.
+    iteration's stores then need not wait for the products of the iteration before.
 
-    Loops of which all copies are narrow run round after round, as they stand.
+    Loops of which all copies are narrow run iteration after iteration, as they stand.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def through_registers(
     groups: dict[int, frozenset[int]] = {}
     if not halves.loads and halves.narrow:
         count = len(deps.pieces)
-        return Plan(Schedule(tuple(range(count)), (0,) * count), frozenset())
+        return PipelineSchedule(Schedule(tuple(range(count)), (0,) * count), frozenset())
     why = "no T.copy in it brings a tile of shared memory that it uses later"
     for store, load in halves.loads.items():
         try:
@@ -200,7 +200,7 @@ def through_registers(
         schedule = _schedule(halves, deps, groups, require)
         broken = deps.violation(schedule)
         if broken is None:
-            return Plan(_with_room(schedule, deps, room), frozenset())
+            return PipelineSchedule(_with_room(schedule, deps, room), frozenset())
         why = "this copy cannot run ahead: its iterations depend on each other"
         groups = _without_culprits(groups, broken)
     raise NotApplicable(why, deps.pieces[min(halves.loads, default=0)].span)

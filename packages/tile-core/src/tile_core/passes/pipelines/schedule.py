@@ -32,7 +32,7 @@ Requirement = Callable[[Buffer], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PipelineSchedule:
     """A legal schedule, and what runs beside it.
 
     Parameters
@@ -56,8 +56,8 @@ def can_be_asynchronous(copy: Copy) -> bool:
 
 def automatic(
     loop: Pipelined, deps: Dependences, require: Requirement, *, behind: bool = False
-) -> Plan:
-    """Return the schedule in which copies into tiles run ``num_stages - 1`` rounds ahead.
+) -> PipelineSchedule:
+    """Return the schedule in which copies into tiles run ``num_stages - 1`` iterations ahead.
 
     Copies and what must come before them are in stage 0, everything else in the last stage;
     they stand in front of the first statement that uses what they bring. A copy that would
@@ -66,8 +66,8 @@ def automatic(
     Parameters
     ----------
     behind
-        Copies that run two rounds ahead or more, in every round, stand behind all else. Where
-        threads take some time to begin them, they then do so while products are in flight.
+        Copies that run two iterations ahead or more, in every iteration, stand behind all else.
+        Where threads take some time to begin them, they then do so while products are in flight.
         Tiles have as many versions as before: there is no barrier between the two.
 
     Raises
@@ -96,7 +96,7 @@ def automatic(
         if trouble is None:
             reasons = tuple((pieces[k], why) for k, why in sorted(left.items()))
             final = schedule if behind else _versioned(deps, schedule)
-            return Plan(final, frozenset(groups), reasons)
+            return PipelineSchedule(final, frozenset(groups), reasons)
         culprits, why = trouble
         for k in culprits:
             left[k] = why
@@ -114,7 +114,7 @@ def _may_run_ahead(deps: Dependences, k: int) -> bool:
 
 
 def _is_used(deps: Dependences, copy: int) -> bool:
-    """Whether a later piece of the round reads what the copy brings."""
+    """Whether a later piece of the iteration reads what the copy brings."""
     return any(_reads_result(deps, copy, k) for k in range(copy + 1, len(deps.pieces)))
 
 
@@ -245,7 +245,7 @@ def _versioned(deps: Dependences, schedule: Schedule) -> Schedule:
 # Given by the user -------------------------------------------------------------------------------
 
 
-def by_hand(loop: Pipelined, deps: Dependences, require: Requirement) -> Plan:
+def by_hand(loop: Pipelined, deps: Dependences, require: Requirement) -> PipelineSchedule:
     """Return the user's schedule.
 
     Tiles in shared memory get as many versions as it needs. Copies into them that are in an
@@ -277,7 +277,7 @@ def by_hand(loop: Pipelined, deps: Dependences, require: Requirement) -> Plan:
             except NotApplicable as why:
                 raise NotApplicable(why.reason, storage.span) from None
     ahead = frozenset(k for k, p in enumerate(deps.pieces) if _runs_ahead(deps, schedule, k, p))
-    return Plan(schedule, ahead)
+    return PipelineSchedule(schedule, ahead)
 
 
 def _runs_ahead(deps: Dependences, schedule: Schedule, k: int, piece: Piece) -> bool:

@@ -1,4 +1,4 @@
-"""Copies of statements for another round: indices, names and versions of tiles replaced."""
+"""Copies of statements for another iteration: indices, names and versions of tiles replaced."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def require_versions(stmts: Iterable[Stmt], storage: Buffer) -> None:
 
 
 def instance(stmt: Stmt, values: Mapping[Var, Expr], versions: Versions, turn: Expr) -> Stmt:
-    """Return `stmt` as an event of its own, in round `turn`.
+    """Return `stmt` as an event of its own, in iteration `turn`.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def instance(stmt: Stmt, values: Mapping[Var, Expr], versions: Versions, turn: E
 
 
 def value_of(value: Expr, values: Mapping[Var, Expr], versions: Versions, turn: Expr) -> Expr:
-    """Return an expression in round `turn`."""
+    """Return an expression in iteration `turn`."""
     return cast(Expr, _Instance(value, values, versions, turn).of(value))
 
 
@@ -137,7 +137,7 @@ class _Instance:
             self.done.setdefault(var, replace(var))
 
     def of(self, node: Node) -> Node:
-        """Return `node` for the round; statements are made anew."""
+        """Return `node` for the iteration; statements are made anew."""
         known = self.done.get(node)
         if known is not None:
             return known

@@ -58,7 +58,7 @@ class CircularBuffer:
         What fills them: statements of `home`. Copies, all by the engine or all by threads; among
         the latter are loops over the elements of a tile.
     home
-        The sequence in which a round is filled and used.
+        The sequence in which an iteration is filled and used.
     first, last
         Positions in `home` of the first and the last statement that reads them.
     count
@@ -106,7 +106,7 @@ class CircularBuffer:
 
     @property
     def stored_nbytes(self) -> int:
-        """Bytes that threads bring in each round by loads and stores."""
+        """Bytes that threads bring in each iteration by loads and stores."""
         by_hand = () if self.in_bulk else (c for c in self.copies if c not in self.begun)
         return sum(tile_of(c).nbytes or 0 for c in by_hand)
 
@@ -117,7 +117,7 @@ class CircularBuffer:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that a round brings."""
+        """Bytes that an iteration brings."""
         return sum(tile.nbytes or 0 for tile in self.tiles)
 
 
@@ -236,7 +236,7 @@ def _is_computed(stmt: Stmt) -> TypeGuard[Parallel]:
 
 
 def _is_for_warps(place: _CopySite, piece: int | None) -> bool:
-    """Whether a warp can fill a tile rounds ahead of its use.
+    """Whether a warp can fill a tile iterations ahead of its use.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ def shared_copies(launch: Launch, rings: Sequence[CircularBuffer]) -> Mapping[Co
     """Return how blocks of a cluster share the copies of `rings`.
 
     A copy is shared along an axis of the cluster if its place in the tensor does not depend on
-    the block's index along that axis, all these blocks run the same rounds, and its tile can
+    the block's index along that axis, all these blocks run the same iterations, and its tile can
     be divided among them.
     """
     cluster = (*launch.cluster, 1, 1, 1)[:3]

@@ -26,8 +26,8 @@ class CopyWarps(Producer):
                                         barrier_arrive full[slot]
                          next slot;  mine = (mine + 1) % 3
 
-    A warp waits for what it loads. While it does, the others are at the next rounds. Copies that
-    it only begins arrive at the barrier by themselves, once for each lane, and it goes on:
+    A warp waits for what it loads. While it does, the others are at the next iterations. Copies
+    that it only begins arrive at the barrier by themselves, once for each lane, and it goes on:
 
     After    …  parallel i async: S_s[slot, i] = S[i, k]
                 copy_arrive full[slot];  barrier_arrive full[slot]
@@ -37,13 +37,13 @@ class CopyWarps(Producer):
     That costs nothing as long as the other warps are ahead, and leaves no register occupied.
 
     There are
-    no more warps than versions: whoever filled a round then knows that the next one of his comes
-    less than two turns of the ring later, which is as far as parities tell phases apart.
+    no more warps than versions: whoever filled an iteration then knows that the next one of his
+    comes less than two turns of the ring later, which is as far as parities tell phases apart.
 
     Parameters
     ----------
     number, of
-        Which of how many warps this is: the one that fills this round, and from then on every
+        Which of how many warps this is: the one that fills this iteration, and from then on every
         one after as many others.
     """
 
@@ -71,7 +71,7 @@ class CopyWarps(Producer):
         return [If(is_mine, whole, span=item.span)]
 
     def advanced(self, turn: PipelineState) -> list[Stmt]:
-        """Return what goes on to the next round, which another warp fills."""
+        """Return what goes on to the next iteration, which another warp fills."""
         counter = self._counter(turn)
         here = _value(counter)
         is_last = binary(BinaryOp.EQ, here, self.of - 1)
@@ -85,7 +85,7 @@ class CopyWarps(Producer):
         return made
 
     def _behind(self, signals: Signals) -> tuple[Stmt, ...]:
-        """Return what follows the fills of a round, before the warp tells that they are done."""
+        """Return what follows the fills of an iteration, before the warp tells they are done."""
         ring = signals.ring
         span = ring.copies[0].span
         if ring.arrives_by_itself:

@@ -21,10 +21,10 @@ FEW = 4
 """What others bring by loads and stores is at most this part of what runs ahead of its use."""
 
 MOST_PIECES = 128
-"""Copies that a lane of a warp begins in a round, at most.
+"""Copies that a lane of a warp begins in an iteration, at most.
 
 A warp begins one in about ten cycles, most of which are for its address. Three warps that take
-turns so need some 450 cycles for the pieces of a round, and do nothing else; a product of
+turns so need some 450 cycles for the pieces of an iteration, and do nothing else; a product of
 128 x 128 x 64 takes 500. Of 16 bytes, so many are 64 KiB: two tiles of 128 x 128 numbers of 16
 bits. What needs more is begun by the consumers, who are more.
 """
@@ -66,9 +66,9 @@ def require_worth(
 
     Most bytes of the pipelined loops must be theirs. Where the engine copies none of them, warps
     must be better at it than the consumers are: these are more, and take their registers along.
-    They are better where products run beside the threads. Consumers who copy meet in each round,
-    and end their products before; those who do not have products of one round in flight in the
-    next, or beside their own work: see `overlap_gemms`.
+    They are better where products run beside the threads. Consumers who copy meet in each
+    iteration, and end their products before; those who do not have products of one iteration in
+    flight in the next, or beside their own work: see `overlap_gemms`.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def require_worth(
 
 
 def _bytes_ahead(rings: tuple[CircularBuffer, ...]) -> int:
-    """Return the bytes of a round that are brought in advance, and that no registers hold."""
+    """Return the bytes of an iteration that are brought in advance, and that no registers hold."""
     return sum(ring.nbytes - ring.stored_nbytes for ring in rings if ring.runs_ahead)
 
 

@@ -113,12 +113,12 @@ class Producer:
         return Seq(tuple(made), span=stmt.span) if any(map(_works, made)) else None
 
     def filled(self, item: Copy | Parallel, signals: Signals, begun: set[Stmt]) -> list[Stmt]:
-        """Return what a copy becomes, given those of this round that come before it."""
+        """Return what a copy becomes, given those of this iteration that come before it."""
         first = not any(copy in begun for copy in signals.ring.copies)
         return [*(self._fill(signals) if first else ()), self._copy(item, signals)]
 
     def advanced(self, turn: PipelineState) -> list[Stmt]:
-        """Return what goes on to the next round."""
+        """Return what goes on to the next iteration."""
         return [turn.advance()]
 
     def _turns(self, mine: Sequence[Signals]) -> list[PipelineState]:
@@ -171,7 +171,7 @@ class Producer:
         return [self.free(signals), self.told(signals, signals.ring.nbytes)]
 
     def here(self, copy: Stmt, signals: Signals) -> Stmt:
-        """Return a copy of this round, into the version that is its turn."""
+        """Return a copy of this iteration, into the version that is its turn."""
         mine = substitute(copy, self._replaced()) if self.scalars else copy
         return instance(mine, self.names, self.versions, self._turn(signals).version)
 

@@ -53,7 +53,7 @@ BARRIERS = 16
 """Bytes of the two barriers of a version of a tile."""
 
 
-class Machine(Protocol):
+class RegisterMachineInfo(Protocol):
     """What is asked of a machine here."""
 
     @property
@@ -122,7 +122,9 @@ def shares(groups: int, blocks: int, registers: int, fewest: int = FEWEST) -> Sh
     return Shares(blocks, entry, max(fewest, min(left, FILLING)), many)
 
 
-def shared_out(launch: Launch, rings: Sequence[CircularBuffer], machine: Machine) -> Shares | None:
+def shared_out(
+    launch: Launch, rings: Sequence[CircularBuffer], machine: RegisterMachineInfo
+) -> Shares | None:
     """Return how the threads of a launch share registers; None if nobody would expect it.
 
     Before   three groups begin with 168 registers of each thread, or two blocks of them with 80
@@ -178,7 +180,7 @@ def shared_out(launch: Launch, rings: Sequence[CircularBuffer], machine: Machine
     return replace(found, few=wishes.get("dec", found.few), many=wishes.get("inc", found.many))
 
 
-def fits(product: Gemm, consumers: int, machine: Machine) -> bool:
+def fits(product: Gemm, consumers: int, machine: RegisterMachineInfo) -> bool:
     """Whether consumers can hold the sums of a product beside producers.
 
     An instruction has as many columns as fit into a thread's part of all registers. Several of

@@ -55,9 +55,9 @@ def lower_counted(op: Copy, ctx: SimtContext) -> Stmt:
                              (r*16 + tid//16)*K + (tid//4 % 4 ^ …)*8 + tid % 4 * 2,
                              bx*64 + r*16 + tid//16 < M)
 
-    Word ``w`` of the tile is filled in round ``w // threads`` by thread ``w % threads``: of a
-    wave, each lane fills the word behind that of the lane before it. Where the last round has no
-    words for some waves, a branch that each wave takes as a whole is around it. The part of an
+    Word ``w`` of the tile is filled in iteration ``w // threads`` by thread ``w % threads``: of a
+    wave, each lane fills the word behind that of the lane before it. Where the last iteration has
+    no words for some waves, a branch that each wave takes as a whole is around it. The part of an
     index that all threads share moves the address of the tensor; what is left is known to fit 32
     bits, or a branch that all threads take together asks the strides.
 

@@ -56,7 +56,7 @@ def _tiled(
     tile: Shape,
     flags: tuple[bool, bool, bool] = (False, False, False),
 ) -> Case:
-    """Multiply in tiles, pipelined; blocks and the last round may overhang."""
+    """Multiply in tiles, pipelined; blocks and the last iteration may overhang."""
     (m, n, k), (tm, tn, tk), (turn_a, turn_e, turn_b) = shape, tile, flags
     each = described_by(dtype_of(meta), dtype_of(factor))
     types = (factor, meta, factor)

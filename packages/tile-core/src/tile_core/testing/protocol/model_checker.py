@@ -24,7 +24,7 @@ from tile_core.testing.protocol.events import (
     check_meant,
     shown,
 )
-from tile_core.testing.protocol.segments import Flight, Stretch, clash, stretches
+from tile_core.testing.protocol.segments import Flight, Segment, clash, stretches
 from tile_core.testing.protocol.tile_contents import held_in, put
 
 MOST_STATES = 300_000
@@ -115,7 +115,7 @@ class _Explorer:
         self.program = program
         self.names = list(program.arrivals)
         self.index = {name: k for k, name in enumerate(self.names)}
-        self.roles: list[Sequence[Stretch]] = [
+        self.roles: list[Sequence[Segment]] = [
             stretches(number, role) for number, role in enumerate(program.roles)
         ]
 
@@ -139,7 +139,7 @@ class _Explorer:
         for barrier in {flight.fill.barrier for flight in state.flying}:
             yield self.landed(state, barrier)
 
-    def may_go(self, state: _State, stretch: Stretch) -> bool:
+    def may_go(self, state: _State, stretch: Segment) -> bool:
         match stretch.events[:1]:
             case (Wait(barrier=barrier, parity=parity),):
                 return (state.barriers[self.index[barrier]][0] + 1) % 2 == parity
@@ -169,7 +169,7 @@ class _Explorer:
         parts = frozenset((tile, *part) for tile, known in tiles.items() for part in known)
         return _State(places, tuple(barriers), frozenset(flying), parts)
 
-    def check_apart(self, state: _State, role: int, stretch: Stretch) -> None:
+    def check_apart(self, state: _State, role: int, stretch: Segment) -> None:
         """Make sure that nothing else goes on that a stretch disturbs."""
         begun = [use for flight in stretch.flights for use in flight.touches]
         mine = (*stretch.touches, *begun)

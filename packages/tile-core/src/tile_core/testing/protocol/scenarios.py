@@ -16,7 +16,7 @@ FIRST, LAST = (0, 0, 0), (-1, -1, -1)
 """The blocks that are followed: the first cluster of the grid, and the last."""
 
 SCALES = (1, 16, 32, 64, 128)
-"""What sizes are multiples of, so that some of them are whole rounds of any tile."""
+"""What sizes are multiples of, so that some of them are whole iterations of any tile."""
 
 SMALL = (0, 1, 2, 3, 4, 5, 7, 9)
 
@@ -24,11 +24,11 @@ SMALL = (0, 1, 2, 3, 4, 5, 7, 9)
 def scenarios_of(launch: Launch, host: Sequence[Let] = ()) -> list[Scenario]:
     """Return values for what the launch asks of symbols and tensors, few that differ.
 
-    Numbers of rounds are looked for of which the rings of a pipelined loop make something else:
+    Numbers of iterations are looked for of which the rings of a pipelined loop make something else:
     none, one, fewer than there are versions, as many, one more, and twice around and one. More
     rounds repeat these: what a role waits for is decided by a version and a parity, so after two
     turns of a ring everything is as it was. Branches that depend on elements of tensors are taken
-    in some rounds and not in others. All roles ask for the same elements, and find the same.
+    in some iterations and not in others. All roles ask for the same elements, and find the same.
     """
     asked = _Asked()
     _rounds(launch, Scenario(otherwise=asked), host)
@@ -48,7 +48,7 @@ def scenarios_of(launch: Launch, host: Sequence[Let] = ()) -> list[Scenario]:
 
 
 def _rounds(launch: Launch, scenario: Scenario, host: Sequence[Let]) -> list[int] | None:
-    """Return the rounds of pipelined loops, None if the program itself does not end."""
+    """Return the iterations of pipelined loops, None if the program itself does not end."""
     try:
         return rounds_of(launch, scenario, host=host)
     except (Endless, ZeroDivisionError):
@@ -56,7 +56,7 @@ def _rounds(launch: Launch, scenario: Scenario, host: Sequence[Let]) -> list[int
 
 
 def _is_known(kind: tuple[int, ...], found: dict[object, Scenario]) -> bool:
-    """Whether other scenarios have all these numbers of rounds."""
+    """Whether other scenarios have all these numbers of iterations."""
     return not kind or all(any(n in other for other in found) for n in kind)  # type: ignore[operator]
 
 
@@ -82,7 +82,7 @@ def _values() -> Iterator[Chosen]:
 
 
 def _mixed() -> Iterator[Chosen]:
-    """Yield elements that are all zero, all one, or differ; sizes are several rounds."""
+    """Yield elements that are all zero, all one, or differ; sizes are several iterations."""
     for least, scale, most in ((0, 1, 1), (1, 1, 1), (0, 1, 2), (0, 1, 4), (0, 64, 4)):
         yield _Mixture(least, scale, most)
 

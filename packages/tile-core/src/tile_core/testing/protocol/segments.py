@@ -50,7 +50,7 @@ class Flight:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Segment:
     """One wait or arrival, and what follows it up to the next.
 
     Parameters
@@ -72,9 +72,9 @@ class Stretch:
         return self.events[0].span if self.events else None
 
 
-def stretches(number: int, role: Role) -> tuple[Stretch, ...]:
+def stretches(number: int, role: Role) -> tuple[Segment, ...]:
     """Return the stretches of a role; the first one begins without a wait."""
-    found: list[Stretch] = []
+    found: list[Segment] = []
     lasting: dict[tuple[str, int], list[Use]] = {}
     for first, events in _cut(role.events):
         touches: list[Use] = [use for uses in lasting.values() for use in uses]
@@ -95,7 +95,7 @@ def stretches(number: int, role: Role) -> tuple[Stretch, ...]:
                 uses = tuple(_uses(number, role, event))
                 flights.add(Flight(number, place, role.rank, event, uses))
         reads = tuple(e for e in events if isinstance(e, Read))
-        found.append(Stretch(events, tuple(dict.fromkeys(touches)), reads, frozenset(flights)))
+        found.append(Segment(events, tuple(dict.fromkeys(touches)), reads, frozenset(flights)))
     return tuple(found)
 
 

@@ -54,7 +54,7 @@ class Endless(Exception):
 
 
 class _Left(Exception):
-    """A loop is left by `kind`: its round, or all of it."""
+    """A loop is left by `kind`: its iteration, or all of it."""
 
     def __init__(self, kind: type) -> None:
         super().__init__()
@@ -240,7 +240,7 @@ def _loop(group: Group, stmt: For | Pipelined | While, act: Act) -> None:
 
 
 def _round(group: Group, body: Stmt, act: Act) -> bool:
-    """Follow one round; return whether others may follow."""
+    """Follow one iteration; return whether others may follow."""
     try:
         follow(group, body, act)
     except _Left as left:

@@ -118,7 +118,7 @@ class Values:
 
 
 def _compiled(expr: Expr) -> Compiled:
-    """Return a function that evaluates an expression: one is evaluated in every round."""
+    """Return a function that evaluates an expression: one is evaluated in every iteration."""
     match expr:
         case Const(value=number):
             return lambda values: number
