@@ -22,13 +22,13 @@ THREADS = 128
 """Threads of a warpgroup."""
 
 ROWS = 64
-"""Rows of every product."""
+"""Rows of every MMA."""
 
 _WARPS = 4
 _K_BITS = 256
 
 _OTHER_REGISTERS = 40
-"""What an instruction needs beside its sums: 26 by the assembler's word, and room to move."""
+"""What an instruction needs beside accumulators: 26 by the assembler's word, and some to move."""
 
 _EVERY_8 = tuple(range(8, 257, 8))
 _OF_BYTES = (8, 16, 24, *range(32, 257, 16))
@@ -42,11 +42,11 @@ class WarpgroupProduct:
     Parameters
     ----------
     a, b, c
-        Names of the element types of the factors and of the sums.
+        Names of the element types of the operands and of the accumulators.
     sizes
         Columns that one instruction can have, ascending.
     turns
-        Whether factors in shared memory may have rows of K (MN-major); else only columns.
+        Whether operands in shared memory may have rows of K (MN-major); else only columns.
     """
 
     a: str
@@ -57,7 +57,7 @@ class WarpgroupProduct:
 
     @property
     def k(self) -> int:
-        """Products that are summed for each element by one instruction."""
+        """MMAs that are summed for each element by one instruction."""
         return _K_BITS // dtype_of(self.a).bits
 
     def atom(self, n: int) -> MatrixAtom:
@@ -76,8 +76,8 @@ class WarpgroupProduct:
         multiple
             What its width must be a multiple of if more than one instruction is needed.
         registers
-            Those of 32 bits that a thread has: the assembler refuses instructions whose sums,
-            and what else they need, do not fit.
+            Those of 32 bits that a thread has: the assembler refuses instructions whose
+            accumulators, and what else they need, do not fit.
         """
         return _columns(self, extent, multiple, registers)
 
@@ -132,7 +132,7 @@ def all_products() -> tuple[WarpgroupProduct, ...]:
 def product_for(machine: SimtMachine, a: str, b: str, c: str) -> WarpgroupProduct | None:
     """Return the instructions of `machine` that multiply `a` by `b` exactly into `c`, if any.
 
-    Factors of float32 would be rounded to tf32: only machines that are said to do so take them.
+    Operands of float32 would be rounded to tf32: only machines that are said to do so take them.
 
     Parameters
     ----------

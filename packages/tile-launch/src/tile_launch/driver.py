@@ -114,7 +114,7 @@ def quick_functions(library: Any, kind: type[ctypes.CDLL] = ctypes.CDLL) -> Any:
 
 
 class DeviceMemory:
-    """Memory of a GPU, given back in the order of a stream when nobody holds this any more.
+    """Memory of a GPU, released in the order of a stream when nobody holds this any more.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Products that run beside the threads which began them, and the waits that end them."""
+"""MMAs that run beside the threads which began them, and the waits that end them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tile_core.ops.gemm import Gemm, WaitProducts
 
 
 def ends_products(stmt: Node) -> bool:
-    """Whether `stmt` waits for products begun before: a wait, or a product that is one too."""
+    """Whether `stmt` waits for MMAs begun before: a wait, or an MMA that is one too."""
     return isinstance(stmt, WaitProducts) or (isinstance(stmt, Gemm) and stmt.wg_wait >= 0)
 
 
 def products_before(body: Stmt, wait: Stmt) -> list[Gemm]:
-    """Return the products left in flight that may begin before `wait`, in their order.
+    """Return the MMAs left in flight that may begin before `wait`, in their order.
 
     What follows the wait inside of a loop around it began in the iteration before, and what is
     between the loop's begin and the wait after that. Products of threads that do not come to
@@ -56,14 +56,14 @@ def _threads_of_each(body: Stmt) -> Mapping[Node, tuple[int, int]]:
 
 
 def products_left(body: Stmt) -> list[Gemm]:
-    """Return the products in `body` that are left in flight, in program order."""
+    """Return the MMAs in `body` that are left in flight, in program order."""
     found: list[Gemm] = []
     _visit(body, None, found)
     return found
 
 
 def factors_in_memory(products: list[Gemm]) -> Iterator[Buffer]:
-    """Yield the storages in shared memory that products read while they are in flight."""
+    """Yield the storages in shared memory that MMAs read while they are in flight."""
     for product in products:
         for region in (product.a, product.b):
             if region.buffer.storage.scope is Scope.SHARED:
@@ -73,7 +73,7 @@ def factors_in_memory(products: list[Gemm]) -> Iterator[Buffer]:
 def _visit(
     stmt: Stmt, wait: Stmt | None, found: list[Gemm], threads: tuple[int, int] | None = None
 ) -> bool:
-    """Append the products up to `wait` that `threads` take part in; whether it was met."""
+    """Append the MMAs up to `wait` that `threads` take part in; whether it was met."""
     if stmt is wait:
         return True
     match stmt:

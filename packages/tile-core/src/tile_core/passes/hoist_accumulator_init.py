@@ -1,4 +1,4 @@
-"""Sums that the first iteration of a loop drops are zeroed before the loop."""
+"""Accumulators that the first iteration of a loop drops are zeroed before the loop."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from tile_core.records import replace
 
 
 def hoist_accumulator_init(kernel: Kernel) -> Kernel:
-    """Return `kernel` without products that ask in every iteration whether it is the first.
+    """Return `kernel` without MMAs that ask in every iteration whether it is the first.
 
     Before   for k < n: copy A[k], A_s;  gemm A_s, B_s, C, clear where k == 0
     After    if 0 < n: fill C, 0
              for k < n: copy A[k], A_s;  gemm A_s, B_s, C
 
-    Registers that sums are in cannot be chosen by a condition, nor zeroed while products are
-    in flight. The product must run once in each iteration, and nothing before it in the iteration
-    may touch its sums: it would see zeros.
+    Registers that accumulators are in cannot be chosen by a condition, nor zeroed while MMAs are
+    in flight. The MMA must run once in each iteration, and nothing before it in the iteration
+    may touch its accumulators: it would see zeros.
     """
 
     def rule(node: Node) -> Node:
@@ -71,7 +71,7 @@ def _hoisted(loop: For | Pipelined) -> Stmt:
 
 
 def _clears_first(op: Gemm, loop: For | Pipelined) -> bool:
-    """Whether sums are dropped in the first iteration, and in no other."""
+    """Whether accumulators are dropped in the first iteration, and in no other."""
     clear = op.clear
     if not isinstance(clear, Binary) or clear.op is not BinaryOp.EQ:
         return False
@@ -90,7 +90,7 @@ def _is_same(a: Expr, b: Expr) -> bool:
 
 
 def _can(op: Gemm, before: tuple[Stmt, ...], loop: For | Pipelined) -> bool:
-    """Whether the sums are the same in all iterations, and untouched in each until the product."""
+    """Whether the accumulators are the same in all iterations, and untouched until the MMA."""
     storage = op.c.buffer.storage
     if any(a.buffer.storage is storage for stmt in before for a in accesses(stmt)):
         return False

@@ -1,4 +1,4 @@
-"""Masks of products, made where something is hidden."""
+"""Masks of MMAs, made where something is hidden."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from tile_core.records import dataclass, replace
 
 
 def mask_gemms(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
-    """Return `kernel` with masks behind their products, and only where they hide something.
+    """Return `kernel` with masks behind their MMAs, and only where they hide something.
 
     Before   parallel i, j:  S[i, j] = (q + i >= k + j ? 0 : -inf)
              gemm Q, K, S
     After    gemm Q, K, S  (what was in S is dropped)
              if q < k + 127:  parallel i, j:  S[i, j] = (q + i >= k + j ? S[i, j] : S[i, j] - inf)
 
-    A product that begins with zeros needs nobody to write them, and most tiles are far from
+    An MMA that begins with zeros needs nobody to write them, and most tiles are far from
     what a mask hides: the diagonal of causal attention, the end of the keys. Nothing but zero and
-    infinity is moved behind a product: with them the order of additions makes no difference.
-    Masks that stand behind their product already are skipped in the same way.
+    infinity is moved behind an MMA: with them the order of additions makes no difference.
+    Masks that stand behind their MMA already are skipped in the same way.
 
     Parameters
     ----------
     runs_beside
-        Whether a product goes on beside the threads that start it: they would wait for the mask
+        Whether an MMA goes on beside the threads that start it: they would wait for the mask
         before they can start it.
     """
 
@@ -82,7 +82,7 @@ class _Mask:
 
 
 def _masked(seq: Seq, runs_beside: RunsBeside) -> Seq:
-    """Return a sequence with the masks of its products behind them."""
+    """Return a sequence with the masks of its MMAs behind them."""
     products = [n for n in seq.body if isinstance(n, Gemm) and runs_beside(n)]
     if not products:
         return seq
@@ -108,7 +108,7 @@ def _where_hidden(mask: _Mask) -> Stmt:
 
 
 def _starts_from(mask: _Mask, rest: tuple[Stmt, ...], products: list[Gemm]) -> Gemm | None:
-    """Return the product that adds to the masked tile before anything else touches it."""
+    """Return the MMA that adds to the masked tile before anything else touches it."""
     for item in rest:
         if not any(a.buffer.storage is mask.tile.storage for a in accesses(item)):
             continue
@@ -121,7 +121,7 @@ def _starts_from(mask: _Mask, rest: tuple[Stmt, ...], products: list[Gemm]) -> G
 
 
 def _mask_of(stmt: Stmt) -> _Mask | None:
-    """Return the mask that a loop of zeros and infinities is to sums that are added to it."""
+    """Return the mask that a loop of zeros and infinities is to accumulators added to it."""
     found = _whole_tile(stmt)
     if found is None:
         return None

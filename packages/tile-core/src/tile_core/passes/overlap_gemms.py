@@ -1,4 +1,4 @@
-"""Products that run beside other work of the threads that start them."""
+"""MMAs that run beside other work of the threads that start them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_REGISTERS = 255
 """Registers that an instruction can name."""
 
 SPARE = 32
-"""Registers of a thread that hold no tiles, where engines read factors from shared memory."""
+"""Registers of a thread that hold no tiles, where engines read operands from shared memory."""
 
 SPARE_BYTES = 1024
 """Bytes of shared memory for barriers, and between tiles."""
@@ -60,17 +60,17 @@ def overlap_gemms(
                      if k > 0: arrive empty[freed]
              wait_products 0;  arrive empty[freed]
 
-    In loops around rings of tiles. Where nothing but the products touches their registers they
-    go on into the next iteration (`left_in_flight`). Where a product needs what the threads make
+    In loops around circular buffers. Where nothing but the MMAs touches their registers they
+    go on into the next iteration (`left_in_flight`). Where an MMA needs what the threads make
     of an earlier one, it starts one iteration late, beside that work of the next iteration
-    (`skew_iterations`). Where each iteration has factors or sums of its own in registers, these get
-    two versions (`alternating`). All other products end with their iteration: they are waited for
+    (`skew_iterations`). Where each iteration has operands or sums of its own in registers, these
+    get two versions (`alternating`). All other MMAs end with their iteration: they are waited for
     where somebody needs them (`sink_waits`).
 
     Parameters
     ----------
     runs_beside
-        Whether a product can go on beside the threads that start it.
+        Whether an MMA can go on beside the threads that start it.
     registers
         Registers that the blocks running at once share; None if that is not known.
     shared_bytes
@@ -96,7 +96,7 @@ def overlap_gemms(
 def _scheduled(
     loop: For, body: GemmLoopBody, fills: Fills, consumers: OnThreads, room: FreeMemory
 ) -> tuple[Stmt | None, str]:
-    """Return a loop with its products beside other work, None for it as it is; and how so."""
+    """Return a loop with its MMAs beside other work, None for it as it is; and how so."""
     made = left_in_flight(loop, body)
     if made is not None:
         return made, GOES_ON

@@ -294,7 +294,7 @@ def _versions(launch: Launch, rings: tuple[CircularBuffer, ...]) -> Versions:
 
 
 def _allocations(body: Stmt, rings: tuple[CircularBuffer, ...], versions: Versions) -> list[Stmt]:
-    """Return the allocations of the rings' tiles, and their layouts, for all threads."""
+    """Return the allocations of the circular buffers' tiles, and their layouts, for all threads."""
     tiles = {tile for ring in rings for tile in ring.tiles}
     made: list[Stmt] = []
     for node in walk(body):
@@ -317,7 +317,7 @@ def _versioned_layout(node: AnnotateLayout, versions: Versions) -> AnnotateLayou
 def _barriers(
     signals: tuple[Signals, ...], warps: int, shared: Mapping[Copy, Sharing]
 ) -> list[Stmt]:
-    """Return the barriers of the rings, ready for all who arrive at them."""
+    """Return the barriers of the circular buffers, ready for all who arrive at them."""
     made: list[Stmt] = []
     for s in signals:
         made += [Alloc(s.full), Alloc(s.empty)]

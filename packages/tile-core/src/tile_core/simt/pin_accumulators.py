@@ -1,4 +1,4 @@
-"""Registers that were filled before a loop of products enter it by one way."""
+"""Registers that were filled before a loop of MMAs enter it by one way."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _ADDS = frozenset((f"{PREFIX}async_mma_ss", f"{PREFIX}async_mma_rs"))
 
 
 def pin_accumulators(stmt: Stmt) -> Stmt:
-    """Return `stmt` with sums held in place between their first values and a loop that adds.
+    """Return `stmt` with accumulators held in place between first values and a loop that adds.
 
     Before   C_local[…] = 0;                   for k: async_mma_ss(C_local, …)
     After    C_local[…] = 0;  async_mma_pin(C_local);  for k: async_mma_ss(C_local, …)
 
-    A compiler may otherwise give sums their first values twice, once for the case that the
-    loop has no iterations; the assembler then believes that others than products write to these
-    registers, and lets each product wait for the one before.
+    A compiler may otherwise give accumulators their first values twice, once for the case that the
+    loop has no iterations; the assembler then believes that others than MMAs write to these
+    registers, and lets each MMA wait for the one before.
     """
     if not _sums(stmt):
         return stmt
@@ -53,7 +53,7 @@ def _pinned(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
 
 @analysis
 def _sums(root: Node) -> frozenset[Buffer]:
-    """Return the registers to which products below `root` add."""
+    """Return the registers to which MMAs below `root` add."""
     if isinstance(root, (Seq, For, If, While)):
         return frozenset().union(*map(_sums, root.children()))
     found: set[Buffer] = set()

@@ -37,12 +37,12 @@ from tile_cuda.rules.wgmma_plan import (
 
 
 def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
-    """Return the rule for products that warpgroups of `machine` compute.
+    """Return the rule for MMAs that warpgroups of `machine` compute.
 
     Parameters
     ----------
     others
-        The rules for products that the threads of a block cannot share as warpgroups, or
+        The rules for MMAs that the threads of a block cannot share as warpgroups, or
         whose tiles are stored so that no descriptor describes them; in order of preference.
     """
 
@@ -97,9 +97,9 @@ def _lower_otherwise(op: Gemm, why: str, others: Sequence[Rule[Gemm]], ctx: Simt
 
 
 def _demands(op: Gemm, plan: WarpgroupPlan, ctx: InferContext) -> LayoutMap:
-    """Return the fragments of sums and of a factor in registers, and layouts in memory.
+    """Return the fragments of accumulators and of an operand in registers, and layouts in memory.
 
-    What is fixed already is left: a factor that is spread in another way is moved.
+    What is fixed already is left: an operand that is spread in another way is moved.
     """
     wanted: dict[Buffer, Layout | Fragment] = {op.c.buffer: sums_fragment(op, plan)}
     if plan.a is None and ctx.layout_of(op.a.buffer) is None:
@@ -116,7 +116,7 @@ def _boxes(factor: SharedFactor) -> Layout:
 
 
 def _factor(op: Gemm, plan: WarpgroupPlan) -> Fragment:
-    """Return how the first factor must be spread if it is in registers."""
+    """Return how the first operand must be spread if it is in registers."""
     order = (1, 0) if op.transpose_a else (0, 1)
     part = factor_part(op)
     steps = part.all // plan.tiling.atom.k if part else plan.tiling.steps
@@ -128,7 +128,7 @@ def _lead(region: Region) -> tuple[int, ...]:
 
 
 def _with_factor_in_place(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext) -> tuple[Stmt, Gemm]:
-    """Return what brings a factor into the registers it is needed in, and `op` on these.
+    """Return what brings an operand into the registers it is needed in, and `op` on these.
 
     Before   gemm P, V_shared, C_local  (P spread as somebody else demands)
     After    space <- P;  barrier;  P_factor <- space;  barrier;  gemm P_factor, V_shared, C_local

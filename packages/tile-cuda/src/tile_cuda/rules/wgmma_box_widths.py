@@ -1,9 +1,9 @@
-"""How wide the boxes of a shared tile are, with all products in view that read it.
+"""How wide the boxes of a shared tile are, with all MMAs in view that read it.
 
 Warpgroups that share columns among them each begin at the border of a box, and so does a part of
 a tile: the tile's boxes must not be wider than that. Narrower ones divide wider ones, so all
 others who read the tile can live with them: warps, engines and threads with any, products of
-warpgroups with all that are as narrow as they need them. Each product says how wide boxes may be
+warpgroups with all that are as narrow as they need them. Each MMA says how wide boxes may be
 for it; a tile gets the narrowest of these, and they exchange chunks in 128 bytes rather than in
 64, in 64 rather than in 32, and in 32 rather than not at all.
 """
@@ -40,11 +40,11 @@ from tile_cuda.rules.wgmma_plan import (
 )
 
 _WIDE = 128
-"""Columns from which on an instruction multiplies for longer than it reads its first factor."""
+"""Columns from which on an instruction multiplies for longer than it reads its first operand."""
 
 
 def layouts_for_all(op: Gemm, machine: SimtMachine, ctx: InferContext) -> LayoutOf:
-    """Return what is known of the factors of `op`, and what suits all products if nothing is.
+    """Return what is known of the operands of `op`, and what suits all MMAs if nothing is.
 
     Before   gemm K_s, Q_s^T, S;  gemm dS_s^T, K_s, dQ    (dQ: 64 x 64 of two warpgroups)
     After    K_s in boxes of 64 bytes, 32 columns: half of those of dQ
@@ -63,7 +63,7 @@ def in_the_way(op: Gemm, why: str, machine: SimtMachine, ctx: SimtContext) -> st
     """Return why warpgroups cannot share `op`, and who wants the layouts it is for, if it is.
 
     It is not if boxes as narrow as there are do not help either: tiles may be stored as they are
-    because warpgroups cannot share the product.
+    because warpgroups cannot share the MMA.
 
     Parameters
     ----------
@@ -142,9 +142,9 @@ def _narrowest(tile: Buffer, machine: SimtMachine, ctx: InferContext) -> int | N
 def _widest(op: Gemm, machine: SimtMachine, ctx: InferContext) -> dict[Buffer, int]:
     """Return how wide boxes of storages may be for `op`; empty if warpgroups cannot share it.
 
-    The grid of warpgroups by which the sums are spread, if they are. Instructions that read whole
-    boxes, as those do that the manual shows. The grid that the policy prefers, unless another one
-    has swizzles where this one has none; instructions that are wide enough; the widest boxes.
+    The grid of warpgroups by which the accumulators are spread, if they are. Instructions that read
+    whole boxes, as those do that the manual shows. The grid that the policy prefers, unless another
+    one has swizzles where this one has none; instructions that are wide enough; the widest boxes.
     """
     groups, rest = divmod(ctx.threads_of(op), THREADS)
     product = product_for(machine, *(str(r.buffer.dtype) for r in (op.a, op.b, op.c)))
@@ -163,7 +163,7 @@ def _widest(op: Gemm, machine: SimtMachine, ctx: InferContext) -> dict[Buffer, i
             read = [f for f in (a, b) if f is not None]
             spans = {f.region.buffer.storage: f.tile.span for f in read}
             if any(spans[f.region.buffer.storage] != f.tile.span for f in read):
-                continue  # both factors are parts of one tile
+                continue  # both operands are parts of one tile
             apart = not spreads_as(op, plan, ctx.layout_of(op.c.buffer))
             cut = not b.is_k_last and plan.tiling.atom.n % b.tile.span_elements != 0
             lost = sum(_is_lost(f.tile) for f in read)
@@ -182,7 +182,7 @@ def _first_factors(op: Gemm, ctx: InferContext) -> Iterator[SharedFactor | None]
 
 
 def _factors(region: Region, is_k_last: bool, ctx: InferContext) -> Iterator[SharedFactor]:
-    """Yield the factor in all boxes that its tile can have; as it is, if that is known."""
+    """Yield the operand in all boxes that its tile can have; as it is, if that is known."""
     tile = region.buffer
     if _known(tile, ctx) is not None:
         with suppress(NotApplicable):

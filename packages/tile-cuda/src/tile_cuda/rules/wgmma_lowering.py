@@ -1,4 +1,4 @@
-"""Matrix products of warpgroups: instructions that run beside the threads that start them."""
+"""Warpgroup MMAs: instructions that run asynchronously to the threads that start them."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from tile_cuda.wgmma_shapes import MOST_STEPS
 
 
 def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Gemm) -> Stmt:
-    """Return the product as one thread of a warpgroup starts it, and waits for it.
+    """Return the MMA as one thread of a warpgroup starts it, and waits for it.
 
     Before   gemm A_shared, B_shared, C_local
     After    wgmma_pin(C_local);  wgmma_fence
              wgmma_ss<256, …, 4>(C_local, operand(A_shared), operand(B_shared))
              wgmma_commit;  wgmma_wait<0>;  wgmma_pin(C_local)
 
-    A statement takes up to eight steps of K: compilers take time for each, and all sums.
+    A statement takes up to eight steps of K: compilers take time for each, and all accumulators.
 
     Registers must not be touched while instructions that use them are in flight. The compiler
-    does not know: sums and factors are pinned in front of the fence, so that all that was
-    computed in them is there, and sums behind the wait, so that nothing reads them earlier.
+    does not know: accumulators and operands are pinned in front of the fence, so that all that was
+    computed in them is there, and accumulators behind the wait, so that nothing reads them earlier.
 
     Parameters
     ----------
     origin
-        The product as the kernel has it; `op` may have got a factor of its own.
+        The MMA as the kernel has it; `op` may have got an operand of its own.
     """
     total = ctx.places.flat(op.c.buffer)
     sums = _sums(op, plan)
@@ -107,7 +107,7 @@ def _sums(op: Gemm, plan: WarpgroupPlan) -> _Registers:
 
 
 def _held(op: Gemm, plan: WarpgroupPlan) -> _Registers:
-    """Return the first factor's registers, those of a step of K after the other."""
+    """Return the first operand's registers, those of a step of K after the other."""
     tiling = plan.tiling
     slots, part = tiling.atom.a.slots, factor_part(op)
     steps = part.all // tiling.atom.k if part else tiling.steps
@@ -123,7 +123,7 @@ def _pinned(registers: Buffer, held: _Registers) -> list[Stmt]:
 
 
 def _cleared(op: Gemm, total: Buffer, sums: _Registers, ctx: SimtContext) -> Stmt | None:
-    """Return what zeroes sums where it depends on values whether previous ones are dropped."""
+    """Return what zeroes accumulators where values decide whether previous ones are dropped."""
     if isinstance(op.clear, Const):
         return None
 
@@ -134,7 +134,7 @@ def _cleared(op: Gemm, total: Buffer, sums: _Registers, ctx: SimtContext) -> Stm
 
 
 class _Parts:
-    """The instructions of one product, given where its operands are."""
+    """The instructions of one MMA, given where its operands are."""
 
     def __init__(
         self, op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, total: Buffer, sums: _Registers

@@ -1,4 +1,4 @@
-"""Factors that the instructions of warpgroups read from shared memory on their own."""
+"""Operands that the instructions of warpgroups read from shared memory on their own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LayoutOf: TypeAlias = Callable[[Buffer], "Layout | Fragment | None"]
 
 @dataclass(frozen=True, slots=True)
 class SharedFactor:
-    """A factor that instructions read from shared memory.
+    """An operand that instructions read from shared memory.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def known_multiple(start: Extent) -> int:
 
 
 def shared_factor(region: Region, is_k_last: bool, layout_of: LayoutOf) -> SharedFactor:
-    """Return a factor as its tile is stored.
+    """Return an operand as its tile is stored.
 
     Tiles of which nothing is known are in the widest boxes.
 

@@ -1,4 +1,4 @@
-"""Whether the warpgroups of a block can share a matrix product, and how."""
+"""Whether the warpgroups of a block can share a matrix multiplication, and how."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tile_cuda.rules.wgmma_register_slices import COLUMNS, Part, part_of
 
 @dataclass(frozen=True, slots=True)
 class WarpgroupPlan:
-    """A product as the warpgroups of a block share it.
+    """An MMA as the warpgroups of a block share it.
 
     Parameters
     ----------
     tiling
         The instruction, and the grid of warpgroups in place of warps.
     a
-        The first factor, None if it is in registers.
+        The first operand, None if it is in registers.
     b
-        The second factor.
+        The second operand.
     """
 
     tiling: WarpTiling
@@ -68,7 +68,7 @@ def _sums_refusal(region: Region) -> str | None:
 
 
 def _turn_refusal(op: Gemm, product: WarpgroupProduct) -> str | None:
-    """Return which factor's rows are steps of K although the instructions cannot turn them."""
+    """Return which operand's rows are steps of K although the instructions cannot turn them."""
     if product.turns:
         return None
     for name, region, turned in (("A", op.a, op.transpose_a), ("B", op.b, not op.transpose_b)):
@@ -91,7 +91,7 @@ def _part_refusal(op: Gemm, product: WarpgroupProduct) -> str | None:
 
 
 def factor_part(op: Gemm) -> Part | None:
-    """Return which part of its fragment the first factor is along K."""
+    """Return which part of its fragment the first operand is along K."""
     return part_of(op.a, along=-2 if op.transpose_a else -1)
 
 
@@ -111,7 +111,7 @@ def warpgroup_plan(
         block begins, and the assembler holds instructions to that number.
     layout_of
         What is known of the tiles in shared memory; those of which nothing is get the layout
-        of `boxed_operand`. If it is known how the sums are spread, as for another product, a
+        of `boxed_operand`. If it is known how the accumulators are spread, as for another MMA, a
         grid that spreads them so is preferred.
 
     Raises
@@ -141,7 +141,7 @@ def settled_plan(op: Gemm, machine: SimtMachine, ctx: SimtContext) -> WarpgroupP
 
 
 def sums_fragment(op: Gemm, plan: WarpgroupPlan) -> Fragment:
-    """Return how the sums of a product lie in registers, and all that they are a part of."""
+    """Return how the sums of an MMA lie in registers, and all that they are a part of."""
     *lead, _, columns = op.c.buffer.static_shape or ()
     tiling = replace(plan.tiling, columns=columns // plan.tiling.n_warps // plan.tiling.atom.n)
     return permuted(tiling.c_fragment(), (0, 1), tuple(lead))
@@ -153,15 +153,15 @@ def is_spread(held: Fragment, wanted: Fragment) -> bool:
 
 
 def spreads_as(op: Gemm, plan: WarpgroupPlan, held: Layout | Fragment | None) -> bool:
-    """Whether sums are held already as a plan spreads them, or not at all."""
+    """Whether accumulators are held already as a plan spreads them, or not at all."""
     return not isinstance(held, Fragment) or is_spread(held, sums_fragment(op, plan))
 
 
 def is_shared_out(op: Gemm, ctx: SimtContext) -> bool:
-    """Whether warpgroups compute a product, now that layouts are known."""
+    """Whether warpgroups compute an MMA, now that layouts are known."""
     if not ctx.rule_of(op).runs_beside:
         return False
-    # The rule was chosen, so if the factors are float32, they may be rounded.
+    # The rule was chosen, so if the operands are float32, they may be rounded.
     machine = replace(ctx.machine, features=ctx.machine.features | {ROUNDS_FLOAT32})
     try:
         plan = settled_plan(op, machine, ctx)
@@ -249,7 +249,7 @@ def on_grid(
 def grids(op: Gemm, groups: int) -> tuple[tuple[int, int], ...]:
     """Return numbers of warpgroups along M and along N, the preferred ones first.
 
-    Along M each factor is read fewest times: B by every group, in one wide instruction.
+    Along M each operand is read fewest times: B by every group, in one wide instruction.
     """
     rows, columns = op.mnk[0] // ROWS, op.mnk[1]
     found = [

@@ -1,4 +1,4 @@
-"""Sums and factors that are parts of a fragment: some of the registers of each thread."""
+"""Accumulators and operands that are parts of a fragment: some of the registers of each thread."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tile_cuda.rules.wgmma_plan import is_shared_out
 
 
 def wait_rule(machine: SimtMachine) -> Rule[WaitProducts]:
-    """Return the rule for waits: nothing where no product runs beside its threads."""
+    """Return the rule for waits: nothing where no MMA runs beside its threads."""
 
     def lower(op: WaitProducts, ctx: SimtContext) -> Stmt:
         return waited(op, op.pending, ctx) if machine.has("async_mma") else seq()
@@ -23,12 +23,12 @@ def wait_rule(machine: SimtMachine) -> Rule[WaitProducts]:
 
 
 def waited(op: WaitProducts | Gemm, pending: int, ctx: SimtContext) -> Stmt:
-    """Return the wait of `op`, and what keeps sums from being read before it.
+    """Return the wait of `op`, and what keeps accumulators from being read before it.
 
     Before   gemm Q, K, scores (left in flight);  gemm P, V, acc (so too);  wait_products 1
     After    ...;  wgmma_wait<1>;  wgmma_pin(scores)
 
-    Of the products that can have been begun before, and of `op` if it is one, the latest
+    Of the MMAs that can have been begun before, and of `op` if it is one, the latest
     `pending` are not touched: they may be in flight still. Those that warps computed after all,
     as their tiles lie, are over.
     """

@@ -1,1 +1,1 @@
-"""Matrix products that run while the threads that started them do something else."""
+"""Matrix multiplications that run while the threads that started them do something else."""

@@ -46,9 +46,9 @@ class FreeMemory:
 def alternating(
     loop: For, body: GemmLoopBody, fills: Fills, around: OnThreads, room: FreeMemory
 ) -> Stmt | None:
-    """Return the loop with its products in flight across rounds; None if that cannot be.
+    """Return the loop with its MMAs in flight across rounds; None if that cannot be.
 
-    Factors that every iteration makes anew, in registers or in shared memory, get two versions, in
+    Operands that every iteration makes anew, in registers or in shared memory, get two versions, in
     turns:
 
     Before   for k:  W = dequantised W_s[slot];  gemm W, A_s[slot] -> sums;  arrive empty[slot]
@@ -59,18 +59,18 @@ def alternating(
                wait_products 1;  arrive empty[freed]
              wait_products 0;  arrive empty[freed];  the last iteration of an odd number
 
-    So do sums that every iteration begins anew; what uses them runs beside the next iteration's
-    product:
+    So do accumulators that every iteration begins anew; what uses them runs beside the next
+    iteration's MMA:
 
     Before   for k:  gemm A_s[slot], B_s[slot] -> part;  total += part * S
     After    gemm -> part;  wait_products 0
              for k from 1, two by two:
                gemm -> part_2 (left in flight);  total += part * S;    wait_products 0
                gemm -> part (left in flight);    total += part_2 * S;  wait_products 0
-             the last iterations, without new products
+             the last iterations, without new MMAs
 
-    Sums that threads read are in flight within an iteration alone: where they are so from one
-    iteration of a loop to the next, the assembler lets products run one by one.
+    Accumulators that threads read are in flight within an iteration alone: where they are so from
+    one iteration of a loop to the next, the assembler lets MMAs run one by one.
 
     Parameters
     ----------
@@ -124,10 +124,10 @@ class _Rounds:
         return as_expr(self.loop.stop) - 1
 
     def in_turns(self) -> list[Stmt]:
-        """Return the loop where nothing but releases waits for the products.
+        """Return the loop where nothing but releases waits for the MMAs.
 
         The last iteration of an odd number begins when all is over: the assembler follows registers
-        that products read round a loop, not out of it.
+        that MMAs read round a loop, not out of it.
         """
         count = as_expr(self.loop.stop) - self.start
         var = self.loop.var
@@ -146,7 +146,7 @@ class _Rounds:
         ]
 
     def beside_next(self) -> list[Stmt]:
-        """Return the loop where `behind` runs beside the next iteration's products."""
+        """Return the loop where `behind` runs beside the next iteration's MMAs."""
         first, var = self.start + 1, self.loop.var
         count = as_expr(self.loop.stop) - first
         both = [*self._beside(var, 1), *self._beside(var + 1, 0)]
@@ -163,7 +163,7 @@ class _Rounds:
         """Return the products of iteration `k` with what is behind those of the iteration before.
 
         The wait for tiles of the next iteration ends a basic block: without it the assembler moves
-        the wait for the products in front of the work beside them.
+        the wait for the MMAs in front of the work beside them.
         """
         following = self._waits(k + 1, version)
         return [
@@ -188,7 +188,7 @@ class _Rounds:
         return [*self._ahead(k, version), wait, *((Barrier(),) if together else ())]
 
     def _ended(self) -> list[Stmt]:
-        """Return the wait for products, and the releases of what they read."""
+        """Return the wait for MMAs, and the releases of what they read."""
         return [WaitProducts(0), *self._given_back()]
 
     def _waits(self, k: Expr, version: int) -> list[Stmt]:

@@ -1,4 +1,4 @@
-"""Tiles that are given back an iteration after they were read."""
+"""Tiles that are released an iteration after they were read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tile_core.records import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A release that lags behind the turn of its ring.
+    """A release that lags behind the turn of its circular buffer.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class Late:
     slot
         The version to give back next; None if there is only one.
     first
-        The version of the ring's turn, which the loop begins with.
+        The version of the circular buffer's turn, which the loop begins with.
     """
 
     release: BarrierArrive

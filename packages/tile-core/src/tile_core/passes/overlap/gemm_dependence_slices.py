@@ -1,4 +1,4 @@
-"""What of an iteration leads to its products, and what may wait until they are over."""
+"""What of an iteration leads to its MMAs, and what may wait until they are over."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ Fills: TypeAlias = Mapping[Buffer, frozenset[Buffer]]
 
 @dataclass(frozen=True, slots=True)
 class DependenceSlices:
-    """The statements of an iteration whose products go on into the next one.
+    """The statements of an iteration whose MMAs go on into the next one.
 
     Parameters
     ----------
     ahead
-        What the products need, and these, all left in flight.
+        What the MMAs need, and these, all left in flight.
     behind
         The rest: it may run once the next iteration's `ahead` has begun.
     late
-        Releases of what the products read.
+        Releases of what the MMAs read.
     versioned
         Fragments and shared tiles that both iterations use at the same time.
     products
-        How many products an iteration has.
+        How many MMAs an iteration has.
     """
 
     ahead: tuple[Stmt, ...]
@@ -55,16 +55,16 @@ class DependenceSlices:
 
 
 def parts_of(body: GemmLoopBody, fills: Fills) -> DependenceSlices | None:
-    """Return the parts of an iteration; None if its products must be waited for in it.
+    """Return the parts of an iteration; None if its MMAs must be waited for in it.
 
     Before   round:  wait full;  scale S;  gemm A_s, B_s -> part;  arrive empty;  total += part * S
     After    ahead:   wait full;  gemm A_s, B_s -> part
              behind:  scale S;  total += part * S
              late:    arrive empty
 
-    What of `ahead` is not a product touches no registers of a product that began before it in
+    What of `ahead` is not an MMA touches no registers of an MMA that began before it in
     the iteration, nor writes tiles that it reads. All that both parts touch and one of them writes,
-    and all that products read and threads write, are fragments and tiles of which each iteration
+    and all that MMAs read and threads write, are fragments and tiles of which each iteration
     overwrites its own.
     """
     if not all(map(_may_move, body.items)):
@@ -94,7 +94,7 @@ def _may_move(stmt: Stmt) -> bool:
 
 
 def _needed(body: GemmLoopBody, rings: _Rings) -> set[int]:
-    """Return the positions of the products, and of all that they depend on."""
+    """Return the positions of the MMAs, and of all that they depend on."""
     found: set[int] = set()
     for k in range(len(body.items) - 1, -1, -1):
         later = (body.items[n] for n in found)
@@ -151,14 +151,14 @@ def _checked(
 
 
 def _reads_results(product: Stmt, products: Sequence[Stmt]) -> bool:
-    """Whether a product has sums of one of the others, or its own, as a factor."""
+    """Whether an MMA has sums of one of the others, or its own, as an operand."""
     assert isinstance(product, Gemm)
     factors = {r.buffer.storage for r in (product.a, product.b)}
     return bool(factors & set().union(*map(written, products)))
 
 
 def _meets_running(ahead: Sequence[Stmt]) -> bool:
-    """Whether a statement meets a product that began before it: in registers, or by writing."""
+    """Whether a statement meets an MMA that began before it: in registers, or by writing."""
     running: set[Buffer] = set()
     read: set[Buffer] = set()
     for stmt in ahead:
@@ -177,7 +177,7 @@ def _is_own(items: Sequence[Stmt], tile: Buffer) -> bool:
 
 
 def readers_of(release: Seq, body: GemmLoopBody, fills: Fills) -> set[int]:
-    """Return the positions of those who read the tiles of a release's ring."""
+    """Return the positions of those who read the tiles of a release's circular buffer."""
     return _Rings(body, fills).readers(release)
 
 
@@ -227,7 +227,7 @@ class _Rings:
         return ahead, late
 
     def readers(self, release: Seq) -> set[int]:
-        """Return the positions of those who read the tiles of a release's ring."""
+        """Return the positions of those who read the tiles of a release's circular buffer."""
         turns = turns_of(release)
         waits = [k for k in self.tiles if turns_of(self.body.items[k]) & turns]
         tiles = set().union(*(self.tiles[k] for k in waits))

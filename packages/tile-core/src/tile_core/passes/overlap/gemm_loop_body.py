@@ -1,4 +1,4 @@
-"""A loop around products as a list of statements, with what each has to do with registers."""
+"""A loop around MMAs as a list of statements, with what each has to do with registers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tile_core.ops.mbarrier import BarrierArrive
 from tile_core.records import dataclass
 
 RunsBeside: TypeAlias = Callable[[Gemm], bool]
-"""Whether a product can go on beside the threads that start it."""
+"""Whether an MMA can go on beside the threads that start it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class GemmLoopBody:
     items
         The rest, in order.
     products
-        Positions in `items` of products that can run beside the threads.
+        Positions in `items` of MMAs that can run beside the threads.
     """
 
     outside: tuple[Stmt, ...]
@@ -39,10 +39,10 @@ class GemmLoopBody:
 
 
 def take_apart(loop: For, runs_beside: RunsBeside) -> GemmLoopBody | None:
-    """Return the body of a loop that goes round rings of tiles; None if it is not one.
+    """Return the body of a loop that goes round circular buffers; None if it is not one.
 
-    Products must stand in the body itself, not in branches or loops inside of it. And all tiles
-    that go round have at least two versions: while a product goes on, the next one is filled.
+    MMAs must stand in the body itself, not in branches or loops inside of it. And all tiles
+    that go round have at least two versions: while an MMA goes on, the next one is filled.
     """
     flat = list(opened(loop.body))
     items = [s for s in flat if not isinstance(s, Alloc)]
@@ -67,7 +67,7 @@ def opened(stmt: Stmt) -> Iterator[Stmt]:
 
 
 def is_release(stmt: Stmt) -> TypeGuard[Seq]:
-    """Whether a statement gives tiles of a ring back, and goes on to its next turn."""
+    """Whether a statement gives tiles of a circular buffer back, and goes on to its next turn."""
     return isinstance(stmt, Seq) and bool(stmt.body) and isinstance(stmt.body[0], BarrierArrive)
 
 
@@ -79,7 +79,7 @@ def _versions(release: Seq) -> int:
 
 
 def registers_of(product: Stmt) -> set[Buffer]:
-    """Return the fragments that a product reads and writes while it runs."""
+    """Return the fragments that an MMA reads and writes while it runs."""
     return {a.buffer.storage for a in accesses(product) if a.buffer.storage.scope is Scope.FRAGMENT}
 
 
@@ -99,7 +99,7 @@ def conflict(a: Stmt, b: Stmt) -> bool:
 
 
 def turns_of(stmt: Stmt) -> set[Buffer]:
-    """Return the scalars that say at which turn of a ring a signal is."""
+    """Return the scalars that say at which turn of a circular buffer a signal is."""
     return {n.storage for n in walk(stmt) if isinstance(n, Buffer) and n.scope is Scope.VAR}
 
 

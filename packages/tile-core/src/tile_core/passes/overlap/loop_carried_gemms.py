@@ -1,4 +1,4 @@
-"""Products that go on into the next iteration, where nothing else needs their registers."""
+"""MMAs that go on into the next iteration, where nothing else needs their registers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tile_core.records import replace
 
 
 def left_in_flight(loop: For, body: GemmLoopBody) -> Stmt | None:
-    """Return the loop with its products in flight across rounds; None if that cannot be.
+    """Return the loop with its MMAs in flight across rounds; None if that cannot be.
 
     Before   for k:  wait full[slot];  gemm A_s[slot], …;  arrive empty[slot];  next slot
     After    for k:  wait full[slot];  gemm A_s[slot], … (left in flight);  next slot
                      wait_products 1;  if k > 0: arrive empty[freed];  next freed
              wait_products 0;  arrive empty[freed]
 
-    Tiles are given back one iteration late, once the products that read them are over: meanwhile
+    Tiles are released one iteration late, once the MMAs that read them are over: meanwhile
     the products of this iteration are on their way. The threads themselves must write nothing that
-    products read, in registers or in shared memory.
+    MMAs read, in registers or in shared memory.
     """
     products = [body.items[k] for k in body.products]
     registers: set[Buffer] = set().union(*map(registers_of, products))

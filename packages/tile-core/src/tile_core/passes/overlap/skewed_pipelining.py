@@ -1,4 +1,4 @@
-"""A product that starts one iteration late, so that other work of an iteration runs beside it."""
+"""An MMA that starts one iteration late, so that other work of an iteration runs beside it."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class _Parts:
     Parameters
     ----------
     ahead
-        What leads to the early products, and these.
+        What leads to the early MMAs, and these.
     awaited
         Those waits of `ahead` that another iteration can make beforehand.
     returned
-        Releases of what the early products read.
+        Releases of what the early MMAs read.
     beside
-        What has nothing to do with the late product: its sums and the tiles it reads, in
+        What has nothing to do with the late MMA: its accumulators and the tiles it reads, in
         registers or in shared memory, are left alone.
     behind
         What changes these, and what depends on that.
     late
-        The late product, with the wait for its tiles in front.
+        The late MMA, with the wait for its tiles in front.
     given_back
-        Releases of what the late product reads.
+        Releases of what the late MMA reads.
     begin
         What stands before the loop for these.
     """
@@ -62,7 +62,7 @@ class _Parts:
 def skew_iterations(
     loop: For, body: GemmLoopBody, filled: Sequence[Buffer] = (), *, in_turns: bool = False
 ) -> Stmt | None:
-    """Return the loop with its last product one iteration late; None if that cannot be.
+    """Return the loop with its last MMA one iteration late; None if that cannot be.
 
     Before   for k:  gemm Q, K_s -> S;  softmax of S, m;  acc *= r;  P = S;  gemm P, V_s -> acc
     After    round 0 without the last product
@@ -73,7 +73,7 @@ def skew_iterations(
              gemm P, V_s -> acc
 
     The order of all statements that touch the same registers is kept. The wait for a barrier
-    between the work that runs beside a product and the wait for the product ends a basic
+    between the work that runs beside an MMA and the wait for the MMA ends a basic
     block: without it the assembler moves the wait in front of that work.
 
     Parameters
@@ -81,8 +81,8 @@ def skew_iterations(
     filled
         The barriers of tiles in the order in which others fill these.
     in_turns
-        Whether two halves of the threads start their products in turns: while one computes
-        beside its products, those of the other have the matrix units to themselves.
+        Whether two halves of the threads start their MMAs in turns: while one computes
+        beside its MMAs, those of the other have the matrix units to themselves.
     """
     parts = _parts(body, filled)
     if parts is None:
@@ -139,7 +139,7 @@ def _early_waits(
 
 
 def _parts(body: GemmLoopBody, filled: Sequence[Buffer]) -> _Parts | None:
-    """Return the parts of an iteration, None if its last product cannot start later."""
+    """Return the parts of an iteration, None if its last MMA cannot start later."""
     if len(body.products) < 2:
         return None
     last, early = body.products[-1], body.products[-2]
@@ -172,12 +172,12 @@ def _parts(body: GemmLoopBody, filled: Sequence[Buffer]) -> _Parts | None:
 
 @dataclass(frozen=True, slots=True)
 class _Lag:
-    """A late product and its releases, an iteration behind rings that early products go round too.
+    """A late MMA and its releases, an iteration behind circular buffers of early MMAs.
 
     Parameters
     ----------
     turned
-        What takes these rings to their next turn, once the early products have begun.
+        What takes these circular buffers to their next turn, once the early MMAs have begun.
     """
 
     product: Stmt
@@ -187,7 +187,7 @@ class _Lag:
 
 
 def _lag(ahead: Iterable[Stmt], product: Stmt, releases: Iterable[Stmt]) -> _Lag:
-    """Return the late product with turns of its own, where the early ones use its ring.
+    """Return the late MMA with turns of its own, where the early ones use its circular buffer.
 
     Before   gemm Q, T_s[slot] -> S;  …;  gemm P, T_s[slot] -> acc;  arrive empty[slot];  next slot
     After    gemm Q, T_s[slot] -> S;  gemm P, T_s[freed] -> acc (of the iteration before);  next
@@ -211,7 +211,7 @@ def _lag(ahead: Iterable[Stmt], product: Stmt, releases: Iterable[Stmt]) -> _Lag
 
 
 def _at_turn(product: Stmt, late: Late) -> Stmt:
-    """Return the product on the version that is given back next."""
+    """Return the MMA on the version that is released next."""
     turn, slot = late.first, late.slot
     if slot is None or not isinstance(turn, Load):
         return product
@@ -225,7 +225,7 @@ def _at_turn(product: Stmt, late: Late) -> Stmt:
 
 
 def _held(body: GemmLoopBody, late: Iterable[Stmt]) -> list[Buffer]:
-    """Return the barriers of tiles that are given back by `late`, with too few versions.
+    """Return the barriers of tiles that are released by `late`, with too few versions.
 
     Beside the late product of an iteration, that iteration's tiles and those of the iteration in
     which it starts are in use: the next ones can be on their way if there is a third version.
@@ -241,7 +241,7 @@ def _awaited(
     held: Iterable[Buffer],
     filled: Sequence[Buffer],
 ) -> tuple[BarrierWait, ...]:
-    """Return the waits for tiles that are given back early and can be filled early.
+    """Return the waits for tiles that are released early and can be filled early.
 
     Who fills them does so in one order: it may wait for tiles in use at what stands before.
     """
@@ -252,7 +252,7 @@ def _awaited(
 
 
 def _ahead(body: GemmLoopBody, early: int) -> list[Stmt]:
-    """Return the statements up to the last early product, all products left in flight."""
+    """Return the statements up to the last early MMA, all MMAs left in flight."""
     return [
         replace(s, wg_wait=-1) if isinstance(s, Gemm) and k in body.products else s
         for k, s in enumerate(body.items[: early + 1])

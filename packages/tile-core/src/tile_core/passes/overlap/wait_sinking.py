@@ -20,15 +20,15 @@ from tile_core.records import dataclass, replace
 
 
 def sink_waits(loop: For, body: GemmLoopBody, fills: Fills) -> Stmt | None:
-    """Return the loop with its products in flight until they are needed; None if all are at once.
+    """Return the loop with its MMAs in flight until they are needed; None if all are at once.
 
     Before   for k:  gemm K, Q_s -> S;  gemm V, dO_s -> P;  S = exp(S);  P *= S
     After    for k:  gemm K, Q_s -> S (left in flight);  gemm V, dO_s -> P (so too)
                      wait_products 1;  S = exp(S);  wait_products 0;  P *= S
 
-    No product outlives its iteration. Somebody needs a product if he touches its sums or changes
-    its factors. Tiles that products read are given back once these are done; all other
-    statements keep their order. Products that add to the same sums are done in their order,
+    No MMA outlives its iteration. Somebody needs an MMA if he touches its accumulators or changes
+    its operands. Tiles that MMAs read are released once these are done; all other
+    statements keep their order. MMAs that add to the same accumulators are done in their order,
     without a wait.
     """
     round_ = _Round(body, fills)
@@ -49,11 +49,11 @@ class _Round:
     made
         Its statements so far.
     running
-        Positions of products that may be in flight, in their order.
+        Positions of MMAs that may be in flight, in their order.
     held
         Positions of releases that wait for some of these.
     gains
-        Whether anything stands between a product and the wait for it.
+        Whether anything stands between an MMA and the wait for it.
     """
 
     body: GemmLoopBody
@@ -64,7 +64,7 @@ class _Round:
     gains: bool = False
 
     def add(self, k: int, item: Stmt) -> None:
-        """Append a statement, behind the wait for products that it needs."""
+        """Append a statement, behind the wait for MMAs that it needs."""
         if is_release(item):
             self.held.append(k)
             self.give_back()
@@ -81,14 +81,14 @@ class _Round:
             self.made.append(item)
 
     def wait_for(self, count: int) -> None:
-        """Append the wait for the oldest products, and what follows from it."""
+        """Append the wait for the oldest MMAs, and what follows from it."""
         if count:
             self.made.append(WaitProducts(len(self.running) - count))
             self.running = self.running[count:]
         self.give_back()
 
     def give_back(self) -> None:
-        """Append the releases of tiles that no product reads any more."""
+        """Append the releases of tiles that no MMA reads any more."""
         running = set(self.running)
         for k in list(self.held):
             release = self.body.items[k]
@@ -99,7 +99,7 @@ class _Round:
 
 
 def _needs(body: GemmLoopBody, k: int, at: int) -> bool:
-    """Whether statement `k` must find product `at` done."""
+    """Whether statement `k` must find MMA `at` done."""
     item, product = body.items[k], body.items[at]
     assert isinstance(product, Gemm)
     if isinstance(item, BarrierWait):

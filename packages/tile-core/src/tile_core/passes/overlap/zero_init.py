@@ -1,4 +1,4 @@
-"""Sums that are cleared behind their use, for the next iteration: products begin them instead."""
+"""Accumulators that are cleared behind their use, for the next iteration: MMAs do it instead."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from tile_core.records import replace
 
 
 def zero_init_accumulators(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
-    """Return `kernel` with products that set their sums where these are zero before each iteration.
+    """Return `kernel` with MMAs that set accumulators which are zero before each iteration.
 
     Before   fill part, 0
              for k:  gemm A_s, B_s -> part;  total += part * S;  fill part, 0
     After    for k:  gemm A_s, B_s -> part (set);  total += part * S
 
-    No iteration then knows of another one's sums, so that two can be in flight. Nothing else in the
-    round may write them, and nothing but one fill before the loop touches them outside of it.
+    No iteration then knows of another one's accumulators, so that two can be in flight. Nothing
+    else in the round may write them, and nothing but one fill before the loop touches them outside
+    of it.
 
     Parameters
     ----------
     runs_beside
-        Whether a product can go on beside the threads that start it.
+        Whether an MMA can go on beside the threads that start it.
     """
     done: dict[Node, Node] = {}
     for around in (n for n in walk(kernel.body) if isinstance(n, OnThreads)):
@@ -43,7 +44,7 @@ def zero_init_accumulators(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
 
 
 def _fills_around(product: Gemm, loop: For, around: OnThreads) -> tuple[Stmt, Stmt] | None:
-    """Return what zeroes a product's sums, before a loop and at the end of each iteration."""
+    """Return what zeroes an MMA's accumulators, before a loop and at the end of each iteration."""
     sums = product.c.buffer
     if static_value(product.clear) != 0 or not _is_whole(product.c):
         return None

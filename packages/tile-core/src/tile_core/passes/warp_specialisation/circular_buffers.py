@@ -131,18 +131,18 @@ def tile_of(copy: Copy | Parallel) -> Buffer:
 
 @dataclass(frozen=True, slots=True)
 class CircularBuffers:
-    """Rings of a launch, and why other copies are none, or are not the engine's."""
+    """Circular buffers of a launch, and why other copies are none, or are not the engine's."""
 
     rings: tuple[CircularBuffer, ...]
     left: tuple[tuple[Copy | Parallel, str], ...]
     by_threads: tuple[tuple[Copy | Parallel, str], ...] = ()
 
     def in_bulk(self) -> CircularBuffers:
-        """Return the rings that the engine fills alone; the others are left too."""
+        """Return the circular buffers that the engine fills alone; the others are left too."""
         return self._only(tuple(ring for ring in self.rings if ring.in_bulk))
 
     def with_small_tiles(self) -> CircularBuffers:
-        """Return the same with those rings of threads that are small."""
+        """Return the same with those circular buffers of threads that are small."""
         return self._only(tuple(ring for ring in self.rings if ring.in_bulk or ring.is_small))
 
     def _only(self, rings: tuple[CircularBuffer, ...]) -> CircularBuffers:
@@ -168,11 +168,11 @@ def find_circular_buffers(launch: Launch, env: ConstraintSet) -> CircularBuffers
     Only the copy writes its tile, all of it; only statements behind it, in the same sequence,
     read the tile; no statement of the launch writes the tensor. Copies in a pipelined loop have
     a version for each of its stages, others one. Copies of one sequence whose tiles are first
-    and last read by the same statements share a ring.
+    and last read by the same statements share a circular buffer.
 
     Tiles of pipelined loops that the engine cannot fill, and those that a loop computes from
-    tensors, have rings that threads fill, where these can begin to and leave it alone, or where
-    they are small.
+    tensors, have circular buffers that threads fill, where these can begin to and leave it alone,
+    or where they are small.
     """
     safe_values: dict[Buffer, Expr] = {
         n.buffer: n.value for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)
@@ -343,7 +343,7 @@ def _may_be_engine(stmt: Stmt, tile: Buffer) -> bool:
 
 
 def _add(made: CircularBuffer, rings: list[CircularBuffer]) -> None:
-    """Put a copy into a ring that goes round with it, or into one of its own."""
+    """Put a copy into a circular buffer that goes round with it, or into one of its own."""
     for k, ring in enumerate(rings):
         same = (ring.first, ring.last, ring.count) == (made.first, made.last, made.count)
         if ring.home is made.home and same and ring.in_bulk is made.in_bulk:

@@ -131,7 +131,7 @@ def _are_several(extents: Sequence[int], count: int) -> bool:
 
 
 def ranks_of(ring: CircularBuffer, shared: Mapping[Copy, Sharing]) -> tuple[Expr, ...]:
-    """Return the blocks that fill, and are filled by, a ring's tiles; none if only one does.
+    """Return the blocks that fill, and are filled by, a buffer's tiles; none if only one does.
 
     Whoever reads a version tells all of these that it is free.
     """

@@ -33,12 +33,13 @@ class Consumer:
     After    for k < n:  barrier_wait full[slot], phase;  gemm A_s[slot], …
                          barrier_arrive empty[slot];  next slot
 
-    Each ring has a turn of its own: statements of different rings can be moved apart.
+    Each circular buffer has a turn of its own: statements of different circular buffers can be
+    moved apart.
 
     Parameters
     ----------
     signals
-        The barriers of each ring.
+        The barriers of each circular buffer.
     versions
         The tiles with a dimension for their versions.
     shared
@@ -95,7 +96,7 @@ class Consumer:
         return stmt
 
     def _is_allocation(self, stmt: Stmt) -> bool:
-        """Whether a statement allocates a ring's tile, or lays it out: done for all threads."""
+        """Whether a statement allocates a buffer's tile, or lays it out: done for all threads."""
         tiles = {tile for s in self.signals for tile in s.ring.tiles}
         return isinstance(stmt, (Alloc, AnnotateLayout)) and stmt.buffer.storage in tiles
 

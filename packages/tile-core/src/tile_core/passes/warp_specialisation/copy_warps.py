@@ -38,7 +38,8 @@ class CopyWarps(Producer):
 
     There are
     no more warps than versions: whoever filled an iteration then knows that the next one of his
-    comes less than two turns of the ring later, which is as far as parities tell phases apart.
+    comes less than two turns of the circular buffer later, which is as far as parities tell phases
+    apart.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ class CopyWarps(Producer):
         return Seq((*begin, made))
 
     def filled(self, item: Copy | Parallel, signals: Signals, begun: set[Stmt]) -> list[Stmt]:
-        """Return what fills a ring's tiles in the place of the last of its statements."""
+        """Return what fills a buffer's tiles in the place of the last of its statements."""
         copies = signals.ring.copies
         if any(copy not in begun for copy in copies if copy is not item):
             return []

@@ -39,7 +39,7 @@ def asks_for_overlap(node: Node) -> TypeGuard[Pipelined]:
 
 
 def fitting(launch: Launch, found: CircularBuffers, shared_bytes: int) -> CircularBuffers:
-    """Return the rings that there are threads and memory for: large ones of threads give way."""
+    """Return the circular buffers that threads and memory suffice for: large ones give way."""
     for choice in (found, found.with_small_tiles()):
         if _has_room(launch, choice, shared_bytes):
             return choice

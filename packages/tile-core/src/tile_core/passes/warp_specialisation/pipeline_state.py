@@ -1,4 +1,4 @@
-"""Which turn of a ring a range of threads is at: a version of the tiles, and a phase."""
+"""Which turn of a circular buffer a range of threads is at: a version of the tiles, and a phase."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tile_core.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PipelineState:
-    """The running turn of the rings of one sequence, in variables of each thread.
+    """The running turn of the circular buffers of one sequence, in variables of each thread.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class PipelineState:
 
 
 def turn_of(name: str, count: int) -> PipelineState:
-    """Return new variables for the turns of rings with `count` versions."""
+    """Return new variables for the turns of circular buffers with `count` versions."""
     int32 = dtype_of("int32")
     slot = Buffer(f"{name}_slot", (1,), int32, Scope.VAR)
     return PipelineState(slot, Buffer(f"{name}_phase", (1,), int32, Scope.VAR), count)
@@ -86,7 +86,7 @@ class Slots(Versions):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signals:
-    """The barriers of one ring, an element of each for every version.
+    """The barriers of one circular buffer, an element of each for every version.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class Signals:
 
 
 def signals_of(rings: Sequence[CircularBuffer]) -> tuple[Signals, ...]:
-    """Return new barriers for each ring, named after its first tile."""
+    """Return new barriers for each circular buffer, named after its first tile."""
     made = []
     for ring in rings:
         name = ring.tiles[0].name

@@ -1,4 +1,4 @@
-"""What the producer runs: the copies of the rings, and the loops and branches around them."""
+"""What the producer runs: the copies into circular buffers, and loops and branches around them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Producer:
     Parameters
     ----------
     signals
-        The barriers of each ring.
+        The barriers of each circular buffer.
     versions
         The tiles with a dimension for their versions.
     scalars

@@ -254,7 +254,7 @@ class _Occupancy:
 
 
 def _shared_bytes(launch: Launch, rings: Sequence[CircularBuffer], limits: Multiprocessor) -> int:
-    """Return the shared memory that a block surely takes: what is not in rings may share some."""
+    """Return the shared memory that a block surely takes: other tiles may share some."""
     counts = {tile: ring.count for ring in rings for tile in ring.tiles}
     tiles = {n.buffer for n in walk(launch.body) if isinstance(n, Alloc)}
     shared = [b for b in tiles if b.scope is Scope.SHARED]

@@ -1,1 +1,1 @@
-"""Matrix products on machines of many threads: by matrix instructions, or without them."""
+"""Matrix multiplications on machines of many threads: by matrix instructions, or without them."""

@@ -24,7 +24,7 @@ from tile_core.target import Target
 
 
 def instruction_rule(name: str, unit: MatrixUnit) -> Rule[Gemm]:
-    """Return the rule for products by matrix instructions.
+    """Return the rule for MMAs by matrix instructions.
 
     Tiles that the warps of the block cannot share out exactly are multiplied by ordinary
     arithmetic: which of both it is depends on the number of threads only.
@@ -67,7 +67,7 @@ def instruction_rule(name: str, unit: MatrixUnit) -> Rule[Gemm]:
 
 
 def _is_open(buffer: Buffer, ctx: InferContext) -> bool:
-    """Whether nobody has fixed yet how a factor is spread; if somebody has, it is moved."""
+    """Whether nobody has fixed yet how an operand is spread; if somebody has, it is moved."""
     return ctx.layout_of(buffer) is None
 
 
@@ -76,12 +76,12 @@ def _layout(unit: MatrixUnit, is_k_last: bool) -> Callable[[tuple[int, ...], int
 
 
 def _factors(op: Gemm) -> tuple[tuple[Buffer, bool], ...]:
-    """Return the tiles of both factors, and whether K is their last dimension."""
+    """Return the tiles of both operands, and whether K is their last dimension."""
     return (op.a.buffer, not op.transpose_a), (op.b.buffer, op.transpose_b)
 
 
 def fma_rule(name: str) -> Rule[Gemm]:
-    """Return the rule for products by ordinary arithmetic, of all element types.
+    """Return the rule for MMAs by ordinary arithmetic, of all element types.
 
     Parameters
     ----------

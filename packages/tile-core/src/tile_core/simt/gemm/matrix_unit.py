@@ -21,7 +21,7 @@ Loads: TypeAlias = tuple[Stmt, Callable[[Expr], Stmt]]
 
 
 def element_by_element(operand: Operand, registers: Buffer, ctx: SimtContext) -> Loads | None:
-    """Return None: the machine reads factors by ordinary loads only."""
+    """Return None: the machine reads operands by ordinary loads only."""
     return None
 
 
@@ -32,19 +32,19 @@ def rows_of_chunks(shape: tuple[int, ...], bits: int, is_k_last: bool) -> Layout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixUnit:
-    """The matrix instructions of a machine, and how warps read their factors.
+    """The matrix instructions of a machine, and how warps read their operands.
 
     Parameters
     ----------
     machine
         What multiplies.
     atoms
-        The instructions for a product that so many warps share, in order of preference; none
+        The instructions for an MMA that so many warps share, in order of preference; none
         if its element types cannot be multiplied exactly.
     others
-        Further instructions for a product, for sums that another one has spread already.
+        Further instructions for an MMA, for accumulators that another one has spread already.
     whole_loads
-        Given a factor in shared memory and registers for its atoms of one k-step: loads of
+        Given an operand in shared memory and registers for its atoms of one k-step: loads of
         whole matrices, None where its elements must be loaded.
     fence
         The function of the device header across which no instruction moves, where reads of the
@@ -52,7 +52,7 @@ class MatrixUnit:
         reads early by themselves.
     operand_layout
         Given the shape of a tile, the width of its elements in bits, and whether K is its last
-        dimension: where a factor lies in shared memory. Raises `LayoutError` if nowhere better
+        dimension: where an operand lies in shared memory. Raises `LayoutError` if nowhere better
         than row by row.
     """
 

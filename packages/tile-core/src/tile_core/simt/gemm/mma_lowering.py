@@ -1,4 +1,4 @@
-"""Matrix products by the matrix instructions of warps."""
+"""Matrix multiplications by the matrix instructions of warps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def warp_tiling(
     Parameters
     ----------
     known
-        How the sums are spread, if that is settled: by another product, or by the user. If any
+        How the accumulators are spread, if that is settled: by another MMA, or by the user. If any
         way to share spreads them so, that one is taken.
     """
     warps, rest = divmod(threads, unit.machine.warp_size)
@@ -51,7 +51,7 @@ def warp_tiling(
 
 
 def _takes(atom: MatrixAtom, op: Gemm) -> bool:
-    """Whether the factors of `op` can be operands of an instruction."""
+    """Whether the operands of `op` can be operands of an instruction."""
     return (
         _suits(op.a, 0 if op.transpose_a else 1, atom.k)
         and _suits(op.b, 1 if op.transpose_b else 0, atom.k)
@@ -66,7 +66,7 @@ def _spreads(tiling: WarpTiling, op: Gemm, known: Fragment) -> bool:
 def _orders(op: Gemm) -> tuple[str, str]:
     """Return along what elements of A and B are neighbours in memory: what a thread reads at once.
 
-    Factors in registers are held by rows and by columns: along K, as in all other instructions.
+    Operands in registers are held by rows and by columns: along K, as in all other instructions.
     """
     a_by_columns = op.transpose_a and op.a.buffer.scope is not Scope.FRAGMENT
     b_by_rows = not op.transpose_b and op.b.buffer.scope is not Scope.FRAGMENT
@@ -85,7 +85,7 @@ def _is_whole_fragment(region: Region) -> bool:
 
 
 def _suits(region: Region, k_axis: int, atom_k: int) -> bool:
-    """Whether a factor, if it is a fragment, can be an operand where it is.
+    """Whether an operand, if it is a fragment, can be an operand where it is.
 
     It consists of whole k-steps, and of all rows or columns.
 
@@ -105,9 +105,9 @@ def _suits(region: Region, k_axis: int, atom_k: int) -> bool:
 
 
 def demanded_fragments(op: Gemm, tiling: WarpTiling) -> dict[Buffer, Fragment]:
-    """Return the fragments that the instruction fixes: of C, and of factors in registers.
+    """Return the fragments that the instruction fixes: of C, and of operands in registers.
 
-    A tile that is both factors is spread as the first.
+    A tile that is both operands is spread as the first.
     """
     demands = {op.c.buffer: _spread(tiling.c_fragment(), op.c, (0, 1))}
     for region, fragment in zip((op.a, op.b), factor_fragments(op, tiling), strict=True):
@@ -117,7 +117,7 @@ def demanded_fragments(op: Gemm, tiling: WarpTiling) -> dict[Buffer, Fragment]:
 
 
 def factor_fragments(op: Gemm, tiling: WarpTiling) -> tuple[Fragment | None, Fragment | None]:
-    """Return how the factors that are in registers must be spread, None for those in memory."""
+    """Return how the operands that are in registers must be spread, None for those in memory."""
     a: Fragment | None = None
     b: Fragment | None = None
     if op.a.buffer.scope is Scope.FRAGMENT:
@@ -130,7 +130,7 @@ def factor_fragments(op: Gemm, tiling: WarpTiling) -> tuple[Fragment | None, Fra
 
 
 def _all_steps(tiling: WarpTiling, region: Region, k_axis: int) -> WarpTiling:
-    """Return the tiling of all of the factor's buffer, of which the region may be a part."""
+    """Return the tiling of all of the operand's buffer, of which the region may be a part."""
     shape = region.buffer.static_shape or ()
     return replace(tiling, steps=shape[-2:][k_axis] // tiling.atom.k)
 
@@ -140,12 +140,12 @@ def _spread(fragment: Fragment, region: Region, order: tuple[int, int]) -> Fragm
 
 
 def lower_instructions(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: SimtContext) -> Stmt:
-    """Return the product as one warp runs it.
+    """Return the MMA as one warp runs it.
 
     Before   gemm A_shared, B_shared, C_local
     After    for kk: load a_frag, b_frag;  for i, j: mma(C_local + ij, a_frag + i, b_frag + j)
 
-    A factor in registers that somebody else spread over the threads in another way goes
+    An operand in registers that somebody else spread over the threads in another way goes
     through shared memory.
     """
     elsewhere = [
@@ -204,7 +204,7 @@ def _steps(
     unit: MatrixUnit,
     ctx: SimtContext,
 ) -> Stmt:
-    """Return the steps along K, with reads one step ahead of products where that takes a fence.
+    """Return the steps along K, with reads one step ahead of MMAs where that takes a fence.
 
     Before   for kk < 4: load kk;  products kk
     After    load 0;  load 1;  fence;  products 0;  load 2;  fence;  products 1;  …;  products 3
@@ -221,7 +221,7 @@ def _steps(
 def _widened(
     op: Gemm, own: Buffer, first: Expr, sums: Buffer, count: int, ctx: SimtContext
 ) -> tuple[Stmt, Stmt]:
-    """Return what brings sums into registers of the type they are added up in, and back.
+    """Return what brings accumulators into registers of the type they are added up in, and back.
 
     Before   gemm A_shared, B_shared, C_local  (float16, of a machine that adds up float32)
     After    sums[i] = C_local[i];  …;  C_local[i] = sums[i]
@@ -239,7 +239,7 @@ def _widened(
 
 
 def sums_offset(region: Region, count: int) -> Expr:
-    """Return the first register of the sums that leading indices of C select."""
+    """Return the first register of the accumulators that leading indices of C select."""
     shape = region.buffer.static_shape or ()
     return as_expr(row_major_position(region.starts[:-2], shape[:-2]) * count)
 
@@ -250,7 +250,7 @@ def zero(buffer: Buffer) -> Const:
 
 
 def cleared(op: Gemm, clear: Callable[[Expr], Stmt], count: int, ctx: SimtContext) -> Stmt:
-    """Return what zeroes `count` sums where `op` drops previous ones."""
+    """Return what zeroes `count` accumulators where `op` drops previous ones."""
     if isinstance(op.clear, Const):
         return unrolled(ctx, "i", count, clear) if op.clear.value else Seq(())
     return If(lower_expr(op.clear, ctx), unrolled(ctx, "i", count, clear))

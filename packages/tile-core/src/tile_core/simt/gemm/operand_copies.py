@@ -1,4 +1,4 @@
-"""Copies of factors from shared memory into registers, on machines that load element by element."""
+"""Copies of operands from shared memory into registers, where machines load single elements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tile_core.target import Target
 
 
 def operand_copy_rule(name: str, unit: MatrixUnit) -> Rule[Copy]:
-    """Return the rule that gives tiles which become factors in registers a factor's layout.
+    """Return the rule that gives tiles which become operands in registers an operand's layout.
 
     They are copied as all tiles are: neighbouring threads read neighbouring rows.
 

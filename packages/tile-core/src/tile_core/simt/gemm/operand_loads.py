@@ -1,4 +1,4 @@
-"""Reading the elements of a factor from shared memory by ordinary loads."""
+"""Reading the elements of an operand from shared memory by ordinary loads."""
 
 from __future__ import annotations
 

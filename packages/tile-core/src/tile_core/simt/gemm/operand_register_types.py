@@ -1,4 +1,4 @@
-"""Element types of factors in registers, where no instruction takes those of the tiles."""
+"""Element types of operands in registers, where no instruction takes those of the tiles."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _NARROW_FLOATS = frozenset(
 def register_types(a: str, b: str, *, float32: bool = False) -> Iterator[tuple[str, str]]:
     """Yield pairs of element types that hold all values of `a` and `b`, the narrowest first.
 
-    Factors in shared memory are converted to them on their way into registers.
+    Operands in shared memory are converted to them on their way into registers.
 
     Parameters
     ----------
     float32
-        Whether factors may become float32: where instructions multiply those exactly.
+        Whether operands may become float32: where instructions multiply those exactly.
 
     Examples
     --------

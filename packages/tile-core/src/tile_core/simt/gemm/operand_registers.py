@@ -1,4 +1,4 @@
-"""Where the factors of a matrix product are in registers, and how they get there."""
+"""Where the operands of a matrix multiplication are in registers, and how they get there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOTHING = Seq(())
 
 @dataclass(frozen=True, slots=True)
 class Registers:
-    """A factor in registers.
+    """An operand in registers.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Registers:
 
 
 def operand_registers(operand: Operand, unit: MatrixUnit, ctx: SimtContext) -> Registers:
-    """Return the registers of a factor: its own if it is a fragment, else loaded ones."""
+    """Return the registers of an operand: its own if it is a fragment, else loaded ones."""
     return _held(operand, ctx) if operand.is_fragment else _loaded(operand, unit, ctx)
 
 
@@ -96,5 +96,5 @@ def _loaded(operand: Operand, unit: MatrixUnit, ctx: SimtContext) -> Registers:
 
 
 def reads_ahead(steps: int, unit: MatrixUnit) -> bool:
-    """Whether factors of one k-step are read while those of the one before are multiplied."""
+    """Whether operands of one k-step are read while those of the one before are multiplied."""
     return steps > 1 and unit.fence is not None

@@ -1,4 +1,4 @@
-"""The factors of a matrix product as the warps that share it see them."""
+"""The operands of a matrix multiplication as the warps that share it see them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tile_core.simt.gemm_warp_partition import WarpTiling, permuted
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One factor of a product, seen as a matrix of `x` (rows of A, columns of B) and `k`.
+    """One operand of an MMA, seen as a matrix of `x` (rows of A, columns of B) and `k`.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Operand:
 
 
 def operands(op: Gemm, tiling: WarpTiling) -> tuple[Operand, Operand]:
-    """Return both factors of `op` as warps of `tiling` see them."""
+    """Return both operands of `op` as warps of `tiling` see them."""
     atom = tiling.atom
     a = Operand(
         "a", op.a, not op.transpose_a, atom.a, atom.a_dtype,

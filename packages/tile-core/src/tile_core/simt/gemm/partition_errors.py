@@ -1,4 +1,4 @@
-"""What the user is told where the warps of a block cannot share a product."""
+"""What the user is told where the warps of a block cannot share an MMA."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def tell_of_missing_partition(op: Gemm, unit: MatrixUnit, ctx: SimtContext) -> N
 
 
 def _fitting_atom(op: Gemm, unit: MatrixUnit, warps: int) -> MatrixAtom | None:
-    """Return the instruction that divides the product into most pieces."""
+    """Return the instruction that divides the MMA into most pieces."""
     m, n, k = op.mnk
     fitting = [a for a in unit.atoms(op, warps) if not (m % a.m or n % a.n or k % a.k)]
     return min(fitting, key=lambda atom: atom.m * atom.n, default=None)
 
 
 def _hint(op: Gemm, atom: MatrixAtom, ctx: SimtContext) -> str:
-    """Name the numbers of threads nearest to the present one that share the product."""
+    """Name the numbers of threads nearest to the present one that share the MMA."""
     size = ctx.machine.warp_size
     rows, columns = op.mnk[0] // atom.m, op.mnk[1] // atom.n
     words = atom.c.slots * max(32, atom.c_dtype.bits) // 32

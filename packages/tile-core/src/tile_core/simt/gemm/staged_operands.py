@@ -1,4 +1,4 @@
-"""Factors of a matrix product that must go from registers through shared memory first."""
+"""Operands of a matrix multiplication that must go from registers through shared memory first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALIGNMENT = 128
 
 
 def staged(op: Gemm, a: bool, b: bool, ctx: SimtContext) -> tuple[Stmt, Gemm, Stmt]:
-    """Return what brings factors into shared memory, `op` on these tiles, and what ends it.
+    """Return what brings operands into shared memory, `op` on these tiles, and what ends it.
 
     Before   gemm A_local, B_shared, C_local
     After    a_tile <- A_local;  barrier;  gemm a_tile, B_shared, C_local;  barrier
@@ -28,7 +28,7 @@ def staged(op: Gemm, a: bool, b: bool, ctx: SimtContext) -> tuple[Stmt, Gemm, St
     Parameters
     ----------
     a, b
-        Which of the factors, held in registers, are moved.
+        Which of the operands, held in registers, are moved.
     """
     factors = {"a": op.a, "b": op.b}
     moved = {name: factors[name] for name, moves in (("a", a), ("b", b)) if moves}

@@ -24,11 +24,12 @@ SMALL = (0, 1, 2, 3, 4, 5, 7, 9)
 def scenarios_of(launch: Launch, host: Sequence[Let] = ()) -> list[Scenario]:
     """Return values for what the launch asks of symbols and tensors, few that differ.
 
-    Numbers of iterations are looked for of which the rings of a pipelined loop make something else:
-    none, one, fewer than there are versions, as many, one more, and twice around and one. More
-    rounds repeat these: what a role waits for is decided by a version and a parity, so after two
-    turns of a ring everything is as it was. Branches that depend on elements of tensors are taken
-    in some iterations and not in others. All roles ask for the same elements, and find the same.
+    Numbers of iterations are looked for of which the circular buffers of a pipelined loop make
+    something else: none, one, fewer than there are versions, as many, one more, and twice around
+    and one. More rounds repeat these: what a role waits for is decided by a version and a parity,
+    so after two turns of a circular buffer everything is as it was. Branches that depend on
+    elements of tensors are taken in some iterations and not in others. All roles ask for the same
+    elements, and find the same.
     """
     asked = _Asked()
     _rounds(launch, Scenario(otherwise=asked), host)
