@@ -80,7 +80,7 @@ def render(cases: Results, examples: Results) -> str:
     parts = [
         HEAD,
         f"{CONTRACT}\n\n{counted(cases, targets, operator_of, 'operator')}",
-        f"{TYPES}\n\nOf the first factor, or of the only operand.\n\n"
+        f"{TYPES}\n\nOf the first operand, or of the only one.\n\n"
         f"{counted(cases, targets, type_of, 'type')}",
         f"{EXAMPLES}\n\n{marked(examples, ordered({target for _, target in examples}))}",
     ]
