@@ -25,10 +25,10 @@ from tile_cpu.gemm.register_tile_shape import RegisterTile, Segment, choose_tile
 from tile_cpu.gemm.row_sums import emit_row_sums, row_sums
 from tile_cpu.gemm.tile_loops import emit_tile_gemm
 from tile_cpu.machine import MACHINES, CpuMachine, host_machine, missing_features
-from tile_cpu.tir.build import allocate, i32, loop, parameter, scratch, seq
-from tile_cpu.tir.nodes import BufferStore, PrimFunc, tirx
+from tile_cpu.tir.build import allocate, i32, loop, parameter, scratch, seq, splat
+from tile_cpu.tir.nodes import BufferLoad, BufferStore, PrimFunc, tirx
 from tile_cpu.toolchain import compile_module
-from tile_cpu.vectors import Matrix
+from tile_cpu.vectors import Matrix, as_expr
 from unit.tile_cpu.gemm_programs import Case, check, program
 
 F32, F64, BF16, F16 = (
@@ -271,8 +271,12 @@ def run_tile(
         sums, more = row_sums(spec, m)
         left, ready = emit_row_sums(spec, left, sums, m, k)
         room += more
-    scale = Matrix(factor, lambda i, j: [i]) if scaled else None
-    start = Choice(tirx.EQ(i32(1), i32(1)), start_from(Matrix.of(c), kernel, scale), None)
+    begin = start_from(Matrix.of(c), kernel)
+
+    def rescaled(row, column, lanes, count):
+        return begin(row, column, lanes, count) * splat(BufferLoad(factor, [as_expr(row)]), lanes)
+
+    start = Choice(tirx.EQ(i32(1), i32(1)), rescaled if scaled else begin, None)
     body = seq(
         room,
         allocate(factor),
