@@ -19,7 +19,7 @@ NVRTCS = [n for n in installed() if n.version >= PRECOMPILES] or [
 LEFT_BEHIND = "F[tid] = tile::exp2(F[tid]) + {n};"
 
 
-@pytest.fixture(params=NVRTCS, ids=str)
+@pytest.fixture(params=NVRTCS, ids=lambda n: ".".join(map(str, n.version)) if n else "none")
 def nvrtc(request: pytest.FixtureRequest) -> Nvrtc:
     """Every NVRTC that can, in a process that has compiled nothing."""
     for process in runtime_compiler._waiting.get(request.param.library, []):

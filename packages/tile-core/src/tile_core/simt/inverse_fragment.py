@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tile_core.errors import InternalError
 from tile_core.ir.arith import all_of, as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.ir.stmt import If, Stmt
@@ -36,8 +37,15 @@ def held(fragment: Fragment, thread: Expr, slot: Expr) -> HeldElement:
     ----------
     fragment
         One that `is_known`.
+
+    Raises
+    ------
+    InternalError
+        If it is not.
     """
     loop = loop_over(fragment)
+    if loop.searched:
+        raise InternalError(f"no formula finds what a register of {fragment} holds")
     coords = loop.coords_at(thread, slot, as_expr(0))
     replica = loop.replica_at(thread, slot, as_expr(0))
     return HeldElement(tuple(as_expr(x) for x in coords), as_expr(replica))

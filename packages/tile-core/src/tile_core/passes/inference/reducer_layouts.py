@@ -14,6 +14,7 @@ from tile_core.ir.stmt import Kernel, Parallel
 from tile_core.layout import Fragment
 from tile_core.layout.formulas import as_index, axis_of, coordinate
 from tile_core.layout.loop_layout import LoopLayout
+from tile_core.layout.loop_layout_inverse import loop_over
 from tile_core.layout.preimages import pushed_forward
 from tile_core.ops.reducer import ReducerUpdate
 from tile_core.passes.inference.inference_state import Layouts
@@ -80,6 +81,12 @@ def _index(index: Expr, loop: Parallel) -> Expr | None:
 
 
 def _is_sound(fragment: Fragment) -> bool:
-    """Whether the replicas of an element are in different threads: each part counts once."""
+    """Whether each part counts once, and the first replica, which takes the start, is found.
+
+    The replicas of an element must be in different threads, and a formula must tell which one a
+    thread has.
+    """
+    if loop_over(fragment).searched:
+        return False
     owners = np.sort(fragment.thread_table(), axis=-1)
     return not (np.diff(owners, axis=-1) == 0).any()
