@@ -194,6 +194,15 @@ def test_branches_that_order_themselves_are_not_refused() -> None:
         assert added(text) == 0
 
 
+@pytest.mark.parametrize(
+    ("condition", "needed"),
+    [("k == 1", 0), ("k < 1", 0), ("k != 1", 1), ("k < 2", 1), ("bx == 0", 1), ("k >= bx", 1)],
+)
+def test_a_branch_that_one_iteration_takes_meets_no_other(condition: str, needed: int) -> None:
+    loop = f"for k: int32 in range(0, 3, 1) serial:\n  if {condition}:\n    s[tx ^ k] = tx + k\n"
+    assert added(f"s[tx] = 0\n@barrier()\n{loop}") == needed
+
+
 # Programs of chance -----------------------------------------------------------------------------
 
 INDICES = (

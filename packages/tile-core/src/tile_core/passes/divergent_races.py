@@ -27,7 +27,6 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ir.visitor import statements_in
 from tile_core.passes.insert_barriers import NONE, Flow, Path, State
-from tile_core.records import replace
 
 
 def refuse_divergent_races(launch: Launch, warp_size: int = 32) -> Launch:
@@ -56,7 +55,6 @@ class _Apart(Flow):
         self.memory.threads = ThreadDependences(
             launch, names, self.memory.stands_for, warp_size, only_sure=True
         )
-        self.when: tuple[Expr, ...] = ()
         self.spans: dict[MemoryAccess, Span | None] = {}
 
     def search(self, stmt: Stmt, path: Path) -> None:
@@ -102,9 +100,7 @@ class _Apart(Flow):
         self, root: Node, path: Path, executed_by: ExecutingThreads, part: str = ""
     ) -> tuple[MemoryAccess, ...]:
         found = super()._touches(root, path, executed_by, part)
-        made = tuple(
-            replace(t, when=self.when) for t in found if t.executed_by is ExecutingThreads.THREAD
-        )
+        made = tuple(t for t in found if t.executed_by is ExecutingThreads.THREAD)
         self.spans |= dict.fromkeys(made, getattr(root, "span", None))
         return made
 

@@ -16,6 +16,7 @@ from tile_core.analysis.gemms_in_flight import (
 from tile_core.analysis.memory_access import (
     ExecutingThreads,
     MemoryAccess,
+    inlined,
     is_plain,
     memory_accesses,
 )
@@ -163,6 +164,7 @@ class Flow:
         self.decided: set[Path] = set()
         self.around: list[_Around] = []
         self.meaning: dict[Var, Expr] = {}
+        self.when: tuple[Expr, ...] = ()
         self.known: dict[tuple[Path, str], tuple[MemoryAccess, ...]] = {}
 
     def visit(self, stmt: Stmt, path: Path, state: State) -> State:
@@ -241,8 +243,16 @@ class Flow:
         key = (path, part)
         if key not in self.known:
             found = memory_accesses(root, executed_by, self.meaning)
-            self.known[key] = tuple(t for t in found if t.storage.scope in _WATCHED)
+            by_thread = executed_by is ExecutingThreads.THREAD
+            self.known[key] = self._watched(found, self.when if by_thread else ())
         return self.known[key]
+
+    def _watched(
+        self, found: Iterable[MemoryAccess], when: tuple[Expr, ...]
+    ) -> tuple[MemoryAccess, ...]:
+        """Return the accesses of memory that threads share, which happen `when` all this holds."""
+        made = (t for t in found if t.storage.scope in _WATCHED)
+        return tuple(replace(t, when=(*when, *t.when)) if when else t for t in made)
 
     def _act(self, path: Path, made: Iterable[MemoryAccess], state: State) -> State:
         made = tuple(made)
@@ -271,10 +281,15 @@ class Flow:
         if _holds_copies_alone(stmt) and not self._is_quiet_branch(stmt, path, state):
             self.decided.add(path)
             state = synced(state)
-        then = self.visit(stmt.then, (*path, 0), state)
-        if stmt.otherwise is None:
-            return then | state
-        return then | self.visit(stmt.otherwise, (*path, 1), state)
+        after = NONE if stmt.otherwise is not None else state
+        held, outside = inlined(stmt.cond, self.meaning), self.when
+        for k, branch in enumerate((stmt.then, stmt.otherwise)):
+            if branch is not None:
+                if self.by_thread and isinstance(held, Expr) and is_plain(held):
+                    self.when = (*outside, ~held if k else held)
+                after |= self.visit(branch, (*path, k), state)
+        self.when = outside
+        return after
 
     def _is_quiet_branch(self, stmt: If, path: Path, state: State) -> bool:
         """Whether what was pending before a branch meets no conflict in it, nor ever did."""
@@ -290,7 +305,7 @@ class Flow:
         """Return what a statement touches that holds no barrier, as threads run it apart."""
         if (path, "apart") not in self.known:
             found = concurrent_accesses(stmt, self.meaning)
-            self.known[path, "apart"] = tuple(t for t in found if t.storage.scope in _WATCHED)
+            self.known[path, "apart"] = self._watched(found, self.when)
         return self.known[path, "apart"]
 
     def _on_threads(self, stmt: OnThreads, path: Path, state: State) -> State:
