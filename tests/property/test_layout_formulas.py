@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tile_core.ir.expr import BinaryOp
-from tile_core.layout import evaluate, formula_bounds, maximum, minimum, same_expr, simplify
+from tile_core.layout import evaluate, maximum, minimum, same_expr, simplify
+from tile_core.layout.formula_bounds import reach
 from tile_core.layout.formulas import OPERATORS, as_index, coordinate, inputs, to_text
 from tile_core.layout.index_tables import box_coords, tabulate
 
@@ -55,7 +56,7 @@ def test_simplify_keeps_every_value(expr, box):
 @given(st.one_of(exprs, shallow), boxes)
 def test_reach_bounds_every_value_and_attains_them_where_it_says_so(expr, box):
     seen = tabulate(expr, box)
-    found = formula_bounds(expr, box)
+    found = reach(expr, box)
     assert found.lo <= seen.min()
     assert seen.max() <= found.hi
     if found.gap is not None:
@@ -71,7 +72,7 @@ def test_reach_is_exact_for_addresses_and_their_digits(order, box, unit):
     for axis in order:
         address, step = address + coordinate(axis) * step, step * box[axis]
     for expr in (address, address // unit, address % unit):
-        assert formula_bounds(expr, box).is_exact
+        assert reach(expr, box).is_exact
 
 
 @given(boxes, st.sampled_from([1, 2, 4]))

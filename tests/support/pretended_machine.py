@@ -16,7 +16,7 @@ from tile_cpu import machine as machines
 VARIABLE = "TILE_TEST_MACHINE"
 
 
-def pretended(wanted: str, here: machines.Machine) -> machines.Machine:
+def pretended(wanted: str, here: machines.CpuMachine) -> machines.CpuMachine:
     """Return the machine `wanted`, a row less features, as detection would find it on `here`."""
     name, *hidden = wanted.split(",")
     row = machines.MACHINES[name]

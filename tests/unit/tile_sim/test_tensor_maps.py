@@ -44,7 +44,8 @@ def test_types_without_a_number_are_their_bits():
 
 
 def test_interleaved_maps_are_refused():
-    found = replace(BOXES.values("A_map", 4096), interleave=16)
+    found = BOXES.values("A_map", 4096)
+    found = replace(found, described=replace(found.described, interleave=16))
     with pytest.raises(InternalError, match="the map A_map is interleaved"):
         c_tensor_map(found, "A", DeviceTensor(4096, 3072), is_written=False)
 
