@@ -61,10 +61,14 @@ def test_threads_of_one_block(form: str, memory: str) -> None:
             kernel((1,), **arguments)
 
 
-def test_more_than_four_bits_are_no_half() -> None:
-    text = TEXT.replace("NEXT", "").replace("MEMORY", "A").replace("t % 7", "t % 17")
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [("t % 7", "t % 17", "of the number 16, at bit 0"), ("(t & 1) * 4", "(t & 1) * 5", "at bit 5")],
+)
+def test_what_is_no_half_is_told(right: str, wrong: str, said: str) -> None:
+    text = TEXT.replace("NEXT", "").replace("MEMORY", "A").replace(right, wrong)
     kernel = SourceKernel(text, "halves", block=64, shared_bytes=64, warp_size=32, file="halves.cu")
-    with checking("all", threads=1), pytest.raises(TileError, match="of the number 16"):
+    with checking("all", threads=1), pytest.raises(TileError, match=said):
         kernel((1,), A=np.zeros(64, np.uint8), B=np.zeros(64, np.int32))
 
 

@@ -161,12 +161,13 @@ bool may_poll(int operation) {
          operation == TSIM_ATOMIC_EXCHANGE;
 }
 
-void require_half(unsigned char bits, unsigned line) {
-  if (bits < 16) return;
+void require_half(int shift, unsigned char bits, unsigned line) {
+  if (bits < 16 && (shift == 0 || shift == 4)) return;
   Finding finding;
   finding.kind = TSIM_INVALID;
   finding.line = line;
-  report_and_abandon(finding, format("a store of half a byte of the number %u", unsigned(bits)));
+  report_and_abandon(finding, format("a store of half a byte of the number %u, at bit %d",
+                                     unsigned(bits), shift));
 }
 
 // Others may exchange the byte meanwhile: blocks run on several threads of the host.
@@ -196,7 +197,7 @@ void tsim_store_nibble_shared(const tsim_shared* place, int shift, unsigned char
                               unsigned line) {
   Block& block = *current_block;
   const Access access = shift ? Access::HIGH_HALF : Access::LOW_HALF;
-  require_half(bits, line);
+  require_half(shift, bits, line);
   check_shared_place(block, *place, 1, access, line);
   record_shared(block, *current_thread, *place, 1, access, &bits, line);
   replace_half(place->address, shift, bits);
@@ -206,7 +207,7 @@ void tsim_store_nibble_global(const tsim_global* place, int shift, unsigned char
                               unsigned line) {
   Block& block = *current_block;
   const Access access = shift ? Access::HIGH_HALF : Access::LOW_HALF;
-  require_half(bits, line);
+  require_half(shift, bits, line);
   check_global_place(block, *place, 1, access, line);
   record_global(block, *current_thread, *place, 1, access, &bits, line);
   replace_half(place->address, shift, bits);
