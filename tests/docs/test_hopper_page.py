@@ -23,7 +23,7 @@ def quoted() -> list[str]:
 
 def reasons() -> Iterator[re.Pattern[str]]:
     """Yield what the passes say, with anything in the place of names and numbers."""
-    for path in [PASSES / "specialise_warps.py", *(PASSES / "specialise").glob("*.py")]:
+    for path in [PASSES / "specialise_warps.py", *(PASSES / "warp_specialisation").glob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.JoinedStr):
                 parts = [

@@ -63,11 +63,11 @@ def lower_for_nothing() -> None:
 
 
 CASES = {
-    trace_something_wrong: [HERE, HERE, "frames.py", HERE],
-    make_something_wrong: [HERE, HERE, "frames.py", HERE, HERE],
+    trace_something_wrong: [HERE, HERE, "tracebacks.py", HERE],
+    make_something_wrong: [HERE, HERE, "tracebacks.py", HERE, HERE],
     call_wrongly: [HERE, HERE, "callable_kernel.py"],
-    compile_for_nothing: [HERE, HERE, "frames.py"],
-    lower_for_nothing: [HERE, HERE, "frames.py"],
+    compile_for_nothing: [HERE, HERE, "tracebacks.py"],
+    lower_for_nothing: [HERE, HERE, "tracebacks.py"],
 }
 
 

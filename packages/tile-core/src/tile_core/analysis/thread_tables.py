@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tile_core.arith.evaluate import Unknown, value_of
+from tile_core.arith.evaluate_arrays import Unknown, value_of
 from tile_core.ir.expr import Call, Expr, Extent, Load, Unary, UnaryOp, Var
 from tile_core.ir.node import walk_once
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.arith.evaluate import Unknown
+from tile_core.arith.evaluate_arrays import Unknown
 from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of, hoisted_from_masks
 from tile_core.cost.gpu_calls import MatrixInstructionWork, product_of
 from tile_core.cost.iteration_spaces import Space

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.arith.evaluate import Unknown, value_of
+from tile_core.arith.evaluate_arrays import Unknown, value_of
 from tile_core.cost.gpu_issue import GlobalAccess
 from tile_core.cost.iteration_spaces import Space
 from tile_core.ir.buffer import Buffer

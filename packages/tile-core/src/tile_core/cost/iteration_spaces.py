@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.arith.evaluate import ELECT, UNIFORM, Number, Unknown, value_of
+from tile_core.arith.evaluate_arrays import ELECT, UNIFORM, Number, Unknown, value_of
 from tile_core.ir.expr import Binary, BinaryOp, Call, Expr, Extent, Var
 from tile_core.ir.node import walk
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tile_core.arith.evaluate import Unknown
+from tile_core.arith.evaluate_arrays import Unknown
 from tile_core.cost.arithmetic import arithmetic_of
 from tile_core.cost.iteration_spaces import Factor, Space
 from tile_core.cost.statement_walk import Visitor, visit

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.arith.evaluate import value_of
+from tile_core.arith.evaluate_arrays import value_of
 from tile_core.ir.expr import Expr, Extent, Var
 
 SECTOR = 32

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tile_core.arith.evaluate import Unknown, value_of
+from tile_core.arith.evaluate_arrays import Unknown, value_of
 from tile_core.errors import Span, UndefinedOperation
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import (

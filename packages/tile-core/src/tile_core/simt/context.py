@@ -82,7 +82,7 @@ class SimtContext:
     runs
         Which neighbours the thread runs here, of elements that share a byte.
     exchange_bytes
-        What shared memory has left for one workspace.
+        What shared memory has left for one workspace; None as long as batches are not tried.
     """
 
     target: Target
@@ -104,7 +104,7 @@ class SimtContext:
     safe_values: dict[Buffer, Expr] = field(default_factory=dict)
     eviction: str | None = None
     runs: Runs = NO_RUNS
-    exchange_bytes: int = 1 << 31
+    exchange_bytes: int | None = None
 
     @property
     def lane(self) -> Expr:

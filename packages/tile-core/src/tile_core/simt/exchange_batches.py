@@ -53,7 +53,7 @@ def batches(
         The dimensions along which it may be cut; the longest one is.
     """
     dim = max(dims, key=lambda d: shape[d], default=None)
-    if dim is None or nbytes <= ctx.exchange_bytes:
+    if dim is None or ctx.exchange_bytes is None or nbytes <= ctx.exchange_bytes:
         return []
     count = ctx.exchange_bytes * shape[dim] // nbytes
     if count < 1:

@@ -70,7 +70,7 @@ def lower_kernel(
             has_engines=not is_cooperative(kernel),
         )  # fmt: skip
 
-    def fitted(kernel: Kernel) -> DeviceProgram:
+    def fitted(kernel: Kernel, choices: Choices) -> DeviceProgram:
         try:
             with attempted():
                 return _lowered(kernel, context(kernel, choices), passes)
@@ -82,9 +82,10 @@ def lower_kernel(
             return _lowered(kernel, others, passes, has_room=False)
 
     kernel = passes.run(CHECK, kernel, context(kernel, choices))
-    for stages, attempt in attempts(kernel, machine):
+    ways = (choices, replace(choices, batches_exchanges=True))
+    for allowed, stages, attempt in ((way, *a) for way in ways for a in attempts(kernel, machine)):
         try:
-            program = replace(fitted(attempt), compile_flags=compile_flags)
+            program = replace(fitted(attempt, allowed), compile_flags=compile_flags)
         except OutOfScratch as too_much:
             refusal = too_much  # the last one says what is needed at least
             continue

@@ -97,7 +97,8 @@ class _Maker:
             warp_size=self.machine.warp_size,
         )  # fmt: skip
         launch = self.passes.run(LAUNCH, launch, here)
-        ctx = self._context(launch, exchange_bytes(room, self.machine))
+        free = exchange_bytes(room, self.machine) if self.choices.batches_exchanges else None
+        ctx = self._context(launch, free)
         inside = ThreadContext(lowering=ctx)
         body = self.passes.run(THREAD, launch.body, inside)
         offsets, total = shared, room
@@ -115,7 +116,7 @@ class _Maker:
             name, params, arguments, lowered, offsets, total, resident, is_cooperative(launch)
         )
 
-    def _context(self, launch: Launch, free: int) -> SimtContext:
+    def _context(self, launch: Launch, free: int | None) -> SimtContext:
         names = Names({node.name for node in walk(launch.body) if isinstance(node, (Var, Buffer))})
         names.taken |= {p.name for p in self.kernel.params}
         threads = math.prod(launch.threads)

@@ -27,6 +27,8 @@ class Choices:
         that they need.
     reuses_shared
         Shared tiles that are never alive together may have the same bytes.
+    batches_exchanges
+        What threads exchange passes shared memory in batches where not all of it fits.
     """
 
     guards: bool = True
@@ -35,6 +37,7 @@ class Choices:
     specialises: bool = True
     orders_threads: bool = True
     reuses_shared: bool = True
+    batches_exchanges: bool = False
 
 
 BY_DEFAULT = Choices()
