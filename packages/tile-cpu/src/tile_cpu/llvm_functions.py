@@ -16,6 +16,7 @@ name                      meaning
 ``tile_dot_bf16_x16``     ``(f32 acc, i32 a, i32 b)``: acc + sum of two bf16 products
 ``tile_round_bf16_x16``   ``(f32)``: round to nearest even bf16, as i16
 ``tile_narrow_bf16_x16``  ``(f32)``: the same, but subnormal numbers may become zeros
+``tile_max_f32``          ``(f32, f32)``: the larger; of a number and NaN the number
 ``tile_work_hint``        ``(i64 ns)``: tell the thread pool how long a loop will take
 ``tile_threads``          ``()``: how many threads a loop would run on now, 0 if unknown
 ========================  =======================================================
@@ -232,6 +233,26 @@ def _bf16_by_integers(n: int) -> str:
 """
 
 
+def _extremum(match: re.Match[str], machine: CpuMachine) -> str:
+    """Return what ``llvm.maxnum`` becomes on x86, spelt out.
+
+    LLVM 22 recognises a reduction by the intrinsic, and where it vectorises one it may drop the
+    iterations that do not fill a vector.
+    """
+    del machine
+    kind = {"f16": "half", "f32": "float", "f64": "double"}[match[2]]
+    compare = {"max": "ogt", "min": "olt"}[match[1]]
+    return f"""\
+define {kind} @{match[0]}({kind} %a, {kind} %b) #0 {{
+  %better = fcmp {compare} {kind} %b, %a
+  %one = select i1 %better, {kind} %b, {kind} %a
+  %missing = fcmp uno {kind} %a, %a
+  %r = select i1 %missing, {kind} %b, {kind} %one
+  ret {kind} %r
+}}
+"""
+
+
 def _work_hint(match: re.Match[str], machine: CpuMachine) -> str:
     # The runtime fills the global when it loads the module; see `tile_cpu.openmp_threads`.
     del machine
@@ -277,6 +298,7 @@ _WRITERS: tuple[tuple[str, Callable[[re.Match[str], CpuMachine], str]], ...] = (
     (r"tile_(stream|enter)_i(8|16|32|64)x(\d+)", _stream),
     (r"tile_dot_bf16_x(\d+)", _dot_bf16),
     (r"tile_(narrow|round)_bf16_x(\d+)", _narrow_bf16),
+    (r"tile_(max|min)_(f16|f32|f64)", _extremum),
     (r"tile_work_hint", _work_hint),
     (r"tile_threads", _threads),
 )

@@ -16,6 +16,7 @@ from tile_core.errors import ToolchainError
 from tile_core.pass_manager.instrumentation import timed
 from tile_core.records import dataclass
 from tile_cpu.llvm.alias_names import number_alias_names
+from tile_cpu.llvm.masked_loads import MASKED_LOAD, keep_masked_loads
 from tile_cpu.llvm_functions import definitions
 from tile_cpu.machine import CpuMachine, host_machine, require_runnable
 from tile_cpu.tir.build import dtype_of_expr, i32
@@ -80,13 +81,18 @@ class CompiledModule(Unpicklable):
 
 def load_module(code: bytes, machine: CpuMachine) -> CompiledModule:
     """Return the module saved by `CompiledModule.to_bytes`."""
+    start = time.perf_counter()
+    library = _loaded(code.decode())
+    return CompiledModule(machine, library, {"load": time.perf_counter() - start})
+
+
+def _loaded(text: str) -> Any:
+    """Return the module that LLVM IR describes, as it is, without optimising it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.ll")
-        path.write_bytes(code)
-        start = time.perf_counter()
+        path.write_text(text)
         # As `tvm.runtime.load_module`, which keeps what it loads until the process ends.
-        library = load_code(str(path), keep_module_alive=False)
-    return CompiledModule(machine, library, {"load": time.perf_counter() - start})
+        return load_code(str(path), keep_module_alive=False)
 
 
 def compile_module(
@@ -129,6 +135,7 @@ def compile_module(
         middle = time.perf_counter()
         with timed("LLVM", "tool", machine=machine.name):
             library = tvm.get_global_func("target.build.llvm")(module, target)
+            library = _with_masked_loads_kept(library, machine)
     except (RuntimeError, ValueError, TypeError) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise ToolchainError(
@@ -136,6 +143,13 @@ def compile_module(
         ).of_text() from error
     done = time.perf_counter()
     return CompiledModule(machine, library, {"passes": middle - start, "llvm": done - middle})
+
+
+def _with_masked_loads_kept(library: Any, machine: CpuMachine) -> Any:
+    if not machine.has("avx512f"):
+        return library
+    text = str(library.inspect_source("ll"))
+    return _loaded(keep_masked_loads(text)) if MASKED_LOAD in text else library
 
 
 def _functions(source: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tile_cpu.lowering.casts import wrapped
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import DIVISIONS, divide
 from tile_cpu.lowering.types import is_zero, lanes_of, number, prim, scalar_name, spread, with_lanes
-from tile_cpu.tir.build import llvm_pure
+from tile_cpu.tir.build import extern, llvm_pure
 from tile_cpu.tir.nodes import Broadcast, FloatImm, IfThenElse, IntImm, PrimExpr, Select, tirx
 
 _COMPARE = {
@@ -180,8 +180,11 @@ def extremum(op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:
     if isinstance(b, FloatImm) and b.value == b.value:
         # The instruction returns its second operand if the first is NaN.
         return (tirx.Min if op is BinaryOp.MIN else tirx.Max)(a, b)
-    name = "llvm.minnum" if op is BinaryOp.MIN else "llvm.maxnum"
-    return llvm_pure(with_lanes(scalar_name(a), lanes_of(a)), name, a, b)
+    name = "min" if op is BinaryOp.MIN else "max"
+    kind, lanes = scalar_name(a), lanes_of(a)
+    if lanes == 1:
+        return extern(kind, f"tile_{name}_{kind.replace('float', 'f')}", a, b)
+    return llvm_pure(with_lanes(kind, lanes), f"llvm.{name}num", a, b)
 
 
 def negated(ctx: Context, truth: PrimExpr) -> PrimExpr:

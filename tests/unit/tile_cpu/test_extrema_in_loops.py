@@ -1,0 +1,58 @@
+"""Loops that look for an extremum: every iteration counts, in vectors of LLVM's making too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tile_api as tile
+import tile_api.language as T
+from tile_cpu.machine import MACHINES, missing_features
+
+RUNNABLE = sorted(name for name, row in MACHINES.items() if not missing_features(row))
+
+
+def columns_of(rows: int, columns: int, op: str, dtype: str) -> Any:
+    """Return a kernel for the extremum of each column, as loops over rows and columns."""
+    start = -100 if op == "max" else 100
+
+    @T.prim_func
+    def main(A: T.Tensor((rows, columns), dtype), B: T.Tensor((columns,), dtype)):
+        with T.Kernel(1, threads=32) as _:
+            a = T.alloc_fragment((rows, columns), dtype)
+            best = T.alloc_reducer((columns,), dtype, op=op)
+            b = T.alloc_fragment((columns,), dtype)
+            T.copy(A, a)
+            T.reducer_init(best, start)
+            for i, j in T.Parallel(rows, columns):
+                T.reducer_update(best[j], a[i, j])
+            T.finalize_reducer(best, b)
+            T.copy(b, B)
+
+    return main
+
+
+@pytest.mark.parametrize("machine", RUNNABLE)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", ["max", "min"])
+@pytest.mark.parametrize(("rows", "columns"), [(3, 17), (5, 17), (9, 18), (5, 7)])
+def test_every_row_counts(rows: int, columns: int, op: str, dtype: str, machine: str) -> None:
+    kernel = tile.compile(columns_of(rows, columns, op, dtype), target=f"cpu:{machine}")
+    for row in range(rows):  # the extremum is in this row
+        a = np.zeros((rows, columns), dtype)
+        a[row] = (1 if op == "max" else -1) * np.arange(1, columns + 1)
+        b = np.full(columns, 1000, dtype)
+        kernel(a, b)
+        np.testing.assert_array_equal(b, a[row])
+
+
+@pytest.mark.parametrize("machine", sorted(MACHINES))
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_llvm_recognises_no_reduction(op: str, machine: str) -> None:
+    text = tile.compile(
+        columns_of(5, 17, op, "float32"), target=f"cpu:{machine}"
+    ).get_kernel_source()
+    assert f"llvm.{op}num" not in text
+    assert f"llvm.vector.reduce.f{op}" not in text
