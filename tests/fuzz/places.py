@@ -87,12 +87,13 @@ class Places:
         """Return where the region of this block begins along an axis, more or less."""
         a, rng = self.axes[axis], self.rng
         place = a.origin if a.blocks > 1 else const(0)
+        most = place.high  # the loop may have one iteration for all that the language knows
         if loop is not None and rng.random() < 0.7:
             step = apply("mul", loop, const(rng.choice((1, 2, a.extent))))
             place = step if place.kind == "const" else apply("add", place, step)
         shift = rng.choice((0, 0, 0, 1, 3, -1, -5, 8))
         # An index that is negative for certain counts from the end, as Python's do.
-        if place.high + shift < 0:
+        if most + shift < 0:
             shift = -shift
         if place.kind == "const":
             return const(place.data + shift)

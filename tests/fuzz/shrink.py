@@ -22,19 +22,28 @@ from fuzz.program import (
 from fuzz.run import Finding, run
 
 SECONDS = 120.0
+REFERENCE = "interpret"
 
 
 def shrink(program: Program, finding: Finding, seconds: float = SECONDS) -> tuple[Program, Finding]:
-    """Return a smaller program, and what is wrong with it: the same on the same target."""
+    """Return a smaller program, and what is wrong with it: the same on the same target.
+
+    Where the interpreter agrees with NumPy about `program`, it does about the smaller one: steps
+    may lead to a program that means something else, as a start that is now negative for certain.
+    """
     end = time.monotonic() + seconds
+    targets = [finding.target]
+    if finding.kind == "wrong" and not run(program, [REFERENCE], seconds=30.0).findings:
+        targets.append(REFERENCE)
 
     def fails(candidate: Program) -> Finding | None:
         try:
-            outcome = run(candidate, [finding.target], seconds=30.0)
+            findings = run(candidate, targets, seconds=30.0).findings
         except (Invalid, KeyError, ValueError, IndexError):
             return None
-        same = [f for f in outcome.findings if (f.kind, f.what) == (finding.kind, finding.what)]
-        return same[0] if same else None
+        same = (finding.target, finding.kind, finding.what)
+        alike = [f for f in findings if (f.target, f.kind, f.what) == same]
+        return alike[0] if len(alike) == len(findings) == 1 else None
 
     improved = True
     while improved:
