@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -64,8 +65,9 @@ class CompiledModule(Unpicklable):
 
         It is the same text in every process that compiles the same function.
         """
-        text = str(self.library.inspect_source("asm" if kind in ("s", "asm") else kind))
-        return number_alias_names(text) if kind == "ll" else text
+        if kind == "ll":
+            return _llvm_ir(self.library)
+        return str(self.library.inspect_source("asm" if kind == "s" else kind))
 
     def asm(self) -> str:
         """Return the assembly."""
@@ -73,10 +75,7 @@ class CompiledModule(Unpicklable):
 
     def to_bytes(self) -> bytes:
         """Return the code in a form `load_module` reads back without compiling again."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "kernel.ll")
-            self.library.write_to_file(str(path), "ll")
-            return number_alias_names(path.read_text()).encode()
+        return self.source("ll").encode()
 
 
 def load_module(code: bytes, machine: CpuMachine) -> CompiledModule:
@@ -148,8 +147,14 @@ def compile_module(
 def _with_masked_loads_kept(library: Any, machine: CpuMachine) -> Any:
     if not machine.has("avx512f"):
         return library
-    text = str(library.inspect_source("ll"))
+    text = _llvm_ir(library)
     return _loaded(keep_masked_loads(text)) if MASKED_LOAD in text else library
+
+
+def _llvm_ir(library: Any) -> str:
+    """Return the same text in every process; modules that were read are named after their files."""
+    text = number_alias_names(str(library.inspect_source("ll")))
+    return re.sub(r"\A; ModuleID = .*", "; ModuleID = 'TVMMod'", text)
 
 
 def _functions(source: Any) -> dict[str, Any]:
