@@ -131,7 +131,7 @@ class OperandTile:
 
 
 def boxed_operand(shape: Sequence[int], bits: int, span: int | None = None) -> Layout:
-    """Return the layout of a shared tile that instructions of warpgroups read on their own.
+    """Return the layout of a shared tile that asynchronous MMAs read on their own.
 
     Boxes are 128, 64, 32 or 16 bytes wide. Element ``(i, j)`` is in box ``j // w`` of `w`
     elements a row, in its row `i`, and chunks of a row are exchanged as in `swizzled`. The

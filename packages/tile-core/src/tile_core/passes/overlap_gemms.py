@@ -36,7 +36,9 @@ STARTS_LATE = (
     "the last MMA of an iteration of this loop is issued in the next one (skewed software "
     "pipelining): it runs with the first MMA there, and the threads' own work beside both"
 )
-IN_TURNS = STARTS_LATE + ", and two warpgroups issue their MMAs alternately (ping-pong schedule)"
+IN_TURNS = (
+    STARTS_LATE + ", and two groups of warps issue their MMAs alternately (ping-pong schedule)"
+)
 ALTERNATES = (
     "MMAs of two iterations of this loop are in flight at a time: what an iteration makes for "
     "itself is double-buffered"

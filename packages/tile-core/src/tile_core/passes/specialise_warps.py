@@ -92,7 +92,7 @@ UNASKED = "no loop asks for two stages or more"
 """Why a launch has no producers whose copies could run ahead of nothing."""
 
 
-def by_warpgroups(machine: SpecialisationMachineInfo) -> Callable[[Gemm], bool]:
+def by_machine(machine: SpecialisationMachineInfo) -> Callable[[Gemm], bool]:
     """Return whether products run beside the threads, as far as the machine tells."""
     return lambda product: machine.has("async_mma")
 
@@ -126,7 +126,7 @@ def specialise_warps(
     runs_beside
         Whether an engine computes a product; None if that of the machine computes all.
     """
-    beside = by_warpgroups(machine) if runs_beside is None else runs_beside
+    beside = by_machine(machine) if runs_beside is None else runs_beside
     if not machine.has("copy_engine"):
         return kernel
     done: dict[Node, Node] = {}
