@@ -15,7 +15,6 @@ import tile_api as tile
 import tile_api.language as T
 from support.native_calls import library_in
 from tile_api import native_calls
-from tile_api.launching import REMEMBERED
 from tile_core.errors import (
     ArgumentCountError,
     ArgumentDtypeError,
@@ -26,6 +25,7 @@ from tile_core.errors import (
     DeviceAssertError,
     EmptyGridError,
 )
+from tile_launch.checked_calls import REMEMBERED
 from tile_launch.native.foreign_types import EXCHANGE, describing
 
 m = T.dynamic("m")

@@ -15,6 +15,7 @@ import torch
 import tile_api as tile
 import tile_api.language as T
 import tile_launch
+from tile_launch.checked_calls import REMEMBERED
 from tile_launch.errors import (
     ArgumentCountError,
     ArgumentDtypeError,
@@ -26,7 +27,6 @@ from tile_launch.errors import (
     EmptyGridError,
     TileError,
 )
-from tile_launch.kernel import REMEMBERED
 from tile_launch.native.library import c_compiler, is_supported, ready_library
 
 pytestmark = pytest.mark.skipif(
@@ -83,7 +83,7 @@ def arrays(kind: str, rows: int = 6) -> tuple[Any, Any]:
 
 
 def is_known(kernel: Any, *args: Any) -> bool:
-    return kernel._quick(*args) is not NotImplemented
+    return kernel._calls.quick(*args) is not NotImplemented
 
 
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
@@ -102,7 +102,7 @@ def test_numbers_that_no_size_depends_on_are_of_one_kind(kernel: Any) -> None:
         kernel(a, b, float(x), 6)
         kernel(a, b, np.float32(x), np.int64(6))
         assert np.array_equal(b, a * x)
-    assert len(kernel._plans) == 1
+    assert len(kernel._calls._plans) == 1
 
 
 def test_errors_stay_what_they_are(kernel: Any) -> None:
@@ -160,7 +160,7 @@ def test_few_kinds_are_remembered(kernel: Any, language: str) -> None:
         a, b = arrays("numpy", rows)
         kernel(a, b, 2.0, rows)
         assert np.array_equal(b, a * 2)
-    assert len(kernel._plans) == 8
+    assert len(kernel._calls._plans) == 8
     assert is_known(kernel, a, b, 2.0, rows) is (language == "C")
     assert not is_known(kernel, *arrays("numpy", 1), 2.0, 1)
 
@@ -210,7 +210,7 @@ a, b = np.ones((6, 4), np.float32), np.zeros((6, 4), np.float32)
 for x in (2.0, 3.0):
     kernel(a, b, x, 6)
     assert (b == x).all()
-print(kernel._quick(a, b, 4.0, 6) is NotImplemented)
+print(kernel._calls.quick(a, b, 4.0, 6) is NotImplemented)
 assert not {"torch", "tvm", "tile_core", "tile_api"} & set(sys.modules)
 """
 

@@ -134,6 +134,12 @@ class Signature:
                 self._check_condition(number, values, tensors)
         return Checked(values, tuple(passed))
 
+    def scalar(self, position: int, arg: Any) -> Any:
+        """Return the scalar argument at `position` as a Python number, or raise."""
+        param = self.manifest.parameters[position]
+        assert isinstance(param, Scalar), "a scalar parameter"
+        return scalar_value(self.name(param), param.dtype, arg)
+
     def name(self, param: Parameter) -> str:
         """Return what messages call a parameter."""
         return f"{self.manifest.kernel}.{param.name}"

@@ -49,6 +49,11 @@ def bits_of(name: str) -> int:
     return int(match.group(1)) if match else 0
 
 
+def storage_of(name: str) -> str:
+    """Return the type whose elements hold those of another: most are their own."""
+    return _STORAGE.get(name, name)
+
+
 def packing_of(name: str) -> int:
     """Return how many elements share a byte: 2 for types of four bits, else 1."""
     return 2 if bits_of(name) == 4 else 1
@@ -66,7 +71,7 @@ def matches(want: str, got: str) -> bool:
     """
     if packing_of(want) > 1:
         return got in _BYTES
-    if want in _AS_BYTES and (got in _BYTES or got == _STORAGE.get(want, want)):
+    if want in _AS_BYTES and (got in _BYTES or got == storage_of(want)):
         return True
     return want == got or any(want in family and got in family for family in _FAMILIES)
 

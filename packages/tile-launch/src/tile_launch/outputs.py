@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from tile_launch.calling_library import torch_calls
-from tile_launch.dtypes import bits_of, packing_of
+from tile_launch.dtypes import bits_of, packing_of, storage_of
 from tile_launch.errors import LaunchError
 from tile_launch.loaded_torch import loaded_torch
 from tile_launch.manifest import Tensor
@@ -26,20 +26,26 @@ _OF_TORCH = {
     "float4_e2m1_unpacked": "uint8",
     "handle": "int64",
 }
-_OF_NUMPY = {
-    "tfloat32": "float32", "int4": "int8", "uint4": "uint8", "float4_e2m1fn": "uint8",
-    "float4_e2m1_unpacked": "uint8", "handle": "uint64",
-}  # fmt: skip
+
+
+def calling_torch() -> Any:
+    """Return torch if the module that calls a kernel has imported it, else None."""
+    return loaded_torch() if torch_calls() else None
 
 
 def output_maker(
-    param: Tensor, shape: tuple[int, ...], like: Any, device: str
+    param: Tensor,
+    shape: tuple[int, ...],
+    like: Any,
+    device: str,
+    *,
+    torch_of_caller: Callable[[], Any] = calling_torch,
+    instead: str = "pass all tensors to kernel.run",
 ) -> Callable[[], Any]:
     """Return what allocates an uninitialised, contiguous output.
 
     Torch tensors are answered with torch tensors, everything else with NumPy arrays, or with
-    torch tensors on a GPU. Without `like`, modules that have imported torch get torch tensors.
-    Four-bit elements are packed: the last extent is halved. NumPy
+    torch tensors on a GPU. Four-bit elements are packed: the last extent is halved. NumPy
     arrays hold element types that NumPy lacks as those of `ml_dtypes`, if it is installed,
     else as unsigned integers of the same size.
 
@@ -48,7 +54,11 @@ def output_maker(
     like
         The first tensor among the arguments, or None.
     device
-        Where the kernel runs: ``"cpu"``, ``"cuda"`` or ``"hip"``.
+        Where the kernel runs: ``"cpu"``, or a kind such as ``"cuda"`` or ``"hip"``.
+    torch_of_caller
+        Asked without `like`: returns torch if outputs are to be its tensors.
+    instead
+        What to do without torch where only torch allocates, for a message.
 
     Raises
     ------
@@ -59,16 +69,15 @@ def output_maker(
         shape = (*shape[:-1], -(-shape[-1] // packing_of(param.dtype)))
     torch = loaded_torch()
     if torch is not None and isinstance(like, torch.Tensor):
-        return partial(torch.empty, shape, dtype=_of_torch(param.dtype, torch), device=like.device)
+        return partial(torch.empty, shape, dtype=torch_storage(param.dtype), device=like.device)
     if device != "cpu":
         if torch is None:
             raise LaunchError(
                 f"an output on {device} is allocated by torch, which is not loaded",
-                hint="import torch before the call, or pass all tensors to kernel.run",
+                hint=f"import torch before the call, or {instead}",
             )
-        number = 0 if like is None else like.get_device()
-        place = f"cuda:{number}"  # torch calls AMD's GPUs that too
-        return partial(torch.empty, shape, dtype=_of_torch(param.dtype, torch), device=place)
+        place = "cuda" if like is None else f"cuda:{like.get_device()}"  # AMD's GPUs, too
+        return partial(torch.empty, shape, dtype=torch_storage(param.dtype), device=place)
     import numpy as np
 
     array = partial(np.empty, shape, _of_numpy(param.dtype))
@@ -76,15 +85,20 @@ def output_maker(
         return array
 
     def made() -> Any:
-        torch = loaded_torch()
-        if torch is None or not torch_calls():
-            return array()
-        return torch.empty(shape, dtype=_of_torch(param.dtype, torch))
+        torch = torch_of_caller()
+        return array() if torch is None else torch.empty(shape, dtype=torch_storage(param.dtype))
 
     return made
 
 
-def _of_torch(name: str, torch: Any) -> Any:
+def torch_storage(name: str) -> Any:
+    """Return the ``torch.dtype`` whose elements hold those of an element type.
+
+    Four-bit elements are stored two per byte. Types that torch does not know are stored as
+    bytes: ``torch.int8`` for ``float4_e2m1fn``, ``torch.uint8`` for the others.
+    """
+    import torch
+
     fallback = torch.int8 if name == "float4_e2m1fn" else torch.uint8
     return getattr(torch, _OF_TORCH.get(name, name), fallback)
 
@@ -92,7 +106,9 @@ def _of_torch(name: str, torch: Any) -> Any:
 def _of_numpy(name: str) -> Any:
     import numpy as np
 
-    stored = _OF_NUMPY.get(name, name)
+    if packing_of(name) > 1:
+        return np.dtype("int8" if name == "int4" else "uint8")
+    stored = storage_of(name)
     if stored in _PLAIN:
         return np.dtype(stored)
     if importlib.util.find_spec("ml_dtypes") is not None:

@@ -12,10 +12,11 @@ import torch
 
 from tile_api.arguments import Signature
 from tile_api.launching import Launcher
-from tile_api.tensors import output_maker, torch_device
+from tile_api.tensors import torch_device
 from tile_launch.arguments import Checked
 from tile_launch.bound_tensors import bind, check_rank
 from tile_launch.manifest import Scalar, Tensor
+from tile_launch.outputs import output_maker
 from tile_launch.scalars import scalar_value
 from tile_launch.views import View
 
@@ -48,17 +49,18 @@ class _SymbolicLauncher:
 
     def outputs(self, args: tuple[Any, ...]) -> list[Any]:
         """Return an empty tensor for each output."""
-        kernel = self._signature.kernel
+        manifest = self._signature.host.manifest
         checked = self._checked(tuple([self._view(a) for a in args]))
         tensors = [a for a in args if isinstance(a, torch.Tensor)]
         like = tensors[0] if tensors else None
         shapes = self._signature.output_shapes(checked.values)
         made = []
-        for position, shape in zip(kernel.outputs, shapes, strict=True):
-            param = kernel.params[position]
+        for position, shape in zip(manifest.outputs, shapes, strict=True):
+            param = manifest.parameters[position]
+            assert isinstance(param, Tensor), "outputs are tensors"
             if like is None:
                 like = torch.empty((), device=torch_device(self._device))
-            made.append(output_maker(shape, param.dtype, like, self._device)())
+            made.append(output_maker(param, shape, like, self._device)())
         return made
 
     def _checked(self, args: tuple[Any, ...]) -> Checked:
