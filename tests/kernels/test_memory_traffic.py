@@ -99,11 +99,11 @@ def test_tiles_come_in_wide_and_whole_and_no_bank_is_asked_twice(name: str) -> N
     for row in rows(report, "_shared)", Space.SHARED):
         assert row.is_write
         assert row.bytes == row.requests * WARP_OF_16_BYTES, str(report)
-        assert row.turns == row.ideal_turns == 4 * row.requests, str(report)
+        assert row.transactions == row.ideal_transactions == 4 * row.requests, str(report)
     for row in rows(report, "T.gemm(", Space.SHARED):  # ldmatrix.x4: 16 bytes a lane
         assert not row.is_write
         assert row.bytes == row.requests * WARP_OF_16_BYTES, str(report)
-        assert row.turns == row.ideal_turns == 4 * row.requests, str(report)
+        assert row.transactions == row.ideal_transactions == 4 * row.requests, str(report)
 
 
 @pytest.mark.parametrize("arch", ["sm_70", "sm_75"])
@@ -119,11 +119,11 @@ def test_tiles_come_in_wide_through_registers(arch: str) -> None:
     for row in rows(report, "_shared)", Space.SHARED):
         assert row.is_write
         assert row.bytes == row.requests * WARP_OF_16_BYTES, str(report)
-        assert row.turns == row.ideal_turns, str(report)
+        assert row.transactions == row.ideal_transactions, str(report)
     for row in rows(report, "T.gemm(", Space.SHARED):
         # Volta's threads read four halves for each instruction, whichever way B is stored.
         assert row.bytes == row.requests * (32 * 8 if arch == "sm_70" else WARP_OF_16_BYTES)
-        assert row.turns == row.ideal_turns, str(report)
+        assert row.transactions == row.ideal_transactions, str(report)
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -137,7 +137,7 @@ def test_results_leave_in_whole_rows(name: str) -> None:
         assert row.sectors == row.ideal_sectors, str(report)
     for row in rows(report, line, Space.SHARED):
         assert row.bytes == row.requests * 32 * (4 if row.is_write else 16), str(report)
-        assert row.turns == row.ideal_turns, str(report)
+        assert row.transactions == row.ideal_transactions, str(report)
 
 
 def test_gemm_moves_no_byte_twice() -> None:
@@ -152,7 +152,7 @@ def test_gemm_moves_no_byte_twice() -> None:
 
 
 def test_rows_in_order_are_counted_as_conflicts() -> None:
-    """Eight rows of A that lie 64 bytes apart have two places in the banks: four turns each."""
+    """Eight rows of A that lie 64 bytes apart begin in two banks: four transactions each."""
 
     def in_order(a: Any, b: Any) -> dict[Any, Any]:
         return {tile: T.Layout(tile.shape, lambda i, j, n=tile.shape[1]: i * n + j)
@@ -161,8 +161,8 @@ def test_rows_in_order_are_counted_as_conflicts() -> None:
     report = multiplied(96, layouts=in_order)
     (read,) = rows(report, "T.gemm(", Space.SHARED)
     # Half of the matrices are of A, with rows of 64 bytes; half of B, with rows of 256 bytes.
-    assert read.turns == read.ideal_turns // 2 * 4 + read.ideal_turns // 2 * 8
-    assert report.conflicts == read.turns - read.ideal_turns
+    assert read.transactions == read.ideal_transactions // 2 * 4 + read.ideal_transactions // 2 * 8
+    assert report.conflicts == read.transactions - read.ideal_transactions
     for row in rows(report, "_shared)", Space.GLOBAL):
         assert row.sectors == row.ideal_sectors
 
@@ -181,8 +181,8 @@ def test_int4_codes_and_weights_are_moved_in_vectors() -> None:
     assert fetched.bytes == fetched.requests * WARP_OF_16_BYTES
     assert read.bytes == read.requests * 32 * 4
     assert written.bytes == written.requests * WARP_OF_16_BYTES
-    assert read.turns == read.ideal_turns
-    assert written.turns == written.ideal_turns
+    assert read.transactions == read.ideal_transactions
+    assert written.transactions == written.ideal_transactions
 
 
 def test_registers_of_one_product_reach_those_of_the_next_in_vectors() -> None:
@@ -193,7 +193,7 @@ def test_registers_of_one_product_reach_those_of_the_next_in_vectors() -> None:
     )
     assert write.bytes == write.requests * 32 * 4
     assert read.bytes == read.requests * WARP_OF_16_BYTES
-    assert read.turns == read.ideal_turns, str(report)
-    assert write.turns <= 2 * write.ideal_turns, str(report)
+    assert read.transactions == read.ideal_transactions, str(report)
+    assert write.transactions <= 2 * write.ideal_transactions, str(report)
     for row in rows(report, "T.gemm(", Space.SHARED):
-        assert row.turns == row.ideal_turns, str(report)
+        assert row.transactions == row.ideal_transactions, str(report)

@@ -97,10 +97,10 @@ def check_whole_rows(report: SimReport, pair: int) -> None:
         assert row.sectors == row.ideal_sectors, str(report)
     for row in rows(report, Space.SHARED, is_write=False):
         assert row.bytes == row.requests * WARP_OF_16_BYTES, str(report)
-        assert row.turns == row.ideal_turns, str(report)
+        assert row.transactions == row.ideal_transactions, str(report)
     for row in rows(report, Space.SHARED, is_write=True):
         assert row.bytes == row.requests * 32 * pair, str(report)
-        assert row.turns == row.ideal_turns, str(report)
+        assert row.transactions == row.ideal_transactions, str(report)
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_layouts_without_a_swizzle():
         tile.layout.make_mma_swizzle_layout(ROWS_OF_128_BYTES, is_smooth=True),
     ):
         assert layout.is_equal(T.Layout((64, 64), lambda i, j: (i, j)))
-        assert bank_cost([2 * layout.address(i, 0) for i in range(8)], 16).turns == 8
+        assert bank_cost([2 * layout.address(i, 0) for i in range(8)], 16).transactions == 8
 
 
 def test_a_tile_held_by_every_thread():

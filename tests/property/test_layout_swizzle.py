@@ -58,20 +58,20 @@ def test_a_column_of_chunks_meets_every_bank_once_in_the_widest_swizzle(bits, sp
         at = byte_addresses(f, (rows, np.full(8, chunk * vector)), bits)
         assert bank_cost(at, 16).conflicts == 0
         plain = byte_addresses(row_major(f.shape), (rows, np.full(8, chunk * vector)), bits)
-        assert bank_cost(plain, 16).turns == 8
+        assert bank_cost(plain, 16).transactions == 8
 
 
 @given(st.lists(st.integers(0, 255), min_size=1, max_size=32), st.sampled_from([1, 2, 4, 8, 16]))
 def test_turns_are_the_busiest_bank_of_each_part(places, width):
     starts = np.array(places) * width
     size = 32 // max(1, width // 4)
-    turns = 0
+    transactions = 0
     for first in range(0, len(places), size):
         words = {b // 4 for s in starts[first : first + size].tolist() for b in range(s, s + width)}
-        turns += max(Counter(w % 32 for w in words).values())
+        transactions += max(Counter(w % 32 for w in words).values())
     cost = bank_cost(starts, width)
-    assert cost.turns == turns
-    assert 0 <= cost.conflicts < turns
+    assert cost.transactions == transactions
+    assert 0 <= cost.conflicts < transactions
 
 
 @given(st.lists(st.integers(0, 4095), min_size=1, max_size=32), st.sampled_from([1, 2, 4, 16]))

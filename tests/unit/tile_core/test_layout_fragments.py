@@ -147,7 +147,7 @@ class TestSwizzle:
                 "swizzled": swizzled((64, 64), 16, Swizzle.FULL),
             }.items()
         }
-        assert {name: cost.turns for name, cost in costs.items()} == {
+        assert {name: cost.transactions for name, cost in costs.items()} == {
             "plain": 32,
             "padded": 4,
             "swizzled": 4,
@@ -156,8 +156,8 @@ class TestSwizzle:
         assert costs["swizzled"].conflicts == 0
 
     def test_threads_that_share_a_word_do_not_conflict(self):
-        assert bank_cost(np.zeros(32), 4).turns == 1
-        assert bank_cost(np.arange(32) * 128, 4).turns == 32
+        assert bank_cost(np.zeros(32), 4).transactions == 1
+        assert bank_cost(np.arange(32) * 128, 4).transactions == 32
 
     def test_sectors_of_a_coalesced_and_of_a_strided_access(self):
         assert sectors(np.arange(32) * 4, 4) == 4

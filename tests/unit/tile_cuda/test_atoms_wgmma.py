@@ -10,16 +10,16 @@ import pytest
 from support.atoms import defects
 from tile_core.layout import Fragment, fully_replicated
 from tile_cuda.atoms import ROUNDS_FLOAT32
-from tile_cuda.atoms_wgmma import WarpgroupProduct, all_products, product_for
+from tile_cuda.atoms_wgmma import WgmmaInstructions, all_wgmma, wgmma_for
 from tile_cuda.machine import machine
 
-ALL = all_products()
-HALF = WarpgroupProduct("float16", "float16", "float32", turns=True)
+ALL = all_wgmma()
+HALF = WgmmaInstructions("float16", "float16", "float32", transposes=True)
 
 
 @pytest.mark.parametrize("n", [8, 24, 64])
 @pytest.mark.parametrize("product", ALL, ids=lambda p: f"{p.a}*{p.b}+{p.c}")
-def test_registers_hold_what_the_instruction_multiplies(product: WarpgroupProduct, n: int) -> None:
+def test_registers_hold_what_the_instruction_multiplies(product: WgmmaInstructions, n: int) -> None:
     assert defects(product.atom(n)) == ()
 
 
@@ -49,10 +49,10 @@ def test_sums_are_numbered_as_in_the_manual(n: int) -> None:
 
 @pytest.mark.parametrize(
     ("product", "per_word"),
-    [(HALF, 2), (WarpgroupProduct("tfloat32", "tfloat32", "float32"), 1), (ALL[-1], 4)],
+    [(HALF, 2), (WgmmaInstructions("tfloat32", "tfloat32", "float32"), 1), (ALL[-1], 4)],
 )
 def test_the_first_factor_is_numbered_as_in_the_manual(
-    product: WarpgroupProduct, per_word: int
+    product: WgmmaInstructions, per_word: int
 ) -> None:
     atom = product.atom(8)
     threads, slots = atom.a.thread_table()[..., 0], atom.a.slot_table()
@@ -80,7 +80,7 @@ def test_all_take_32_bytes_of_k() -> None:
         *(("float16", 16), ("bfloat16", 16), ("tfloat32", 8), ("float32", 8)),
         *(("float8_e4m3fn", 32), ("float8_e5m2", 32), ("int8", 32), ("uint8", 32)),
     }
-    assert {p.a for p in ALL if p.turns} == {"float16", "bfloat16"}
+    assert {p.a for p in ALL if p.transposes} == {"float16", "bfloat16"}
 
 
 def test_widths_of_instructions() -> None:
@@ -102,9 +102,9 @@ def test_widths_of_instructions() -> None:
 
 def test_machines_and_types_without_them() -> None:
     hopper = machine("sm_90a")
-    assert product_for(hopper, "float16", "float16", "float32") == HALF
-    assert product_for(machine("sm_90"), "float16", "float16", "float32") is None
-    assert product_for(hopper, "float16", "bfloat16", "float32") is None
-    assert product_for(hopper, "float32", "float32", "float32") is None
+    assert wgmma_for(hopper, "float16", "float16", "float32") == HALF
+    assert wgmma_for(machine("sm_90"), "float16", "float16", "float32") is None
+    assert wgmma_for(hopper, "float16", "bfloat16", "float32") is None
+    assert wgmma_for(hopper, "float32", "float32", "float32") is None
     rounding = replace(hopper, features=hopper.features | {ROUNDS_FLOAT32})
-    assert product_for(rounding, "float32", "float32", "float32") is not None
+    assert wgmma_for(rounding, "float32", "float32", "float32") is not None

@@ -216,8 +216,8 @@ def test_other_machines_do_as_without_a_wish() -> None:
 @pytest.mark.parametrize(
     ("call", "why"),
     [
-        ("tile::load<4, tile::evict_first>(r, s)", "a wish for the cache goes with global memory"),
-        ("tile::load<4, (tile::hint)7>(r, X)", "there is no such wish for the cache"),
+        ("tile::load<4, tile::evict_first>(r, s)", "a cache hint goes with global memory"),
+        ("tile::load<4, (tile::hint)7>(r, X)", "there is no such cache hint"),
     ],
 )
 def test_the_emulator_refuses_wishes_that_mean_nothing(call: str, why: str) -> None:

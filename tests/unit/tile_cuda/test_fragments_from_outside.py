@@ -17,7 +17,7 @@ import pytest
 from tile_core.layout import Fragment
 from tile_core.simt.atoms import MatrixAtom
 from tile_cuda.atoms import all_atoms, atoms_for_nibbles
-from tile_cuda.atoms_wgmma import WarpgroupProduct, product_for
+from tile_cuda.atoms_wgmma import WgmmaInstructions, wgmma_for
 from tile_cuda.machine import machine
 
 Modes: TypeAlias = "tuple[tuple[int, ...], tuple[int, ...]]"
@@ -168,7 +168,7 @@ FACTORS: Mapping[int, Table] = {
 
 @pytest.mark.parametrize("n", [8, 24, 128, 256])
 def test_sums_of_warpgroups(n: int) -> None:
-    product = product_for(machine("sm_90a"), "float16", "float16", "float32")
+    product = wgmma_for(machine("sm_90a"), "float16", "float16", "float32")
     assert product is not None
     table: Table = ((GROUP, (128, 1, 16)), ((2, 2, n // 8), (64, 8, 512)))
     assert np.array_equal(held(product.atom(n).c), places(table, 128))
@@ -184,4 +184,4 @@ def test_sums_of_warpgroups(n: int) -> None:
     ],
 )
 def test_factors_of_warpgroups_in_registers(bits: int, types: tuple[str, str, str]) -> None:
-    assert np.array_equal(held(WarpgroupProduct(*types).atom(8).a), places(FACTORS[bits], 128))
+    assert np.array_equal(held(WgmmaInstructions(*types).atom(8).a), places(FACTORS[bits], 128))

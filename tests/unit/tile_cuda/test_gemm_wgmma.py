@@ -26,7 +26,7 @@ from tile_core.plugins.host import installed_plugins
 from tile_core.remarks import NotApplicable
 from tile_core.simt.program import DeviceProgram
 from tile_core.testing import build_ir as ir
-from tile_cuda.atoms_wgmma import WarpgroupProduct
+from tile_cuda.atoms_wgmma import WgmmaInstructions
 from tile_cuda.machine import machine
 from tile_cuda.rules.wgmma_plan import refusal, warpgroup_plan
 
@@ -161,8 +161,8 @@ def test_instructions_fit_into_a_threads_part_of_the_registers(block: int | None
         (
             replace(HALF, threads=384),
             None,
-            "3 warpgroups cannot share 128 x 128 sums: each would need the same number of blocks "
-            "of 64 rows, and columns in a multiple of 8",
+            "3 warpgroups cannot share 128 x 128 accumulators: each would need the same number of "
+            "blocks of 64 rows, and columns in a multiple of 8",
         ),
         (
             replace(HALF, m=64, n=96, threads=256),
@@ -188,7 +188,7 @@ def test_tiles_are_boxes_and_sums_those_of_the_instruction() -> None:
     found = places(replace(HALF, m=192, n=96).program())
     assert found["A_shared"].same_function(boxed_operand((192, 64), 16))
     assert found["B_shared"].same_function(boxed_operand((64, 96), 16))
-    sums = WarpgroupProduct("float16", "float16", "float32").atom(96).c
+    sums = WgmmaInstructions("float16", "float16", "float32").atom(96).c
     assert found["C_local"].same_function(sums.repeat((3, 1)))
 
 

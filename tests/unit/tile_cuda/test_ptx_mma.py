@@ -8,16 +8,16 @@ from support.cuda_header import printed
 from support.toolchain import nvrtc_for
 from tile_core.codegen.types import cpp_type
 from tile_core.dtypes import dtype_of
-from tile_core.machine import MatrixProduct
+from tile_core.machine import MmaInstruction
 from tile_cuda.atoms import all_atoms
 from tile_cuda.compile_errors import parse_complaints
 from tile_cuda.headers import header_texts
 from tile_cuda.machine import ARCHITECTURES, machine
 
-ALL = frozenset(p for arch in ARCHITECTURES for p in machine(arch).products)
+ALL = frozenset(p for arch in ARCHITECTURES for p in machine(arch).mma_instructions)
 
 
-def refused_lines(products: list[MatrixProduct], arch: str) -> set[int]:
+def refused_lines(products: list[MmaInstruction], arch: str) -> set[int]:
     """Return the places in `products` of those that the compiler does not take."""
     compiler = nvrtc_for(arch)
     lines = []
@@ -41,7 +41,7 @@ def refused_lines(products: list[MatrixProduct], arch: str) -> set[int]:
 @pytest.mark.parametrize("arch", ["sm_70", "sm_75", "sm_80", "sm_89", "sm_90a"])
 def test_the_compiler_takes_what_is_listed_and_nothing_else(arch):
     products = sorted((p for p in ALL if p.a != "tfloat32"), key=str)  # in C++ they are floats
-    missing = {k for k, p in enumerate(products) if p not in machine(arch).products}
+    missing = {k for k, p in enumerate(products) if p not in machine(arch).mma_instructions}
     assert refused_lines(products, arch) == missing
     assert (arch in ("sm_89", "sm_90a")) is (not missing)
 
@@ -51,9 +51,9 @@ def test_all_that_matrix_products_choose_can_be_named():
         shape = atom.function.removeprefix("mma_").split("_")[0]
         a, b, c = (str(t).replace("int4", "int8") for t in (atom.a_dtype, atom.b_dtype,
                                                             atom.c_dtype))  # fmt: skip
-        assert MatrixProduct(shape, a, b, c) in ALL, atom.name
+        assert MmaInstruction(shape, a, b, c) in ALL, atom.name
 
 
 def test_how_a_product_is_called():
-    product = MatrixProduct("m16n8k16", "float16", "float16", "float32")
+    product = MmaInstruction("m16n8k16", "float16", "float16", "float32")
     assert str(product) == "m16n8k16 of float16 and float16 onto float32"

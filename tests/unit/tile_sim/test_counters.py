@@ -30,15 +30,21 @@ def test_a_swizzled_product_has_no_conflicts(schedule):
     (load,) = rows(report, "load A")
     # 6 blocks, 3 rounds, 4 steps, 2 warps; each loads four matrices of 128 bytes.
     assert (load.space, load.is_write, load.requests) == (Space.SHARED, False, 6 * 3 * 4 * 2)
-    assert (load.turns, load.ideal_turns, load.ratio) == (4 * load.requests, 4 * load.requests, 1)
+    assert (load.transactions, load.ideal_transactions, load.ratio) == (
+        4 * load.requests,
+        4 * load.requests,
+        1,
+    )
 
 
 def test_rows_without_a_swizzle_conflict():
     with checking("all,counters"):
         report = emulated.GEMM.run(unswizzled)
     (load,) = rows(report, "load A")
-    assert load.turns == 8 * load.ideal_turns  # eight rows of 128 bytes: all in the same banks
-    assert report.conflicts >= 7 * load.ideal_turns
+    assert (
+        load.transactions == 8 * load.ideal_transactions
+    )  # eight rows of 128 bytes: all in the same banks
+    assert report.conflicts >= 7 * load.ideal_transactions
 
 
 def test_sectors_of_rows_that_are_read_whole_and_in_part():
@@ -58,7 +64,7 @@ def test_the_table():
     (load,) = [line for line in lines if line.endswith("// load A")]
     assert load.split()[:9] == [
         f"gemm.cu:{line_of('gemm.cu', 'load A')}", "shared", "read", "144", "73728", "576",
-        "turns", "576", "1.00",
+        "transactions", "576", "1.00",
     ]  # fmt: skip
 
 

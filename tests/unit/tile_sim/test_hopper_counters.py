@@ -35,7 +35,7 @@ def test_operands_under_the_swizzle_have_no_conflicts():
     (product,) = _rows("multiply")
     assert (product.space, product.requests) == (Space.OPERANDS, BLOCKS * TILES * 4 * 2)
     assert product.bytes == product.requests * (64 + 64) * 32
-    assert product.turns == product.ideal_turns == product.bytes // 128
+    assert product.transactions == product.ideal_transactions == product.bytes // 128
     (stage,) = _rows("stage")
     assert (stage.space, stage.is_write, stage.ratio) == (Space.SHARED, True, 1.0)
     assert last_report().conflicts == 0
@@ -52,4 +52,6 @@ def test_matrices_stored_without_the_swizzle_conflict():
         except AssertionError:  # the boxes are read as if there were a swizzle
             pass
         (stage,) = _rows("stage")
-    assert stage.turns == 8 * stage.ideal_turns  # eight rows of 128 bytes: all in the same banks
+    assert (
+        stage.transactions == 8 * stage.ideal_transactions
+    )  # eight rows of 128 bytes: all in the same banks

@@ -43,5 +43,5 @@ def test_counters_see_the_swizzle() -> None:
         assert last_report().conflicts == 0
         assert last_report().extra_sectors == 0
         _run("#define PLAIN_LAYOUT\n" + TEXT, 128, 128, 64)
-        rows = [row for row in last_report().rows if row.turns > row.ideal_turns]
-    assert [row.turns // row.ideal_turns for row in rows] == [4, 8]
+        rows = [row for row in last_report().rows if row.transactions > row.ideal_transactions]
+    assert [row.transactions // row.ideal_transactions for row in rows] == [4, 8]

@@ -20,19 +20,19 @@ def _rows(marker: str) -> dict[tuple[Space, bool], Row]:
 
 
 def test_a_swizzled_product_has_no_conflicts() -> None:
-    """A wave reads 16 bytes a lane: eight turns of 32 banks, with two rows in each."""
+    """A wave reads 16 bytes a lane: eight transactions of 32 banks, with two rows in each."""
     with checking("counters"):
         report = gemm(128, 128, 64).run()
     assert report.conflicts == 0
     load = _rows("load A")[Space.SHARED, False]
     # 2 rounds, 2 steps, 2 blocks of 32 rows, 4 waves.
     assert load.requests == 2 * 2 * 2 * 4
-    assert load.turns == load.ideal_turns == 8 * load.requests
+    assert load.transactions == load.ideal_transactions == 8 * load.requests
     copy = _rows("copy A")
     # 2 rounds, 8 copies, 4 waves: 256 bytes each, of four rows.
     written, read = copy[Space.SHARED, True], copy[Space.GLOBAL, False]
     assert written.requests == read.requests == 2 * 8 * 4
-    assert written.turns == written.ideal_turns == 2 * written.requests
+    assert written.transactions == written.ideal_transactions == 2 * written.requests
     assert read.sectors == read.ideal_sectors == 4 * read.requests
     # Two lanes have 32 bytes of a row of sums side by side: half a sector.
     assert _rows("store")[Space.GLOBAL, True].ratio == 2
@@ -49,7 +49,7 @@ def test_rows_without_a_swizzle_conflict() -> None:
     with checking("all,counters"):
         GEMM.run(plain)
     load = _rows("load A")[Space.SHARED, False]
-    assert load.turns == 4 * load.ideal_turns
+    assert load.transactions == 4 * load.ideal_transactions
 
 
 def test_a_swizzle_of_stored_rows_alone_is_wrong() -> None:
@@ -74,7 +74,7 @@ TILE_EXPORT(reads)
 """
 
 CASES = [
-    # width, place, banks, turns, ideal, sectors, ideal
+    # width, place, banks, transactions, ideal, sectors, ideal
     (1, "tid", 32, 2, 2, 4, 4),
     (1, "tid", 64, 2, 2, 4, 4),
     (2, "tid * 2", 32, 4, 4, 8, 8),
@@ -91,9 +91,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("width", "place", "banks", "turns", "ideal", "moved", "least"), CASES)
+@pytest.mark.parametrize(
+    ("width", "place", "banks", "transactions", "ideal", "moved", "least"), CASES
+)
 def test_turns_and_sectors_of_one_wave(
-    width: int, place: str, banks: int, turns: int, ideal: int, moved: int, least: int
+    width: int, place: str, banks: int, transactions: int, ideal: int, moved: int, least: int
 ) -> None:
     text = _READS.replace("WIDTH", str(width)).replace("PLACE", place)
     options = {"block": 64, "shared_bytes": 16384, "warp_size": 64, "banks": banks}
@@ -106,5 +108,8 @@ def test_turns_and_sectors_of_one_wave(
         source = text.splitlines()[row.span.line - 1]
         if "tile::load" in source:
             found[row.space] = row
-    assert (found[Space.SHARED].turns, found[Space.SHARED].ideal_turns) == (turns, ideal)
+    assert (found[Space.SHARED].transactions, found[Space.SHARED].ideal_transactions) == (
+        transactions,
+        ideal,
+    )
     assert (found[Space.GLOBAL].sectors, found[Space.GLOBAL].ideal_sectors) == (moved, least)

@@ -135,8 +135,8 @@ class JITKernelFactory(Uncopied):
         In eager style the sizes named by `T.const` may be given as keywords in place of tensors.
         Calls with equal keys run the same kernel: sizes named by `T.dynamic` are in no key.
         """
-        wishes = {n: self._options[n] for n in ("target", "pass_configs", "compile_flags")}
-        return compile_key(self.get_tir(*args, **kwargs), self._options["out_idx"], **wishes)
+        options = {n: self._options[n] for n in ("target", "pass_configs", "compile_flags")}
+        return compile_key(self.get_tir(*args, **kwargs), self._options["out_idx"], **options)
 
     def as_torch_op(
         self,

@@ -336,10 +336,10 @@ class CompiledKernel(KernelFiles):
         from tile_api.report import ReportRequest, write_report
 
         built = self._built
-        wish = ReportRequest(
+        report = ReportRequest(
             self._kernel, built.target, built.options, built.host, counters, sizes or {}
         )
-        write_report(wish, path)
+        write_report(report, path)
 
     # Measuring -----------------------------------------------------------------------------
 

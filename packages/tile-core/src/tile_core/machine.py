@@ -36,7 +36,7 @@ class Multiprocessor:
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixProduct:
+class MmaInstruction:
     """One matrix instruction of a warp, as kernels name it: ``c += a @ b`` on registers.
 
     Parameters
@@ -119,7 +119,7 @@ class SimtMachine:
     family: str
     shared_bytes: int
     features: frozenset[str]
-    products: frozenset[MatrixProduct] = frozenset()
+    mma_instructions: frozenset[MmaInstruction] = frozenset()
     async_mma: AsyncMma | None = None
     warp_size: int = 32
     max_threads: int = 1024

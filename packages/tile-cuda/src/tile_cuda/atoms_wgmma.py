@@ -36,7 +36,7 @@ _OF_BYTES = (8, 16, 24, *range(32, 257, 16))
 
 
 @dataclass(frozen=True, slots=True)
-class WarpgroupProduct:
+class WgmmaInstructions:
     """The instructions that multiply elements of two types.
 
     Parameters
@@ -45,7 +45,7 @@ class WarpgroupProduct:
         Names of the element types of the operands and of the accumulators.
     sizes
         Columns that one instruction can have, ascending.
-    turns
+    transposes
         Whether operands in shared memory may have rows of K (MN-major); else only columns.
     """
 
@@ -53,7 +53,7 @@ class WarpgroupProduct:
     b: str
     c: str
     sizes: tuple[int, ...] = _EVERY_8
-    turns: bool = False
+    transposes: bool = False
 
     @property
     def k(self) -> int:
@@ -83,7 +83,7 @@ class WarpgroupProduct:
 
 
 @cache
-def _columns(product: WarpgroupProduct, extent: int, multiple: int, registers: int) -> int | None:
+def _columns(product: WgmmaInstructions, extent: int, multiple: int, registers: int) -> int | None:
     most = (registers - _OTHER_REGISTERS) * 2 * 32 // dtype_of(product.c).bits
     for n in reversed(product.sizes):
         if n <= most and extent % n == 0 and (n == extent or n % multiple == 0):
@@ -92,7 +92,7 @@ def _columns(product: WarpgroupProduct, extent: int, multiple: int, registers: i
 
 
 @cache
-def _atom(product: WarpgroupProduct, n: int) -> MatrixAtom:
+def _atom(product: WgmmaInstructions, n: int) -> MatrixAtom:
     a, b, c = (dtype_of(t) for t in (product.a, product.b, product.c))
     rows, sums = row_pattern(a.bits), row_pattern(16)
     of_warp = rows.repeat((2, product.k // rows.shape[1]), lower_dim_first=False)
@@ -110,26 +110,26 @@ def _atom(product: WarpgroupProduct, n: int) -> MatrixAtom:
     )
 
 
-def _products() -> Iterator[WarpgroupProduct]:
+def _products() -> Iterator[WgmmaInstructions]:
     for total in ("float32", "float16"):
-        yield WarpgroupProduct("float16", "float16", total, turns=True)
-    yield WarpgroupProduct("bfloat16", "bfloat16", "float32", turns=True)
+        yield WgmmaInstructions("float16", "float16", total, transposes=True)
+    yield WgmmaInstructions("bfloat16", "bfloat16", "float32", transposes=True)
     for kind in ("tfloat32", "float32"):
-        yield WarpgroupProduct(kind, kind, "float32")
+        yield WgmmaInstructions(kind, kind, "float32")
     for a in ("float8_e4m3fn", "float8_e5m2"):
         for b in ("float8_e4m3fn", "float8_e5m2"):
-            yield WarpgroupProduct(a, b, "float32")
+            yield WgmmaInstructions(a, b, "float32")
     for a in ("int8", "uint8"):
         for b in ("int8", "uint8"):
-            yield WarpgroupProduct(a, b, "int32", sizes=_OF_BYTES)
+            yield WgmmaInstructions(a, b, "int32", sizes=_OF_BYTES)
 
 
-def all_products() -> tuple[WarpgroupProduct, ...]:
+def all_wgmma() -> tuple[WgmmaInstructions, ...]:
     """Return the instructions of all element types."""
     return tuple(_products())
 
 
-def product_for(machine: SimtMachine, a: str, b: str, c: str) -> WarpgroupProduct | None:
+def wgmma_for(machine: SimtMachine, a: str, b: str, c: str) -> WgmmaInstructions | None:
     """Return the instructions of `machine` that multiply `a` by `b` exactly into `c`, if any.
 
     Operands of float32 would be rounded to tf32: only machines that are said to do so take them.

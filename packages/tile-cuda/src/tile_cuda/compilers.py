@@ -1,7 +1,7 @@
 """Which compiler translates a kernel: NVRTC, nvcc where there is no NVRTC, or whom the user names.
 
-`WISH` is read whenever a kernel is compiled, and the pass configuration ``cuda.compiler`` says the
-same for one kernel:
+`COMPILER_VARIABLE` is read whenever a kernel is compiled, and the pass configuration
+``cuda.compiler`` says the same for one kernel:
 
 =================  ============================================================================
 ``nvrtc``          NVRTC only
@@ -23,28 +23,28 @@ from tile_cuda.nvcc import Nvcc, nvcc_at, nvccs
 from tile_cuda.nvrtc_library import compiler_for, installed
 from tile_cuda.toolkit import no_compiler
 
-WISH = "TILE_CUDA_COMPILER"
-"""The environment variable with the user's wish."""
+COMPILER_VARIABLE = "TILE_CUDA_COMPILER"
+"""The environment variable with which a user requests a compiler."""
 
 
-def wanted_compiler(arch: str, wish: str = "") -> Compiler:
+def wanted_compiler(arch: str, requested: str = "") -> Compiler:
     """Return the compiler that translates kernels for `arch`.
 
     Parameters
     ----------
-    wish
-        As in the table above; empty means what the environment wishes.
+    requested
+        As in the table above; empty means what the environment says.
 
     Raises
     ------
     ToolchainError
-        If there is none, or the one wished for does not know `arch`.
+        If there is none, or the one requested does not know `arch`.
     """
-    wish = wish or environment().get(WISH, "")
-    if wish == "nvrtc":
+    requested = requested or environment().get(COMPILER_VARIABLE, "")
+    if requested == "nvrtc":
         return compiler_for(arch)
-    if wish:
-        return _wanted_nvcc(arch, wish)
+    if requested:
+        return _wanted_nvcc(arch, requested)
     known: list[Compiler] = []
     for compiler in installed():
         known.append(compiler)
@@ -57,16 +57,16 @@ def wanted_compiler(arch: str, wish: str = "") -> Compiler:
     raise no_compiler(arch, tuple(compiler.name for compiler in known))
 
 
-def _wanted_nvcc(arch: str, wish: str) -> Nvcc:
-    """Return the nvcc that the user wished for."""
-    if wish == "nvcc":
+def _wanted_nvcc(arch: str, requested: str) -> Nvcc:
+    """Return the nvcc that the user requests."""
+    if requested == "nvcc":
         found = list(nvccs())
-    elif os.sep in wish:
-        found = [nvcc_at(Path(wish))]
+    elif os.sep in requested:
+        found = [nvcc_at(Path(requested))]
     else:
         raise ToolchainError(
-            f"the compiler of CUDA is to be {wish!r}, which is none",
-            hint=f"set {WISH} to nvrtc, to nvcc, or to the path of an nvcc",
+            f"the compiler of CUDA is to be {requested!r}, which is none",
+            hint=f"set {COMPILER_VARIABLE} to nvrtc, to nvcc, or to the path of an nvcc",
         )
     for nvcc in found:
         if nvcc.supports(arch):
@@ -74,6 +74,6 @@ def _wanted_nvcc(arch: str, wish: str) -> Nvcc:
     if not found:
         raise ToolchainError(
             f"nvcc is requested, and there is none in CUDA_HOME, CUDA_PATH or PATH ({arch})",
-            hint=f"install a CUDA toolkit, or unset {WISH}: NVRTC needs none",
+            hint=f"install a CUDA toolkit, or unset {COMPILER_VARIABLE}: NVRTC needs none",
         )
     raise no_compiler(arch, tuple(nvcc.name for nvcc in found))

@@ -15,7 +15,7 @@ from tile_core.machine import AsyncMma, Multiprocessor, SimtMachine
 from tile_core.simt.architectures import row_called
 from tile_core.simt.division_strength_reduction import FEATURE
 from tile_cuda.device_names import DEVICE_NAMES
-from tile_cuda.ptx_mma import products_of
+from tile_cuda.ptx_mma import mma_instructions_of
 
 _KIB = 1024
 
@@ -94,7 +94,7 @@ def _row(
             family="cuda",
             shared_bytes=block_kib * _KIB,
             features=features,
-            products=products_of(features),
+            mma_instructions=mma_instructions_of(features),
             async_mma=_WGMMA if "async_mma" in features else None,
             multiprocessor=shares,
             device_names=DEVICE_NAMES,

@@ -1,7 +1,7 @@
 """Which compiler translates a kernel: hiprtc, hipcc, clang, zig's clang, or whom the user names.
 
-`WISH` is read whenever a kernel is compiled, and the pass configuration ``hip.compiler`` says the
-same for one kernel:
+`COMPILER_VARIABLE` is read whenever a kernel is compiled, and the pass configuration
+``hip.compiler`` says the same for one kernel:
 
 ==================  ===========================================================================
 ``hiprtc``          the run-time compiler of ROCm
@@ -31,8 +31,8 @@ from tile_hip.clang import Clang, clang_at
 from tile_hip.hiprtc import load
 from tile_hip.hiprtc_library import libraries
 
-WISH = "TILE_HIP_COMPILER"
-"""The environment variable with the user's wish."""
+COMPILER_VARIABLE = "TILE_HIP_COMPILER"
+"""The environment variable with which a user requests a compiler."""
 
 Candidate: TypeAlias = Callable[[], Compiler]
 """A compiler that has been found, and is asked what it is only when its turn comes."""
@@ -40,43 +40,43 @@ Candidate: TypeAlias = Callable[[], Compiler]
 _OLDEST, _NEWEST = 17, 30  # clangs by the numbers in their names
 
 
-def wanted_compiler(arch: str, wish: str = "") -> Compiler:
+def wanted_compiler(arch: str, requested: str = "") -> Compiler:
     """Return the compiler that translates kernels for `arch`.
 
     Parameters
     ----------
-    wish
-        As in the table above; empty means what the environment wishes.
+    requested
+        As in the table above; empty means what the environment says.
 
     Raises
     ------
     ToolchainError
-        If there is none, or the one wished for does not know `arch`.
+        If there is none, or the one requested does not know `arch`.
     """
-    wish = wish or environment().get(WISH, "")
-    if os.sep in wish:
-        known: Iterator[Candidate] = iter((_clang_of(wish),))
-    elif wish and wish not in _KINDS:
+    requested = requested or environment().get(COMPILER_VARIABLE, "")
+    if os.sep in requested:
+        known: Iterator[Candidate] = iter((_clang_of(requested),))
+    elif requested and requested not in _KINDS:
         raise ToolchainError(
-            f"the compiler of HIP is to be {wish!r}, which is none",
-            hint=f"set {WISH} to {', '.join(_KINDS)}, or to the path of a clang",
+            f"the compiler of HIP is to be {requested!r}, which is none",
+            hint=f"set {COMPILER_VARIABLE} to {', '.join(_KINDS)}, or to the path of a clang",
         )
     else:
-        kinds = (_KINDS[wish],) if wish else (_recent_hiprtcs, *_PROGRAMS.values())
+        kinds = (_KINDS[requested],) if requested else (_recent_hiprtcs, *_PROGRAMS.values())
         known = (candidate for kind in kinds for candidate in kind())
     tried: list[str] = []
     for candidate in known:
         try:
             compiler = candidate()
         except ToolchainError as broken:
-            if os.sep in wish:
+            if os.sep in requested:
                 raise
             tried.append(broken.message)  # another one may do
             continue
         if compiler.supports(arch):
             return compiler
         tried.append(why_not(compiler, arch))
-    raise _no_compiler(arch, wish, tried)
+    raise _no_compiler(arch, requested, tried)
 
 
 def hiprtcs() -> Iterator[Candidate]:
@@ -134,12 +134,12 @@ def _clang_of(path: str) -> Candidate:
     return partial(clang_at, "hipcc" if "hipcc" in Path(path).name else "clang", (path,), ())
 
 
-def _no_compiler(arch: str, wish: str, tried: list[str]) -> ToolchainError:
+def _no_compiler(arch: str, requested: str, tried: list[str]) -> ToolchainError:
     """Return the error that nothing compiles for `arch`, with what would."""
-    if wish and tried:
-        message = f"{wish} is requested, which makes no code for {arch}"
-    elif wish:
-        message = f"{wish} is requested, and there is none; {arch} needs a compiler"
+    if requested and tried:
+        message = f"{requested} is requested, which makes no code for {arch}"
+    elif requested:
+        message = f"{requested} is requested, and there is none; {arch} needs a compiler"
     else:
         message = f"no compiler that is installed makes code for {arch}"
     return ToolchainError(

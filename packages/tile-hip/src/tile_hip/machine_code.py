@@ -41,7 +41,7 @@ def compile_source(
         Tell of spilled registers and of arrays in scratch memory, as a `TileWarning` at the line
         of the kernel.
     compiler
-        Which one is wished for; by default what ``TILE_HIP_COMPILER`` says, else the first that
+        Which one is requested; by default what ``TILE_HIP_COMPILER`` says, else the first that
         knows `arch`: see `tile_hip.compilers`.
 
     Raises

@@ -150,7 +150,7 @@ class CCounter(ctypes.Structure):
 
     _fields_: ClassVar = [
         *((name, _U32) for name in ("line", "space", "is_write", "bytes_per_lane")),
-        *((name, _U64) for name in ("requests", "bytes", "turns", "ideal_turns")),
+        *((name, _U64) for name in ("requests", "bytes", "transactions", "ideal_transactions")),
         *((name, _U64) for name in ("sectors", "ideal_sectors")),
     ]
 

@@ -42,7 +42,7 @@ class SimReport:
     @property
     def conflicts(self) -> int:
         """Turns of shared memory beyond the least that would have done."""
-        return sum(row.turns - row.ideal_turns for row in self.rows)
+        return sum(row.transactions - row.ideal_transactions for row in self.rows)
 
     @property
     def extra_sectors(self) -> int:

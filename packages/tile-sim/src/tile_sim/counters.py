@@ -29,7 +29,7 @@ class Row:
         Operations of whole warps; bulk copies; products of whole warpgroups.
     bytes
         That the lanes asked for.
-    turns, ideal_turns
+    transactions, ideal_transactions
         Shared memory: passes through the banks, and how many addresses without conflicts take.
     sectors, ideal_sectors
         Global memory: sectors touched, of 32 bytes, or of 64 where warps have 64 lanes; and
@@ -41,25 +41,25 @@ class Row:
     is_write: bool
     requests: int
     bytes: int
-    turns: int
-    ideal_turns: int
+    transactions: int
+    ideal_transactions: int
     sectors: int
     ideal_sectors: int
 
     @property
-    def has_turns(self) -> bool:
+    def has_transactions(self) -> bool:
         """Whether the accesses are to shared memory."""
         return self.space in (Space.SHARED, Space.OPERANDS)
 
     @property
     def cost(self) -> int:
         """Turns in shared memory, sectors in global memory."""
-        return self.turns if self.has_turns else self.sectors
+        return self.transactions if self.has_transactions else self.sectors
 
     @property
     def ideal(self) -> int:
         """The least cost of as many bytes."""
-        return self.ideal_turns if self.has_turns else self.ideal_sectors
+        return self.ideal_transactions if self.has_transactions else self.ideal_sectors
 
     @property
     def ratio(self) -> float:
@@ -76,7 +76,7 @@ class Row:
             bytes=self.bytes,
             cost=self.cost,
             least=self.ideal,
-            unit="turns" if self.has_turns else "sectors",
+            unit="transactions" if self.has_transactions else "sectors",
         )
 
     @property
@@ -93,7 +93,7 @@ def rows_of(counts: Iterable[Count], scene: Scene) -> tuple[Row, ...]:
         where = None if span is None else (span.file, span.line)
         row = Row(
             span, count.space, count.is_write, count.requests, count.bytes,
-            count.turns, count.ideal_turns, count.sectors, count.ideal_sectors,
+            count.transactions, count.ideal_transactions, count.sectors, count.ideal_sectors,
         )  # fmt: skip
         key = (where, row.space, row.is_write)
         rows[key] = _sum(rows[key], row) if key in rows else row
@@ -116,7 +116,14 @@ def _order(row: Row) -> tuple[str, int, int, bool]:
 
 
 def _sum(a: Row, b: Row) -> Row:
-    numbers = ("requests", "bytes", "turns", "ideal_turns", "sectors", "ideal_sectors")
+    numbers = (
+        "requests",
+        "bytes",
+        "transactions",
+        "ideal_transactions",
+        "sectors",
+        "ideal_sectors",
+    )
     return replace(a, **{name: getattr(a, name) + getattr(b, name) for name in numbers})
 
 
@@ -124,7 +131,7 @@ _HEAD = ("line", "memory", "access", "requests", "bytes", "cost", "ideal", "rati
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return the rows as text; cost is in turns of shared memory, or sectors of global memory."""
+    """Return the rows as text; cost is transactions of shared or sectors of global memory."""
     cells = [_HEAD, *(_cells(row) for row in rows)]
     widths = [max(len(line[k]) for line in cells) for k in range(len(_HEAD))]
     left = {0, 1, 2, 8}
@@ -139,7 +146,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    unit = "turns" if row.has_turns else "sectors"
+    unit = "transactions" if row.has_transactions else "sectors"
     source = "" if row.span is None else linecache.getline(row.span.file, row.span.line).strip()
     return (
         row.place, row.space.name.lower(), "write" if row.is_write else "read",

@@ -42,8 +42,8 @@ class Count:
     bytes_per_lane: int
     requests: int
     bytes: int
-    turns: int
-    ideal_turns: int
+    transactions: int
+    ideal_transactions: int
     sectors: int
     ideal_sectors: int
 

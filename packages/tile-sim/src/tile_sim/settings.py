@@ -16,7 +16,7 @@ CORRECTNESS = ("bounds", "uninit", "race", "wait", "barrier")
 """Checks that find mistakes; all of them are on unless a setting says otherwise."""
 
 COUNTERS = "counters"
-"""Counts of memory requests, bank turns and sectors by source line; off by default."""
+"""Counts of memory requests, bank transactions and sectors by source line; off by default."""
 
 CHECKS = (*CORRECTNESS, COUNTERS)
 OUT_OF_BOUNDS = "oob"

@@ -112,8 +112,8 @@ def _of_passes(args: argparse.Namespace, function: Any) -> str:
     from tile_core.ir.stmt import Kernel
     from tile_core.plugins.host import default_host
 
-    host, wishes = default_host(), (None, None, args.target, None, None)
-    kernel, spec, options = request(function, *wishes, Settings.from_environment())
+    host, requested = default_host(), (None, None, args.target, None, None)
+    kernel, spec, options = request(function, *requested, Settings.from_environment())
     options = replace(options, skip=tuple(args.skip), stop_after=args.stop_after or "")
     if args.print_pipeline:
         return str(host.pipeline(host.resolve(spec)[1]))

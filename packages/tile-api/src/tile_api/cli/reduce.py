@@ -143,15 +143,15 @@ def _planned(args: argparse.Namespace) -> tuple[Kernel, Plan]:
     values = arguments_in(args.values, "--values")
     with _alias(args):
         found = kernel_in(args.place)
-        wishes: Mapping[str, Any] = found.options if hasattr(found, "get_tir") else {}
+        given: Mapping[str, Any] = found.options if hasattr(found, "get_tir") else {}
         kernel = kernel_of(traced(found, arguments_in(args.args)))
-    kernel = with_outputs(kernel, wishes.get("out_idx"))
+    kernel = with_outputs(kernel, given.get("out_idx"))
     _require_values(kernel, values)
-    flags = wishes.get("compile_flags") or ()
-    target = args.target or wishes.get("target") or Settings.from_environment().target
+    flags = given.get("compile_flags") or ()
+    target = args.target or given.get("target") or Settings.from_environment().target
     return kernel, Plan(
         target=str(target),
-        pass_configs=tuple(sorted(normalise_pass_configs(wishes.get("pass_configs")).items())),
+        pass_configs=tuple(sorted(normalise_pass_configs(given.get("pass_configs")).items())),
         compile_flags=tuple(flags.split() if isinstance(flags, str) else flags),
         values=tuple(sorted(values.items())),
         seed=args.seed,

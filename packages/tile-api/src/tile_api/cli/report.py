@@ -44,10 +44,10 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings.from_environment()
     kernel, spec, options = request(function, None, None, args.target, None, None, settings)
     sizes = arguments_in(args.sizes, "--sizes")
-    wish = ReportRequest(kernel, spec, options, default_host(), args.counters, sizes)
+    report = ReportRequest(kernel, spec, options, default_host(), args.counters, sizes)
     path = args.out or Path(f"{kernel.name}.html")
     try:
-        write_report(wish, path)
+        write_report(report, path)
     except OSError as error:
         raise ToolchainError(
             f"the report cannot be written to {path}: {error.strerror or error}",

@@ -1,4 +1,4 @@
-"""Annotations: facts and wishes attached to buffers, launches and kernels."""
+"""Annotations: facts and hints attached to buffers, launches and kernels."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def annotate_restrict_buffers(*buffers: Any) -> None:
 
 
 def annotate_l2_hit_ratio(l2_hit_ratio_map: Mapping[Any, Any]) -> None:
-    """Wish how much of each tensor stays in the GPU's second-level cache, from 0 to 1."""
+    """Ask how much of each tensor shall stay in the GPU's second-level cache, from 0 to 1."""
     for buffer, ratio in _items(l2_hit_ratio_map, "T.annotate_l2_hit_ratio"):
         if not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
             raise FrontendValueError(
@@ -229,7 +229,7 @@ def annotate_l2_hit_ratio(l2_hit_ratio_map: Mapping[Any, Any]) -> None:
 
 
 def annotate_min_blocks_per_sm(n: Any) -> None:
-    """Wish how many blocks share a multiprocessor, with fewer registers for each thread."""
+    """Ask that so many blocks share a multiprocessor, with fewer registers for each thread."""
     emit(Hint("min_blocks_per_sm", (count(n, "the number of blocks"),)))
 
 
@@ -245,9 +245,9 @@ def _registers(value: Any) -> int:
 
 
 def set_max_nreg(reg_count: Any, is_inc: Any) -> None:
-    """Wish for `reg_count` registers per thread of this warp group, more (`is_inc`) or fewer.
+    """Ask for `reg_count` registers per thread of this warp group, more (`is_inc`) or fewer.
 
-    Inside of `T.ws` the groups change them there. Elsewhere the wish is for the groups that the
+    Inside of `T.ws` the groups change them there. Elsewhere the hint is for the groups that the
     compiler makes of a block itself.
     """
     number = _registers(reg_count)
@@ -258,7 +258,7 @@ def set_max_nreg(reg_count: Any, is_inc: Any) -> None:
 
 
 def inc_max_nreg(reg_count: Any) -> None:
-    """Wish for more registers per thread of this warp group."""
+    """Ask for more registers per thread of this warp group."""
     set_max_nreg(reg_count, True)
 
 
@@ -278,12 +278,12 @@ def disable_warp_group_reg_alloc() -> None:
 
 
 def annotate_producer_reg_dealloc(reg_count: Any = 24) -> None:
-    """Wish for `reg_count` registers per thread of the warps that copy."""
+    """Ask for `reg_count` registers per thread of the warps that copy."""
     emit(Hint("producer_registers", (_registers(reg_count),)))
 
 
 def annotate_consumer_reg_alloc(reg_count: Any = 240) -> None:
-    """Wish for `reg_count` registers per thread of the warps that compute."""
+    """Ask for `reg_count` registers per thread of the warps that compute."""
     emit(Hint("consumer_registers", (_registers(reg_count),)))
 
 

@@ -190,7 +190,7 @@ def tma_copy(
     leader_scope_threads, annotations
         Accepted, without effect on results.
     eviction_policy
-        A wish for the cache, as of `T.copy`.
+        A cache hint, as of `T.copy`.
 
     Raises
     ------
@@ -295,7 +295,7 @@ def copy_cluster(
         barrier of its bytes, which that block expects. Without it the threads copy, and the
         data is there after `T.cluster_sync`.
     eviction_policy, coalesced_width, annotations, loop_layout
-        Wishes, as of `T.copy`, without effect on results.
+        Hints, as of `T.copy`, without effect on results.
 
     Raises
     ------

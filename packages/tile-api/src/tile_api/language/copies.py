@@ -50,9 +50,9 @@ def copy(
         extents the other side gives. Equally many extents other than 1 match in order;
         otherwise dimensions align on the right and an extent of 1 is broadcast.
     coalesced_width
-        Elements per memory access, a wish.
+        Elements per memory access, a hint.
     disable_tma, loop_layout
-        Wishes for GPUs, without effect on results.
+        Hints for GPUs, without effect on results.
     eviction_policy
         ``"evict_first"``, ``"evict_last"`` or ``"evict_normal"``: what the second-level cache of
         a GPU shall do with these bytes of a tensor. Without effect on results.

@@ -47,7 +47,7 @@ def gemm(
     clear_accum
         Overwrite `C` instead of adding to it; may be an expression such as ``k == 0``.
     k_pack, annotations
-        Wishes for GPUs, without effect on results.
+        Hints for GPUs, without effect on results.
     wg_wait
         Where products run beside the threads that begin them, as on Hopper GPUs: how many
         that begin later may still be in flight when this one is left; -1 for any number,

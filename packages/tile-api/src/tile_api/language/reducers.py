@@ -93,7 +93,7 @@ def finalize_reducer(
         A buffer or region of the reducer's shape, dimensions of extent 1 apart. Left out for a
         reducer allocated with `replication`, which is a fragment and holds the results itself.
     batch
-        How many results share a barrier, a wish; it divides the number of results.
+        How many results share a barrier, a hint; it divides the number of results.
     annotations
         The same option as a dictionary; it wins. Unknown entries are dropped.
 

@@ -66,7 +66,7 @@ def reduce(
     clear
         Overwrite `out`; otherwise its old contents take part, once.
     batch
-        How many results share a barrier, a wish; it divides the number of results.
+        How many results share a barrier, a hint; it divides the number of results.
     annotations
         The same options as a dictionary; it wins. Unknown entries are dropped.
 

@@ -23,7 +23,7 @@ def weight(kernel: Kernel) -> Weight:
     """Return numbers to compare in order; steps of a reduction make them smaller.
 
     Statements; what is declared beside them; tensors and tiles of element types other than
-    float32, int32 and bool; wishes; nodes; the digits of all sizes and numbers.
+    float32, int32 and bool; hints; nodes; the digits of all sizes and numbers.
     """
     listed = statements(kernel)
     buffers = {n for n in walk(kernel) if isinstance(n, Buffer)}
@@ -32,9 +32,9 @@ def weight(kernel: Kernel) -> Weight:
     extra = len(kernel.sources) + len(options.pass_configs) + len(options.compile_flags)
     odd = sum(b.dtype.base not in PLAIN for b in buffers)
     nodes = sum(1 for stmt in listed for _ in own_nodes(stmt))
-    wished = sum(_wishes(stmt) for stmt in listed)
+    hints = sum(_hints(stmt) for stmt in listed)
     sizes = sum(_digits(buffers_and_more(listed, buffers)))
-    return (len(listed), declared + extra, odd, wished, nodes, sizes)
+    return (len(listed), declared + extra, odd, hints, nodes, sizes)
 
 
 def buffers_and_more(listed: Iterable[Node], buffers: Iterable[Buffer]) -> list[Node]:
@@ -42,7 +42,7 @@ def buffers_and_more(listed: Iterable[Node], buffers: Iterable[Buffer]) -> list[
     return [*buffers, *listed, *(node for stmt in listed for node in own_nodes(stmt))]
 
 
-def _wishes(stmt: Node) -> int:
+def _hints(stmt: Node) -> int:
     """Count what a statement says beyond what it must."""
     match stmt:
         case Leaf():

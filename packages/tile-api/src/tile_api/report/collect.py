@@ -51,7 +51,7 @@ class ReportRequest:
     sizes: Mapping[str, int] = field(default_factory=dict)
 
 
-def collect(wish: ReportRequest) -> KernelReport:
+def collect(request: ReportRequest) -> KernelReport:
     """Return everything that is known of a kernel.
 
     It is lowered and compiled anew, so that every pass can be looked at. What needs a compiler
@@ -64,19 +64,19 @@ def collect(wish: ReportRequest) -> KernelReport:
     """
     missing: dict[str, str] = {}
     with recorded(keeps_programs=True) as recording, collected_remarks() as remarks:
-        lowered = driver.lower(wish.kernel, wish.target, wish.host, wish.options)
+        lowered = driver.lower(request.kernel, request.target, request.host, request.options)
         artifact = _compiled(lowered, missing)
-    places = SourceLines(wish.kernel.span)
+    places = SourceLines(request.kernel.span)
     report = KernelReport(
-        wish.kernel.name,
+        request.kernel.name,
         str(lowered.target),
-        _facts(wish.kernel, lowered, artifact),
+        _facts(request.kernel, lowered, artifact),
         (),
         *_looks(lowered, recording, places, missing),
         tuple((said, places.at(said.span)) for said in remarks),
         _pipeline(lowered.module, places, missing),
         needs_of(lowered.module, _resources(artifact, lowered, missing)),
-        _counts(wish, lowered, places, missing),
+        _counts(request, lowered, places, missing),
         _texts(lowered, artifact, places, missing),
         timings_of(recording.events),
         missing,
@@ -103,14 +103,14 @@ def _warp(module: Any) -> int:
 
 
 def _counts(
-    wish: ReportRequest, lowered: Lowered, places: SourceLines, missing: dict[str, str]
+    request: ReportRequest, lowered: Lowered, places: SourceLines, missing: dict[str, str]
 ) -> tuple[Count, ...] | None:
-    if not wish.counters:
+    if not request.counters:
         told = "nobody asked for them; say counters=True, or --counters"
-        is_counted = counter_for(lowered.target, wish.host) is not None
+        is_counted = counter_for(lowered.target, request.host) is not None
         missing["counters"] = told if is_counted else "no emulator runs kernels for this target"
         return None
-    costs = costs_of(wish.kernel, lowered.target, wish.options, wish.host, wish.sizes)
+    costs = costs_of(request.kernel, lowered.target, request.options, request.host, request.sizes)
     return counts_of(costs, places)
 
 

@@ -9,7 +9,7 @@ from tile_api.report.collect import ReportRequest, collect
 from tile_api.report.page import page_of
 
 
-def write_report(wish: ReportRequest, path: str | os.PathLike[str]) -> None:
+def write_report(request: ReportRequest, path: str | os.PathLike[str]) -> None:
     """Write a page on one kernel, which needs no other file and no network.
 
     Raises
@@ -19,4 +19,4 @@ def write_report(wish: ReportRequest, path: str | os.PathLike[str]) -> None:
     OSError
         If the file cannot be written.
     """
-    Path(path).write_text(page_of(collect(wish)), encoding="utf-8")
+    Path(path).write_text(page_of(collect(request)), encoding="utf-8")

@@ -56,9 +56,9 @@ def _device(there: str, name: str, call: Call, argument: Argument) -> str:
     wanted = row.templates if row.operands is None else len(call.args) - row.operands
     count = wanted - len(templates)
     templates += [_template(a) for a in call.args[:count]]
-    wish = hint_name(name, call.args[count]) if len(call.args) > count else None
-    if wish is not None:
-        templates.append(f"tile::{wish}")
+    hint = hint_name(name, call.args[count]) if len(call.args) > count else None
+    if hint is not None:
+        templates.append(f"tile::{hint}")
         count += 1
     args = ", ".join(map(argument, call.args[count:]))
     chosen = f"<{', '.join(templates)}>" if templates else ""

@@ -39,13 +39,13 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9_]+")
 _UNDERSCORES = re.compile(r"__+")
 
 
-def identifier(wish: str) -> str:
-    """Return `wish` as a legal C++ name, changed as little as possible.
+def identifier(name_hint: str) -> str:
+    """Return `name_hint` as a legal C++ name, changed as little as possible.
 
     Names with two underscores, or one before a capital letter, belong to the toolchain; names
     in capitals that start with ``TILE_`` to the device header.
     """
-    name = _UNDERSCORES.sub("_", _ILLEGAL.sub("_", wish))
+    name = _UNDERSCORES.sub("_", _ILLEGAL.sub("_", name_hint))
     name = name if name.strip("_") else "x"
     if name[0].isdigit() or (name[0] == "_" and not name[1:2].islower()):
         name = f"x{name}" if name[0] == "_" else f"x_{name}"
@@ -81,9 +81,9 @@ class CppNames(Names):
             found = self._given[thing] = self.fresh(thing.name, thing)
         return found
 
-    def fresh(self, wish: str, thing: Buffer | Var | None = None) -> str:
-        """Return a name like `wish` that nothing else in sight has."""
-        stem = identifier(wish)
+    def fresh(self, name_hint: str, thing: Buffer | Var | None = None) -> str:
+        """Return a name like `name_hint` that nothing else in sight has."""
+        stem = identifier(name_hint)
         name, number = stem, 0
         while name in self._taken:
             number += 1
@@ -93,9 +93,9 @@ class CppNames(Names):
         return name
 
 
-def symbol(wish: str, taken: set[str]) -> str:
+def symbol(name_hint: str, taken: set[str]) -> str:
     """Return the name of a kernel in its translation unit; what C libraries define is avoided."""
-    stem = identifier(wish)
+    stem = identifier(name_hint)
     if stem in _NO_SYMBOL:
         stem = f"{stem}_kernel"
     name, number = stem, 1

@@ -1,6 +1,6 @@
-"""Wishes for what the second-level cache keeps, as calls of the device header carry them.
+"""Hints for what the second-level cache keeps, as calls of the device header carry them.
 
-A wish is a constant behind the template arguments of a call, and may be left out:
+A hint is a constant behind the template arguments of a call, and may be left out:
 ``device("tensor_load", 2, *hint("evict_first"), …)`` prints as ``tile::tensor_load<2,
 tile::evict_first>(…)``. It says how soon the bytes of the access are given up for others:
 first, last, or like any. Source: PTX ISA, "createpolicy", ".level::cache_hint".
@@ -12,10 +12,10 @@ from tile_core.errors import InternalError
 from tile_core.ir.expr import Const, Expr
 
 FEATURE = "cache_hint"
-"""What machines have whose loads and stores take such wishes."""
+"""What machines have whose loads and stores take such hints."""
 
 POLICIES = ("evict_first", "evict_last", "evict_normal")
-"""What programs may wish for; a call has its number, from 1 on."""
+"""What programs may ask for; a call has its number, from 1 on."""
 
 HINTED = frozenset(
     {
@@ -33,16 +33,16 @@ HINTED = frozenset(
         "bulk_reduce_add",
     }
 )
-"""Calls that take a wish. Its number stands in front of an address or a map, never a constant."""
+"""Calls that take a hint. Its number stands in front of an address or a map, never a constant."""
 
 
 def hint(policy: str | None) -> tuple[int, ...]:
-    """Return the arguments that say `policy`, none where there is no wish.
+    """Return the arguments that say `policy`, none where there is no hint.
 
     Raises
     ------
     InternalError
-        If there is no such wish; the language knows them all.
+        If there is no such hint; the language knows them all.
     """
     if policy is None:
         return ()

@@ -267,7 +267,7 @@ class Hint(Node):
 
 @dataclass(frozen=True, slots=True)
 class KernelOptions:
-    """Wishes recorded in a kernel's body: pass configurations and compile flags."""
+    """Hints recorded in a kernel's body: pass configurations and compile flags."""
 
     pass_configs: tuple[tuple[str, object], ...] = ()
     compile_flags: tuple[str, ...] = ()

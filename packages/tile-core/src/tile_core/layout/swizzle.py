@@ -1,9 +1,9 @@
 """Swizzled layouts of shared memory, and what an access costs there and in global memory.
 
 Shared memory serves one 4-byte word from each of 32 banks at a time. A column of a row-major
-tile whose rows are a multiple of 128 bytes lies in one bank, so reading it takes as many turns
-as it has rows. A swizzle exchanges the 16-byte chunks of a row, differently in each of 8 rows,
-so that rows and columns are both spread over all banks.
+tile whose rows are a multiple of 128 bytes lies in one bank, so reading it takes as many
+transactions as it has rows. A swizzle exchanges the 16-byte chunks of a row, differently in each of
+8 rows, so that rows and columns are both spread over all banks.
 """
 
 from __future__ import annotations
@@ -185,19 +185,19 @@ def staged_rows(shape: Sequence[int], bits: int) -> Layout:
 class BankCost:
     """What one access of a group of threads costs in banked memory."""
 
-    turns: int  # times the memory is read or written
-    ideal: int  # the fewest turns that can move these words
+    transactions: int  # times the memory is read or written
+    ideal: int  # the fewest transactions that can move these words
 
     @property
     def conflicts(self) -> int:
         """Turns that a better layout would save."""
-        return self.turns - self.ideal
+        return self.transactions - self.ideal
 
 
 def bank_cost(
     byte_addresses: npt.ArrayLike, access_bytes: int, banks: int = 32, word_bytes: int = 4
 ) -> BankCost:
-    """Return the turns that an access of one warp takes.
+    """Return the transactions that an access of one warp takes.
 
     Parameters
     ----------
@@ -225,13 +225,13 @@ def bank_cost(
         raise LayoutError(f"an address is no multiple of the access width, {access_bytes} bytes")
     words_each = max(1, access_bytes // word_bytes)
     group = max(1, banks // words_each)
-    turns = ideal = 0
+    transactions = ideal = 0
     for first in range(0, starts.size, group):
         words = starts[first : first + group, None] // word_bytes + np.arange(words_each)
         distinct = np.unique(words)
-        turns += int(np.bincount(distinct % banks).max())
+        transactions += int(np.bincount(distinct % banks).max())
         ideal += math.ceil(distinct.size / banks)
-    return BankCost(turns, ideal)
+    return BankCost(transactions, ideal)
 
 
 def sectors(byte_addresses: npt.ArrayLike, access_bytes: int, sector_bytes: int = 32) -> int:

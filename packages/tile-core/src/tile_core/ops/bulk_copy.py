@@ -34,7 +34,7 @@ class BulkCopy(TileOperator):
     reduce
         How elements of a tensor change: "add", "min" or "max" instead of being replaced.
     eviction_policy
-        A wish for the cache: one of `tile_core.ir.cache_hints.POLICIES`.
+        A cache hint: one of `tile_core.ir.cache_hints.POLICIES`.
     is_1d
         Both sides are bytes side by side, all of them inside of the tensor: the engine needs no
         map of it. The tile's rows follow each other in memory.

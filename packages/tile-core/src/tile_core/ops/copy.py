@@ -24,7 +24,7 @@ class Copy(TileOperator):
     src, dst : Region, any dtype and scope
         Matched by `tile_core.ops.region_pairing.pair`.
     coalesced_width, disable_bulk, eviction_policy, prefer_instruction, loop_layout
-        Performance wishes; `prefer_instruction` must be honoured or refused.
+        Performance hints; `prefer_instruction` must be honoured or refused.
     is_async
         The copy may still be in flight afterwards, until the program waits for it.
 

@@ -96,7 +96,7 @@ class BarrierWait(TileOperator):
 class SetRegisters(TileOperator):
     """Give each thread of the running warp groups `count` registers, more or fewer than before.
 
-    Whole groups of four warps run this. A wish: machines that cannot do it ignore it.
+    Whole groups of four warps run this. A hint: machines that cannot do it ignore it.
     """
 
     mnemonic: ClassVar[str] = "set_registers"

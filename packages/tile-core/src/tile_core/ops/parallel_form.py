@@ -71,12 +71,12 @@ def as_parallel(op: TileOperator) -> Parallel:
         b.scope.is_spread and b.static_shape != (1,) * b.rank for b in op.buffers()
     ):
         names, extents = [Var("i", INT32)], [as_expr(1)]
-    wishes: dict[str, Any] = {}
+    hints: dict[str, Any] = {}
     if isinstance(op, Copy):
-        wishes = {"coalesced_width": op.coalesced_width, "loop_layout": op.loop_layout}
+        hints = {"coalesced_width": op.coalesced_width, "loop_layout": op.loop_layout}
     if not isinstance(body, Seq):
         body = Seq((body,), span=op.span)
-    return Parallel(tuple(names), tuple(extents), body, span=op.span, **wishes)
+    return Parallel(tuple(names), tuple(extents), body, span=op.span, **hints)
 
 
 def _is_partly_known(op: Fill) -> bool:

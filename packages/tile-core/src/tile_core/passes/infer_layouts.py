@@ -257,15 +257,15 @@ def check_loop(nest: Nest) -> None:
     LayoutError
         If it is no fragment of the loop's extents, or is for more threads than there are.
     """
-    wish = nest.loop.loop_layout
-    if wish is None:
+    hint = nest.loop.loop_layout
+    if hint is None:
         return
-    if not isinstance(wish, Fragment) or wish.shape != nest.extents:
-        given = f"one of {wish.shape}" if isinstance(wish, Fragment) else f"{wish!r}"
+    if not isinstance(hint, Fragment) or hint.shape != nest.extents:
+        given = f"one of {hint.shape}" if isinstance(hint, Fragment) else f"{hint!r}"
         raise LayoutError(
             f"the loop_layout of a loop over {nest.extents} is a fragment of that shape, "
             f"got {given}",
             span=nest.node.span,
             hint="write T.Fragment(extents, lambda i, j: (thread, slot))",
         )
-    check_threads(wish, nest.threads, nest.node.span)
+    check_threads(hint, nest.threads, nest.node.span)

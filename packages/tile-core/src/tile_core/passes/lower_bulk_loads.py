@@ -57,9 +57,9 @@ def lower_bulk_loads(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kernel:
 
 
 def _with_loads(launch: Launch, kernel: Kernel, machine: BulkCopyMachineInfo) -> Launch:
-    wishes = [n for n in walk(launch.body) if isinstance(n, Copy) and _asks(n)]
+    requested = [n for n in walk(launch.body) if isinstance(n, Copy) and _asks(n)]
     by_hand = [n for n in walk(launch.body) if isinstance(n, BulkCopy) and _needs_stretch(n)]
-    if not (wishes or by_hand):
+    if not (requested or by_hand):
         return launch
     safe_values: dict[Buffer, Expr] = {
         n.buffer: n.value for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)
@@ -67,7 +67,7 @@ def _with_loads(launch: Launch, kernel: Kernel, machine: BulkCopyMachineInfo) ->
     env = facts_in_loops(kernel, launch)
     top: list[Stmt] = []
     done: dict[Node, Node] = {op: _as_stretch(op, env, launch) for op in by_hand}
-    for copy in wishes:
+    for copy in requested:
         try:
             if not machine.has("copy_engine"):
                 raise NotApplicable(NO_ENGINE)
@@ -115,7 +115,7 @@ NO_ENGINE = "it has no tensor memory accelerator"
 
 
 def refusal(copy: Copy, machine: str, why: str) -> UnsupportedOnTarget:
-    """Return the error that a wish for the engine cannot be fulfilled."""
+    """Return the error that the copy engine cannot make a copy that asks for it."""
     return UnsupportedOnTarget(
         f"{machine} cannot make this copy in bulk: {why}",
         span=copy.span,

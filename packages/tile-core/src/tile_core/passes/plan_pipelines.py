@@ -116,8 +116,8 @@ class _Planned:
 def _planned(
     launch: Launch, kernel: Kernel, machine: PipelineMachineInfo, *, folded: bool
 ) -> Launch:
-    wishes = [n for n in walk(launch.body) if _asks(n)]
-    inner = [n for n in wishes if not any(_asks(m) for m in walk(n.body))]
+    annotated = [n for n in walk(launch.body) if _asks(n)]
+    inner = [n for n in annotated if not any(_asks(m) for m in walk(n.body))]
     if not inner:
         return launch
     counts = machine.has(COUNTED)

@@ -34,8 +34,8 @@ class GpuBackend:
     ``pipeline``          ``PIPELINE``
     ``backend_compiler``  ``allowed(machine, options)``, what pass configurations leave of the
                           machine, and rules that they add or take away; ``Artifact``
-    ``compilers``         ``wanted_compiler(arch, wish)``
-    ``machine_code``      ``compile_source(source, arch, flags, compiler=wish)``
+    ``compilers``         ``wanted_compiler(arch, request)``
+    ``machine_code``      ``compile_source(source, arch, flags, compiler=request)``
     ``driver``            ``installed_driver()`` and ``device_arch()``
     ``speeds``            ``PRODUCTS``, what GPUs do at most
     ====================  ===================================================================
@@ -110,11 +110,13 @@ class GpuBackend:
 
         compile_source = self.module("machine_code").compile_source
         arch, flags = program.machine.name, program.compile_flags
-        compiled = compile_source(print_program(program), arch, flags, compiler=self.wish(options))
+        compiled = compile_source(
+            print_program(program), arch, flags, compiler=self.requested_compiler(options)
+        )
         found: GpuArtifact = self.module("backend_compiler").Artifact(program, compiled)
         return found
 
-    def wish(self, options: Any) -> str:
+    def requested_compiler(self, options: Any) -> str:
         """Return the compiler that a pass configuration names for one kernel, mostly none."""
         return str(options.config(f"{self.kind}.compiler", "") or "")
 
@@ -136,7 +138,9 @@ class GpuBackend:
         """Return the architecture that is meant, and the compiler that would translate for it."""
 
         def told(arch: str) -> str:
-            compiler = self.module("compilers").wanted_compiler(arch, self.wish(options))
+            compiler = self.module("compilers").wanted_compiler(
+                arch, self.requested_compiler(options)
+            )
             return str(compiler.identity)
 
         return toolchain_of(target, lambda: str(self.module("driver").device_arch()), told)

@@ -193,7 +193,7 @@ class _Namer:
             use = uses[number]
             first = min(place[0] for place in use.places)
             value = self._replaced(use.expr, names)
-            names[number] = Var(_wish(use), value.dtype)
+            names[number] = Var(_name_hint(use), value.dtype)
             lets.setdefault(first, []).append(
                 Let(names[number], value, span=body[first].span)
             )  # fmt: skip
@@ -219,7 +219,7 @@ class _Namer:
         return cast("N", visit(node))
 
 
-def _wish(use: _Uses) -> str:
+def _name_hint(use: _Uses) -> str:
     """Return what an index is called: after its buffer, if there is one only."""
     names = [b.name for b in use.buffers if b is not None]
     return f"{names[0]}_at" if len(names) == len(use.buffers) == 1 else "at"

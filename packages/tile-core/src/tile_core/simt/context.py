@@ -34,12 +34,12 @@ class Names:
 
     taken: set[str] = field(default_factory=set)
 
-    def fresh(self, wish: str) -> str:
-        """Return `wish`, numbered if it is taken."""
-        name, count = wish, 0
+    def fresh(self, name_hint: str) -> str:
+        """Return `name_hint`, numbered if it is taken."""
+        name, count = name_hint, 0
         while name in self.taken:
             count += 1
-            name = f"{wish}_{count}"
+            name = f"{name_hint}_{count}"
         return name
 
 
@@ -78,7 +78,7 @@ class SimtContext:
     safe_values
         What loads outside of a tensor give, where it is not zero.
     eviction
-        What the program wishes the cache to do with the tensors that are accessed.
+        What the program asks of the cache with the tensors that are accessed.
     runs
         Which neighbours the thread runs here, of elements that share a byte.
     exchange_bytes
@@ -125,7 +125,7 @@ class SimtContext:
         return self.knowing(self.env.assuming(condition, holds=holds))
 
     def cache_hint(self, buffer: Buffer) -> tuple[int, ...]:
-        """Return the arguments of an access of `buffer` that say the wish for the cache."""
+        """Return the arguments of an access of `buffer` that say the cache hint."""
         can = buffer.storage.scope.is_global and self.machine.has(FEATURE)
         return hint(self.eviction) if can else ()
 
@@ -146,21 +146,21 @@ class SimtContext:
         """Return any tile IR statement as a program of one thread."""
         return self.lower(stmt, self)
 
-    def fresh_var(self, wish: str, dtype: str = "int32") -> Var:
+    def fresh_var(self, name_hint: str, dtype: str = "int32") -> Var:
         """Return a new scalar, such as a loop index."""
-        return Var(self.names.fresh(wish), dtype_of(dtype))
+        return Var(self.names.fresh(name_hint), dtype_of(dtype))
 
-    def registers(self, wish: str, count: int, dtype: str) -> Buffer:
+    def registers(self, name_hint: str, count: int, dtype: str) -> Buffer:
         """Return a new flat array in the registers of each thread; `Alloc` it where it is used."""
-        return Buffer(self.names.fresh(wish), (count,), dtype_of(dtype), Scope.LOCAL)
+        return Buffer(self.names.fresh(name_hint), (count,), dtype_of(dtype), Scope.LOCAL)
 
-    def workspace(self, wish: str, count: int, dtype: str) -> Buffer:
+    def workspace(self, name_hint: str, count: int, dtype: str) -> Buffer:
         """Return a new flat shared array for the use of one operator; it needs no `Alloc`.
 
         Its contents are the operator's own between two barriers that the operator places. All
         workspaces begin at the same byte, so an operator that needs two uses parts of one.
         """
-        made = Buffer(self.names.fresh(wish), (count,), dtype_of(dtype), Scope.SHARED)
+        made = Buffer(self.names.fresh(name_hint), (count,), dtype_of(dtype), Scope.SHARED)
         self.workspaces.append(made)
         return made
 
@@ -193,13 +193,13 @@ class SimtContext:
         return number
 
     def scratch_tile(
-        self, wish: str, shape: tuple[int, ...], dtype: str, layout: Layout | None = None
+        self, name_hint: str, shape: tuple[int, ...], dtype: str, layout: Layout | None = None
     ) -> Buffer:
         """Return a new shared tile for the use of one operator, stored by rows or as `layout`.
 
         As `workspace`, but addressed by coordinates like the tiles of the kernel.
         """
-        made = Buffer(self.names.fresh(wish), shape, dtype_of(dtype), Scope.SHARED)
+        made = Buffer(self.names.fresh(name_hint), shape, dtype_of(dtype), Scope.SHARED)
         self.places.layouts.known[made] = layout or row_major(shape)
         self.workspaces.append(self.places.flat(made))
         return made

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tile_core.errors import DtypeMismatch, UnsupportedOnTarget
 from tile_core.ir.expr import AddressOf, Call, StringConst
-from tile_core.machine import MatrixProduct, SimtMachine
+from tile_core.machine import MmaInstruction, SimtMachine
 
 CHOOSE_FOR_ME = "use T.copy and T.gemm, which choose the instructions of each machine"
 """The hint where a machine has nothing like what a kernel names."""
@@ -62,10 +62,10 @@ def must_be_offered(
         If it does not; the hint names the forms that are most like it.
     """
     _check_names(expr, operands)
-    named = MatrixProduct(shape, *(str(operand.buffer.dtype) for operand in operands))
-    if named in machine.products:
+    named = MmaInstruction(shape, *(str(operand.buffer.dtype) for operand in operands))
+    if named in machine.mma_instructions:
         return
-    near = sorted(machine.products, key=lambda p: (-_likeness(p, named), str(p)))[:_SHOWN]
+    near = sorted(machine.mma_instructions, key=lambda p: (-_likeness(p, named), str(p)))[:_SHOWN]
     raise UnsupportedOnTarget(
         f"T.ptx_mma {named} is not an instruction of {machine.name}",
         span=expr.span,
@@ -105,7 +105,7 @@ _MEANINGS = {
 """What registers may hold for the words that name types in a call."""
 
 
-def _likeness(offered: MatrixProduct, named: MatrixProduct) -> int:
+def _likeness(offered: MmaInstruction, named: MmaInstruction) -> int:
     """Return how much two forms have in common; factors count more than sum and shape."""
     weighed = (
         (4, offered.a == named.a),

@@ -74,7 +74,7 @@ class InductionAddress:
 
 def induction_address(
     ctx: SimtContext,
-    wish: str,
+    name_hint: str,
     region: Region,
     place: ThreadPosition,
     steps: Sequence[Step],
@@ -83,7 +83,7 @@ def induction_address(
 
     Parameters
     ----------
-    wish
+    name_hint
         Name of the variable that holds the thread's part.
     region
         The part of the tile whose origin coordinates count from.
@@ -99,11 +99,13 @@ def induction_address(
     layout = ctx.layout_of(region.buffer)
     first, second = (static_value(s) or 0 for s in region.starts[-2:])
     row, column = (as_expr(x) for x in place(ctx.thread))
-    at_row, at_column, base = (ctx.fresh_var(f"{wish}_{what}") for what in ("row", "column", "at"))
+    at_row, at_column, base = (
+        ctx.fresh_var(f"{name_hint}_{what}") for what in ("row", "column", "at")
+    )
     start = as_expr(layout.address(*(0,) * (layout.rank - 2), at_row, at_column))
     setup = [Let(at_row, row + first), Let(at_column, column + second), Let(base, start)]
     if not isinstance(lead, Const):
-        moved = ctx.fresh_var(f"{wish}_tile", str(lead.dtype))
+        moved = ctx.fresh_var(f"{name_hint}_tile", str(lead.dtype))
         setup.append(Let(moved, lead))
         lead = moved
     flat = ctx.places.flat(region.buffer)

@@ -190,9 +190,9 @@ def blocks_to_hold(launch: Launch, machine: SimtMachine) -> int:
     launch
         With its tiles, before it is a program of one thread.
     """
-    wished = blocks_together(launch)
-    if wished is not None:
-        return wished
+    annotated = blocks_together(launch)
+    if annotated is not None:
+        return annotated
     plain, limits = machine.plain_registers, machine.multiprocessor
     if plain >= machine.registers or limits is None:
         return 1

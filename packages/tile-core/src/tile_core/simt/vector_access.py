@@ -83,8 +83,8 @@ def widest(
         if not all(is_steady(c, piece.lanes) for c in inner):
             continue
         condition = all_of([at_first(c, lanes, piece) for c in conditions])
-        wish = ctx.cache_hint(buffer)
-        return Vector(buffer, piece, step.base, condition, span, hint=wish)
+        hint = ctx.cache_hint(buffer)
+        return Vector(buffer, piece, step.base, condition, span, hint=hint)
     return None
 
 

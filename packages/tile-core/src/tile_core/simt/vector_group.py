@@ -94,8 +94,8 @@ class _Group:
     def _names(self) -> set[Node]:
         return {s.var for s in self.group if isinstance(s, Let)}
 
-    def _array(self, wish: str, dtype: DType, sharing: int = 1) -> Registers:
-        buffer = self.ctx.registers(f"{wish}_lanes", self.lanes.count // sharing, dtype)
+    def _array(self, name_hint: str, dtype: DType, sharing: int = 1) -> Registers:
+        buffer = self.ctx.registers(f"{name_hint}_lanes", self.lanes.count // sharing, dtype)
         self.allocs.append(Alloc(buffer))
         return Registers(buffer, const(0, self.lanes.var.dtype))
 

@@ -13,7 +13,9 @@ _FEATURE = "async_mma"
 """Where instructions of several warps take operands from registers that lanes share."""
 
 
-def make_branches_warp_uniform(stmt: Stmt, thread: Var, wish: str, machine: SimtMachine) -> Stmt:
+def make_branches_warp_uniform(
+    stmt: Stmt, thread: Var, name_hint: str, machine: SimtMachine
+) -> Stmt:
     """Return `stmt` with alternatives of whole warps chosen by the number of the warp.
 
     Before   if (tid >= 256) { … } else { … }
@@ -26,17 +28,17 @@ def make_branches_warp_uniform(stmt: Stmt, thread: Var, wish: str, machine: Simt
     ----------
     thread
         The number of the thread in its block.
-    wish
+    name_hint
         How the number of the warp is called.
     """
     if not machine.has(_FEATURE) or not isinstance(stmt, Seq):
         return stmt
-    warp, width = Var(wish, dtype_of("int32")), machine.warp_size
+    warp, width = Var(name_hint, dtype_of("int32")), machine.warp_size
     made: list[Stmt] = []
     is_named = False
     for item in stmt.body:
         if isinstance(item, Seq):
-            made.append(make_branches_warp_uniform(item, thread, wish, machine))
+            made.append(make_branches_warp_uniform(item, thread, name_hint, machine))
             continue
         decided = _decided(item, thread, warp, width)
         if decided is not item and not is_named:

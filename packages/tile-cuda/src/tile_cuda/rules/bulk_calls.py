@@ -160,12 +160,12 @@ def stretch_call(op: BulkCopy, ctx: SimtContext) -> Expr:
     (flat, offset), access = place_of(tensor.buffer, _starts(tensor, ctx), ctx), accesses[0]
     there = AddressOf(flat, (offset,), access)
     here = ctx.address(tile.buffer, *_starts(tile, ctx), access=accesses[1])
-    wish = hint(op.eviction_policy)
+    cache_hint = hint(op.eviction_policy)
     if op.barrier is not None:
         bar = barrier_address(op.barrier, ctx)
-        return device("bulk_load", *wish, here, there, nbytes // 8, bar)
+        return device("bulk_load", *cache_hint, here, there, nbytes // 8, bar)
     name = "bulk_store" if op.reduce is None else f"bulk_reduce_{op.reduce}"
-    return device(name, *wish, there, here, nbytes // 8)
+    return device(name, *cache_hint, there, here, nbytes // 8)
 
 
 def _starts(region: Region, ctx: SimtContext) -> tuple[Expr, ...]:

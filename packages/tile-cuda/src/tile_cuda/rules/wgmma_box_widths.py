@@ -27,7 +27,7 @@ from tile_core.passes.layout_report import Reason
 from tile_core.passes.register_estimate import threads_together
 from tile_core.remarks import NotApplicable
 from tile_core.simt.context import SimtContext
-from tile_cuda.atoms_wgmma import THREADS, product_for
+from tile_cuda.atoms_wgmma import THREADS, wgmma_for
 from tile_cuda.rules.bulk_copy_layouts import span_for_parts
 from tile_cuda.rules.wgmma_operands import LayoutOf, SharedFactor, shared_factor, width_of
 from tile_cuda.rules.wgmma_plan import (
@@ -82,13 +82,13 @@ def in_the_way(op: Gemm, why: str, machine: SimtMachine, ctx: SimtContext) -> st
         return otherwise.reason
     wanted = [(tile, ctx.places.layouts.reasons.get(tile.storage)) for tile in narrow]
     return why + "".join(
-        f"; {tile.name!r} is {_wish(reason)}"
+        f"; {tile.name!r} is {_requirement(reason)}"
         for tile, reason in wanted
         if reason is not None and reason != Reason(op.mnemonic, op.span)
     )
 
 
-def _wish(reason: Reason) -> str:
+def _requirement(reason: Reason) -> str:
     if reason == NOBODY:
         return "seen in another shape"
     line = "" if reason.span is None else f" in line {reason.span.line}"
@@ -147,7 +147,7 @@ def _widest(op: Gemm, machine: SimtMachine, ctx: InferContext) -> dict[Buffer, i
     one has swizzles where this one has none; instructions that are wide enough; the widest boxes.
     """
     groups, rest = divmod(ctx.threads_of(op), THREADS)
-    product = product_for(machine, *(str(r.buffer.dtype) for r in (op.a, op.b, op.c)))
+    product = wgmma_for(machine, *(str(r.buffer.dtype) for r in (op.a, op.b, op.c)))
     if rest or product is None or refusal(op, machine) is not None:
         return {}
     registers = registers_of(machine, ctx.block_threads)

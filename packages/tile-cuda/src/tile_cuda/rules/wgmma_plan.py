@@ -14,7 +14,7 @@ from tile_core.remarks import NotApplicable
 from tile_core.simt.context import SimtContext
 from tile_core.simt.gemm_warp_partition import WarpTiling, permuted
 from tile_cuda.atoms import ROUNDS_FLOAT32
-from tile_cuda.atoms_wgmma import ROWS, THREADS, WarpgroupProduct, product_for
+from tile_cuda.atoms_wgmma import ROWS, THREADS, WgmmaInstructions, wgmma_for
 from tile_cuda.rules.wgmma_operands import LayoutOf, SharedFactor, settled_layouts, shared_factor
 from tile_cuda.rules.wgmma_register_slices import COLUMNS, Part, part_of
 
@@ -41,7 +41,7 @@ class WarpgroupPlan:
 def refusal(op: Gemm, machine: SimtMachine) -> str | None:
     """Return why no warpgroups of `machine` can compute `op`, None if it depends on the block."""
     a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
-    product = product_for(machine, a, b, c)
+    product = wgmma_for(machine, a, b, c)
     if product is None:
         return f"{machine.name} has no warpgroup MMA of {a} by {b} into {c}"
     m, n, k = op.mnk
@@ -55,10 +55,12 @@ def refusal(op: Gemm, machine: SimtMachine) -> str | None:
         return f"B, {op.b.buffer.name!r}, is not in shared memory, where warpgroups read it"
     if op.a.buffer.scope not in (Scope.SHARED, Scope.FRAGMENT):
         return f"A, {op.a.buffer.name!r}, is neither in shared memory nor a fragment"
-    return _sums_refusal(op.c) or _turn_refusal(op, product) or _part_refusal(op, product)
+    return (
+        _accumulator_refusal(op.c) or _transpose_refusal(op, product) or _part_refusal(op, product)
+    )
 
 
-def _sums_refusal(region: Region) -> str | None:
+def _accumulator_refusal(region: Region) -> str | None:
     if region.buffer.scope is not Scope.FRAGMENT:
         return f"C, {region.buffer.name!r}, is no fragment"
     part = part_of(region)
@@ -67,9 +69,9 @@ def _sums_refusal(region: Region) -> str | None:
     return None
 
 
-def _turn_refusal(op: Gemm, product: WarpgroupProduct) -> str | None:
-    """Return which operand's rows are steps of K although the instructions cannot turn them."""
-    if product.turns:
+def _transpose_refusal(op: Gemm, product: WgmmaInstructions) -> str | None:
+    """Return which operand is MN-major although the instructions cannot transpose it, or None."""
+    if product.transposes:
         return None
     for name, region, turned in (("A", op.a, op.transpose_a), ("B", op.b, not op.transpose_b)):
         if turned and region.buffer.scope is Scope.SHARED:
@@ -81,7 +83,7 @@ def _turn_refusal(op: Gemm, product: WarpgroupProduct) -> str | None:
     return None
 
 
-def _part_refusal(op: Gemm, product: WarpgroupProduct) -> str | None:
+def _part_refusal(op: Gemm, product: WgmmaInstructions) -> str | None:
     if op.a.buffer.scope is Scope.SHARED:
         return None
     part = factor_part(op)
@@ -120,7 +122,7 @@ def warpgroup_plan(
         Why they cannot.
     """
     why = refusal(op, machine)
-    product = product_for(machine, *(str(r.buffer.dtype) for r in (op.a, op.b, op.c)))
+    product = wgmma_for(machine, *(str(r.buffer.dtype) for r in (op.a, op.b, op.c)))
     if why is not None or product is None:
         raise NotApplicable(why or "there is no such instruction")
     if threads % THREADS:
@@ -178,7 +180,7 @@ def registers_of(machine: SimtMachine, threads: int) -> int:
 
 def _shared_out(
     op: Gemm,
-    product: WarpgroupProduct,
+    product: WgmmaInstructions,
     groups: int,
     registers: int,
     a: SharedFactor | None,
@@ -203,14 +205,14 @@ def _shared_out(
     if refusals:
         raise refusals[0]
     raise NotApplicable(
-        f"{groups} warpgroups cannot share {m} x {n} sums: each would need the same number of "
-        f"blocks of {ROWS} rows, and columns in a multiple of 8"
+        f"{groups} warpgroups cannot share {m} x {n} accumulators: each would need the same "
+        f"number of blocks of {ROWS} rows, and columns in a multiple of 8"
     )
 
 
 def on_grid(
     op: Gemm,
-    product: WarpgroupProduct,
+    product: WgmmaInstructions,
     grid: tuple[int, int],
     registers: int,
     a: SharedFactor | None,

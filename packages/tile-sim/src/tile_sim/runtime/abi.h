@@ -85,7 +85,7 @@ enum tsim_check {
   TSIM_CHECK_WAIT = 8,        // accesses to the destination of a copy that is not waited for
   TSIM_CHECK_BARRIER = 16,    // threads of a block that meet at different barrier statements
   TSIM_CHECK_ALL = 31,
-  TSIM_COUNT_BANKS = 32,      // turns that accesses to shared memory take
+  TSIM_COUNT_BANKS = 32,      // transactions that accesses to shared memory take
   TSIM_COUNT_SECTORS = 64,    // sectors that accesses to global memory touch
 };
 
@@ -196,8 +196,8 @@ typedef struct tsim_counter {
   uint32_t bytes_per_lane;
   uint64_t requests;          // warp-wide operations, or what engines were asked for
   uint64_t bytes;             // that the lanes asked for
-  uint64_t turns;             // shared: passes through the banks of four bytes
-  uint64_t ideal_turns;       // shared: what conflict-free addresses would take
+  uint64_t transactions;        // shared: passes through the banks of four bytes
+  uint64_t ideal_transactions;  // shared: what conflict-free addresses would take
   uint64_t sectors;           // global: sectors touched, counted once per request
   uint64_t ideal_sectors;     // global: what dense, aligned addresses would touch
 } tsim_counter;

@@ -19,7 +19,7 @@ struct Cost {
 // Shared memory serves 128 bytes in a turn, one word of a bank. Lanes are served in groups, in
 // their order: 32 with four bytes each, fewer with more, so that a group could do with one turn.
 // Equal words are read once. Of 64 banks as many words come in a turn, but fewer lanes collide.
-Cost bank_turns(const uint64_t* addresses, uint64_t lanes, int warp_size, int banks,
+Cost bank_transactions(const uint64_t* addresses, uint64_t lanes, int warp_size, int banks,
                 uint32_t bytes) {
   const int words_each = std::max(int(bytes / BANK_BYTES), 1);
   const int group = std::max(TURN_WORDS / words_each, 1);
@@ -114,7 +114,7 @@ void Counters::fold(uint64_t packed, const Operation& operation) {
   const uint64_t* addresses = operation.addresses;
   const Cost cost =
       key.space == TSIM_SHARED
-          ? bank_turns(addresses, operation.lanes, warp_size_, banks_, key.bytes)
+          ? bank_transactions(addresses, operation.lanes, warp_size_, banks_, key.bytes)
           : sectors(addresses, operation.lanes, warp_size_, sector_bytes_, key.bytes);
   LineCount& total = totals_[packed];
   ++total.requests;

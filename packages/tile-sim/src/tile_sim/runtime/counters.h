@@ -20,7 +20,7 @@ struct Thread;
 struct LineCount {
   uint64_t requests = 0;
   uint64_t bytes = 0;
-  uint64_t taken = 0;      // turns or sectors
+  uint64_t taken = 0;      // transactions or sectors
   uint64_t ideal = 0;
 };
 

@@ -310,9 +310,9 @@ tsim_counter counter_of(uint64_t packed, const LineCount& count) {
   c.bytes_per_lane = key.bytes;
   c.requests = count.requests;
   c.bytes = count.bytes;
-  const bool has_turns = key.space == TSIM_SHARED || key.space == TSIM_OPERANDS;
-  (has_turns ? c.turns : c.sectors) = count.taken;
-  (has_turns ? c.ideal_turns : c.ideal_sectors) = count.ideal;
+  const bool has_transactions = key.space == TSIM_SHARED || key.space == TSIM_OPERANDS;
+  (has_transactions ? c.transactions : c.sectors) = count.taken;
+  (has_transactions ? c.ideal_transactions : c.ideal_sectors) = count.ideal;
   return c;
 }
 

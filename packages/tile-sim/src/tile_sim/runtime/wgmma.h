@@ -105,7 +105,7 @@ class Warpgroup {
 
 // The operand that a thread names, in its block's memory.
 Matrix matrix_of(Block& block, const tsim_operand& operand, bool is_along_k, uint32_t line);
-// The operands of a product are read from now on; how many turns that takes.
+// The operands of a product are read from now on; how many transactions that takes.
 void read_operands(Block& block, const Observer& by, const GroupProduct& product, Stamp stamp);
 void count_operands(Block& block, const GroupProduct& product);
 

@@ -58,7 +58,7 @@ void read_matrix(Block& block, const Observer& by, const Matrix& matrix, uint32_
 }
 
 // Eight rows of 16 bytes are read at a time, best in one turn.
-void add_turns(const Matrix& matrix, uint32_t rows, uint32_t bytes_along, LineCount& cost) {
+void add_transactions(const Matrix& matrix, uint32_t rows, uint32_t bytes_along, LineCount& cost) {
   constexpr uint32_t GROUPS_OF_BANKS = 8, CHUNK = 16;
   for (uint32_t row = 0; row < rows; row += GROUPS_OF_BANKS) {
     for (uint32_t along = 0; along < bytes_along; along += CHUNK) {
@@ -88,11 +88,11 @@ void count_operands(Block& block, const GroupProduct& product) {
   LineCount cost;
   cost.requests = 1;
   if (product.a.end) {
-    if (product.a.is_along_k) add_turns(product.a, 64, K_BYTES, cost);
-    else add_turns(product.a, K_BYTES / 2, 64 * 2, cost);
+    if (product.a.is_along_k) add_transactions(product.a, 64, K_BYTES, cost);
+    else add_transactions(product.a, K_BYTES / 2, 64 * 2, cost);
   }
-  if (product.b.is_along_k) add_turns(product.b, columns, K_BYTES, cost);
-  else add_turns(product.b, K_BYTES / 2, columns * 2, cost);
+  if (product.b.is_along_k) add_transactions(product.b, columns, K_BYTES, cost);
+  else add_transactions(product.b, K_BYTES / 2, columns * 2, cost);
   block.counters.count({product.line, 0, TSIM_OPERANDS, false}, cost);
 }
 

@@ -15,8 +15,8 @@ from tile_api.reducing.transformations.expressions import first_regions, simpler
 from tile_api.reducing.transformations.loops import fewer_threads, plain_loops, shorten, unwrap
 from tile_api.reducing.transformations.operators import fill_instead, plain_operators
 from tile_api.reducing.transformations.parameters import (
+    drop_hints,
     drop_parameters,
-    drop_wishes,
     known_sizes,
 )
 from tile_api.reducing.transformations.sizes import (
@@ -39,7 +39,7 @@ TRANSFORMATIONS: tuple[tuple[str, Transformation], ...] = (
     ("drop parameters", drop_parameters),
     ("fill instead", fill_instead),
     ("known sizes", known_sizes),
-    ("drop hints", drop_wishes),
+    ("drop hints", drop_hints),
     ("plain loops", plain_loops),
     ("plain operators", plain_operators),
     ("halve all sizes", halved_sizes),

@@ -39,7 +39,7 @@ def fill_instead(kernel: Kernel) -> Iterator[Kernel]:
 
 
 def plain_operators(kernel: Kernel) -> Iterator[Kernel]:
-    """Take wishes and options of operators away: all of one at once, then one by one.
+    """Take hints and options of operators away: all of one at once, then one by one.
 
     Before::
 

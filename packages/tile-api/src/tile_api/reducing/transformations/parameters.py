@@ -81,7 +81,7 @@ def _plain(extent: Extent) -> Extent:
     return extent if known is None else known
 
 
-def drop_wishes(kernel: Kernel) -> Iterator[Kernel]:
+def drop_hints(kernel: Kernel) -> Iterator[Kernel]:
     """Take away outputs, C sources, pass configurations and compiler flags.
 
     Before::

@@ -33,8 +33,8 @@ def section(report: KernelReport) -> Section:
         "counters",
         "Counters",
         "What the accesses of each line cost, counted by the emulator over all blocks on generated "
-        "inputs: turns of shared memory, where 1 without conflicts becomes up to 32, and sectors "
-        "of global memory. A ratio of 1 is the least that so many bytes can cost.",
+        "inputs: transactions of shared memory, where 1 without conflicts becomes up to 32, and "
+        "sectors of global memory. A ratio of 1 is the least that so many bytes can cost.",
         element("div", table, class_="wide", role="region", tabindex=0, aria_label="counters"),
     )
 

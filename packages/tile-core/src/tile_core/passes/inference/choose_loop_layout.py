@@ -76,9 +76,9 @@ class Chooser:
 
     def candidates(self, nest: Nest, *, free: bool) -> Iterator[Candidate]:
         """Yield ways to run `nest`, the preferred first."""
-        wish = nest.loop.loop_layout
-        if isinstance(wish, Fragment) and wish.shape == nest.extents:
-            yield Candidate(wish)
+        hint = nest.loop.loop_layout
+        if isinstance(hint, Fragment) and hint.shape == nest.extents:
+            yield Candidate(hint)
             return
         known = [(t, f) for t in nest.touches if (f := self.held_as(t.buffer)) is not None]
         written = [(t, f) for t, f in known if t.writes]

@@ -38,9 +38,9 @@ def widest(nest: Nest, layout_of: LayoutOf, bits: int = VECTOR_BITS) -> int:
     if not nest.extents:
         return 1
     inner = nest.extents[-1]
-    wish = nest.loop.coalesced_width
-    if wish is not None and wish > 0 and wish & (wish - 1) == 0 and inner % wish == 0:
-        return int(wish)
+    hint = nest.loop.coalesced_width
+    if hint is not None and hint > 0 and hint & (hint - 1) == 0 and inner % hint == 0:
+        return int(hint)
     if not nest.memory:
         widths = [bits // max(8, t.buffer.dtype.bits) for t in nest.touches]
         return _power_of_two(math.gcd(inner, min(widths, default=1)))

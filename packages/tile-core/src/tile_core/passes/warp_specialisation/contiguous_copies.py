@@ -141,8 +141,8 @@ def is_row(tile: Buffer) -> bool:
 def has_rows_in_order(copy: Node, tile: Buffer, launch: Launch) -> bool:
     """Whether the rows of a shared tile may follow each other in memory.
 
-    Users, products, and others than `copy` that move it from or to tensors have wishes of their
-    own, unless it has one dimension; everybody else takes what there is.
+    Users, products, and others than `copy` that move it from or to tensors have requirements of
+    their own, unless it has one dimension; everybody else takes what there is.
     """
     for node in walk(launch.body):
         if isinstance(node, AnnotateLayout) and node.buffer.storage is tile.storage:

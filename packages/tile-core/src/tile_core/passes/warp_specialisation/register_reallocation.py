@@ -133,7 +133,7 @@ def shared_out(
     As many blocks run at once as would if one warp copied and all threads kept what they begin
     with: those that there is shared memory for, and whose threads find registers for their tiles.
     Where a group of producers would cost one of them, or make products narrower that read both
-    factors from shared memory, it is not worth it. What the program wishes is followed.
+    factors from shared memory, it is not worth it. Hints of the program are followed.
 
     Parameters
     ----------
@@ -146,11 +146,11 @@ def shared_out(
         Why no registers change hands.
     """
     consumers = math.prod(launch.threads)
-    limits, wishes = machine.multiprocessor, _wishes(launch)
+    limits, hints = machine.multiprocessor, _register_hints(launch)
     if (
         consumers % GROUP
         or limits is None
-        or wishes is None
+        or hints is None
         or not machine.has("register_reallocation")
     ):
         return None
@@ -159,25 +159,25 @@ def shared_out(
     least = registers_held(launch.body, consumers) + second_versions(launch.body, consumers)
     block = _Block(
         groups=consumers // GROUP,
-        fewest=wishes.get("dec", FILLING if by_warps else FEWEST),
-        wanted=wishes.get("inc", least + BESIDE_TILES),
+        fewest=hints.get("dec", FILLING if by_warps else FEWEST),
+        wanted=hints.get("inc", least + BESIDE_TILES),
         widest=_registers_of_products(launch) if machine.has("async_mma") else 0,
     )
-    wished = blocks_together(launch)
-    most = room.blocks(consumers + GROUP) if wished is None else wished
+    requested = blocks_together(launch)
+    most = room.blocks(consumers + GROUP) if requested is None else requested
     found = block.shares(most, limits.registers)
-    if found is None or (wished is not None and found.blocks < wished):
+    if found is None or (requested is not None and found.blocks < requested):
         raise NotApplicable(f"producers of {most} blocks have no registers to release")
     apart = consumers + (GROUP if by_warps else machine.warp_size)
     alone = min(machine.registers, registers_at_entry(limits.registers, apart, 1))
-    if not wishes and found.many < min(block.wanted, alone):
+    if not hints and found.many < min(block.wanted, alone):
         raise NotApplicable(f"each thread begins with {alone}, and would have {found.many}")
     without = room.blocks(apart, least + BESIDE_SUMS)
-    if not wishes and wished is None and without > found.blocks:
+    if not hints and requested is None and without > found.blocks:
         raise NotApplicable(
             f"{without} blocks run at once if each thread keeps what it begins with"
         )
-    return replace(found, few=wishes.get("dec", found.few), many=wishes.get("inc", found.many))
+    return replace(found, few=hints.get("dec", found.few), many=hints.get("inc", found.many))
 
 
 def fits(product: Gemm, consumers: int, machine: RegisterMachineInfo) -> bool:
@@ -278,8 +278,8 @@ def _registers_of_products(launch: Launch) -> int:
     return found
 
 
-def _wishes(launch: Launch) -> dict[str, int] | None:
-    """Return the numbers that the program wishes, None if all threads shall keep what they have."""
+def _register_hints(launch: Launch) -> dict[str, int] | None:
+    """Return the register counts that the program asks for, None if none shall change."""
     found: dict[str, int] = {}
     for hint in (n for n in walk(launch.body) if isinstance(n, Hint)):
         if hint.name == "producer_registers":

@@ -46,14 +46,14 @@ def instruction_rule(name: str, unit: MatrixUnit) -> Rule[Gemm]:
     def infer(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
         tiling = warp_tiling(op, unit, ctx.threads, ctx.layout_of(op.c.buffer))
         if tiling is None:
-            return fma_wishes(op, ctx, level)
+            return fma_layouts(op, ctx, level)
         if level is InferLevel.STRICT:
             demands = demanded_fragments(op, tiling)
             return {b: f for b, f in demands.items() if b is op.c.buffer or _is_open(b, ctx)}
-        wishes: dict[Buffer, Layout | Fragment] = {}
+        layouts: dict[Buffer, Layout | Fragment] = {}
         for factor, is_k_last in _factors(op):
-            wishes.update(open_operand_layout(factor, ctx, _layout(unit, is_k_last)))
-        return wishes
+            layouts.update(open_operand_layout(factor, ctx, _layout(unit, is_k_last)))
+        return layouts
 
     def lower(op: Gemm, ctx: SimtContext) -> Any:
         known = ctx.fragment_of(op.c.buffer) if op.c.buffer.scope is Scope.FRAGMENT else None
@@ -95,7 +95,7 @@ def fma_rule(name: str) -> Rule[Gemm]:
         return _unreachable(op)
 
     return Rule(
-        name=name, op=Gemm, lower=lower_fma, infer_layout=fma_wishes, rejects=rejects, priority=10
+        name=name, op=Gemm, lower=lower_fma, infer_layout=fma_layouts, rejects=rejects, priority=10
     )
 
 
@@ -117,15 +117,15 @@ def _unreachable(op: Gemm) -> str | None:
     return None
 
 
-def fma_wishes(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
+def fma_layouts(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
     """Return layouts that suit ordinary arithmetic, where nobody else has a demand."""
     if level is InferLevel.STRICT:
         return {}
-    wishes: dict[Buffer, Layout | Fragment] = {}
+    layouts: dict[Buffer, Layout | Fragment] = {}
     for factor, _ in _factors(op):
-        wishes.update(open_operand_layout(factor, ctx, shared_operand))
+        layouts.update(open_operand_layout(factor, ctx, shared_operand))
     buffer = op.c.buffer
     whole = op.c.is_whole and buffer.rank == 2
     if buffer.scope is Scope.FRAGMENT and whole and ctx.layout_of(buffer) is None:
-        wishes[buffer] = block_fragment(block_tiling(op, ctx.threads))
-    return wishes
+        layouts[buffer] = block_fragment(block_tiling(op, ctx.threads))
+    return layouts

@@ -39,15 +39,15 @@ def warp_tiling(
     if rest or not _is_whole_fragment(op.c):
         return None
     atoms = [atom for atom in unit.atoms(op, warps) if _takes(atom, op)]
-    wished = tiling_of(atoms, op.mnk, warps, op.policy)
-    if wished is None or not isinstance(known, Fragment) or _spreads(wished, op, known):
-        return wished
+    tiling = tiling_of(atoms, op.mnk, warps, op.policy)
+    if tiling is None or not isinstance(known, Fragment) or _spreads(tiling, op, known):
+        return tiling
     for atom in unit.others(op):
         for policy in GemmWarpPolicy if _takes(atom, op) else ():
             tiling = tiling_of((atom,), op.mnk, warps, policy)
             if tiling is not None and _spreads(tiling, op, known):
                 return tiling
-    return wished
+    return tiling
 
 
 def _takes(atom: MatrixAtom, op: Gemm) -> bool:

@@ -217,10 +217,10 @@ def _factors(
     def column_of(x: Expr) -> Expr:
         return column * v + x // v * (tiling.columns * v) + x % v
 
-    def registers(wish: str, region: Region, count: int) -> Buffer:
+    def registers(name_hint: str, region: Region, count: int) -> Buffer:
         dtype = region.buffer.dtype
         kept = total if dtype.bits < 8 else storage_dtype(dtype, Scope.SHARED)
-        return ctx.registers(wish, count * depth, str(kept))
+        return ctx.registers(name_hint, count * depth, str(kept))
 
     a = _Factor(
         op.a, not op.transpose_a, rows, 1, lambda x: row + x * tiling.rows,

@@ -58,7 +58,7 @@ def _side_by_side(buffers: Mapping[str, Buffer], ctx: SimtContext) -> dict[str, 
     return tiles
 
 
-def _tile_behind(taken: int, wish: str, buffer: Buffer, ctx: SimtContext) -> Buffer:
+def _tile_behind(taken: int, name_hint: str, buffer: Buffer, ctx: SimtContext) -> Buffer:
     """Return a shared tile like `buffer` that leaves the first `taken` bytes free."""
     shape, bits = buffer.static_shape or (), storage_dtype(buffer.dtype, Scope.SHARED).bits
     skipped = -(-taken // _ALIGNMENT) * _ALIGNMENT * 8 // bits
@@ -66,7 +66,7 @@ def _tile_behind(taken: int, wish: str, buffer: Buffer, ctx: SimtContext) -> Buf
         inside = shared_operand(shape, bits)
     except LayoutError:
         inside = row_major(shape)
-    tile = Buffer(ctx.names.fresh(wish), shape, buffer.dtype, Scope.SHARED, span=buffer.span)
+    tile = Buffer(ctx.names.fresh(name_hint), shape, buffer.dtype, Scope.SHARED, span=buffer.span)
     ctx.places.layouts.known[tile] = Layout(
         shape, lambda *x: (inside.address(*x) + skipped,), (inside.cosize + skipped,)
     )

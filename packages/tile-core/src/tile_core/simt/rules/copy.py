@@ -27,7 +27,7 @@ from tile_core.target import Target
 def lower_copy(op: Copy, ctx: SimtContext) -> Stmt:
     """Return the part of one thread in a copy, in the way the program asks for.
 
-    Accesses of a tensor that move 4, 8 or 16 bytes say to the cache what the program wishes.
+    Accesses of a tensor that move 4, 8 or 16 bytes say to the cache the hint of the program.
 
     Raises
     ------

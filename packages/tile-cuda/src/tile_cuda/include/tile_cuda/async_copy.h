@@ -6,7 +6,7 @@
 namespace tile {
 
 // Copy 4, 8 or 16 bytes; where `predicate` is false write zeros and read nothing.
-template <int BYTES, hint WISH = no_hint, class T, class U>
+template <int BYTES, hint HINT = no_hint, class T, class U>
 TILE_DEVICE void cp_async(T* shared, const U* global, bool predicate = true) {
   static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16,
                 "tile::cp_async: a copy has 4, 8 or 16 bytes");
@@ -14,15 +14,15 @@ TILE_DEVICE void cp_async(T* shared, const U* global, bool predicate = true) {
   const u32 to = shared_address(shared);
   const u64 from = __cvta_generic_to_global(global);
   const u32 size = predicate ? BYTES : 0;
-  if constexpr (BYTES == 16 && WISH != no_hint) {
+  if constexpr (BYTES == 16 && HINT != no_hint) {
     asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;" ::"r"(
                      to),
-                 "l"(from), "r"(size), "l"(cache_policy<WISH>())
+                 "l"(from), "r"(size), "l"(cache_policy<HINT>())
                  : "memory");
-  } else if constexpr (WISH != no_hint) {
+  } else if constexpr (HINT != no_hint) {
     asm volatile("cp.async.ca.shared.global.L2::cache_hint.L2::128B [%0], [%1], %2, %3, %4;" ::"r"(
                      to),
-                 "l"(from), "n"(BYTES), "r"(size), "l"(cache_policy<WISH>())
+                 "l"(from), "n"(BYTES), "r"(size), "l"(cache_policy<HINT>())
                  : "memory");
   } else if constexpr (BYTES == 16) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),

@@ -23,20 +23,20 @@ TILE_DEVICE constexpr int access_bytes(int bytes) {
 }
 
 // registers[0..N) = memory[0..N); the address is a multiple of the vector's size (16 at most).
-template <int N, hint WISH = no_hint, class T, class U>
+template <int N, hint HINT = no_hint, class T, class U>
 TILE_DEVICE void load(T* registers, const U* memory) {
   static_assert(sizeof(T) == sizeof(U), "tile::load: the element types differ in size");
   constexpr int bytes = N * sizeof(T), step = access_bytes(bytes);
   using V = typename vector_of<step>::type;
   TILE_UNROLL
   for (int i = 0; i < bytes / step; ++i) {
-    const V value = read_vector<WISH>(reinterpret_cast<const V*>(memory) + i);
+    const V value = read_vector<HINT>(reinterpret_cast<const V*>(memory) + i);
     memcpy(reinterpret_cast<char*>(registers) + i * step, &value, step);
   }
 }
 
 // memory[0..N) = registers[0..N); the address is a multiple of the vector's size (16 at most).
-template <int N, hint WISH = no_hint, class T, class U>
+template <int N, hint HINT = no_hint, class T, class U>
 TILE_DEVICE void store(T* memory, const U* registers) {
   static_assert(sizeof(T) == sizeof(U), "tile::store: the element types differ in size");
   constexpr int bytes = N * sizeof(T), step = access_bytes(bytes);
@@ -45,7 +45,7 @@ TILE_DEVICE void store(T* memory, const U* registers) {
   for (int i = 0; i < bytes / step; ++i) {
     V value;
     memcpy(&value, reinterpret_cast<const char*>(registers) + i * step, step);
-    write_vector<WISH>(reinterpret_cast<V*>(memory) + i, value);
+    write_vector<HINT>(reinterpret_cast<V*>(memory) + i, value);
   }
 }
 

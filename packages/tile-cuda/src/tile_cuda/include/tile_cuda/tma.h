@@ -2,7 +2,7 @@
 //
 // Loads complete their bytes on a barrier; stores are in groups that the thread which started
 // them waits for. Coordinates count elements, innermost first, and may lie outside the tensor.
-// WISH is for the cache, about the bytes in global memory.
+// HINT is for the cache, about the bytes in global memory.
 #pragma once
 #include "tile_cuda/cache_hint.h"
 #include "tile_cuda/mbarrier.h"
@@ -34,7 +34,7 @@ namespace tile {
 #define TILE_TEXT5(a, b, c, d, e) "{%" #a ", %" #b ", %" #c ", %" #d ", %" #e "}"
 
 // shared = the box of the map at the coordinates.
-template <int RANK, hint WISH = no_hint, class T, class... C>
+template <int RANK, hint HINT = no_hint, class T, class... C>
 TILE_DEVICE void tma_load(T* shared, const tensor_map& map, u64* bar, C... coordinates) {
   static_assert(sizeof...(C) == RANK, "tile::tma_load: a coordinate for each dimension");
   const int at[] = {static_cast<int>(coordinates)...};
@@ -48,9 +48,9 @@ TILE_DEVICE void tma_load(T* shared, const tensor_map& map, u64* bar, C... coord
   asm volatile("cp.async.bulk.tensor." DIMENSIONS                                             \
                ".shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint"     \
                " [%0], [%1, " AT "], [%2], %3;" ::"r"(shared_address(shared)),                \
-               "l"(&map), "r"(shared_address(bar)), "l"(cache_policy<WISH>()), __VA_ARGS__    \
+               "l"(&map), "r"(shared_address(bar)), "l"(cache_policy<HINT>()), __VA_ARGS__    \
                : "memory");
-  if constexpr (WISH == no_hint) {
+  if constexpr (HINT == no_hint) {
     TILE_EACH_RANK(TILE_LOAD, 3, 4, 5, 6, 7)
   } else {
     TILE_EACH_RANK(TILE_HINTED, 4, 5, 6, 7, 8)
@@ -60,7 +60,7 @@ TILE_DEVICE void tma_load(T* shared, const tensor_map& map, u64* bar, C... coord
 }
 
 // The same into every block of the cluster whose bit is set in `mask`, and on the barrier there.
-template <int RANK, hint WISH = no_hint, class T, class... C>
+template <int RANK, hint HINT = no_hint, class T, class... C>
 TILE_DEVICE void tma_load_multicast(T* shared, const tensor_map& map, u64* bar, u32 mask,
                                     C... coordinates) {
   static_assert(sizeof...(C) == RANK, "tile::tma_load_multicast: a coordinate for each dimension");
@@ -77,9 +77,9 @@ TILE_DEVICE void tma_load_multicast(T* shared, const tensor_map& map, u64* bar, 
                ".L2::cache_hint [%0], [%1, " AT "], [%2], %3, %4;" ::"r"(                     \
                    shared_address(shared)),                                                   \
                "l"(&map), "r"(shared_address(bar)), "h"(static_cast<u16>(mask)),              \
-               "l"(cache_policy<WISH>()), __VA_ARGS__                                         \
+               "l"(cache_policy<HINT>()), __VA_ARGS__                                         \
                : "memory");
-  if constexpr (WISH == no_hint) {
+  if constexpr (HINT == no_hint) {
     TILE_EACH_RANK(TILE_LOAD, 4, 5, 6, 7, 8)
   } else {
     TILE_EACH_RANK(TILE_HINTED, 5, 6, 7, 8, 9)
@@ -96,14 +96,14 @@ TILE_DEVICE void tma_load_multicast(T* shared, const tensor_map& map, u64* bar, 
 #define TILE_HINTED(DIMENSIONS, AT, ...)                                           \
   asm volatile(TILE_START DIMENSIONS TILE_HOW ".L2::cache_hint [%0, " AT           \
                "], [%1], %2;" ::"l"(&map),                                         \
-               "r"(shared_address(shared)), "l"(cache_policy<WISH>()), __VA_ARGS__ \
+               "r"(shared_address(shared)), "l"(cache_policy<HINT>()), __VA_ARGS__ \
                : "memory");
 #define TILE_STORE_AS(NAME)                                                                  \
-  template <int RANK, hint WISH = no_hint, class T, class... C>                              \
+  template <int RANK, hint HINT = no_hint, class T, class... C>                              \
   TILE_DEVICE void NAME(const tensor_map& map, const T* shared, C... coordinates) {          \
     static_assert(sizeof...(C) == RANK, "tile::" #NAME ": a coordinate for each dimension"); \
     const int at[] = {static_cast<int>(coordinates)...};                                     \
-    if constexpr (WISH == no_hint) {                                                         \
+    if constexpr (HINT == no_hint) {                                                         \
       TILE_EACH_RANK(TILE_STORE, 2, 3, 4, 5, 6)                                              \
     } else {                                                                                 \
       TILE_EACH_RANK(TILE_HINTED, 3, 4, 5, 6, 7)                                             \
@@ -136,9 +136,9 @@ TILE_STORE_AS(tma_reduce_max)
 #undef TILE_TEXT5
 
 // Bytes side by side: addresses and counts are multiples of 16.
-template <hint WISH = no_hint, class T, class U>
+template <hint HINT = no_hint, class T, class U>
 TILE_DEVICE void bulk_load(T* shared, const U* global, u32 bytes, u64* bar) {
-  if constexpr (WISH == no_hint) {
+  if constexpr (HINT == no_hint) {
     asm volatile(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
             "r"(shared_address(shared)),
@@ -149,13 +149,13 @@ TILE_DEVICE void bulk_load(T* shared, const U* global, u32 bytes, u64* bar) {
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
         " [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(shared)),
         "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(shared_address(bar)),
-        "l"(cache_policy<WISH>())
+        "l"(cache_policy<HINT>())
         : "memory");
   }
 }
-template <hint WISH = no_hint, class T, class U>
+template <hint HINT = no_hint, class T, class U>
 TILE_DEVICE void bulk_store(T* global, const U* shared, u32 bytes) {
-  if constexpr (WISH == no_hint) {
+  if constexpr (HINT == no_hint) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(
                      __cvta_generic_to_global(global)),
                  "r"(shared_address(shared)), "r"(bytes)
@@ -164,16 +164,16 @@ TILE_DEVICE void bulk_store(T* global, const U* shared, u32 bytes) {
     asm volatile(
         "cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%0], [%1], %2, %3;" ::"l"(
             __cvta_generic_to_global(global)),
-        "r"(shared_address(shared)), "r"(bytes), "l"(cache_policy<WISH>())
+        "r"(shared_address(shared)), "r"(bytes), "l"(cache_policy<HINT>())
         : "memory");
   }
 }
 
 // global += shared, element by element.
 #define TILE_BULK_ADD(T, TEXT)                                                                 \
-  template <hint WISH = no_hint>                                                               \
+  template <hint HINT = no_hint>                                                               \
   TILE_DEVICE void bulk_reduce_add(T* global, const T* shared, u32 bytes) {                    \
-    if constexpr (WISH == no_hint) {                                                           \
+    if constexpr (HINT == no_hint) {                                                           \
       asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add." TEXT              \
                    " [%0], [%1], %2;" ::"l"(__cvta_generic_to_global(global)),                 \
                    "r"(shared_address(shared)), "r"(bytes)                                     \
@@ -181,7 +181,7 @@ TILE_DEVICE void bulk_store(T* global, const U* shared, u32 bytes) {
     } else {                                                                                   \
       asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.L2::cache_hint.add."    \
                    TEXT " [%0], [%1], %2, %3;" ::"l"(__cvta_generic_to_global(global)),        \
-                   "r"(shared_address(shared)), "r"(bytes), "l"(cache_policy<WISH>())          \
+                   "r"(shared_address(shared)), "r"(bytes), "l"(cache_policy<HINT>())          \
                    : "memory");                                                                \
     }                                                                                          \
   }

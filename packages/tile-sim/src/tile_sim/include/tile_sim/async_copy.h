@@ -5,10 +5,10 @@
 namespace tile {
 
 // Starts a copy of BYTES bytes (4, 8 or 16); zeros where `predicate` is false.
-template <int BYTES, hint WISH = no_hint, class T, class S>
+template <int BYTES, hint HINT = no_hint, class T, class S>
 TILE_HOST void cp_async(const sptr<T>& to, const gptr<S>& from, bool predicate = true,
                         unsigned line = __builtin_LINE()) {
-  check_hint<WISH, tsim_global>();
+  check_hint<HINT, tsim_global>();
   static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "copies are of 4, 8 or 16 bytes");
   tsim_copy_async(&to, &from, BYTES, predicate, line);
 }

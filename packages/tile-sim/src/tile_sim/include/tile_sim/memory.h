@@ -5,9 +5,9 @@
 namespace tile {
 
 // `N` elements from memory, aligned to their size, into registers.
-template <int N, hint WISH = no_hint, class To, class T, class Place>
+template <int N, hint HINT = no_hint, class To, class T, class Place>
 TILE_HOST void load(To&& to, const pointer<T, Place>& from, unsigned line = __builtin_LINE()) {
-  check_hint<WISH, Place>();
+  check_hint<HINT, Place>();
   const tsim_registers r = as_registers(to);
   constexpr unsigned bytes = N * sizeof(T);
   touch_read(from, bytes, line);
@@ -15,9 +15,9 @@ TILE_HOST void load(To&& to, const pointer<T, Place>& from, unsigned line = __bu
 }
 
 // `N` elements from registers to memory, aligned to their size.
-template <int N, hint WISH = no_hint, class T, class Place, class From>
+template <int N, hint HINT = no_hint, class T, class Place, class From>
 TILE_HOST void store(const pointer<T, Place>& to, From&& from, unsigned line = __builtin_LINE()) {
-  check_hint<WISH, Place>();
+  check_hint<HINT, Place>();
   const tsim_registers r = as_registers(from);
   constexpr unsigned bytes = N * sizeof(T);
   const void* values = tsim_read_registers(&r, bytes, line);

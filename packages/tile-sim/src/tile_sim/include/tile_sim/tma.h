@@ -32,19 +32,19 @@ struct box_at {
 };
 
 // shared = the box of the map at the coordinates.
-template <int RANK, hint WISH = no_hint, class T, class... C>
+template <int RANK, hint HINT = no_hint, class T, class... C>
 TILE_HOST void tma_load(const sptr<T>& shared, map_at map, const sptr<u64>& bar,
                         C... coordinates) {
-  check_hint<WISH, tsim_global>();
+  check_hint<HINT, tsim_global>();
   const box_at<RANK, C...> box(coordinates...);
   tsim_tensor_load(&shared, map.map, &bar, 0, box.at, RANK, map.line);
 }
 
 // The same into every block of the cluster whose bit is set in `mask`, and on the barrier there.
-template <int RANK, hint WISH = no_hint, class T, class... C>
+template <int RANK, hint HINT = no_hint, class T, class... C>
 TILE_HOST void tma_load_multicast(const sptr<T>& shared, map_at map, const sptr<u64>& bar,
                                   u32 mask, C... coordinates) {
-  check_hint<WISH, tsim_global>();
+  check_hint<HINT, tsim_global>();
   const box_at<RANK, C...> box(coordinates...);
   tsim_tensor_load(&shared, map.map, &bar, mask & 0xffff, box.at, RANK, map.line);
 }
@@ -55,45 +55,45 @@ TILE_HOST void store_box(const map_at& map, const S& shared, int reduction, C...
   const box_at<RANK, C...> box(coordinates...);
   tsim_tensor_store(map.map, &shared, reduction, box.at, RANK, map.line);
 }
-template <int RANK, hint WISH = no_hint, class T, class... C>
+template <int RANK, hint HINT = no_hint, class T, class... C>
 TILE_HOST void tma_store(map_at map, const sptr<T>& shared, C... coordinates) {
-  check_hint<WISH, tsim_global>();
+  check_hint<HINT, tsim_global>();
   store_box<RANK>(map, shared, -1, coordinates...);
 }
-template <int RANK, hint WISH = no_hint, class T, class... C>
+template <int RANK, hint HINT = no_hint, class T, class... C>
 TILE_HOST void tma_reduce_add(map_at map, const sptr<T>& shared, C... coordinates) {
-  check_hint<WISH, tsim_global>();
+  check_hint<HINT, tsim_global>();
   store_box<RANK>(map, shared, TSIM_ATOMIC_ADD, coordinates...);
 }
-template <int RANK, hint WISH = no_hint, class T, class... C>
+template <int RANK, hint HINT = no_hint, class T, class... C>
 TILE_HOST void tma_reduce_min(map_at map, const sptr<T>& shared, C... coordinates) {
-  check_hint<WISH, tsim_global>();
+  check_hint<HINT, tsim_global>();
   store_box<RANK>(map, shared, TSIM_ATOMIC_MIN, coordinates...);
 }
-template <int RANK, hint WISH = no_hint, class T, class... C>
+template <int RANK, hint HINT = no_hint, class T, class... C>
 TILE_HOST void tma_reduce_max(map_at map, const sptr<T>& shared, C... coordinates) {
-  check_hint<WISH, tsim_global>();
+  check_hint<HINT, tsim_global>();
   store_box<RANK>(map, shared, TSIM_ATOMIC_MAX, coordinates...);
 }
 
 // Bytes side by side: addresses and counts are multiples of 16.
-template <hint WISH = no_hint, class T, class U>
+template <hint HINT = no_hint, class T, class U>
 TILE_HOST void bulk_load(const sptr<T>& shared, const gptr<U>& global, u32 bytes,
                          const sptr<u64>& bar, unsigned line = __builtin_LINE()) {
-  check_hint<WISH, tsim_global>();
+  check_hint<HINT, tsim_global>();
   tsim_bulk_load(&shared, &global, bytes, &bar, line);
 }
-template <hint WISH = no_hint, class T, class U>
+template <hint HINT = no_hint, class T, class U>
 TILE_HOST void bulk_store(const gptr<T>& global, const sptr<U>& shared, u32 bytes,
                           unsigned line = __builtin_LINE()) {
-  check_hint<WISH, tsim_global>();
+  check_hint<HINT, tsim_global>();
   tsim_bulk_store(&global, &shared, bytes, -1, type_code<T>, line);
 }
 // global += shared, element by element.
-template <hint WISH = no_hint, class T, class U>
+template <hint HINT = no_hint, class T, class U>
 TILE_HOST void bulk_reduce_add(const gptr<T>& global, const sptr<U>& shared, u32 bytes,
                                unsigned line = __builtin_LINE()) {
-  check_hint<WISH, tsim_global>();
+  check_hint<HINT, tsim_global>();
   tsim_bulk_store(&global, &shared, bytes, TSIM_ATOMIC_ADD, type_code<T>, line);
 }
 // To the place of the name `shared` in block `rank` of the cluster, and on its barrier `bar`.
