@@ -42,7 +42,7 @@ def test_products_must_not_read_what_arrives_by_itself(
     monkeypatch: pytest.MonkeyPatch, rounds: int
 ) -> None:
     monkeypatch.setattr(
-        CircularBuffer, "arrives_by_itself", property(lambda ring: bool(ring.begun))
+        CircularBuffer, "arrives_by_itself", property(lambda ring: bool(ring.issued))
     )
     with pytest.raises(MissingFence, match="B_s"):
         broken(odd_rows(rounds))

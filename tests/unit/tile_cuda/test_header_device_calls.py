@@ -136,7 +136,7 @@ def exists(feature: str, arch: str) -> bool:
 def test_the_table_and_the_header_agree():
     of_others = {call.name for call in (*ASYNC_CALLS, *COUNTED_CALLS)}
     assert {DEVICE_NAMES.get(n, n) for n in set(DEVICE_CALLS) - of_others} <= set(CALLS)
-    products = {f"mma_{p.shape}" for arch in ARCHITECTURES for p in machine(arch).products}
+    products = {f"mma_{p.shape}" for arch in ARCHITECTURES for p in machine(arch).mma_instructions}
     products |= {f"mma_m8n8k4_{order}" for order in ("row_row", "col_col", "col_row")}
     assert products <= set(CALLS)
 

@@ -58,7 +58,7 @@ WARP_GROUP = 128
 """Threads that hand registers to others together."""
 
 WARPS = 4
-"""Those of a group: one starts the engine's copies where there are any, others fill tiles."""
+"""Those of a group: one issues bulk copies where there are any, others fill tiles."""
 
 
 class SpecialisationMachineInfo(Protocol):
@@ -93,7 +93,7 @@ UNASKED = "no loop asks for two stages or more"
 
 
 def by_machine(machine: SpecialisationMachineInfo) -> Callable[[Gemm], bool]:
-    """Return whether products run beside the threads, as far as the machine tells."""
+    """Return whether MMAs are asynchronous, as far as the machine tells."""
     return lambda product: machine.has("async_mma")
 
 
@@ -115,16 +115,16 @@ def specialise_warps(
 
     The threads the user asked for consume and keep their numbers; a group of producers comes
     behind them. Copies wait for nothing but free versions of their tiles, so they run ahead of
-    the products as far as there are versions, across iterations of outer loops too. Machines
-    without an engine for bulk copies are left alone, as are launches whose pipelined loops copy
+    the MMAs as far as there are versions, across iterations of outer loops too. Machines
+    without a copy engine for bulk copies are left alone, as are launches whose pipelined loops copy
     most in ways that producers cannot, and programs that speak of threads, barriers in memory
-    or ranges of threads themselves. What the engine cannot copy is copied by the other warps of
-    the group, which take rounds in turns: see `CopyWarps`, and `worth` for how much of it.
+    or ranges of threads themselves. What the copy engine cannot copy is copied by the other warps
+    of the group, which take iterations in turn: see `CopyWarps`, and `worth` for how much of it.
 
     Parameters
     ----------
     runs_beside
-        Whether an engine computes a product; None if that of the machine computes all.
+        Whether an MMA is asynchronous; None if all of the machine are.
     """
     beside = by_machine(machine) if runs_beside is None else runs_beside
     if not machine.has("copy_engine"):
@@ -158,7 +158,7 @@ def _with_producers(
         raise NotApplicable(UNASKED)
     found = find_circular_buffers(launch, facts_of(kernel, launch))
     found = fitting(launch, found, machine.shared_bytes)
-    choices = [found] if found.in_bulk().rings == found.rings else [found, found.in_bulk()]
+    choices = [found] if found.in_bulk().buffers == found.buffers else [found, found.in_bulk()]
     refusal = None
     for choice in choices:
         try:
@@ -213,18 +213,18 @@ def _specialised(
     launch: Launch, found: CircularBuffers, machine: SpecialisationMachineInfo
 ) -> Launch:
     """Return the launch with producers, and tell what these do not do."""
-    rings = found.rings
-    signals = signals_of(rings)
-    versions = _versions(launch, rings)
+    circular_buffers = found.buffers
+    signals = signals_of(circular_buffers)
+    versions = _versions(launch, circular_buffers)
     consumers = math.prod(launch.threads)
     registers, kept = None, None
     try:
-        registers = shared_out(launch, rings, machine)
+        registers = shared_out(launch, circular_buffers, machine)
     except NotApplicable as why:
         kept = why.reason
-    by_warps = not all(ring.in_bulk for ring in rings)
+    by_warps = not all(circular.in_bulk for circular in circular_buffers)
     behind = machine.warp_size if registers is None and not by_warps else WARP_GROUP
-    shared = shared_copies(launch, rings) if machine.has("clusters") else {}
+    shared = shared_copies(launch, circular_buffers) if machine.has("clusters") else {}
     producers = _producers(launch, signals, versions, shared, machine.warp_size)
     for program in producers:
         require_independence(program, launch)
@@ -239,7 +239,7 @@ def _specialised(
     body = Seq(
         (
             *together,
-            *_allocations(launch.body, rings, versions),
+            *_allocations(launch.body, circular_buffers, versions),
             *_barriers(signals, consumers // machine.warp_size, shared),
             OnThreads(consumers, behind, Seq((*give, *producers)), span=launch.span),
             OnThreads(0, consumers, Seq((*take, consumer)), span=launch.span),
@@ -267,8 +267,8 @@ def _producers(
         return {b: replace(b) for b in scalars}
 
     scalars = common_scalars(launch)
-    engine = tuple(s for s in signals if s.ring.in_bulk)
-    by_warps = tuple(s for s in signals if not s.ring.in_bulk)
+    engine = tuple(s for s in signals if s.circular.in_bulk)
+    by_warps = tuple(s for s in signals if not s.circular.in_bulk)
     made: list[OnThreads] = []
     if engine:
         first = Producer(engine, versions, own(), shared).program(launch.body)
@@ -283,19 +283,26 @@ def _producers(
 
 def warps_for(signals: Sequence[Signals], most: int) -> int:
     """Return how many of `most` warps take turns to fill these buffers: see `CopyWarps`."""
-    return min((most, *(s.ring.count for s in signals))) if signals else 0
+    return min((most, *(s.circular.count for s in signals))) if signals else 0
 
 
-def _versions(launch: Launch, rings: tuple[CircularBuffer, ...]) -> Versions:
-    counts = {tile: ring.count for ring in rings for tile in ring.tiles if ring.count > 1}
+def _versions(launch: Launch, circular_buffers: tuple[CircularBuffer, ...]) -> Versions:
+    counts = {
+        tile: circular.count
+        for circular in circular_buffers
+        for tile in circular.tiles
+        if circular.count > 1
+    }
     views = {n for n in walk(launch.body) if isinstance(n, Buffer) and n.storage in counts}
     made = make_versions(sorted(views, key=lambda b: b.name), counts)
     return Slots(made.tiles, made.counts)
 
 
-def _allocations(body: Stmt, rings: tuple[CircularBuffer, ...], versions: Versions) -> list[Stmt]:
+def _allocations(
+    body: Stmt, circular_buffers: tuple[CircularBuffer, ...], versions: Versions
+) -> list[Stmt]:
     """Return the allocations of the circular buffers' tiles, and their layouts, for all threads."""
-    tiles = {tile for ring in rings for tile in ring.tiles}
+    tiles = {tile for circular in circular_buffers for tile in circular.tiles}
     made: list[Stmt] = []
     for node in walk(body):
         if isinstance(node, Alloc) and node.buffer in tiles:
@@ -322,9 +329,9 @@ def _barriers(
     for s in signals:
         made += [Alloc(s.full), Alloc(s.empty)]
     for s in signals:
-        full = 1 + (LANES if s.ring.arrives_by_itself else 0)
-        made.append(BarrierInit(s.full, (full,) * s.ring.count))
-        blocks = max(1, len(ranks_of(s.ring, shared)))
-        made.append(BarrierInit(s.empty, (warps * blocks,) * s.ring.count))
+        full = 1 + (LANES if s.circular.arrives_by_itself else 0)
+        made.append(BarrierInit(s.full, (full,) * s.circular.count))
+        blocks = max(1, len(ranks_of(s.circular, shared)))
+        made.append(BarrierInit(s.empty, (warps * blocks,) * s.circular.count))
     made.append(ClusterSync() if shared else Barrier())
     return made

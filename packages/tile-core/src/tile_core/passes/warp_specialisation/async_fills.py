@@ -1,4 +1,4 @@
-"""Which fills of tiles threads can begin and leave alone, and how many bytes go at a time."""
+"""Which fills of tiles threads can issue asynchronously, and how many bytes at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PIECES = (16, 8, 4)
 def piece_of(
     fill: Copy | Parallel, env: ConstraintSet, safe_values: Mapping[Buffer, Expr]
 ) -> int | None:
-    """Return the bytes of the pieces in which threads can begin `fill`, None if they cannot.
+    """Return the bytes of the pieces in which threads can issue `fill`, None if they cannot.
 
     Then no register holds an element on its way. Layouts are not chosen yet: this looks at the
     tensor and the shape of the tile. Whoever begins what turns out to need registers all the

@@ -1,4 +1,4 @@
-"""Which copies an engine can make by itself, in boxes or as one stretch, and why not the others."""
+"""Which copies a copy engine can make, as boxes or as one bulk 1-D copy, and why not the others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_DIMENSIONS = 5
 
 
 class BulkCopyKind(Enum):
-    """How the engine makes a copy."""
+    """How the copy engine makes a copy."""
 
     TENSOR = "boxes of the tensor, which a map of it describes"
     CONTIGUOUS = "bytes that are contiguous on both sides: a bulk 1-D copy"
@@ -54,12 +54,12 @@ def bulk_way(
     *,
     asked: bool = False,
 ) -> BulkCopyKind:
-    """Return how the engine can make `copy`.
+    """Return how the copy engine can make `copy`.
 
-    Rows of one dimension are stretches where they can be: these need no map. Tiles of rows are
-    boxes, whose chunks may be exchanged for those who read them; where there are no boxes, as with
-    rows of 24 bytes, or only such of 16 bytes, and nobody minds, the tile is one stretch of whole
-    rows. Blocks of a cluster can share boxes.
+    Rows of one dimension are bulk 1-D copies where they can be: these need no map. Tiles of rows
+    are boxes, whose chunks may be exchanged for those who read them; where there are no boxes, as
+    with rows of 24 bytes, or only such of 16 bytes, and nobody minds, the tile is one bulk 1-D copy
+    of whole rows. Blocks of a cluster can share boxes.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _sides(copy: Copy) -> tuple[Region, Region]:
 def require_boxes(
     copy: Copy, env: ConstraintSet, safe_values: Mapping[Buffer, Expr], *, asked: bool = False
 ) -> None:
-    """Refuse `copy` unless the engine can make it as boxes of a tensor.
+    """Refuse `copy` unless the copy engine can make it as boxes of a tensor.
 
     Parameters
     ----------
@@ -128,10 +128,10 @@ def require_boxes(
     safe_values
         What loads outside of tensors give, where the program says so.
     asked
-        Whether the program asks for the engine. Then rows or columns of the tile may be copied
+        Whether the program asks for the copy engine. Then rows or columns of the tile may be copied
         in part: which parts are boxes depends on how the tile is stored, see
         `tile_core.layout.copy_engine_boxes.boxes_of`. And a tensor at an address that the kernel
-        computes may be copied as a stretch: nobody checks that address at the launch.
+        computes may be one bulk 1-D copy: nobody checks that address at the launch.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def require_boxes(
 
 
 def _require_transfer(copy: Copy) -> None:
-    """Refuse a copy that the engine cannot make in any way."""
+    """Refuse a copy that no copy engine can make."""
     if copy.disable_bulk:
         raise NotApplicable("the program asks for another way")
     if copy.prefer_instruction is not None and copy.prefer_instruction not in COPY_ENGINE_WORDS:
@@ -252,7 +252,7 @@ def _moving(extents: list[int | None]) -> int:
 
 
 def _require_strides(tensor: Buffer, env: ConstraintSet) -> None:
-    """Refuse a tensor from row to row of which the engine cannot step."""
+    """Refuse a tensor from row to row of which the copy engine cannot step."""
     nbytes = tensor.dtype.bits // 8
     strides = tensor.strides or _contiguous(tensor)
     for extent in map(static_value, tensor.shape):

@@ -1,4 +1,4 @@
-"""Copies that other threads can make ahead, and the tiles that go round between both."""
+"""Copies that other threads can make ahead, and the the circular buffers between both."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LANES = 32
 """Threads of a warp."""
 
 GATHERED = "a loop gathers its elements"
-"""Why the engine does not copy what a loop only moves."""
+"""Why the copy engine does not copy what a loop only moves."""
 
 FEW_ELEMENTS = 256
 """Elements of a tile that a warp fills: eight for a lane, which loads all before it stores one."""
@@ -50,29 +50,29 @@ FEW_ELEMENTS = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CircularBuffer:
-    """Tiles that are filled and used up together, in turns.
+    """Tiles that are filled and used together.
 
     Parameters
     ----------
     copies
-        What fills them: statements of `home`. Copies, all by the engine or all by threads; among
-        the latter are loops over the elements of a tile.
+        What fills them: statements of `home`. Copies, all by the copy engine or all by threads;
+        among the latter are loops over the elements of a tile.
     home
         The sequence in which an iteration is filled and used.
     first, last
         Positions in `home` of the first and the last statement that reads them.
     count
-        Rounds that may be filled ahead, each into a version of its own.
+        Iterations that may be filled ahead, each into a version of its own.
     in_bulk
-        Whether the engine copies.
-    stretches
-        Those among `copies` that the engine makes as one stretch of bytes.
-    begun
-        Those among `copies` that threads begin, and that go on without them: see `piece_of`.
+        Whether the copy engine copies.
+    contiguous
+        Those among `copies` that the copy engine makes as one bulk 1-D copy.
+    issued
+        Those among `copies` that threads issue and that are asynchronous: see `piece_of`.
     pieces
-        How many copies of a thread each lane of a warp begins for these.
-    is_seen_by_engines
-        Whether engines may read the tiles.
+        How many copies of a thread each lane of a warp issues for these.
+    is_read_by_async_proxy
+        Whether the async proxy (the copy engine, wgmma) may read the tiles.
     """
 
     copies: tuple[Copy | Parallel, ...]
@@ -81,23 +81,23 @@ class CircularBuffer:
     last: int
     count: int
     in_bulk: bool = True
-    stretches: tuple[Copy | Parallel, ...] = ()
-    begun: tuple[Copy | Parallel, ...] = ()
+    contiguous: tuple[Copy | Parallel, ...] = ()
+    issued: tuple[Copy | Parallel, ...] = ()
     pieces: int = 0
-    is_seen_by_engines: bool = False
+    is_read_by_async_proxy: bool = False
 
     @property
     def arrives_by_itself(self) -> bool:
-        """Whether copies that threads began tell consumers, not the threads that began them.
+        """Whether asynchronous copies signal consumers, not the threads that issued them.
 
-        Engines see what other threads have fenced, and a fence comes behind the end of a copy.
+        The async proxy sees what threads have fenced, and a fence comes behind the end of a copy.
         """
-        return bool(self.begun) and not self.is_seen_by_engines
+        return bool(self.issued) and not self.is_read_by_async_proxy
 
     @property
     def runs_ahead(self) -> bool:
         """Whether tiles are filled while others are used, and nobody holds them in registers."""
-        return self.count > 1 and (self.in_bulk or bool(self.begun))
+        return self.count > 1 and (self.in_bulk or bool(self.issued))
 
     @property
     def is_small(self) -> bool:
@@ -107,7 +107,7 @@ class CircularBuffer:
     @property
     def stored_nbytes(self) -> int:
         """Bytes that threads bring in each iteration by loads and stores."""
-        by_hand = () if self.in_bulk else (c for c in self.copies if c not in self.begun)
+        by_hand = () if self.in_bulk else (c for c in self.copies if c not in self.issued)
         return sum(tile_of(c).nbytes or 0 for c in by_hand)
 
     @property
@@ -131,25 +131,27 @@ def tile_of(copy: Copy | Parallel) -> Buffer:
 
 @dataclass(frozen=True, slots=True)
 class CircularBuffers:
-    """Circular buffers of a launch, and why other copies are none, or are not the engine's."""
+    """Circular buffers of a launch, and why other copies are none, or are made by threads."""
 
-    rings: tuple[CircularBuffer, ...]
+    buffers: tuple[CircularBuffer, ...]
     left: tuple[tuple[Copy | Parallel, str], ...]
     by_threads: tuple[tuple[Copy | Parallel, str], ...] = ()
 
     def in_bulk(self) -> CircularBuffers:
-        """Return the circular buffers that the engine fills alone; the others are left too."""
-        return self._only(tuple(ring for ring in self.rings if ring.in_bulk))
+        """Return the circular buffers that the copy engine fills alone; the others are left too."""
+        return self._only(tuple(circular for circular in self.buffers if circular.in_bulk))
 
     def with_small_tiles(self) -> CircularBuffers:
         """Return the same with those circular buffers of threads that are small."""
-        return self._only(tuple(ring for ring in self.rings if ring.in_bulk or ring.is_small))
+        return self._only(
+            tuple(circular for circular in self.buffers if circular.in_bulk or circular.is_small)
+        )
 
-    def _only(self, rings: tuple[CircularBuffer, ...]) -> CircularBuffers:
-        kept = {copy for ring in rings for copy in ring.copies}
+    def _only(self, circular_buffers: tuple[CircularBuffer, ...]) -> CircularBuffers:
+        kept = {copy for circular in circular_buffers for copy in circular.copies}
         slow = tuple(item for item in self.by_threads if item[0] in kept)
         gone = tuple(item for item in self.by_threads if item[0] not in kept)
-        return CircularBuffers(rings, (*self.left, *gone), slow)
+        return CircularBuffers(circular_buffers, (*self.left, *gone), slow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +172,14 @@ def find_circular_buffers(launch: Launch, env: ConstraintSet) -> CircularBuffers
     a version for each of its stages, others one. Copies of one sequence whose tiles are first
     and last read by the same statements share a circular buffer.
 
-    Tiles of pipelined loops that the engine cannot fill, and those that a loop computes from
-    tensors, have circular buffers that threads fill, where these can begin to and leave it alone,
+    Tiles of pipelined loops that the copy engine cannot fill, and those that a loop computes from
+    tensors, have circular buffers that threads fill, where these can issue asynchronous copies,
     or where they are small.
     """
     safe_values: dict[Buffer, Expr] = {
         n.buffer: n.value for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)
     }
-    rings: list[CircularBuffer] = []
+    circular_buffers: list[CircularBuffer] = []
     left: list[tuple[Copy | Parallel, str]] = []
     slow: list[tuple[Copy | Parallel, str]] = []
     env = within_loops(launch, env)
@@ -194,13 +196,13 @@ def find_circular_buffers(launch: Launch, env: ConstraintSet) -> CircularBuffers
             _require_sole_use(place, launch)
             if no_bulk is not None and not _is_for_warps(place, piece):
                 raise no_bulk
-            _add(_circular_buffer(place, way, piece), rings)
+            _add(_circular_buffer(place, way, piece), circular_buffers)
             if no_bulk is not None and (isinstance(copy, Copy) or piece is not None):
                 slow.append((copy, no_bulk.reason))
         except NotApplicable as why:
             if isinstance(copy, Copy):
                 left.append((copy, (no_bulk or why).reason))
-    return CircularBuffers(tuple(rings), tuple(left), tuple(slow))
+    return CircularBuffers(tuple(circular_buffers), tuple(left), tuple(slow))
 
 
 def _copies(stmt: Stmt, loop: Stmt | None, home: Seq | None = None) -> Iterator[_CopySite]:
@@ -241,7 +243,7 @@ def _is_for_warps(place: _CopySite, piece: int | None) -> bool:
     Parameters
     ----------
     piece
-        Bytes of the pieces in which it may begin to, None if it loads and stores.
+        Bytes of the pieces in which it may issue them, None if it loads and stores.
     """
     loop, tile = place.loop, tile_of(place.copy)
     if not isinstance(loop, Pipelined) or loop.num_stages < 2 or tile.static_shape is None:
@@ -290,9 +292,9 @@ def _circular_buffer(
     Parameters
     ----------
     way
-        How the engine makes it, None if threads do.
+        How the copy engine makes it, None if threads do.
     piece
-        Bytes of the pieces in which these can begin it, None if they load and store.
+        Bytes of the pieces in which these can issue it, None if they load and store.
 
     Raises
     ------
@@ -315,22 +317,22 @@ def _circular_buffer(
         require_versions(flattened(home), tile)
         if way is BulkCopyKind.TENSOR:
             require_aligned_versions(math.prod(tile.static_shape or ()), tile)
-    stretches = (copy,) if way is BulkCopyKind.CONTIGUOUS else ()
+    contiguous = (copy,) if way is BulkCopyKind.CONTIGUOUS else ()
     made = CircularBuffer(
-        (copy,), home, readers[0], readers[-1], max(count, 1), way is not None, stretches
+        (copy,), home, readers[0], readers[-1], max(count, 1), way is not None, contiguous
     )
     if way is not None:
         return made
     return replace(
         made,
-        begun=() if piece is None else (copy,),
+        issued=() if piece is None else (copy,),
         pieces=0 if piece is None else -(-(tile.nbytes or 0) // (piece * LANES)),
-        is_seen_by_engines=any(_may_be_engine(home.body[k], tile) for k in readers),
+        is_read_by_async_proxy=any(_may_be_async_proxy(home.body[k], tile) for k in readers),
     )
 
 
-def _may_be_engine(stmt: Stmt, tile: Buffer) -> bool:
-    """Whether an engine may read a tile: for a product, or on its way to a tensor."""
+def _may_be_async_proxy(stmt: Stmt, tile: Buffer) -> bool:
+    """Whether the async proxy may read a tile: for an MMA, or on its way to a tensor."""
     return any(
         isinstance(node, TileOperator)
         and any(region.buffer.storage is tile for region in node.reads())
@@ -342,18 +344,23 @@ def _may_be_engine(stmt: Stmt, tile: Buffer) -> bool:
     )
 
 
-def _add(made: CircularBuffer, rings: list[CircularBuffer]) -> None:
-    """Put a copy into a circular buffer that goes round with it, or into one of its own."""
-    for k, ring in enumerate(rings):
-        same = (ring.first, ring.last, ring.count) == (made.first, made.last, made.count)
-        if ring.home is made.home and same and ring.in_bulk is made.in_bulk:
-            rings[k] = replace(
-                ring,
-                copies=(*ring.copies, *made.copies),
-                stretches=(*ring.stretches, *made.stretches),
-                begun=(*ring.begun, *made.begun),
-                pieces=ring.pieces + made.pieces,
-                is_seen_by_engines=ring.is_seen_by_engines or made.is_seen_by_engines,
+def _add(made: CircularBuffer, circular_buffers: list[CircularBuffer]) -> None:
+    """Put a copy into a circular buffer with the same readers, or into one of its own."""
+    for k, circular in enumerate(circular_buffers):
+        same = (circular.first, circular.last, circular.count) == (
+            made.first,
+            made.last,
+            made.count,
+        )
+        if circular.home is made.home and same and circular.in_bulk is made.in_bulk:
+            circular_buffers[k] = replace(
+                circular,
+                copies=(*circular.copies, *made.copies),
+                contiguous=(*circular.contiguous, *made.contiguous),
+                issued=(*circular.issued, *made.issued),
+                pieces=circular.pieces + made.pieces,
+                is_read_by_async_proxy=circular.is_read_by_async_proxy
+                or made.is_read_by_async_proxy,
             )
             return
-    rings.append(made)
+    circular_buffers.append(made)

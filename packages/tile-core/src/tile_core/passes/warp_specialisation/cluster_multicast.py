@@ -66,8 +66,10 @@ class Sharing:
         return replace(region, starts=tuple(starts), extents=tuple(sizes), is_element=False)
 
 
-def shared_copies(launch: Launch, rings: Sequence[CircularBuffer]) -> Mapping[Copy, Sharing]:
-    """Return how blocks of a cluster share the copies of `rings`.
+def shared_copies(
+    launch: Launch, circular_buffers: Sequence[CircularBuffer]
+) -> Mapping[Copy, Sharing]:
+    """Return how blocks of a cluster share the copies of `circular_buffers`.
 
     A copy is shared along an axis of the cluster if its place in the tensor does not depend on
     the block's index along that axis, all these blocks run the same iterations, and its tile can
@@ -78,10 +80,10 @@ def shared_copies(launch: Launch, rings: Sequence[CircularBuffer]) -> Mapping[Co
         return {}
     copies = [
         c
-        for ring in rings
-        if ring.in_bulk
-        for c in ring.copies
-        if isinstance(c, Copy) and c not in ring.stretches
+        for circular in circular_buffers
+        if circular.in_bulk
+        for c in circular.copies
+        if isinstance(c, Copy) and c not in circular.contiguous
     ]
     depends = _Dependence(launch)
     governing = depends.of(*_control(launch.body, set(copies)))
@@ -130,13 +132,13 @@ def _are_several(extents: Sequence[int], count: int) -> bool:
     return extents[0] > count and extents[0] % count == extents[-2] % ROWS == 0
 
 
-def ranks_of(ring: CircularBuffer, shared: Mapping[Copy, Sharing]) -> tuple[Expr, ...]:
+def ranks_of(circular: CircularBuffer, shared: Mapping[Copy, Sharing]) -> tuple[Expr, ...]:
     """Return the blocks that fill, and are filled by, a buffer's tiles; none if only one does.
 
     Whoever reads a version tells all of these that it is free.
     """
     found: list[Expr] = []
-    for copy in ring.copies:
+    for copy in circular.copies:
         if isinstance(copy, Copy) and copy in shared:
             found += shared[copy].ranks
     distinct: list[Expr] = []

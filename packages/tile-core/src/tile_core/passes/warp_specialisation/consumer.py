@@ -21,7 +21,11 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.passes.pipelines.stage_instances import Versions, instance
 from tile_core.passes.warp_specialisation.cluster_multicast import Sharing, ranks_of
-from tile_core.passes.warp_specialisation.pipeline_state import PipelineState, Signals, turn_of
+from tile_core.passes.warp_specialisation.pipeline_state import (
+    PipelineState,
+    Signals,
+    new_pipeline_state,
+)
 from tile_core.records import dataclass, replace
 
 
@@ -33,7 +37,7 @@ class Consumer:
     After    for k < n:  barrier_wait full[slot], phase;  gemm A_s[slot], …
                          barrier_arrive empty[slot];  next slot
 
-    Each circular buffer has a turn of its own: statements of different circular buffers can be
+    Each circular buffer has a state of its own: statements of different circular buffers can be
     moved apart.
 
     Parameters
@@ -49,12 +53,12 @@ class Consumer:
     signals: Sequence[Signals]
     versions: Versions
     shared: Mapping[Copy, Sharing] = field(default_factory=dict)
-    turns: dict[Signals, PipelineState] = field(default_factory=dict)
+    states: dict[Signals, PipelineState] = field(default_factory=dict)
 
     def program(self, body: Stmt) -> Stmt:
         """Return what of `body` the consumers run; their variables are allocated in front."""
         made = self._rebuilt(body)
-        begin = [s for turn in self.turns.values() for s in turn.begin()]
+        begin = [s for state in self.states.values() for s in state.begin()]
         return Seq((*begin, made))
 
     def _rebuilt(self, stmt: Stmt) -> Stmt:
@@ -62,59 +66,59 @@ class Consumer:
             case Seq():
                 return self._seq(stmt)
             case Pipelined(body=body):
-                if not self._holds_ring(body):
+                if not self._holds_circular_buffer(body):
                     return stmt
                 inner = self._rebuilt(body)
                 return For(stmt.var, stmt.start, stmt.stop, stmt.step, inner, span=stmt.span)
         return map_statements(stmt, self._rebuilt)
 
-    def _holds_ring(self, stmt: Stmt) -> bool:
-        homes = {s.ring.home for s in self.signals}
+    def _holds_circular_buffer(self, stmt: Stmt) -> bool:
+        homes = {s.circular.home for s in self.signals}
         return any(node in homes for node in walk(stmt))
 
     def _seq(self, stmt: Seq) -> Stmt:
-        mine = [s for s in self.signals if s.ring.home is stmt]
-        copies = {copy for s in mine for copy in s.ring.copies}
+        mine = [s for s in self.signals if s.circular.home is stmt]
+        copies = {copy for s in mine for copy in s.circular.copies}
         made: list[Stmt] = []
         for position, item in enumerate(stmt.body):
             if item in copies or self._is_allocation(item):
                 continue
-            made += [self._wait(s) for s in mine if s.ring.first == position]
-            made.append(self._in_turn(self._rebuilt(item), mine))
-            for signals in (s for s in mine if s.ring.last == position):
-                made.append(Seq((self._free(signals), self._turn(signals).advance())))
+            made += [self._wait(s) for s in mine if s.circular.first == position]
+            made.append(self._on_version(self._rebuilt(item), mine))
+            for signals in (s for s in mine if s.circular.last == position):
+                made.append(Seq((self._free(signals), self._state(signals).advance())))
         return Seq(tuple(made), span=stmt.span)
 
-    def _in_turn(self, stmt: Stmt, mine: Iterable[Signals]) -> Stmt:
-        """Let a statement work on this turn's version of the tiles."""
+    def _on_version(self, stmt: Stmt, mine: Iterable[Signals]) -> Stmt:
+        """Let a statement work on this iteration's version of the tiles."""
         for signals in mine:
-            tiles = signals.ring.tiles
+            tiles = signals.circular.tiles
             here = {b: v for b, v in self.versions.tiles.items() if b.storage in tiles}
             if here and _uses(stmt, here):
                 mapped = replace(self.versions, tiles=here)
-                stmt = instance(stmt, _kept(stmt), mapped, self._turn(signals).version)
+                stmt = instance(stmt, _kept(stmt), mapped, self._state(signals).version)
         return stmt
 
     def _is_allocation(self, stmt: Stmt) -> bool:
         """Whether a statement allocates a buffer's tile, or lays it out: done for all threads."""
-        tiles = {tile for s in self.signals for tile in s.ring.tiles}
+        tiles = {tile for s in self.signals for tile in s.circular.tiles}
         return isinstance(stmt, (Alloc, AnnotateLayout)) and stmt.buffer.storage in tiles
 
-    def _turn(self, signals: Signals) -> PipelineState:
-        if signals not in self.turns:
-            ring = signals.ring
-            self.turns[signals] = turn_of(ring.tiles[0].name, ring.count)
-        return self.turns[signals]
+    def _state(self, signals: Signals) -> PipelineState:
+        if signals not in self.states:
+            circular = signals.circular
+            self.states[signals] = new_pipeline_state(circular.tiles[0].name, circular.count)
+        return self.states[signals]
 
     def _wait(self, signals: Signals) -> Stmt:
-        turn = self._turn(signals)
-        span = signals.ring.copies[0].span
-        return BarrierWait(signals.filled(turn), turn.parity, span=span)
+        state = self._state(signals)
+        span = signals.circular.copies[0].span
+        return BarrierWait(signals.filled(state), state.parity, span=span)
 
     def _free(self, signals: Signals) -> Stmt:
-        span = signals.ring.copies[0].span
-        ranks = ranks_of(signals.ring, self.shared)
-        return BarrierArrive(signals.freed(self._turn(signals)), ranks=ranks, span=span)
+        span = signals.circular.copies[0].span
+        ranks = ranks_of(signals.circular, self.shared)
+        return BarrierArrive(signals.freed(self._state(signals)), ranks=ranks, span=span)
 
 
 def _uses(stmt: Stmt, tiles: Iterable[Buffer]) -> bool:

@@ -1,4 +1,4 @@
-"""Which copies are one stretch of bytes on both sides, and why others are not."""
+"""Which copies are contiguous on both sides, and why others are not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WIDEST = 256
 
 
 def require_contiguous(copy: Copy, tensor: Region, tile: Region, env: ConstraintSet) -> None:
-    """Refuse `copy` unless the engine can make it without knowing the tensor's shape.
+    """Refuse `copy` unless the copy engine can make it without knowing the tensor's shape.
 
     It then copies bytes: all that is between the first and the last, none of them outside of
     the tensor. Source: PTX ISA, "cp.async.bulk".
@@ -141,7 +141,7 @@ def is_row(tile: Buffer) -> bool:
 def has_rows_in_order(copy: Node, tile: Buffer, launch: Launch) -> bool:
     """Whether the rows of a shared tile may follow each other in memory.
 
-    Users, products, and others than `copy` that move it from or to tensors have requirements of
+    Users, MMAs, and others than `copy` that move it from or to tensors have requirements of
     their own, unless it has one dimension; everybody else takes what there is.
     """
     for node in walk(launch.body):
@@ -163,7 +163,7 @@ def has_rows_in_order(copy: Node, tile: Buffer, launch: Launch) -> bool:
 
 
 def require_annotated_boxes(tile: Buffer, launch: Launch) -> None:
-    """Refuse a tile that the user stores so that the engine cannot copy boxes of it."""
+    """Refuse a tile that the user stores so that the copy engine cannot copy boxes of it."""
     for node in walk(launch.body):
         if not isinstance(node, AnnotateLayout) or node.buffer.storage is not tile.storage:
             continue

@@ -1,4 +1,4 @@
-"""What warps beside the engine's producer run: they fill the tiles that the engine cannot."""
+"""What producer warps run that fill the tiles which the copy engine cannot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tile_core.records import dataclass, replace
 
 @dataclass(slots=True)
 class CopyWarps(Producer):
-    """Makes the program of one of several warps that take rounds in turns.
+    """Makes the program of one of several warps that take iterations in turn.
 
     Before   for k < n:  parallel i: S_s[i] = SA[i, k] * SB[k];  gemm A_s, …
     After    for k < n:  if mine == 1:  barrier_wait empty[slot], phase ^ 1
@@ -27,18 +27,19 @@ class CopyWarps(Producer):
                          next slot;  mine = (mine + 1) % 3
 
     A warp waits for what it loads. While it does, the others are at the next iterations. Copies
-    that it only begins arrive at the barrier by themselves, once for each lane, and it goes on:
+    that it only issues arrive at the barrier by themselves, once for each lane, and it goes on:
 
     After    …  parallel i async: S_s[slot, i] = S[i, k]
                 copy_arrive full[slot];  barrier_arrive full[slot]
 
-    The arrival of the warp itself tells of what it stored by hand. If engines read the tile, the
-    warp waits for its copies as for loads: a fence must come between their end and the barrier.
-    That costs nothing as long as the other warps are ahead, and leaves no register occupied.
+    The arrival of the warp itself tells of what it stored by hand. If the async proxy reads the
+    tile, the warp waits for its copies as for loads: a fence must come between their end and the
+    barrier. That costs nothing as long as the other warps are ahead, and leaves no register
+    occupied.
 
     There are
     no more warps than versions: whoever filled an iteration then knows that the next one of his
-    comes less than two turns of the circular buffer later, which is as far as parities tell phases
+    comes less than twice the circular buffer's depth later, which is as far as parities tell phases
     apart.
 
     Parameters
@@ -60,44 +61,44 @@ class CopyWarps(Producer):
             begin += [Alloc(counter), _set(counter, as_expr(0))]
         return Seq((*begin, made))
 
-    def filled(self, item: Copy | Parallel, signals: Signals, begun: set[Stmt]) -> list[Stmt]:
+    def filled(self, item: Copy | Parallel, signals: Signals, issued: set[Stmt]) -> list[Stmt]:
         """Return what fills a buffer's tiles in the place of the last of its statements."""
-        copies = signals.ring.copies
-        if any(copy not in begun for copy in copies if copy is not item):
+        copies = signals.circular.copies
+        if any(copy not in issued for copy in copies if copy is not item):
             return []
-        counter = self._counter(self._turn(signals))
+        counter = self._counter(self._state(signals))
         fill = (self._fill_of(copy, signals) for copy in copies)
         whole = Seq((self.free(signals), *fill, *self._behind(signals), self.told(signals, 0)))
         is_mine = binary(BinaryOp.EQ, _value(counter), self.number)
         return [If(is_mine, whole, span=item.span)]
 
-    def advanced(self, turn: PipelineState) -> list[Stmt]:
+    def advanced(self, state: PipelineState) -> list[Stmt]:
         """Return what goes on to the next iteration, which another warp fills."""
-        counter = self._counter(turn)
+        counter = self._counter(state)
         here = _value(counter)
         is_last = binary(BinaryOp.EQ, here, self.of - 1)
         following = If(is_last, _set(counter, as_expr(0)), _set(counter, here + 1))
-        return [turn.advance(), following]
+        return [state.advance(), following]
 
     def _fill_of(self, copy: Copy | Parallel, signals: Signals) -> Stmt:
         made = self.here(copy, signals)
-        if copy in signals.ring.begun and isinstance(made, (Copy, Parallel)):
+        if copy in signals.circular.issued and isinstance(made, (Copy, Parallel)):
             return replace(made, is_async=True)
         return made
 
     def _behind(self, signals: Signals) -> tuple[Stmt, ...]:
         """Return what follows the fills of an iteration, before the warp tells they are done."""
-        ring = signals.ring
-        span = ring.copies[0].span
-        if ring.arrives_by_itself:
-            return (CopyArrive(signals.filled(self._turn(signals)), span=span),)
-        return (CopyCommit(span=span), CopyWait(0, span=span)) if ring.begun else ()
+        circular = signals.circular
+        span = circular.copies[0].span
+        if circular.arrives_by_itself:
+            return (CopyArrive(signals.filled(self._state(signals)), span=span),)
+        return (CopyCommit(span=span), CopyWait(0, span=span)) if circular.issued else ()
 
-    def _counter(self, turn: PipelineState) -> Buffer:
-        if turn not in self.counters:
-            name = f"{turn.slot.name.removesuffix('_slot')}_by"
-            self.counters[turn] = Buffer(name, (1,), dtype_of("int32"), Scope.VAR)
-        return self.counters[turn]
+    def _counter(self, state: PipelineState) -> Buffer:
+        if state not in self.counters:
+            name = f"{state.slot.name.removesuffix('_slot')}_by"
+            self.counters[state] = Buffer(name, (1,), dtype_of("int32"), Scope.VAR)
+        return self.counters[state]
 
 
 def _value(scalar: Buffer) -> Expr:

@@ -21,12 +21,12 @@ FEW = 4
 """What others bring by loads and stores is at most this part of what runs ahead of its use."""
 
 MOST_PIECES = 128
-"""Copies that a lane of a warp begins in an iteration, at most.
+"""Copies that a lane of a warp issues in an iteration, at most.
 
-A warp begins one in about ten cycles, most of which are for its address. Three warps that take
+A warp issues one in about ten cycles, most of which are for its address. Three warps that take
 turns so need some 450 cycles for the pieces of an iteration, and do nothing else; a product of
 128 x 128 x 64 takes 500. Of 16 bytes, so many are 64 KiB: two tiles of 128 x 128 numbers of 16
-bits. What needs more is begun by the consumers, who are more.
+bits. What needs more is issued by the consumers, who are more.
 """
 
 SPARE = 1024
@@ -47,13 +47,15 @@ def fitting(launch: Launch, found: CircularBuffers, shared_bytes: int) -> Circul
 
 
 def _has_room(launch: Launch, found: CircularBuffers, shared_bytes: int) -> bool:
-    """Whether what threads fill in advance is little beside what they wait for, and fits."""
-    if sum(ring.stored_nbytes for ring in found.rings) * FEW > _bytes_ahead(found.rings):
+    """Whether what threads fill in advance is little compared with what they wait for, and fits."""
+    if sum(circular.stored_nbytes for circular in found.buffers) * FEW > _bytes_ahead(
+        found.buffers
+    ):
         return False
-    homes = {ring.home for ring in found.rings}
-    if any(sum(r.pieces for r in found.rings if r.home is h) > MOST_PIECES for h in homes):
+    homes = {circular.home for circular in found.buffers}
+    if any(sum(r.pieces for r in found.buffers if r.home is h) > MOST_PIECES for h in homes):
         return False
-    counts = {tile: ring.count for ring in found.rings for tile in ring.tiles}
+    counts = {tile: circular.count for circular in found.buffers for tile in circular.tiles}
     tiles = {n.buffer for n in walk(launch.body) if isinstance(n, Alloc)}
     shared = [b for b in tiles if b.scope is Scope.SHARED]
     return sum((b.nbytes or 0) * counts.get(b, 1) for b in shared) <= shared_bytes - SPARE
@@ -64,11 +66,11 @@ def require_worth(
 ) -> None:
     """Refuse producers that are not worth it.
 
-    Most bytes of the pipelined loops must be theirs. Where the engine copies none of them, warps
-    must be better at it than the consumers are: these are more, and take their registers along.
-    They are better where products run beside the threads. Consumers who copy meet in each
-    iteration, and end their products before; those who do not have products of one iteration in
-    flight in the next, or beside their own work: see `overlap_gemms`.
+    Most bytes of the pipelined loops must be theirs. Where the copy engine copies none of them,
+    warps must be better at it than the consumers are: these are more, and take their registers
+    along. They are better where MMAs are asynchronous. Consumers who copy meet in each iteration,
+    and wait for their MMAs before; those who do not have MMAs of one iteration in flight in the
+    next, or during their own work: see `overlap_gemms`.
 
     Raises
     ------
@@ -78,20 +80,24 @@ def require_worth(
     loops = [n for n in walk(launch.body) if asks_for_overlap(n)]
     inside = {node for loop in loops for node in walk(loop)}
     left = [(copy, why) for copy, why in found.left if copy in inside]
-    ahead = [ring for ring in found.rings if ring.runs_ahead]
-    by_engine = any(ring.in_bulk for ring in ahead)
+    ahead = [circular for circular in found.buffers if circular.runs_ahead]
+    by_engine = any(circular.in_bulk for circular in ahead)
     beside = any(isinstance(n, Gemm) and runs_beside(n) for n in inside)
     if not ahead or not (by_engine or beside):
         reasons = [why for _, why in (*left, *found.by_threads)]
         raise NotApplicable(reasons[0] if reasons else "no copy can run ahead")
-    if sum(_nbytes(copy) for copy, _ in left) * FEW > _bytes_ahead(found.rings):
+    if sum(_nbytes(copy) for copy, _ in left) * FEW > _bytes_ahead(found.buffers):
         copy, why = max(left, key=lambda item: _nbytes(item[0]))
         raise NotApplicable(f"{tile_of(copy).name!r} cannot be copied in bulk: {why}")
 
 
-def _bytes_ahead(rings: tuple[CircularBuffer, ...]) -> int:
+def _bytes_ahead(circular_buffers: tuple[CircularBuffer, ...]) -> int:
     """Return the bytes of an iteration that are brought in advance, and that no registers hold."""
-    return sum(ring.nbytes - ring.stored_nbytes for ring in rings if ring.runs_ahead)
+    return sum(
+        circular.nbytes - circular.stored_nbytes
+        for circular in circular_buffers
+        if circular.runs_ahead
+    )
 
 
 def _nbytes(copy: Copy | Parallel) -> int:
@@ -99,7 +105,7 @@ def _nbytes(copy: Copy | Parallel) -> int:
 
 
 def tell_of_left(found: CircularBuffers) -> None:
-    """Tell why copies of a launch with producers are not the engine's."""
+    """Tell why copies of a launch with producers are not made by the copy engine."""
     for who, copies in (
         ("producer warps", found.by_threads), ("the threads that use it", found.left),
     ):  # fmt: skip

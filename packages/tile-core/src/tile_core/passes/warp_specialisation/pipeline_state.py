@@ -1,4 +1,4 @@
-"""Which turn of a circular buffer a range of threads is at: a version of the tiles, and a phase."""
+"""Where a range of threads is in a circular buffer: a slot, and a phase."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tile_core.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PipelineState:
-    """The running turn of the circular buffers of one sequence, in variables of each thread.
+    """The running state of the circular buffers of one sequence, in variables of each thread.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class PipelineState:
 
     @property
     def version(self) -> Expr:
-        """The version of this turn."""
+        """The version of this state."""
         return _value(self.slot) if self.count > 1 else as_expr(0)
 
     @property
@@ -41,14 +41,14 @@ class PipelineState:
         return _value(self.phase)
 
     def begin(self) -> tuple[Stmt, ...]:
-        """Return the statements before the first turn."""
+        """Return the statements before the first iteration."""
         made: list[Stmt] = []
         for scalar in (self.slot, self.phase)[self.count == 1 :]:
             made += [Alloc(scalar), Store(scalar, (as_expr(0),), as_expr(0))]
         return tuple(made)
 
     def advance(self) -> Stmt:
-        """Return the statement between two turns.
+        """Return the statement between two iterations.
 
         After    if slot == 3: slot = 0; phase = phase ^ 1   else: slot = slot + 1
         """
@@ -60,8 +60,8 @@ class PipelineState:
         return If(last, wrapped, _set(self.slot, self.version + 1))
 
 
-def turn_of(name: str, count: int) -> PipelineState:
-    """Return new variables for the turns of circular buffers with `count` versions."""
+def new_pipeline_state(name: str, count: int) -> PipelineState:
+    """Return new variables for the state of circular buffers with `count` versions."""
     int32 = dtype_of("int32")
     slot = Buffer(f"{name}_slot", (1,), int32, Scope.VAR)
     return PipelineState(slot, Buffer(f"{name}_phase", (1,), int32, Scope.VAR), count)
@@ -77,11 +77,11 @@ def _set(scalar: Buffer, value: Expr) -> Stmt:
 
 @dataclass(frozen=True, slots=True)
 class Slots(Versions):
-    """Versions of tiles that are chosen by the turn's own slot."""
+    """Versions of tiles that are chosen by the state's own slot."""
 
-    def index(self, buffer: Buffer, turn: Expr) -> Expr:
+    def index(self, buffer: Buffer, state: Expr) -> Expr:
         """Return the slot."""
-        return turn
+        return state
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,31 +96,31 @@ class Signals:
         Completes when all warps of the consumers have read them.
     """
 
-    ring: CircularBuffer
+    circular: CircularBuffer
     full: Buffer
     empty: Buffer
 
-    def filled(self, turn: PipelineState) -> Region:
+    def filled(self, state: PipelineState) -> Region:
         """Return the barrier that tells consumers."""
-        return _one(self.full, turn)
+        return _one(self.full, state)
 
-    def freed(self, turn: PipelineState) -> Region:
+    def freed(self, state: PipelineState) -> Region:
         """Return the barrier that tells the producer."""
-        return _one(self.empty, turn)
+        return _one(self.empty, state)
 
 
-def signals_of(rings: Sequence[CircularBuffer]) -> tuple[Signals, ...]:
+def signals_of(circular_buffers: Sequence[CircularBuffer]) -> tuple[Signals, ...]:
     """Return new barriers for each circular buffer, named after its first tile."""
     made = []
-    for ring in rings:
-        name = ring.tiles[0].name
+    for circular in circular_buffers:
+        name = circular.tiles[0].name
         full, empty = (
-            Buffer(f"{name}_{word}", (ring.count,), dtype_of("uint64"), Scope.BARRIER)
+            Buffer(f"{name}_{word}", (circular.count,), dtype_of("uint64"), Scope.BARRIER)
             for word in ("full", "empty")
         )
-        made.append(Signals(ring, full, empty))
+        made.append(Signals(circular, full, empty))
     return tuple(made)
 
 
-def _one(barriers: Buffer, turn: PipelineState) -> Region:
-    return Region(barriers, (turn.version,), (1,), is_element=True)
+def _one(barriers: Buffer, state: PipelineState) -> Region:
+    return Region(barriers, (state.version,), (1,), is_element=True)

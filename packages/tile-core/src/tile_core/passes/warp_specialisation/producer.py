@@ -30,7 +30,11 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.passes.pipelines.stage_instances import Versions, instance
 from tile_core.passes.warp_specialisation.cluster_multicast import Sharing
-from tile_core.passes.warp_specialisation.pipeline_state import PipelineState, Signals, turn_of
+from tile_core.passes.warp_specialisation.pipeline_state import (
+    PipelineState,
+    Signals,
+    new_pipeline_state,
+)
 from tile_core.passes.warp_specialisation.replicated_scalars import without_unused
 from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable
@@ -60,14 +64,14 @@ class Producer:
     versions: Versions
     scalars: Mapping[Buffer, Buffer] = field(default_factory=dict)
     shared: Mapping[Copy, Sharing] = field(default_factory=dict)
-    turns: dict[Seq, PipelineState] = field(default_factory=dict)
+    states: dict[Seq, PipelineState] = field(default_factory=dict)
     names: dict[Var, Expr] = field(default_factory=dict)
 
     def program(self, body: Stmt) -> Stmt:
         """Return what of `body` the producer runs."""
         made = self._slice(body) or Seq(())
         made = without_unused(made, set(self.scalars.values())) or Seq(())
-        begin = [s for turn in self.turns.values() for s in turn.begin()]
+        begin = [s for state in self.states.values() for s in state.begin()]
         return Seq((*begin, made))
 
     def _slice(self, stmt: Stmt) -> Stmt | None:
@@ -95,41 +99,41 @@ class Producer:
         return None
 
     def _seq(self, stmt: Seq) -> Stmt | None:
-        mine = [s for s in self.signals if s.ring.home is stmt]
-        starts = {copy: s for s in mine for copy in s.ring.copies}
+        mine = [s for s in self.signals if s.circular.home is stmt]
+        starts = {copy: s for s in mine for copy in s.circular.copies}
         made: list[Stmt] = []
-        begun: set[Stmt] = set()
+        issued: set[Stmt] = set()
         for item in stmt.body:
             if isinstance(item, Let):
                 made.append(self._let(item))
             elif isinstance(item, (Copy, Parallel)) and item in starts:
-                made += self.filled(item, starts[item], begun)
-                begun.add(item)
+                made += self.filled(item, starts[item], issued)
+                issued.add(item)
             else:
                 part = self._slice(item)
                 made += [] if part is None else [part]
-        made += [s for turn in self._turns(mine) for s in self.advanced(turn)]
+        made += [s for state in self._states(mine) for s in self.advanced(state)]
         made = _without_unused_names(made)
         return Seq(tuple(made), span=stmt.span) if any(map(_works, made)) else None
 
-    def filled(self, item: Copy | Parallel, signals: Signals, begun: set[Stmt]) -> list[Stmt]:
+    def filled(self, item: Copy | Parallel, signals: Signals, issued: set[Stmt]) -> list[Stmt]:
         """Return what a copy becomes, given those of this iteration that come before it."""
-        first = not any(copy in begun for copy in signals.ring.copies)
+        first = not any(copy in issued for copy in signals.circular.copies)
         return [*(self._fill(signals) if first else ()), self._copy(item, signals)]
 
-    def advanced(self, turn: PipelineState) -> list[Stmt]:
+    def advanced(self, state: PipelineState) -> list[Stmt]:
         """Return what goes on to the next iteration."""
-        return [turn.advance()]
+        return [state.advance()]
 
-    def _turns(self, mine: Sequence[Signals]) -> list[PipelineState]:
-        return list(dict.fromkeys(self._turn(s) for s in mine))
+    def _states(self, mine: Sequence[Signals]) -> list[PipelineState]:
+        return list(dict.fromkeys(self._state(s) for s in mine))
 
-    def _turn(self, signals: Signals) -> PipelineState:
-        ring = signals.ring
-        known = self.turns.get(ring.home)
+    def _state(self, signals: Signals) -> PipelineState:
+        circular = signals.circular
+        known = self.states.get(circular.home)
         if known is None:
-            known = turn_of(f"{ring.tiles[0].name}_filled", ring.count)
-            self.turns[ring.home] = known
+            known = new_pipeline_state(f"{circular.tiles[0].name}_filled", circular.count)
+            self.states[circular.home] = known
         return known
 
     def _loop(self, stmt: For | Pipelined) -> Stmt | None:
@@ -158,25 +162,25 @@ class Producer:
 
     def free(self, signals: Signals) -> Stmt:
         """Return the wait for the tiles to have been read."""
-        turn, span = self._turn(signals), signals.ring.copies[0].span
-        other = binary(BinaryOp.BITXOR, turn.parity, 1)
-        return BarrierWait(signals.freed(turn), other, span=span)
+        state, span = self._state(signals), signals.circular.copies[0].span
+        other = binary(BinaryOp.BITXOR, state.parity, 1)
+        return BarrierWait(signals.freed(state), other, span=span)
 
     def told(self, signals: Signals, nbytes: int) -> Stmt:
         """Return the arrival at the barrier that tells consumers, which `nbytes` come to."""
-        turn, span = self._turn(signals), signals.ring.copies[0].span
-        return BarrierArrive(signals.filled(turn), nbytes, span=span)
+        state, span = self._state(signals), signals.circular.copies[0].span
+        return BarrierArrive(signals.filled(state), nbytes, span=span)
 
     def _fill(self, signals: Signals) -> list[Stmt]:
-        return [self.free(signals), self.told(signals, signals.ring.nbytes)]
+        return [self.free(signals), self.told(signals, signals.circular.nbytes)]
 
     def here(self, copy: Stmt, signals: Signals) -> Stmt:
-        """Return a copy of this iteration, into the version that is its turn."""
+        """Return a copy of this iteration, into its version."""
         mine = substitute(copy, self._replaced()) if self.scalars else copy
-        return instance(mine, self.names, self.versions, self._turn(signals).version)
+        return instance(mine, self.names, self.versions, self._state(signals).version)
 
     def _copy(self, copy: Copy | Parallel, signals: Signals) -> Stmt:
-        turn = self._turn(signals)
+        state = self._state(signals)
         mine: Stmt = copy
         mask = None
         if isinstance(copy, Copy) and copy in self.shared:
@@ -187,17 +191,17 @@ class Producer:
         if not isinstance(here, Copy) or not isinstance(copy, Copy):
             return here
         return BulkCopy(
-            here.src, here.dst, signals.filled(turn), multicast=mask,
-            eviction_policy=copy.eviction_policy, is_1d=copy in signals.ring.stretches,
+            here.src, here.dst, signals.filled(state), multicast=mask,
+            eviction_policy=copy.eviction_policy, is_1d=copy in signals.circular.contiguous,
             span=copy.span,
         )  # fmt: skip
 
 
 def require_independence(program: Stmt, launch: Launch) -> None:
-    """Refuse a `program` that the producer cannot run beside the rest.
+    """Refuse a `program` that the producer cannot run concurrently with the rest.
 
     It must not need what the consumers compute: only tensors that the launch does not write,
-    its own turns, and numbers.
+    its own pipeline states, and numbers.
 
     Raises
     ------

@@ -23,13 +23,13 @@ STEP = 8
 """Registers of a thread are a multiple of this."""
 
 FEWEST, MOST = 24, 240
-"""Registers that a thread may ask for; the fewest are enough to start copies by the engine."""
+"""Registers that a thread may ask for; the fewest are enough to issue bulk copies."""
 
 FILLING = 40
 """Registers of producers of which warps fill tiles themselves."""
 
-BESIDE_SUMS = 26
-"""What a product of a warp group needs beside its sums, by the assembler's word."""
+BESIDE_ACCUMULATORS = 26
+"""What an MMA of a warpgroup needs beside its accumulators, by the assembler's word."""
 
 BESIDE_TILES = 40
 """What a thread needs beside its tiles, with room to move."""
@@ -38,7 +38,7 @@ WIDEST = 256
 """Columns that one instruction multiplies at most."""
 
 FROM_REGISTERS = 64
-"""Columns with which an instruction is busy that reads one factor from registers.
+"""Columns with which an instruction is busy that reads one operand from registers.
 
 Where both are in shared memory, narrower instructions read the first one more often.
 """
@@ -107,7 +107,7 @@ def shares(groups: int, blocks: int, registers: int, fewest: int = FEWEST) -> Sh
     Parameters
     ----------
     groups
-        Warp groups that consume, beside the one that copies.
+        Warp groups that consume, next to the one that copies.
     blocks
         Blocks that share the `registers` of a multiprocessor.
     fewest
@@ -123,7 +123,7 @@ def shares(groups: int, blocks: int, registers: int, fewest: int = FEWEST) -> Sh
 
 
 def shared_out(
-    launch: Launch, rings: Sequence[CircularBuffer], machine: RegisterMachineInfo
+    launch: Launch, circular_buffers: Sequence[CircularBuffer], machine: RegisterMachineInfo
 ) -> Shares | None:
     """Return how the threads of a launch share registers; None if nobody would expect it.
 
@@ -132,12 +132,12 @@ def shared_out(
 
     As many blocks run at once as would if one warp copied and all threads kept what they begin
     with: those that there is shared memory for, and whose threads find registers for their tiles.
-    Where a group of producers would cost one of them, or make products narrower that read both
-    factors from shared memory, it is not worth it. Hints of the program are followed.
+    Where a group of producers would cost one of them, or make MMAs narrower that read both
+    operands from shared memory, it is not worth it. Hints of the program are followed.
 
     Parameters
     ----------
-    rings
+    circular_buffers
         The tiles that are there once for each version.
 
     Raises
@@ -154,14 +154,14 @@ def shared_out(
         or not machine.has("register_reallocation")
     ):
         return None
-    room = _Occupancy(limits, _shared_bytes(launch, rings, limits))
-    by_warps = not all(ring.in_bulk for ring in rings)
+    room = _Occupancy(limits, _shared_bytes(launch, circular_buffers, limits))
+    by_warps = not all(circular.in_bulk for circular in circular_buffers)
     least = registers_held(launch.body, consumers) + second_versions(launch.body, consumers)
     block = _Block(
         groups=consumers // GROUP,
         fewest=hints.get("dec", FILLING if by_warps else FEWEST),
         wanted=hints.get("inc", least + BESIDE_TILES),
-        widest=_registers_of_products(launch) if machine.has("async_mma") else 0,
+        widest=_registers_of_gemms(launch) if machine.has("async_mma") else 0,
     )
     requested = blocks_together(launch)
     most = room.blocks(consumers + GROUP) if requested is None else requested
@@ -172,7 +172,7 @@ def shared_out(
     alone = min(machine.registers, registers_at_entry(limits.registers, apart, 1))
     if not hints and found.many < min(block.wanted, alone):
         raise NotApplicable(f"each thread begins with {alone}, and would have {found.many}")
-    without = room.blocks(apart, least + BESIDE_SUMS)
+    without = room.blocks(apart, least + BESIDE_ACCUMULATORS)
     if not hints and requested is None and without > found.blocks:
         raise NotApplicable(
             f"{without} blocks run at once if each thread keeps what it begins with"
@@ -181,21 +181,21 @@ def shared_out(
 
 
 def fits(product: Gemm, consumers: int, machine: RegisterMachineInfo) -> bool:
-    """Whether consumers can hold the sums of a product beside producers.
+    """Whether consumers can hold the accumulators of an MMA next to producers.
 
     An instruction has as many columns as fit into a thread's part of all registers. Several of
-    them share the sums of a product, and registers of the producers.
+    them share the accumulators of an MMA, and registers of the producers.
     """
     limits = machine.multiprocessor
     if limits is None or not machine.has("async_mma"):
         return True
     equal = limits.registers // (consumers + GROUP)
-    if min(product.mnk[1], WIDEST) // 2 + BESIDE_SUMS <= equal:
+    if min(product.mnk[1], WIDEST) // 2 + BESIDE_ACCUMULATORS <= equal:
         return True
     made = shares(max(1, consumers // GROUP), 1, limits.registers)
     m, n, _ = product.mnk
     most = equal if made is None else max(equal, made.many)
-    return machine.has("register_reallocation") and m * n // consumers + BESIDE_SUMS <= most
+    return machine.has("register_reallocation") and m * n // consumers + BESIDE_ACCUMULATORS <= most
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,19 +253,21 @@ class _Occupancy:
         )
 
 
-def _shared_bytes(launch: Launch, rings: Sequence[CircularBuffer], limits: Multiprocessor) -> int:
+def _shared_bytes(
+    launch: Launch, circular_buffers: Sequence[CircularBuffer], limits: Multiprocessor
+) -> int:
     """Return the shared memory that a block surely takes: other tiles may share some."""
-    counts = {tile: ring.count for ring in rings for tile in ring.tiles}
+    counts = {tile: circular.count for circular in circular_buffers for tile in circular.tiles}
     tiles = {n.buffer for n in walk(launch.body) if isinstance(n, Alloc)}
     shared = [b for b in tiles if b.scope is Scope.SHARED]
     own = sum((b.nbytes or 0) * counts[b] for b in shared if b in counts)
     others = max((b.nbytes or 0 for b in shared if b not in counts), default=0)
-    barriers = sum(ring.count * BARRIERS for ring in rings)
+    barriers = sum(circular.count * BARRIERS for circular in circular_buffers)
     return own + others + barriers + limits.reserved_bytes
 
 
-def _registers_of_products(launch: Launch) -> int:
-    """Return what each thread must begin with for products as wide as they are best.
+def _registers_of_gemms(launch: Launch) -> int:
+    """Return what each thread must begin with for MMAs as wide as they are best.
 
     The assembler holds instructions to this number, whatever threads have taken since.
     """
