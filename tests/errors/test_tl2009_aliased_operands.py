@@ -7,8 +7,8 @@ import pytest
 import tile_api.language as T
 from support.mistakes import Mistake
 from tile_core.errors import AliasedOperands
-from tile_core.ir.arith import const
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
+from tile_core.ir.build_expr import const
 from tile_core.ir.expr import Var
 from tile_core.ir.region_overlap import surely_overlap
 

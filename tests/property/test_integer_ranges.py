@@ -13,7 +13,7 @@ from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.interval import Ends, Interval, combine, intersection
 from tile_core.arith.interval_analysis import interval
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import const
+from tile_core.ir.build_expr import const
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Select, Var
 
 BOOL, INT32, INT64 = dtype_of("bool"), dtype_of("int32"), dtype_of("int64")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tile_core.driver import BuildOptions, build
 from tile_core.interp import InterpretOptions, interpret
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import Var
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel

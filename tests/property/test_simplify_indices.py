@@ -21,7 +21,7 @@ from support.index_strategies import (
 from tile_core.arith.evaluate import evaluate
 from tile_core.arith.interval import Interval
 from tile_core.arith.simplify import Ranges, Simplifier
-from tile_core.ir.arith import binary, cast, maximum
+from tile_core.ir.build_expr import binary, cast, maximum
 from tile_core.ir.expr import Const, Expr, Var
 from tile_core.ir.printer import print_expr_text
 

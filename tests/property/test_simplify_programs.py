@@ -9,7 +9,7 @@ from support.device_programs import flat, scalar, store
 from support.index_strategies import COMPARISONS, T, U, V, divisors, expressions, in_range, sums
 from tile_core.arith.evaluate import evaluate
 from tile_core.arith.interval import Interval
-from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.printer import print_stmt
 from tile_core.ir.stmt import For, If, Let, Seq, Stmt, Store

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.device_programs import flat, scalar, store
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.evaluate import evaluate
-from tile_core.ir.arith import as_expr, binary, select, unary
+from tile_core.ir.build_expr import as_expr, binary, select, unary
 from tile_core.ir.expr import BinaryOp, Expr, UnaryOp, Var
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_stmt

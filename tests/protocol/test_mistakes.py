@@ -11,7 +11,7 @@ import pytest
 
 from protocol.kernels import Lowered, attention, gemm, in_clusters, lowered
 from support.ring_kernels import dequantised, scaled
-from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import Binary, BinaryOp, Load
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import If, Launch, OnThreads, Seq

@@ -8,8 +8,8 @@ from tile_core.codegen.expressions import ExpressionPrinter
 from tile_core.codegen.names import CppNames
 from tile_core.dtypes import dtype_of
 from tile_core.errors import Span
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, Expr, Extent, Load, Var
 from tile_core.ir.stmt import Evaluate, For, Kernel, Launch, LoopKind, Seq, Stmt, Store

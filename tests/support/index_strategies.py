@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tile_core.arith.evaluate import evaluate
 from tile_core.arith.interval import Interval
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import binary, cast, const, maximum, minimum, select
+from tile_core.ir.build_expr import binary, cast, const, maximum, minimum, select
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.node import walk
 

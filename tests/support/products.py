@@ -9,7 +9,7 @@ import numpy as np
 
 from tile_core.codegen import PrintedSource, print_program
 from tile_core.interp.values import Array
-from tile_core.ir.arith import ceildiv
+from tile_core.ir.build_expr import ceildiv
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.plugins.host import installed_plugins

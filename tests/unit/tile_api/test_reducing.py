@@ -19,7 +19,7 @@ from tile_api.reducing.transformations import TRANSFORMATIONS
 from tile_api.reducing.trial import COMPILE, LOWER, Plan, try_kernel
 from tile_api.reducing.workers import trials
 from tile_api.settings import override
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import Ramp
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
@@ -169,7 +169,7 @@ def test_programs_in_the_language_trace_to_the_same_kernel(
 def test_what_the_language_cannot_say_has_no_program() -> None:
     kernel = ir.kernel([ir.tensor("A", (8,))], 1, lambda bx: [], name="lambda")
     assert language_of(kernel) is None
-    ramp = Ramp(arith.as_expr(0), arith.as_expr(1), 4)
+    ramp = Ramp(build_expr.as_expr(0), build_expr.as_expr(1), 4)
     a = ir.tensor("A", (8,))
     kernel = ir.kernel([a], 1, lambda bx: ir.store(a, ramp, ir.load(a, ramp)))
     assert language_of(kernel) is None

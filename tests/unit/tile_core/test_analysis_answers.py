@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import as_expr
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Binary, Var
 from tile_core.ir.node import Node, analysis, rewrite, walk

@@ -14,7 +14,7 @@ from tile_core.arith.interval_analysis import interval
 from tile_core.dtypes import dtype_of
 from tile_core.errors import ContractViolation, VerifyError
 from tile_core.interp.launch import interpret
-from tile_core.ir.arith import ceildiv
+from tile_core.ir.build_expr import ceildiv
 from tile_core.ir.expr import Binary, BinaryOp, Var
 from tile_core.ir.host_data import HostNames, conditions_data
 from tile_core.ir.parser import parse_kernel

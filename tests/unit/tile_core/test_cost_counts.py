@@ -13,7 +13,7 @@ from tile_core.cost.cost_request import bind_sizes, launches
 from tile_core.cost.iteration_spaces import ASSUMED_TRIPS, Axis, Space, as_factor
 from tile_core.cost.kernel_work import Work, count_launch, total_traffic
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import call, const
+from tile_core.ir.build_expr import call, const
 from tile_core.ir.expr import Var
 
 

@@ -20,7 +20,7 @@ from support.device_programs import (
 )
 from tile_core.codegen import print_program
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Call, Expr, Var
 from tile_core.ir.stmt import Alloc, Break, If, Let, LoopKind, Seq, Stmt, Store
 from tile_core.machine import SimtMachine

@@ -8,7 +8,7 @@ import pytest
 
 import tile_api.language as T
 from tile_core.driver import lower
-from tile_core.ir.arith import as_expr
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, OnThreads, Seq, Stmt
 from tile_core.ops.bulk_copy import BulkCopy, FenceAsync

@@ -13,7 +13,7 @@ from tile_core.interp import interpret
 from tile_core.interp.math_functions import fma
 from tile_core.interp.philox import philox
 from tile_core.interp.values import constant, convert, decode, encode, settle
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Cast
 from tile_core.testing.build_ir import kernel, load, parallel, store, tensor, value
 from tile_core.testing.oracle import pack, unpack
@@ -70,7 +70,8 @@ def test_floor_and_trunc_division():
     b = np.array([2, 2, -2, -2, 3, -5], np.int32)
     ops = [BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD]
     got = [
-        evaluated(lambda x, y: arith.binary(op, x, y), ("int32",) * 2, "int32", a, b) for op in ops
+        evaluated(lambda x, y: build_expr.binary(op, x, y), ("int32",) * 2, "int32", a, b)
+        for op in ops
     ]
     want = [
         [x // y for x, y in zip(a, b, strict=True)],
@@ -83,7 +84,7 @@ def test_floor_and_trunc_division():
 
 def test_minimum_and_maximum_prefer_numbers():
     a, b = np.array([np.nan, 1, np.nan], np.float32), np.array([2, np.nan, np.nan], np.float32)
-    low = evaluated(arith.minimum, ("float32",) * 2, "float32", a, b)
+    low = evaluated(build_expr.minimum, ("float32",) * 2, "float32", a, b)
     np.testing.assert_array_equal(low, [2, 1, np.nan])
 
 
@@ -137,7 +138,7 @@ def test_narrow_floats_saturate_and_round_to_even(dtype):
 def test_without_saturation_the_format_decides():
     x = np.array([1e9, -1e9], np.float32)
     got = evaluated(
-        lambda v: arith.cast(Cast(dtype_of("float8_e5m2"), v, False), "float32"),
+        lambda v: build_expr.cast(Cast(dtype_of("float8_e5m2"), v, False), "float32"),
         ("float32",), "float32", x,
     )  # fmt: skip
     np.testing.assert_array_equal(got, [np.inf, -np.inf])
@@ -153,7 +154,7 @@ def test_float64_rounds_to_short_floats_once():
 
 def test_functions_round_once_from_float64():
     x = rng.uniform(-4, 4, 400).astype(np.float16)
-    got = evaluated(lambda v: arith.call("exp", v), ("float16",), "float16", x)
+    got = evaluated(lambda v: build_expr.call("exp", v), ("float16",), "float16", x)
     np.testing.assert_array_equal(got, np.exp(x.astype(np.float64)).astype(np.float16))
 
 
@@ -181,7 +182,7 @@ def test_directed_rounding_brackets_the_exact_result(operation):
 
     def run(mode):
         return evaluated(
-            lambda *x: arith.call(f"ieee_{operation}_{mode}", *x),
+            lambda *x: build_expr.call(f"ieee_{operation}_{mode}", *x),
             ("float32",) * arity, "float32", *(a, b)[:arity],
         )  # fmt: skip
 
@@ -205,13 +206,16 @@ def test_directed_rounding_brackets_the_exact_result(operation):
 
 def test_counting_bits():
     x = np.array([0, 1, -1, 0x00F0, -(2**31)], np.int32)
-    counted = {n: evaluated(lambda v: arith.call(n, v), ("int32",), "int32", x).tolist()
+    counted = {n: evaluated(lambda v: build_expr.call(n, v), ("int32",), "int32", x).tolist()
                for n in ("popcount", "clz", "ffs")}  # fmt: skip
     assert counted == {
         "popcount": [0, 1, 32, 4, 1], "clz": [32, 31, 0, 24, 0], "ffs": [0, 1, 1, 5, 32],
     }  # fmt: skip
     small = np.array([1, 255], np.uint8)
-    assert evaluated(lambda v: arith.call("clz", v), ("uint8",), "int32", small).tolist() == [7, 0]
+    assert evaluated(lambda v: build_expr.call("clz", v), ("uint8",), "int32", small).tolist() == [
+        7,
+        0,
+    ]
 
 
 def test_dp4a_of_words_vectors_and_addresses():
@@ -233,7 +237,7 @@ def test_dp4a_of_words_vectors_and_addresses():
     exact = (a.astype(int) * b).reshape(2, 4).sum(1)
     np.testing.assert_array_equal(total, exact + [10, 20])
     words = evaluated(
-        lambda x, y: arith.call("dp4a", x, y, value(1)), ("int32", "int32"), "int32",
+        lambda x, y: build_expr.call("dp4a", x, y, value(1)), ("int32", "int32"), "int32",
         a.view(np.int32), b.view(np.int32),
     )  # fmt: skip
     np.testing.assert_array_equal(words, exact + 1)

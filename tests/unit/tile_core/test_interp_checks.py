@@ -22,8 +22,8 @@ from tile_core.errors import (
     UnsupportedOnTarget,
 )
 from tile_core.interp import InterpretOptions, interpret
-from tile_core.ir.arith import const
 from tile_core.ir.buffer import Buffer, Scope, whole
+from tile_core.ir.build_expr import const
 from tile_core.ir.expr import AddressOf, Call
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel

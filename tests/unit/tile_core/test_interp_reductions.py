@@ -7,8 +7,8 @@ import pytest
 
 from tile_core.dtypes import dtype_of
 from tile_core.interp import InterpretOptions, interpret
-from tile_core.ir.arith import cast
 from tile_core.ir.buffer import Buffer, Scope, whole
+from tile_core.ir.build_expr import cast
 from tile_core.ops.reduce import ReduceKind
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_core.ops.scan import Scan
@@ -142,7 +142,7 @@ def test_reducers_old_and_new():
 
 
 def _max(a, b):
-    from tile_core.ir.arith import maximum
+    from tile_core.ir.build_expr import maximum
 
     return maximum(a, b)
 

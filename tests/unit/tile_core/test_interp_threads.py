@@ -8,7 +8,7 @@ import pytest
 from tile_core.dtypes import dtype_of
 from tile_core.errors import DataRace, Deadlock, Span, UndefinedOperation, UninitialisedRead
 from tile_core.interp import InterpretOptions, interpret
-from tile_core.ir.arith import call
+from tile_core.ir.build_expr import call
 from tile_core.ir.expr import Call
 from tile_core.ir.node import walk
 from tile_core.ops.control import Barrier

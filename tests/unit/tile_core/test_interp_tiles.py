@@ -9,8 +9,8 @@ import pytest
 from tile_core.dtypes import dtype_of
 from tile_core.errors import AssumptionError, DeviceAssertError, EmptyGridError, UndefinedOperation
 from tile_core.interp import InterpretOptions, interpret
-from tile_core.ir.arith import cast
 from tile_core.ir.buffer import Region, whole
+from tile_core.ir.build_expr import cast
 from tile_core.ir.expr import Bitcast, Ramp, Shuffle
 from tile_core.ir.stmt import (
     AnnotateSafeValue,
@@ -373,7 +373,7 @@ def test_device_assert_empty_grid_division():
 def test_lazy_sides_are_not_evaluated():
     a, b = tensor("A", (4,), "int32"), tensor("B", (4,), "int32")
     tile = local("t", (2,), "int32")
-    from tile_core.ir.arith import binary, select
+    from tile_core.ir.build_expr import binary, select
     from tile_core.ir.expr import BinaryOp
 
     def body(bx):

@@ -12,7 +12,7 @@ from tile_core.arith.affine import same_extent, subtract
 from tile_core.arith.interval import UNBOUNDED, Interval, combine
 from tile_core.arith.interval_analysis import interval
 from tile_core.dtypes import dtype_of
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Load, Unary, Var
 from tile_core.ir.free_variables import structure
@@ -45,11 +45,11 @@ def evaluate(expr: Expr, env: Mapping[Var, int]) -> int:
 
 
 def expressions(ops: tuple[BinaryOp, ...]) -> st.SearchStrategy[Expr]:
-    leaves = st.sampled_from([X, Y, Z]) | st.integers(-9, 9).map(lambda n: arith.const(n))
+    leaves = st.sampled_from([X, Y, Z]) | st.integers(-9, 9).map(lambda n: build_expr.const(n))
 
     def combine(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         plain = st.builds(
-            lambda op, a, b: arith.binary(op, a, b), st.sampled_from(ops), inner, inner
+            lambda op, a, b: build_expr.binary(op, a, b), st.sampled_from(ops), inner, inner
         )
         scaled = st.builds(lambda a, n: a * n, inner, st.integers(-4, 4))
         divided = st.builds(lambda a, n: a // n + a % n, inner, st.integers(1, 5))
@@ -90,7 +90,7 @@ def test_bounds_are_as_tight_as_the_language_needs():
     assert interval(-(Y * 4) - 2, ranges) == Interval(None, -2)
     assert interval(Y % 8, ranges) == Interval(0, 7)
     assert interval(X // 2, ranges) == Interval(0, 3)
-    assert interval(arith.minimum(Y, X), ranges) == Interval(0, 7)
+    assert interval(build_expr.minimum(Y, X), ranges) == Interval(0, 7)
     assert interval(X - 10, ranges) == Interval(-10, -3)
     assert interval(Z, ranges) == Interval(None, None)
 

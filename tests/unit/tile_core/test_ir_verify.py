@@ -12,8 +12,8 @@ from tile_core.errors import (
     TileError,
     VerifyError,
 )
-from tile_core.ir.arith import const
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import const
 from tile_core.ir.expr import Binary, BinaryOp, Load, Var
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.stmt import Alloc, For, Kernel, Let, Seq, Store

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tile_core.arith.evaluate import evaluate
-from tile_core.ir.arith import binary, select, unary
+from tile_core.ir.build_expr import binary, select, unary
 from tile_core.ir.expr import BinaryOp, Const, Expr, UnaryOp, Var
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel

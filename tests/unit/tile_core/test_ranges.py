@@ -7,8 +7,8 @@ import pytest
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.in_range import prove_in_range
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import binary, call, ceildiv, const, maximum, minimum
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import binary, call, ceildiv, const, maximum, minimum
 from tile_core.ir.expr import BinaryOp, Load, Var
 
 I32 = dtype_of("int32")

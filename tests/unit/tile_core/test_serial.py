@@ -11,7 +11,7 @@ import tile_api.language as T
 from support.trace import trace
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.interp import interpret
-from tile_core.ir.arith import const
+from tile_core.ir.build_expr import const
 from tile_core.ir.node import rewrite, walk
 from tile_core.ir.printer import print_stmt
 from tile_core.ir.stmt import Launch, Leaf, Parallel, Pipelined

@@ -11,7 +11,7 @@ import tile_api.language as T
 from tile_core.arith.evaluate import evaluate
 from tile_core.dtypes import dtype_of
 from tile_core.interp import interpret
-from tile_core.ir.arith import as_expr
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Hint, Launch, Seq

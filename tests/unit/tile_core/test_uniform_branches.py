@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from support.device_programs import TID, at, do, flat, load, loop, printed, scalar, shared, store
-from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Call, Expr
 from tile_core.ir.stmt import If, Let, Seq, Stmt
 from tile_core.machine import SimtMachine

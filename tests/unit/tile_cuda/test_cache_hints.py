@@ -13,7 +13,7 @@ import tile_api.language as T
 from support.cuda_header import ptx
 from support.nvrtcs import NVRTCS, machine_code_of
 from tile_core.errors import InternalError
-from tile_core.ir.arith import as_expr
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.cache_hints import HINTED, POLICIES, hint, hint_name
 from tile_core.ir.device_calls import DEVICE_CALLS
 from tile_sim.sources import SourceKernel

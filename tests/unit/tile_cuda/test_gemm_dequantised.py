@@ -9,7 +9,7 @@ import pytest
 
 from support.products import lowered
 from tile_core.codegen import print_program
-from tile_core.ir.arith import cast
+from tile_core.ir.build_expr import cast
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing import build_ir as ir

@@ -13,7 +13,7 @@ from support.machine_loops import loops
 from support.products import Product, lowered
 from support.toolchain import need_disassembler, nvrtc_for
 from tile_core.codegen import PrintedSource, print_program
-from tile_core.ir.arith import cast
+from tile_core.ir.build_expr import cast
 from tile_core.ir.stmt import Kernel
 from tile_core.testing import build_ir as ir
 from tile_cuda.compile_log import warnings_of

@@ -10,7 +10,7 @@ import pytest
 
 from support.products import Product, check, lowered
 from tile_core.codegen import print_program
-from tile_core.ir.arith import binary
+from tile_core.ir.build_expr import binary
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.gemm import GemmWarpPolicy, WaitProducts

@@ -9,8 +9,8 @@ import torch
 
 from tile_core.dtypes import dtype_of
 from tile_core.errors import AssumptionError, DataRace, EmptyGridError, OutOfBounds, Span
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Seq
 from tile_core.machine import SimtMachine

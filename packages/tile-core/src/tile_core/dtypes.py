@@ -242,7 +242,7 @@ def promote(a: DType, b: DType) -> DType:
     Float beats int, wide beats narrow; float16 with bfloat16 gives float32; among ints of
     one width signed beats unsigned. Narrow floats (8 bits and fewer) meet in float32.
 
-    Integers shorter than int32 are computed as in C: see `tile_core.ir.arith.promoted`.
+    Integers shorter than int32 are computed as in C: see `tile_core.ir.build_expr.promoted`.
     """
     lanes = max(a.lanes, b.lanes)
     if a.base == b.base:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import DType, dtype_of
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import Binary, BinaryOp, Const, Extent
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Alloc, AnnotateSafeValue, Kernel, Launch

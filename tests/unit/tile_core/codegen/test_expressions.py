@@ -7,8 +7,8 @@ import pytest
 from support.device_programs import BX, TID, at, cpp, flat, load, registers, scalar, variable
 from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
-from tile_core.ir.arith import binary, call, cast, const, maximum, minimum, select, unary
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import binary, call, cast, const, maximum, minimum, select, unary
 from tile_core.ir.device import device
 from tile_core.ir.expr import (
     BinaryOp,

@@ -20,8 +20,8 @@ from support.device_programs import (
 )
 from tile_core.codegen import print_program
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import as_expr, binary, cast
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import as_expr, binary, cast
 from tile_core.ir.expr import AddressOf, BinaryOp, Call
 from tile_core.ir.stmt import Alloc, Evaluate, If, LoopKind
 

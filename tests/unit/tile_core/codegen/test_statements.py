@@ -20,8 +20,8 @@ from support.device_programs import (
 )
 from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
-from tile_core.ir.arith import as_expr, binary, const
 from tile_core.ir.buffer import Scope
+from tile_core.ir.build_expr import as_expr, binary, const
 from tile_core.ir.expr import BinaryOp, Call
 from tile_core.ir.stmt import (
     Alloc,

@@ -26,7 +26,16 @@ from support.device_programs import (
 from tile_core.codegen import print_program
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import TileError
-from tile_core.ir.arith import binary, cast, const, integer_bounds, maximum, minimum, select, unary
+from tile_core.ir.build_expr import (
+    binary,
+    cast,
+    const,
+    integer_bounds,
+    maximum,
+    minimum,
+    select,
+    unary,
+)
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Select, Unary, UnaryOp, Var
 from tile_core.ir.stmt import Alloc, If, Let, LoopKind
 from tile_core.simt.program import DeviceProgram

@@ -3,7 +3,7 @@
 from textwrap import dedent
 
 from support.device_programs import at, do, flat, load, loop, printed, registers, scalar, store
-from tile_core.ir.arith import binary, cast, select
+from tile_core.ir.build_expr import binary, cast, select
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.stmt import If, Let, Seq
 from tile_core.simt.common_subexpressions import eliminate_common_subexpressions

@@ -10,8 +10,8 @@ import pytest
 
 from support.thread_machine import WAVES, GivenLayouts, agree, calls, poisoned, thread_program
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import Call, Const
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_stmt

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from support.device_programs import load, loop, printed, registers, scalar, store
-from tile_core.ir.arith import binary
+from tile_core.ir.build_expr import binary
 from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.ir.stmt import Alloc, LoopKind, Seq, Stmt
 from tile_core.simt.division_strength_reduction import reduce_division_strength

@@ -11,8 +11,8 @@ import pytest
 from support.thread_machine import GivenLayouts, agree, calls, poisoned, thread_program
 from tile_core.dtypes import dtype_of
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.arith import select
 from tile_core.ir.buffer import static_value
+from tile_core.ir.build_expr import select
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import AnnotateSafeValue, For, If, Kernel, Launch
 from tile_core.layout import Fragment, fully_replicated, shared_operand

@@ -8,7 +8,7 @@ import pytest
 
 from support.device_programs import at, do, flat, load, loop, registers, scalar, shared, store
 from tile_core.arith.constraints import ConstraintSet
-from tile_core.ir.arith import as_expr
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import Var
 from tile_core.ir.node import walk
 from tile_core.ir.parser import parse_kernel

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tile_core.arith.evaluate import evaluate
-from tile_core.ir.arith import as_expr
+from tile_core.ir.build_expr import as_expr
 from tile_core.layout import Fragment
 from tile_core.layout.preimages import reduced_fragment
 from tile_core.simt.inverse_fragment import held, is_dense, slot_map

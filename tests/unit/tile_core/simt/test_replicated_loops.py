@@ -10,7 +10,7 @@ import pytest
 from support.thread_machine import GivenLayouts, agree, poisoned, run_lowered, thread_program
 from tile_core.dtypes import dtype_of
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.arith import as_expr
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Evaluate, For, Launch, LoopKind, Parallel, Stmt

@@ -21,7 +21,7 @@ from support.device_programs import (
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.interval import Interval
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import as_expr, binary, call, cast, maximum, minimum
+from tile_core.ir.build_expr import as_expr, binary, call, cast, maximum, minimum
 from tile_core.ir.expr import BinaryOp, StringConst, Var
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_expr_text

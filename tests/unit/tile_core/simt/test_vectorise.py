@@ -15,8 +15,8 @@ from support.thread_machine import MACHINE, GivenLayouts, agree, calls, poisoned
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.evaluate import evaluate
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import as_expr, call, select
 from tile_core.ir.buffer import whole
+from tile_core.ir.build_expr import as_expr, call, select
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.stmt import Check, CheckKind, Evaluate, For, LoopKind, Stmt
 from tile_core.ops.atomic import AtomicKind, AtomicTile

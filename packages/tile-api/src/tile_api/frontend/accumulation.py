@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Expr, Load
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
@@ -35,7 +35,7 @@ def as_update(stmt: Store, op: str) -> Store | ReducerUpdate:
         return stmt
     for old, new in ((value.a, value.b), (value.b, value.a)):
         if _is_element(_converted(old), stmt):
-            added = arith.cast(new, stmt.buffer.dtype)
+            added = build_expr.cast(new, stmt.buffer.dtype)
             kind = ReduceKind(op)
             return ReducerUpdate(stmt.buffer, kind, stmt.indices, added, span=stmt.span)
     return stmt

@@ -240,7 +240,7 @@ class Builder:
         if isinstance(op, Copy) and self.inside(BlockKind.PARALLEL):
             src, dst = op.src, op.dst
             if src.is_element and dst.is_element:
-                from tile_core.ir.arith import as_expr, cast
+                from tile_core.ir.build_expr import as_expr, cast
 
                 value = Load(src.buffer, tuple(as_expr(s) for s in src.starts), span=op.span)
                 where = tuple(as_expr(s) for s in dst.starts)

@@ -7,7 +7,7 @@ import operator
 from tile_api.frontend.builder import here
 from tile_core.dtypes import DType
 from tile_core.errors import ContractError, FrontendTypeError
-from tile_core.ir.arith import integer_bounds
+from tile_core.ir.build_expr import integer_bounds
 from tile_launch.contract import ANY_EXTENT, Contract
 
 

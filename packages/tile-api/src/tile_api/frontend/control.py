@@ -19,7 +19,7 @@ from tile_core.errors import (
     Span,
     TraceAssertionError,
 )
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Call, Const, Expr
 from tile_core.ir.intrinsics import Effect, effect_of
@@ -45,7 +45,7 @@ def condition(builder: Builder, value: Any, where: str) -> bool | Expr:
             hint=f"compare an element, as in `{name}[0] != 0`, or test `{name} is not None`",
         )
     if isinstance(value, (Expr, VarHandle)):
-        expr = arith.truth(value)
+        expr = build_expr.truth(value)
         if expr.dtype.lanes > 1:
             raise FrontendTypeError(
                 f"a vector of {expr.dtype.lanes} values is used as the condition of {where}",

@@ -11,7 +11,7 @@ from typing_extensions import Self
 from tile_api.frontend.builder import active, here
 from tile_core.dtypes import DType, normalise_dtype
 from tile_core.errors import FrontendTypeError, FrontendValueError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Expr, Shuffle, Var
 
@@ -115,7 +115,7 @@ class dtype(DType):
                 hint=f"pass {self.lanes} values, or one to convert",
             )
         lane = self.scalar
-        return Shuffle(tuple(arith.cast(_value(v, lane), lane) for v in values),
+        return Shuffle(tuple(build_expr.cast(_value(v, lane), lane) for v in values),
                        tuple(range(self.lanes)), span=here())  # fmt: skip
 
     def _unnamed(self) -> Any:
@@ -130,7 +130,7 @@ class dtype(DType):
         if isinstance(value, (int, float)) and self.is_int:
             _check_fits(self, value)
             value = int(value)
-        return arith.truncated(arith.cast(_value(value, self), self))
+        return build_expr.truncated(build_expr.cast(_value(value, self), self))
 
     @property
     def type_code(self) -> int:
@@ -170,7 +170,7 @@ def _value(value: Any, like: DType) -> Expr:
     is_value = isinstance(value, Expr) or hasattr(value, "__tile_expr__")
     if not is_value and isinstance(getattr(value, "buffer", value), Buffer):
         raise not_one_value(value)
-    return arith.as_expr(value, like)
+    return build_expr.as_expr(value, like)
 
 
 def not_one_value(value: Any) -> FrontendTypeError:
@@ -196,7 +196,7 @@ def _parse(target: dtype, text: str) -> float:
 
 
 def _check_fits(target: dtype, value: int | float) -> None:
-    low, high = arith.integer_bounds(target)
+    low, high = build_expr.integer_bounds(target)
     if not (math.isfinite(value) and low <= int(value) <= high):
         raise FrontendValueError(
             f"{value} does not fit {target}, which holds {low} to {high}",

@@ -8,7 +8,7 @@ from tile_api.frontend.builder import active, current, here
 from tile_core.arith.affine import subtract
 from tile_core.arith.interval_analysis import interval
 from tile_core.errors import IndexMismatch, Note
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import Const, Expr, Extent, Ramp
 from tile_core.records import dataclass
@@ -25,7 +25,7 @@ class ResolvedIndex:
     @property
     def indices(self) -> tuple[Expr, ...]:
         """The starts as expressions."""
-        return tuple(arith.as_expr(s) for s in self.starts)
+        return tuple(build_expr.as_expr(s) for s in self.starts)
 
 
 def resolve_index(buffer: Buffer, index: Any) -> ResolvedIndex:
@@ -94,12 +94,12 @@ def _number(buffer: Buffer, axis: int, part: Any) -> Extent:
         if hasattr(part, "__index__") and getattr(part, "shape", ()) == ():
             return int(part.__index__())
         raise _not_integer(buffer, axis, f"an object of type {type(part).__name__}")
-    expr = arith.as_expr(part)
+    expr = build_expr.as_expr(part)
     if expr.dtype.is_bool:
-        expr = arith.cast(expr, "int32")
+        expr = build_expr.cast(expr, "int32")
     if not expr.dtype.is_int:
         raise _not_integer(buffer, axis, f"a value of dtype {expr.dtype}")
-    return int(expr.value) if isinstance(expr, Const) else arith.promoted(expr)
+    return int(expr.value) if isinstance(expr, Const) else build_expr.promoted(expr)
 
 
 def _not_integer(buffer: Buffer, axis: int, what: str) -> IndexMismatch:
@@ -140,7 +140,7 @@ def _lanes_from_end(index: Ramp, extent: Extent) -> Expr:
     wrapped = index + extent
     if all(end.is_negative for end in ends):
         return wrapped
-    return arith.select(index < 0, wrapped, index)
+    return build_expr.select(index < 0, wrapped, index)
 
 
 def _slice(buffer: Buffer, axis: int, part: slice) -> tuple[Extent, Extent]:

@@ -12,7 +12,7 @@ from tile_core.arith.interval import ANYTHING, Interval
 from tile_core.arith.interval_analysis import interval
 from tile_core.dtypes import DType, promote
 from tile_core.errors import FrontendTypeError, FrontendValueError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import Const, Expr, Var
 from tile_core.ir.stmt import For, LoopKind
 from tile_core.records import dataclass
@@ -94,7 +94,7 @@ def index_range(builder: Builder, start: Expr, stop: Expr, step: Expr) -> Interv
 
 def count_range(builder: Builder, extent: Expr) -> Interval:
     """Return bounds of an index from 0 to before `extent`."""
-    return index_range(builder, arith.as_expr(0), extent, arith.as_expr(1))
+    return index_range(builder, build_expr.as_expr(0), extent, build_expr.as_expr(1))
 
 
 def index_bounds(*values: Any) -> tuple[Expr, ...]:
@@ -116,8 +116,8 @@ def index_bounds(*values: Any) -> tuple[Expr, ...]:
         exprs.append(expr)
         if not isinstance(expr, Const) or str(expr.dtype) != "int32":
             dtype = expr.dtype if dtype is None else promote(dtype, expr.dtype)
-    common = dtype or arith.INT32
-    return tuple(arith.cast(expr, common) for expr in exprs)
+    common = dtype or build_expr.INT32
+    return tuple(build_expr.cast(expr, common) for expr in exprs)
 
 
 def _not_integer(value: Any) -> FrontendTypeError:

@@ -13,7 +13,7 @@ from tile_api.frontend.loopspec import LoopSpec, run_time_range
 from tile_api.frontend.refused_calls import refused_call
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_core.errors import FrontendTypeError, TileError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import BinaryOp, Const, Expr, UnaryOp
 
@@ -83,7 +83,7 @@ class Operands(ActivationBase):
                     return value
                 result = value
                 continue
-            result = arith.binary(op, result, self._truth(value, keyword))
+            result = build_expr.binary(op, result, self._truth(value, keyword))
             if isinstance(result, Const):
                 return bool(result.value)
         return result
@@ -98,7 +98,7 @@ class Operands(ActivationBase):
         if not isinstance(value, (Expr, VarHandle, BufferValue, Region, OutOfScopeName)):
             return not value
         cond = condition(self.builder, value, "`not`")
-        return not cond if isinstance(cond, bool) else arith.unary(UnaryOp.NOT, cond)
+        return not cond if isinstance(cond, bool) else build_expr.unary(UnaryOp.NOT, cond)
 
     def ternary(self, test: Thunk, then: Thunk, otherwise: Thunk) -> Any:
         """Return ``then if test else otherwise``; the side not taken is not evaluated."""
@@ -113,7 +113,7 @@ class Operands(ActivationBase):
             a, b = then(), otherwise()
         if a is b and not isinstance(a, VarHandle):
             return a
-        return arith.select(cond, self._side(a), self._side(b))
+        return build_expr.select(cond, self._side(a), self._side(b))
 
     def _side(self, value: Any) -> Any:
         if isinstance(value, (int, float)):
@@ -161,7 +161,7 @@ class Operands(ActivationBase):
             case "not in":
                 return left not in right
         if is_run_time(left) or is_run_time(right):
-            return arith.binary(_COMPARISONS[symbol], as_value(left), as_value(right))
+            return build_expr.binary(_COMPARISONS[symbol], as_value(left), as_value(right))
         return _PYTHON[symbol](left, right)
 
     def call(self, number: int, function: Any, *args: Any, **kwargs: Any) -> Any:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.build_expr import binary, const
 from tile_core.ir.expr import BinaryOp, Expr, Load
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import (

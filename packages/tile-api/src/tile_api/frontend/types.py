@@ -8,7 +8,7 @@ from typing import Any
 from tile_api.frontend.builder import here
 from tile_core.dtypes import DType, dtype_of, normalise_dtype
 from tile_core.errors import FrontendTypeError, FrontendValueError, ShapeMismatch, Span
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Expr, Extent
 from tile_core.records import dataclass
@@ -94,7 +94,7 @@ def as_extent(value: Any, what: str) -> Extent:
     if isinstance(value, int):
         return value
     if isinstance(value, Expr) or hasattr(value, "__tile_expr__"):
-        expr = arith.as_expr(value)
+        expr = build_expr.as_expr(value)
         if not expr.dtype.is_int:
             raise _not_an_extent(value, what)
         return int(expr.value) if isinstance(expr, Const) else expr

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tile_core.errors import ControlFlowError, Span
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Binary, Const, Expr, Select, Unary, Var
 from tile_core.ir.node import Node, rewrite, walk
@@ -41,7 +41,7 @@ def unrolled(var: Var, rounds: range, body: Seq, span: Span | None) -> tuple[Stm
         )
     copies: list[Stmt] = []
     for value in rounds:
-        copy = _copied(body, {var: arith.const(value, var.dtype)})
+        copy = _copied(body, {var: build_expr.const(value, var.dtype)})
         copies += [copy] if _binds(copy) else copy.body
     return tuple(copies)
 
@@ -56,11 +56,11 @@ def _copied(body: Seq, mapping: dict[Node, Node]) -> Seq:
             return mapping[node]
         match node:
             case Binary(op=op, a=a, b=b) if _foldable(a, b):
-                return arith.binary(op, a, b)
+                return build_expr.binary(op, a, b)
             case Unary(op=op, a=a) if _foldable(a):
-                return arith.unary(op, a)
+                return build_expr.unary(op, a)
             case Select(cond=cond, then=then, otherwise=otherwise, lazy=lazy) if _foldable(cond):
-                return arith.select(cond, then, otherwise, lazy=lazy)
+                return build_expr.select(cond, then, otherwise, lazy=lazy)
             case If(cond=Const(value=known), then=then, otherwise=otherwise):
                 return then if known else (otherwise or Seq(()))
             case Seq(body=items) if any(isinstance(s, Seq) and not _binds(s) for s in items):

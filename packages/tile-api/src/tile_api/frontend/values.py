@@ -19,7 +19,7 @@ from tile_core.errors import (
     ShapeMismatch,
     Span,
 )
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Region, whole
 from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Extent, Load, UnaryOp
 from tile_core.ir.stmt import Store
@@ -238,22 +238,22 @@ class VarHandle:
 
     def astype(self, dtype: str) -> Expr:
         """Return the value converted to `dtype`."""
-        return arith.truncated(arith.cast(self.__tile_expr__(), dtype))
+        return build_expr.truncated(build_expr.cast(self.__tile_expr__(), dtype))
 
     def __iter__(self) -> Any:
         yield self.__tile_expr__()
 
     def __neg__(self) -> Expr:
-        return arith.unary(UnaryOp.NEG, self.__tile_expr__())
+        return build_expr.unary(UnaryOp.NEG, self.__tile_expr__())
 
     def __pos__(self) -> Expr:
         return self.__tile_expr__()
 
     def __invert__(self) -> Expr:
-        return arith.unary(UnaryOp.BITNOT, self.__tile_expr__())
+        return build_expr.unary(UnaryOp.BITNOT, self.__tile_expr__())
 
     def __abs__(self) -> Expr:
-        return arith.call("abs", self.__tile_expr__())
+        return build_expr.call("abs", self.__tile_expr__())
 
     def __eq__(self, other: Any) -> Any:
         return _operate(BinaryOp.EQ, self, other)
@@ -265,7 +265,7 @@ class VarHandle:
 def _operate(op: BinaryOp, left: Any, right: Any) -> Expr:
     a = left.__tile_expr__() if isinstance(left, VarHandle) else left
     b = right.__tile_expr__() if isinstance(right, VarHandle) else right
-    return arith.binary(op, a, b)
+    return build_expr.binary(op, a, b)
 
 
 _OPERATORS = {
@@ -371,9 +371,9 @@ def converted(value: Any, dtype: DType) -> Expr:
         If `value` is a plain number that `dtype` cannot hold.
     """
     number = value if isinstance(value, int) and not isinstance(value, bool) else None
-    if number is not None and dtype.is_int and not arith.representable(number, dtype):
-        raise arith.unrepresentable(number, dtype).at(here())
-    return arith.cast(as_value(value, dtype), dtype)
+    if number is not None and dtype.is_int and not build_expr.representable(number, dtype):
+        raise build_expr.unrepresentable(number, dtype).at(here())
+    return build_expr.cast(as_value(value, dtype), dtype)
 
 
 def as_value(x: Any, like: DType | None = None) -> Expr:
@@ -390,7 +390,7 @@ def as_value(x: Any, like: DType | None = None) -> Expr:
         return x.__tile_expr__()
     if isinstance(x, (BufferValue, Buffer, Region)):
         raise not_one_value(x)
-    return arith.as_expr(x, like)
+    return build_expr.as_expr(x, like)
 
 
 def as_region(x: Any, what: str) -> Region:

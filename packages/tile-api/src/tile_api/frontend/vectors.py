@@ -6,7 +6,7 @@ from typing import Any
 
 from tile_api.frontend.builder import here
 from tile_api.frontend.indexing import resolve_index
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Const, Expr, Load, Ramp
 
@@ -47,10 +47,14 @@ def _along_last(starts: Any, extents: Any, step: int) -> tuple[Expr, ...] | None
     if any(not isinstance(e, int) or e != 1 for e in others) or not isinstance(length, int):
         return None
     lanes = -(-length // step)
-    *before, first = (arith.as_expr(s) for s in starts)
+    *before, first = (build_expr.as_expr(s) for s in starts)
     if lanes < 1 or first.dtype.lanes != 1:
         return None
-    last = first if lanes == 1 else Ramp(first, arith.const(step, first.dtype), lanes, span=here())
+    last = (
+        first
+        if lanes == 1
+        else Ramp(first, build_expr.const(step, first.dtype), lanes, span=here())
+    )
     return (*before, last)
 
 
@@ -65,5 +69,5 @@ def vector_value(value: Any) -> Expr | None:
         indices = region_indices(value)
         return None if indices is None else Load(value.buffer, indices, span=here())
     if hasattr(value, "__tile_expr__"):
-        value = arith.as_expr(value)
+        value = build_expr.as_expr(value)
     return value if isinstance(value, Expr) and value.dtype.lanes > 1 else None

@@ -11,7 +11,7 @@ from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_api.frontend.vector_buffers import buffer_value
 from tile_core.dtypes import DType
 from tile_core.errors import FrontendTypeError, FrontendValueError, ScopeError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Expr, Extent, Ramp
 from tile_core.ir.stmt import Alloc
@@ -163,11 +163,13 @@ def alloc_var(dtype: Any, *args: Any, init: Any = None, scope: str = "local.var"
     builder = _inside("T.alloc_var")
     element = as_dtype(dtype, "the dtype given to T.alloc_var")
     init, scope = _var_arguments(args, init, scope)
-    lanes, first = element.lanes, arith.const(0)
+    lanes, first = element.lanes, build_expr.const(0)
     where = as_scope(scope) if lanes == 1 else Scope.LOCAL
     buffer = Buffer(builder.take_hint("var"), (lanes,), element.scalar, where, span=builder.span)
     builder.emit(Alloc(buffer))
-    place: Expr = first if lanes == 1 else Ramp(first, arith.const(1), lanes, span=builder.span)
+    place: Expr = (
+        first if lanes == 1 else Ramp(first, build_expr.const(1), lanes, span=builder.span)
+    )
     result = VarHandle(buffer, (place,), claimed=False)
     if init is None and lanes > 1:
         init = 0
@@ -194,7 +196,7 @@ def _fitting(value: Any, dtype: DType) -> Expr:
     """Return an initialiser, if it is a number then only if `dtype` can hold it."""
     number = value.value if isinstance(value, Const) else value
     plain = isinstance(number, (int, float)) and not isinstance(number, bool)
-    if plain and not arith.representable(number, dtype.scalar):
+    if plain and not build_expr.representable(number, dtype.scalar):
         raise FrontendValueError(
             f"the initial value {number} cannot be represented in {dtype}",
             span=current().span,

@@ -11,7 +11,7 @@ from tile_api.language.launch import require_launch
 from tile_api.language.operands import element, emit, here
 from tile_api.language.thread import linear_thread_index
 from tile_core.errors import FrontendTypeError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Load, Var
 from tile_core.ir.stmt import Alloc, For, If, Seq, Store
@@ -102,12 +102,12 @@ def tvm_thread_allreduce(
     for extent in launch.threads:
         total *= extent
     target, at = element(result, "the result of T.tvm_thread_allreduce")
-    mine = arith.cast(as_value(value, target.dtype), target.dtype)
-    identity = arith.cast(as_value(reducer.identity, target.dtype), target.dtype)
+    mine = build_expr.cast(as_value(value, target.dtype), target.dtype)
+    identity = build_expr.cast(as_value(reducer.identity, target.dtype), target.dtype)
     scratch = Buffer(builder.fresh("allreduce"), (total,), target.dtype, Scope.SHARED, span=here())
     emit(Alloc(scratch))
     me = linear_thread_index()
-    emit(Store(scratch, (me,), arith.select(as_value(condition), mine, identity)))
+    emit(Store(scratch, (me,), build_expr.select(as_value(condition), mine, identity)))
     emit(Barrier("block"))
     emit(Store(target, at, identity))
     emit(_combination(reducer, scratch, target, at, axes, launch))
@@ -140,15 +140,17 @@ def _combination(
         var = Var(f"r{axis}", launch.thread_vars[axis].dtype)
         places[axis] = var
         loops.append((var, launch.threads[axis]))
-    index: Expr = arith.as_expr(0)
+    index: Expr = build_expr.as_expr(0)
     for place, extent in reversed(tuple(zip(places, launch.threads, strict=True))):
         if extent > 1:
             index = index * extent + place
     combined = reducer.combine(Load(target, at), Load(scratch, (index,)))
-    body: Any = Store(target, at, arith.cast(as_value(combined), target.dtype), span=here())
+    body: Any = Store(target, at, build_expr.cast(as_value(combined), target.dtype), span=here())
     for var, extent in reversed(loops):
-        bounds = (arith.const(0, var.dtype), arith.const(extent, var.dtype))
-        body = For(var, *bounds, arith.const(1, var.dtype), Seq((body,), span=here()), span=here())
+        bounds = (build_expr.const(0, var.dtype), build_expr.const(extent, var.dtype))
+        body = For(
+            var, *bounds, build_expr.const(1, var.dtype), Seq((body,), span=here()), span=here()
+        )
     return body  # type: ignore[no-any-return]
 
 

@@ -16,7 +16,7 @@ from tile_core.errors import (
     Note,
     ScopeMismatch,
 )
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import AnnotateLayout, AnnotateSafeValue, Hint
@@ -179,7 +179,7 @@ def annotate_safe_value(safe_value_map: Mapping[Any, Any]) -> None:
                 span=here(),
                 hint="reads outside other buffers are errors",
             )
-        safe = arith.cast(as_value(value, buffer.dtype), buffer.dtype)
+        safe = build_expr.cast(as_value(value, buffer.dtype), buffer.dtype)
         emit(AnnotateSafeValue(buffer, safe))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from tile_api.frontend.values import as_value
 from tile_api.language.operands import call, here, is_number, is_static, scalar
 from tile_core.errors import FrontendTypeError, FrontendValueError, TileError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import BinaryOp, Expr, UnaryOp
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
 def operate(op: BinaryOp, a: Any, b: Any) -> Expr:
     """Return ``a op b`` on scalar values, errors pointing at the user's line."""
     try:
-        return arith.binary(op, scalar(a), scalar(b))
+        return build_expr.binary(op, scalar(a), scalar(b))
     except TileError as error:
         raise error.at(here()) from None
 
@@ -77,7 +77,7 @@ def min(a: Any, b: Any, *more: Any) -> Any:
 
 def abs(x: Any) -> Any:
     """Return the absolute value of `x`; differences of short integers are those of int32."""
-    return builtins.abs(x) if is_number(x) else call("abs", arith.promoted(as_value(x)))
+    return builtins.abs(x) if is_number(x) else call("abs", build_expr.promoted(as_value(x)))
 
 
 def clamp(dst: Any, min_val: Any, max_val: Any) -> Any:
@@ -181,7 +181,7 @@ def bitwise_not(x: Any) -> Any:
     if is_number(x):
         return _number("bitwise_not", lambda: ~x)
     try:
-        return arith.unary(UnaryOp.BITNOT, as_value(x))
+        return build_expr.unary(UnaryOp.BITNOT, as_value(x))
     except TileError as error:
         raise error.at(here()) from None
 

@@ -26,7 +26,7 @@ from tile_core.errors import (
     ScopeMismatch,
     UnsupportedForm,
 )
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Load, Shuffle
 from tile_core.ir.node import walk
@@ -180,7 +180,7 @@ def _each(function: str, dst: Region, value: Any, order: str) -> None:
     loop = grid if serial else Parallel
     for point in loop(*dst.extents):
         at = point if isinstance(point, tuple) else (point,)
-        where = tuple(arith.as_expr(s) + i for s, i in zip(dst.starts, at, strict=True))
+        where = tuple(build_expr.as_expr(s) + i for s, i in zip(dst.starts, at, strict=True))
         _scalar(function, buffer, where, value, order, False)
 
 
@@ -246,7 +246,7 @@ def _scalar(
     order: str,
     return_prev: Any,
 ) -> Expr | None:
-    converted = arith.cast(as_value(value, buffer.dtype), buffer.dtype)
+    converted = build_expr.cast(as_value(value, buffer.dtype), buffer.dtype)
     _check_lanes(f"T.{function}", _lanes(indices), converted)
     if buffer.scope is Scope.LOCAL:
         return _own(function, buffer, indices, converted, return_prev)
@@ -306,8 +306,8 @@ def _own(
     builder = current()
     old: Expr = Load(buffer, indices, span=here())
     before = builder.let(builder.fresh("previous"), old) if return_prev else None
-    new = arith.binary(_COMBINE[function], old if before is None else before, value)
-    emit(Store(buffer, indices, arith.cast(new, buffer.dtype), span=here()))
+    new = build_expr.binary(_COMBINE[function], old if before is None else before, value)
+    emit(Store(buffer, indices, build_expr.cast(new, buffer.dtype), span=here()))
     return before
 
 
@@ -441,7 +441,7 @@ def atomic_store(dst: Any, src: Any, memory_order: str = "seq_cst") -> None:
     """
     order = _order(memory_order, _STORE_ORDERS, "seq_cst")
     buffer, indices = _scalar_target(_variable_element(dst), "T.atomic_store")
-    converted = arith.cast(as_value(src, buffer.dtype), buffer.dtype)
+    converted = build_expr.cast(as_value(src, buffer.dtype), buffer.dtype)
     _check_lanes("T.atomic_store", _lanes(indices), converted)
     if buffer.scope is Scope.LOCAL:
         emit(Store(buffer, indices, converted, span=here()))

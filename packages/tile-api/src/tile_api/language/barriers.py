@@ -11,7 +11,7 @@ from tile_api.language.launch import require_launch
 from tile_api.language.operands import count, element, emit, evaluate, here, is_number
 from tile_core.dtypes import dtype_of
 from tile_core.errors import FrontendTypeError, FrontendValueError, Note
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Load
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
@@ -150,7 +150,7 @@ def barrier_region(x: Any, what: str) -> Region:
 
 def _barrier(x: Any, what: str) -> AddressOf:
     region = barrier_region(x, f"the barrier of {what}")
-    return AddressOf(region.buffer, (arith.as_expr(region.starts[0]),), "rw", span=here())
+    return AddressOf(region.buffer, (build_expr.as_expr(region.starts[0]),), "rw", span=here())
 
 
 def mbarrier_arrive(mbarrier: Any, cta_id: Any = None) -> None:
@@ -167,7 +167,7 @@ def mbarrier_arrive(mbarrier: Any, cta_id: Any = None) -> None:
     """
     address = _barrier(mbarrier, "T.mbarrier_arrive")
     _check_rank(cta_id)
-    rank = () if cta_id is None else (arith.cast(as_value(cta_id), "int32"),)
+    rank = () if cta_id is None else (build_expr.cast(as_value(cta_id), "int32"),)
     if rank:
         require_launch("T.mbarrier_arrive").leaves_together = True
     evaluate(gpu_call("mbarrier_arrive", address, *rank))
@@ -217,7 +217,7 @@ def mbarrier_wait_parity(mbarrier: Any, parity: Any) -> None:
             span=here(),
             hint="write k // stages % 2",
         )
-    evaluate(gpu_call("mbarrier_wait_parity", address, arith.cast(value, "int32")))
+    evaluate(gpu_call("mbarrier_wait_parity", address, build_expr.cast(value, "int32")))
 
 
 def mbarrier_expect_tx(mbarrier: Any, tx: Any) -> None:
@@ -242,7 +242,7 @@ def _bytes(nbytes: Any) -> Expr:
             span=here(),
             hint="share the bytes out to several barriers",
         )
-    return arith.cast(as_value(nbytes), "int32")
+    return build_expr.cast(as_value(nbytes), "int32")
 
 
 def ptx_arrive_cluster_barrier(mbarrier: Any, cta_id: Any) -> None:
@@ -299,7 +299,9 @@ def tma_store_wait(count: int = 0, read: bool = True) -> None:
         Until their shared tiles have been read; else until the tensors have been written.
     """
     number = _pending(count)
-    evaluate(gpu_call("tma_store_wait", arith.const(number), arith.const(int(bool(read)))))
+    evaluate(
+        gpu_call("tma_store_wait", build_expr.const(number), build_expr.const(int(bool(read))))
+    )
 
 
 def _pending(value: Any) -> int:

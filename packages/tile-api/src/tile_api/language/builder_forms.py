@@ -10,7 +10,7 @@ from tile_api.frontend.control import close_while, condition, while_condition
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_api.language.operands import here
 from tile_core.errors import ControlFlowError, FrontendTypeError, FrontendValueError, Span
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.stmt import If as IfStmt
@@ -269,7 +269,7 @@ def init() -> Frame:
     ControlFlowError
         Outside of a `T.sblock`.
     """
-    begins = arith.all_of(_enclosing("T.init").starts)
+    begins = build_expr.all_of(_enclosing("T.init").starts)
     return _Guarded(True if begins is None else begins)
 
 
@@ -331,7 +331,7 @@ class _Axes:
         return as_value(binding)
 
     def _begins(self, value: Expr, start: Expr) -> None:
-        _enclosing("T.axis").starts.append(arith.binary(BinaryOp.EQ, value, start))
+        _enclosing("T.axis").starts.append(build_expr.binary(BinaryOp.EQ, value, start))
 
 
 axis = _Axes()

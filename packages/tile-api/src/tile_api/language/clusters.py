@@ -32,7 +32,7 @@ from tile_api.language.loops import grid
 from tile_api.language.operands import choice, count, emit, evaluate, here, is_number
 from tile_core.dtypes import dtype_of
 from tile_core.errors import FrontendValueError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Alloc, Store
@@ -244,8 +244,8 @@ def _mask(value: Any) -> Expr | None:
                 span=here(),
                 hint=f"use bits 0 to {size - 1}: at most {(1 << size) - 1:#x}",
             )
-        return None if number & (number - 1) == 0 else arith.const(number)
-    return arith.cast(as_value(value), "int32")
+        return None if number & (number - 1) == 0 else build_expr.const(number)
+    return build_expr.cast(as_value(value), "int32")
 
 
 def _check_block(dst_block: Any, size: int) -> None:
@@ -314,7 +314,7 @@ def copy_cluster(
     launch.leaves_together = True
     source = as_region(src, "the source of T.copy_cluster")
     target = as_region(dst, "the destination of T.copy_cluster")
-    rank = arith.cast(as_value(dst_block), "int32")
+    rank = build_expr.cast(as_value(dst_block), "int32")
     for a, b in _runs(source, target):
         emit(RemoteCopy(a, b, rank, bar))
 
@@ -328,11 +328,11 @@ def _fetch_together(src: Any, dst: Any, mask: Any, told: Any, policy: str | None
     launch.leaves_together = True
     bar = alloc_barrier(math.prod(launch.threads))
     phase = Buffer(builder.fresh("phase"), (1,), dtype_of("int32"), Scope.VAR, span=builder.span)
-    at = (arith.const(0),)
+    at = (build_expr.const(0),)
     start = next(block for block in builder.blocks if block.kind is BlockKind.LAUNCH)
     start.statements[:0] = [
         Alloc(phase, span=builder.span),
-        Store(phase, at, arith.const(0), span=builder.span),
+        Store(phase, at, build_expr.const(0), span=builder.span),
     ]
     cluster_sync()
     tma_copy(src, dst, barrier=bar, cluster_mask=mask, eviction_policy=policy)
@@ -360,5 +360,5 @@ def _row(region: Region, at: tuple[Expr, ...]) -> Region:
     for axis, extent in enumerate(region.extents):
         index = None if extent == 1 else next(left, None)
         if index is not None:
-            starts[axis], extents[axis] = arith.as_expr(starts[axis]) + index, 1
+            starts[axis], extents[axis] = build_expr.as_expr(starts[axis]) + index, 1
     return Region(region.buffer, tuple(starts), tuple(extents), span=region.span)

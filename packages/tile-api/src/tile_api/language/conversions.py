@@ -11,7 +11,7 @@ from tile_api.language.gpu_only import gpu_call
 from tile_api.language.operands import choice, here, is_number, is_static
 from tile_core.dtypes import DType
 from tile_core.errors import DtypeMismatch, FrontendTypeError, FrontendValueError, TileError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import Bitcast, Const, Expr, UnaryOp
 
 __all__ = ["cast", "if_then_else", "infinity", "max_value", "min_value", "reinterpret"]
@@ -72,7 +72,7 @@ def cast(value: Any, dtype: object, round: str = "", sat: bool = True, rbits: An
     if is_number(value):
         converted: Expr = target(value)
         return converted
-    return arith.truncated(arith.cast(as_value(value, target), target, saturate=sat))
+    return build_expr.truncated(build_expr.cast(as_value(value, target), target, saturate=sat))
 
 
 def Cast_(dtype: object, x: Any) -> Expr:
@@ -93,7 +93,7 @@ def reinterpret(value: Any, dtype: Any) -> Expr:
     target: DType = Dtype(dtype)
     if is_number(value):
         size = f"int{target.bits * target.lanes}" if isinstance(value, int) else "float32"
-        expr: Expr = arith.const(value, Dtype(size))
+        expr: Expr = build_expr.const(value, Dtype(size))
     else:
         expr = as_value(value)
     have = expr.dtype.bits * expr.dtype.lanes
@@ -139,7 +139,7 @@ def _select(condition: Any, then: Any, otherwise: Any, *, lazy: bool) -> Any:
     a = then if is_number(then) else as_value(then)
     b = otherwise if is_number(otherwise) else as_value(otherwise)
     try:
-        return arith.select(as_value(condition), a, b, lazy=lazy)
+        return build_expr.select(as_value(condition), a, b, lazy=lazy)
     except TileError as error:
         raise error.at(here()) from None
 
@@ -157,29 +157,31 @@ def infinity(dtype: object) -> Const:
         raise FrontendTypeError(
             f"{target} has no infinity", span=here(), hint=f"use T.max_value('{target}')"
         )
-    return arith.const(math.inf if target.base in _WITH_INFINITY else _LARGEST[target.base], target)
+    return build_expr.const(
+        math.inf if target.base in _WITH_INFINITY else _LARGEST[target.base], target
+    )
 
 
 def max_value(dtype: object) -> Const:
     """Return the largest finite value of an element type."""
     target = Dtype(dtype)
     if target.is_bool:
-        return arith.const(True, target)
+        return build_expr.const(True, target)
     _refuse_handle(target)
-    largest = _LARGEST[target.base] if target.is_float else arith.integer_bounds(target)[1]
-    return arith.const(largest, target)
+    largest = _LARGEST[target.base] if target.is_float else build_expr.integer_bounds(target)[1]
+    return build_expr.const(largest, target)
 
 
 def min_value(dtype: object) -> Const:
     """Return the smallest finite value of an element type: the most negative one."""
     target = Dtype(dtype)
     if target.is_bool:
-        return arith.const(False, target)
+        return build_expr.const(False, target)
     _refuse_handle(target)
     if target.base == "float8_e8m0fnu":  # unsigned powers of two
-        return arith.const(2.0**-127, target)
-    smallest = -_LARGEST[target.base] if target.is_float else arith.integer_bounds(target)[0]
-    return arith.const(smallest, target)
+        return build_expr.const(2.0**-127, target)
+    smallest = -_LARGEST[target.base] if target.is_float else build_expr.integer_bounds(target)[0]
+    return build_expr.const(smallest, target)
 
 
 def _refuse_handle(target: DType) -> None:
@@ -193,4 +195,4 @@ def _refuse_handle(target: DType) -> None:
 
 def logical_not(x: Any) -> Any:
     """Return whether `x` is false, or zero."""
-    return (not x) if is_number(x) else arith.unary(UnaryOp.NOT, as_value(x))
+    return (not x) if is_number(x) else build_expr.unary(UnaryOp.NOT, as_value(x))

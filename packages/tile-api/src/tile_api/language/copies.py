@@ -10,7 +10,7 @@ from tile_api.frontend.vectors import is_strided
 from tile_api.language.loops import Parallel, grid
 from tile_api.language.operands import Annotations, choice, count, emit, here, merged
 from tile_core.errors import ShapeMismatch
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Store
@@ -99,7 +99,7 @@ def _copy_strided(src: Any, dst: Any) -> None:
     loop = grid if builder.inside(BlockKind.PARALLEL) else Parallel
     for i in loop(lanes):
         (a, read), (b, written) = (_along(x, lanes, i) for x in (src, dst))
-        value = arith.cast(Load(a, read, span=here()), b.dtype)
+        value = build_expr.cast(Load(a, read, span=here()), b.dtype)
         builder.emit(Store(b, written, value))
 
 
@@ -119,7 +119,7 @@ def _along(x: Any, lanes: int, i: Expr) -> tuple[Buffer, tuple[Expr, ...]]:
             span=here(),
             hint="copy a slice of as many elements, or elements in a T.Parallel loop",
         )
-    starts = tuple(arith.as_expr(s) for s in region.starts)
+    starts = tuple(build_expr.as_expr(s) for s in region.starts)
     return region.buffer, tuple(s + i if axis in long else s for axis, s in enumerate(starts))
 
 

@@ -9,7 +9,7 @@ from tile_api.frontend.values import as_region, as_value
 from tile_api.language.operands import emit, here, is_number, is_tile
 from tile_api.language.vectors import extract_lane
 from tile_core.errors import FrontendTypeError, TraceAssertionError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import Const
 from tile_core.ir.printer import print_expr_text
 from tile_core.ir.stmt import Check, CheckKind
@@ -92,7 +92,7 @@ def assume(cond: Any) -> None:
 
 def _check(cond: Any, message: str, kind: CheckKind, name: str) -> None:
     known = cond if is_number(cond) else None
-    expr = None if is_number(cond) else arith.truth(as_value(cond))
+    expr = None if is_number(cond) else build_expr.truth(as_value(cond))
     if isinstance(expr, Const):
         known = expr.value
     if known is not None:

@@ -9,7 +9,7 @@ from tile_api.frontend.values import as_value
 from tile_api.language.operands import call, choice, here, is_number
 from tile_core.dtypes import DType
 from tile_core.errors import DtypeMismatch, FrontendValueError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import BinaryOp, Expr
 
 __all__ = [
@@ -176,9 +176,11 @@ def round(x: Any, rounding_mode: str = "ties-to-even") -> Expr:
         return nearbyint(x)
     whole = trunc(x)
     value = as_value(x, whole.dtype)
-    farther = arith.binary(BinaryOp.ADD, whole, copysign(arith.const(1, whole.dtype), value))
-    is_half = arith.binary(BinaryOp.GE, call("abs", value - whole), 0.5)
-    return arith.select(is_half, farther, whole)
+    farther = build_expr.binary(
+        BinaryOp.ADD, whole, copysign(build_expr.const(1, whole.dtype), value)
+    )
+    is_half = build_expr.binary(BinaryOp.GE, call("abs", value - whole), 0.5)
+    return build_expr.select(is_half, farther, whole)
 
 
 def ldexp(x1: Any, x2: Any) -> Expr:

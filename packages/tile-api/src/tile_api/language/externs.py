@@ -10,7 +10,7 @@ from tile_api.frontend.values import BufferValue, as_value
 from tile_api.language.operands import Annotations, call, dtype_by_name, here
 from tile_api.language.operands import evaluate as evaluate_now
 from tile_core.errors import FrontendTypeError, FrontendValueError, UnsupportedOnTarget
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import AddressOf, Call, Expr, StringConst
 from tile_core.ir.intrinsics import INTRINSICS
@@ -82,10 +82,10 @@ def _argument(value: Any) -> Expr:
         return StringConst(value, span=here())
     if isinstance(value, (BufferValue, Buffer)):
         buffer = value.buffer if isinstance(value, BufferValue) else value
-        zeros = tuple(arith.as_expr(0) for _ in buffer.shape)
+        zeros = tuple(build_expr.as_expr(0) for _ in buffer.shape)
         return AddressOf(buffer, zeros, "rw", span=here())
     if isinstance(value, Region):
-        starts = tuple(arith.as_expr(s) for s in value.starts)
+        starts = tuple(build_expr.as_expr(s) for s in value.starts)
         return AddressOf(value.buffer, starts, "rw", span=here())
     return as_value(value)
 
@@ -116,7 +116,7 @@ def call_intrin(dtype: Any, func_name: Any, *args: Any, annotations: Annotations
         )
     result = call(function, *(_argument(a) for a in args))
     dtype = as_dtype(dtype)
-    return result if dtype.is_handle else arith.cast(result, dtype)
+    return result if dtype.is_handle else build_expr.cast(result, dtype)
 
 
 def evaluate(value: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tile_api.frontend.values import as_region, converted
 from tile_api.language.operands import Annotations, emit
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ops.fill import Fill
 
 __all__ = ["clear", "fill"]
@@ -26,4 +26,4 @@ def fill(buffer: Any, value: Any, annotations: Annotations = None) -> None:
 def clear(buffer: Any, annotations: Annotations = None) -> None:
     """Set every element of a buffer or region to zero."""
     region = as_region(buffer, "the operand of T.clear")
-    emit(Fill(region, arith.const(0, region.buffer.dtype)))
+    emit(Fill(region, build_expr.const(0, region.buffer.dtype)))

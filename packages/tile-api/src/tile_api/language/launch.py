@@ -15,8 +15,8 @@ from tile_core.errors import (
     ScopeError,
     Span,
 )
-from tile_core.ir.arith import INT32
 from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.build_expr import INT32
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.stmt import Alloc, Launch, Seq, Stmt
 from tile_core.ops.cluster import ClusterSync

@@ -9,7 +9,7 @@ from tile_api.frontend.builder import Builder, Frame, current
 from tile_api.frontend.values import as_value
 from tile_api.language.operands import here
 from tile_core.errors import FrontendTypeError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import Node, substitute
 from tile_core.ir.stmt import Let as Named
@@ -55,7 +55,7 @@ def let(v: Any, value: Any, body: Any = None) -> Any:
         )
     if body is not None:
         return Let(body, {v: value})
-    return _LetFrame(v, arith.cast(as_value(value, v.dtype), v.dtype))
+    return _LetFrame(v, build_expr.cast(as_value(value, v.dtype), v.dtype))
 
 
 def Let(expr: Any, where: Mapping[Any, Any]) -> Expr:

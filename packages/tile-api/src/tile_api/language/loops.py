@@ -19,7 +19,7 @@ from tile_api.frontend.parallel import fuse_parallel, parallel_parts
 from tile_api.frontend.schedule import check_schedule
 from tile_api.frontend.unrolling import unrolled
 from tile_core.errors import FrontendTypeError, FrontendValueError, LayoutError, Span
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import Const, Expr, Var
 from tile_core.ir.stmt import LoopKind
 from tile_core.ir.stmt import Parallel as ParallelStmt
@@ -253,7 +253,7 @@ def parallel(
     """Loop over ``range(start, stop)`` in any order: one dimension of `Parallel`."""
     _check_annotations(annotations)
     first, last = index_bounds(0, start) if stop is None else index_bounds(start, stop)
-    return _ShiftedParallel(first, _ParallelLoop((arith.as_expr(last - first),), None, None))
+    return _ShiftedParallel(first, _ParallelLoop((build_expr.as_expr(last - first),), None, None))
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ class _PipelinedLoop(LoopSpec):
     def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
         span = builder.span
         var = Var(names[0] if names else "k", self.start.dtype, span=span)
-        one = arith.as_expr(1)
+        one = build_expr.as_expr(1)
         builder.ranges[var] = index_range(builder, self.start, self.stop, one)
         builder.open(BlockKind.PIPELINED)
         yield var
@@ -383,7 +383,10 @@ class _Grid(LoopSpec):
     extents: tuple[Expr, ...]
 
     def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
-        zero, one = arith.const(0, self.extents[0].dtype), arith.const(1, self.extents[0].dtype)
+        zero, one = (
+            build_expr.const(0, self.extents[0].dtype),
+            build_expr.const(1, self.extents[0].dtype),
+        )
         chosen = names if len(names) == len(self.extents) else tuple("ijklmnop")
         loops = [
             SerialLoop(zero, extent, one).trace(builder, (name,))

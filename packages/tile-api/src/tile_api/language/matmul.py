@@ -9,7 +9,7 @@ from tile_api.frontend.builder import current
 from tile_api.frontend.values import as_region, as_value
 from tile_api.language.operands import Annotations, count, element, emit, here, merged
 from tile_core.errors import FrontendTypeError, FrontendValueError, Note, ScopeMismatch
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import AddressOf, Call, Expr, Load
 from tile_core.ir.stmt import Store
@@ -151,7 +151,7 @@ def _product(
         regions[2],
         flags[0],
         flags[1],
-        clear=arith.truth(as_value(clear)),
+        clear=build_expr.truth(as_value(clear)),
         policy=_policy(policy),
         k_pack=count(k_pack, "k_pack"),
     )

@@ -11,7 +11,7 @@ from tile_api.language import arithmetic, conversions, vectors
 from tile_api.language.conversions import logical_not
 from tile_api.language.operands import call, here
 from tile_core.dtypes import normalise_dtype
-from tile_core.ir import arith, expr
+from tile_core.ir import build_expr, expr
 from tile_core.ir.expr import BinaryOp, Expr
 
 Predicate = Callable[[Any], bool]
@@ -83,7 +83,7 @@ def _divide(a: Any, b: Any, span: Any = None) -> Expr:
 
 def _call(dtype: Any, function: Any, args: Any, **_: Any) -> Expr:
     name = str(getattr(function, "name", function)).rpartition(".")[2]
-    return arith.cast(call(name, *args), normalise_dtype(dtype))
+    return build_expr.cast(call(name, *args), normalise_dtype(dtype))
 
 
 def _is_const(kind: str) -> Predicate:
@@ -150,13 +150,13 @@ NODES: dict[str, NodeClass] = {
     "IntImm": _node(
         "IntImm",
         "An integer constant: ``T.IntImm(dtype, value)``.",
-        lambda dtype, value, span=None: arith.const(int(value), normalise_dtype(dtype)),
+        lambda dtype, value, span=None: build_expr.const(int(value), normalise_dtype(dtype)),
         _is_const("int"),
     ),
     "FloatImm": _node(
         "FloatImm",
         "A floating-point constant: ``T.FloatImm(dtype, value)``.",
-        lambda dtype, value, span=None: arith.const(float(value), normalise_dtype(dtype)),
+        lambda dtype, value, span=None: build_expr.const(float(value), normalise_dtype(dtype)),
         _is_const("float"),
     ),
     "StringImm": _node(

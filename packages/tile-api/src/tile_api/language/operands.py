@@ -11,9 +11,9 @@ from tile_api.frontend.builder import here as here
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_core.dtypes import DType
 from tile_core.errors import FrontendTypeError, FrontendValueError
-from tile_core.ir import arith
-from tile_core.ir.arith import resolved
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.build_expr import resolved
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Load, StringConst
 from tile_core.ir.stmt import Evaluate, Stmt
 
@@ -178,10 +178,10 @@ def element(x: Any, what: str) -> tuple[Buffer, tuple[Expr, ...]]:
     if isinstance(x, (Load, AddressOf, VarHandle)):
         return x.buffer, x.indices
     if isinstance(x, Region):
-        return x.buffer, tuple(arith.as_expr(s) for s in x.starts)
+        return x.buffer, tuple(build_expr.as_expr(s) for s in x.starts)
     buffer = x.buffer if isinstance(x, BufferValue) else x
     if isinstance(buffer, Buffer):
-        return buffer, tuple(arith.as_expr(0) for _ in buffer.shape)
+        return buffer, tuple(build_expr.as_expr(0) for _ in buffer.shape)
     got = f"a {x.dtype} value" if isinstance(x, Expr) else f"{type(x).__name__} {x!r}"
     raise FrontendTypeError(
         f"{what} must be an element such as A[i, j], got {got}",

@@ -12,7 +12,7 @@ from tile_api.language.allocate import alloc_var
 from tile_api.language.launch import require_launch
 from tile_core.arith.interval import Interval
 from tile_core.errors import FrontendTypeError, FrontendValueError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.stmt import If
 from tile_core.records import dataclass
@@ -26,11 +26,11 @@ class _PersistentLoop(LoopSpec):
     group_size: int
 
     def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
-        zero, one = arith.const(0), arith.const(1)
+        zero, one = build_expr.const(0), build_expr.const(1)
         total: Expr = one
         for extent in self.domain:
             total = total * extent
-        waves = SerialLoop(zero, arith.as_expr(arith.ceildiv(total, self.wave_size)), one)
+        waves = SerialLoop(zero, build_expr.as_expr(build_expr.ceildiv(total, self.wave_size)), one)
         span = builder.span
         for wave in waves.trace(builder, ("wave",)):
             tile = builder.let("tile", self.index + wave * self.wave_size)
@@ -43,13 +43,13 @@ class _PersistentLoop(LoopSpec):
         """Name the coordinates of a tile; the last dimension is walked in groups."""
         *front, last = self.domain
         chosen = names if len(names) == len(self.domain) else tuple("ijklmnop")
-        rest: Expr = arith.const(1)
+        rest: Expr = build_expr.const(1)
         for extent in front:
             rest = rest * extent
         group = tile // (rest * self.group_size)
         inside = tile % (rest * self.group_size)
         start = group * self.group_size
-        width = arith.minimum(last - start, self.group_size)
+        width = build_expr.minimum(last - start, self.group_size)
         where: list[Expr] = [start + inside % width]
         inside = inside // width
         for extent in reversed(front):
@@ -235,7 +235,7 @@ class PersistentTileScheduler(BaseTileScheduler):
         start = tile // (minor * self.swizzle_size) * self.swizzle_size
         inside = tile % (minor * self.swizzle_size)
         # Beyond the last tile nothing is left, and must not be divided by.
-        width = arith.maximum(arith.minimum(major - start, self.swizzle_size), 1)
+        width = build_expr.maximum(build_expr.minimum(major - start, self.swizzle_size), 1)
         across, along = start + inside % width, inside // width
         return (along, across) if self.column_major else (across, along)
 
@@ -269,7 +269,7 @@ def _variable(name: str) -> VarHandle:
 
 
 def _grid_size() -> Expr:
-    size: Expr = arith.const(1)
+    size: Expr = build_expr.const(1)
     for extent in require_launch("T.PersistentTileScheduler").grid:
         size = size * extent
     return size

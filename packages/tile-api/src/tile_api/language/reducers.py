@@ -9,7 +9,7 @@ from tile_api.frontend.values import as_buffer, as_region, as_value
 from tile_api.language.operands import Annotations, element, emit, here, merged
 from tile_api.language.reductions import check_batch
 from tile_core.errors import DtypeMismatch, Note, ReducerMisuse
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.expr import Extent
 from tile_core.ir.stmt import Alloc
@@ -77,7 +77,7 @@ def reducer_update(target: Any, value: Any) -> None:
         )
     emit(
         ReducerUpdate(
-            buffer, kind, indices, arith.cast(as_value(value, buffer.dtype), buffer.dtype)
+            buffer, kind, indices, build_expr.cast(as_value(value, buffer.dtype), buffer.dtype)
         )
     )
 

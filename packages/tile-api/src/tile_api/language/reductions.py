@@ -10,7 +10,7 @@ from tile_api.frontend.values import as_region
 from tile_api.language.operands import Annotations, call, choice, count, emit, here, merged
 from tile_core.dtypes import dtype_of
 from tile_core.errors import FrontendTypeError, FrontendValueError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.stmt import Alloc, For, Seq, Stmt, Store
@@ -268,24 +268,24 @@ def _quantify(buffer: Any, name: str, op: BinaryOp) -> Expr:
     result = Buffer(
         builder.fresh(name.removeprefix("T.")), (1,), dtype_of("bool"), Scope.VAR, span=here()
     )
-    at = (arith.as_expr(0),)
+    at = (build_expr.as_expr(0),)
     emit(Alloc(result))
-    emit(Store(result, at, arith.const(op is BinaryOp.AND)))
+    emit(Store(result, at, build_expr.const(op is BinaryOp.AND)))
     loop_vars = [
         None if isinstance(e, int) and e == 1 else Var(f"i{k}", dtype_of("int32"))
         for k, e in enumerate(region.extents)
     ]
     indices = tuple(
-        arith.as_expr(start) if var is None else arith.binary(BinaryOp.ADD, start, var)
+        build_expr.as_expr(start) if var is None else build_expr.binary(BinaryOp.ADD, start, var)
         for start, var in zip(region.starts, loop_vars, strict=True)
     )
-    element = arith.truth(Load(region.buffer, indices, span=here()))
-    combined = arith.binary(op, Load(result, at), element)
+    element = build_expr.truth(Load(region.buffer, indices, span=here()))
+    combined = build_expr.binary(op, Load(result, at), element)
     body: Stmt = Store(result, at, combined, span=here())
-    zero, one = arith.const(0), arith.const(1)
+    zero, one = build_expr.const(0), build_expr.const(1)
     for var, extent in reversed(tuple(zip(loop_vars, region.extents, strict=True))):
         if var is not None:
-            stop = arith.cast(arith.as_expr(extent), var.dtype)
+            stop = build_expr.cast(build_expr.as_expr(extent), var.dtype)
             body = For(var, zero, stop, one, Seq((body,), span=here()), span=here())
     emit(body)
     return builder.let(builder.fresh(name.removeprefix("T.")), Load(result, at, span=here()))

@@ -11,7 +11,7 @@ from tile_api.language.operands import call, choice, here
 from tile_api.language.operands import evaluate as evaluate_now
 from tile_api.language.thread import linear_thread_index
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import Expr
 
 __all__ = ["rng_init", "rng_rand", "rng_rand_float"]
@@ -58,10 +58,10 @@ def rng_init(seed: Any, seq: Any = None, off: Any = 0, generator: str = _PHILOX)
 
 def _global_thread_index() -> Expr:
     frame = KernelLaunchFrame.Current()
-    thread = arith.as_expr(linear_thread_index())
+    thread = build_expr.as_expr(linear_thread_index())
     if frame is None:
         return thread
-    block: Expr = arith.as_expr(0)
+    block: Expr = build_expr.as_expr(0)
     for var, blocks in reversed(tuple(zip(frame.block_vars, frame.grid, strict=True))):
         block = block * blocks + var
     threads = 1
@@ -105,8 +105,8 @@ def rng_rand_float(bit: int = 32, dist: str = "uniform") -> Expr:
             span=here(),
             hint="draw float32 and convert: T.float64(T.rng_rand_float(dist='normal'))",
         )
-    high = arith.cast(_drawn(call("rng_rand")), "float64")
-    low = arith.cast(_drawn(call("rng_rand")), "float64")
+    high = build_expr.cast(_drawn(call("rng_rand")), "float64")
+    low = build_expr.cast(_drawn(call("rng_rand")), "float64")
     return (high * 2.0**32 + low + 1.0) * 2.0**-64
 
 

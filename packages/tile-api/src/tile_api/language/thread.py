@@ -10,7 +10,7 @@ from tile_api.frontend.values import as_value
 from tile_api.language.launch import require_launch
 from tile_api.language.operands import call, count, emit, here, is_number
 from tile_core.errors import ControlFlowError, FrontendValueError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import BinaryOp, Const, Expr
 from tile_core.ops.control import Barrier
 
@@ -200,7 +200,9 @@ def _shuffle(name: str, value: Any, lane: Any, width: Any) -> Expr:
             span=here(),
             hint="use 32, or leave it out",
         )
-    return call(name, as_value(value), arith.cast(as_value(lane), "int32"), arith.const(size))
+    return call(
+        name, as_value(value), build_expr.cast(as_value(lane), "int32"), build_expr.const(size)
+    )
 
 
 def tvm_warp_shuffle(mask: Any, value: Any, warp_id: Any, width: Any, warp_size: Any) -> Expr:
@@ -225,7 +227,7 @@ def _voted(value: Any, mask: Any) -> Expr:
 
 
 def _vote(name: str, predicate: Any, mask: Any) -> Expr:
-    return call(name, arith.truth(_voted(predicate, mask)))
+    return call(name, build_expr.truth(_voted(predicate, mask)))
 
 
 def _is_full_mask(value: Any) -> bool:
@@ -270,17 +272,17 @@ def match_all_sync(value: Any, mask: Any = _ALL_LANES) -> Expr:
 
 def syncthreads_count(predicate: Any) -> Expr:
     """Wait for all threads of the block; return in how many `predicate` holds."""
-    return call("syncthreads_count", arith.truth(as_value(predicate)))
+    return call("syncthreads_count", build_expr.truth(as_value(predicate)))
 
 
 def syncthreads_and(predicate: Any) -> Expr:
     """Wait for all threads of the block; return 1 if `predicate` holds in all, else 0."""
-    return call("syncthreads_and", arith.truth(as_value(predicate)))
+    return call("syncthreads_and", build_expr.truth(as_value(predicate)))
 
 
 def syncthreads_or(predicate: Any) -> Expr:
     """Wait for all threads of the block; return 1 if `predicate` holds in any, else 0."""
-    return call("syncthreads_or", arith.truth(as_value(predicate)))
+    return call("syncthreads_or", build_expr.truth(as_value(predicate)))
 
 
 # Who am I -----------------------------------------------------------------------------------
@@ -289,7 +291,7 @@ def syncthreads_or(predicate: Any) -> Expr:
 def linear_thread_index() -> Expr:
     """Return the number of this thread in its block, x fastest."""
     launch = require_launch("the thread index")
-    index: Expr = arith.as_expr(0)
+    index: Expr = build_expr.as_expr(0)
     for var, extent in reversed(tuple(zip(launch.thread_vars, launch.threads, strict=True))):
         if extent > 1:
             index = index * extent + var
@@ -332,7 +334,7 @@ def shuffle_elect(thread_extent: Any = 0) -> Expr:
     """
     size = count(thread_extent, "thread_extent", least=0)
     index = linear_thread_index()
-    return arith.binary(BinaryOp.EQ, index % size if size else index, 0)
+    return build_expr.binary(BinaryOp.EQ, index % size if size else index, 0)
 
 
 tvm_warp_activemask = activemask

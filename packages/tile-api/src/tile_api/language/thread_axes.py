@@ -10,7 +10,7 @@ from tile_api.frontend.loopspec import LoopSpec, index_bounds
 from tile_api.language.launch import KernelLaunchFrame, require_launch
 from tile_api.language.operands import here
 from tile_core.errors import FrontendTypeError, FrontendValueError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import Const, Expr, Var
 from tile_core.ir.structural_equality import same_value
 
@@ -82,7 +82,7 @@ def thread_binding(
         )
     first, last = index_bounds(0, start) if stop is None else index_bounds(start, stop)
     index, extent, what = _found(launch, thread)
-    wanted = arith.as_expr(last - first)
+    wanted = build_expr.as_expr(last - first)
     if not same_value(wanted, extent):
         told = extent.value if isinstance(extent, Const) else "another number of"
         asked = f", not {wanted.value}" if isinstance(wanted, Const) else ""
@@ -92,14 +92,14 @@ def thread_binding(
             hint=f"give as many as T.Kernel starts: all {what} run the body",
         )
     shifted = isinstance(first, Const) and first.value == 0
-    return ThreadAxis(index if shifted else arith.as_expr(first + index))
+    return ThreadAxis(index if shifted else build_expr.as_expr(first + index))
 
 
 def _found(launch: KernelLaunchFrame, thread: str) -> tuple[Var | Const, Expr, str]:
     """Return the index along an axis, how many there are, and of what."""
     what, axis = _AXES[thread]
     if what == "thread":
-        return launch.thread_vars[axis], arith.const(launch.threads[axis]), "threads"
+        return launch.thread_vars[axis], build_expr.const(launch.threads[axis]), "threads"
     if axis >= len(launch.grid):
-        return arith.const(0), arith.const(1), "blocks"
+        return build_expr.const(0), build_expr.const(1), "blocks"
     return launch.block_vars[axis], launch.grid[axis], "blocks"

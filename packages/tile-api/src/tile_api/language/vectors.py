@@ -10,7 +10,7 @@ from tile_api.language import arithmetic
 from tile_api.language.elementary import fma
 from tile_api.language.operands import count, dtype_by_name, here, is_number
 from tile_core.errors import FrontendTypeError, FrontendValueError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import Broadcast as BroadcastNode
 from tile_core.ir.expr import Expr
 from tile_core.ir.expr import Ramp as RampNode
@@ -38,7 +38,7 @@ def Ramp(base: Any, stride: Any, lanes: Any) -> Expr:
     lanes = count(lanes, "the number of lanes")
     start = as_value(base)
     _need_scalar(start, "T.Ramp")
-    step = arith.cast(as_value(stride, start.dtype), start.dtype)
+    step = build_expr.cast(as_value(stride, start.dtype), start.dtype)
     return start if lanes == 1 else RampNode(start, step, lanes, span=here())
 
 

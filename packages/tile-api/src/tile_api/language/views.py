@@ -14,7 +14,7 @@ from tile_api.language.operands import address, choice, element, here
 from tile_api.language.tensor import Tensor
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import FrontendTypeError, FrontendValueError, Note, ViewMismatch
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Bitcast, Const, Expr, Extent
 
@@ -278,7 +278,7 @@ def access_ptr(
     if not (isinstance(offset, int) and offset == 0):
         if all(isinstance(i, Const) and i.value == 0 for i in indices):
             coordinates = index_to_coordinates(offset, buffer.shape)
-            indices = tuple(arith.as_expr(c) for c in coordinates)
+            indices = tuple(build_expr.as_expr(c) for c in coordinates)
         else:
             indices = (*indices[:-1], indices[-1] + as_value(offset))
     return AddressOf(buffer, indices, mode, span=here())

@@ -11,7 +11,7 @@ from tile_api.language.conversions import bits_as
 from tile_api.language.operands import element, emit, here
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import DtypeMismatch, FrontendValueError, ScopeMismatch
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Broadcast, Expr, Load, Ramp
 from tile_core.ir.stmt import If, Seq, Store
@@ -64,7 +64,7 @@ def _place(name: str, space: str, bits: int, x: Any) -> tuple[Buffer, tuple[Expr
     lanes = bits // width
     if lanes > 1:
         last = indices[-1]
-        indices = (*indices[:-1], Ramp(last, arith.const(1, last.dtype), lanes))
+        indices = (*indices[:-1], Ramp(last, build_expr.const(1, last.dtype), lanes))
     return buffer, indices, lanes
 
 
@@ -78,10 +78,10 @@ def _loader(space: str, bits: int) -> Callable[..., Expr]:
         value = bits_as(raw, words)
         if pred is None:
             return value
-        zero: Expr = arith.const(0, words.scalar)
+        zero: Expr = build_expr.const(0, words.scalar)
         if words.lanes > 1:
             zero = Broadcast(zero, words.lanes)
-        return arith.select(as_value(pred), value, zero)
+        return build_expr.select(as_value(pred), value, zero)
 
     load.__name__ = load.__qualname__ = name
     load.__doc__ = (
@@ -110,7 +110,7 @@ def _storer(space: str, bits: int) -> Callable[..., None]:
         if pred is None:
             emit(store_it)
         else:
-            emit(If(arith.truth(as_value(pred)), Seq((store_it,), span=here())))
+            emit(If(build_expr.truth(as_value(pred)), Seq((store_it,), span=here())))
 
     store.__name__ = store.__qualname__ = name
     store.__doc__ = (

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from tile_core.arith.affine import linear_in, same_extent
 from tile_core.arith.interval import Interval
 from tile_core.arith.interval_analysis import interval
-from tile_core.ir.arith import binary
 from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.build_expr import binary
 from tile_core.ir.effects import Access, Mode, accesses
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Extent, Load, Ramp, Var
 from tile_core.ir.free_variables import free_variables

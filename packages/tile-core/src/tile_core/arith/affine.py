@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from tile_core.arith.interval import Ends
-from tile_core.ir.arith import as_expr, binary, const
 from tile_core.ir.buffer import static_value
+from tile_core.ir.build_expr import as_expr, binary, const
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Extent, Unary, UnaryOp, Var
 from tile_core.ir.free_variables import free_variables, structure
 from tile_core.ir.node import analysis, has_more_nodes

@@ -15,8 +15,8 @@ from tile_core.arith.affine import Linear
 from tile_core.arith.interval import ANYTHING, Ends, Interval, combine, negated
 from tile_core.arith.interval_analysis import IntervalAnalysis
 from tile_core.dtypes import DType, dtype_of
-from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import static_value
+from tile_core.ir.build_expr import integer_bounds
 from tile_core.ir.expr import (
     Binary,
     BinaryOp,

@@ -17,7 +17,7 @@ from tile_core.arith.bounds import Ranges
 from tile_core.arith.congruence import DIVISORS
 from tile_core.arith.interval import FLIPPED, NEGATED, Ends, Interval, intersection
 from tile_core.arith.interval_analysis import AtomIntervals, is_widening, promised
-from tile_core.ir.arith import const, integer_bounds
+from tile_core.ir.build_expr import const, integer_bounds
 from tile_core.ir.expr import (
     Binary,
     BinaryOp,

@@ -16,7 +16,7 @@ from tile_core.arith.interval import (
     negated,
 )
 from tile_core.dtypes import DType
-from tile_core.ir.arith import integer_bounds
+from tile_core.ir.build_expr import integer_bounds
 from tile_core.ir.expr import (
     Binary,
     BinaryOp,

@@ -21,7 +21,7 @@ from tile_core.arith.expander import (
 )
 from tile_core.arith.index_rules import IndexRules
 from tile_core.dtypes import DType
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.effect import Effect
 from tile_core.ir.expr import (
     AddressOf,
@@ -270,9 +270,9 @@ def _arithmetic(s: Simplifier, expr: Binary | Unary | Cast) -> Expr:
 
 def _truth(s: Simplifier, expr: Binary | Unary) -> Expr:
     if isinstance(expr, Unary):
-        return arith.unary(expr.op, s.expr(expr.a))
+        return build_expr.unary(expr.op, s.expr(expr.a))
     if expr.op.is_logical:
-        joined = arith.binary(expr.op, s.expr(expr.a), s.expr(expr.b))
+        joined = build_expr.binary(expr.op, s.expr(expr.a), s.expr(expr.b))
         return expr if isinstance(joined, Const) and acts(expr) else joined
     if not (expr.op.is_comparison and is_index(expr.a.dtype)):
         return expr.map_children(s._child)

@@ -8,7 +8,7 @@ from tile_core.codegen.literals import string_literal
 from tile_core.codegen.operators import function_name
 from tile_core.codegen.types import cpp_type
 from tile_core.errors import InternalError
-from tile_core.ir.arith import cast
+from tile_core.ir.build_expr import cast
 from tile_core.ir.cache_hints import hint_name
 from tile_core.ir.device_calls import PREFIX, device_call
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, StringConst

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tile_core.arith.evaluate_arrays import Unknown
 from tile_core.cost.iteration_spaces import ASSUMED_TRIPS, Axis, Space
-from tile_core.ir.arith import binary
+from tile_core.ir.build_expr import binary
 from tile_core.ir.expr import BinaryOp, Expr, Extent
 from tile_core.ir.stmt import (
     For,

@@ -20,8 +20,8 @@ from tile_core.interp.transfers import moved
 from tile_core.interp.values import Array
 from tile_core.interp.wait_events import Event, Pending
 from tile_core.ir import gpu_intrinsics
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import AddressOf, Call, Expr
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Evaluate, Leaf

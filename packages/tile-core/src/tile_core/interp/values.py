@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 
 from tile_core.dtypes import DType, dtype_of
-from tile_core.ir.arith import integer_bounds
+from tile_core.ir.build_expr import integer_bounds
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 

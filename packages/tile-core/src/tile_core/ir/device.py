@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
-from tile_core.ir.arith import as_expr
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.device_calls import PREFIX, device_call
 from tile_core.ir.expr import Call, Expr
 

@@ -1,6 +1,6 @@
 """Scalar expressions: a closed union with Python operators.
 
-Build them with the operators, or with the functions of `tile_core.ir.arith`, which promote
+Build them with the operators, or with the functions of `tile_core.ir.build_expr`, which promote
 element types and fold constants. The constructors here do neither.
 """
 
@@ -97,7 +97,7 @@ class Expr(Node):
     """
 
     arithmetic: ClassVar[Arithmetic]
-    """What the operators build with: `tile_core.ir.arith`, which stands above this module."""
+    """What the operators build with: `tile_core.ir.build_expr`, which stands above this module."""
 
     if TYPE_CHECKING:  # a property here would look like a field default to dataclasses
 

@@ -11,8 +11,8 @@ from functools import reduce
 from typing import Any
 
 from tile_core.errors import InternalError
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.effects import storages_read, storages_written
 from tile_core.ir.expr import Binary, Cast, Const, Expr, Extent, Select, Unary, UnaryOp, Var
 from tile_core.ir.free_variables import free_variables, is_host_evaluable

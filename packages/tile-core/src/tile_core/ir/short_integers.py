@@ -8,7 +8,7 @@ from tile_core.dtypes import DType
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Select, Unary, UnaryOp, Var
 from tile_launch.contract import Contract
 
-RING = frozenset(
+MODULAR = frozenset(
     {
         BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL,
         BinaryOp.BITAND, BinaryOp.BITOR, BinaryOp.BITXOR,

@@ -16,8 +16,8 @@ from tile_core.errors import (
     Span,
     VerifyError,
 )
-from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.build_expr import integer_bounds
 from tile_core.ir.expr import AddressOf, Binary, Call, Const, Expr, Load, Select, Var
 from tile_core.ir.intrinsics import INTRINSICS
 from tile_core.ir.node import Node

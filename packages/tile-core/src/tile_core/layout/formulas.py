@@ -16,7 +16,7 @@ from tile_core.arith.index_rules import IndexRules
 from tile_core.arith.simplify import Simplifier
 from tile_core.dtypes import dtype_of
 from tile_core.errors import LayoutError
-from tile_core.ir.arith import binary, const
+from tile_core.ir.build_expr import binary, const
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Unary, UnaryOp, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.names import Names

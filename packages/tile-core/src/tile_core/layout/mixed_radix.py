@@ -9,7 +9,7 @@ from typing import Any
 
 from tile_core.arith.affine import Linear
 from tile_core.errors import LayoutError
-from tile_core.ir.arith import binary
+from tile_core.ir.build_expr import binary
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
 from tile_core.layout.formula_bounds import reach
 from tile_core.layout.formulas import (

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tile_core.errors import InternalError, LayoutError
-from tile_core.ir.arith import binary
+from tile_core.ir.build_expr import binary
 from tile_core.ir.expr import Binary, Expr, Var
 from tile_core.layout.formula_bounds import reach
 from tile_core.layout.formulas import (

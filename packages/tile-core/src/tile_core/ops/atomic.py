@@ -6,8 +6,8 @@ from enum import Enum
 from typing import ClassVar
 
 from tile_core.errors import DtypeMismatch
-from tile_core.ir.arith import call, cast
 from tile_core.ir.buffer import Region
+from tile_core.ir.build_expr import call, cast
 from tile_core.ir.expr import AddressOf, StringConst, Var
 from tile_core.ir.stmt import Evaluate, Stmt
 from tile_core.ops.loop_builders import element, load, nest

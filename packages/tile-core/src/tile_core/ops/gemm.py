@@ -13,8 +13,8 @@ from tile_core.errors import (
     Note,
     ShapeMismatch,
 )
-from tile_core.ir.arith import cast, const, select
 from tile_core.ir.buffer import Region
+from tile_core.ir.build_expr import cast, const, select
 from tile_core.ir.expr import Const, Expr, Var
 from tile_core.ir.region_overlap import surely_overlap
 from tile_core.ir.stmt import Alloc, Stmt

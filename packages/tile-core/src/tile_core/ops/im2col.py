@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tile_core.errors import DtypeMismatch, FrontendValueError, ShapeMismatch
-from tile_core.ir.arith import all_of, as_expr, const, select
 from tile_core.ir.buffer import Buffer, Region, static_value, whole
+from tile_core.ir.build_expr import all_of, as_expr, const, select
 from tile_core.ir.expr import Expr, Extent, Load, Var
 from tile_core.ir.stmt import Stmt
 from tile_core.ops.loop_builders import nest, store

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tile_core.dtypes import DType, dtype_of
-from tile_core.ir.arith import as_expr, cast, const
 from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.build_expr import as_expr, cast, const
 from tile_core.ir.expr import Expr, Extent, Load, Var
 from tile_core.ir.stmt import For, Seq, Stmt, Store
 

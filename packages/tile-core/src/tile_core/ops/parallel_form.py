@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, TypeGuard
 
 from tile_core.errors import InternalError
-from tile_core.ir.arith import INT32, as_expr, binary, cast, const
 from tile_core.ir.buffer import Scope, static_value
+from tile_core.ir.build_expr import INT32, as_expr, binary, cast, const
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.stmt import For, If, Parallel, Seq, Stmt, Store
 from tile_core.ops.copy import Copy

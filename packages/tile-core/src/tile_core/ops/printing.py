@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tile_core.dtypes import DType, dtype_of
-from tile_core.ir.arith import call, cast
 from tile_core.ir.buffer import Region
+from tile_core.ir.build_expr import call, cast
 from tile_core.ir.expr import Expr, StringConst, Var
 from tile_core.ir.stmt import Evaluate, Stmt
 from tile_core.ops.loop_builders import element, load, nest, seq

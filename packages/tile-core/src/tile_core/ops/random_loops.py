@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tile_core.ir.arith import as_expr, binary, cast, const
+from tile_core.ir.build_expr import as_expr, binary, cast, const
 from tile_core.ir.expr import BinaryOp, Call, Expr, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import For, If, Kernel, Launch, Let, OnThreads, Parallel, Seq, Stmt

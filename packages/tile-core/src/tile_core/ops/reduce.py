@@ -8,8 +8,17 @@ from typing import ClassVar
 
 from tile_core.dtypes import DType
 from tile_core.errors import DtypeMismatch, FrontendValueError, ShapeMismatch
-from tile_core.ir.arith import binary, call, cast, const, integer_bounds, maximum, minimum, select
 from tile_core.ir.buffer import Region
+from tile_core.ir.build_expr import (
+    binary,
+    call,
+    cast,
+    const,
+    integer_bounds,
+    maximum,
+    minimum,
+    select,
+)
 from tile_core.ir.expr import BinaryOp, Expr, Extent, Var
 from tile_core.ir.stmt import Alloc, Stmt
 from tile_core.ops.loop_builders import accumulator, count, load, nest, read, seq, store, write

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tile_core.errors import ScopeMismatch, ShapeMismatch
-from tile_core.ir.arith import cast, const
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
+from tile_core.ir.build_expr import cast, const
 from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Leaf, Stmt, Store
 from tile_core.ops.loop_builders import accumulator, load, nest, seq, store

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tile_core.errors import FrontendValueError, ShapeMismatch
-from tile_core.ir.arith import as_expr, cast, const
 from tile_core.ir.buffer import Region
+from tile_core.ir.build_expr import as_expr, cast, const
 from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Alloc, Stmt
 from tile_core.ops.loop_builders import accumulator, count, load, nest, read, seq, store, write

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from itertools import product
 
 from tile_core.arith.evaluate import evaluate
-from tile_core.ir.arith import binary
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import binary
 from tile_core.ir.expr import Binary, BinaryOp, Expr, Var
 from tile_core.ir.free_variables import is_host_evaluable
 from tile_core.ir.node import Node, rewrite, substitute, walk

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tile_core.dtypes import DType, dtype_of
-from tile_core.ir.arith import as_expr, binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.build_expr import as_expr, binary, cast, const, select
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.stmt import Parallel, Store
 from tile_launch.spans import Span

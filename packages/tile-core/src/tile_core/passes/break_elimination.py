@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tile_core.ir.arith import binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import binary, cast, const, select
 from tile_core.ir.expr import BinaryOp, Const, Load, Var
 from tile_core.ir.stmt import (
     Alloc,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tile_core.dtypes import dtype_of
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.arith import const
 from tile_core.ir.buffer import Buffer, Scope, whole
+from tile_core.ir.build_expr import const
 from tile_core.ir.expr import Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Alloc, For, Kernel, Launch, Pipelined, Stmt, Store

@@ -8,8 +8,8 @@ from dataclasses import field, replace
 from typing import ClassVar, cast
 
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.build_expr import binary, const
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import (

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from tile_core.analysis.uniformity import is_thread_program
-from tile_core.ir.arith import as_expr, binary, const
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.build_expr import as_expr, binary, const
 from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Call, Expr, Load
 from tile_core.ir.gpu_intrinsics import BARRIER_ARRIVALS
 from tile_core.ir.node import Node, rewrite, walk

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tile_core.analysis.first_access import FirstAccess, first_of
-from tile_core.ir.arith import const
 from tile_core.ir.buffer import Scope
+from tile_core.ir.build_expr import const
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import (
     Alloc,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import binary, call, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import binary, call, cast, const, select
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Alloc, Evaluate, For, Kernel, Launch, Let, Seq, Stmt, Store

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tile_core.ir.arith import INT32, as_expr, binary, cast, const
 from tile_core.ir.buffer import Region, static_value
+from tile_core.ir.build_expr import INT32, as_expr, binary, cast, const
 from tile_core.ir.expr import BinaryOp, Const, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import If, Kernel, Parallel, Seq, Stmt, Store

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tile_core.ir.arith import as_expr, binary, const
 from tile_core.ir.buffer import static_value
+from tile_core.ir.build_expr import as_expr, binary, const
 from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Load
 from tile_core.ir.free_variables import free_variables

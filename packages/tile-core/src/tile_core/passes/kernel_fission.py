@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.arith import binary, cast, const
+from tile_core.ir.build_expr import binary, cast, const
 from tile_core.ir.expr import BinaryOp, Const, Expr, Load, Var
 from tile_core.ir.free_variables import is_host_evaluable
 from tile_core.ir.node import Node, substitute, walk

@@ -7,8 +7,8 @@ from typing import Protocol
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import dtype_of
 from tile_core.errors import Note, UnsupportedOnTarget
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr, Load
 from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
 from tile_core.ir.node import Node, rewrite, substitute, walk

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_core.ir.arith import const
+from tile_core.ir.build_expr import const
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import For, Kernel, Leaf, Parallel, Pipelined, Stmt
 from tile_core.ops.serial_forms import expand

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from tile_core.analysis.uniformity import is_thread_program
-from tile_core.ir.arith import select
 from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.build_expr import select
 from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Const, Expr, Load, Select, Var
 from tile_core.ir.node import Node, rewrite, substitute, walk

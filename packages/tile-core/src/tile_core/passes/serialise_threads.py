@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tile_core.analysis.uniformity import Uniformity, is_thread_program
 from tile_core.errors import Note, UnsupportedOnTarget
-from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import binary, const
 from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of

@@ -7,8 +7,8 @@ from typing import TypeGuard
 
 from tile_core.analysis.first_access import FirstAccess, first_of
 from tile_core.errors import Note, UnsupportedOnTarget
-from tile_core.ir.arith import const
 from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.build_expr import const
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import Var
 from tile_core.ir.node import Node, rewrite, substitute, walk

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import InternalError, Span, UnsupportedOnTarget
-from tile_core.ir.arith import binary, cast, const
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import binary, cast, const
 from tile_core.ir.expr import (
     AddressOf,
     Binary,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile_core.errors import InternalError
-from tile_core.ir.arith import as_expr, binary, minimum, select
+from tile_core.ir.build_expr import as_expr, binary, minimum, select
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Check, CheckKind, Hint, Kernel, Launch, Let, Seq, Stmt

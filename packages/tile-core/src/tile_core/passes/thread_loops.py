@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import binary, const
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Alloc, Check, CheckKind, For, If, Launch, Leaf, Stmt, Store

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from tile_core.arith.affine import linear_in
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import binary, unary
 from tile_core.ir.buffer import Scope
+from tile_core.ir.build_expr import binary, unary
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Load, Unary, UnaryOp, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, substitute, walk

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import binary, cast, const, maximum, minimum, select, truth
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import binary, cast, const, maximum, minimum, select, truth
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
 from tile_core.ir.stmt import Alloc, For, Seq, Stmt, Store
 from tile_core.passes.thread_loops import ThreadLoops

@@ -9,8 +9,8 @@ from typing import Any
 
 from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError, Note, UnsupportedOnTarget
-from tile_core.ir.arith import as_expr, cast
 from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.build_expr import as_expr, cast
 from tile_core.ir.expr import Expr, Extent
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import dtype_of
 from tile_core.errors import Span, UnsupportedOnTarget
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.cache_hints import FEATURE, hint
 from tile_core.ir.expr import AddressOf, Expr, Extent, Load, Var
 from tile_core.ir.stmt import Launch, Stmt

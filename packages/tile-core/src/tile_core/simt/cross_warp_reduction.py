@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tile_core.ir.arith import as_expr, binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import as_expr, binary, cast, const, select
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load
 from tile_core.ir.stmt import Alloc, If, Let, Stmt, Store
 from tile_core.layout import Fragment

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.device import device
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.effect import Effect

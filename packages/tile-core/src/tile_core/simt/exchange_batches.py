@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Region
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext

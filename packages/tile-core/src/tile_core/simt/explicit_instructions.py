@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from tile_core.errors import FrontendValueError, ScopeMismatch, UnsupportedOnTarget
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Scope, static_value
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS, RANGE_INTRINSICS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from tile_core.errors import Span
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, Expr, Extent
 from tile_core.ir.stmt import Evaluate, For, LoopKind, Seq, Stmt

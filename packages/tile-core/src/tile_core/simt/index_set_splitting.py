@@ -8,9 +8,9 @@ from functools import reduce
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.simplify import is_index
 from tile_core.dtypes import dtype_of
-from tile_core.ir import arith
-from tile_core.ir.arith import binary, cast, const
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import static_value
+from tile_core.ir.build_expr import binary, cast, const
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import (
     AddressOf,
@@ -209,14 +209,14 @@ class _Plan:
         """Return the first value of the loop's variable that is not before all limits."""
         loop, env = self.loop, self.scope.env
         start, stop = cast(loop.start, INT64), cast(loop.stop, INT64)
-        first = reduce(arith.minimum, map(_round, limits))
+        first = reduce(build_expr.minimum, map(_round, limits))
         if not env.proves(first <= stop):
-            first = arith.minimum(first, stop)
+            first = build_expr.minimum(first, stop)
         if not env.proves(first >= start):
-            first = arith.maximum(start, first)
+            first = build_expr.maximum(start, first)
         step = static_value(loop.step) or 1
         if step > 1:
-            first = start + arith.ceildiv(first - start, step) * step
+            first = start + build_expr.ceildiv(first - start, step) * step
         return cast(first, loop.var.dtype)
 
 
@@ -245,7 +245,7 @@ def _decided(body: Stmt, guards: Guards, plan: _Plan) -> Stmt:
     def known(cond: Expr) -> Expr:
         match cond:
             case Unary(op=UnaryOp.NOT, a=a):
-                return arith.unary(UnaryOp.NOT, known(a))
+                return build_expr.unary(UnaryOp.NOT, known(a))
             case Binary(op=BinaryOp.AND | BinaryOp.OR as op, a=a, b=b):
                 return binary(op, known(a), known(b))
         verdict = guards.verdict(cond)

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Region, static_value
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import AddressOf, Const, Expr, Extent
 from tile_core.ir.stmt import Let, Stmt
 from tile_core.layout import Layout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tile_core.errors import InternalError
-from tile_core.ir.arith import all_of, as_expr, binary
+from tile_core.ir.build_expr import all_of, as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.ir.stmt import If, Stmt
 from tile_core.layout import Fragment

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from tile_core.arith.constraints import ConstraintSet
-from tile_core.ir.arith import as_expr, binary, cast, const
 from tile_core.ir.buffer import static_value
+from tile_core.ir.build_expr import as_expr, binary, cast, const
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Expr, Unary, UnaryOp, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.records import dataclass

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.arith import all_of, as_expr, const, select
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import all_of, as_expr, const, select
 from tile_core.ir.device import device
 from tile_core.ir.expr import (
     AddressOf,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from tile_core.errors import InternalError
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import walk

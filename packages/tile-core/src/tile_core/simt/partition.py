@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.arith import all_of, as_expr, binary, cast, ceildiv, const
 from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.build_expr import all_of, as_expr, binary, cast, ceildiv, const
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Extent, Load, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.intrinsics import Effect, effect_of

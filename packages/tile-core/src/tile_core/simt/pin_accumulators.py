@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.device import device
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import AddressOf, Call

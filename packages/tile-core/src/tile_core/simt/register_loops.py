@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tile_core.ir.arith import const
 from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.build_expr import const
 from tile_core.ir.effects import effects_of
 from tile_core.ir.expr import AddressOf, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect

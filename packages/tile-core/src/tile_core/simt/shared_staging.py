@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tile_core.dtypes import DType
-from tile_core.ir.arith import as_expr, binary, cast, const
 from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.build_expr import as_expr, binary, cast, const
 from tile_core.ir.expr import BinaryOp, Expr, Extent, Load
 from tile_core.ir.stmt import If, Parallel, Stmt, Store
 from tile_core.layout.loop_layout import LoopLayout, planned

@@ -8,8 +8,8 @@ that holds every value exactly; each result is brought back to the values of its
 from __future__ import annotations
 
 from tile_core.dtypes import DType, dtype_of
-from tile_core.ir.arith import binary, cast, const, integer_bounds, maximum, minimum
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import binary, cast, const, integer_bounds, maximum, minimum
 from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Bitcast, Cast, Const, Expr, Load
 from tile_core.ir.stmt import Evaluate, Store

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from tile_core.arith.constraints import ConstraintSet
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import as_expr, binary, cast, const, select
+from tile_core.ir.build_expr import as_expr, binary, cast, const, select
 from tile_core.ir.expr import BinaryOp, Call, Expr, Unary, UnaryOp
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext

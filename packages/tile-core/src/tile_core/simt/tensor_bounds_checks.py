@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.in_range import open_ends
-from tile_core.ir.arith import all_of, as_expr, binary, cast, const
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import all_of, as_expr, binary, cast, const
 from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.passes.guards.registry import note_guard
 from tile_core.simt.context import SimtContext

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.arith import binary
+from tile_core.ir.build_expr import binary
 from tile_core.ir.device import device
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import BinaryOp, Call, Expr

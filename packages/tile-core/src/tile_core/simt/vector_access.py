@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile_core.errors import Span
-from tile_core.ir.arith import all_of, binary, const
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import all_of, binary, const
 from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr
 from tile_core.ir.node import substitute

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from tile_core.dtypes import DType
-from tile_core.ir.arith import binary, const, unary
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import binary, const, unary
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import (
     AddressOf,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import binary, const
 from tile_core.ir.effects import Access, Mode, accesses
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Load, Var
 from tile_core.ir.node import substitute

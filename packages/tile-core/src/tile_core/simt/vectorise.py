@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.build_expr import binary, const
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import BinaryOp, Call, Load, Var
 from tile_core.ir.free_variables import free_variables

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tile_core.ir.arith import binary, const, truth
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import binary, const, truth
 from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Load, Select
 from tile_core.ir.node import Node, substitute, walk

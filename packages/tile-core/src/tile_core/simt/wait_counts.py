@@ -7,7 +7,7 @@ from functools import reduce
 from itertools import count
 
 from tile_core.arith.constraints import ConstraintSet
-from tile_core.ir.arith import as_expr, binary, const
+from tile_core.ir.build_expr import as_expr, binary, const
 from tile_core.ir.counted_calls import COUNTED_LOAD, COUNTED_WAIT, MOST_UNDER_WAY
 from tile_core.ir.device import device
 from tile_core.ir.device_calls import PREFIX

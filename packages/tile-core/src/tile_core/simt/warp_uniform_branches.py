@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Var
 from tile_core.ir.stmt import If, Let, Seq, Stmt
 from tile_core.machine import SimtMachine

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from tile_core.dtypes import DType, dtype_of
-from tile_core.ir.arith import as_expr, cast
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
+from tile_core.ir.build_expr import as_expr, cast
 from tile_core.ir.expr import AddressOf, Call, Expr, Extent, Load, StringConst, Var
 from tile_core.ir.stmt import (
     Alloc,

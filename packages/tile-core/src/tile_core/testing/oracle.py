@@ -13,8 +13,8 @@ from tile_core.driver import build
 from tile_core.dtypes import DType, dtype_of
 from tile_core.interp import InterpretOptions, interpret
 from tile_core.interp.values import Array, decode, encode, settle
-from tile_core.ir.arith import integer_bounds
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import integer_bounds
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.host import PluginHost
 

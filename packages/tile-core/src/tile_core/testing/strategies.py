@@ -14,9 +14,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tile_core.interp.values import Array
-from tile_core.ir import arith
-from tile_core.ir.arith import ceildiv
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import ceildiv
 from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel, Stmt
@@ -55,13 +55,13 @@ def expressions(leaves: Sequence[Expr], dtype: str, depth: int = 3) -> st.Search
     base = st.one_of(st.sampled_from(list(leaves)), constants) if leaves else constants
 
     def extend(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-        binary = st.builds(arith.binary, st.sampled_from(_OPS), inner, inner)
+        binary = st.builds(build_expr.binary, st.sampled_from(_OPS), inner, inner)
         scaled = st.builds(lambda a, n: a * n, inner, st.integers(-2, 2))
-        compared = st.builds(arith.binary, st.sampled_from(_COMPARISONS), inner, inner)
-        chosen = st.builds(arith.select, compared, inner, inner)
+        compared = st.builds(build_expr.binary, st.sampled_from(_COMPARISONS), inner, inner)
+        chosen = st.builds(build_expr.select, compared, inner, inner)
         return st.one_of(binary, scaled, chosen)
 
-    return st.recursive(base, extend, max_leaves=2**depth).map(lambda e: arith.cast(e, dtype))
+    return st.recursive(base, extend, max_leaves=2**depth).map(lambda e: build_expr.cast(e, dtype))
 
 
 @dataclass(slots=True, eq=False)
@@ -122,7 +122,7 @@ class _Program:
 
         def point(i: Any, j: Any) -> Stmt:
             leaves: list[Expr] = [ir.load(t, i, j) for t in tiles]
-            leaves += [arith.cast(i - j, dtype)]
+            leaves += [build_expr.cast(i - j, dtype)]
             return ir.store(target, (i, j), draw(expressions(leaves, dtype)))
 
         return ir.parallel(self.tile, point)
@@ -137,7 +137,7 @@ class _Program:
 
         def point(i: Any, j: Any) -> Stmt:
             value = ir.load(vector, i if dim else j)
-            limited = arith.minimum(arith.maximum(value, -9), 9)
+            limited = build_expr.minimum(build_expr.maximum(value, -9), 9)
             return ir.store(target, (i, j), ir.load(target, i, j) + limited)
 
         return ir.seq(ir.reduce(kind, source, vector, dim), ir.parallel(self.tile, point))
@@ -148,7 +148,7 @@ class _Program:
         trip = self.draw(st.integers(0, 3))
 
         def point(i: Any, j: Any) -> Stmt:
-            add = arith.cast(i, self.dtype)
+            add = build_expr.cast(i, self.dtype)
             return ir.serial(
                 j % 2 + trip, lambda s: ir.store(target, (i, j), ir.load(target, i, j) + add)
             )
@@ -167,7 +167,7 @@ class _Program:
         total = self.new(self.tile)
 
         def limited(i: Any, j: Any) -> Stmt:
-            value = arith.minimum(arith.maximum(ir.load(total, i, j), -50), 50)
+            value = build_expr.minimum(build_expr.maximum(ir.load(total, i, j), -50), 50)
             return ir.store(target, (i, j), value)
 
         return ir.seq(

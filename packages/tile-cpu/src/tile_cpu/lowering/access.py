@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tile_core.arith.in_range import open_ends
-from tile_core.ir.arith import cast
 from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.build_expr import cast
 from tile_core.ir.expr import BinaryOp, Cast, Expr, Load
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Store

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tile_core.dtypes import DType
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.arith import as_expr, integer_bounds
 from tile_core.ir.buffer import static_value
+from tile_core.ir.build_expr import as_expr, integer_bounds
 from tile_core.ir.expr import (
     AddressOf,
     Binary,

@@ -6,8 +6,8 @@ from functools import reduce
 from typing import Any
 
 from tile_core.errors import InternalError
-from tile_core.ir.arith import as_expr, binary, cast, maximum, minimum
 from tile_core.ir.buffer import Region, static_value
+from tile_core.ir.build_expr import as_expr, binary, cast, maximum, minimum
 from tile_core.ir.expr import BinaryOp
 from tile_core.passes.guards.registry import note_guard
 from tile_cpu.lowering.context import Context

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from tile_core.dtypes import DType
-from tile_core.ir.arith import cast
 from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.build_expr import cast
 from tile_core.ir.expr import Call, Expr, Load, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Hint, Let, Parallel, Seq, Store

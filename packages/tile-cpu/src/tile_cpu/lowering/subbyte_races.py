@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tile_core.arith.constraints import ConstraintSet
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import AddressOf, Expr
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import For, If, Launch, Leaf, Let, Parallel, Seq, Stmt, Store, While

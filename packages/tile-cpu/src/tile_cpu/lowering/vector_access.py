@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from tile_core.arith.in_range import prove_in_range
-from tile_core.ir.arith import cast as tile_cast
 from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.build_expr import cast as tile_cast
 from tile_core.ir.expr import Expr, Load, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Store

@@ -9,8 +9,8 @@ from tile_core.arith.affine import Linear
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.in_range import prove_in_range
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import all_of, as_expr, binary, cast, const
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import all_of, as_expr, binary, cast, const
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Alloc, For, Let, Parallel, Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tile_core.ir.arith import const
+from tile_core.ir.build_expr import const
 from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Const
 from tile_core.ir.node import Node, rewrite

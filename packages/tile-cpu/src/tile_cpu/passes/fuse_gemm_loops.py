@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tile_core.arith.affine import linear_in, same_extent
-from tile_core.ir.arith import binary, cast, const, maximum, minimum
 from tile_core.ir.buffer import Buffer, Region, static_value, whole
+from tile_core.ir.build_expr import binary, cast, const, maximum, minimum
 from tile_core.ir.effects import accesses
 from tile_core.ir.expr import BinaryOp, Const, Expr, Extent, Var
 from tile_core.ir.node import Node, rewrite

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from tile_core.arith.affine import linear_in
 from tile_core.environment import processors
-from tile_core.ir.arith import binary, const
 from tile_core.ir.buffer import Region, static_value
+from tile_core.ir.build_expr import binary, const
 from tile_core.ir.expr import BinaryOp, Expr, Extent, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, rewrite

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tile_core.arith.affine import linear_in
-from tile_core.ir.arith import binary, cast, const
 from tile_core.ir.buffer import Buffer, Scope, whole
+from tile_core.ir.build_expr import binary, cast, const
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
 from tile_core.ir.node import N, Node, rewrite, substitute, walk
 from tile_core.ir.stmt import Alloc, For, Hint, Parallel, Seq, Stmt, Store

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from tile_core.ir.arith import cast, const
 from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.build_expr import cast, const
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, Ramp, Var
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, substitute, walk

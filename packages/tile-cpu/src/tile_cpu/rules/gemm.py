@@ -6,8 +6,8 @@ from functools import reduce
 from typing import Any
 
 from tile_core.dtypes import DType
-from tile_core.ir.arith import const
 from tile_core.ir.buffer import Region, static_value
+from tile_core.ir.build_expr import const
 from tile_core.ir.expr import Const
 from tile_core.ir.stmt import If
 from tile_core.ops.fill import Fill

@@ -8,8 +8,8 @@ from typing import Any
 
 from tile_core.arith.in_range import prove_in_range
 from tile_core.errors import InternalError
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
+from tile_core.ir.build_expr import as_expr
 from tile_core.layout import Layout, packed_panels
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.ir.arith import cast, const
 from tile_core.ir.buffer import static_value
+from tile_core.ir.build_expr import cast, const
 from tile_core.ir.expr import Expr, Var
 from tile_core.ops.loop_builders import accumulator, load, store
 from tile_core.ops.parallel_form import parallel_nest

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tile_core.errors import InternalError
-from tile_core.ir.arith import as_expr, binary, cast
 from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.build_expr import as_expr, binary, cast
 from tile_core.ir.cache_hints import hint
 from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Var

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from tile_core.errors import LayoutError, UnsupportedOnTarget
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import static_value
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.device import device
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt

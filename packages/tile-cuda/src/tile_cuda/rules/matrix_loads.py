@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from tile_core.dtypes import DType, dtype_of
-from tile_core.ir.arith import const
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.build_expr import const
 from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Stmt, Store
 from tile_core.layout import Fragment

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tile_core.dtypes import DType
-from tile_core.ir.arith import cast
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import cast
 from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Alloc, Stmt, Store
 from tile_core.machine import SimtMachine

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Load
 from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Stmt, Store

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.device import device
 from tile_core.ir.expr import Call, Const, Expr, Extent
 from tile_core.ir.stmt import If, Let, Stmt, Store

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from tile_core.arith.affine import Atom, Bound, Linear
 from tile_core.arith.constraints import ConstraintSet
-from tile_core.ir.arith import binary, integer_bounds
+from tile_core.ir.build_expr import binary, integer_bounds
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Check, CheckKind

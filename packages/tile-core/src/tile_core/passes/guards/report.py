@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tile_core.arith.affine import Linear
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import Expr, Extent, Load
 from tile_core.ir.names import Names
 from tile_core.ir.node import Node, walk

@@ -7,7 +7,7 @@ from dataclasses import field
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import LayoutError
-from tile_core.ir.arith import binary
+from tile_core.ir.build_expr import binary
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Extent, Var
 from tile_core.ir.node import Node, substitute
 from tile_core.layout.formulas import as_index, coordinate

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import Alloc, AnnotateLayout, For, If, OnThreads, Seq, Stmt

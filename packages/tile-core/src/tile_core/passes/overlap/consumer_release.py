@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr, Extent, Load
 from tile_core.ir.stmt import Alloc, If, Seq, Stmt, Store
 from tile_core.ops.mbarrier import BarrierArrive

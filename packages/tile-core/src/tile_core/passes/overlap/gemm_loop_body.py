@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias, TypeGuard
 
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.node import walk

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.stmt import For, If, Seq, Stmt
 from tile_core.ops.gemm import Gemm, WaitProducts

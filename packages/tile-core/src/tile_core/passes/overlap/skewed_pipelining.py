@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import For, If, Let, Seq, Stmt

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Const
 from tile_core.ir.node import Node, substitute, walk

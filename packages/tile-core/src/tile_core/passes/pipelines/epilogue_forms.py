@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile_core.arith.constraints import ConstraintSet
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import Extent
 from tile_core.ops.copy import Copy
 from tile_core.ops.region_pairing import pair

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from tile_core.analysis.memory_access import is_plain
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import Span
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import static_value
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.stmt import For, If, Let, Pipelined, Seq, Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from tile_core.dtypes import dtype_of
 from tile_core.errors import TileError
-from tile_core.ir.arith import binary
 from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.build_expr import binary
 from tile_core.ir.expr import AddressOf, Binary, Const, Expr, Load, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import (

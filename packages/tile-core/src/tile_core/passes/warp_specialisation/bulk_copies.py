@@ -8,8 +8,8 @@ from enum import Enum
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import LayoutError
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import Expr, Extent
 from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
 from tile_core.ir.node import Node

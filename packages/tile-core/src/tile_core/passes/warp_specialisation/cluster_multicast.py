@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Region, Scope
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr, Extent, Load, Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import For, If, Launch, Let, Pipelined, Stmt, While

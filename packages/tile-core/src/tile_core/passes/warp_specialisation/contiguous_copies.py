@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.in_range import prove_in_range
 from tile_core.errors import LayoutError
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import AddressOf, Expr, Extent
 from tile_core.ir.node import Node, analysis, walk
 from tile_core.ir.stmt import AnnotateLayout, For, Kernel, Launch, Pipelined

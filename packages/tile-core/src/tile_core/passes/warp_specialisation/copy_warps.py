@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import field
 
 from tile_core.dtypes import dtype_of
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr, Load
 from tile_core.ir.stmt import Alloc, If, Parallel, Seq, Stmt, Store
 from tile_core.ops.async_copy import CopyArrive, CopyCommit, CopyWait

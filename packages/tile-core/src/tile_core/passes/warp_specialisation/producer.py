@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from tile_core.ir.arith import as_expr, binary
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from tile_core.ir.arith import as_expr, cast, const, select
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.build_expr import as_expr, cast, const, select
 from tile_core.ir.expr import Const, Expr, Load
 from tile_core.ir.stmt import Alloc, If, Seq, Stmt, Store
 from tile_core.layout import Fragment

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.ir.arith import as_expr, cast
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import as_expr, cast
 from tile_core.ir.expr import AddressOf, Expr, Load
 from tile_core.ir.stmt import Alloc, Stmt, Store
 from tile_core.layout import Fragment, Layout

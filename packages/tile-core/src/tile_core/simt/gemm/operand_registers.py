@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tile_core.ir.arith import as_expr, cast
 from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.build_expr import as_expr, cast
 from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Alloc, Seq, Stmt, Store
 from tile_core.layout.mixed_radix import row_major_position

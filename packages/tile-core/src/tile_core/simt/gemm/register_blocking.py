@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from tile_core.dtypes import DType
-from tile_core.ir.arith import as_expr, binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Region, Scope
+from tile_core.ir.build_expr import as_expr, binary, cast, const, select
 from tile_core.ir.expr import BinaryOp, Const, Expr, Load
 from tile_core.ir.stmt import Alloc, If, Stmt, Store
 from tile_core.layout import Fragment

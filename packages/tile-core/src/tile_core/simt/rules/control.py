@@ -6,8 +6,8 @@ from functools import partial, reduce
 from typing import Any
 
 from tile_core.errors import InternalError, UnsupportedOnTarget
-from tile_core.ir.arith import all_of, as_expr, binary, cast, const, select
 from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.build_expr import all_of, as_expr, binary, cast, const, select
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Load, StringConst, Var
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Evaluate, If, Let, Seq, Stmt, While

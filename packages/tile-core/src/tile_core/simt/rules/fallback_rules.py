@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tile_core.ir.arith import binary
+from tile_core.ir.build_expr import binary
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.stmt import If, Stmt
 from tile_core.ops.atomic import AtomicTile

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.ir.arith import binary
 from tile_core.ir.buffer import Region
+from tile_core.ir.build_expr import binary
 from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_core.ir.arith import as_expr, binary
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.stmt import If, Seq, Stmt
 from tile_core.machine import SimtMachine

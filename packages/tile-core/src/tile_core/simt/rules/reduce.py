@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from tile_core.errors import ShapeMismatch
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Region, Scope, static_value, whole
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import Extent, Var
 from tile_core.ir.stmt import If, Parallel, Seq, Stmt
 from tile_core.layout import Fragment

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.errors import InternalError
-from tile_core.ir.arith import binary, const, select
 from tile_core.ir.buffer import Buffer, Scope, whole
+from tile_core.ir.build_expr import binary, const, select
 from tile_core.ir.expr import BinaryOp, Expr
 from tile_core.ir.stmt import Stmt, Store
 from tile_core.layout import Fragment

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from tile_core.errors import ShapeMismatch
-from tile_core.ir.arith import as_expr, binary, call, const, select
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import as_expr, binary, call, const, select
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.stmt import Alloc, For, If, Let, LoopKind, Seq, Stmt, Store
 from tile_core.ops.loop_builders import accumulator

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tile_core.analysis.uniformity import Uniformity
 from tile_core.errors import ShapeMismatch, Span
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Region, static_value, whole
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.stmt import Seq, Stmt
 from tile_core.layout.loop_layout import planned
 from tile_core.ops.copy import Copy

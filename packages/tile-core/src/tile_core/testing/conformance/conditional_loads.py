@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.interp.values import Array
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.stmt import Kernel
 from tile_core.testing import build_ir as ir
 from tile_core.testing.conformance.case import Case, logical
@@ -57,10 +57,10 @@ def _choice(name: str, holds: Place, at: Place, dtype: str, *, dynamic: bool = F
         def body(bx: Any) -> Any:
             def point(i: Any, j: Any) -> Any:
                 column = bx * WIDTH + j
-                condition = arith.all_of(holds(column, j, n))
+                condition = build_expr.all_of(holds(column, j, n))
                 element = ir.load(x, i, at(column, j, n))
                 elsewhere = ir.value(ELSEWHERE, dtype)
-                return ir.store(out, (i, column), arith.select(condition, element, elsewhere))
+                return ir.store(out, (i, column), build_expr.select(condition, element, elsewhere))
 
             return ir.parallel((ROWS, WIDTH), point)
 
@@ -95,7 +95,7 @@ def _table() -> Case:
 
         def point(i: Any, j: Any) -> Any:
             element = ir.load(x, i, ir.load(table, j))
-            return ir.store(out, (i, j), arith.select(j < length, element, float(ELSEWHERE)))
+            return ir.store(out, (i, j), build_expr.select(j < length, element, float(ELSEWHERE)))
 
         return ir.kernel(
             [x, table, out], 1, lambda bx: ir.parallel((rows, WIDTH), point), threads=32
@@ -126,9 +126,9 @@ def _nested() -> Case:
         a, b, out = ir.tensor("A", (length,)), ir.tensor("B", (length,)), ir.tensor("O", (WIDTH,))
 
         def point(j: Any) -> Any:
-            inner = arith.select(j < length + pad, ir.load(a, j - pad), float(ELSEWHERE))
-            value = arith.select(j < pad, ir.load(b, j + 8), inner)
-            return ir.store(out, j, arith.select(j >= length + pad, float(ELSEWHERE), value))
+            inner = build_expr.select(j < length + pad, ir.load(a, j - pad), float(ELSEWHERE))
+            value = build_expr.select(j < pad, ir.load(b, j + 8), inner)
+            return ir.store(out, j, build_expr.select(j >= length + pad, float(ELSEWHERE), value))
 
         return ir.kernel([a, b, out], 1, lambda bx: ir.parallel((WIDTH,), point), threads=32)
 
@@ -159,7 +159,9 @@ def _maximum() -> Case:
                 def point(i: Any, j: Any) -> Any:
                     column = s * WIDTH + j
                     element = ir.load(x, bx * 2 + i, column)
-                    return ir.store(tile, (i, j), arith.select(column < LENGTH, element, -99.0))
+                    return ir.store(
+                        tile, (i, j), build_expr.select(column < LENGTH, element, -99.0)
+                    )
 
                 loop = ir.parallel((2, WIDTH), point)
                 return [loop, ir.reduce("max", tile, best, 1, clear=False)]

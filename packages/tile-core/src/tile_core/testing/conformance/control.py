@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.interp.values import Array
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.buffer import whole
 from tile_core.ir.expr import BinaryOp, Ramp
 from tile_core.ir.stmt import Break, Continue, Kernel
@@ -34,7 +34,7 @@ def _case(name: str, build: Any, inputs: Any, expected: Any) -> Case:
 
 
 def _is(a: Any, b: Any) -> Any:
-    return arith.binary(BinaryOp.EQ, a, b)
+    return build_expr.binary(BinaryOp.EQ, a, b)
 
 
 def _loops() -> Case:
@@ -159,7 +159,7 @@ def _scalars() -> Case:
         n, s, out = ir.symbol("n"), ir.symbol("s", "float32"), ir.tensor("O", (8,))
 
         def point(i: Any) -> Any:
-            return ir.store(out, i, arith.select(i < n, s * 2.0, -1.0))
+            return ir.store(out, i, build_expr.select(i < n, s * 2.0, -1.0))
 
         return ir.kernel([n, s, out], 1, lambda bx: ir.parallel((8,), point), threads=64)
 
@@ -261,7 +261,7 @@ def _vectors() -> Case:
         a, b = ir.tensor("A", (16,)), ir.tensor("B", (16,))
 
         def at(start: Any) -> Ramp:
-            return Ramp(arith.as_expr(start), ir.value(1), 4)
+            return Ramp(build_expr.as_expr(start), ir.value(1), 4)
 
         def body(bx: Any) -> Any:
             return ir.serial(4, lambda s: ir.store(b, at(s * 4), ir.load(a, at(12 - s * 4)) * 2.0))
@@ -326,7 +326,7 @@ def _nibbles() -> Case:
         a, b = ir.tensor("A", (5, 6), "uint8"), ir.tensor("B", (5, 12), "int8")
 
         def point(i: Any, j: Any) -> Any:
-            byte = arith.cast(ir.load(a, i, j // 2), "int32")
+            byte = build_expr.cast(ir.load(a, i, j // 2), "int32")
             nibble = (byte >> (j % 2 * 4)) & 15
             return ir.store(b, (i, j), nibble - 8)
 
@@ -444,7 +444,7 @@ def _block_sum() -> Case:
 
         def body(bx: Any, tx: Any, ty: Any, tz: Any) -> Any:
             def round_(k: Any) -> Any:
-                half = arith.binary(BinaryOp.SHR, ir.value(32), k)
+                half = build_expr.binary(BinaryOp.SHR, ir.value(32), k)
                 add = ir.store(s, tx, ir.load(s, tx) + ir.load(s, tx + half))
                 return [ir.when(tx < half, add), Barrier()]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tile_core.interp.values import Array
-from tile_core.ir.arith import ceildiv
 from tile_core.ir.buffer import Buffer, Region, whole
+from tile_core.ir.build_expr import ceildiv
 from tile_core.ir.stmt import AnnotateSafeValue, Kernel
 from tile_core.ops.im2col import Im2col
 from tile_core.ops.transpose import Transpose

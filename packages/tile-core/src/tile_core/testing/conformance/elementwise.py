@@ -9,7 +9,7 @@ import numpy as np
 
 from tile_core.dtypes import dtype_of
 from tile_core.interp.values import Array
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import BinaryOp, Bitcast, Expr, UnaryOp
 from tile_core.ir.stmt import Kernel
 from tile_core.testing import build_ir as ir
@@ -123,14 +123,14 @@ def _binary(
     low = 1 if op is BinaryOp.DIV else -9
     return _pointwise(
         f"{name}/{dtype}", (dtype, dtype), dtype,
-        lambda a, b: arith.binary(op, a, b), f, low=low, exact=exact,
+        lambda a, b: build_expr.binary(op, a, b), f, low=low, exact=exact,
     )  # fmt: skip
 
 
 def _compare(dtype: str) -> Case:
     def f(a: Expr, b: Expr) -> Expr:
         bits = [
-            arith.cast(arith.binary(op, a, b), "int32") * (1 << k)
+            build_expr.cast(build_expr.binary(op, a, b), "int32") * (1 << k)
             for k, op in enumerate(
                 (BinaryOp.EQ, BinaryOp.NE, BinaryOp.LT, BinaryOp.LE, BinaryOp.GT, BinaryOp.GE)
             )
@@ -167,8 +167,13 @@ def _division(dtype: str) -> Case:
 
     def f(a: Expr, b: Expr) -> Expr:
         d = b * 2 + 1
-        floor = arith.binary(BinaryOp.FLOORDIV, a, d) * 3 + arith.binary(BinaryOp.FLOORMOD, a, d)
-        trunc = arith.binary(BinaryOp.TRUNCDIV, a, d) + arith.binary(BinaryOp.TRUNCMOD, a, d) * 5
+        floor = build_expr.binary(BinaryOp.FLOORDIV, a, d) * 3 + build_expr.binary(
+            BinaryOp.FLOORMOD, a, d
+        )
+        trunc = (
+            build_expr.binary(BinaryOp.TRUNCDIV, a, d)
+            + build_expr.binary(BinaryOp.TRUNCMOD, a, d) * 5
+        )
         return floor + trunc * 7
 
     def expected(a: Array, b: Array) -> Array:
@@ -189,7 +194,7 @@ def _function(name: str, f: Callable[[Array], Array], low: float, high: float, d
 
     return Case(
         f"math/{name}/{dtype}/{label(shape)}",
-        lambda: elementwise(shape, (dtype,), dtype, lambda x: arith.call(name, x)),
+        lambda: elementwise(shape, (dtype,), dtype, lambda x: build_expr.call(name, x)),
         inputs,
         lambda x, y: {1: f(x.astype(np.float64))},
         exact=False,
@@ -206,7 +211,7 @@ def _nan_min_max(dtype: str) -> Case:
         return [pack(a, dtype_of(dtype)), pack(b, dtype_of(dtype)), poison(shape, dtype)]
 
     def f(a: Expr, b: Expr) -> Expr:
-        return arith.maximum(a, b) * 4 + arith.minimum(a, b)
+        return build_expr.maximum(a, b) * 4 + build_expr.minimum(a, b)
 
     def expected(a: Array, b: Array, r: Array) -> dict[int, Array]:
         x, y = a.astype(np.float64), b.astype(np.float64)
@@ -233,7 +238,7 @@ def _saturates(dtype: str) -> Case:
 
     return Case(
         f"cast/saturating/float32-{dtype}/11",
-        lambda: elementwise((11,), ("float32",), dtype, lambda x: arith.cast(x, dtype)),
+        lambda: elementwise((11,), ("float32",), dtype, lambda x: build_expr.cast(x, dtype)),
         lambda rng: [samples.copy(), poison((11,), dtype)],
         expected,
     )
@@ -242,7 +247,7 @@ def _saturates(dtype: str) -> Case:
 def _wraps() -> Case:
     return _pointwise(
         "wrap/int32-int8", ("int32",), "int8",
-        lambda x: arith.cast(x * 37, "int8"), lambda x: x * 37, low=-1000, high=1000,
+        lambda x: build_expr.cast(x * 37, "int8"), lambda x: x * 37, low=-1000, high=1000,
     )  # fmt: skip
 
 
@@ -260,8 +265,8 @@ def _lazy() -> Case:
         a, r, t = ir.tensor("A", (6,)), ir.tensor("R", (12,)), ir.shared("t", (6,))
 
         def point(i: Any) -> Any:
-            inside = arith.binary(BinaryOp.AND, i < 6, ir.load(t, i) > -100.0)
-            return ir.store(r, i, arith.select(inside, ir.load(t, i), -1.0))
+            inside = build_expr.binary(BinaryOp.AND, i < 6, ir.load(t, i) > -100.0)
+            return ir.store(r, i, build_expr.select(inside, ir.load(t, i), -1.0))
 
         steps = [ir.alloc(t), ir.copy(a, t), ir.parallel((12,), point)]
         return ir.kernel([a, r], 1, lambda bx: steps, threads=64)
@@ -277,7 +282,7 @@ def _lazy() -> Case:
 def _shapes(shape: tuple[int, ...]) -> Case:
     return _pointwise(
         "negate/float32", ("float32",), "float32",
-        lambda x: arith.unary(UnaryOp.NEG, x), np.negative, shape=shape,
+        lambda x: build_expr.unary(UnaryOp.NEG, x), np.negative, shape=shape,
     )  # fmt: skip
 
 

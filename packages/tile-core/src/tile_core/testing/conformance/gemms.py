@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.interp.values import Array
-from tile_core.ir.arith import ceildiv
+from tile_core.ir.build_expr import ceildiv
 from tile_core.ir.stmt import Kernel
 from tile_core.testing import build_ir as ir
 from tile_core.testing.conformance.case import Case, logical

@@ -9,8 +9,8 @@ import numpy as np
 
 from tile_core.dtypes import dtype_of
 from tile_core.interp.values import Array
-from tile_core.ir.arith import ceildiv
 from tile_core.ir.buffer import whole
+from tile_core.ir.build_expr import ceildiv
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.sparse_tiles import NIBBLE, described_by, group_of, with_zeros
 from tile_core.testing import build_ir as ir

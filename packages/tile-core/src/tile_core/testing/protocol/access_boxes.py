@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile_core.ir.arith import as_expr
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.effects import Access, Mode, accesses
 from tile_core.ir.expr import AddressOf, Load
 from tile_core.ir.node import walk

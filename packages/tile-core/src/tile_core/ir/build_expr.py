@@ -23,7 +23,7 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.intrinsics import INTRINSICS
 from tile_core.ir.operations import BINARY, DIVISIONS
-from tile_core.ir.short_integers import RING, is_short, loses_bits, may_leave
+from tile_core.ir.short_integers import MODULAR, is_short, loses_bits, may_leave
 
 INT32, FLOAT32, BOOL = dtype_of("int32"), dtype_of("float32"), dtype_of("bool")
 
@@ -216,7 +216,7 @@ def _promoted_operands(op: BinaryOp, a: Expr, b: Expr) -> tuple[Expr, Expr]:
         if op is BinaryOp.SHR or may_leave(b, a.dtype):
             a = promoted(a)
         return (_as_int32(a) if may_leave(b, a.dtype) else a), b
-    return (a, b) if op in RING else (promoted(a), promoted(b))
+    return (a, b) if op in MODULAR else (promoted(a), promoted(b))
 
 
 def _as_int32(expr: Expr) -> Expr:

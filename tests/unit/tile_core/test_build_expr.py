@@ -6,7 +6,7 @@ import pytest
 
 from tile_core.dtypes import dtype_of
 from tile_core.errors import ControlFlowError, DtypeMismatch, FrontendTypeError, FrontendValueError
-from tile_core.ir import arith
+from tile_core.ir import build_expr
 from tile_core.ir.expr import Binary, BinaryOp, Call, Cast, Const, Expr, Select, Var
 
 INT32, INT64, FLOAT32 = dtype_of("int32"), dtype_of("int64"), dtype_of("float32")
@@ -57,19 +57,19 @@ def test_numbers_take_the_type_of_the_other_operand() -> None:
     ],
 )
 def test_integer_constants_fold(op: BinaryOp, a: int, b: int, value: int) -> None:
-    folded = arith.binary(op, arith.const(a), arith.const(b))
+    folded = build_expr.binary(op, build_expr.const(a), build_expr.const(b))
     assert isinstance(folded, Const)
     assert (folded.value, folded.dtype) == (value, "int32")
 
 
 def test_a_fold_that_would_overflow_is_left_to_run_time() -> None:
-    big = arith.binary(BinaryOp.MUL, arith.const(2**30), arith.const(4))
+    big = build_expr.binary(BinaryOp.MUL, build_expr.const(2**30), build_expr.const(4))
     assert isinstance(big, Binary)
 
 
 def test_floats_do_not_fold_where_rounding_matters() -> None:
-    assert isinstance(arith.const(0.1) + arith.const(0.2), Binary)
-    assert isinstance(arith.maximum(arith.const(0.1), arith.const(0.2)), Const)
+    assert isinstance(build_expr.const(0.1) + build_expr.const(0.2), Binary)
+    assert isinstance(build_expr.maximum(build_expr.const(0.1), build_expr.const(0.2)), Const)
 
 
 def test_neutral_elements_vanish_from_integers_only() -> None:
@@ -83,7 +83,7 @@ def test_neutral_elements_vanish_from_integers_only() -> None:
 
 def test_division_by_a_constant_zero_is_refused() -> None:
     with pytest.raises(FrontendValueError, match="division by zero"):
-        arith.const(1) // 0
+        build_expr.const(1) // 0
 
 
 def test_true_division_of_integers_is_refused_with_a_way_out() -> None:
@@ -105,37 +105,37 @@ def test_truth_of_a_run_time_value_is_refused() -> None:
 
 def test_logic_short_circuits_on_constants() -> None:
     x = var("bool")
-    assert arith.binary(BinaryOp.AND, True, x) is x
-    assert isinstance(arith.binary(BinaryOp.OR, x, True), Const)
+    assert build_expr.binary(BinaryOp.AND, True, x) is x
+    assert isinstance(build_expr.binary(BinaryOp.OR, x, True), Const)
 
 
 def test_casts_of_constants_are_exact_or_deferred() -> None:
-    assert isinstance(arith.cast(3, "float16"), Const)
-    assert isinstance(arith.cast(arith.const(0.1), "float16"), Cast)
-    assert isinstance(arith.cast(arith.const(300), "int8"), Cast)
-    assert isinstance(arith.cast(arith.const(math.inf), "float32"), Const)
+    assert isinstance(build_expr.cast(3, "float16"), Const)
+    assert isinstance(build_expr.cast(build_expr.const(0.1), "float16"), Cast)
+    assert isinstance(build_expr.cast(build_expr.const(300), "int8"), Cast)
+    assert isinstance(build_expr.cast(build_expr.const(math.inf), "float32"), Const)
 
 
 def test_select_promotes_both_sides() -> None:
-    chosen = arith.select(var("bool"), 1.5, var("int32"))
+    chosen = build_expr.select(var("bool"), 1.5, var("int32"))
     assert isinstance(chosen, Select)
     assert chosen.dtype == "float32"
-    assert isinstance(arith.select(True, var(), 0), Var)
+    assert isinstance(build_expr.select(True, var(), 0), Var)
 
 
 def test_intrinsics_convert_their_arguments() -> None:
-    call = arith.call("exp2", var())
+    call = build_expr.call("exp2", var())
     assert isinstance(call, Call)
     assert (call.dtype, call.args[0].dtype) == ("float32", "float32")
     with pytest.raises(FrontendTypeError, match="takes 1 arguments, got 2"):
-        arith.call("exp2", 1.0, 2.0)
+        build_expr.call("exp2", 1.0, 2.0)
     with pytest.raises(FrontendTypeError, match="no intrinsic"):
-        arith.call("frobnicate", 1.0)
+        build_expr.call("frobnicate", 1.0)
 
 
 def test_arrays_are_not_scalars() -> None:
     with pytest.raises(FrontendTypeError, match="is not a scalar value"):
-        arith.as_expr("text")
+        build_expr.as_expr("text")
 
 
 def test_comparison_builds_an_expression_and_identity_stays() -> None:
