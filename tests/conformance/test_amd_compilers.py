@@ -15,7 +15,8 @@ from support import example_files
 from support.compiled_kernels import compilations, families_that_miss_some, kernels_of_example
 from support.toolchain import amd_compiler_for
 from tile_core.codegen import print_program
-from tile_core.driver import Lowered, lower
+from tile_core.compilation.results import Lowered
+from tile_core.driver import lower
 from tile_core.plugins.host import PluginHost
 from tile_core.simt.resources import Resources
 from tile_core.testing.conformance.case import Case

@@ -12,7 +12,8 @@ import pytest
 from conformance.conftest import NEVER, NOTIMPL
 from support.guarded import check_guarded
 from tile_core.codegen import print_program
-from tile_core.driver import Lowered, complete, lower
+from tile_core.compilation.results import Lowered
+from tile_core.driver import complete, lower
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.host import PluginHost
 from tile_core.testing.conformance.case import Case

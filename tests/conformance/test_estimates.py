@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tile_core.arith.evaluate import solve
-from tile_core.driver import estimate
+from tile_core.compilation.estimating import estimate
 from tile_core.ir.expr import Var
 from tile_core.plugins.host import PluginHost
 from tile_core.testing.conformance.case import Case

@@ -18,7 +18,8 @@ from support.compiled_kernels import (
 )
 from support.toolchain import nvrtc_for
 from tile_core.codegen import print_program
-from tile_core.driver import Lowered, lower
+from tile_core.compilation.results import Lowered
+from tile_core.driver import lower
 from tile_core.plugins.host import PluginHost
 from tile_core.simt.resources import Resources
 from tile_core.testing.conformance.case import Case

@@ -310,7 +310,8 @@ class Emulator:
 
     def prepare(self, pack: Pack, case: Case, arrays: Arrays) -> Launch:
         """Compile the kernel."""
-        from tile_core.driver import BuildOptions, build
+        from tile_core.compilation.options import BuildOptions
+        from tile_core.driver import build
         from tile_core.dtypes import dtype_of
 
         kernel, configs, flags = pickle.loads(pack.program(case).read_bytes())

@@ -10,7 +10,8 @@ import numpy as np
 
 from support.example_files import load
 from support.hopper_examples import CASES
-from tile_core.driver import Lowered, lower
+from tile_core.compilation.results import Lowered
+from tile_core.driver import lower
 from tile_core.plugins.host import installed_plugins
 
 

@@ -16,7 +16,7 @@ from hardware.cases import Argument, Case, dense_strides
 from hardware.features import features_of
 from hardware.recorded import Launched, Tolerance, tolerance_of
 from tile_core.codegen import function_symbols, print_program
-from tile_core.driver import Lowered
+from tile_core.compilation.results import Lowered
 from tile_core.ir.buffer import Buffer
 from tile_core.simt.manifest import manifest_of
 from tile_cuda.machine_code import compile_source

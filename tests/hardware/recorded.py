@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tile_core.driver import Lowered
+from tile_core.compilation.results import Lowered
 from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.buffer import Buffer
 from tile_core.plugins.dlpack_arrays import as_array

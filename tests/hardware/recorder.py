@@ -19,7 +19,7 @@ import pytest
 from hardware.packing import Packer
 from hardware.recorded import Compared, Launched, noted_comparisons, recording_executable
 from tile_core import driver
-from tile_core.driver import Built, Lowered
+from tile_core.compilation.results import Built, Lowered
 
 OTHERS = re.compile(r"hip|gfx|sm_\d+a?|toy|reference|random:|reverse|isa|interpret|\bcpu\b")
 """What in the name of a test says for which machine, or in which order of threads, it runs."""

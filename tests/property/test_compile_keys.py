@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tile_api.keys import CompileKey, key_of
-from tile_core.driver import BuildOptions
+from tile_core.compilation.options import BuildOptions
 from tile_core.errors import Span
 from tile_core.ir.expr import Binary, BinaryOp, Const
 from tile_core.ir.node import Node, rewrite, walk

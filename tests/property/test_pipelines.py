@@ -11,7 +11,8 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tile_core.driver import BuildOptions, build
+from tile_core.compilation.options import BuildOptions
+from tile_core.driver import build
 from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.build_expr import as_expr

@@ -13,7 +13,8 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from tile_core.driver import BuildOptions, complete, lower
+from tile_core.compilation.options import BuildOptions
+from tile_core.driver import complete, lower
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.host import PluginHost
 from tile_core.testing.oracle import INTERPRETER, compare, numbers, poison, runner

@@ -10,7 +10,7 @@ import pytest
 
 from support import example_files
 from support.recording import record
-from tile_core.driver import Lowered
+from tile_core.compilation.results import Lowered
 from tile_core.testing.conformance.case import Case
 
 FEW = 16

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from tile_api import build_or_load
-from tile_core.driver import BuildOptions, Built, Lowered, lower
+from tile_core.compilation.options import BuildOptions
+from tile_core.compilation.results import Built, Lowered
+from tile_core.driver import lower
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.host import PluginHost
 

@@ -13,7 +13,7 @@ import pytest
 import tile_api as tile
 import tile_api.language as T
 from tile_api import keys, versions
-from tile_core.driver import BuildOptions
+from tile_core.compilation.options import BuildOptions
 from tile_core.errors import FrontendValueError
 from tile_core.plugins.host import default_host
 

@@ -18,7 +18,7 @@ from tile_api.report.model import Line, Row
 from tile_api.report.programs import compared, whole
 from tile_api.report.source_line import SourceLine
 from tile_api.report.source_lines import SourceLines
-from tile_core.driver import BuildOptions
+from tile_core.compilation.options import BuildOptions
 from tile_core.errors import Span
 from tile_core.plugins.host import default_host
 

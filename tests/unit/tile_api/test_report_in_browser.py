@@ -7,7 +7,7 @@ import pytest
 from support.browser import find_browser, tab_of
 from support.tiled_gemms import tiled_gemm
 from tile_api.report import ReportRequest, write_report
-from tile_core.driver import BuildOptions
+from tile_core.compilation.options import BuildOptions
 from tile_core.plugins.host import default_host
 
 BROWSER = find_browser()

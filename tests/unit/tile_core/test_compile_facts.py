@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from tile_core.driver import BuildOptions
+from tile_core.compilation.options import BuildOptions
 from tile_core.plugins.hookspecs import hookimpl
 from tile_core.plugins.host import PluginHost, installed_plugins
 from tile_core.target import Target
@@ -115,7 +115,7 @@ def test_telling_loads_no_tvm() -> None:
 
     text = (
         "import sys\n"
-        "from tile_core.driver import BuildOptions\n"
+        "from tile_core.compilation.options import BuildOptions\n"
         "from tile_core.plugins.host import installed_plugins\n"
         "host = installed_plugins()\n"
         f"for spec in {[*TOOLS]}:\n"

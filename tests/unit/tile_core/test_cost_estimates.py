@@ -7,9 +7,9 @@ import pytest
 import tile_api as tile
 import tile_api.language as T
 from support.gpu_kernels import gemm
+from tile_core.compilation.estimating import estimate
 from tile_core.cost.estimate import Estimate, Part, amount, duration
 from tile_core.cost.roofline import CAUTIOUS, UNKNOWN
-from tile_core.driver import estimate
 from tile_core.errors import FrontendValueError, OutOfScratch, TargetError
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.host import PluginHost

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tile_core import driver
-from tile_core.driver import BuildOptions
+from tile_core.compilation.options import BuildOptions
 from tile_core.errors import PassError
 from tile_core.ir.node import rewrite
 from tile_core.ir.parser import parse_kernel

@@ -10,7 +10,8 @@ import pytest
 import tile_api.language as T
 from support.machine_loops import cycle_with
 from support.toolchain import need_disassembler, nvrtc_for
-from tile_core.driver import Lowered, lower
+from tile_core.compilation.results import Lowered
+from tile_core.driver import lower
 from tile_core.plugins.host import installed_plugins
 
 

@@ -13,7 +13,8 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from tile_core.driver import BuildOptions, build
+from tile_core.compilation.options import BuildOptions
+from tile_core.driver import build
 from tile_core.errors import MissingWait, OutOfBounds
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import For, If, Kernel, Leaf, Seq, Stmt

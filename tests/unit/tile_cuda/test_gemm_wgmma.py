@@ -15,7 +15,8 @@ from support.products import Product, lowered
 from support.remarked import remarked
 from support.specialised import product as in_rounds
 from tile_core.codegen import print_program
-from tile_core.driver import BuildOptions, lower
+from tile_core.compilation.options import BuildOptions
+from tile_core.driver import lower
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.node import substitute, walk
 from tile_core.ir.stmt import AnnotateLayout, Kernel, Seq

@@ -10,7 +10,8 @@ import pytest
 from support.mixed_kernels import gathered, odd_rows, three_ways
 from support.nvrtcs import NVRTCS, machine_code_of
 from support.ring_kernels import Case
-from tile_core.driver import Lowered, lower
+from tile_core.compilation.results import Lowered
+from tile_core.driver import lower
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing.oracle import runner
 

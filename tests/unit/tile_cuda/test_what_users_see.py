@@ -9,7 +9,7 @@ import tile_api as tile
 import tile_api.language as T
 from support.remarked import notes
 from tile_api.lowered import STAGES, LoweredKernel
-from tile_core import driver
+from tile_core.compilation import results
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ops.operator_table import OPERATORS
@@ -40,8 +40,8 @@ def product(*, columns: int = 256, **configs: bool) -> LoweredKernel:
     return tile.lower(matmul, target="cuda:sm_90a", pass_configs=given)
 
 
-def test_the_stages_are_those_of_the_driver() -> None:
-    assert STAGES == driver.STAGES
+def test_the_stages_are_those_of_the_compiler() -> None:
+    assert STAGES == results.STAGES
 
 
 def test_producers_and_consumers_are_seen() -> None:

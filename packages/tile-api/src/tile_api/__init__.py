@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from tile_api import language, layout, reducing, settings, tools, tracing
     from tile_api.autotuner import AutoTuner, autotune
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
-    from tile_api.compiling import compile, compile_key, lower, par_compile
+    from tile_api.compiling import compile, compile_key
     from tile_api.cost import estimate
     from tile_api.integer_helpers import cdiv, next_power_of_2
     from tile_api.jitting import jit
     from tile_api.kernel import CompiledKernel
     from tile_api.kernel import CompiledKernel as JITKernel
     from tile_api.layout import Fragment, Layout
+    from tile_api.lowering import lower
+    from tile_api.parallel_compiling import par_compile
     from tile_api.pass_configs.keys import PassConfigKey
     from tile_api.timing.profiler import Profiler, TensorSupplyType, do_bench, do_bench_cudagraph
 
@@ -58,9 +60,9 @@ _HOMES = {
     "jit": "tile_api.jitting:jit",
     "language": "tile_api.language:",
     "layout": "tile_api.layout:",
-    "lower": "tile_api.compiling:lower",
+    "lower": "tile_api.lowering:lower",
     "next_power_of_2": "tile_api.integer_helpers:next_power_of_2",
-    "par_compile": "tile_api.compiling:par_compile",
+    "par_compile": "tile_api.parallel_compiling:par_compile",
     "profiler": "tile_api.timing.profiler:",
     "reducing": "tile_api.reducing:",
     "settings": "tile_api.settings:",

@@ -17,8 +17,9 @@ from tile_api.frontend.source import placed
 from tile_api.keys import CompileKey, key_of
 from tile_api.pass_configs import normalise_pass_configs
 from tile_api.settings import Settings
+from tile_core.compilation.options import BuildOptions
+from tile_core.compilation.results import Built
 from tile_core.crash import shallow
-from tile_core.driver import BuildOptions, Built
 from tile_core.errors import FrontendTypeError, FrontendValueError, OutputError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import storages_written

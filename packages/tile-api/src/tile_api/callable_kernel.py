@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tile_api.arguments import Signature
     from tile_api.disk_cache.entry_codec import CachedBuild
     from tile_api.keys import CompileKey
-    from tile_core.driver import Built
+    from tile_core.compilation.results import Built
     from tile_core.ir.stmt import Kernel
     from tile_core.pass_manager.instrumentation import Event
     from tile_core.plugins.host import PluginHost

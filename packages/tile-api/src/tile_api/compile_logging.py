@@ -12,8 +12,8 @@ from pathlib import Path
 from tile_api.disk_cache.entry_codec import CachedBuild
 from tile_api.settings import Settings
 from tile_api.tracing import text_of_trace
-from tile_core import driver
-from tile_core.driver import BuildOptions, Built, Lowered
+from tile_core.compilation.options import BuildOptions
+from tile_core.compilation.results import Built, Lowered
 from tile_core.errors import ToolchainError, UnsupportedOnTarget
 from tile_core.ir.printer import print_kernel, print_stmt
 from tile_core.ir.stmt import Kernel
@@ -43,6 +43,8 @@ def build(
         Whatever is wrong with the kernel, the target or the toolchain; and if the folder of texts
         cannot be written.
     """
+    from tile_core import driver  # which a kernel from the cache does not need
+
     if not settings.keep and not any(map(wants, ("passes", "phases", "layout", "codegen"))):
         return driver.build(kernel, target, host, options)
     with _recorded(kernel, target, settings):

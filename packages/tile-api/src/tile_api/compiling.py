@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from contextvars import copy_context
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from typing_extensions import Never
@@ -17,14 +14,11 @@ from tile_api.disk_cache.lookup import CacheRequest
 from tile_api.frontend.source import placed
 from tile_api.kernel import CompiledKernel
 from tile_api.keys import CompileKey, key_of
-from tile_api.lowered import LoweredKernel
 from tile_api.misspelt_options import refuse_unknown
 from tile_api.settings import Settings
 from tile_api.tracebacks import concise
-from tile_core import driver
+from tile_core.compilation.results import Built
 from tile_core.crash import shallow
-from tile_core.driver import Built
-from tile_core.environment import processors
 from tile_core.logs import log
 from tile_core.pass_manager.instrumentation import recorded, timed
 from tile_core.plugins.host import PluginHost, default_host
@@ -125,87 +119,3 @@ def compile_key(
         _, exact = plugins.resolve(spec)
         with shallow(kernel):
             return key_of(kernel, exact, options, plugins)
-
-
-@concise
-def lower(
-    func: Any,
-    target: object = None,
-    target_host: object = None,
-    out_idx: int | Sequence[int] | None = None,
-    pass_configs: Mapping[Any, object] | None = None,
-    compile_flags: str | Sequence[str] | None = None,
-    *,
-    host: PluginHost | None = None,
-    **unknown: Never,
-) -> LoweredKernel:
-    """Return a kernel as source for a machine that need not be here; nothing can be run.
-
-    Parameters
-    ----------
-    func, target, out_idx, pass_configs, compile_flags, host
-        As for `compile`.
-    target_host
-        Accepted for compatibility.
-
-    Raises
-    ------
-    TileError
-        Whatever is wrong with the function, the options or the target.
-    """
-    if unknown:
-        refuse_unknown(lower, unknown)
-    settings = Settings.from_environment()
-    if target is not None:  # nothing runs, so that no machine stands in for another
-        settings = replace(settings, forced_target="")
-    with placed():
-        kernel, spec, options = request(
-            func, out_idx, None, target, pass_configs, compile_flags, settings
-        )
-        with shallow(kernel):
-            return LoweredKernel(driver.lower(kernel, spec, host or default_host(), options))
-
-
-def par_compile(
-    funcs: Iterable[Any],
-    out_idx: int | Sequence[int] | None = None,
-    execution_backend: str | None = None,
-    target: object = None,
-    target_host: object = None,
-    verbose: bool | None = None,
-    pass_configs: Mapping[Any, object] | None = None,
-    compile_flags: str | Sequence[str] | None = None,
-    num_workers: int | None = None,
-    ignore_error: bool = False,
-    *,
-    host: PluginHost | None = None,
-    **unknown: Never,
-) -> list[CompiledKernel | None]:
-    """Compile many functions on several threads, in order.
-
-    Parameters
-    ----------
-    out_idx, execution_backend, target, target_host, verbose, pass_configs, compile_flags, host
-        As for `compile`.
-    num_workers
-        How many threads; as many as there are processors, unless given.
-    ignore_error
-        Warn and return None in place of a kernel that does not compile.
-    """
-    from concurrent.futures import ThreadPoolExecutor  # takes a while, and few need it
-
-    refuse_unknown(par_compile, unknown)
-    options = (out_idx, execution_backend, target, target_host, verbose, pass_configs)
-    context = copy_context()  # of settings, which threads do not inherit
-
-    def one(func: Any) -> CompiledKernel | None:
-        try:
-            return context.copy().run(compile, func, *options, compile_flags, host=host)
-        except Exception as error:
-            if not ignore_error:
-                raise
-            warnings.warn(f"a kernel was left out: {error}", stacklevel=2)
-            return None
-
-    with ThreadPoolExecutor(num_workers or processors()) as pool:
-        return list(pool.map(one, funcs))

@@ -8,7 +8,7 @@ from typing import Any
 from tile_api.build_or_load import request
 from tile_api.frontend.source import placed
 from tile_api.settings import Settings
-from tile_core import driver
+from tile_core.compilation import estimating
 from tile_core.cost.estimate import Estimate, Part
 from tile_core.crash import shallow
 from tile_core.plugins.host import PluginHost, default_host
@@ -67,6 +67,6 @@ def estimate(
         settings = Settings.from_environment()
         kernel, spec, options = request(func, None, None, spec, pass_configs, None, settings)
         with shallow(kernel):
-            return driver.estimate(
+            return estimating.estimate(
                 kernel, spec, host or default_host(), options, sizes=sizes, machine=machine
             )

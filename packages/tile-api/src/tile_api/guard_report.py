@@ -21,7 +21,7 @@ ATTEMPTS = 3
 """So many facts are joined, at most, for the accesses of one line."""
 
 if TYPE_CHECKING:
-    from tile_core.driver import BuildOptions
+    from tile_core.compilation.options import BuildOptions
     from tile_core.plugins.host import PluginHost
     from tile_core.target import Target
 

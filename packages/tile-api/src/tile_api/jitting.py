@@ -11,7 +11,7 @@ from typing import Any
 from typing_extensions import Never
 
 from tile_api.cache import KernelCache
-from tile_api.compiling import compile, compile_key, par_compile
+from tile_api.compiling import compile, compile_key
 from tile_api.frontend.source import calling_span, placed
 from tile_api.frozen_values import frozen, is_number_of_numpy
 from tile_api.kernel import CompiledKernel
@@ -121,6 +121,8 @@ class JITKernelFactory(Uncopied):
             ((), dict(c)) if isinstance(c, Mapping) else (tuple(c), {}) for c in configs
         ]
         traced = [self.get_tir(*args, **kwargs) for args, kwargs in sets]
+        from tile_api.parallel_compiling import par_compile  # few compile many at a time
+
         kernels = par_compile(
             traced, num_workers=num_workers, ignore_error=ignore_error, **self._options
         )

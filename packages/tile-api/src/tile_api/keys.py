@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tile_api.versions import version_of
-from tile_core.driver import BuildOptions
+from tile_core.compilation.options import BuildOptions
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
 from tile_core.records import dataclass

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from tile_api.disk_cache.entry_codec import CachedBuild
     from tile_api.pickling import PickledKernel
     from tile_api.remark_report import RemarkReport
-    from tile_core.driver import Lowered
+    from tile_core.compilation.results import Lowered
     from tile_core.passes.guards.report import GuardReport
     from tile_core.passes.layout_report import LayoutReport
 
 STAGES = ("tile", "planned", "pipelined", "lowered", "source")
-"""Stages of compilation that can be shown: `tile_core.driver.STAGES`."""
+"""Stages of compilation that can be shown: `tile_core.compilation.results.STAGES`."""
 
 
 def text_at(lowered: Lowered | CachedBuild, stage: str) -> str:

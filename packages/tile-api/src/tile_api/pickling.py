@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from tile_core.driver import BuildOptions
+from tile_core.compilation.options import BuildOptions
 from tile_core.errors import TileError
 from tile_core.ir.stmt import Kernel
 from tile_core.records import dataclass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tile_api.disk_cache.entry import Entry
     from tile_api.disk_cache.entry_codec import CachedBuild
     from tile_api.keys import CompileKey
-    from tile_core.driver import Built, Lowered
+    from tile_core.compilation.results import Built, Lowered
 
 
 @dataclass(frozen=True, slots=True)

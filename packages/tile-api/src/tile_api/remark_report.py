@@ -11,7 +11,7 @@ from tile_core.remarks import KINDS, Remark
 
 if TYPE_CHECKING:
     from tile_api.disk_cache.entry_codec import CachedBuild
-    from tile_core.driver import Lowered
+    from tile_core.compilation.results import Lowered
 
 GUARDS = "bounds_checks"
 """The pass that remarks about checks of bounds come from."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tile_api.disk_cache.entry_codec import CachedBuild
 from tile_api.variants import require_export, variant_of
 from tile_core import driver
+from tile_core.compilation.results import Built
 from tile_core.crash import guarded
-from tile_core.driver import Built
 from tile_core.errors import FrontendTypeError
 
 if TYPE_CHECKING:

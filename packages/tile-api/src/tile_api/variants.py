@@ -6,7 +6,7 @@ import hashlib
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from tile_core.driver import Lowered
+from tile_core.compilation.results import Lowered
 from tile_core.errors import UnsupportedOnTarget
 
 if TYPE_CHECKING:

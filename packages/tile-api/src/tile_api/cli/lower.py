@@ -72,7 +72,8 @@ def _add_passes(group: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; return what the process ends with."""
-    from tile_api.compiling import compile, lower
+    from tile_api.compiling import compile
+    from tile_api.lowering import lower
 
     function = traced(kernel_in(args.place), arguments_in(args.args))
     if args.print_pipeline or args.stop_after or args.skip:
@@ -131,7 +132,8 @@ def _of_passes(args: argparse.Namespace, function: Any) -> str:
 
 def _timings(stage: str, function: Any, target: str | None) -> str:
     """Return what it takes to come to a stage, with no cache on the way."""
-    from tile_api.compiling import compile, lower
+    from tile_api.compiling import compile
+    from tile_api.lowering import lower
     from tile_api.phase_times import timings_of
     from tile_core.pass_manager.instrumentation import recorded
     from tile_core.plugins.host import default_host

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tile_api.disk_cache.entry import Entry
-from tile_core import driver
+from tile_core.compilation.options import BuildOptions
+from tile_core.compilation.results import Built, Lowered
 from tile_core.crash import guarded
-from tile_core.driver import BuildOptions, Built, Lowered
 from tile_core.errors import TileError, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.printer import print_kernel
@@ -70,7 +70,7 @@ def entry_of(built: Built, key: str) -> Entry:
 
 
 class CachedBuild:
-    """A kernel out of the cache: has what `tile_core.driver.Built` has.
+    """A kernel out of the cache: has what `tile_core.compilation.results.Built` has.
 
     It runs as it is. What an entry does not hold, such as layouts or LLVM IR, is made when it is
     asked for, by compiling as far as that takes.
@@ -115,6 +115,8 @@ class CachedBuild:
     @cached_property
     def lowered(self) -> Lowered:
         """The kernel, brought to thread-level code again."""
+        from tile_core import driver  # which a kernel that is only called does not need
+
         return driver.lower(self.kernel, self.target, self.host, self._asked)
 
     @cached_property

@@ -16,7 +16,8 @@ from tile_api.disk_cache.entry_codec import (
 )
 from tile_api.disk_cache.store import DiskCache
 from tile_api.keys import CompileKey, is_self_contained
-from tile_core.driver import BuildOptions, Built
+from tile_core.compilation.options import BuildOptions
+from tile_core.compilation.results import Built
 from tile_core.errors import TileError
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.backend import Backend

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tile_api.reducing.failure import ERROR, FINE, WRONG, RunOutcome
 from tile_core.arith.evaluate import evaluate
-from tile_core.driver import BuildOptions, build, lower
+from tile_core.compilation.options import BuildOptions
+from tile_core.driver import build, lower
 from tile_core.errors import TileError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Var
@@ -19,7 +20,7 @@ from tile_core.ir.stmt import Kernel
 from tile_core.plugins.host import PluginHost
 
 if TYPE_CHECKING:
-    from tile_core.driver import Built
+    from tile_core.compilation.results import Built
 
 LOWER, COMPILE, RUN, COMPARE = "lower", "compile", "run", "compare"
 """How far a trial goes; lowering needs no toolchain."""

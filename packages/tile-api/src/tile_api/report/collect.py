@@ -17,8 +17,9 @@ from tile_api.report.source_lines import SourceLines
 from tile_api.report.timeline.simulation import timeline_of
 from tile_core import driver
 from tile_core.codegen import print_program
+from tile_core.compilation.options import BuildOptions
+from tile_core.compilation.results import Lowered
 from tile_core.crash import guarded
-from tile_core.driver import BuildOptions, Lowered
 from tile_core.errors import TileError
 from tile_core.ir.node import walk
 from tile_core.ir.printer import kernel_lines, print_expr_text

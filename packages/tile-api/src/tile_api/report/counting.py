@@ -9,7 +9,7 @@ from pathlib import Path
 from tile_api.report.model import Count
 from tile_api.report.source_lines import SourceLines
 from tile_core import driver
-from tile_core.driver import BuildOptions
+from tile_core.compilation.options import BuildOptions
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.stmt import Kernel
 from tile_core.plugins.executor import AccessCost, Executor

@@ -28,7 +28,10 @@ def _room(name: str, names: str) -> dict[str, str]:
 
 
 _LOWER = _room("lowering", "lower")
-_COMPILE = _names("tile_api.compiling", "compile par_compile")
+_COMPILE = {
+    **_names("tile_api.compiling", "compile"),
+    **_names("tile_api.parallel_compiling", "par_compile"),
+}
 _KERNEL = _room("kernels", "JITKernel")
 _JIT = {
     **_COMPILE,

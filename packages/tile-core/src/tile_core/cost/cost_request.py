@@ -27,7 +27,7 @@ class CostQuestion:
     planned
         After the passes on tile IR of its target: what `Backend.lower` receives.
     options
-        `tile_core.driver.BuildOptions`, with the rules of the target.
+        `tile_core.compilation.options.BuildOptions`, with the rules of the target.
     sizes
         The value of every symbol of a shape.
     machine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_api import compiling
+from tile_api import lowering
 from tile_api.lowered import LoweredKernel
 from tile_api.tilelang.targets import source_target
 
@@ -32,4 +32,4 @@ def lower(
     options
         As for `tile_api.lower`.
     """
-    return compiling.lower(func_or_mod, source_target(target), **options)
+    return lowering.lower(func_or_mod, source_target(target), **options)

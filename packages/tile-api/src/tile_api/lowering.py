@@ -1,0 +1,58 @@
+"""Bring traced functions to source for machines that need not be here: `tile.lower`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from typing_extensions import Never
+
+from tile_api.build_or_load import request
+from tile_api.frontend.source import placed
+from tile_api.lowered import LoweredKernel
+from tile_api.misspelt_options import refuse_unknown
+from tile_api.settings import Settings
+from tile_api.tracebacks import concise
+from tile_core import driver
+from tile_core.crash import shallow
+from tile_core.plugins.host import PluginHost, default_host
+
+
+@concise
+def lower(
+    func: Any,
+    target: object = None,
+    target_host: object = None,
+    out_idx: int | Sequence[int] | None = None,
+    pass_configs: Mapping[Any, object] | None = None,
+    compile_flags: str | Sequence[str] | None = None,
+    *,
+    host: PluginHost | None = None,
+    **unknown: Never,
+) -> LoweredKernel:
+    """Return a kernel as source for a machine that need not be here; nothing can be run.
+
+    Parameters
+    ----------
+    func, target, out_idx, pass_configs, compile_flags, host
+        As for `tile_api.compile`.
+    target_host
+        Accepted for compatibility.
+
+    Raises
+    ------
+    TileError
+        Whatever is wrong with the function, the options or the target.
+    """
+    if unknown:
+        refuse_unknown(lower, unknown)
+    settings = Settings.from_environment()
+    if target is not None:  # nothing runs, so that no machine stands in for another
+        settings = replace(settings, forced_target="")
+    with placed():
+        kernel, spec, options = request(
+            func, out_idx, None, target, pass_configs, compile_flags, settings
+        )
+        with shallow(kernel):
+            return LoweredKernel(driver.lower(kernel, spec, host or default_host(), options))

@@ -1,0 +1,63 @@
+"""Compile many traced functions at a time: `tile.par_compile`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import Never
+
+from tile_api.compiling import compile
+from tile_api.misspelt_options import refuse_unknown
+from tile_core.environment import processors
+
+if TYPE_CHECKING:
+    from tile_api.kernel import CompiledKernel
+    from tile_core.plugins.host import PluginHost
+
+
+def par_compile(
+    funcs: Iterable[Any],
+    out_idx: int | Sequence[int] | None = None,
+    execution_backend: str | None = None,
+    target: object = None,
+    target_host: object = None,
+    verbose: bool | None = None,
+    pass_configs: Mapping[Any, object] | None = None,
+    compile_flags: str | Sequence[str] | None = None,
+    num_workers: int | None = None,
+    ignore_error: bool = False,
+    *,
+    host: PluginHost | None = None,
+    **unknown: Never,
+) -> list[CompiledKernel | None]:
+    """Compile many functions on several threads, in order.
+
+    Parameters
+    ----------
+    out_idx, execution_backend, target, target_host, verbose, pass_configs, compile_flags, host
+        As for `tile_api.compile`.
+    num_workers
+        How many threads; as many as there are processors, unless given.
+    ignore_error
+        Warn and return None in place of a kernel that does not compile.
+    """
+    from concurrent.futures import ThreadPoolExecutor  # takes a while, and few need it
+
+    refuse_unknown(par_compile, unknown)
+    options = (out_idx, execution_backend, target, target_host, verbose, pass_configs)
+    context = copy_context()  # of settings, which threads do not inherit
+
+    def one(func: Any) -> CompiledKernel | None:
+        try:
+            return context.copy().run(compile, func, *options, compile_flags, host=host)
+        except Exception as error:
+            if not ignore_error:
+                raise
+            warnings.warn(f"a kernel was left out: {error}", stacklevel=2)
+            return None
+
+    with ThreadPoolExecutor(num_workers or processors()) as pool:
+        return list(pool.map(one, funcs))

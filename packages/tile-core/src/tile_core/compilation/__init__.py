@@ -1,0 +1,1 @@
+"""What one compilation is made of; `tile_core.driver` runs it."""
