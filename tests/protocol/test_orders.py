@@ -21,7 +21,7 @@ from support.example_files import load
 from support.ring_kernels import dequantised, guarded, irregular, scaled, two_loops
 from tile_core.testing.protocol.model_checker import explore
 from tile_core.testing.protocol.order_independence import prove
-from tile_core.testing.protocol.program import rounds_of
+from tile_core.testing.protocol.program import iterations_of
 from tile_core.testing.protocol.scenarios import scenarios_of
 from tile_core.testing.protocol.values import Value
 
@@ -125,7 +125,7 @@ def test_every_order_of_a_pair_of_blocks() -> None:
 )
 def test_which_numbers_of_rounds_are_followed(kernel: Callable[[], Any]) -> None:
     before = lowered(kernel()).before
-    rounds = {n for chosen in scenarios_of(before) for n in rounds_of(before, chosen)}
+    rounds = {n for chosen in scenarios_of(before) for n in iterations_of(before, chosen)}
     assert {0, 1, 2, 3, 4, 7} <= rounds
 
 

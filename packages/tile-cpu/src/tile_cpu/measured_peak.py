@@ -26,7 +26,7 @@ from tile_cpu.tir.build import (
 from tile_cpu.tir.nodes import ForKind, PrimFunc
 from tile_cpu.toolchain import compile_module
 
-ROUNDS = 200_000
+ITERATIONS = 200_000
 """Steps of one timed run, milliseconds of them: clocks of virtual machines jump by tens of
 microseconds where the host takes the core away."""
 
@@ -73,17 +73,17 @@ def multiply_adds(
     """
     target = machine or host_machine()
     lanes, parts = target.lanes(32), 1 if threads == 1 else SHARES * threads
-    rounds = ROUNDS * threads // parts
-    function = compile_module(_chain(lanes, rounds, parts), target).entry()
+    iterations = ITERATIONS * threads // parts
+    function = compile_module(_chain(lanes, iterations, parts), target).entry()
     import numpy as np
 
     values = np.full(lanes, 1.0, "float32")
     sums = np.zeros((parts, ACCUMULATORS * lanes), "float32")
-    return lambda: function(values, sums), 2 * ACCUMULATORS * lanes * rounds * parts / 1e9
+    return lambda: function(values, sums), 2 * ACCUMULATORS * lanes * iterations * parts / 1e9
 
 
-def _chain(lanes: int, rounds: int, parts: int) -> Any:
-    """Return ``for _ in rounds: sums[p, j] = x * x + sums[p, j]`` for part p and accumulator j."""
+def _chain(lanes: int, iterations: int, parts: int) -> Any:
+    """Return a loop over ``sums[p, j] = x * x + sums[p, j]`` for part p and accumulator j."""
     values = parameter([lanes], "float32", "values")
     sums = parameter([parts, ACCUMULATORS * lanes], "float32", "sums")
     cells = scratch([ACCUMULATORS * lanes], "float32", "cells")
@@ -101,7 +101,7 @@ def _chain(lanes: int, rounds: int, parts: int) -> Any:
         return seq(
             allocate(cells, on_stack=True),
             [vstore(cells, [i32(s)], splat(f32(0.0), lanes), lanes) for s in starts],
-            loop(rounds, step),
+            loop(iterations, step),
             [vstore(sums, [p, i32(s)], vload(cells, [i32(s)], lanes), lanes) for s in starts],
         )
 

@@ -183,7 +183,7 @@ def _check_inside(buffer: Buffer, axis: int, start: Extent, length: Extent) -> N
     builder = active()
     bounds = interval(start, builder.ranges if builder else {})
     if bounds.low is not None and bounds.high is not None and bounds.low > bounds.high:
-        return  # in a loop without rounds
+        return  # in a loop without iterations
     reach = 1 if size is None else size
     below = bounds.high is not None and bounds.high < 0
     above = bounds.low is not None and bounds.low + reach > limit

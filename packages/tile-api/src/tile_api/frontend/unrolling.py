@@ -23,7 +23,7 @@ from tile_core.ir.stmt import (
 from tile_core.ir.visitor import bound_variables, own_level
 
 
-def unrolled(var: Var, rounds: range, body: Seq, span: Span | None) -> tuple[Stmt, ...]:
+def unrolled(var: Var, iterations: range, body: Seq, span: Span | None) -> tuple[Stmt, ...]:
     """Return one copy of `body` per iteration, with `var` replaced by its value.
 
     Every copy has its own names and allocations; what becomes constant is folded.
@@ -40,7 +40,7 @@ def unrolled(var: Var, rounds: range, body: Seq, span: Span | None) -> tuple[Stm
             hint="leave out explicit=True",
         )
     copies: list[Stmt] = []
-    for value in rounds:
+    for value in iterations:
         copy = _copied(body, {var: build_expr.const(value, var.dtype)})
         copies += [copy] if _binds(copy) else copy.body
     return tuple(copies)

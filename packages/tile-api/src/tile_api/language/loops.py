@@ -26,7 +26,7 @@ from tile_core.ir.stmt import Parallel as ParallelStmt
 from tile_core.ir.stmt import Pipelined as PipelinedStmt
 from tile_core.records import dataclass
 
-_MOST_ROUNDS = 4096
+_MOST_ITERATIONS = 4096
 
 
 def serial(
@@ -54,18 +54,18 @@ def serial(
 
 @dataclass(frozen=True)
 class _ExpandedLoop(SerialLoop):
-    """A loop whose rounds are written out in the IR."""
+    """A loop whose iterations are written out in the IR."""
 
     def trace(self, builder: Builder, names: tuple[str, ...]) -> Iterator[Any]:
         span = builder.span
         var = Var(names[0] if names else "i", self.start.dtype, span=span)
         builder.open(BlockKind.SERIAL)
         yield var
-        for stmt in unrolled(var, self.rounds, builder.close(), span):
+        for stmt in unrolled(var, self.iterations, builder.close(), span):
             builder.emit(stmt)
 
     @property
-    def rounds(self) -> range:
+    def iterations(self) -> range:
         """The values of the index."""
         bounds = (self.start, self.stop, self.step)
         return range(*(int(b.value) for b in bounds if isinstance(b, Const)))
@@ -113,9 +113,10 @@ def unroll(
             hint="leave out explicit=True",
         )
     expanded = _ExpandedLoop(loop.start, loop.stop, loop.step, LoopKind.UNROLL)
-    if len(expanded.rounds) > _MOST_ROUNDS:
+    if len(expanded.iterations) > _MOST_ITERATIONS:
         raise FrontendValueError(
-            f"{len(expanded.rounds)} iterations are too many to unroll; {_MOST_ROUNDS} is most",
+            f"{len(expanded.iterations)} iterations are too many to unroll; "
+            f"{_MOST_ITERATIONS} is most",
             span=here(),
             hint="leave out explicit=True, or nest an unrolled loop in T.serial",
         )

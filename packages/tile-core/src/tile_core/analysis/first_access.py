@@ -95,7 +95,7 @@ def _behind(stmt: Stmt, loop: Stmt, storage: Buffer) -> FirstAccess | None:
     if how is None or not isinstance(stmt, LOOPS):
         return how
     if how is not FirstAccess.NONE:
-        # Rounds that are cut short may leave what would overwrite the contents out.
+        # Iterations that are cut short may leave what would overwrite the contents out.
         return FirstAccess.READ if how is FirstAccess.OVERWRITE and jumps(stmt.body) else how
     again = first_access(stmt.body, storage, without=loop)
     asks = isinstance(stmt, While) and _reads((stmt.cond,), storage)

@@ -50,9 +50,9 @@ class MemoryDependence:
 class IterationDistance(Enum):
     """In which iteration of a loop something happened, seen from now."""
 
-    LAST = "one round ago"
-    EARLIER = "at least two rounds ago"
-    OVER = "in some round of a loop that is over"
+    LAST = "one iteration ago"
+    EARLIER = "at least two iterations ago"
+    OVER = "in some iteration of a loop that is over"
 
 
 class Told(Enum):
@@ -181,7 +181,7 @@ class MemoryDependences:
             when = self._aged(when, loop, age)
             step = static_value(loop.step)
             if loop.var is not None and step is not None and age is not IterationDistance.OVER:
-                ago = 1 if age is IterationDistance.LAST else self._rounds(loop, loop.var)
+                ago = 1 if age is IterationDistance.LAST else self._iterations(loop, loop.var)
                 carried.append((loop.var, step, ago))
         conditions = tuple(side[0] for side in when if side is not None)
         return ThreadAccess(
@@ -229,7 +229,7 @@ class MemoryDependences:
         before = -gap - self.env.linear(b[1])
         return self.env.is_natural(after) or self.env.is_natural(before)
 
-    # Rounds of loops -------------------------------------------------------------------------
+    # Iterations of loops -------------------------------------------------------------------------
 
     def carried(self, pending: PendingAccess, loop: Loop) -> PendingAccess:
         """Return the access as the next iteration of `loop` sees it."""
@@ -268,7 +268,7 @@ class MemoryDependences:
         var, step = loop.var, static_value(loop.step)
         if var is not None and step is not None and age is not IterationDistance.OVER:
             then[var] = var - step * (
-                1 if age is IterationDistance.LAST else self._rounds(loop, var)
+                1 if age is IterationDistance.LAST else self._iterations(loop, var)
             )
         return _replaced(box, then)
 
@@ -280,12 +280,12 @@ class MemoryDependences:
             self.stands_for[then] = self.stands_for.get(var, var)
         return self._others[key]
 
-    def _rounds(self, loop: Loop, var: Var) -> Var:
+    def _iterations(self, loop: Loop, var: Var) -> Var:
         """Return how many iterations ago "earlier" is: at least two."""
-        key = (loop.path, "rounds")
+        key = (loop.path, "iterations")
         if key not in self._others:
-            rounds = self._others[key] = Var("rounds", var.dtype)
-            self.env = self.env.with_bounds(rounds, Linear.of_number(2), None)
+            iterations = self._others[key] = Var("iterations", var.dtype)
+            self.env = self.env.with_bounds(iterations, Linear.of_number(2), None)
         return self._others[key]
 
 

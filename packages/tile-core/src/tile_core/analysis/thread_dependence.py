@@ -21,7 +21,7 @@ from tile_core.records import dataclass
 
 Never: TypeAlias = Literal[False]
 
-_MOST_ROUNDS = 1024
+_MOST_ITERATIONS = 1024
 _MOST_ELEMENTS = 1 << 20
 """Larger tables are not made: what they would say is taken for unknown."""
 
@@ -43,7 +43,7 @@ class ThreadAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class _Round:
+class _Iterations:
     """The values a loop's index takes, and the bounds as the program says them."""
 
     start: Extent
@@ -91,11 +91,11 @@ class ThreadDependences:
             self.threads[var] = number % extent
             number = number // extent
         self.count = count
-        self.rounds: dict[Var, _Round] = {}
+        self.iterations: dict[Var, _Iterations] = {}
         self.env = _environment(launch)
-        self._learn_rounds(launch)
+        self._learn_iterations(launch)
 
-    def _learn_rounds(self, launch: Launch) -> None:
+    def _learn_iterations(self, launch: Launch) -> None:
         for node in walk(launch.body):
             if not isinstance(node, (For, Pipelined)):
                 continue
@@ -108,7 +108,7 @@ class ThreadDependences:
                 continue
             exact = start.low == start.high or step in (1, -1)
             values = range(ends[0], ends[1], step if exact else (1 if step > 0 else -1))
-            self.rounds[node.var] = _Round(node.start, node.stop, step, values)
+            self.iterations[node.var] = _Iterations(node.start, node.stop, step, values)
 
     def meet(
         self, a: ThreadAccess, b: ThreadAccess, *, same_buffer: bool = True, by_warp: bool = False
@@ -132,10 +132,10 @@ class ThreadDependences:
                 return False
             if pair is not None:
                 elements.append(pair)
-        rounds = np.broadcast_shapes(*(v.shape for v in values.values()))[0]
-        if not rounds:
+        iterations = np.broadcast_shapes(*(v.shape for v in values.values()))[0]
+        if not iterations:
             return False  # the loops around them never run
-        ours, theirs = self._joined(elements, rounds)
+        ours, theirs = self._joined(elements, iterations)
         shape = (ours.shape[0], self.count)
         groups = self.warp if by_warp else self.own
         return meet(
@@ -158,7 +158,7 @@ class ThreadDependences:
             and all(table(e, values) is not None for e in exprs)
         )
 
-    # Rounds ----------------------------------------------------------------------------------
+    # Iterations ----------------------------------------------------------------------------------
 
     def _values(
         self, exprs: Iterable[Extent], carried: tuple[tuple[Var, int, Extent], ...]
@@ -174,44 +174,44 @@ class ThreadDependences:
             if var in wanted or var in self.threads:
                 continue
             values = self._range(var, carried)
-            if values is None or total * max(len(values), 1) > _MOST_ROUNDS:
+            if values is None or total * max(len(values), 1) > _MOST_ITERATIONS:
                 continue
             wanted[var] = values
             total *= max(len(values), 1)
-            if var in self.rounds:
-                found = self.rounds[var]
+            if var in self.iterations:
+                found = self.iterations[var]
                 queue += [*free_variables(found.start), *free_variables(found.stop)]
         axes = np.meshgrid(*(np.asarray(r, np.int64) for r in wanted.values()), indexing="ij")
-        rounds = {v: x.reshape(-1, 1) for v, x in zip(wanted, axes, strict=True)}
-        return {**self.threads, **self._possible(rounds, carried)}
+        iterations = {v: x.reshape(-1, 1) for v, x in zip(wanted, axes, strict=True)}
+        return {**self.threads, **self._possible(iterations, carried)}
 
     def _range(self, var: Var, carried: tuple[tuple[Var, int, Extent], ...]) -> range | None:
         for index, _, ago in carried:
-            if ago is var and index in self.rounds:
-                return range(2, max(len(self.rounds[index].values), 2))
-        found = self.rounds.get(self.stands_for.get(var, var))
+            if ago is var and index in self.iterations:
+                return range(2, max(len(self.iterations[index].values), 2))
+        found = self.iterations.get(self.stands_for.get(var, var))
         return None if found is None else found.values
 
     def _possible(
-        self, rounds: dict[Var, Array], carried: tuple[tuple[Var, int, Extent], ...]
+        self, iterations: dict[Var, Array], carried: tuple[tuple[Var, int, Extent], ...]
     ) -> dict[Var, Array]:
-        """Leave out rounds that never come: of loops in loops, and before the first."""
-        if not rounds:
-            return rounds
-        kept = np.full(next(iter(rounds.values())).shape, True)
-        for var, found in self.rounds.items():
-            start, stop = table(found.start, rounds), table(found.stop, rounds)
-            if var not in rounds or start is None or stop is None:
+        """Leave out iterations that never come: of loops in loops, and before the first."""
+        if not iterations:
+            return iterations
+        kept = np.full(next(iter(iterations.values())).shape, True)
+        for var, found in self.iterations.items():
+            start, stop = table(found.start, iterations), table(found.stop, iterations)
+            if var not in iterations or start is None or stop is None:
                 continue
-            at = rounds[var]
+            at = iterations[var]
             kept &= (start <= at) & (at < stop) if found.step > 0 else (stop < at) & (at <= start)
         for var, step, ago in carried:
-            count = table(ago, rounds)
-            if var in rounds and var in self.rounds and count is not None:
-                first = self.rounds[var].values[0] if self.rounds[var].values else 0
-                then = rounds[var] - step * count
+            count = table(ago, iterations)
+            if var in iterations and var in self.iterations and count is not None:
+                first = self.iterations[var].values[0] if self.iterations[var].values else 0
+                then = iterations[var] - step * count
                 kept &= then >= first if step > 0 else then <= first
-        return {v: x[kept[:, 0]] for v, x in rounds.items()}
+        return {v: x[kept[:, 0]] for v, x in iterations.items()}
 
     def _active(self, when: tuple[Expr, ...], values: Mapping[Var, Array]) -> Array:
         active: Array = np.asarray([[True]])
@@ -278,18 +278,18 @@ class ThreadDependences:
         before = (-gap).plus(int(a.min()) - int(b.max()) - other)
         return False if self.env.is_natural(after) or self.env.is_natural(before) else None
 
-    def _joined(self, elements: list[tuple[Array, Array]], rounds: int) -> tuple[Array, Array]:
+    def _joined(self, elements: list[tuple[Array, Array]], iterations: int) -> tuple[Array, Array]:
         """Return one number for each element of the boxes, along what is known of them."""
-        shape = (rounds, self.count, 1)
+        shape = (iterations, self.count, 1)
         ours: Array = np.zeros(shape, np.int64)
         theirs: Array = np.zeros(shape, np.int64)
         for a, b in elements:
             grown = ours.shape[-1] * a.shape[-1], theirs.shape[-1] * b.shape[-1]
-            if max(grown) * rounds * self.count > _MOST_ELEMENTS or not (a.size and b.size):
+            if max(grown) * iterations * self.count > _MOST_ELEMENTS or not (a.size and b.size):
                 continue
             low = min(a.min(), b.min())
             span = max(a.max(), b.max()) - low + 1
-            full = (rounds, self.count)
+            full = (iterations, self.count)
             ours = (ours[..., None] * span + (a - low)[..., None, :]).reshape(*full, -1)
             theirs = (theirs[..., None] * span + (b - low)[..., None, :]).reshape(*full, -1)
         return ours, theirs

@@ -44,7 +44,7 @@ def meet(a: Array, b: Array, groups: Array, here: Array, there: Array) -> bool:
     Parameters
     ----------
     a, b
-        Numbers of the elements that each thread touches in two statements: (round, thread,
+        Numbers of the elements that each thread touches in two statements: (iteration, thread,
         element).
     groups
         The group of each thread.
@@ -68,8 +68,8 @@ def meet(a: Array, b: Array, groups: Array, here: Array, there: Array) -> bool:
 
 def _flattened(elements: Array, groups: Array, active: Array) -> tuple[Array, Array]:
     """Return the keys of elements in their iterations, and who touches them."""
-    rounds = np.arange(elements.shape[0]).reshape(-1, 1, 1)
-    keys = elements * elements.shape[0] + rounds
+    iterations = np.arange(elements.shape[0]).reshape(-1, 1, 1)
+    keys = elements * elements.shape[0] + iterations
     who = np.broadcast_to(groups.reshape(1, -1, 1), keys.shape)
     kept = np.broadcast_to(active[..., None], keys.shape)
     return keys[kept], who[kept]

@@ -217,7 +217,7 @@ def _for(p: StatementPrinter, stmt: For) -> None:
 
 
 def _once(p: StatementPrinter, loop: For, part: str) -> str:
-    """Return the end or the step of a loop, named before if rounds could change it."""
+    """Return the end or the step of a loop, named before if iterations could change it."""
     expr: Expr = getattr(loop, part)
     e = p.expressions
     if not any(isinstance(node, (Load, Call)) for node in walk(expr)):
@@ -228,7 +228,7 @@ def _once(p: StatementPrinter, loop: For, part: str) -> str:
 
 
 def _waits(body: Stmt) -> bool:
-    """Whether rounds wait for others to bring their data: nothing is won by running them apart."""
+    """Whether iterations wait for data that others bring: unrolling them wins nothing."""
     return any(isinstance(n, Call) and n.function in _WAITS for n in walk(body))
 
 
@@ -244,19 +244,19 @@ def _unrolling(
     is_static = all(static_value(x) is not None for x in (loop.start, loop.stop, loop.step))
     if not is_static or _waits(loop.body):
         return "TILE_NO_UNROLL"
-    rounds = len(range(start[0], stop[0], step[0]))
-    work = rounds * _work(loop.body)
+    iterations = len(range(start[0], stop[0], step[0]))
+    work = iterations * _work(loop.body)
     if work <= MUCH_WORK and reads_registers_by(loop.body, loop.var):
         return "TILE_UNROLL"
-    return "" if rounds <= SHORT_LOOP and work <= LITTLE_WORK else "TILE_NO_UNROLL"
+    return "" if iterations <= SHORT_LOOP and work <= LITTLE_WORK else "TILE_NO_UNROLL"
 
 
 def _work(stmt: Node) -> int:
     """Return about how many lines one iteration of a loop runs, unrolled loops in full."""
     if isinstance(stmt, For):
         ends = [static_value(x) for x in (stmt.start, stmt.stop, stmt.step)]
-        rounds = len(range(*ends)) if None not in ends else 1  # type: ignore[arg-type]
-        return rounds * _work(stmt.body)
+        iterations = len(range(*ends)) if None not in ends else 1  # type: ignore[arg-type]
+        return iterations * _work(stmt.body)
     if isinstance(stmt, (Seq, If, While)):
         return sum(_work(child) for child in stmt.children() if not isinstance(child, Expr))
     return 1

@@ -156,8 +156,8 @@ def _launch_time(
     units = unit_cycles(issued, machine, speeds)
     pipelines = pipelines_of(tiles, space, function, blocks)
     spilled = 0 if _moved_registers(function) else registers_wanted(function) - registers
-    rounds = max(1.0, math.fsum(p.rounds for p in pipelines))
-    spills = 2 * 4 * max(0, spilled) * function.threads * blocks * rounds
+    iterations = max(1.0, math.fsum(p.iterations for p in pipelines))
+    spills = 2 * 4 * max(0, spilled) * function.threads * blocks * iterations
     units["cache"] += spills / speeds.cache_bytes
     each = {name: n / max(1.0, blocks) for name, n in units.items()}
     wave = _Wave(each, issued, pipelines, function.threads, blocks, machine, speeds)
@@ -242,7 +242,9 @@ class _Wave:
         reads = [a for a in issued.accesses if not a.is_write]
         self.first = speeds.memory_cycles if reads else 0.0
         ahead = any(p.ahead for p in pipelines)
-        stops = {a.rounds for a in reads if a.is_waited_for and not (ahead and a.rounds > 1)}
+        stops = {
+            a.iterations for a in reads if a.is_waited_for and not (ahead and a.iterations > 1)
+        }
         self.stops = max(stops, default=0.0)
 
     def cycles(self, blocks: int) -> float:
@@ -258,13 +260,13 @@ class _Wave:
         """Return the cycles for which a block that is alone, and works for `own`, waits."""
         speeds = self.speeds
         waiting = self.first + self.barriers * speeds.barrier_cycles
-        rounds = math.fsum(p.rounds for p in self.pipelines)
-        if not rounds:
+        iterations = math.fsum(p.iterations for p in self.pipelines)
+        if not iterations:
             return waiting + max(0.0, self.stops - 1) * speeds.memory_cycles
-        each = own / rounds
+        each = own / iterations
         for p in self.pipelines:
             late = speeds.memory_cycles / p.ahead - each if p.ahead else speeds.memory_cycles
-            waiting += p.rounds * max(speeds.shared_cycles + PRODUCT_CYCLES, late)
+            waiting += p.iterations * max(speeds.shared_cycles + PRODUCT_CYCLES, late)
         return waiting
 
 
@@ -421,7 +423,8 @@ def _waiting_why(t: LaunchTime, speeds: GpuSpeeds) -> str:
     said = [f"{t.blocks:g} blocks are {t.waves:.2f} waves"]
     for p in t.pipelines:
         said.append(
-            f"{p.rounds:.3g} iterations, copies {p.ahead} ahead of {speeds.memory_cycles:g} cycles"
+            f"{p.iterations:.3g} iterations, copies {p.ahead} ahead of "
+            f"{speeds.memory_cycles:g} cycles"
         )
     return "; ".join(said)
 

@@ -55,7 +55,7 @@ class GlobalAccess:
         What decides which part of the tensor: offsets, or coordinates of a box.
     is_waited_for
         Values arrive in registers: somebody waits for them.
-    rounds
+    iterations
         How often the loops around it that are not unrolled run, in one block.
     """
 
@@ -65,7 +65,7 @@ class GlobalAccess:
     is_write: bool
     at: tuple[Extent, ...]
     is_waited_for: bool
-    rounds: float
+    iterations: float
     space: Space
 
 
@@ -289,9 +289,9 @@ class Issue(Visitor):
         """Count a copy that one thread starts and an engine does."""
         total = nbytes * space.total(warp=self.warp)
         self._count("memory", 1, space)
-        rounds = self._rounds(space)
+        iterations = self._iterations(space)
         self.found.accesses.append(
-            GlobalAccess(tensor, total, total, is_write, at, False, rounds, space)
+            GlobalAccess(tensor, total, total, is_write, at, False, iterations, space)
         )
         cycles = total / (4 * self.machine.banks)
         self.found.shared_cycles += cycles
@@ -338,7 +338,14 @@ class Issue(Visitor):
         waits = is_waited_for and not is_write
         self.found.accesses.append(
             GlobalAccess(
-                buffer, asked, asked * share, is_write, (index,), waits, self._rounds(space), space
+                buffer,
+                asked,
+                asked * share,
+                is_write,
+                (index,),
+                waits,
+                self._iterations(space),
+                space,
             )
         )
 
@@ -368,7 +375,7 @@ class Issue(Visitor):
             return None
         return elements * buffer.dtype.bits // 8
 
-    def _rounds(self, space: Space) -> float:
+    def _iterations(self, space: Space) -> float:
         """Return how often loops that are not unrolled come by here, in one block."""
         loops = [
             space.constant(a.count) or 1

@@ -23,7 +23,7 @@ class Pipeline:
 
     Parameters
     ----------
-    rounds
+    iterations
         Of one block, on average.
     ahead
         How many iterations before it is used a tile is asked for; 0 where it is waited for at once.
@@ -31,7 +31,7 @@ class Pipeline:
         What the kernel asked for, in versions of each tile.
     """
 
-    rounds: float
+    iterations: float
     ahead: int
     wanted: int
 
@@ -77,7 +77,7 @@ class _Loops(Visitor):
             self.met[stmt.var] = (stmt, inner.total())
 
     def told(self, blocks: float) -> Iterator[Pipeline]:
-        for stmt, rounds in self.met.values():
+        for stmt, iterations in self.met.values():
             tiles = [
                 op.dst.buffer if isinstance(op, Copy) else op.columns.buffer
                 for op in walk(stmt.body)
@@ -87,4 +87,4 @@ class _Loops(Visitor):
             rooms = [self.versions[t.name] for t in tiles if t.name in self.versions]
             if tiles:
                 ahead = min(rooms) - 1 if rooms else 0
-                yield Pipeline(rounds / blocks, ahead, max(1, stmt.num_stages))
+                yield Pipeline(iterations / blocks, ahead, max(1, stmt.num_stages))

@@ -28,7 +28,7 @@ are more than `MOST_AT_ALL`."""
 MOST_AT_ALL = 1 << 20
 
 ASSUMED_TRIPS = 16
-"""Rounds of a loop whose length only the data tells."""
+"""Iterations of a loop whose length only the data tells."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

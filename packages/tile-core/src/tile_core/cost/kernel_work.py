@@ -33,7 +33,7 @@ class Access:
     tensor
         The storage.
     nbytes
-        Bytes that all runs of it together touch, each block and round on its own.
+        Bytes that all runs of it together touch, each block and iteration on its own.
     starts
         Where the boxes begin that it touches, in elements, for each dimension.
     space

@@ -95,7 +95,7 @@ def _visit(stmt: Stmt, space: Space, visitor: Visitor) -> Space:
 
 def _loop(stmt: For | Pipelined, space: Space, visitor: Visitor) -> None:
     step = 1 if isinstance(stmt, Pipelined) else space.constant(stmt.step) or 1
-    count = _known(_rounds(stmt.start, stmt.stop, step), space, visitor)
+    count = _known(_iterations(stmt.start, stmt.stop, step), space, visitor)
     start: Extent = stmt.start if space.knows(stmt.start) else 0
     unrolled = isinstance(stmt, For) and stmt.kind is LoopKind.UNROLL
     inner = space.along(Axis(stmt.var, start, count, step, is_unrolled=unrolled))
@@ -103,7 +103,7 @@ def _loop(stmt: For | Pipelined, space: Space, visitor: Visitor) -> None:
     _visit(stmt.body, inner, visitor)
 
 
-def _rounds(start: Extent, stop: Extent, step: int) -> Extent:
+def _iterations(start: Extent, stop: Extent, step: int) -> Extent:
     """Return how often a loop runs, at least 0 times."""
     if isinstance(start, int) and isinstance(stop, int):
         return len(range(start, stop, step))

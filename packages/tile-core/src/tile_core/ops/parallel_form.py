@@ -21,7 +21,7 @@ def is_element_wise(op: object) -> TypeGuard[TileOperator]:
 
 
 def parallel_nest(stmt: Stmt) -> Stmt:
-    """Return perfectly nested loops whose rounds are independent as one data-parallel loop.
+    """Return perfectly nested loops whose iterations are independent as one data-parallel loop.
 
     Before   for i in range(4): for j in range(8): T[i, j] = 0
     After    parallel i, j in (4, 8): T[i, j] = 0

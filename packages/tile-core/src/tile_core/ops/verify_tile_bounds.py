@@ -33,7 +33,7 @@ _MOST_LOOPS = 6
 
 
 def verify_tile_bounds(kernel: Kernel) -> None:
-    """Check accesses to tiles in loops whose rounds are known, where every block gets to them.
+    """Check accesses to tiles in loops whose iterations are known, where every block gets to them.
 
     Only first and last iterations are tried, so what is refused does leave the tile; what may
     leave it is found when the kernel runs, in the interpreter and in emulators.
@@ -48,41 +48,41 @@ def verify_tile_bounds(kernel: Kernel) -> None:
             _visit(node.body, {}, node.span)
 
 
-def _visit(stmt: Node, rounds: dict[Var, range], span: Span | None) -> None:
-    """Check statements that certainly run, in every iteration of the loops in `rounds`."""
+def _visit(stmt: Node, iterations: dict[Var, range], span: Span | None) -> None:
+    """Check statements that certainly run, in every iteration of the loops in `iterations`."""
     span = stmt.span or span
     match stmt:
         case Seq(body=body):
             for item in body:
-                _visit(item, rounds, span)
+                _visit(item, iterations, span)
         case Parallel() | For() | Pipelined():
-            own = _rounds_of(stmt)
+            own = _iterations_of(stmt)
             if own is not None and not any(isinstance(n, (Break, Continue)) for n in walk(stmt)):
-                _visit(stmt.body, rounds | own, span)
+                _visit(stmt.body, iterations | own, span)
         case OnThreads(body=body):
-            _visit(body, rounds, span)
+            _visit(body, iterations, span)
         case If() | While():
             return
         case Store(buffer=buffer, indices=indices):
-            _check(buffer, indices, rounds, span)
+            _check(buffer, indices, iterations, span)
             for part in (*indices, stmt.value):
-                _visit_loads(part, rounds, span)
+                _visit_loads(part, iterations, span)
         case Let(value=value):
-            _visit_loads(value, rounds, span)
+            _visit_loads(value, iterations, span)
 
 
-def _rounds_of(loop: Parallel | For | Pipelined) -> dict[Var, range] | None:
+def _iterations_of(loop: Parallel | For | Pipelined) -> dict[Var, range] | None:
     """Return the iterations of each index of a loop; None if it may have none."""
     if not isinstance(loop, Parallel):
-        rounds = static_range(loop)
-        return {loop.var: rounds} if rounds else None
+        iterations = static_range(loop)
+        return {loop.var: iterations} if iterations else None
     counts = [range(static_value(extent) or 0) for extent in loop.extents]
     return dict(zip(loop.vars, counts, strict=True)) if all(counts) else None
 
 
-def _visit_loads(expr: Expr, rounds: dict[Var, range], span: Span | None) -> None:
+def _visit_loads(expr: Expr, iterations: dict[Var, range], span: Span | None) -> None:
     for load in _certain_loads(expr):
-        _check(load.buffer, load.indices, rounds, load.span or span)
+        _check(load.buffer, load.indices, iterations, load.span or span)
 
 
 def _certain_loads(expr: Node) -> Iterator[Load]:
@@ -102,16 +102,16 @@ def _certain_loads(expr: Node) -> Iterator[Load]:
 
 
 def _check(
-    buffer: Buffer, indices: tuple[Expr, ...], rounds: dict[Var, range], span: Span | None
+    buffer: Buffer, indices: tuple[Expr, ...], iterations: dict[Var, range], span: Span | None
 ) -> None:
     if buffer.scope.is_global:
         return
     for axis, at in enumerate(indices):
         extent, used = static_value(buffer.shape[axis]), free_variables(at)
-        known = used.keys() <= rounds.keys() and len(used) <= _MOST_LOOPS
-        if extent is None or not known or not is_host_evaluable(at, rounds):
+        known = used.keys() <= iterations.keys() and len(used) <= _MOST_LOOPS
+        if extent is None or not known or not is_host_evaluable(at, iterations):
             continue
-        for values in itertools.product(*((rounds[v][0], rounds[v][-1]) for v in used)):
+        for values in itertools.product(*((iterations[v][0], iterations[v][-1]) for v in used)):
             number = evaluate(at, dict(zip(used, values, strict=True)))
             if not 0 <= number < extent:
                 raise _outside(buffer, axis, number, dict(zip(used, values, strict=True)), span)

@@ -42,7 +42,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rounds:
+class HostLoop:
     """A loop of the host around phases; `loop` says how often, whatever its body."""
 
     loop: For | While
@@ -58,7 +58,7 @@ class BranchChoice:
     otherwise: tuple[FissionStep, ...]
 
 
-FissionStep: TypeAlias = "Phase | Rounds | BranchChoice"
+FissionStep: TypeAlias = "Phase | HostLoop | BranchChoice"
 
 
 def spans_grid(node: Node) -> bool:
@@ -109,11 +109,11 @@ class PhaseBuilder:
         match item:
             case For(body=body):
                 self.known[item.var] = None
-                return [Rounds(item, self.steps(flattened(body)))], [], []
+                return [HostLoop(item, self.steps(flattened(body)))], [], []
             case While(cond=cond, body=body):
                 ask, check, holds = self._asked(cond, item)
                 steps = self.steps([check, *flattened(body), ask])
-                return [Rounds(replace(item, cond=holds), steps)], [ask], [check]
+                return [HostLoop(replace(item, cond=holds), steps)], [ask], [check]
             case If(cond=cond, then=then, otherwise=otherwise):
                 sides = [[*flattened(then)], [] if otherwise is None else [*flattened(otherwise)]]
                 known = self._of_host(cond)
@@ -166,7 +166,7 @@ class PhaseBuilder:
                     raise _refusal(item)
 
     def _host_loop(self, loop: For | Pipelined) -> For | None:
-        """Return a loop whose rounds arguments decide, and nothing that its body finds."""
+        """Return a loop whose iterations arguments decide, and nothing that its body finds."""
         step = loop.step
         start, stop = self._of_host(loop.start), self._of_host(loop.stop)
         if start is None or stop is None or not isinstance(step, Const) or jumps(loop.body):
@@ -181,7 +181,7 @@ def statements(steps: Sequence[FissionStep]) -> list[Stmt]:
         match step:
             case Phase(items=items):
                 found += items
-            case Rounds(loop=loop, steps=inner):
+            case HostLoop(loop=loop, steps=inner):
                 found.append(replace(loop, body=Seq(tuple(statements(inner)))))
             case BranchChoice(branch=branch, then=then, otherwise=otherwise):
                 sides = [Seq(tuple(statements(side))) for side in (then, otherwise)]

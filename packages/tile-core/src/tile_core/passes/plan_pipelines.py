@@ -61,7 +61,7 @@ def plan_pipelines(kernel: Kernel, machine: PipelineMachineInfo, *, folded: bool
     The meaning is that of the sequential loop for every number of iterations. A tile that copies
     fill ahead has several versions, one leading dimension more. Every dependence between any
     two iterations is proven to be kept; a copy for which that fails stays in its place, and a
-    loop without any other runs round after round: a `PipelineWarning` says why. Loops that
+    loop without any other runs iteration after iteration: a `PipelineWarning` says why. Loops that
     ask for fewer than two stages, and loops around pipelined ones, are left alone.
 
     On machines whose copies occupy their threads, copies run one iteration ahead through registers,

@@ -42,7 +42,7 @@ def registers_held(body: Stmt, threads: int) -> int:
 
 
 def second_versions(body: Stmt, threads: int) -> int:
-    """Return the registers of a thread for one more of what rounds make for their products.
+    """Return the registers of a thread for one more of what iterations make for their products.
 
     So many more may be needed where products of two iterations are in flight at a time: for factors
     in registers, and for sums that begin anew. Where an iteration has several products, those that
@@ -66,7 +66,7 @@ def threads_together(launch: Launch) -> int:
 
 
 def _made_anew(body: Stmt) -> Iterator[Buffer]:
-    for loop in (n for n in walk(body) if isinstance(n, Pipelined) and _has_rounds(n)):
+    for loop in (n for n in walk(body) if isinstance(n, Pipelined) and _has_iterations(n)):
         products = [n for n in walk(loop.body) if isinstance(n, Gemm)]
         tiles = {p.a.buffer.storage for p in products}
         if len(products) == 1:
@@ -78,7 +78,7 @@ def _made_anew(body: Stmt) -> Iterator[Buffer]:
                 yield tile
 
 
-def _has_rounds(loop: Pipelined) -> bool:
+def _has_iterations(loop: Pipelined) -> bool:
     """Whether a loop may have more than one iteration."""
     start, stop = static_value(loop.start), static_value(loop.stop)
     return start is None or stop is None or stop - start > 1

@@ -32,17 +32,17 @@ from tile_core.passes.grid_state import GridState, is_repeatable
 from tile_core.passes.kernel_fission import (
     BranchChoice,
     FissionStep,
+    HostLoop,
     Phase,
     PhaseBuilder,
-    Rounds,
     holds_barrier,
     spans_grid,
     statements,
 )
 from tile_core.records import dataclass, replace
 
-_MOST_ROUNDS = 64
-"""Rounds of a loop around a barrier of the grid that become launches of their own."""
+_MOST_ITERATIONS = 64
+"""Iterations of a loop around a barrier of the grid that become launches of their own."""
 
 
 def split_grid_barriers(
@@ -57,7 +57,7 @@ def split_grid_barriers(
 
     Names of pure values are repeated in each launch; tiles, variables and other values that a
     block or a thread needs behind a barrier are kept in global memory. Launches wait for each
-    other whatever fits on the machine at a time. A short loop of so many rounds as are known
+    other whatever fits on the machine at a time. A short loop of so many iterations as are known
     becomes launches too; other loops and branches become those of the host.
 
     Before   launch (4): while x[0] > 0: { x[0] -= 1;  barrier(scope="grid") }
@@ -116,7 +116,7 @@ def _launches(launch: Launch, known: dict[Var, None]) -> list[Stmt]:
         match step:
             case Phase():
                 return _renamed(replace(launch, body=Seq(tuple(bodies[step]))))
-            case Rounds(loop=loop, steps=inner):
+            case HostLoop(loop=loop, steps=inner):
                 return replace(loop, body=Seq(made(inner)))
             case BranchChoice(branch=branch, then=then, otherwise=otherwise):
                 return replace(branch, then=Seq(made(then)), otherwise=Seq(made(otherwise)))
@@ -128,7 +128,7 @@ def _launches(launch: Launch, known: dict[Var, None]) -> list[Stmt]:
 def _unrolled(items: Sequence[Stmt]) -> Iterator[Stmt]:
     """Yield statements with the iterations of loops around a barrier one after the other."""
     for item in items:
-        bounds = _rounds(item)
+        bounds = _iterations(item)
         if not isinstance(item, For) or bounds is None:
             yield item
             continue
@@ -151,15 +151,15 @@ def _made_by(node: Node) -> tuple[Buffer | Var, ...]:
     return ()
 
 
-def _rounds(item: Stmt) -> range | None:
+def _iterations(item: Stmt) -> range | None:
     """Return the indices of a loop around a barrier, if there are few and all are known."""
     if not isinstance(item, For) or not holds_barrier(item.body):
         return None
     bounds = [static_value(e) for e in (item.start, item.stop, item.step)]
     if None in bounds or any(isinstance(n, (Break, Continue)) for n in walk(item.body)):
         return None
-    rounds = range(*(int(b) for b in bounds if b is not None))
-    return rounds if len(rounds) <= _MOST_ROUNDS else None
+    iterations = range(*(int(b) for b in bounds if b is not None))
+    return iterations if len(iterations) <= _MOST_ITERATIONS else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,7 +179,7 @@ class _PhaseContext:
     phase: Phase
     before: tuple[Stmt, ...]
     after: tuple[Stmt, ...]
-    loops: tuple[Rounds, ...]
+    loops: tuple[HostLoop, ...]
 
     @property
     def items(self) -> tuple[Stmt, ...]:
@@ -191,7 +191,7 @@ def _places(
     steps: Sequence[FissionStep],
     before: tuple[Stmt, ...] = (),
     after: tuple[Stmt, ...] = (),
-    loops: tuple[Rounds, ...] = (),
+    loops: tuple[HostLoop, ...] = (),
 ) -> Iterator[_PhaseContext]:
     """Yield the places of phases in textual order."""
     for position, step in enumerate(steps):
@@ -200,7 +200,7 @@ def _places(
             case Phase(items=items):
                 yield _PhaseContext(step, before, rest, loops)
                 before = (*before, *items)
-            case Rounds(steps=inner):
+            case HostLoop(steps=inner):
                 yield from _places(inner, before, (*statements([step]), *rest), (*loops, step))
             case BranchChoice(then=then, otherwise=otherwise):
                 yield from _places(then, before, rest, loops)

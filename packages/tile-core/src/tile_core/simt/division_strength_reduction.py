@@ -61,10 +61,10 @@ def _divides(node: Node) -> TypeGuard[Binary]:
 
 def _repeats(divisor: Expr, loops: tuple[For, ...]) -> bool:
     """Whether all iterations of `loops`, which are unrolled, divide by few different numbers."""
-    rounds, moved = 1, free_variables(divisor)
+    iterations, moved = 1, free_variables(divisor)
     for loop in loops:
-        rounds *= max(1, len(static_range(loop) or ()))
-    return rounds >= FEWEST * _different(divisor, {loop.var for loop in loops} & set(moved))
+        iterations *= max(1, len(static_range(loop) or ()))
+    return iterations >= FEWEST * _different(divisor, {loop.var for loop in loops} & set(moved))
 
 
 def _different(divisor: Expr, moved: set[Var]) -> float:

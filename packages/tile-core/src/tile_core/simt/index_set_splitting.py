@@ -53,7 +53,7 @@ def split_index_sets(stmt: Stmt, env: ConstraintSet, threads: Collection[Var] = 
                if k*512 + tid*4 < n: C[k*512 + tid*4] = ...
 
     A guard is the condition of a branch, of a lazy choice or of an asynchronous copy. It is
-    decided up to a round as far as it consists of comparisons that are linear in the loop's
+    decided up to an iteration as far as it consists of comparisons that are linear in the loop's
     variable; others may stay, if those that go would be made in every iteration of a loop inside.
     All threads of a block change over in the same iteration, so bodies may hold barriers; both
     loops together have the iterations of the one, in its order, for every value of every variable.
@@ -191,25 +191,25 @@ class _Plan:
 
     def _is_never(self, limit: Limit) -> bool:
         """Whether the loop ends before `limit`."""
-        return self.scope.env.proves(_round(limit) >= self.loop.stop)
+        return self.scope.env.proves(_iteration(limit) >= self.loop.stop)
 
     def _is_worth(self, limit: Limit) -> bool:
         """Whether the iterations before `limit` are most of the loop, as far as one can tell."""
-        rounds, number = static_range(self.loop), limit.number
+        iterations, number = static_range(self.loop), limit.number
         if number is None:
-            if rounds is not None and len(rounds) <= SHORT_LOOP:
+            if iterations is not None and len(iterations) <= SHORT_LOOP:
                 return False
-            return not self.scope.env.proves(_round(limit) <= self.loop.start)
-        if rounds is None:
+            return not self.scope.env.proves(_iteration(limit) <= self.loop.start)
+        if iterations is None:
             return False
-        steady = len(range(rounds.start, min(number, rounds.stop), rounds.step))
-        return len(rounds) > steady > len(rounds) - steady
+        steady = len(range(iterations.start, min(number, iterations.stop), iterations.step))
+        return len(iterations) > steady > len(iterations) - steady
 
     def _first_of(self, limits: Iterable[Limit]) -> Expr:
         """Return the first value of the loop's variable that is not before all limits."""
         loop, env = self.loop, self.scope.env
         start, stop = cast(loop.start, INT64), cast(loop.stop, INT64)
-        first = reduce(build_expr.minimum, map(_round, limits))
+        first = reduce(build_expr.minimum, map(_iteration, limits))
         if not env.proves(first <= stop):
             first = build_expr.minimum(first, stop)
         if not env.proves(first >= start):
@@ -220,7 +220,7 @@ class _Plan:
         return cast(first, loop.var.dtype)
 
 
-def _round(limit: Limit) -> Expr:
+def _iteration(limit: Limit) -> Expr:
     """Return the iteration of `limit`, in 64 bits: nothing overflows on the way."""
     total: Expr = const(0, INT64)
     for atom, factor in sorted(limit.rest.terms, key=lambda term: term[1] < 0):

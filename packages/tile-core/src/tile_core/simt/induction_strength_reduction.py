@@ -31,7 +31,7 @@ ThreadPosition: TypeAlias = Callable[[Any], tuple[Any, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A loop of `count` rounds, each `rows` and `columns` further."""
+    """A loop of `count` iterations, each `rows` and `columns` further."""
 
     count: int
     rows: int
@@ -40,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class InductionPattern:
-    """What round `u` does to an address: ``(base ^ u % period * flip) + u // period * stride``."""
+    """An address in iteration `u`: ``(base ^ u % period * flip) + u // period * stride``."""
 
     count: int
     period: int
@@ -110,10 +110,10 @@ def induction_address(
         lead = moved
     flat = ctx.places.flat(region.buffer)
 
-    def of(*rounds: Expr) -> AddressOf:
+    def of(*iterations: Expr) -> AddressOf:
         turned: Expr = base
         offset = lead
-        for u, cadence in zip(rounds, cadences, strict=True):
+        for u, cadence in zip(iterations, cadences, strict=True):
             turned, offset = cadence.moved(turned, offset, u)
         return at(flat, turned + offset, "r")
 
@@ -123,9 +123,9 @@ def induction_address(
 def _written_out(
     ctx: SimtContext, region: Region, place: ThreadPosition, steps: Sequence[Step]
 ) -> Callable[..., AddressOf]:
-    def of(*rounds: Expr) -> AddressOf:
+    def of(*iterations: Expr) -> AddressOf:
         row, column = place(ctx.thread)
-        for u, step in zip(rounds, steps, strict=True):
+        for u, step in zip(iterations, steps, strict=True):
             row, column = row + u * step.rows, column + u * step.columns
         *lead, first, second = region.starts
         return ctx.address(region.buffer, *lead, row + first, column + second, access="r")
@@ -169,9 +169,9 @@ def addresses(
     row, column = (np.asarray(x) for x in place(np.arange(threads)))
     row, column = np.broadcast_arrays(row + origin[0], column + origin[1], np.arange(threads))[:2]
     for step in steps:
-        rounds = np.arange(step.count)
-        row = row[..., None] + rounds * step.rows
-        column = column[..., None] + rounds * step.columns
+        iterations = np.arange(step.count)
+        row = row[..., None] + iterations * step.rows
+        column = column[..., None] + iterations * step.columns
     zeros = (0,) * (layout.rank - 2)
     table: Ints = layout.linear_table()[zeros][row, column]
     return table

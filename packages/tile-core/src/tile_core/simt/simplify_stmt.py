@@ -85,27 +85,27 @@ def _for(stmt: For, s: Simplifier) -> Stmt:
     inner = s
     if is_index(stmt.var.dtype) and isinstance(step, Const):
         first, end = s.form(stmt.start), s.form(stmt.stop)
-        rounds = _rounds(first, end, int(step.value))
-        if rounds == 0:
+        iterations = _iterations(first, end, int(step.value))
+        if iterations == 0:
             return NOTHING
-        if rounds == 1 and not first.terms and not jumps(stmt.body):
+        if iterations == 1 and not first.terms and not jumps(stmt.body):
             return simplify_stmt(stmt.body, s.knowing({stmt.var: (first.constant, first.constant)}))
-        bounds = _range_of_loop(first.bounds, end.bounds, int(step.value), rounds)
+        bounds = _range_of_loop(first.bounds, end.bounds, int(step.value), iterations)
         inner = s.binding(stmt.var, bounds, math.gcd(first.multiple, int(step.value)))
     body = simplify_stmt(stmt.body, inner)
     return For(stmt.var, start, stop, step, body, stmt.kind, span=stmt.span)
 
 
-def _rounds(first: Linear, end: Linear, step: int) -> int | None:
+def _iterations(first: Linear, end: Linear, step: int) -> int | None:
     """Return how often a loop runs, if that is a number."""
     distance = end - first
     return None if distance.terms else len(range(0, distance.constant, step))
 
 
-def _range_of_loop(first: Range, end: Range, step: int, rounds: int | None) -> Range:
+def _range_of_loop(first: Range, end: Range, step: int, iterations: int | None) -> Range:
     low, high = (first[0], end[1] - 1) if step > 0 else (end[0] + 1, first[1])
-    if rounds is not None:
-        last = (rounds - 1) * step
+    if iterations is not None:
+        last = (iterations - 1) * step
         low, high = first[0] + min(last, 0), first[1] + max(last, 0)
     return (low, high) if low <= high else (low, low)
 

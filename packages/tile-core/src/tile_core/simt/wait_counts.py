@@ -190,10 +190,10 @@ class _Counter:
         if isinstance(loop, For):
             runs = binary(BinaryOp.LT, loop.start, loop.stop)
             inside = env.assuming(runs).with_loop(loop.var, loop.start, loop.stop)
-            if (rounds := static_range(loop)) is not None and _only_copies(loop.body):
+            if (iterations := static_range(loop)) is not None and _only_copies(loop.body):
                 after = self.visit(loop.body, (*path, 0), (AtLeast(0),), inside)
                 each = AtLeast(0) if after is None else after[0].without(bound)
-                return (_more(state[0], len(rounds) * each.sure), *state[1:])
+                return (_more(state[0], len(iterations) * each.sure), *state[1:])
         entry: State | None = tuple(AtLeast(group.known(inside)) for group in state)
         head = entry
         while True:

@@ -66,7 +66,7 @@ class Timing(Visitor):
         self.notes[text] = None
 
     def loop(self, stmt: For | Pipelined | While, space: Space, inner: Space) -> None:
-        """Count the rounds."""
+        """Count the iterations."""
         self.cycles["loops"] += ROUND_CYCLES * inner.total()
 
     def leaf(self, stmt: Stmt, space: Space) -> None:

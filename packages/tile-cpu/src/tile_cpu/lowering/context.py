@@ -116,7 +116,7 @@ class Context(ABC):
         self.env = ConstraintSet()
         self.frame = Frame()
         self.lane: Lane | None = None
-        self.rounds: dict[Var, range] = {}  # of loops that count in steps
+        self.iterations: dict[Var, range] = {}  # of loops that count in steps
         self._ranges = Ranges(self.env)
         self.vectors: frozenset[Var] = frozenset()  # names that differ between lanes
         self.first_values: dict[Var, PrimExpr] = {}  # of those, in the first lane
@@ -124,7 +124,7 @@ class Context(ABC):
         self.hoisted: Mapping[Expr, PrimExpr] = {}  # values computed in front of the loop
         self.sums: Mapping[Any, TirBuffer] = {}  # of each combination along the lanes
         self.ahead: tuple[Var, int] | None = None  # fetch for its next iteration, into which cache
-        self.round: Var | None = None  # the index of the sequential loop around
+        self.iteration: Var | None = None  # the index of the sequential loop around
         self.stretch = 0  # elements of the vector loop at hand, if it is read ahead
         self.trusted: frozenset[Node] = frozenset()  # accesses proven by a test up front
         self.speculative: ConstraintSet | None = None  # what is known without conditions on lanes

@@ -62,9 +62,9 @@ def counted(
     extent = stop - start
     with ctx.scope(ctx.env.with_loop(loop.var, loop.start, loop.stop)):
         ctx.vars[loop.var] = named
-        outer, ctx.round = ctx.round, loop.var
+        outer, ctx.iteration = ctx.iteration, loop.var
         inner = body()
-        ctx.round = outer
+        ctx.iteration = outer
     short = isinstance(extent, IntImm) and extent.value <= _UNROLL_LIMIT
     kind = ForKind.UNROLLED if unroll and short else ForKind.SERIAL
     if not (isinstance(start, IntImm) and start.value == 0):
@@ -93,7 +93,7 @@ def _general_loop(ctx: Context, stmt: For | Pipelined) -> TirStmt:
             named = TirVar(stmt.var.name, start.ty)
             ctx.vars[stmt.var] = named
             if all(isinstance(x, IntImm) for x in (start, stop, stride)):
-                ctx.rounds[stmt.var] = range(*(int(x.value) for x in (start, stop, stride)))
+                ctx.iterations[stmt.var] = range(*(int(x.value) for x in (start, stop, stride)))
             body = [Bind(named, loaded(counter)), ctx.stmt(stmt.body)]
         advance = assigned(counter, loaded(counter) + stride)
         if jumping:
@@ -108,10 +108,10 @@ def _jumping_loop(ctx: Context, more: PrimExpr, body: Any, advance: TirStmt) -> 
     assert ctx.jump is not None
     jump = ctx.jump
     here = loaded(jump)
-    next_round = IfThenElse(tirx.EQ(here, i32(1)), assigned(jump, i32(0)), None)
+    next_iteration = IfThenElse(tirx.EQ(here, i32(1)), assigned(jump, i32(0)), None)
     going = tirx.And(more, tirx.EQ(here, i32(0)))
     left = IfThenElse(tirx.EQ(here, i32(2)), assigned(jump, i32(0)), None)
-    return seq(TirWhile(going, seq(body, next_round, advance)), left)
+    return seq(TirWhile(going, seq(body, next_iteration, advance)), left)
 
 
 def emit_while(ctx: Context, stmt: While) -> TirStmt:

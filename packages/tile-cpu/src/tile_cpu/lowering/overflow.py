@@ -66,8 +66,8 @@ def _is_inside_everywhere(ctx: Context, at: Expr, extent: Extent) -> bool:
     ranges: dict[Var, range] = {}
     for var in dict.fromkeys(n for n in walk(at) if isinstance(n, Var)):
         bounds = ctx.env.bounds(var)
-        if var in ctx.rounds:
-            ranges[var] = ctx.rounds[var]
+        if var in ctx.iterations:
+            ranges[var] = ctx.iterations[var]
         elif bounds.low is not None and bounds.high is not None:
             ranges[var] = range(bounds.low, bounds.high + 1)
         else:

@@ -47,9 +47,11 @@ def _statement(stmt: Stmt, operation: float) -> float:
         case Seq(body=body):
             return math.fsum(_statement(inner, operation) for inner in body)
         case For(body=body) | Pipelined(body=body):
-            rounds = static_range(stmt)
+            iterations = static_range(stmt)
             return (
-                UNKNOWN if rounds is None else _repeated(len(rounds), _statement(body, operation))
+                UNKNOWN
+                if iterations is None
+                else _repeated(len(iterations), _statement(body, operation))
             )
         case Parallel(extents=extents, body=body):
             return _repeated(_product(extents), _statement(body, IN_VECTORS))

@@ -1,4 +1,4 @@
-"""Fetching ahead of reading: the next round of a loop, or further along a long stretch."""
+"""Fetching ahead of reading: the next iteration of a loop, or further along a long stretch."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ LONG_STRETCH = 2 * READ_AHEAD
 _READ, _DATA = 0, 1
 
 
-def fetch_next_round(ctx: Context, expr: Load, place: FlatBuffer) -> None:
-    """Fetch the cache line that `expr`, as a scalar here, reads in the next round.
+def prefetch_next_iteration(ctx: Context, expr: Load, place: FlatBuffer) -> None:
+    """Fetch the cache line that `expr`, as a scalar here, reads in the next iteration.
 
-    Nothing happens unless the loop asks for it and the load follows that round's index. The
+    Nothing happens unless the loop asks for it and the load follows that iteration's index. The
     address may lie outside the tensor: a prefetch never faults.
     """
     if ctx.ahead is None or not expr.buffer.scope.is_global:

@@ -22,7 +22,7 @@ from tile_cpu.lowering.buffer_addresses import FlatBuffer, row_major
 from tile_cpu.lowering.context import Context, Frame, Lane
 from tile_cpu.lowering.nontemporal_stores import streamed
 from tile_cpu.lowering.overflow import is_inside, may_leave_tile
-from tile_cpu.lowering.prefetch import fetch_next_round, read_ahead
+from tile_cpu.lowering.prefetch import prefetch_next_iteration, read_ahead
 from tile_cpu.lowering.types import (
     lanes_of,
     memory_type,
@@ -246,7 +246,7 @@ def _contiguous(ctx: Context, expr: Load, place: FlatBuffer, lane: Lane) -> Prim
     valid = reach(ctx, expr)
     with first_lane(ctx):
         offset = access.position(ctx, place, expr.indices)
-        fetch_next_round(ctx, expr, place)
+        prefetch_next_iteration(ctx, expr, place)
         read_ahead(ctx, expr, place, offset)
     memory, mask = memory_type(expr.buffer.dtype), _lane_mask(ctx, expr)
     is_whole = valid.condition is None and valid.count is None

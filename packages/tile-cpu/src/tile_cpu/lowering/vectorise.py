@@ -39,7 +39,7 @@ from tile_cpu.lowering.vector_access import (
     vector_store,
 )
 from tile_cpu.lowering.whole_tile_bounds_check import Whole, whole_tile
-from tile_cpu.passes.row_loops import FETCH_NEXT_ROUND
+from tile_cpu.passes.row_loops import PREFETCH_NEXT_ITERATION
 from tile_cpu.tir.build import allocate, i32, scratch, seq
 from tile_cpu.tir.nodes import For as TirFor
 from tile_cpu.tir.nodes import ForKind, IfThenElse, IntImm, PrimExpr, tirx
@@ -202,8 +202,8 @@ def _nest(ctx: Context, loop: Parallel, var: Var, plan: Whole, *, guarded: bool)
     """Return loops over the other indices around the loop of vectors."""
     trusted, ahead = ctx.trusted, ctx.ahead
     hint = next((n for n in walk(loop.body) if _is_fetching(n)), None)
-    if isinstance(hint, Hint) and ctx.round is not None:
-        ctx.ahead = ctx.round, int(hint.values[0])
+    if isinstance(hint, Hint) and ctx.iteration is not None:
+        ctx.ahead = ctx.iteration, int(hint.values[0])
     if not guarded:
         ctx.trusted = trusted | plan.accesses
     try:
@@ -224,7 +224,7 @@ def _computes_a_stream(ctx: Context, body: Stmt) -> bool:
 
 
 def _is_fetching(node: Node) -> bool:
-    return isinstance(node, Hint) and node.name == FETCH_NEXT_ROUND
+    return isinstance(node, Hint) and node.name == PREFETCH_NEXT_ITERATION
 
 
 def _outer(

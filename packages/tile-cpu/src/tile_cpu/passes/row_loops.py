@@ -16,7 +16,7 @@ from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_cpu.passes.row_dependence import is_at
 from tile_cpu.passes.row_passes import RowPass, Total
 
-FETCH_NEXT_ROUND = "fetch_next_round"
+PREFETCH_NEXT_ITERATION = "prefetch_next_iteration"
 """Hint in a data-parallel loop: fetch meanwhile what its loads of global tensors read in the
 next round of the sequential loop around it. The value is the cache level to fetch into."""
 
@@ -121,7 +121,7 @@ class _Writer:
         at = Var("i", self.row.dtype)
         body: list[Stmt] = []
         if fetch:
-            body.append(Hint(FETCH_NEXT_ROUND, (FETCH_LEVEL,)))
+            body.append(Hint(PREFETCH_NEXT_ITERATION, (FETCH_LEVEL,)))
         body += [self.placed(stmt, at) for stmt in one.body]
         before: list[Stmt] = []
         after: list[Stmt] = []

@@ -137,5 +137,5 @@ def _by_threads(
     if count % ctx.threads:
         store = If(binary(BinaryOp.LT, at, count), store)
     zero, one = as_expr(0), as_expr(1)
-    rounds = as_expr(-(-count // ctx.threads))
-    return For(step, zero, rounds, one, store, LoopKind.SERIAL)
+    iterations = as_expr(-(-count // ctx.threads))
+    return For(step, zero, iterations, one, store, LoopKind.SERIAL)

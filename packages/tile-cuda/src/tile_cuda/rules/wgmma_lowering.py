@@ -57,8 +57,8 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
     if is_set:
         body.append(parts.step(as_expr(0), "_set"))
     start = 1 if is_set else 0
-    rounds = plan.tiling.steps // parts.at_once
-    body.append(unrolled(ctx, "kk", rounds, lambda kk: parts.step(kk, ""), start=start))
+    iterations = plan.tiling.steps // parts.at_once
+    body.append(unrolled(ctx, "kk", iterations, lambda kk: parts.step(kk, ""), start=start))
     body.append(do("async_mma_commit"))
     if op.wg_wait >= 0:
         body.append(waited(origin, op.wg_wait, ctx))

@@ -28,7 +28,7 @@ def simpler_expressions(kernel: Kernel) -> Iterator[Kernel]:
             if isinstance(node, Expr):
                 for simple in _simpler(node):
                     if _counts(stmt, node) and isinstance(simple, Const) and simple.value < 1:
-                        continue  # a loop of no rounds is no simpler one
+                        continue  # a loop of no iterations is no simpler one
                     yield edited(kernel, {}, {stmt: {node: simple}})
 
 

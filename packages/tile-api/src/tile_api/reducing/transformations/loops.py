@@ -25,7 +25,7 @@ from tile_core.ir.stmt import (
 
 
 def unwrap(kernel: Kernel) -> Iterator[Kernel]:
-    """Put the body of a loop, branch or range of threads in its place: one round of it.
+    """Put the body of a loop, branch or range of threads in its place: one iteration of it.
 
     Before::
 
@@ -37,11 +37,11 @@ def unwrap(kernel: Kernel) -> Iterator[Kernel]:
         fill(dst=a, value=2)
     """
     for stmt in statements(kernel):
-        for body in _one_round(stmt):
+        for body in _one_iteration(stmt):
             yield edited(kernel, {stmt: (body,)})
 
 
-def _one_round(stmt: Stmt) -> Iterator[Stmt]:
+def _one_iteration(stmt: Stmt) -> Iterator[Stmt]:
     match stmt:
         case For(var=var, start=start, body=body) | Pipelined(var=var, start=start, body=body):
             yield substitute(body, {var: start})
@@ -57,7 +57,7 @@ def _one_round(stmt: Stmt) -> Iterator[Stmt]:
 
 
 def shorten(kernel: Kernel) -> Iterator[Kernel]:
-    """Let loops run a round or two, and launches a block or two.
+    """Let loops run an iteration or two, and launches a block or two.
 
     Before::
 
@@ -129,7 +129,7 @@ def fewer_threads(kernel: Kernel) -> Iterator[Kernel]:
 
 
 def plain_loops(kernel: Kernel) -> Iterator[Kernel]:
-    """Take away what loops and launches ask for beside rounds.
+    """Take away what loops and launches ask for beside iterations.
 
     Before::
 

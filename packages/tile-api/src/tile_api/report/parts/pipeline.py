@@ -109,9 +109,9 @@ def _told(lanes: Sequence[Lane], bars: Sequence[Bar]) -> str:
     parts = []
     for number, lane in enumerate(lanes):
         mine = [b for b in bars if b.lane == number]
-        rounds = [b.number for b in mine if b.activity in ("product", "transfer")]
-        if rounds:
-            parts.append(f"{lane.name} has iterations {min(rounds)} to {max(rounds)}")
+        iterations = [b.number for b in mine if b.activity in ("product", "transfer")]
+        if iterations:
+            parts.append(f"{lane.name} has iterations {min(iterations)} to {max(iterations)}")
     return "; ".join(parts)
 
 

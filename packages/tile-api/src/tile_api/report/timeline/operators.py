@@ -95,7 +95,7 @@ def _is_load(op: Copy) -> bool:
 
 def _begin_copy(op: Stmt, dst: Region, actor: Actor, stage: Stage) -> float:
     """Draw the beginning of a copy and the copy itself; return when it ends."""
-    number, text = _round(op, dst, actor, stage), _text(op)
+    number, text = _iteration(op, dst, actor, stage), _text(op)
     start = actor.time
     actor.time += ISSUE
     end = start + ISSUE + TRANSFER
@@ -110,7 +110,7 @@ def _begin_copy(op: Stmt, dst: Region, actor: Actor, stage: Stage) -> float:
 
 def _begin_bulk_copy(op: BulkCopy, actor: Actor, stage: Stage) -> None:
     if not op.is_load:
-        number = _round(op, op.dst, actor, stage)
+        number = _iteration(op, op.dst, actor, stage)
         times = (actor.time, actor.time + ISSUE)
         stage.draw(actor.lane, "issue", times, number, op, _text(op))
         _use(op, (times[0], times[0] + TRANSFER), number, actor, stage)
@@ -181,7 +181,7 @@ def _call(call: Call, op: Stmt, actor: Actor, stage: Stage) -> Waits:
 
 def _pass_time(until: float, op: Stmt, actor: Actor, stage: Stage) -> None:
     if until > actor.time:
-        number = _round(op, None, actor, stage)
+        number = _iteration(op, None, actor, stage)
         stage.draw(actor.lane, "wait", (actor.time, until), number, op, _text(op))
         actor.time = until
 
@@ -191,7 +191,7 @@ def _pass_time(until: float, op: Stmt, actor: Actor, stage: Stage) -> None:
 
 def _multiply(op: Gemm, actor: Actor, stage: Stage) -> None:
     _need_loads(op, actor, stage)
-    number, text = _round(op, op.c, actor, stage), _text(op)
+    number, text = _iteration(op, op.c, actor, stage), _text(op)
     stays = op.wg_wait < 0
     start = max(actor.time, *actor.products, 0.0)
     end = start + PRODUCT
@@ -209,7 +209,7 @@ def _work(op: Stmt, actor: Actor, stage: Stage) -> None:
     if not any(isinstance(node, Leaf) or _reads_tiles(node) for node in walk(op)):
         return
     _need_loads(op, actor, stage)
-    number = _round(op, None, actor, stage)
+    number = _iteration(op, None, actor, stage)
     times = (actor.time, actor.time + WORK)
     stage.draw(actor.lane, "work", times, number, op, _text(op))
     _use(op, times, number, actor, stage)
@@ -253,11 +253,11 @@ def _tile(buffer: Buffer, starts: Sequence[Extent], actor: Actor) -> LaneKey:
     return ("tile", buffer.storage.name, -1 if number is None else number)
 
 
-def _round(op: Stmt, region: Region | None, actor: Actor, stage: Stage) -> int:
+def _iteration(op: Stmt, region: Region | None, actor: Actor, stage: Stage) -> int:
     """Return how often these threads ran this statement of the user before."""
     where = None if op.span is None else (op.span.file, op.span.line, op.span.col)
     target = None if region is None else region.buffer.storage
-    return stage.round_of((actor.first, type(op), where or id(op), target))
+    return stage.iteration_of((actor.first, type(op), where or id(op), target))
 
 
 def _text(op: Stmt) -> str:

@@ -32,7 +32,7 @@ from tile_core.ir.stmt import (
     While,
 )
 
-_MOST_ROUNDS = 10_000
+_MOST_ITERATIONS = 10_000
 
 
 def timeline_of(kernel: Kernel, warp_size: int, places: SourceLines) -> Timeline | None:
@@ -178,7 +178,7 @@ class _Play:
 
     def _loop(self, stmt: For | Pipelined | While, actor: Actor, parts: bool) -> Waits:
         if isinstance(stmt, While):
-            for _ in range(_MOST_ROUNDS):
+            for _ in range(_MOST_ITERATIONS):
                 cond = actor.values.number(stmt.cond)
                 if cond == 0:
                     break

@@ -97,7 +97,7 @@ class Stage:
     counts: dict[Buffer, tuple[int, ...]] = field(default_factory=dict)
     meetings: dict[int, Meeting] = field(default_factory=dict)
     filled: set[Buffer] = field(default_factory=set)
-    rounds: dict[object, int] = field(default_factory=dict)
+    iterations: dict[object, int] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
 
     def draw(
@@ -120,10 +120,10 @@ class Stage:
             raise EnoughError
         self.bars.append(Drawn(lane, activity, *times, number, text, node.span))
 
-    def round_of(self, key: object) -> int:
+    def iteration_of(self, key: object) -> int:
         """Return how often this was asked for `key` before."""
-        number = self.rounds.get(key, 0)
-        self.rounds[key] = number + 1
+        number = self.iterations.get(key, 0)
+        self.iterations[key] = number + 1
         return number
 
     def barrier(self, buffer: Buffer, index: int) -> PhaseBarrier:

@@ -25,7 +25,7 @@ LARGEST_TILE = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When each piece runs: at time ``round + stage``, and then in `order`.
+    """When each piece runs: at time ``iteration + stage``, and then in `order`.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ class Schedule:
 
     @property
     def depth(self) -> int:
-        """The largest stage: how many rounds the first stage runs ahead of the last."""
+        """The largest stage: how many iterations the first stage runs ahead of the last."""
         return max(self.stage, default=0)
 
-    def runs_first(self, first: int, second: int, rounds: int) -> bool:
+    def runs_first(self, first: int, second: int, iterations: int) -> bool:
         """Whether piece `first` runs before piece `second` of so many iterations later."""
-        then, now = self.stage[first], self.stage[second] + rounds
+        then, now = self.stage[first], self.stage[second] + iterations
         return then < now or (then == now and self.order[first] < self.order[second])
 
 
@@ -57,14 +57,14 @@ class Violation:
     Parameters
     ----------
     first, second
-        Positions of the pieces; `second` comes `rounds` iterations later.
+        Positions of the pieces; `second` comes `iterations` iterations later.
     what
         A storage, a name, or None where the order shows outside of memory.
     """
 
     first: int
     second: int
-    rounds: int
+    iterations: int
     what: Buffer | Var | None
 
 
@@ -103,14 +103,14 @@ class Dependences:
         names = a.defines & b.uses if first < second else frozenset[Var]()
         if names and not self._same_time(schedule, first, second):
             return Violation(first, second, 0, min(names, key=lambda v: v.name))
-        for rounds in range(nearest, schedule.depth + 1):
-            if schedule.runs_first(first, second, rounds):
+        for iterations in range(nearest, schedule.depth + 1):
+            if schedule.runs_first(first, second, iterations):
                 continue
             if _are_ordered(a, b):
-                return Violation(first, second, rounds, None)
-            storage = self.shared(first, second, rounds, schedule.versions)
+                return Violation(first, second, iterations, None)
+            storage = self.shared(first, second, iterations, schedule.versions)
             if storage is not None:
-                return Violation(first, second, rounds, storage)
+                return Violation(first, second, iterations, storage)
         return self._broken_version(schedule, first, second)
 
     def _broken_version(self, schedule: Schedule, first: int, second: int) -> Violation | None:
@@ -129,28 +129,28 @@ class Dependences:
         )
 
     def shared(
-        self, first: int, second: int, rounds: int, versions: Mapping[Buffer, int]
+        self, first: int, second: int, iterations: int, versions: Mapping[Buffer, int]
     ) -> Buffer | None:
         """Return a storage over which two pieces conflict at that distance, if there is one.
 
         Storages of which each iteration has its own version are shared within one iteration only.
         """
-        if rounds == 0 or not versions:
-            key = (first, second, rounds)
+        if iterations == 0 or not versions:
+            key = (first, second, iterations)
             if key not in self._known:
-                self._known[key] = self._search(first, second, rounds, {})
+                self._known[key] = self._search(first, second, iterations, {})
             return self._known[key]
-        return self._search(first, second, rounds, versions)
+        return self._search(first, second, iterations, versions)
 
     def _search(
-        self, first: int, second: int, rounds: int, versions: Mapping[Buffer, int]
+        self, first: int, second: int, iterations: int, versions: Mapping[Buffer, int]
     ) -> Buffer | None:
-        then = self._later(rounds)
+        then = self._later(iterations)
         for a in self.pieces[first].touches:
-            if rounds and a.storage in versions:
+            if iterations and a.storage in versions:
                 continue
             for b in self.pieces[second].touches:
-                if self.memory.dependence(a, b, rounds, then) is not None:
+                if self.memory.dependence(a, b, iterations, then) is not None:
                     return b.storage
         return None
 
@@ -161,12 +161,12 @@ class Dependences:
             for b in self.pieces[second].touches
         )
 
-    def _later(self, rounds: int) -> dict[Node, Node]:
-        """Return what variables are `rounds` iterations later, in terms of this one's index."""
-        if not rounds:
+    def _later(self, iterations: int) -> dict[Node, Node]:
+        """Return what variables are `iterations` iterations later, in terms of this one's index."""
+        if not iterations:
             return {}
         then: dict[Node, Node] = {v: self._unknown(v) for v in self._moving}
-        return {**then, self.var: self.var + rounds}
+        return {**then, self.var: self.var + iterations}
 
     def _unknown(self, var: Var) -> Var:
         return self._other.setdefault(var, Var(f"{var.name}_later", var.dtype))

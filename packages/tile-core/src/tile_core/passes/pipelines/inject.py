@@ -25,7 +25,7 @@ Turn: TypeAlias = Callable[[int], "Expr | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rounds:
+class PipelineIterations:
     """The iterations of a loop: from `start` to `stop`, of which there are `count`.
 
     Parameters
@@ -46,13 +46,13 @@ class Rounds:
         return binary(BinaryOp.ADD, base, offset)
 
     def surely_more_than(self, number: int) -> bool:
-        """Whether there are certainly more than `number` rounds."""
+        """Whether there are certainly more than `number` iterations."""
         if self.count is not None:
             return self.count > number
         return self.env.proves(self.number(self.start, number) < self.stop)
 
     def surely_not_more_than(self, number: int) -> bool:
-        """Whether there are certainly no more than `number` rounds."""
+        """Whether there are certainly no more than `number` iterations."""
         return self.count is not None and self.count <= number
 
 
@@ -78,7 +78,7 @@ def put_together(
 
     The steady state has no guards; if it is `folded`, it has one around the pieces of each
     stage before the last, and nothing is left to finish. An iteration whose copies are over still
-    closes its groups, which are empty: counting groups remains counting rounds, and the waits
+    closes its groups, which are empty: counting groups remains counting iterations, and the waits
     of the steady state remain right. Where the number of iterations is not known to be enough,
     what is begun ahead and what is finished after is guarded.
 
@@ -122,7 +122,7 @@ class _Maker:
         first, last = static_value(start), static_value(stop)
         known = first is not None and last is not None
         count = max((last or 0) - (first or 0), 0) if known else None
-        self.rounds = Rounds(start, stop, count, env)
+        self.iterations = PipelineIterations(start, stop, count, env)
         self.events = events_of(pieces, plan)
 
     def _bound(self, name: str, value: Expr) -> Expr:
@@ -134,7 +134,7 @@ class _Maker:
 
     def separate(self) -> Iterator[Stmt]:
         """Yield what runs in the place of the loop, its last iterations after the steady state."""
-        if self.rounds.surely_not_more_than(0):
+        if self.iterations.surely_not_more_than(0):
             return
         yield from self.before
         for time in range(self.depth):
@@ -145,81 +145,86 @@ class _Maker:
 
     def folded(self) -> Iterator[Stmt]:
         """Yield what runs in the place of the loop, all its iterations in the steady state."""
-        if self.rounds.surely_not_more_than(0):
+        if self.iterations.surely_not_more_than(0):
             return
         yield from self.before
         for time in range(self.depth):
             yield from self._ahead(time)
-        yield self._all_rounds()
+        yield self._all_iterations()
         yield CopyWait(0, span=self.loop.span)
 
     def _ahead(self, time: int) -> Iterator[Stmt]:
         """Yield the pieces of the stages that have begun by `time`."""
 
         def turn(stage: int) -> Expr | None:
-            if stage > time or self.rounds.surely_not_more_than(time - stage):
+            if stage > time or self.iterations.surely_not_more_than(time - stage):
                 return None
-            return self.rounds.number(self.rounds.start, time - stage)
+            return self.iterations.number(self.iterations.start, time - stage)
 
         guards = [self._unless_over(time - stage) for stage in range(self.depth + 1)]
         yield from self._step(self.events.early[time], turn, guards)
 
     def _unless_over(self, number: int) -> BranchPredicate | None:
-        """Return the branch around round `number`, if it might not be."""
-        if self.rounds.surely_more_than(number):
+        """Return the branch around iteration `number`, if it might not be."""
+        if self.iterations.surely_more_than(number):
             return None
-        now = self.rounds.number(self.rounds.start, number)
-        return BranchPredicate(now < self.rounds.stop, self.loop.span)
+        now = self.iterations.number(self.iterations.start, number)
+        return BranchPredicate(now < self.iterations.stop, self.loop.span)
 
     def _steady(self) -> Iterator[Stmt]:
-        if self.rounds.surely_not_more_than(self.depth):
+        if self.iterations.surely_not_more_than(self.depth):
             return
         index = replace(self.loop.var)
 
         def turn(stage: int) -> Expr | None:
-            return self.rounds.number(index, self.depth - stage)
+            return self.iterations.number(index, self.depth - stage)
 
         body = Seq(tuple(self._step(self.events.steady, turn)), span=self.loop.span)
-        stop = self.rounds.number(self.rounds.stop, -self.depth)
+        stop = self.iterations.number(self.iterations.stop, -self.depth)
         one = as_expr(1, index.dtype)
-        yield For(index, self.rounds.start, stop, one, body, span=self.loop.span)
+        yield For(index, self.iterations.start, stop, one, body, span=self.loop.span)
 
-    def _all_rounds(self) -> Stmt:
+    def _all_iterations(self) -> Stmt:
         """Return the loop over every iteration of the last stage."""
         index = replace(self.loop.var)
 
         def turn(stage: int) -> Expr | None:
-            if self.rounds.surely_not_more_than(self.depth - stage):
+            if self.iterations.surely_not_more_than(self.depth - stage):
                 return None
-            return self.rounds.number(index, self.depth - stage)
+            return self.iterations.number(index, self.depth - stage)
 
         guards: list[BranchPredicate | None] = [
             BranchPredicate(
-                self.rounds.number(index, self.depth - stage) < self.rounds.stop, self.loop.span
+                self.iterations.number(index, self.depth - stage) < self.iterations.stop,
+                self.loop.span,
             )
             for stage in range(self.depth)
         ]
         step = self._step(self.events.steady, turn, [*guards, None])
         one = as_expr(1, index.dtype)
         body = Seq(tuple(step), span=self.loop.span)
-        return For(index, self.rounds.start, self.rounds.stop, one, body, span=self.loop.span)
+        return For(
+            index, self.iterations.start, self.iterations.stop, one, body, span=self.loop.span
+        )
 
     def _finish(self, late: int) -> Iterator[Stmt]:
         """Yield the pieces of stages behind, `late` steps after the last iteration began."""
         missing = self.depth - late
-        if self.rounds.surely_not_more_than(missing - 1):
+        if self.iterations.surely_not_more_than(missing - 1):
             return
 
         def turn(stage: int) -> Expr | None:
             if stage <= late:
                 return None
-            return self.rounds.number(self.rounds.stop, late - stage)
+            return self.iterations.number(self.iterations.stop, late - stage)
 
         step = list(self._step(self.events.late[late], turn))
-        if self.rounds.surely_more_than(missing - 1):
+        if self.iterations.surely_more_than(missing - 1):
             yield from step
         elif step:
-            enough = self.rounds.number(self.rounds.start, missing - 1) < self.rounds.stop
+            enough = (
+                self.iterations.number(self.iterations.start, missing - 1) < self.iterations.stop
+            )
             yield If(enough, Seq(tuple(step)), span=self.loop.span)
 
     # One step of time ------------------------------------------------------------------------

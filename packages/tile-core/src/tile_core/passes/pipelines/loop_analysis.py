@@ -49,7 +49,7 @@ class Analysis:
 
     @property
     def depth(self) -> int:
-        """How many rounds the first stage runs ahead of the last."""
+        """How many iterations the first stage runs ahead of the last."""
         return self.plan.schedule.depth
 
     @property
@@ -109,7 +109,7 @@ def analyse(
     Raises
     ------
     NotApplicable
-        If rounds must follow each other.
+        If iterations must follow each other.
     ScheduleError
         If the user's ``order=`` and ``stage=`` break a dependence.
     """

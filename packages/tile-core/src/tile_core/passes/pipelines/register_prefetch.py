@@ -29,7 +29,7 @@ from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable
 
 AHEAD = 1
-"""Rounds that a tile is fetched ahead: more would take registers for every iteration more."""
+"""Iterations that a tile is fetched ahead: more would take registers for every iteration more."""
 
 SUMS_CAN_BE_FACTORS = "mma_m16n8k8_f16"
 """The feature of machines whose products leave sums in the threads that need them as factors."""

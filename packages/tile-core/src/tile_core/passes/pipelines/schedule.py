@@ -225,8 +225,8 @@ def _why(deps: Dependences, broken: Violation) -> str:
     what = "their order shows" if broken.what is None else f"both touch {broken.what.name!r}"
     lines = [f"line {p.span.line}" for p in (first, second) if p.span is not None]
     between = " and ".join(lines) or "two statements"
-    distance = "1 iteration" if broken.rounds == 1 else f"{broken.rounds} iterations"
-    later = f", {distance} apart" if broken.rounds else ""
+    distance = "1 iteration" if broken.iterations == 1 else f"{broken.iterations} iterations"
+    later = f", {distance} apart" if broken.iterations else ""
     return f"it would exchange {between}{later}: {what}"
 
 
@@ -334,7 +334,7 @@ def _first_user(deps: Dependences, name: int) -> int | None:
 def _illegal(loop: Pipelined, deps: Dependences, broken: Violation) -> ScheduleError:
     first, second = deps.pieces[broken.first], deps.pieces[broken.second]
     ahead = {0: "", 1: " of the next iteration"}.get(
-        broken.rounds, f" {broken.rounds} iterations later"
+        broken.iterations, f" {broken.iterations} iterations later"
     )
     return ScheduleError(
         f"order= and stage= run this statement{ahead} before another one that must come first: "

@@ -44,7 +44,7 @@ _EVENTS = (
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Tiles with a leading dimension in the place of tiles that rounds have their own of.
+    """Tiles with a leading dimension in the place of tiles that iterations have their own of.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Versions:
     counts: Mapping[Buffer, int] = field(default_factory=dict)
 
     def index(self, buffer: Buffer, turn: Expr) -> Expr:
-        """Return which version of `buffer` round `turn` has."""
+        """Return which version of `buffer` iteration `turn` has."""
         return turn % self.counts[buffer.storage]
 
 

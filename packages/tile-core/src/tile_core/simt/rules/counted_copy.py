@@ -279,12 +279,12 @@ def _each(words: _Words, source: _Source, dtype: DType, ctx: SimtContext) -> Stm
         origin = at(_in_parts(start.buffer, parts), start.indices[0] * parts, "r")
         return do(COUNTED_LOAD, words.nbytes, target, origin, index, source.exists(coords))
 
-    rounds, rest = divmod(words.count, threads)
-    loops = unrolled if rounds <= MOST_WRITTEN_OUT and dtype is not _WIDE else looped
-    full = loops(ctx, "r", rounds, load)
+    iterations, rest = divmod(words.count, threads)
+    loops = unrolled if iterations <= MOST_WRITTEN_OUT and dtype is not _WIDE else looped
+    full = loops(ctx, "r", iterations, load)
     if rest == 0:
         return full
-    last = If(binary(BinaryOp.LT, wave, rest // size), load(as_expr(rounds)))
+    last = If(binary(BinaryOp.LT, wave, rest // size), load(as_expr(iterations)))
     return seq(full, last)
 
 

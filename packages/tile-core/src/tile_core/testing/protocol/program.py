@@ -110,12 +110,12 @@ def meaning_of(
     return found
 
 
-def rounds_of(launch: Launch, scenario: Scenario, *, host: Sequence[Let] = ()) -> list[int]:
+def iterations_of(launch: Launch, scenario: Scenario, *, host: Sequence[Let] = ()) -> list[int]:
     """Return how often each pipelined loop goes round, each time that it is come to."""
     facts = LaunchFacts(launch, lambda op: False)
     group = _Block(facts, scenario, 0, host, facts.threads).group(range(facts.threads))
     follow(group, launch.body, lambda group, stmt: None)
-    return group.rounds
+    return group.iterations
 
 
 class _Block:

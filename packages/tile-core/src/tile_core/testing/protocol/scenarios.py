@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Launch, Let, Pipelined
-from tile_core.testing.protocol.program import rounds_of
+from tile_core.testing.protocol.program import iterations_of
 from tile_core.testing.protocol.trace import Endless
 from tile_core.testing.protocol.values import Scenario
 
@@ -26,13 +26,13 @@ def scenarios_of(launch: Launch, host: Sequence[Let] = ()) -> list[Scenario]:
 
     Numbers of iterations are looked for of which the circular buffers of a pipelined loop make
     something else: none, one, fewer than there are versions, as many, one more, and twice around
-    and one. More rounds repeat these: what a role waits for is decided by a version and a parity,
-    so after two turns of a circular buffer everything is as it was. Branches that depend on
+    and one. More iterations repeat these: what a role waits for is decided by a version and a
+    parity, so after two turns of a circular buffer everything is as it was. Branches that depend on
     elements of tensors are taken in some iterations and not in others. All roles ask for the same
     elements, and find the same.
     """
     asked = _Asked()
-    _rounds(launch, Scenario(otherwise=asked), host)
+    _iterations(launch, Scenario(otherwise=asked), host)
     if not asked.names:
         return [Scenario(block=FIRST), Scenario(block=LAST)]
     stages = max((n.num_stages for n in walk(launch.body) if isinstance(n, Pipelined)), default=2)
@@ -40,18 +40,18 @@ def scenarios_of(launch: Launch, host: Sequence[Let] = ()) -> list[Scenario]:
     found: dict[object, Scenario] = {}
     for values in _values():
         scenario = Scenario(otherwise=values, block=LAST if len(found) % 2 else FIRST)
-        rounds = _rounds(launch, scenario, host)
-        kind = tuple(sorted(wanted & set(rounds or ())))
-        if rounds and max(rounds) <= 4 * stages + 4 and not _is_known(kind, found):
+        iterations = _iterations(launch, scenario, host)
+        kind = tuple(sorted(wanted & set(iterations or ())))
+        if iterations and max(iterations) <= 4 * stages + 4 and not _is_known(kind, found):
             found[kind] = scenario
     mixed = (Scenario(otherwise=values, block=FIRST) for values in _mixed())
-    return [*found.values(), *(s for s in mixed if _rounds(launch, s, host) is not None)]
+    return [*found.values(), *(s for s in mixed if _iterations(launch, s, host) is not None)]
 
 
-def _rounds(launch: Launch, scenario: Scenario, host: Sequence[Let]) -> list[int] | None:
+def _iterations(launch: Launch, scenario: Scenario, host: Sequence[Let]) -> list[int] | None:
     """Return the iterations of pipelined loops, None if the program itself does not end."""
     try:
-        return rounds_of(launch, scenario, host=host)
+        return iterations_of(launch, scenario, host=host)
     except (Endless, ZeroDivisionError):
         return None
 

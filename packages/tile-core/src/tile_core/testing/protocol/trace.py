@@ -46,7 +46,7 @@ SIGNALS = (
 )  # fmt: skip
 """Operators that wait, tell somebody, or begin what goes on."""
 
-MOST_ROUNDS = 10_000
+MOST_ITERATIONS = 10_000
 
 
 class Endless(Exception):
@@ -127,7 +127,7 @@ class Group:
         Arrivals that named barriers need, as they are found.
     done
         How often each statement has been run, and each barrier arrived at.
-    rounds
+    iterations
         Of pipelined loops, as they are come to.
     products, stores
         What engines have been told to do: products, and groups of copies into tensors.
@@ -143,7 +143,7 @@ class Group:
     events: list[Event] = field(default_factory=list)
     arrivals: dict[BarrierId, int] = field(default_factory=dict)
     done: dict[object, int] = field(default_factory=dict)
-    rounds: list[int] = field(default_factory=list)
+    iterations: list[int] = field(default_factory=list)
     products: int = 0
     stores: int = 0
     copies: int = 0
@@ -219,12 +219,14 @@ def with_these(
 
 def _loop(group: Group, stmt: For | Pipelined | While, act: Act) -> None:
     if isinstance(stmt, While):
-        rounds = 0
+        iterations = 0
         while _holds(group, stmt):
-            rounds += 1
-            if rounds > MOST_ROUNDS:
-                raise Endless(f"no end after {MOST_ROUNDS} iterations of the loop at {stmt.span}")
-            if not _round(group, stmt.body, act):
+            iterations += 1
+            if iterations > MOST_ITERATIONS:
+                raise Endless(
+                    f"no end after {MOST_ITERATIONS} iterations of the loop at {stmt.span}"
+                )
+            if not _iteration(group, stmt.body, act):
                 return
         return
     try:
@@ -232,14 +234,14 @@ def _loop(group: Group, stmt: For | Pipelined | While, act: Act) -> None:
     except Unknown:
         bounds = [0, _chosen(group, stmt), 1]
     if isinstance(stmt, Pipelined):
-        group.rounds.append(len(range(*bounds)))
+        group.iterations.append(len(range(*bounds)))
     for k in range(*bounds):
         group.values.vars[stmt.var] = k
-        if not _round(group, stmt.body, act):
+        if not _iteration(group, stmt.body, act):
             return
 
 
-def _round(group: Group, body: Stmt, act: Act) -> bool:
+def _iteration(group: Group, body: Stmt, act: Act) -> bool:
     """Follow one iteration; return whether others may follow."""
     try:
         follow(group, body, act)
