@@ -69,7 +69,8 @@ def output_maker(
         shape = (*shape[:-1], -(-shape[-1] // packing_of(param.dtype)))
     torch = loaded_torch()
     if torch is not None and isinstance(like, torch.Tensor):
-        return partial(torch.empty, shape, dtype=torch_storage(param.dtype), device=like.device)
+        kind = torch_storage(param.dtype, torch)
+        return partial(torch.empty, shape, dtype=kind, device=like.device)
     if device != "cpu":
         if torch is None:
             raise LaunchError(
@@ -77,7 +78,7 @@ def output_maker(
                 hint=f"import torch before the call, or {instead}",
             )
         place = "cuda" if like is None else f"cuda:{like.get_device()}"  # AMD's GPUs, too
-        return partial(torch.empty, shape, dtype=torch_storage(param.dtype), device=place)
+        return partial(torch.empty, shape, dtype=torch_storage(param.dtype, torch), device=place)
     import numpy as np
 
     array = partial(np.empty, shape, _of_numpy(param.dtype))
@@ -86,19 +87,19 @@ def output_maker(
 
     def made() -> Any:
         torch = torch_of_caller()
-        return array() if torch is None else torch.empty(shape, dtype=torch_storage(param.dtype))
+        if torch is None:
+            return array()
+        return torch.empty(shape, dtype=torch_storage(param.dtype, torch))
 
     return made
 
 
-def torch_storage(name: str) -> Any:
+def torch_storage(name: str, torch: Any) -> Any:
     """Return the ``torch.dtype`` whose elements hold those of an element type.
 
     Four-bit elements are stored two per byte. Types that torch does not know are stored as
     bytes: ``torch.int8`` for ``float4_e2m1fn``, ``torch.uint8`` for the others.
     """
-    import torch
-
     fallback = torch.int8 if name == "float4_e2m1fn" else torch.uint8
     return getattr(torch, _OF_TORCH.get(name, name), fallback)
 

@@ -13,7 +13,9 @@ def torch_storage(dtype: DType) -> Any:
 
     Its lanes do not matter.
     """
-    return outputs.torch_storage(dtype.base)
+    import torch
+
+    return outputs.torch_storage(dtype.base, torch)
 
 
 def tensor_of_array(array: Any) -> Any:
