@@ -44,7 +44,7 @@ class MmaInstruction:
     shape
         Such as ``"m16n8k16"``.
     a, b, c
-        Element types of the registers of the factors and of the sum.
+        Element types of the registers of the operands and of the accumulator.
     """
 
     shape: str
@@ -63,7 +63,7 @@ class AsyncMma:
     Parameters
     ----------
     rows
-        Rows of the first factor, and of the sums, that an instruction takes.
+        Rows of the first operand, and of the accumulators, that an instruction takes.
     step_bits
         Bits of every row of a factor that one step along K takes.
     warps
@@ -92,17 +92,17 @@ class SimtMachine:
     registers
         32-bit registers that one thread may use.
     plain_registers
-        Those of them that all instructions reach; the others are for sums of matrix products.
+        Those of them that all instructions reach; the others are for accumulators of MMAs.
     vector_bytes
         The widest access of one thread to memory.
     banks
         Four-byte banks of shared memory.
     features
         Names of instructions and abilities, such as ``"async_copy"`` or ``"load_matrix"``.
-    products
+    mma_instructions
         Matrix instructions that a kernel may name; they may expand to several.
     async_mma
-        The instruction whose products run beside the warps, None if the machine has none.
+        The instruction for asynchronous MMAs, None if the machine has none.
     barriers
         Barriers of a block that have a number and wait for a number of its threads, the barrier
         of all threads among them.

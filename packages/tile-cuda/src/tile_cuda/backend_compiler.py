@@ -21,7 +21,7 @@ SYNCHRONOUS = (("tl.enable_async_copy", "async_copy"), ("tir.use_async_copy", "a
 """Pass configurations that, set to False, take an ability away from a kernel."""
 
 UNELECTED = "tl.disable_shuffle_elect"
-"""The pass configuration under which the first thread of a warp starts copies of the engine."""
+"""The pass configuration under which the first thread of a warp issues bulk copies."""
 
 
 def allowed(found: SimtMachine, options: Any) -> tuple[SimtMachine, Sequence[Rule[Any]]]:
@@ -34,7 +34,7 @@ def allowed(found: SimtMachine, options: Any) -> tuple[SimtMachine, Sequence[Rul
     made_for = replace(found, features=found.features - without) if without else found
     rules = (*options.rules, *(tf32_rules(made_for) if options.config(ALLOW_TF32, False) else ()))
     if options.config(DISABLE_WGMMA, False):
-        rules = tuple(rule for rule in rules if not (rule.op is Gemm and rule.runs_beside))
+        rules = tuple(rule for rule in rules if not (rule.op is Gemm and rule.is_asynchronous))
     return made_for, rules
 
 

@@ -278,7 +278,7 @@ def ptx_arrive_barrier_expect_tx(barrier_id: Any, byte_count: Any) -> None:
 
 
 def fence_proxy_async() -> None:
-    """Let engines see what this thread wrote to shared memory so far, once a barrier follows."""
+    """Let the async proxy see what this thread wrote to shared memory, once a barrier follows."""
     evaluate(gpu_call("fence_proxy_async"))
 
 

@@ -195,7 +195,7 @@ def tma_copy(
     Raises
     ------
     ScopeMismatch, DtypeMismatch
-        If the engine does not copy between such tiles.
+        If the copy engine does not copy between such tiles.
     FrontendValueError
         If a copy into shared memory has no barrier, or one into a tensor has, or `cluster_mask`
         names blocks that the cluster does not have.

@@ -49,8 +49,8 @@ def gemm(
     k_pack, annotations
         Hints for GPUs, without effect on results.
     wg_wait
-        Where products run beside the threads that begin them, as on Hopper GPUs: how many
-        that begin later may still be in flight when this one is left; -1 for any number,
+        Where MMAs are asynchronous, as on Hopper GPUs: how many MMAs
+        issued later may still be in flight when this one is left; -1 for any number,
         and `T.wait_wgmma` waits.
     mbar
         A barrier to arrive on: makes this the asynchronous product of recent NVIDIA GPUs,

@@ -99,7 +99,7 @@ def _used_apart(stmt: Seq, scopes: tuple[Scope, ...]) -> set[Buffer]:
     """Return the tiles of ranges of threads that run at the same time.
 
     One range may be ahead of another, so the order of the text says nothing about their tiles.
-    A range that only lets engines copy fills what others wait for: it is not counted.
+    A range that only issues bulk copies fills what others wait for: it is not counted.
     """
     ranges = [item for item in stmt.body if isinstance(item, OnThreads)]
     if len(ranges) < 2 or sum(_does_more_than_copy(r, scopes) for r in ranges) < 2:

@@ -35,7 +35,7 @@ INTERFERENCE = 0.15
 """Part of the work of other units that delays the busiest one: warps do one thing at a time."""
 
 JOINT_INTERFERENCE = 0.05
-"""The same where products run beside the warps that asked for them."""
+"""The same where MMAs are asynchronous."""
 
 SHARPNESS = 4
 """How well things overlap: two of equal length take a fifth longer than one."""
@@ -50,7 +50,7 @@ BLOCK_CYCLES = 400.0
 """To begin a block and to end it."""
 
 REGISTERS_BESIDE = 40
-"""Registers of a thread for addresses, loops and fragments of factors, beside its tiles."""
+"""Registers of a thread for addresses, loops and fragments of operands, next to its tiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def unit_cycles(issued: Issued, machine: SimtMachine, speeds: GpuSpeeds) -> dict
 
 
 def overlapped(*times: float) -> float:
-    """Return the time of things that run beside each other: a little more than the longest.
+    """Return the time of things that overlap: a little more than the longest.
 
     The nearer the others are to it, the more often they delay it.
     """

@@ -80,7 +80,7 @@ LOAD_MATRIX = "ptx_ldmatrix"
 """Loads matrices from shared memory into the registers of a warp."""
 
 STORE_COMMIT, STORE_WAIT = "tma_store_arrive", "tma_store_wait"
-"""Close a group of copies that an engine makes out of shared memory, and wait for such groups."""
+"""Close a group of bulk copies out of shared memory, and wait for such groups."""
 
 PRODUCT_FENCES = ("warpgroup_arrive", "warpgroup_commit_batch")
 """Stand around asynchronous products that a program starts itself."""
@@ -89,7 +89,7 @@ PREFER_ASYNC_COPY, PREFER_COPY_ENGINE = "cp_async", "tma"
 """What a copy says that wants asynchronous copies of threads, or the copy engine alone."""
 
 DISABLE_COPY_ENGINE = "tl.disable_tma_lower"
-"""The pass configuration without which copies use the engine."""
+"""The pass configuration without which copies use the copy engine."""
 
 COPY_ENGINE_WORDS = ("bulk", PREFER_COPY_ENGINE)
 """What a copy says that wants the copy engine where it can be had."""
@@ -121,6 +121,6 @@ GPU_INTRINSICS: dict[str, tuple[str, Effect]] = {
 RANGE_INTRINSICS = frozenset(name for _, _, names in _OF_RANGES for name in names.split())
 """Those for ranges of threads that go different ways, whose meaning the interpreter defines.
 
-Barriers in memory, what orders the work of engines, and clusters of blocks. Every thread that
+Barriers in memory, what orders asynchronous work, and clusters of blocks. Every thread that
 runs one does it.
 """

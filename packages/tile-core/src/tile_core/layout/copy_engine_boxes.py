@@ -1,6 +1,6 @@
 """Shared tiles cut into boxes of tensors, as an engine that copies them writes each.
 
-The engine puts the rows of a box one after the other, whatever dimensions number them, and may
+The copy engine puts the rows of a box one after the other, whatever dimensions number them, and may
 exchange chunks of 16 bytes within rows of 128, 64 or 32 bytes by what their address is. Rows may
 be wider where nothing is exchanged. PTX ISA, "Tensor data layout", "Swizzling modes".
 """
@@ -91,16 +91,16 @@ def boxes_of(
         Where that may begin; by default at any coordinate of the leading dimensions, and at
         multiples of its rows and columns, and boxes begin with the pattern. Where it is given,
         they may begin inside of the pattern, and be single rows: every part is accepted that
-        the engine can copy.
+        the copy engine can copy.
 
     Raises
     ------
     LayoutError
-        With the reason, if the engine cannot write the tile.
+        With the reason, if the copy engine cannot write the tile.
 
     Notes
     -----
-    * every element is in one box, at the place where the engine puts it
+    * every element is in one box, at the place where the copy engine puts it
     * boxes begin at multiples of 128 bytes
 
     These are tested in tests/property/test_layout_engine_boxes.py.
@@ -177,7 +177,7 @@ def _why_no_part(layout: Layout, part: tuple[int, ...], bits: int, by_rows: Boxe
 
 
 def layout_in_boxes(shape: Sequence[int], bits: int, extents: Sequence[int]) -> Layout:
-    """Return the layout for a tile of which the engine copies parts, and nobody else cares.
+    """Return the layout for a tile of which the copy engine copies parts, and nobody else cares.
 
     Chunks are exchanged within the widest rows, as in `boxed_operand`. Dimensions that are
     copied as a whole number rows together, so that one box has them all; others stay outermost.
@@ -203,7 +203,7 @@ def _in_boxes(shape: tuple[int, ...], bits: int, extents: tuple[int, ...]) -> La
 
 
 def layout_for_parts(shape: Sequence[int], bits: int, parts: Sequence[Part]) -> Layout:
-    """Return the layout for a tile of which the engine copies `parts`, and nobody else cares.
+    """Return the layout for a tile of which the copy engine copies `parts`, and nobody else cares.
 
     Chunks are exchanged within the widest rows that leave each part whole boxes. Rows follow
     each other where chunks cannot be exchanged, or no layout suits all parts.
@@ -217,7 +217,7 @@ def layout_for_parts(shape: Sequence[int], bits: int, parts: Sequence[Part]) -> 
 
 
 def suits(layout: Layout, bits: int, parts: Sequence[Part]) -> bool:
-    """Whether the engine can copy each of `parts` of a tile of `layout`."""
+    """Whether the copy engine can copy each of `parts` of a tile of `layout`."""
     try:
         return all(boxes_of(layout, bits, extents, starts).count for extents, starts in parts)
     except LayoutError:
@@ -279,7 +279,7 @@ class _Rows:
     def grown(
         self, part: Sequence[int], begins: Starts, box: tuple[int, ...]
     ) -> Iterator[tuple[int, ...]]:
-        """Yield boxes of whole rows that the part begins with as the engine writes them.
+        """Yield boxes of whole rows that the part begins with as the copy engine writes them.
 
         Larger ones come first. Rows of another dimension follow where a box has all of the last.
         """

@@ -1,4 +1,4 @@
-"""Copies of whole boxes between tensors and shared tiles, by an engine beside the threads."""
+"""Copies of whole boxes between tensors and shared tiles, by the copy engine, asynchronously."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class BulkCopy(TileOperator):
     eviction_policy
         A cache hint: one of `tile_core.ir.cache_hints.POLICIES`.
     is_1d
-        Both sides are bytes side by side, all of them inside of the tensor: the engine needs no
-        map of it. The tile's rows follow each other in memory.
+        Both sides are bytes side by side, all of them inside of the tensor: the copy engine needs
+        no map of it. The tile's rows follow each other in memory.
 
     Raises
     ------
@@ -149,9 +149,9 @@ class BulkWait(TileOperator):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FenceAsync(TileOperator):
-    """Let engines see what the threads wrote to shared memory so far, once a barrier follows.
+    """Let the async proxy see what the threads wrote to shared memory, once a barrier follows.
 
-    Engines (bulk copies, products that read shared memory by themselves) look at memory apart
+    The async proxy (bulk copies, MMAs that read shared memory) accesses memory apart
     from the threads' own loads and stores. Machines without them do nothing.
     """
 

@@ -71,21 +71,21 @@ class Gemm(TileOperator):
     a : Region[..., M, K], or [..., K, M] if `transpose_a`
     b : Region[..., K, N], or [..., N, K] if `transpose_b`
     c : Region[..., M, N]
-        The accumulator; its dtype is the one the products are added up in. Leading extents
-        of all three are 1; M, N and K are compile-time integers.
+        The accumulator; its dtype is the one that products of elements are added up in. Leading
+        extents of all three are 1; M, N and K are compile-time integers.
     clear : Expr, bool
         Whether previous contents of `c` are dropped; may depend on a loop index.
     wg_wait : int
-        Where the product runs beside its threads: how many products begun later may still be
+        Where the MMA is asynchronous: how many MMAs issued later may still be
         in flight when it is left, ``-1`` for any number: `WaitProducts` waits then. Elsewhere,
         and for results, of no effect.
     instruction : str, optional
         The only kind of instruction allowed where the machine has it: ``"async_mma"``. Else the
         target's own choice.
     nibbles : bool
-        The factors' bytes are two 4-bit integers each, the first in the low half, with the sign
+        The operands' bytes are two 4-bit integers each, the first in the low half, with the sign
         of their element type: K counts bytes. Compilers say so, for machines that multiply
-        them; factors have K along their rows.
+        them; operands have K along their rows.
 
     Raises
     ------

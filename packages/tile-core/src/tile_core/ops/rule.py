@@ -131,7 +131,7 @@ class Rule(Generic[Op]):
 
     `rejects` returns None to accept, or the reason in words ("has no copy engine"): the sentence
     the user reads when no rule is left. Among rules that accept, `priority` decides. Where
-    `runs_beside` holds, the operator may go on beside the threads that started it. The
+    `is_asynchronous` holds, the operator may be asynchronous to the threads that issue it. The
     context `lower` receives is the backend's: a `LowerContext` and what else it offers.
     """
 
@@ -141,7 +141,7 @@ class Rule(Generic[Op]):
     infer_layout: Callable[[Op, InferContext, InferLevel], LayoutMap] = no_demands
     rejects: Callable[[Op, Target], str | None] = always
     priority: int = 0
-    runs_beside: bool = False
+    is_asynchronous: bool = False
     except_for: frozenset[type[TileOperator]] = frozenset()
 
     def is_for(self, op: TileOperator) -> bool:

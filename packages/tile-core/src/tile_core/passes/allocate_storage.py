@@ -49,7 +49,7 @@ def alignment_of(nbytes: int, *, by_hardware: bool = False) -> int:
     by_hardware
         Whether units of the machine find elements of swizzled tiles by the bits of their
         addresses: a tile of whole atoms, of 256, 512 or 1024 bytes, then begins where such an
-        atom can, and any other where engines can begin to copy.
+        atom can, and any other where the copy engine can begin to copy.
     """
     if by_hardware and nbytes >= ATOM and nbytes % ATOM == 0:
         return max(ALIGNMENT, min(nbytes & -nbytes, LARGEST_ATOM))

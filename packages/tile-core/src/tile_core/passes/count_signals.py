@@ -111,7 +111,7 @@ def open_signals(kernel: Kernel) -> Kernel:
     Before   eval mbarrier_arrive(&bars[0]);  eval mbarrier_wait_parity(&bars[0], 0)
     After    arrive bars 0;  await bars[0, 0] & 1 != 0
 
-    Copies by engines are made at once, and have brought their bytes then. Threads that wait by
+    Bulk copies are made at once, and have brought their bytes then. Threads that wait by
     themselves become ranges. What reaches other blocks of a cluster stays as it is. Returns the
     same object when there is no barrier of the kind.
     """
@@ -145,7 +145,7 @@ def _is_signal(node: Node) -> bool:
 
 
 def _is_wait(node: Node) -> bool:
-    """Whether those threads that get here wait, or tell an engine, by themselves."""
+    """Whether those threads that get here wait, or issue asynchronous work, by themselves."""
     if isinstance(node, (BarrierWait, BulkCopy)):
         return True
     if isinstance(node, Barrier):

@@ -1,4 +1,4 @@
-"""Orders and hints to engines that a machine lacks, left out of the program."""
+"""Orders and hints to units that a machine lacks, left out of the program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ORDERS = frozenset(
         *PRODUCT_FENCES,
     ]
 )
-"""Intrinsics that put the work of engines, or launches, in an order that others have anyway."""
+"""Intrinsics that order asynchronous work, or launches, in a way that others have anyway."""
 
 
 def drop_gpu_hints(kernel: Kernel) -> Kernel:

@@ -97,8 +97,8 @@ def insert_barriers(
     that two of them may meet at an element, and neither a barrier, one of the warp where the two
     are of one warp, nor a signal that was sent and waited for stands between; on tensors, barriers
     are the program's own affair. So are those between statements for ranges of threads that have
-    none in common; inside of a range, barriers are for its threads. A copy of the engine that a
-    barrier in memory counts waits for what its range did to the tile before; what uses the tile
+    none in common; inside of a range, barriers are for its threads. A copy of the copy engine that
+    a barrier in memory counts waits for what its range did to the tile before; what uses the tile
     waits at that barrier.
 
     Parameters

@@ -7,8 +7,8 @@ from tile_core.ir.stmt import Kernel, Seq
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.records import replace
 
-_BESIDE = "async_mma"
-"""The instruction whose products run beside their threads."""
+_ASYNC_MMA = "async_mma"
+"""The instruction for asynchronous MMAs."""
 
 
 def legalise_gemms(kernel: Kernel, features: frozenset[str]) -> Kernel:
@@ -17,7 +17,7 @@ def legalise_gemms(kernel: Kernel, features: frozenset[str]) -> Kernel:
     Before   gemm A, B, C, instruction="async_mma";  wait_products 0
     After    gemm A, B, C
 
-    The name says how, and that the product runs beside its threads; what is computed stays.
+    The name says how, and that the MMA is asynchronous; what is computed stays.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def legalise_gemms(kernel: Kernel, features: frozenset[str]) -> Kernel:
     """
 
     def rule(node: Node) -> Node:
-        if isinstance(node, WaitProducts) and _BESIDE not in features:
+        if isinstance(node, WaitProducts) and _ASYNC_MMA not in features:
             return Seq(())
         if not isinstance(node, Gemm) or node.instruction is None or node.instruction in features:
             return node

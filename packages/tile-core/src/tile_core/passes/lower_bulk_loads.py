@@ -1,4 +1,4 @@
-"""Copies into shared tiles that the program wants an engine to make, where they stand."""
+"""Copies into shared tiles that the program wants the copy engine to make, where they stand."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def lower_bulk_loads(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kernel:
     Raises
     ------
     UnsupportedOnTarget
-        If the machine has no engine, or it cannot make such a copy; the reason is named.
+        If the machine has no copy engine, or it cannot make such a copy; the reason is named.
     """
 
     def rule(node: Node) -> Node:
@@ -90,7 +90,7 @@ def _needs_stretch(op: BulkCopy) -> bool:
 
 
 def _as_stretch(op: BulkCopy, env: ConstraintSet, launch: Launch) -> BulkCopy:
-    """Return a copy of a tensor of which there is no map as the engine can make it.
+    """Return a copy of a tensor of which there is no map as the copy engine can make it.
 
     Before   bulk_copy P[0:256], S, full       # P: at an address that the kernel computes
     After    bulk_copy P[0:256], S, full, a stretch

@@ -1,4 +1,4 @@
-"""Tiles that an engine adds to tensors, where it can."""
+"""Tiles that the copy engine adds to tensors, where it can."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def lower_bulk_reductions(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kerne
     After    bulk_copy C_s, C[by*128:+128, bx*128:+128], reduce add;  bulk_wait
 
     An element is updated once and for all, whatever other blocks add at the same time. Tiles in
-    registers take the way through shared memory where the program asks for the engine
-    (``use_bulk``). Updates that are ordered against other accesses, or that the engine cannot
+    registers take the way through shared memory where the program asks for the copy engine
+    (``use_bulk``). Updates that are ordered against other accesses, or that the copy engine cannot
     make, stay as they are. Source: PTX ISA, "cp.reduce.async.bulk.tensor".
     """
     if not machine.has("copy_engine"):
@@ -50,9 +50,9 @@ def lower_bulk_reductions(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kerne
 
 
 def _updates(launch: Launch) -> list[AtomicTile]:
-    """Return the updates that the engine may make.
+    """Return the updates that the copy engine may make.
 
-    Those by tiles in registers are left out, unless the program asks for the engine.
+    Those by tiles in registers are left out, unless the program asks for the copy engine.
     """
     inside = {n for p in walk(launch.body) if isinstance(p, Parallel) for n in walk(p)}
     found = (n for n in walk(launch.body) if isinstance(n, AtomicTile))
@@ -92,7 +92,7 @@ def _source(op: AtomicTile) -> Region:
 
 
 def _in_bulk(op: AtomicTile, way: BulkCopyKind) -> Stmt:
-    """Return the update as the engine makes it."""
+    """Return the update as the copy engine makes it."""
     before: tuple[Stmt, ...] = ()
     source = _source(op)
     if source is not op.src:

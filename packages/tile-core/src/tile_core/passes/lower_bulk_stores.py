@@ -1,4 +1,4 @@
-"""Shared tiles that an engine stores into tensors, where it can."""
+"""Shared tiles that the copy engine stores into tensors, where it can."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def lower_bulk_stores(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kernel:
     One thread starts the copy, and waits until the tile has been read; until the tensor is
     written, where another statement of the launch accesses it. In a loop it first waits for the
     copy of the iteration before, long over by then: two copies to one place have no order of their
-    own. Copies that the engine cannot make stay as they are, and so does everything on machines
-    without one and in programs that name their threads.
+    own. Copies that the copy engine cannot make stay as they are, and so does everything on
+    machines without one and in programs that name their threads.
 
     Raises
     ------
     UnsupportedOnTarget
-        If the program asks for the engine and it cannot make a copy; the reason is named.
+        If the program asks for the copy engine and it cannot make a copy; the reason is named.
     """
     if not machine.has("copy_engine"):
         return kernel

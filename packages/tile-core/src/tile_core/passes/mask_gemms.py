@@ -44,8 +44,8 @@ def mask_gemms(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
     Parameters
     ----------
     runs_beside
-        Whether an MMA goes on beside the threads that start it: they would wait for the mask
-        before they can start it.
+        Whether an MMA is asynchronous to the threads that issue it: they would wait for the mask
+        before they can issue it.
     """
 
     def rule(node: Node) -> Node:

@@ -22,7 +22,7 @@ from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable, remark, warn
 
 ASYNCHRONOUS = "async_copy"
-"""The feature of machines whose copies into shared memory run beside the threads."""
+"""The feature of machines whose copies into shared memory are asynchronous."""
 
 
 class PipelineMachineInfo(Protocol):

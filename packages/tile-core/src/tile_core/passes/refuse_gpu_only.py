@@ -25,7 +25,7 @@ def refuse_gpu_only(kernel: Kernel, target: Target, *, ranges: bool = True) -> K
     ----------
     ranges
         Whether that includes what ranges of threads do that go different ways: barriers in
-        memory, copies by engines, clusters of blocks.
+        memory, bulk copies, clusters of blocks.
 
     Raises
     ------

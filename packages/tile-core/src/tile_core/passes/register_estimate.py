@@ -13,7 +13,7 @@ from tile_core.ir.stmt import Alloc, Hint, Launch, Parallel, Pipelined, Stmt
 from tile_core.ops.gemm import Gemm
 
 OTHER_REGISTERS = 64
-"""What a thread needs beside its tiles, roughly: addresses, and parts of the factors."""
+"""What a thread needs beside its tiles, roughly: addresses, and parts of the operands."""
 
 TOGETHER = "min_blocks_per_sm"
 """Hint: how many blocks shall find registers on one multiprocessor."""

@@ -22,7 +22,7 @@ class AccessCost:
     memory
         Such as ``"shared"`` or ``"global"``.
     requests
-        Operations of whole warps, or of engines.
+        Operations of whole warps, or asynchronous ones.
     bytes
         That were asked for.
     cost, least

@@ -1,4 +1,4 @@
-"""Barriers in memory, orders to engines and clusters, where a kernel names them itself."""
+"""Barriers in memory, orders to copy engines and clusters, where a kernel names them itself."""
 
 from __future__ import annotations
 

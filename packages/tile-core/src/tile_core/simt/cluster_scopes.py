@@ -24,7 +24,7 @@ def set_cluster_scopes(body: Stmt, launch: Launch) -> Stmt:
     A thread that tells those of another block what it wrote waits until all of it has reached
     global memory, and they forget what they have cached: as long as several iterations of a
     product. Where blocks read nothing that others write, an arrival only tells that a tile was
-    read, and engines may fill it again. Source: PTX ISA, "mbarrier.arrive", default scope.
+    read, and the copy engine may fill it again. Source: PTX ISA, "mbarrier.arrive", default scope.
     """
     if not any(_calls(node, _ARRIVE) for node in walk(body)):
         return body

@@ -1,4 +1,4 @@
-"""One thread of a warp starts copies of the engines: the one that the machine itself elects."""
+"""One thread of a warp issues bulk copies: the one that the machine itself elects."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _COMPARISONS = (BinaryOp.LT, BinaryOp.GE)
 
 
 def elect_issuers(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
-    """Return `stmt` such that elected threads start the copies of engines.
+    """Return `stmt` such that elected threads issue bulk copies.
 
     Before   if (tid == 0) { … tensor_load(…) … }
     After    if (tid < 32 && elect()) { … tensor_load(…) … }
 
-    An engine takes its orders from a warp. Where only a comparison says that a single thread
+    The copy engine takes its orders from a warp. Where only a comparison says that a single thread
     gives one, the assembler makes a loop over the threads that might; it believes an election.
     Where the number of the warp has been exchanged among its lanes (see
     `make_branches_warp_uniform`), that

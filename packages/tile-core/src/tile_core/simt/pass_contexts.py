@@ -29,8 +29,8 @@ class KernelContext(PassContext):
     choices
         What the user allows.
     has_engines
-        Whether engines may copy: what threads have written before a barrier of the grid, they
-        would not see behind it.
+        Whether the copy engine may be used: what threads have written before a barrier of the grid,
+        they would not see behind it.
     is_split
         Whether loops have copies of the tiles that were in their way.
     """
@@ -60,8 +60,8 @@ class KernelContext(PassContext):
 
     @property
     def runs_beside(self) -> Callable[[Any], bool]:
-        """Tells of a product whether its instructions run beside the threads that give them."""
-        return lambda op: select(op, self.target, self.rules).runs_beside
+        """Tells whether an MMA is asynchronous to the threads that issue it."""
+        return lambda op: select(op, self.target, self.rules).is_asynchronous
 
     @property
     def specialises(self) -> bool:

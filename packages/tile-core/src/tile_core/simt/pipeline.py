@@ -138,7 +138,7 @@ _PLAN = (
     ),
     Pass(name="flatten_sequences", run="tile_core.passes.flatten_sequences:flatten_sequences"),
 )
-"""What engines read, and fill again, is fenced last: all that writes and reads is there by then."""
+"""Fences for the async proxy come last: when all that reads and writes tiles is there."""
 
 _LAYOUT = (
     Pass(

@@ -17,8 +17,8 @@ def prefetch_tensor_maps(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
     Before   if tid == 0: mbarrier_init(…);  sync();  … tensor_load(A_s, A_map, …)
     After    if tid == 0: tensor_map_prefetch(A_map);  if tid == 0: mbarrier_init(…);  sync();  …
 
-    A map is 128 bytes in global memory, which an engine reads before its first copy; that would
-    otherwise wait for it. Source: PTX ISA, "prefetch.tensormap".
+    A map is 128 bytes in global memory, which the copy engine reads before its first copy; that
+    would otherwise wait for it. Source: PTX ISA, "prefetch.tensormap".
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tensor maps of one launch: their addresses and sizes, checked against what engines can do."""
+"""Tensor maps of one launch: addresses and sizes, checked against what the copy engine can do."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def map_values(
 
 
 def check_boxes(found: manifest.TensorMap) -> None:
-    """Refuse boxes that no engine moves: the compiler chose them.
+    """Refuse boxes that no copy engine moves: the compiler chose them.
 
     Raises
     ------

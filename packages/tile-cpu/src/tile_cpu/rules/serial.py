@@ -20,7 +20,7 @@ def lower(op: TileOperator, ctx: LowerContext) -> Any:
 
 
 def rejects(op: TileOperator, target: Target) -> str | None:
-    """Decline what was asked of an engine by name: nothing stands for it here."""
+    """Decline what was asked of a copy engine by name: nothing stands for it here."""
     if isinstance(op, AtomicTile) and op.use_bulk:
         return "use_tma asks for the tensor memory accelerator of a GPU"
     return None

@@ -42,7 +42,7 @@ class BoxCopies:
     places: tuple[tuple[AddressOf, tuple[Expr, ...]], ...]
 
     def calls(self, op: BulkCopy, ctx: SimtContext) -> Iterator[Expr]:
-        """Yield the orders to the engine, for this block or as many as `op` names."""
+        """Yield the orders to the copy engine, for this block or as many as `op` names."""
         for place, coordinates in self.places:
             yield _call(op, self.handle, place, coordinates, ctx)
 

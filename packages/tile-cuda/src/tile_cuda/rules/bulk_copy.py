@@ -32,7 +32,7 @@ from tile_cuda.rules.bulk_copy_layouts import parts_of
 
 
 def bulk_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
-    """Return the rules of copies by the engine, where `machine` has it."""
+    """Return the rules of copies by the copy engine, where `machine` has it."""
 
     def rejects(op: BulkCopy | BulkWait, target: Target) -> str | None:
         return (
@@ -87,7 +87,7 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
     Raises
     ------
     UnsupportedOnTarget
-        With the reason, if the engine cannot copy these elements.
+        With the reason, if the copy engine cannot copy these elements.
     """
     tile = op.tile.buffer
     bits = storage_dtype(tile.dtype, tile.scope).bits

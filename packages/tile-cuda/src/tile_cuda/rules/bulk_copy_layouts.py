@@ -1,4 +1,4 @@
-"""Shared tiles that the engine copies in parts: which layouts suit all of its copies."""
+"""Shared tiles that the copy engine copies in parts: which layouts suit all of its copies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tile_core.passes.warp_specialisation.bulk_copies import is_part, starts_of
 
 
 def parts_of(tile: Buffer, ctx: InferContext) -> tuple[Part, ...]:
-    """Return what the engine copies of `tile` at a time; nothing if rows and columns are whole."""
+    """Return the parts of `tile` that are bulk copies; nothing if rows and columns are whole."""
     parts = {
         (extents, starts_of(user.tile, partial(ctx.multiple_at, user)))
         for user in ctx.users_of(tile)

@@ -71,7 +71,7 @@ def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
 
     return Rule(
         name="cuda.gemm.wgmma", op=Gemm, lower=lower, infer_layout=infer, rejects=rejects,
-        priority=30, runs_beside=True,
+        priority=30, is_asynchronous=True,
     )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def _lower_otherwise(op: Gemm, why: str, others: Sequence[Rule[Gemm]], ctx: Simt
     filled = filled_again(ctx.launch)
     if not any(region.buffer.storage in filled for region in (op.a, op.b)):
         return lowered
-    # Passes took an engine for the reader: threads tell engines before these fill the tile again.
+    # Passes took the async proxy for the reader: threads fence before it fills the tile again.
     return seq(lowered, Evaluate(device("fence_proxy_async"), span=op.span))
 
 

@@ -21,7 +21,7 @@ from tile_core.simt.rules.mbarrier import barrier_address
 from tile_core.target import Target
 
 BULK = 16
-"""Bytes that the engine copies multiples of."""
+"""Bytes that the copy engine copies multiples of."""
 
 
 def remote_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
@@ -60,7 +60,7 @@ def infer_remote_copy(op: RemoteCopy, ctx: InferContext, level: InferLevel) -> L
 
 
 def lower_remote_copy(op: RemoteCopy, ctx: SimtContext) -> Stmt:
-    """Return a copy by the engine where a barrier counts its bytes, else one by the threads.
+    """Return a copy by the copy engine where a barrier counts its bytes, else one by the threads.
 
     Before   remote_copy S, D, block 1, barrier full[0]        remote_copy S, D, block 1
     After    if tid == 0: bulk_copy_remote(D, 1, S, 4096, full)

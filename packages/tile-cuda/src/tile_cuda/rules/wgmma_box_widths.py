@@ -2,10 +2,10 @@
 
 Warpgroups that share columns among them each begin at the border of a box, and so does a part of
 a tile: the tile's boxes must not be wider than that. Narrower ones divide wider ones, so all
-others who read the tile can live with them: warps, engines and threads with any, products of
-warpgroups with all that are as narrow as they need them. Each MMA says how wide boxes may be
-for it; a tile gets the narrowest of these, and they exchange chunks in 128 bytes rather than in
-64, in 64 rather than in 32, and in 32 rather than not at all.
+others who read the tile can live with them: warps, the copy engine and threads with any, products
+of warpgroups with all that are as narrow as they need them. Each MMA says how wide boxes may be for
+it; a tile gets the narrowest of these, and they exchange chunks in 128 bytes rather than in 64, in
+64 rather than in 32, and in 32 rather than not at all.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _known(buffer: Buffer, ctx: InferContext) -> Layout | Fragment | None:
 def _as_rows(view: Buffer, tile: Buffer) -> bool:
     """Whether boxes for a view are boxes for its tile: rows may only be numbered otherwise.
 
-    Then the pattern must begin with each group of rows, as engines may copy one at a time.
+    Then the pattern must begin with each group of rows, as the copy engine may copy one at a time.
     """
     (rows, *row), (others, *other) = _rows(view), _rows(tile)
     return row == other and (rows == others or rows % PERIOD == others % PERIOD == 0)
@@ -124,12 +124,12 @@ def _rows(tile: Buffer) -> tuple[int, int, bool]:
 def _narrowest(tile: Buffer, machine: SimtMachine, ctx: InferContext) -> int | None:
     """Return how wide boxes of `tile` may be for all products of warpgroups that read it.
 
-    Nor are they wider than parts of it that the engine copies.
+    Nor are they wider than parts of it that the copy engine copies.
     """
     wanted = [
         spans[tile.storage]
         for user in ctx.users_of(tile)
-        if isinstance(user, Gemm) and ctx.rule_of(user).runs_beside
+        if isinstance(user, Gemm) and ctx.rule_of(user).is_asynchronous
         for spans in [_widest(user, machine, ctx)]
         if tile.storage in spans
     ]

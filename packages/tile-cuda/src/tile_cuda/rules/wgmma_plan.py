@@ -161,7 +161,7 @@ def spreads_as(op: Gemm, plan: WarpgroupPlan, held: Layout | Fragment | None) ->
 
 def is_shared_out(op: Gemm, ctx: SimtContext) -> bool:
     """Whether warpgroups compute an MMA, now that layouts are known."""
-    if not ctx.rule_of(op).runs_beside:
+    if not ctx.rule_of(op).is_asynchronous:
         return False
     # The rule was chosen, so if the operands are float32, they may be rounded.
     machine = replace(ctx.machine, features=ctx.machine.features | {ROUNDS_FLOAT32})

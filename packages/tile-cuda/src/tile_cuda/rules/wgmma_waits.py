@@ -14,7 +14,7 @@ from tile_cuda.rules.wgmma_plan import is_shared_out
 
 
 def wait_rule(machine: SimtMachine) -> Rule[WaitProducts]:
-    """Return the rule for waits: nothing where no MMA runs beside its threads."""
+    """Return the rule for waits: nothing where no MMA is asynchronous."""
 
     def lower(op: WaitProducts, ctx: SimtContext) -> Stmt:
         return waited(op, op.pending, ctx) if machine.has("async_mma") else seq()

@@ -201,7 +201,7 @@ def target_has_stmatrix(target: Any, is_m16n8: bool = False) -> bool:
 
 
 def target_has_bulk_copy(target: Any) -> bool:
-    """Tell whether a target has an engine for copies of tiles."""
+    """Tell whether a target has a copy engine."""
     return _version(target) >= 90
 
 
@@ -267,7 +267,7 @@ def have_fp4(compute_version: str | None = None) -> bool:
 
 
 def have_tma(target: Any = None) -> bool:
-    """Tell whether there is an engine for copies of tiles."""
+    """Tell whether there is a copy engine."""
     return target_has_bulk_copy(target)
 
 

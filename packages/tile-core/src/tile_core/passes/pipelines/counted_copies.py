@@ -15,7 +15,7 @@ from tile_core.ir.buffer import Region, Scope, static_value
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import AnnotateSafeValue, Launch, Pipelined
 from tile_core.ops.copy import Copy
-from tile_core.passes.pipelines.epilogue_forms import runs_beside
+from tile_core.passes.pipelines.epilogue_forms import may_be_asynchronous
 from tile_core.remarks import NotApplicable
 
 COUNTED = "counted_load"
@@ -99,7 +99,7 @@ def require_counted(copy: Copy, threads: int, warp_size: int, env: ConstraintSet
         raise NotApplicable(f"elements of {source.dtype} are not what lanes copy")
     if threads % warp_size:
         raise NotApplicable(f"{threads} threads are not whole waves of {warp_size}")
-    if not runs_beside(copy, env):
+    if not may_be_asynchronous(copy, env):
         raise NotApplicable(
             f"neighbours in the tensor are not known to begin at {LEAST_BYTES} bytes"
         )
@@ -113,7 +113,7 @@ def require_counted(copy: Copy, threads: int, warp_size: int, env: ConstraintSet
 def units(copy: Copy, machine: WaveMachineInfo, env: ConstraintSet) -> Iterator[int]:
     """Yield how many bytes a lane may copy at once, the most first: those that fill whole waves."""
     fills_waves = _bytes_of(copy) % (machine.warp_size * MOST_BYTES) == 0
-    if machine.has(WIDE) and fills_waves and runs_beside(copy, env, bits=MOST_BYTES * 8):
+    if machine.has(WIDE) and fills_waves and may_be_asynchronous(copy, env, bits=MOST_BYTES * 8):
         yield MOST_BYTES
     yield LEAST_BYTES
 

@@ -14,7 +14,7 @@ from tile_core.passes.pipelines.loop_body import Piece
 from tile_core.passes.pipelines.schedule import PipelineSchedule
 
 LEAST_BITS = 32
-"""What hardware copies beside the threads is at least so many neighbouring bits, aligned."""
+"""What hardware copies asynchronously is at least so many neighbouring bits, aligned."""
 
 
 def folds(pieces: Sequence[Piece], plan: PipelineSchedule, env: ConstraintSet) -> bool:
@@ -25,18 +25,18 @@ def folds(pieces: Sequence[Piece], plan: PipelineSchedule, env: ConstraintSet) -
     After    for k < n: wait 1; if k + 2 < n: copy k + 2;  gemm k
 
     The price is a branch per iteration that all threads take together, around what belongs to
-    stages before the last. It is paid where those hold nothing but copies that run beside
-    the threads: the machine then issues them, or does not, and computes on. Work of the
+    stages before the last. It is paid where those hold nothing but asynchronous
+    copies: the machine then issues them, or does not, and computes on. Work of the
     threads behind a branch could no longer be mixed with that of the last stage.
     """
     schedule = plan.schedule
     leading = [k for k, stage in enumerate(schedule.stage) if stage < schedule.depth]
     return bool(leading) and all(
-        k in plan.asynchronous and runs_beside(pieces[k].copy, env) for k in leading
+        k in plan.asynchronous and may_be_asynchronous(pieces[k].copy, env) for k in leading
     )
 
 
-def runs_beside(copy: Copy | None, env: ConstraintSet, bits: int = LEAST_BITS) -> bool:
+def may_be_asynchronous(copy: Copy | None, env: ConstraintSet, bits: int = LEAST_BITS) -> bool:
     """Whether nothing in `copy` is known to need the registers of threads.
 
     Layouts are not chosen yet: this looks at the tensor alone.

@@ -102,7 +102,7 @@ def analyse(
         What is known of numbers in the launch, see `facts_of`.
     room
         What copies may take where they run ahead through registers, whichever schedule the
-        loop asks for; None where copies run beside the threads.
+        loop asks for; None where copies are asynchronous.
     counts
         Whether waves count the copies, and so have an instruction for each few of their bytes.
 

@@ -17,7 +17,7 @@ from tile_core.ir.stmt import Alloc, Launch
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
-from tile_core.passes.pipelines.epilogue_forms import runs_beside
+from tile_core.passes.pipelines.epilogue_forms import may_be_asynchronous
 from tile_core.passes.pipelines.loop_body import Piece, PipelineBody, described
 from tile_core.passes.pipelines.schedule import (
     PipelineSchedule,
@@ -125,7 +125,9 @@ def in_halves(body: PipelineBody, room: PrefetchBudget, env: ConstraintSet) -> H
     loads: dict[int, int] = {}
     left = room.register_bytes
     for k, piece in enumerate(body.pieces):
-        pair = _halves(piece) if _is_used(body, k) and runs_beside(piece.copy, env) else None
+        pair = (
+            _halves(piece) if _is_used(body, k) and may_be_asynchronous(piece.copy, env) else None
+        )
         cost = -(-_bytes(pair[0].dst.buffer) // room.threads) if pair is not None else 0
         if pair is None or cost > left:
             made.append(piece)
@@ -134,7 +136,7 @@ def in_halves(body: PipelineBody, room: PrefetchBudget, env: ConstraintSet) -> H
         outside.append(Alloc(pair[0].dst.buffer, span=piece.span))
         loads[len(made) + 1] = len(made)
         made += [described(replace(piece, stmt=half), named) for half in pair]
-    narrow = any(p.copy is not None and not runs_beside(p.copy, env) for p in body.pieces)
+    narrow = any(p.copy is not None and not may_be_asynchronous(p.copy, env) for p in body.pieces)
     return Halves(PipelineBody(tuple(made), tuple(outside), body.moving), loads, narrow)
 
 

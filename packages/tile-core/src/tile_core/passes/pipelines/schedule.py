@@ -33,7 +33,7 @@ Requirement = Callable[[Buffer], None]
 
 @dataclass(frozen=True, slots=True)
 class PipelineSchedule:
-    """A legal schedule, and what runs beside it.
+    """A legal schedule, and what is asynchronous in it.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def automatic(
 
 
 def _may_run_ahead(deps: Dependences, k: int) -> bool:
-    """Whether a piece is a copy that hardware could do beside the threads."""
+    """Whether a piece is a copy that hardware could do asynchronously."""
     copy = deps.pieces[k].copy
     return copy is not None and can_be_asynchronous(copy) and _is_used(deps, k)
 

@@ -13,7 +13,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Parallel, Seq, Stmt, Store
 from tile_core.ops.copy import Copy
 from tile_core.ops.region_pairing import pair
-from tile_core.passes.pipelines.epilogue_forms import divides, runs_beside, strides_of
+from tile_core.passes.pipelines.epilogue_forms import divides, may_be_asynchronous, strides_of
 
 PIECES = (16, 8, 4)
 """Bytes that one asynchronous copy of a thread moves."""
@@ -57,7 +57,7 @@ def _of_copy(copy: Copy, env: ConstraintSet) -> tuple[Buffer, int] | None:
     for nbytes in _sizes(source):
         width = nbytes * 8 // source.dtype.bits
         fits = width == 1 or (is_row and divides(width, (pairing.extents[moving[-1]],), env))
-        if fits and runs_beside(copy, env, nbytes * 8):
+        if fits and may_be_asynchronous(copy, env, nbytes * 8):
             return source, nbytes
     return None
 

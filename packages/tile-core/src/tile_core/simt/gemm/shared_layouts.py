@@ -20,7 +20,7 @@ def open_operand_layout(
     """Return the layout of a shared tile, or nothing if it is not ours to choose.
 
     Tiles with a layout keep it. Tiles that are also seen in another shape or element type stay
-    as they are: a view may not survive a swizzle. Tiles that an engine copies have a layout
+    as they are: a view may not survive a swizzle. Tiles that the copy engine copies have a layout
     that it knows.
 
     Parameters
@@ -44,5 +44,5 @@ def open_operand_layout(
 
 
 def _is_copied_in_bulk(buffer: Buffer, ctx: InferContext) -> bool:
-    """Whether an engine copies the tile, which writes no patterns but its own."""
+    """Whether the copy engine copies the tile, which writes no patterns but its own."""
     return any(isinstance(user, BulkCopy) for user in ctx.users_of(buffer))

@@ -16,7 +16,7 @@ from tile_core.simt.lower_accesses import lower_expr
 
 
 def ping_pong_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
-    """Return the rule of turns: nothing where products do not run beside the threads."""
+    """Return the rule of the ping-pong schedule: nothing where MMAs are not asynchronous."""
 
     def lower(op: PingPongOrder, ctx: SimtContext) -> Stmt:
         return lower_ping_pong(op, ctx) if machine.has("async_mma") else Seq(())

@@ -96,7 +96,7 @@ class Meet(Event):
 
 @dataclass(frozen=True, slots=True)
 class Fill(Event):
-    """Let the engine copy `nbytes` into a tile; a barrier of its block hears of them later.
+    """Let the copy engine copy `nbytes` into a tile; a barrier of its block hears of them later.
 
     Where they come from another tile, `source`, this one is read until then.
     """
@@ -138,7 +138,7 @@ class Read(Event):
         The reading goes on by an engine, as number `lasts` of what it does for these threads,
         until they wait for it; None if it is over at once.
     by_engine
-        The engine does not see stores that were not fenced.
+        The copy engine does not see stores that were not fenced.
     engine
         Which list `lasts` counts in.
     statement, turn
