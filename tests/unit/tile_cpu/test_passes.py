@@ -20,7 +20,7 @@ from tile_cpu.passes.drop_unused_tiles import drop_unused_tiles
 from tile_cpu.passes.forward_tile_copies import forward_tile_copies
 from tile_cpu.passes.fuse_gemm_loops import fuse_gemm_loops
 from tile_cpu.passes.stream_gemm_operands import stream_gemm_operands
-from tile_cpu.passes.widen_gemm_factors import widen_gemm_factors
+from tile_cpu.passes.widen_gemm_operands import widen_gemm_operands
 
 CPU = Target("cpu")
 KNOWN = {**OPERATORS, "cpu.blocked_gemm": BlockedGemm, "cpu.streamed_gemm": StreamedGemm}
@@ -153,10 +153,10 @@ def test_a_staged_tile_that_is_needed_stays(old: str, new: str) -> None:
 
 def test_narrow_factors_are_widened() -> None:
     text = GEMM.replace("float16", "float8_e4m3fn")
-    widened = widen_gemm_factors(parse(text), CPU)
+    widened = widen_gemm_operands(parse(text), CPU)
     verify(widened)
     assert operators(widened) == ["fill", "copy", "copy", "copy", "copy", "gemm", "copy"]
-    assert widen_gemm_factors(widened, CPU) is widened
+    assert widen_gemm_operands(widened, CPU) is widened
 
 
 def test_unused_tiles_disappear_and_used_ones_stay() -> None:

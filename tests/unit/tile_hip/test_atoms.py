@@ -19,7 +19,7 @@ from tile_hip.atoms import (
     all_instructions,
     atoms_in_runs,
     atoms_in_turns,
-    atoms_like_sums,
+    atoms_like_accumulators,
     instructions_for,
 )
 from tile_hip.machine import ARCHITECTURES, machine
@@ -101,7 +101,7 @@ def test_a_sum_is_a_factor_as_it_lies(arch: str) -> None:
     for i in all_instructions():
         if not machine(arch).has(i.feature):
             continue
-        for atom in atoms_like_sums(machine(arch), str(i.a), str(i.b), str(i.c)):
+        for atom in atoms_like_accumulators(machine(arch), str(i.a), str(i.b), str(i.c)):
             width = max(atom.n, atom.k)
             total = atom.c.repeat((1, width // atom.n))
             assert atom.a.repeat((1, width // atom.k)).same_function(total)

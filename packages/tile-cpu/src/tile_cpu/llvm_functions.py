@@ -186,7 +186,7 @@ def _splat(value: int, lanes: int) -> str:
 def _narrow_bf16(match: re.Match[str], machine: CpuMachine) -> str:
     """Round in one instruction where there is one, which takes subnormal numbers for zeros.
 
-    ``round`` tests for them first; ``narrow`` is for products, whose factors are taken so too.
+    ``round`` tests for them first; ``narrow`` is for products, whose operands are taken so too.
     """
     lanes = int(match[2])
     vec, result = f"<{lanes} x float>", f"<{lanes} x i16>"

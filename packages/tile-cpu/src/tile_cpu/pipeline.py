@@ -36,7 +36,7 @@ PIPELINE = Pipeline(
         _shared("draw_random", "tile_core.passes.draw_random"),
         _shared("serialise_threads", "tile_core.passes.serialise_threads"),
         _shared("take_turns", "tile_core.passes.count_signals"),
-        _own("widen_gemm_factors", is_optional=False),
+        _own("widen_gemm_operands", is_optional=False),
         _own("fuse_gemm_loops"),
         _own("stream_gemm_operands"),
         _own("forward_tile_copies"),

@@ -57,9 +57,9 @@ def _rows() -> Iterator[tuple[str, str, tuple[int, int, int], tuple[str, str, st
 def _volta_atom(c_dtype: str, a_order: str = "row", b_order: str = "col") -> MatrixAtom:
     """Return ``m8n8k4``: each of four groups of threads multiplies 8x4 by 4x8.
 
-    A thread holds four neighbours of a row or of a column of each factor, as the form says.
+    A thread holds four neighbours of a row or of a column of each operand, as the form says.
 
-    The groups form a square: an element of a factor is held by two of them. Which row of the
+    The groups form a square: an element of an operand is held by two of them. Which row of the
     16 a group calls its row `r` is ours to say: ``r % 4 + 8 * (r // 4)``, and 4 more for the
     second group, so that neighbouring threads read neighbouring rows and no banks collide.
     """
@@ -114,7 +114,7 @@ def atoms_for(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom,
     Parameters
     ----------
     a, b, c
-        Names of the element types of both factors and of the sum.
+        Names of the element types of both operands and of the sum.
     """
     made = [_atom(*row) for row in _rows() if row[3] == (a, b, c) and machine.has(row[1])]
     if machine.has("mma_m8n8k4") and (a, b) == ("float16", "float16"):
@@ -124,14 +124,14 @@ def atoms_for(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom,
 
 @cache
 def atoms_for_nibbles(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom, ...]:
-    """Return the instructions that multiply 4-bit integers, two in each byte of the factors.
+    """Return the instructions that multiply 4-bit integers, two in each byte of the operands.
 
-    They hold the bytes of their factors as the instructions for bytes do, so K counts bytes.
+    They hold the bytes of their operands as the instructions for bytes do, so K counts bytes.
 
     Parameters
     ----------
     a, b, c
-        Names of the element types of both factors' bytes, and of the sum.
+        Names of the element types of both operands' bytes, and of the sum.
     """
     if a not in _INT8 or b not in _INT8 or c != "int32":
         return ()
@@ -153,7 +153,7 @@ _NIBBLES = (
 def atoms_for_tiles(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom, ...]:
     """Return the instructions that multiply tiles of elements `a` and `b` exactly.
 
-    If none takes these types, one is chosen whose types hold all their values: factors in
+    If none takes these types, one is chosen whose types hold all their values: operands in
     shared memory are converted on their way into registers. Tiles of 4-bit integers that have
     a byte per element are multiplied as bytes; see `atoms_for_nibbles` for others. Instructions
     that would round float32 to tf32 are taken for tiles of that type, or where the machine is

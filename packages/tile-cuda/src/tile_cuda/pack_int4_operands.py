@@ -26,7 +26,7 @@ _BYTES = {"int4": dtype_of("int8"), "uint4": dtype_of("uint8")}
 
 
 def pack_int4_operands_for(kernel: Kernel, target: Target) -> Kernel:
-    """Return `kernel` with tiles of 4-bit factors as the machine of a target takes them.
+    """Return `kernel` with tiles of 4-bit operands as the machine of a target takes them.
 
     See `pack_int4_operands`.
     """
@@ -34,12 +34,12 @@ def pack_int4_operands_for(kernel: Kernel, target: Target) -> Kernel:
 
 
 def pack_int4_operands(kernel: Kernel, machine: SimtMachine) -> Kernel:
-    """Return `kernel` with tiles of 4-bit factors as bytes of two elements each.
+    """Return `kernel` with tiles of 4-bit operands as bytes of two elements each.
 
     Before   copy A: int4[M, K], A_s: int4[64, 128];  gemm A_s, B_s
     After    copy A: int8[M, K/2], A_s: int8[64, 64];  gemm A_s, B_s, nibbles
 
-    Such a tile is filled from a tensor of its element type and is a factor, both of which
+    Such a tile is filled from a tensor of its element type and is an operand, both of which
     touch whole bytes only, with K along its rows; nothing else may look at it. Instructions
     of the machine must divide the products. Other tiles have a byte for each element.
     """

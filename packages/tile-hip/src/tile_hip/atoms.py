@@ -3,18 +3,18 @@
 A wave of 64 lanes multiplies D×K by K×D, with D = 32 or 16. Lanes form G = 64 / D groups of one
 lane for each row. Along the other dimension a group has runs of neighbours: runs of the first
 group, of the second, …, then the next runs of each; see `held_in_runs`. For the sum these runs
-have 4 elements (float64: one). For the factors any order of K is right that is the same for
+have 4 elements (float64: one). For the operands any order of K is right that is the same for
 both, so that their runs are ours to say:
 
 * as many elements as one lane reads from shared memory at once, of one or several instructions
   that follow each other along K (PACK),
-* those of the sum: a sum is then a factor as it is, and stays where it is,
+* those of the sum: a sum is then an operand as it is, and stays where it is,
 * or single elements.
 
-A factor whose neighbours in memory lie across K is read so too: a lane has neighbouring rows of it
-then, of as many products, which share a lane's registers in turns (`Pieces`).
+An operand whose neighbours in memory lie across K is read so too: a lane has neighbouring rows of
+it then, of as many products, which share a lane's registers in turns (`Pieces`).
 
-Instructions as they are have columns of the sum in a lane. The header gives them the factors in
+Instructions as they are have columns of the sum in a lane. The header gives them the operands in
 the other order, so that neighbours of a row are in one lane. Shapes: AMD "CDNA3 Instruction Set
 Architecture", "Matrix Arithmetic Instructions"; layouts: AMD matrix instruction calculator.
 """
@@ -57,7 +57,7 @@ class Pieces:
     ----------
     rows, columns
         How many there are along M and N, and whether neighbours are side by side in the registers
-        of the factor, as reads across K leave them.
+        of the operand, as reads across K leave them.
     """
 
     rows: tuple[int, bool] = (1, False)
@@ -79,7 +79,7 @@ class MatrixInstruction:
     edge, k
         D and K.
     a, b, c
-        Element types of the factors and of the sum.
+        Element types of the operands and of the sum.
     """
 
     feature: str
@@ -91,7 +91,7 @@ class MatrixInstruction:
 
     @property
     def held(self) -> int:
-        """Elements of each factor in a lane."""
+        """Elements of each operand in a lane."""
         return self.k * self.edge // LANES
 
     @property
@@ -108,7 +108,7 @@ class MatrixInstruction:
             Neighbours along K in a lane.
         """
         edge, depth, held = self.edge, self.k * pack, self.held * pack
-        factor, total = held_in_runs(edge, run), held_in_runs(edge, self.sum_run)
+        operand, total = held_in_runs(edge, run), held_in_runs(edge, self.sum_run)
         (rows, by_rows), (columns, by_columns) = pieces.rows, pieces.columns
         sums = edge * edge // LANES * columns
 
@@ -116,8 +116,8 @@ class MatrixInstruction:
             lane, register = total(i // rows, j // columns)
             return lane, i % rows * sums + register * columns + j % columns
 
-        a = _in_pieces(factor, rows, held, by_rows)
-        b = _in_pieces(factor, columns, held, by_columns)
+        a = _in_pieces(operand, rows, held, by_rows)
+        b = _in_pieces(operand, columns, held, by_columns)
         strides = (columns, rows if by_rows else 1, columns if by_columns else 1)
         return MatrixAtom(
             function=f"mma_{edge}x{edge}x{self.k}",
@@ -150,7 +150,7 @@ def held_in_runs(edge: int, run: int) -> ElementPlace:
 
 
 def _in_pieces(of_piece: ElementPlace, count: int, held: int, side_by_side: bool) -> ElementPlace:
-    """Return lane and register in a factor whose neighbouring rows belong to so many pieces.
+    """Return lane and register in an operand whose neighbouring rows belong to so many pieces.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def all_atoms() -> tuple[MatrixAtom, ...]:
 def instructions_for(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixInstruction, ...]:
     """Return the instructions of `machine` that multiply tiles of elements `a` and `b` exactly.
 
-    If none takes these types, one is chosen whose types hold all their values: factors in
+    If none takes these types, one is chosen whose types hold all their values: operands in
     shared memory are converted on their way into registers. Where the machine is said to do
     so, float32 is rounded as xf32 is: half the mantissa, for several times the speed.
     """
@@ -240,7 +240,7 @@ def atoms_in_runs(
     Parameters
     ----------
     a, b, c
-        Names of the element types of both factors' tiles and of the sum.
+        Names of the element types of both operands' tiles and of the sum.
     """
     bits = min(max(8, dtype_of(x).bits) for x in (a, b))
     return tuple(
@@ -251,15 +251,15 @@ def atoms_in_runs(
 
 
 @cache
-def atoms_like_sums(
+def atoms_like_accumulators(
     machine: SimtMachine, a: str, b: str, c: str, pieces: Pieces = ONE_PIECE
 ) -> tuple[MatrixAtom, ...]:
-    """Return the atoms whose factors are held as sums are.
+    """Return the atoms whose operands are held as sums are.
 
     Parameters
     ----------
     a, b, c
-        Names of the element types of both factors' tiles and of the sum.
+        Names of the element types of both operands' tiles and of the sum.
     """
     return tuple(
         i.atom(_sum_pack(i), i.sum_run, pieces) for i in instructions_for(machine, a, b, c)
@@ -277,7 +277,7 @@ def atoms_in_turns(
     Parameters
     ----------
     a, b, c
-        Names of the element types of both factors' tiles and of the sum.
+        Names of the element types of both operands' tiles and of the sum.
     """
     found = instructions_for(machine, a, b, c)
     return tuple(i.atom(pack, 1, pieces) for i in found for pack in _packs(i))

@@ -29,7 +29,7 @@ _CDNA2 = frozenset(
         "mfma_f16",
         "mfma_bf16",
         "mfma_f64",
-        "mfma_i8",  # four factors of a product in a lane
+        "mfma_i8",  # four operands of a product in a lane
         "counted_load",  # from tensors to the block's memory, 4 bytes a lane
         "atomic_f32",
         "atomic_f64",
@@ -41,7 +41,7 @@ _CDNA2 = frozenset(
     }
 )
 _CDNA3 = (_CDNA2 - {"mfma_i8"}) | {
-    "mfma_i8_wide",  # eight factors in a lane
+    "mfma_i8_wide",  # eight operands in a lane
     "mfma_fp8_fnuz",
     "mfma_xf32",
     "atomic_bf16x2",

@@ -23,9 +23,9 @@ class MatrixInstructionWork:
     flops
         Operations of one warp's part.
     dtype
-        Element type of the factors.
+        Element type of the operands.
     shared_bytes
-        Bytes of factors that it reads from shared memory by itself.
+        Bytes of operands that it reads from shared memory by itself.
     is_joint
         Several warps run it together.
     """
@@ -59,7 +59,7 @@ def product_of(call: Call, instruction: AsyncMma | None) -> MatrixInstructionWor
 
 def _asynchronous(call: Call, instruction: AsyncMma, *, from_shared: bool) -> MatrixInstructionWork:
     n, *others = map(_constant, call.args[:-_OPERANDS])
-    turned = 2 if from_shared else 1  # along which dimension each factor in memory lies
+    turned = 2 if from_shared else 1  # along which dimension each operand in memory lies
     steps = others[turned] if len(others) > turned else 1
     operands = call.args[-2:]
     dtype = _buffer_dtype(operands[1])

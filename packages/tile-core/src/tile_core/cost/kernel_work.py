@@ -54,7 +54,7 @@ class Work:
     Parameters
     ----------
     products
-        Operations of matrix products by the element type of the factors.
+        Operations of matrix products by the element type of the operands.
     operations, functions
         Other operations on floats, and values of transcendental functions.
     scratch
@@ -126,7 +126,7 @@ class _Counting(Visitor):
     def _operator(self, op: TileOperator, space: Space) -> None:
         work = op.work()
         if work.product:
-            self.work.products[work.factors] += 2 * _volume(work.product, space)
+            self.work.products[work.operands] += 2 * _volume(work.product, space)
         if work.elements:
             elements = _volume(work.elements, space)
             self.work.operations += work.operations * elements

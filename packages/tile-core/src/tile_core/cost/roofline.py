@@ -22,7 +22,7 @@ class Peaks:
         Of the machine.
     products
         Operations per second of matrix products, in units of 10**12, by the element type of
-        the factors; types that are missing are multiplied like ``"float32"``.
+        the operands; types that are missing are multiplied like ``"float32"``.
     tflops
         The same of other arithmetic.
     memory_gbps

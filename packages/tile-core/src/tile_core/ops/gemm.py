@@ -94,7 +94,7 @@ class Gemm(TileOperator):
     DtypeMismatch
         If integers meet floats, or floats are accumulated in integers.
     AliasedOperands
-        If `c` is one of the factors, or has elements of one: they are read while it is written.
+        If `c` is one of the operands, or has elements of one: they are read while it is written.
 
     Notes
     -----
@@ -118,7 +118,7 @@ class Gemm(TileOperator):
     nibbles: bool = False
 
     def reads(self) -> tuple[Region, ...]:
-        """Return both factors, and the accumulator unless it is always cleared."""
+        """Return both operands, and the accumulator unless it is always cleared."""
         if isinstance(self.clear, Const) and self.clear.value:
             return (self.a, self.b)
         return (self.a, self.b, self.c)
@@ -128,13 +128,13 @@ class Gemm(TileOperator):
         return (self.c,)
 
     def work(self) -> OperatorWork:
-        """Return the product; bytes of pairs of 4-bit factors are two of them."""
+        """Return the product; bytes of pairs of 4-bit operands are two of them."""
         m, n, k = self.mnk
-        factors = self.a.buffer.dtype
+        operands = self.a.buffer.dtype
         if self.a.buffer.dtype.bits < self.b.buffer.dtype.bits:
-            factors = self.b.buffer.dtype
-        name = f"{factors.base[:-1]}4" if self.nibbles else factors.base
-        return OperatorWork(product=(m, n, 2 * k if self.nibbles else k), factors=name)
+            operands = self.b.buffer.dtype
+        name = f"{operands.base[:-1]}4" if self.nibbles else operands.base
+        return OperatorWork(product=(m, n, 2 * k if self.nibbles else k), operands=name)
 
     @property
     def mnk(self) -> tuple[int, int, int]:
@@ -217,8 +217,8 @@ class Gemm(TileOperator):
             )
 
     def _verify_apart(self) -> None:
-        for name, factor in (("A", self.a), ("B", self.b)):
-            if surely_overlap(factor, self.c):
+        for name, operand in (("A", self.a), ("B", self.b)):
+            if surely_overlap(operand, self.c):
                 raise AliasedOperands(
                     f"T.gemm adds to {describe(self.c)}, which is its operand {name} too",
                     span=self.span,

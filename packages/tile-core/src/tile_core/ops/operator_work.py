@@ -15,8 +15,8 @@ class OperatorWork:
     ----------
     product
         Extents M, N, K of a matrix product: ``2 M N K`` operations.
-    factors
-        Element type of its factors.
+    operands
+        Element type of its operands.
     elements
         Extents of a box, for each element of which there are so many
     operations, functions
@@ -29,7 +29,7 @@ class OperatorWork:
     """
 
     product: tuple[Extent, ...] = ()
-    factors: str = ""
+    operands: str = ""
     elements: tuple[Extent, ...] = ()
     operations: float = 0.0
     functions: float = 0.0

@@ -25,7 +25,7 @@ def convert_operand_layouts(
     """Return `kernel` with a copy wherever two strict demands on a register tile differ.
 
     Before   gemm Q, K, scores;  gemm scores, V, acc   (the sums of the first, spread over
-             warps along both dimensions; the factor of the second, whole rows in each warp)
+             warps along both dimensions; the operand of the second, whole rows in each warp)
     After    gemm Q, K, scores;  copy scores, scores_read;  gemm scores_read, V, acc
 
     An operator that only reads a tile gets a copy of its own, spread as it demands, if

@@ -28,7 +28,8 @@ def eliminate_dead_code(kernel: Kernel) -> Kernel:
 
     Slices that are empty at compile time are legal and have no elements, as in Python; there is
     nothing to lay out or to share among threads. Reductions of rows without elements give the
-    identity, products of factors without elements zeros. Returns the same object if there are none.
+    identity, products of operands without elements zeros. Returns the same object if there are
+    none.
     """
     return rewrite(kernel, _rule)
 
@@ -61,7 +62,7 @@ def _runs_nothing(loop: Parallel) -> bool:
 
 
 def _of_no_products(op: Gemm) -> Stmt:
-    """Return what a product without rows, columns or factors does to its sums: it clears them."""
+    """Return what a product without rows, columns or operands does to its sums: it clears them."""
     if _has_none((op.c,)):
         return Seq((), span=op.span)
     zeros = Fill(op.c, const(0, op.c.buffer.dtype), span=op.span)

@@ -24,7 +24,7 @@ class MatrixAtom:
     feature
         The ability that a machine must have.
     a_dtype, b_dtype, c_dtype
-        Element types of the factors and of the sum.
+        Element types of the operands and of the sum.
     a : Fragment of shape (m, k)
     b : Fragment of shape (k, n)
     c : Fragment of shape (m, n)
@@ -38,7 +38,7 @@ class MatrixAtom:
         Threads among which the instruction exchanges elements; each group computes on its own.
         None given: all of them together.
     orders
-        ``"row"`` or ``"col"`` for each factor, where the instruction has a form for each: along
+        ``"row"`` or ``"col"`` for each operand, where the instruction has a form for each: along
         what the elements are neighbours that one thread holds. None if there is one form only.
     """
 

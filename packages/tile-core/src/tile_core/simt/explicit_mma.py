@@ -24,7 +24,7 @@ def shape_of_product(expr: Call) -> str:
     Raises
     ------
     UnsupportedOnTarget
-        If no machine has it, or the factors do not lie as instructions want them.
+        If no machine has it, or the operands do not lie as instructions want them.
     """
     words = [a.value for a in expr.args if isinstance(a, StringConst)]
     shape = next((w for w in words if _SHAPE.fullmatch(w)), None)
@@ -76,7 +76,7 @@ def must_be_offered(
 def _check_names(expr: Call, operands: Sequence[AddressOf]) -> None:
     """Refuse registers of other types than the call says; words nobody knows say nothing.
 
-    The types of a, b and c follow the layouts of the factors.
+    The types of a, b and c follow the layouts of the operands.
     """
     words = [a.value for a in expr.args if isinstance(a, StringConst)]
     types = words[words.index("col") + 1 :] if "col" in words else []
@@ -106,7 +106,7 @@ _MEANINGS = {
 
 
 def _likeness(offered: MmaInstruction, named: MmaInstruction) -> int:
-    """Return how much two forms have in common; factors count more than sum and shape."""
+    """Return how much two forms have in common; operands count more than sum and shape."""
     weighed = (
         (4, offered.a == named.a),
         (4, offered.b == named.b),

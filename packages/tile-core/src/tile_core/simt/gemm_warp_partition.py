@@ -38,7 +38,7 @@ def choose_partition(
     """Return how many warps go along M and along N, or None if none divides the grid exactly.
 
     `FullRow` takes as many along M as can be, `FullCol` along N. `Square` makes the rectangles
-    of the warps as nearly square as can be: a warp then reads fewest elements of the factors.
+    of the warps as nearly square as can be: a warp then reads fewest elements of the operands.
     Of equally good ones it takes the one that leaves rows whole.
 
     Parameters
@@ -101,11 +101,11 @@ class WarpTiling:
         return _c_fragment(self)
 
     def a_fragment(self) -> Fragment:
-        """Return who holds the first factor: shape (M, K), once per warp along N."""
+        """Return who holds the first operand: shape (M, K), once per warp along N."""
         return _a_fragment(self)
 
     def b_fragment(self) -> Fragment:
-        """Return who holds the second factor: shape (K, N), once per warp along M.
+        """Return who holds the second operand: shape (K, N), once per warp along M.
 
         Registers of one column of atoms follow each other along K.
         """

@@ -33,7 +33,7 @@ class ProductCycles:
     edges
         Sums loaded, stored and waited for around the inner loops.
     pack
-        Copying factors into the form that is multiplied.
+        Copying operands into the form that is multiplied.
     """
 
     multiply: float
@@ -48,7 +48,7 @@ class ProductCycles:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A product of `m` x `k` and `k` x `n` elements, and how its factors arrive.
+    """A product of `m` x `k` and `k` x `n` elements, and how its operands arrive.
 
     Parameters
     ----------

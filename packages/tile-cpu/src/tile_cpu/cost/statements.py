@@ -110,10 +110,10 @@ class Timing(Visitor):
         self.cycles["multiply"] += times * once.multiply
         self.cycles["edges"] += times * (once.edges + NEST_CYCLES)
         self.cycles["pack"] += times * once.pack
-        factors, _ = op.work().touched or ((), ())
+        operands, _ = op.work().touched or ((), ())
         rows_of_b = n if op.transpose_b else k
-        self.cycles["wait"] += self._second_factor(op.b, factors[1], rows_of_b, space)
-        arriving = self._arrival(factors[:1], space)
+        self.cycles["wait"] += self._second_operand(op.b, operands[1], rows_of_b, space)
+        arriving = self._arrival(operands[:1], space)
         self.cycles["wait"] += max(0.0, arriving - times * once.total)
 
     def _tile_product(self, op: Gemm | StreamedGemm, space: Space) -> None:
@@ -134,7 +134,7 @@ class Timing(Visitor):
             arriving = self._arrival((op.b,), space)
             self.cycles["wait"] += max(0.0, arriving - times * once.pack)
 
-    def _second_factor(self, b: Region, all_of_it: Region, rows: float, space: Space) -> float:
+    def _second_operand(self, b: Region, all_of_it: Region, rows: float, space: Space) -> float:
         """Return the cycles in which B comes near: it is packed before it is multiplied.
 
         Each row lies in a page of its own if rows are long: a window of columns looks up as many

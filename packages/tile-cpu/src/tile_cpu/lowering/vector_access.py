@@ -334,7 +334,7 @@ def _is_streamed(ctx: Context, stmt: Store, stored: PrimExpr) -> bool:
 
 
 def _feeds_products(ctx: Context, stmt: Store) -> bool:
-    """Whether what is stored is read by nothing but products, as a factor."""
+    """Whether what is stored is read by nothing but products, as an operand."""
     storage = stmt.buffer.storage
     users = ctx.settings.users.get(storage, ())
     readers = [

@@ -52,7 +52,7 @@ class BlockedGemm(TileOperator):
     start: Buffer | None = None
 
     def reads(self) -> tuple[Region, ...]:
-        """Return both factors and the start tile."""
+        """Return both operands and the start tile."""
         start = () if self.start is None else (whole(self.start),)
         return (self.a, self.b, *start)
 
@@ -64,12 +64,12 @@ class BlockedGemm(TileOperator):
         """Return the product over all of K, and the rows and columns that it reads."""
         a_axis = self.a_rows if self.transpose_a else self.a.buffer.rank - 1
         b_axis = self.b.buffer.rank - 1 if self.transpose_b else self.b_rows
-        factors = (self._along_k(self.a, a_axis), self._along_k(self.b, b_axis))
+        operands = (self._along_k(self.a, a_axis), self._along_k(self.b, b_axis))
         start = () if self.start is None else (whole(self.start),)
         return OperatorWork(
             product=(*self.mn, self.k),
-            factors=self.a.buffer.dtype.base,
-            touched=((*factors, *start), (self.dst,)),
+            operands=self.a.buffer.dtype.base,
+            touched=((*operands, *start), (self.dst,)),
         )
 
     def _along_k(self, region: Region, axis: int) -> Region:

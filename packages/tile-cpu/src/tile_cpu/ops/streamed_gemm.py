@@ -1,4 +1,4 @@
-"""A tile product whose second factor is packed straight from global memory."""
+"""A tile product whose second operand is packed straight from global memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StreamedGemm(TileOperator):
     clear: Expr
 
     def reads(self) -> tuple[Region, ...]:
-        """Return both factors, and the accumulator unless it is always cleared."""
+        """Return both operands, and the accumulator unless it is always cleared."""
         if isinstance(self.clear, Const) and self.clear.value:
             return (self.a, self.b)
         return (self.a, self.b, self.c)
@@ -46,4 +46,4 @@ class StreamedGemm(TileOperator):
         """Return the product of whole tiles."""
         m, n = self.c.extents[-2:]
         k = self.a.extents[-2 if self.transpose_a else -1]
-        return OperatorWork(product=(m, n, k), factors=self.a.buffer.dtype.base)
+        return OperatorWork(product=(m, n, k), operands=self.a.buffer.dtype.base)

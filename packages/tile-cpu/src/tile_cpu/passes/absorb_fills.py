@@ -67,8 +67,8 @@ def _next_user(body: list[Stmt], at: int, facts: KernelUses) -> int | None:
             continue
         if not isinstance(stmt, (Gemm, StreamedGemm)) or not isinstance(stmt.clear, Const):
             return None
-        factors = (stmt.a.buffer.storage, stmt.b.buffer.storage)
-        is_factor = any(factor is tile for factor in factors)
-        fits = stmt.c.buffer is tile and stmt.c.is_whole and not is_factor
+        operands = (stmt.a.buffer.storage, stmt.b.buffer.storage)
+        is_operand = any(operand is tile for operand in operands)
+        fits = stmt.c.buffer is tile and stmt.c.is_whole and not is_operand
         return position if fits and not stmt.clear.value else None
     return None

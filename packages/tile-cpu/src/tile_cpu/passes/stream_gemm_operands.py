@@ -1,4 +1,4 @@
-"""Let tile products read their second factor where it is, instead of from a staged copy."""
+"""Let tile products read their second operand where it is, instead of from a staged copy."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tile_cpu.passes.global_matrices import axis_of, is_plain_source
 
 
 def stream_gemm_operands(kernel: Kernel, target: Target) -> Kernel:
-    """Return `kernel` without copies that only feed the second factor of products.
+    """Return `kernel` without copies that only feed the second operand of products.
 
     Before   copy K[n, d] -> Ks;  gemm Q, Ks, S
     After    streamed_gemm Q, K[n, d], S
 
-    The product packs its second factor anyway, so the copy would be a second pass over the
+    The product packs its second operand anyway, so the copy would be a second pass over the
     data. Conservative: the tile must be used by products after the copy in the same
     sequence only, and the source never written. Returns the same object when nothing fits.
     """
@@ -72,8 +72,8 @@ def _users(copy: Copy, seq: Seq, at: int, facts: KernelUses) -> list[Gemm] | Non
     if tile in facts.viewed or not users:
         return None
     gemms = [node for node in users if isinstance(node, Gemm) and node in later]
-    is_only_factor = all(_reads_only_as_b(gemm, tile) for gemm in gemms)
-    return gemms if len(gemms) == len(users) and is_only_factor else None
+    is_only_operand = all(_reads_only_as_b(gemm, tile) for gemm in gemms)
+    return gemms if len(gemms) == len(users) and is_only_operand else None
 
 
 def _reads_only_as_b(gemm: Gemm, tile: Buffer) -> bool:

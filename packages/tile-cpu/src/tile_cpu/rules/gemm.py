@@ -110,7 +110,7 @@ def _zeros_beside(op: BlockedGemm, dst: Any, extent: Any, lanes: int) -> Stmt | 
 
 
 def _empty_product(op: BlockedGemm, dst: Any, extent: Any, lanes: int) -> Stmt | None:
-    """Return what is stored where a factor lies outside its tensor as a whole: sums of nothing."""
+    """Return what is stored where an operand is outside of its tensor: sums of nothing."""
     if op.start is not None:
         return None
     m, n = op.mn

@@ -1,4 +1,4 @@
-"""Second factors of products stored as panels: who demands it, and how copies get there."""
+"""Second operands of products stored as panels: who demands it, and how copies get there."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _CONVERTED_WHILE_PACKED = frozenset({"float32", "float16", "bfloat16"})
 
 
 def infer_gemm(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
-    """Demand panels for a second factor in scratch that whole copies write and products read.
+    """Demand panels for a second operand in scratch that whole copies write and products read.
 
     Such a copy interleaves or transposes in registers on its way, once, and no product has
     to do it again. Tiles stay in rows
 
-    * if the product is made of plain multiply-adds and the factor is not transposed: it
+    * if the product is made of plain multiply-adds and the operand is not transposed: it
       reads rows as they are, and writing panels is up to a tenth slower than writing rows;
     * if something writes single elements or parts: its vectors would be scattered, while the
       product packs rows with whole vectors;
     * if anything else reads them, if products cut them differently, or if their element type
       is not what the instruction multiplies.
 
-    The first factor is read one row at a time, a few rows side by side, and nothing is
+    The first operand is read one row at a time, a few rows side by side, and nothing is
     demanded of it: padding its rows makes no difference that can be measured.
     """
     if level is not InferLevel.STRICT or ctx.layout_of(op.b.buffer) is not None:
@@ -51,7 +51,7 @@ def infer_gemm(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
 
 
 def panel_layout(op: Gemm, ctx: InferContext) -> Layout | None:
-    """Return the panels in which all users of the second factor of `op` agree to keep it."""
+    """Return the panels in which all users of the second operand of `op` agree to keep it."""
     tile, cpu = op.b.buffer, machine(ctx.target.arch)
     wanted = _panels(op, cpu)
     if wanted is None or ctx.is_viewed(tile):
@@ -59,7 +59,7 @@ def panel_layout(op: Gemm, ctx: InferContext) -> Layout | None:
     copies = 0
     for user in ctx.users_of(tile):
         if isinstance(user, Gemm):
-            if not _reads_as_factor(user, tile) or _panels(user, cpu) != wanted:
+            if not _reads_as_operand(user, tile) or _panels(user, cpu) != wanted:
                 return None
         elif isinstance(user, Copy) and _fills(user, tile):
             copies += 1
@@ -69,7 +69,7 @@ def panel_layout(op: Gemm, ctx: InferContext) -> Layout | None:
 
 
 def _panels(op: Gemm, cpu: CpuMachine) -> Layout | None:
-    """Return the panels that the product reads, None if its factor does not suit them."""
+    """Return the panels that the product reads, None if its operand does not suit them."""
     tile, shape = op.b.buffer, op.b.buffer.static_shape
     is_tile = tile.scope in (Scope.SHARED, Scope.FRAGMENT) and tile.origin is None
     if not is_tile or shape is None or len(shape) != 2 or tile.strides or not op.b.is_whole:
@@ -87,7 +87,7 @@ def _panels(op: Gemm, cpu: CpuMachine) -> Layout | None:
     return packed_panels(shape, spec.panel_width, kernel.group, 0 if op.transpose_b else 1)
 
 
-def _reads_as_factor(op: Gemm, tile: Buffer) -> bool:
+def _reads_as_operand(op: Gemm, tile: Buffer) -> bool:
     others = (op.a.buffer.storage, op.c.buffer.storage)
     return op.b.buffer is tile and op.b.is_whole and all(o is not tile for o in others)
 

@@ -21,9 +21,9 @@ MMA, FMA = "cuda.gemm.mma", "cuda.gemm.fma"
 
 
 def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
-    """Return the ways `machine` multiplies matrices exactly, and loads their factors.
+    """Return the ways `machine` multiplies matrices exactly, and loads their operands.
 
-    Factors of float32 are multiplied without matrix instructions; tiles of element type
+    Operands of float32 are multiplied without matrix instructions; tiles of element type
     ``tfloat32`` were rounded by whoever filled them.
     """
     mma, fma = instruction_rule(MMA, mma_unit(machine)), fma_rule(FMA)
@@ -33,10 +33,10 @@ def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
 
 
 def tf32_rules(machine: SimtMachine) -> tuple[Rule[Gemm], ...]:
-    """Return the rules for products of float32 by matrix instructions, which round the factors.
+    """Return the rules for products of float32 by matrix instructions, which round the operands.
 
     They keep as many bits of the mantissa as float16 has: only users can allow that. Warps
-    round to the nearest number on the way into registers; warpgroups read factors in memory
+    round to the nearest number on the way into registers; warpgroups read operands in memory
     as they are and drop the other bits.
     """
     rounding = replace(machine, features=machine.features | {ROUNDS_FLOAT32})

@@ -24,11 +24,11 @@ from tile_core.simt.rules.convert_layout import lower_layout_conversion
 from tile_core.target import Target
 from tile_cuda.rules.wgmma_box_widths import in_the_way, layouts_for_all
 from tile_cuda.rules.wgmma_lowering import lower_warpgroups
-from tile_cuda.rules.wgmma_operands import SharedFactor
+from tile_cuda.rules.wgmma_operands import SharedOperand
 from tile_cuda.rules.wgmma_plan import (
     WarpgroupPlan,
-    factor_part,
     is_spread,
+    operand_part,
     refusal,
     settled_plan,
     sums_fragment,
@@ -66,7 +66,7 @@ def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
         if not is_spread(ctx.fragment_of(op.c.buffer), sums_fragment(op, plan)):
             reason = f"{op.c.buffer.name!r} is spread differently"
             return _lower_otherwise(op, reason, others, ctx)
-        before, own = _with_factor_in_place(op, plan, ctx)
+        before, own = _with_operand_in_place(op, plan, ctx)
         return seq(before, lower_warpgroups(own, plan, ctx, op))
 
     return Rule(
@@ -103,22 +103,22 @@ def _demands(op: Gemm, plan: WarpgroupPlan, ctx: InferContext) -> LayoutMap:
     """
     wanted: dict[Buffer, Layout | Fragment] = {op.c.buffer: sums_fragment(op, plan)}
     if plan.a is None and ctx.layout_of(op.a.buffer) is None:
-        wanted.setdefault(op.a.buffer, _factor(op, plan))
-    for factor in (plan.a, plan.b):
-        if factor is not None and ctx.layout_of(factor.region.buffer) is None:
-            wanted[factor.region.buffer] = _boxes(factor)
+        wanted.setdefault(op.a.buffer, _operand(op, plan))
+    for operand in (plan.a, plan.b):
+        if operand is not None and ctx.layout_of(operand.region.buffer) is None:
+            wanted[operand.region.buffer] = _boxes(operand)
     return wanted
 
 
-def _boxes(factor: SharedFactor) -> Layout:
-    tile = factor.tile
-    return boxed_operand(factor.region.buffer.static_shape or (), tile.bits, tile.span)
+def _boxes(operand: SharedOperand) -> Layout:
+    tile = operand.tile
+    return boxed_operand(operand.region.buffer.static_shape or (), tile.bits, tile.span)
 
 
-def _factor(op: Gemm, plan: WarpgroupPlan) -> Fragment:
+def _operand(op: Gemm, plan: WarpgroupPlan) -> Fragment:
     """Return how the first operand must be spread if it is in registers."""
     order = (1, 0) if op.transpose_a else (0, 1)
-    part = factor_part(op)
+    part = operand_part(op)
     steps = part.all // plan.tiling.atom.k if part else plan.tiling.steps
     return permuted(replace(plan.tiling, steps=steps).a_fragment(), order, _lead(op.a))
 
@@ -127,7 +127,7 @@ def _lead(region: Region) -> tuple[int, ...]:
     return (region.buffer.static_shape or ())[:-2]
 
 
-def _with_factor_in_place(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext) -> tuple[Stmt, Gemm]:
+def _with_operand_in_place(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext) -> tuple[Stmt, Gemm]:
     """Return what brings an operand into the registers it is needed in, and `op` on these.
 
     Before   gemm P, V_shared, C_local  (P spread as somebody else demands)
@@ -136,7 +136,7 @@ def _with_factor_in_place(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext) -> tu
     buffer = op.a.buffer
     if buffer.scope is not Scope.FRAGMENT:
         return Seq(()), op
-    wanted = _factor(op, plan)
+    wanted = _operand(op, plan)
     if is_spread(ctx.fragment_of(buffer), wanted):
         return Seq(()), op
     own = Buffer(

@@ -25,7 +25,7 @@ ROW_BITS = 128
 
 
 def reads_matrices(operand: Operand, ctx: SimtContext) -> bool:
-    """Whether ``ldmatrix`` can read the factor from where it is."""
+    """Whether ``ldmatrix`` can read the operand from where it is."""
     dtype = operand.dtype
     return (
         ctx.machine.has("load_matrix")
@@ -41,7 +41,7 @@ def _is_stored_as(operand: Operand, dtype: DType) -> bool:
 
 
 def _needs_signs(operand: Operand) -> bool:
-    """Whether the factor's bytes hold 4-bit integers without the bits above their sign."""
+    """Whether the operand's bytes hold 4-bit integers without the bits above their sign."""
     return operand.buffer.dtype == "int4" and operand.dtype == "int8"
 
 

@@ -15,7 +15,7 @@ from tile_cuda.rules.shared_layouts import operand_layout
 
 
 def mma_unit(machine: SimtMachine) -> MatrixUnit:
-    """Return what `machine` multiplies with, and how its warps read factors."""
+    """Return what `machine` multiplies with, and how its warps read operands."""
 
     def atoms(op: Gemm, warps: int) -> tuple[MatrixAtom, ...]:
         a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))

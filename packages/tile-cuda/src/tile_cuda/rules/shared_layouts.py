@@ -11,7 +11,7 @@ _LINE_BITS = 1024
 
 
 def operand_layout(shape: tuple[int, ...], bits: int, is_k_last: bool) -> Layout:
-    """Return where a factor of matrix instructions lies.
+    """Return where an operand of matrix instructions lies.
 
     Elements that ``ldmatrix`` cannot turn are read one by one, by four threads along K and
     eight across.

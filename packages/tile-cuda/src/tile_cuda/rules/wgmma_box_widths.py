@@ -29,7 +29,7 @@ from tile_core.remarks import NotApplicable
 from tile_core.simt.context import SimtContext
 from tile_cuda.atoms_wgmma import THREADS, wgmma_for
 from tile_cuda.rules.bulk_copy_layouts import span_for_parts
-from tile_cuda.rules.wgmma_operands import LayoutOf, SharedFactor, shared_factor, width_of
+from tile_cuda.rules.wgmma_operands import LayoutOf, SharedOperand, shared_operand, width_of
 from tile_cuda.rules.wgmma_plan import (
     grids,
     on_grid,
@@ -153,7 +153,7 @@ def _widest(op: Gemm, machine: SimtMachine, ctx: InferContext) -> dict[Buffer, i
     registers = registers_of(machine, ctx.block_threads)
     best: tuple[tuple[int, ...], dict[Buffer, int]] | None = None
     for order, grid in enumerate(grids(op, groups)):
-        for a, b in all_of(_first_factors(op, ctx), _factors(op.b, op.transpose_b, ctx)):
+        for a, b in all_of(_first_operands(op, ctx), _operands(op.b, op.transpose_b, ctx)):
             try:
                 plan = on_grid(op, product, grid, registers, a, b)
             except NotApplicable:
@@ -174,19 +174,19 @@ def _widest(op: Gemm, machine: SimtMachine, ctx: InferContext) -> dict[Buffer, i
     return best[1] if best else {}
 
 
-def _first_factors(op: Gemm, ctx: InferContext) -> Iterator[SharedFactor | None]:
+def _first_operands(op: Gemm, ctx: InferContext) -> Iterator[SharedOperand | None]:
     if op.a.buffer.scope is Scope.SHARED:
-        yield from _factors(op.a, not op.transpose_a, ctx)
+        yield from _operands(op.a, not op.transpose_a, ctx)
     else:
         yield None
 
 
-def _factors(region: Region, is_k_last: bool, ctx: InferContext) -> Iterator[SharedFactor]:
+def _operands(region: Region, is_k_last: bool, ctx: InferContext) -> Iterator[SharedOperand]:
     """Yield the operand in all boxes that its tile can have; as it is, if that is known."""
     tile = region.buffer
     if _known(tile, ctx) is not None:
         with suppress(NotApplicable):
-            yield shared_factor(region, is_k_last, lambda buffer: _known(buffer, ctx))
+            yield shared_operand(region, is_k_last, lambda buffer: _known(buffer, ctx))
         return
     shape, bits = tile.static_shape or (), width_of(tile)
     try:
@@ -195,7 +195,7 @@ def _factors(region: Region, is_k_last: bool, ctx: InferContext) -> Iterator[Sha
         return
     rows, columns = shape[-2:]
     for span in spans:
-        yield SharedFactor(region, OperandTile(rows, columns, bits, span), is_k_last)
+        yield SharedOperand(region, OperandTile(rows, columns, bits, span), is_k_last)
 
 
 def _is_lost(tile: OperandTile) -> bool:

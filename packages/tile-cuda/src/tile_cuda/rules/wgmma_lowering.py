@@ -19,8 +19,8 @@ from tile_core.simt.expr_builders import at, do, seq, unrolled
 from tile_core.simt.gemm.mma_lowering import sums_offset, zero
 from tile_core.simt.lower_accesses import lower_expr
 from tile_cuda.atoms_wgmma import ROWS, THREADS
-from tile_cuda.rules.wgmma_operands import SharedFactor
-from tile_cuda.rules.wgmma_plan import WarpgroupPlan, factor_part
+from tile_cuda.rules.wgmma_operands import SharedOperand
+from tile_cuda.rules.wgmma_plan import WarpgroupPlan, operand_part
 from tile_cuda.rules.wgmma_register_slices import part_of
 from tile_cuda.rules.wgmma_waits import waited
 from tile_cuda.wgmma_shapes import MOST_STEPS
@@ -109,7 +109,7 @@ def _sums(op: Gemm, plan: WarpgroupPlan) -> _Registers:
 def _held(op: Gemm, plan: WarpgroupPlan) -> _Registers:
     """Return the first operand's registers, those of a step of K after the other."""
     tiling = plan.tiling
-    slots, part = tiling.atom.a.slots, factor_part(op)
+    slots, part = tiling.atom.a.slots, operand_part(op)
     steps = part.all // tiling.atom.k if part else tiling.steps
     before = part.first // tiling.atom.k if part else 0
     lead = row_major_position(op.a.starts[:-2], (op.a.buffer.static_shape or ())[:-2])
@@ -141,8 +141,8 @@ class _Parts:
     ) -> None:
         self.op, self.plan, self.ctx, self.total, self.sums = op, plan, ctx, total, sums
         self.tiling = plan.tiling
-        factors = [plan.b] if plan.a is None else [plan.a, plan.b]
-        self.at_once = steps_at_once(self.tiling.steps, self.tiling.atom.k, factors)
+        operands = [plan.b] if plan.a is None else [plan.a, plan.b]
+        self.at_once = steps_at_once(self.tiling.steps, self.tiling.atom.k, operands)
         self.setup: list[Stmt] = []
         row, column = self._place_in_grid()
         self.b_start = self._start(plan.b, column, self.tiling.columns * self.tiling.atom.n)
@@ -171,13 +171,13 @@ class _Parts:
         self.setup.append(Let(name, Call("shfl_sync", (own, lane, width), own.dtype)))
         return name
 
-    def _start(self, factor: SharedFactor, group: Expr, x_step: int) -> Expr:
+    def _start(self, operand: SharedOperand, group: Expr, x_step: int) -> Expr:
         """Return the element of the flat buffer where the part of this warpgroup begins."""
-        region, layout = factor.region, self.ctx.layout_of(factor.region.buffer)
-        x = self._begin(factor.origin[0])
-        per_unit = 128 // factor.tile.bits
-        inside = factor.tile.units(x, 0, is_k_last=factor.is_k_last) * per_unit
-        step = factor.tile.units(x_step, 0, is_k_last=factor.is_k_last) * per_unit
+        region, layout = operand.region, self.ctx.layout_of(operand.region.buffer)
+        x = self._begin(operand.origin[0])
+        per_unit = 128 // operand.tile.bits
+        inside = operand.tile.units(x, 0, is_k_last=operand.is_k_last) * per_unit
+        step = operand.tile.units(x_step, 0, is_k_last=operand.is_k_last) * per_unit
         lead = tuple(as_expr(s) for s in region.starts[:-2])
         version = as_expr(layout.address(*lead, as_expr(0), as_expr(0)))
         start = version + group * step + inside
@@ -192,15 +192,15 @@ class _Parts:
         fixed = static_value(start)
         return lower_expr(as_expr(start), self.ctx) if fixed is None else fixed
 
-    def _operand(self, factor: SharedFactor, start: Expr, x: Expr, k: Expr) -> Expr:
+    def _operand(self, operand: SharedOperand, start: Expr, x: Expr, k: Expr) -> Expr:
         """Return the operand whose first step begins at `x` and `k` of the region."""
-        walk = factor.tile.walk(is_k_last=factor.is_k_last)
-        address = at(self.ctx.places.flat(factor.region.buffer), start, "r")
+        walk = operand.tile.walk(is_k_last=operand.is_k_last)
+        address = at(self.ctx.places.flat(operand.region.buffer), start, "r")
         first = self._begin(
-            factor.origin[1]
+            operand.origin[1]
         )  # whether a step begins in a box follows from where it is in all
-        units = factor.tile.units(x, k + first, is_k_last=factor.is_k_last)
-        moves = moves_between(factor, self.tiling.atom.k, self.at_once)
+        units = operand.tile.units(x, k + first, is_k_last=operand.is_k_last)
+        moves = moves_between(operand, self.tiling.atom.k, self.at_once)
         chosen = (walk.swizzle, walk.leading, walk.stride, *moves)
         return device("async_mma_operand", *chosen, address, units)
 
@@ -221,8 +221,8 @@ class _Parts:
         turned_b = int(not plan.b.is_k_last)
         steps = (count,) if count > 1 else ()
         if plan.a is None:
-            factor = _held(self.op, plan)
-            first = factor.first + (i * factor.apart + kk * (count * atom.a.slots))
+            operand = _held(self.op, plan)
+            first = operand.first + (i * operand.apart + kk * (count * atom.a.slots))
             held = at(self.ctx.places.flat(self.op.a.buffer), first, "r")
             chosen = (atom.n, turned_b, *steps)
             return do(f"async_mma_rs{form}", *chosen, at(self.total, sums), held, b)
@@ -231,24 +231,24 @@ class _Parts:
         return do(f"async_mma_ss{form}", *chosen, at(self.total, sums), a, b)
 
 
-def steps_at_once(steps: int, depth: int, factors: Sequence[SharedFactor]) -> int:
+def steps_at_once(steps: int, depth: int, operands: Sequence[SharedOperand]) -> int:
     """Return how many of the `steps` of a product one statement takes: a power of two.
 
     Parameters
     ----------
     depth
         Elements along K that a step multiplies.
-    factors
+    operands
         Those in shared memory, which must move alike in all statements.
     """
     count = MOST_STEPS
-    while count > 1 and (steps % count or not _are_alike(steps, depth, count, factors)):
+    while count > 1 and (steps % count or not _are_alike(steps, depth, count, operands)):
         count //= 2
     return count
 
 
-def moves_between(factor: SharedFactor, depth: int, count: int) -> tuple[int, ...]:
-    """Return how a factor moves within the `count` steps of a statement, in units of 16 bytes.
+def moves_between(operand: SharedOperand, depth: int, count: int) -> tuple[int, ...]:
+    """Return how an operand moves within the `count` steps of a statement, in units of 16 bytes.
 
     Returns
     -------
@@ -257,8 +257,8 @@ def moves_between(factor: SharedFactor, depth: int, count: int) -> tuple[int, ..
     """
     if count == 1:
         return ()
-    first = factor.first_steps[0]
-    places = [_unit_of(factor, first + depth * step) for step in range(count)]
+    first = operand.first_steps[0]
+    places = [_unit_of(operand, first + depth * step) for step in range(count)]
     near = places[1] - places[0]
     side_by_side = next((k for k, (a, b) in enumerate(pairwise(places), 1) if b - a != near), None)
     if side_by_side is None:
@@ -266,25 +266,25 @@ def moves_between(factor: SharedFactor, depth: int, count: int) -> tuple[int, ..
     return near, side_by_side, places[side_by_side] - places[0]
 
 
-def _unit_of(factor: SharedFactor, k: int) -> int:
-    """Return where a factor's elements from step `k` of its buffer on begin."""
-    place: int = factor.tile.units(0, k, is_k_last=factor.is_k_last)
+def _unit_of(operand: SharedOperand, k: int) -> int:
+    """Return where an operand's elements from step `k` of its buffer on begin."""
+    place: int = operand.tile.units(0, k, is_k_last=operand.is_k_last)
     return place
 
 
-def _are_alike(steps: int, depth: int, count: int, factors: Sequence[SharedFactor]) -> bool:
-    """Whether all statements of `count` steps find their factors by the same moves.
+def _are_alike(steps: int, depth: int, count: int, operands: Sequence[SharedOperand]) -> bool:
+    """Whether all statements of `count` steps find their operands by the same moves.
 
-    Wherever in a box a factor begins, if that varies.
+    Wherever in a box an operand begins, if that varies.
     """
-    for factor in factors:
-        near, *far = moves_between(factor, depth, count)
+    for operand in operands:
+        near, *far = moves_between(operand, depth, count)
         side_by_side, jump = far or (count, 0)
-        for first in factor.first_steps:
+        for first in operand.first_steps:
             for step in range(steps):
-                place = _unit_of(factor, first + depth * (step - step % count))
+                place = _unit_of(operand, first + depth * (step - step % count))
                 inside = step % count
                 place += inside % side_by_side * near + inside // side_by_side * jump
-                if place != _unit_of(factor, first + depth * step):
+                if place != _unit_of(operand, first + depth * step):
                     return False
     return True

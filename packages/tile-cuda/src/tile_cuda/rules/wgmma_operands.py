@@ -21,7 +21,7 @@ LayoutOf: TypeAlias = Callable[[Buffer], "Layout | Fragment | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class SharedFactor:
+class SharedOperand:
     """An operand that instructions read from shared memory.
 
     Parameters
@@ -69,7 +69,7 @@ def known_multiple(start: Extent) -> int:
     return ConstraintSet().multiple_of(start) if fixed is None else fixed
 
 
-def shared_factor(region: Region, is_k_last: bool, layout_of: LayoutOf) -> SharedFactor:
+def shared_operand(region: Region, is_k_last: bool, layout_of: LayoutOf) -> SharedOperand:
     """Return an operand as its tile is stored.
 
     Tiles of which nothing is known are in the widest boxes.
@@ -86,7 +86,7 @@ def shared_factor(region: Region, is_k_last: bool, layout_of: LayoutOf) -> Share
         layout = (
             known if isinstance(known, Layout) else boxed_operand(buffer.static_shape or (), bits)
         )
-        return SharedFactor(region, operand_tile(layout, bits), is_k_last)
+        return SharedOperand(region, operand_tile(layout, bits), is_k_last)
     except LayoutError as why:
         reason = f"no descriptor describes {buffer.name!r}: {why.message}"
         raise NotApplicable(reason) from None

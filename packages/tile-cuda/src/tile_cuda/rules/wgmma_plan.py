@@ -15,7 +15,7 @@ from tile_core.simt.context import SimtContext
 from tile_core.simt.gemm_warp_partition import WarpTiling, permuted
 from tile_cuda.atoms import ROUNDS_FLOAT32
 from tile_cuda.atoms_wgmma import ROWS, THREADS, WgmmaInstructions, wgmma_for
-from tile_cuda.rules.wgmma_operands import LayoutOf, SharedFactor, settled_layouts, shared_factor
+from tile_cuda.rules.wgmma_operands import LayoutOf, SharedOperand, settled_layouts, shared_operand
 from tile_cuda.rules.wgmma_register_slices import COLUMNS, Part, part_of
 
 
@@ -34,8 +34,8 @@ class WarpgroupPlan:
     """
 
     tiling: WarpTiling
-    a: SharedFactor | None
-    b: SharedFactor
+    a: SharedOperand | None
+    b: SharedOperand
 
 
 def refusal(op: Gemm, machine: SimtMachine) -> str | None:
@@ -86,13 +86,13 @@ def _transpose_refusal(op: Gemm, product: WgmmaInstructions) -> str | None:
 def _part_refusal(op: Gemm, product: WgmmaInstructions) -> str | None:
     if op.a.buffer.scope is Scope.SHARED:
         return None
-    part = factor_part(op)
+    part = operand_part(op)
     if part is None or not part.is_made_of(product.k):
         return f"A is a part of the fragment {op.a.buffer.name!r} that is no whole steps of K"
     return None
 
 
-def factor_part(op: Gemm) -> Part | None:
+def operand_part(op: Gemm) -> Part | None:
     """Return which part of its fragment the first operand is along K."""
     return part_of(op.a, along=-2 if op.transpose_a else -1)
 
@@ -129,8 +129,8 @@ def warpgroup_plan(
         raise NotApplicable(f"{threads} threads are no whole warpgroups of {THREADS}")
     a = None
     if op.a.buffer.scope is Scope.SHARED:
-        a = shared_factor(op.a, not op.transpose_a, layout_of)
-    b = shared_factor(op.b, op.transpose_b, layout_of)
+        a = shared_operand(op.a, not op.transpose_a, layout_of)
+    b = shared_operand(op.b, op.transpose_b, layout_of)
     registers = registers_of(machine, block_threads or threads)
     held = layout_of(op.c.buffer)
     return _shared_out(op, product, threads // THREADS, registers, a, b, held)
@@ -183,8 +183,8 @@ def _shared_out(
     product: WgmmaInstructions,
     groups: int,
     registers: int,
-    a: SharedFactor | None,
-    b: SharedFactor,
+    a: SharedOperand | None,
+    b: SharedOperand,
     held: Layout | Fragment | None,
 ) -> WarpgroupPlan:
     m, n, _ = op.mnk
@@ -215,8 +215,8 @@ def on_grid(
     product: WgmmaInstructions,
     grid: tuple[int, int],
     registers: int,
-    a: SharedFactor | None,
-    b: SharedFactor,
+    a: SharedOperand | None,
+    b: SharedOperand,
 ) -> WarpgroupPlan | None:
     """Return how so many warpgroups along M and along N share `op`; None if columns are too few.
 

@@ -24,7 +24,7 @@ from tile_hip.atoms import (
     Pieces,
     atoms_in_runs,
     atoms_in_turns,
-    atoms_like_sums,
+    atoms_like_accumulators,
 )
 from tile_hip.rules.shared_layouts import rows_in_turns, rows_of_chunks
 
@@ -35,13 +35,13 @@ _SUMMED_IN = {"float16": "float32", "bfloat16": "float32"}
 
 
 def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
-    """Return the ways `machine` multiplies matrices exactly, and loads their factors."""
+    """Return the ways `machine` multiplies matrices exactly, and loads their operands."""
     unit = matrix_cores(machine)
     return instruction_rule(MFMA, unit), fma_rule(FMA), operand_copy_rule(COPY, unit)
 
 
 def xf32_rules(machine: SimtMachine) -> tuple[Rule[Gemm], ...]:
-    """Return the rules for products of float32 that round the factors, if there are any.
+    """Return the rules for products of float32 that round the operands, if there are any.
 
     They keep as many bits of the mantissa as float16 has: only users can allow that.
     """
@@ -59,12 +59,12 @@ def xf32_rules(machine: SimtMachine) -> tuple[Rule[Gemm], ...]:
 
 
 def matrix_cores(machine: SimtMachine) -> MatrixUnit:
-    """Return what `machine` multiplies with, and how its waves read factors.
+    """Return what `machine` multiplies with, and how its waves read operands.
 
-    Factors are held by most elements along K at once, or by as many as the kernel says with
-    ``k_pack``. A factor in registers is held as sums are, so that the result of a product is one
+    Operands are held by most elements along K at once, or by as many as the kernel says with
+    ``k_pack``. An operand in registers is held as sums are, so that the result of a product is one
     where it is, unless the other one has its rows along K: that gains by being read at once, as
-    keys are that meet queries in registers. Of a factor that lies across K a lane reads
+    keys are that meet queries in registers. Of an operand that lies across K a lane reads
     neighbours across, which are its part of as many products. Among instructions of 32 and of 16
     rows, those are taken whose squares the waves share best, the larger ones if both are as good.
     """
@@ -107,17 +107,17 @@ def _atoms(op: Gemm, machine: SimtMachine, counts: tuple[int, int]) -> tuple[Mat
 
 
 def _across(op: Gemm) -> tuple[bool, bool]:
-    """Return which factors are in memory with their rows, or columns, side by side."""
+    """Return which operands are in memory with their rows, or columns, side by side."""
     in_memory = [r.buffer.scope is Scope.SHARED for r in (op.a, op.b)]
     return in_memory[0] and op.transpose_a, in_memory[1] and not op.transpose_b
 
 
 def _narrow_reads(atom: MatrixAtom, op: Gemm) -> int:
-    """Return how many factors a lane reads less of at once than a register holds.
+    """Return how many operands a lane reads less of at once than a register holds.
 
-    That does not count where a factor is a sum: it has as many rows as its own product's.
+    That does not count where an operand is a sum: it has as many rows as its own product's.
     """
-    if _table(op) is atoms_like_sums:
+    if _table(op) is atoms_like_accumulators:
         return 0
     tiles = (op.a.buffer.dtype, op.b.buffer.dtype)
     return sum(
@@ -131,9 +131,9 @@ def _counts(is_across: bool) -> tuple[int, ...]:
 
 
 def _table(op: Gemm) -> Callable[..., tuple[MatrixAtom, ...]]:
-    """Return which atoms suit the factors: by what of them is read along K at once."""
+    """Return which atoms suit the operands: by what of them is read along K at once."""
     along_k = ((op.a, not op.transpose_a), (op.b, op.transpose_b))
     if any(by_rows and r.buffer.scope is Scope.SHARED for r, by_rows in along_k):
         return atoms_in_runs
     in_registers = any(r.buffer.scope is Scope.FRAGMENT for r, _ in along_k)
-    return atoms_like_sums if in_registers else atoms_in_turns
+    return atoms_like_accumulators if in_registers else atoms_in_turns

@@ -1,4 +1,4 @@
-"""Where factors lie in shared memory: rows whose 16-byte chunks change places."""
+"""Where operands lie in shared memory: rows whose 16-byte chunks change places."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def rows_of_chunks(shape: tuple[int, ...], bits: int, banks: int) -> Layout:
 
 
 def rows_in_turns(shape: tuple[int, ...], bits: int, banks: int) -> Layout:
-    """Return the layout of a factor that lies across K: groups of lanes read rows far apart.
+    """Return the layout of an operand that lies across K: groups of lanes read rows far apart.
 
     A group of lanes reads a row, and begins `_RUN` rows behind the group before it. Where several
     rows are in one line of all banks, all groups would find theirs at the same place of a line:
@@ -82,4 +82,4 @@ def rows_in_turns(shape: tuple[int, ...], bits: int, banks: int) -> Layout:
 
 
 _RUN = 8
-"""Rows along K that a group of lanes holds of 16-bit factors: 16 bytes of the other one."""
+"""Rows along K that a group of lanes holds of 16-bit operands: 16 bytes of the other one."""

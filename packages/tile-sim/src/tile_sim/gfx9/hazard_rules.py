@@ -182,8 +182,8 @@ def _behind_dot(producer: Instruction, consumer: Instruction, arch: str) -> Need
     if consumer.kind not in {Unit.VECTOR, *_MEMORY_KINDS} or not producer.writes & consumer.reads:
         return _NONE
     if is_same:
-        factors = [parse_operand(text) for text in consumer.line.operands[1:3]]
-        if not producer.writes & ids(factor for factor in factors if factor):
+        operands = [parse_operand(text) for text in consumer.line.operands[1:3]]
+        if not producer.writes & ids(operand for operand in operands if operand):
             return _NONE
     return 3, "the result of a dot product is read"
 
@@ -238,8 +238,8 @@ def _matrix_behind_matrix(
     told: Matrix, producer: Instruction, consumer: Instruction, arch: str
 ) -> Need:
     left, right, addend = (parse_operand(text) for text in consumer.line.operands[1:4])
-    factors = ids(operand for operand in (left, right) if operand is not None)
-    if producer.writes & factors:
+    operands = ids(operand for operand in (left, right) if operand is not None)
+    if producer.writes & operands:
         if told.is_double:
             return _until_read(told, arch, is_memory=False), "a product is multiplied again"
         late = 3 if arch == "gfx90a" or told.is_fast else 2

@@ -31,8 +31,8 @@ from tile_core.remarks import NotApplicable
 AHEAD = 1
 """Iterations that a tile is fetched ahead: more would take registers for every iteration more."""
 
-SUMS_CAN_BE_FACTORS = "mma_m16n8k8_f16"
-"""The feature of machines whose products leave sums in the threads that need them as factors."""
+ACCUMULATORS_CAN_BE_OPERANDS = "mma_m16n8k8_f16"
+"""The feature of machines whose products leave sums in the threads that need them as operands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +74,17 @@ def room_of(launch: Launch, machine: PrefetchMachineInfo) -> PrefetchBudget:
 
     A quarter of the registers is left for indices and operands of products. Second versions
     fill no more than half of the shared memory, so that two blocks can be resident; where
-    sums of products are spread in another way than factors, room for exchanging the largest
-    factor in registers is taken too.
+    sums of products are spread in another way than operands, room for exchanging the largest
+    operand in registers is taken too.
     """
     threads = math.prod(launch.threads)
     tiles = [n.buffer for n in walk(launch.body) if isinstance(n, Alloc)]
     kept = sum(_bytes(t) for t in tiles if t.scope is Scope.FRAGMENT)
     taken = sum(_bytes(t) for t in tiles if t.scope is Scope.SHARED)
-    if not machine.has(SUMS_CAN_BE_FACTORS):
+    if not machine.has(ACCUMULATORS_CAN_BE_OPERANDS):
         products = [n for n in walk(launch.body) if isinstance(n, Gemm)]
-        factors = {r.buffer for p in products for r in (p.a, p.b)}
-        exchanged = max((_bytes(f) for f in factors if f.scope is Scope.FRAGMENT), default=0)
+        operands = {r.buffer for p in products for r in (p.a, p.b)}
+        exchanged = max((_bytes(f) for f in operands if f.scope is Scope.FRAGMENT), default=0)
         taken += exchanged * 9 // 8  # its rows are padded
     registers = machine.registers * 4 * 3 // 4 - kept // threads
     return PrefetchBudget(threads, registers, machine.shared_bytes // 2 - taken)

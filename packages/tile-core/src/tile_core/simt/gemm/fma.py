@@ -21,7 +21,7 @@ from tile_core.simt.partition import partition
 def lower_fma(op: Gemm, ctx: SimtContext) -> Stmt:
     """Return the product as each thread computes its elements of C.
 
-    Factors in registers go through shared memory, because each element is needed by threads
+    Operands in registers go through shared memory, because each element is needed by threads
     that do not hold it. Where C is spread in rectangles, a thread multiplies a column of A by
     a row of B at a time; else element by element.
     """

@@ -51,8 +51,8 @@ def instruction_rule(name: str, unit: MatrixUnit) -> Rule[Gemm]:
             demands = demanded_fragments(op, tiling)
             return {b: f for b, f in demands.items() if b is op.c.buffer or _is_open(b, ctx)}
         layouts: dict[Buffer, Layout | Fragment] = {}
-        for factor, is_k_last in _factors(op):
-            layouts.update(open_operand_layout(factor, ctx, _layout(unit, is_k_last)))
+        for operand, is_k_last in _operands(op):
+            layouts.update(open_operand_layout(operand, ctx, _layout(unit, is_k_last)))
         return layouts
 
     def lower(op: Gemm, ctx: SimtContext) -> Any:
@@ -75,7 +75,7 @@ def _layout(unit: MatrixUnit, is_k_last: bool) -> Callable[[tuple[int, ...], int
     return lambda shape, bits: unit.operand_layout(shape, bits, is_k_last)
 
 
-def _factors(op: Gemm) -> tuple[tuple[Buffer, bool], ...]:
+def _operands(op: Gemm) -> tuple[tuple[Buffer, bool], ...]:
     """Return the tiles of both operands, and whether K is their last dimension."""
     return (op.a.buffer, not op.transpose_a), (op.b.buffer, op.transpose_b)
 
@@ -122,8 +122,8 @@ def fma_layouts(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
     if level is InferLevel.STRICT:
         return {}
     layouts: dict[Buffer, Layout | Fragment] = {}
-    for factor, _ in _factors(op):
-        layouts.update(open_operand_layout(factor, ctx, shared_operand))
+    for operand, _ in _operands(op):
+        layouts.update(open_operand_layout(operand, ctx, shared_operand))
     buffer = op.c.buffer
     whole = op.c.is_whole and buffer.rank == 2
     if buffer.scope is Scope.FRAGMENT and whole and ctx.layout_of(buffer) is None:

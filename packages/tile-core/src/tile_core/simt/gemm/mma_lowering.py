@@ -110,13 +110,13 @@ def demanded_fragments(op: Gemm, tiling: WarpTiling) -> dict[Buffer, Fragment]:
     A tile that is both operands is spread as the first.
     """
     demands = {op.c.buffer: _spread(tiling.c_fragment(), op.c, (0, 1))}
-    for region, fragment in zip((op.a, op.b), factor_fragments(op, tiling), strict=True):
+    for region, fragment in zip((op.a, op.b), operand_fragments(op, tiling), strict=True):
         if fragment is not None:
             demands.setdefault(region.buffer, fragment)
     return demands
 
 
-def factor_fragments(op: Gemm, tiling: WarpTiling) -> tuple[Fragment | None, Fragment | None]:
+def operand_fragments(op: Gemm, tiling: WarpTiling) -> tuple[Fragment | None, Fragment | None]:
     """Return how the operands that are in registers must be spread, None for those in memory."""
     a: Fragment | None = None
     b: Fragment | None = None
@@ -150,7 +150,7 @@ def lower_instructions(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: Simt
     """
     elsewhere = [
         wanted is not None and not ctx.fragment_of(region.buffer).same_function(wanted)
-        for region, wanted in zip((op.a, op.b), factor_fragments(op, tiling), strict=True)
+        for region, wanted in zip((op.a, op.b), operand_fragments(op, tiling), strict=True)
     ]
     before, op, after = staged(op, elsewhere[0], elsewhere[1], ctx)
     return seq(before, _products(op, tiling, unit, ctx), after)

@@ -99,8 +99,8 @@ def block_fragment(tiling: BlockTiling) -> Fragment:
 
 
 @dataclass(frozen=True, slots=True)
-class _Factor:
-    """One factor, in pieces of `depth` steps that a thread keeps in registers.
+class _Operand:
+    """One operand, in pieces of `depth` steps that a thread keeps in registers.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def lower_blocks(op: Gemm, tiling: BlockTiling, ctx: SimtContext) -> Stmt:
     depth = math.gcd(op.mnk[2], _DEPTH)
     total = accumulator("total", op.c.buffer.dtype).dtype
     quads = depth == 4 and _multiplies_quads(op, ctx)
-    a, b = _factors(op, tiling, depth, quads, total, ctx)
+    a, b = _operands(op, tiling, depth, quads, total, ctx)
     own = ctx.places.flat(op.c.buffer)
     is_wide = total != own.dtype
     count = a.count * b.count
@@ -207,9 +207,9 @@ def _multiplies_quads(op: Gemm, ctx: SimtContext) -> bool:
     return sums_quads and a == b and a in ("int8", "uint8") and c == "int32"
 
 
-def _factors(
+def _operands(
     op: Gemm, tiling: BlockTiling, depth: int, quads: bool, total: DType, ctx: SimtContext
-) -> tuple[_Factor, _Factor]:
+) -> tuple[_Operand, _Operand]:
     rows, columns = tiling.share
     row, column = ctx.thread // tiling.columns, ctx.thread % tiling.columns
     v = tiling.vector
@@ -222,48 +222,48 @@ def _factors(
         kept = total if dtype.bits < 8 else storage_dtype(dtype, Scope.SHARED)
         return ctx.registers(name_hint, count * depth, str(kept))
 
-    a = _Factor(
+    a = _Operand(
         op.a, not op.transpose_a, rows, 1, lambda x: row + x * tiling.rows,
         registers("a", op.a, rows), depth, quads or not op.transpose_a,
     )  # fmt: skip
-    b = _Factor(
+    b = _Operand(
         op.b, op.transpose_b, columns, v, column_of,
         registers("b", op.b, columns), depth, quads or op.transpose_b,
     )  # fmt: skip
     return a, b
 
 
-def _load(factor: _Factor, k: Expr, ctx: SimtContext) -> Stmt:
+def _load(operand: _Operand, k: Expr, ctx: SimtContext) -> Stmt:
     """Return the loads of the next piece, from step `k` on, in vectors where that is possible."""
-    run = factor.depth if factor.is_k_last else factor.group
-    width = _width(factor, run, ctx) if factor.k_inner == factor.is_k_last else 1
-    x_step, k_step = (1, width) if factor.is_k_last else (width, 1)
+    run = operand.depth if operand.is_k_last else operand.group
+    width = _width(operand, run, ctx) if operand.k_inner == operand.is_k_last else 1
+    x_step, k_step = (1, width) if operand.is_k_last else (width, 1)
 
     def one(x: Expr, kk: Expr) -> Stmt:
         x, kk = x * x_step, kk * k_step
-        indices, target = factor.indices(x, k + kk), factor.offset(x, kk)
+        indices, target = operand.indices(x, k + kk), operand.offset(x, kk)
         if width > 1:
-            source = ctx.address(factor.region.buffer, *indices, access="r")
-            return do("load", width, at(factor.registers, target, "w"), source)
-        value: Expr = Load(factor.region.buffer, indices)
+            source = ctx.address(operand.region.buffer, *indices, access="r")
+            return do("load", width, at(operand.registers, target, "w"), source)
+        value: Expr = Load(operand.region.buffer, indices)
         return Store(
-            factor.registers, (target,), lower_expr(cast(value, factor.registers.dtype), ctx)
+            operand.registers, (target,), lower_expr(cast(value, operand.registers.dtype), ctx)
         )
 
     return unrolled(
-        ctx, "x", factor.count // x_step,
-        lambda x: unrolled(ctx, "kk", factor.depth // k_step, lambda kk: one(x, kk)),
+        ctx, "x", operand.count // x_step,
+        lambda x: unrolled(ctx, "kk", operand.depth // k_step, lambda kk: one(x, kk)),
     )  # fmt: skip
 
 
-def _width(factor: _Factor, run: int, ctx: SimtContext) -> int:
+def _width(operand: _Operand, run: int, ctx: SimtContext) -> int:
     """Return how many of `run` neighbours one access can take."""
-    buffer = factor.region.buffer
-    if storage_dtype(buffer.dtype, buffer.scope) != factor.registers.dtype:
+    buffer = operand.region.buffer
+    if storage_dtype(buffer.dtype, buffer.scope) != operand.registers.dtype:
         return 1
-    limit = ctx.machine.vector_bytes * 8 // factor.registers.dtype.bits
+    limit = ctx.machine.vector_bytes * 8 // operand.registers.dtype.bits
     limit = min(limit, ctx.layout_of(buffer).vector_width(-1, limit))
-    start = ctx.env.multiple_of(factor.region.starts[-1])
+    start = ctx.env.multiple_of(operand.region.starts[-1])
     width = 1
     while 2 * width <= limit and run % (2 * width) == 0 and start % (2 * width) == 0:
         width *= 2

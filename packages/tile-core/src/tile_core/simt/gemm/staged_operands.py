@@ -30,8 +30,8 @@ def staged(op: Gemm, a: bool, b: bool, ctx: SimtContext) -> tuple[Stmt, Gemm, St
     a, b
         Which of the operands, held in registers, are moved.
     """
-    factors = {"a": op.a, "b": op.b}
-    moved = {name: factors[name] for name, moves in (("a", a), ("b", b)) if moves}
+    operands = {"a": op.a, "b": op.b}
+    moved = {name: operands[name] for name, moves in (("a", a), ("b", b)) if moves}
     if not moved:
         return Seq(()), op, Seq(())
     tiles = _side_by_side({name: region.buffer for name, region in moved.items()}, ctx)

@@ -1,4 +1,4 @@
-"""Give products factors that the CPU multiplies: widen four- and six-bit elements first."""
+"""Give products operands that the CPU multiplies: widen four- and six-bit elements first."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tile_core.ops.gemm import Gemm
 from tile_core.target import Target
 
 
-def widen_gemm_factors(kernel: Kernel, target: Target) -> Kernel:
-    """Return `kernel` with narrow factors of products converted to wider tiles before.
+def widen_gemm_operands(kernel: Kernel, target: Target) -> Kernel:
+    """Return `kernel` with narrow operands of products converted to wider tiles before.
 
     Before   gemm A: float4_e2m1fn, B: int4, C
     After    copy A -> Aw: bfloat16;  copy B -> Bw: int8;  gemm Aw, Bw, C
@@ -40,13 +40,13 @@ def wide_type(dtype: DType) -> DType | None:
 
 def _widened(gemm: Gemm) -> Node:
     before: list[Stmt] = []
-    a, b = (_factor(region, gemm, before) for region in (gemm.a, gemm.b))
+    a, b = (_operand(region, gemm, before) for region in (gemm.a, gemm.b))
     if not before:
         return gemm
     return Seq((*before, replace(gemm, a=a, b=b)), span=gemm.span)
 
 
-def _factor(region: Region, gemm: Gemm, before: list[Stmt]) -> Region:
+def _operand(region: Region, gemm: Gemm, before: list[Stmt]) -> Region:
     wide = wide_type(region.buffer.dtype)
     extents = region.static_extents
     if wide is None or extents is None:
