@@ -65,7 +65,7 @@ def _volta_atom(c_dtype: str, a_order: str = "row", b_order: str = "col") -> Mat
     """
     half = dtype_of("float16")
 
-    def sums(i: Any, j: Any) -> tuple[Any, Any]:
+    def accumulator(i: Any, j: Any) -> tuple[Any, Any]:
         quad = i // 4 % 2 + j // 4 % 2 * 2
         if c_dtype == "float16":
             return i % 4 + quad * 4 + i // 8 * 16, j % 4 + j // 8 * 4
@@ -89,7 +89,7 @@ def _volta_atom(c_dtype: str, a_order: str = "row", b_order: str = "col") -> Mat
         c_dtype=dtype_of(c_dtype),
         a=Fragment((16, 4), rows, replicate=2),
         b=Fragment((4, 16), columns, replicate=2),
-        c=Fragment((16, 16), sums),
+        c=Fragment((16, 16), accumulator),
         parts=_QUADS,
         orders=orders,
     )
@@ -114,7 +114,7 @@ def atoms_for(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom,
     Parameters
     ----------
     a, b, c
-        Names of the element types of both operands and of the sum.
+        Names of the element types of both operands and of the accumulator.
     """
     made = [_atom(*row) for row in _rows() if row[3] == (a, b, c) and machine.has(row[1])]
     if machine.has("mma_m8n8k4") and (a, b) == ("float16", "float16"):
@@ -131,7 +131,7 @@ def atoms_for_nibbles(machine: SimtMachine, a: str, b: str, c: str) -> tuple[Mat
     Parameters
     ----------
     a, b, c
-        Names of the element types of both operands' bytes, and of the sum.
+        Names of the element types of both operands' bytes, and of the accumulator.
     """
     if a not in _INT8 or b not in _INT8 or c != "int32":
         return ()

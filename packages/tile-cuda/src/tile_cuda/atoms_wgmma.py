@@ -94,9 +94,9 @@ def _columns(product: WgmmaInstructions, extent: int, multiple: int, registers: 
 @cache
 def _atom(product: WgmmaInstructions, n: int) -> MatrixAtom:
     a, b, c = (dtype_of(t) for t in (product.a, product.b, product.c))
-    rows, sums = row_pattern(a.bits), row_pattern(16)
+    rows, accumulator = row_pattern(a.bits), row_pattern(16)
     of_warp = rows.repeat((2, product.k // rows.shape[1]), lower_dim_first=False)
-    sums_of_warp = sums.repeat((2, n // 8), lower_dim_first=False)
+    accumulator_of_warp = accumulator.repeat((2, n // 8), lower_dim_first=False)
     return MatrixAtom(
         function="wgmma",
         feature=FEATURE,
@@ -105,7 +105,7 @@ def _atom(product: WgmmaInstructions, n: int) -> MatrixAtom:
         c_dtype=c,
         a=of_warp.repeat((_WARPS, 1), True),
         b=fully_replicated((product.k, n), THREADS),
-        c=sums_of_warp.repeat((_WARPS, 1), True),
+        c=accumulator_of_warp.repeat((_WARPS, 1), True),
         parts=(tuple(range(THREADS)),),
     )
 

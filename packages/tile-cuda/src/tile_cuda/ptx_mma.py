@@ -1,8 +1,9 @@
 """The matrix instructions that kernels may name on NVIDIA GPUs: `T.ptx_mma`.
 
 Those of `tile_cuda.atoms`, and beside them forms that matrix products never choose: packed 4-bit
-integers, and sums of 8-bit floats in float16. An instruction is offered wherever it assembles, be
-it in one step or in several. PTX ISA, "Matrix multiply-accumulate operation using mma".
+integers, and accumulators in float16 of 8-bit floats. An instruction is offered wherever it
+assembles, be it in one step or in several. PTX ISA, "Matrix multiply-accumulate operation using
+mma".
 """
 
 from __future__ import annotations

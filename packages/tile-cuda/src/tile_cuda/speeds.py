@@ -2,11 +2,11 @@
 
 Matrix products, clocks, memory: NVIDIA, "Tesla V100", "Turing", "A100", "GA102", "Ada" and "H100
 Tensor Core GPU Architecture" whitepapers, and the data sheets of T4, L40S and H200; without
-sparsity, sums in float32, per cycle and multiprocessor at the stated boost clock. Lanes: CUDA C++
-Programming Guide, "Arithmetic Instructions". Bandwidth of the second-level cache, latencies, and
-what products of single warps reach on Hopper, rounded: Jia et al., "Dissecting the NVIDIA Volta
-GPU Architecture via Microbenchmarking"; Luo et al., "Benchmarking and Dissecting the NVIDIA Hopper
-GPU Architecture via Microbenchmarking".
+sparsity, accumulators in float32, per cycle and multiprocessor at the stated boost clock. Lanes:
+CUDA C++ Programming Guide, "Arithmetic Instructions". Bandwidth of the second-level cache,
+latencies, and what products of single warps reach on Hopper, rounded: Jia et al., "Dissecting the
+NVIDIA Volta GPU Architecture via Microbenchmarking"; Luo et al., "Benchmarking and Dissecting the
+NVIDIA Hopper GPU Architecture via Microbenchmarking".
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _AMPERE = MappingProxyType(
         "float64": 128,
     }
 )
-# Of consumers' products: sums in float32 halve the rate of float16.
+# Of consumer cards: accumulators in float32 halve the rate of float16.
 _GEFORCE_AMPERE = MappingProxyType(
     {
         "float16": 512,

@@ -1,8 +1,8 @@
 """Which products of warpgroups a kernel uses: the device header defines those only.
 
 The header has one inline assembly for each form of product, number of steps and number of
-registers that hold sums. A compiler reads all of one step in a fifth of a second, and the few of
-one kernel in a hundredth.
+registers that hold accumulators. A compiler reads all of one step in a fifth of a second, and the
+few of one kernel in a hundredth.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def _shape(use: re.Match[str]) -> tuple[str, int, int] | None:
 
 
 def _rows(form: str, steps: int, columns: int) -> Iterator[str]:
-    """Yield the statements of a product, whatever the type of its sums.
+    """Yield the statements of an MMA, whatever the type of its accumulators.
 
-    The text does not tell what type they are of: a register holds a float32 sum, an int32 sum, or
+    The text does not tell what type they are of: a register holds a float32, an int32, or
     two of float16.
     """
     if columns % 8 or not 8 <= columns <= 256:

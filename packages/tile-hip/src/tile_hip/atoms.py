@@ -2,21 +2,22 @@
 
 A wave of 64 lanes multiplies D×K by K×D, with D = 32 or 16. Lanes form G = 64 / D groups of one
 lane for each row. Along the other dimension a group has runs of neighbours: runs of the first
-group, of the second, …, then the next runs of each; see `held_in_runs`. For the sum these runs
-have 4 elements (float64: one). For the operands any order of K is right that is the same for
+group, of the second, …, then the next runs of each; see `held_in_runs`. For the accumulator these
+runs have 4 elements (float64: one). For the operands any order of K is right that is the same for
 both, so that their runs are ours to say:
 
 * as many elements as one lane reads from shared memory at once, of one or several instructions
   that follow each other along K (PACK),
-* those of the sum: a sum is then an operand as it is, and stays where it is,
+* those of the accumulator: it is then an operand as it is, and stays where it is,
 * or single elements.
 
 An operand whose neighbours in memory lie across K is read so too: a lane has neighbouring rows of
 it then, of as many products, which share a lane's registers in turns (`Pieces`).
 
-Instructions as they are have columns of the sum in a lane. The header gives them the operands in
-the other order, so that neighbours of a row are in one lane. Shapes: AMD "CDNA3 Instruction Set
-Architecture", "Matrix Arithmetic Instructions"; layouts: AMD matrix instruction calculator.
+Instructions as they are have columns of the accumulator in a lane. The header gives them the
+operands in the other order, so that neighbours of a row are in one lane. Shapes: AMD "CDNA3
+Instruction Set Architecture", "Matrix Arithmetic Instructions"; layouts: AMD matrix instruction
+calculator.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ ONE_PIECE = Pieces()
 
 @dataclass(frozen=True, slots=True)
 class MatrixInstruction:
-    """One instruction: the sum of D×D is increased by the product of D×K and K×D.
+    """One instruction: the accumulator of D×D is increased by the product of D×K and K×D.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class MatrixInstruction:
     edge, k
         D and K.
     a, b, c
-        Element types of the operands and of the sum.
+        Element types of the operands and of the accumulator.
     """
 
     feature: str
@@ -95,8 +96,8 @@ class MatrixInstruction:
         return self.k * self.edge // LANES
 
     @property
-    def sum_run(self) -> int:
-        """Neighbours of a row of the sum in a lane."""
+    def accumulator_run(self) -> int:
+        """Neighbours of a row of the accumulator in a lane."""
         return 1 if self.c.bits == 64 else 4
 
     def atom(self, pack: int, run: int, pieces: Pieces = ONE_PIECE) -> MatrixAtom:
@@ -108,13 +109,13 @@ class MatrixInstruction:
             Neighbours along K in a lane.
         """
         edge, depth, held = self.edge, self.k * pack, self.held * pack
-        operand, total = held_in_runs(edge, run), held_in_runs(edge, self.sum_run)
+        operand, total = held_in_runs(edge, run), held_in_runs(edge, self.accumulator_run)
         (rows, by_rows), (columns, by_columns) = pieces.rows, pieces.columns
-        sums = edge * edge // LANES * columns
+        slots = edge * edge // LANES * columns
 
-        def of_sum(i: Any, j: Any) -> tuple[Any, Any]:
+        def of_accumulator(i: Any, j: Any) -> tuple[Any, Any]:
             lane, register = total(i // rows, j // columns)
-            return lane, i % rows * sums + register * columns + j % columns
+            return lane, i % rows * slots + register * columns + j % columns
 
         a = _in_pieces(operand, rows, held, by_rows)
         b = _in_pieces(operand, columns, held, by_columns)
@@ -129,7 +130,7 @@ class MatrixInstruction:
             c_dtype=self.c,
             a=Fragment((edge * rows, depth), a),
             b=Fragment((depth, edge * columns), lambda k, j: b(j, k)),
-            c=Fragment((edge * rows, edge * columns), of_sum),
+            c=Fragment((edge * rows, edge * columns), of_accumulator),
         )
 
 
@@ -201,7 +202,7 @@ def all_instructions() -> tuple[MatrixInstruction, ...]:
 def all_atoms() -> tuple[MatrixAtom, ...]:
     """Return every atom of one piece that the instructions of the table make."""
     found = [i.atom(pack, i.held * pack) for i in all_instructions() for pack in _packs(i)]
-    found += [i.atom(_sum_pack(i), i.sum_run) for i in all_instructions()]
+    found += [i.atom(_accumulator_pack(i), i.accumulator_run) for i in all_instructions()]
     return tuple(found)
 
 
@@ -240,7 +241,7 @@ def atoms_in_runs(
     Parameters
     ----------
     a, b, c
-        Names of the element types of both operands' tiles and of the sum.
+        Names of the element types of both operands' tiles and of the accumulator.
     """
     bits = min(max(8, dtype_of(x).bits) for x in (a, b))
     return tuple(
@@ -254,15 +255,16 @@ def atoms_in_runs(
 def atoms_like_accumulators(
     machine: SimtMachine, a: str, b: str, c: str, pieces: Pieces = ONE_PIECE
 ) -> tuple[MatrixAtom, ...]:
-    """Return the atoms whose operands are held as sums are.
+    """Return the atoms whose operands are held as accumulators are.
 
     Parameters
     ----------
     a, b, c
-        Names of the element types of both operands' tiles and of the sum.
+        Names of the element types of both operands' tiles and of the accumulator.
     """
     return tuple(
-        i.atom(_sum_pack(i), i.sum_run, pieces) for i in instructions_for(machine, a, b, c)
+        i.atom(_accumulator_pack(i), i.accumulator_run, pieces)
+        for i in instructions_for(machine, a, b, c)
     )
 
 
@@ -277,7 +279,7 @@ def atoms_in_turns(
     Parameters
     ----------
     a, b, c
-        Names of the element types of both operands' tiles and of the sum.
+        Names of the element types of both operands' tiles and of the accumulator.
     """
     found = instructions_for(machine, a, b, c)
     return tuple(i.atom(pack, 1, pieces) for i in found for pack in _packs(i))
@@ -297,6 +299,6 @@ def _packs(instruction: MatrixInstruction, bits: int = 0) -> Iterator[int]:
         pack //= 2
 
 
-def _sum_pack(instruction: MatrixInstruction) -> int:
-    """Return how many instructions consume whole runs of a sum."""
-    return max(1, instruction.sum_run // instruction.held)
+def _accumulator_pack(instruction: MatrixInstruction) -> int:
+    """Return how many instructions consume whole runs of an accumulator."""
+    return max(1, instruction.accumulator_run // instruction.held)

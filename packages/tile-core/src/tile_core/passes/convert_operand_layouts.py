@@ -24,7 +24,7 @@ def convert_operand_layouts(
 ) -> Kernel:
     """Return `kernel` with a copy wherever two strict demands on a register tile differ.
 
-    Before   gemm Q, K, scores;  gemm scores, V, acc   (the sums of the first, spread over
+    Before   gemm Q, K, scores;  gemm scores, V, acc   (the accumulator of the first, over
              warps along both dimensions; the operand of the second, whole rows in each warp)
     After    gemm Q, K, scores;  copy scores, scores_read;  gemm scores_read, V, acc
 

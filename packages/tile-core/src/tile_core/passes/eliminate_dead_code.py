@@ -28,7 +28,7 @@ def eliminate_dead_code(kernel: Kernel) -> Kernel:
 
     Slices that are empty at compile time are legal and have no elements, as in Python; there is
     nothing to lay out or to share among threads. Reductions of rows without elements give the
-    identity, products of operands without elements zeros. Returns the same object if there are
+    identity, MMAs without depth zeros. Returns the same object if there are
     none.
     """
     return rewrite(kernel, _rule)
@@ -62,7 +62,7 @@ def _runs_nothing(loop: Parallel) -> bool:
 
 
 def _of_no_products(op: Gemm) -> Stmt:
-    """Return what a product without rows, columns or operands does to its sums: it clears them."""
+    """Return what an MMA without rows, columns or depth does to its accumulator: it clears it."""
     if _has_none((op.c,)):
         return Seq((), span=op.span)
     zeros = Fill(op.c, const(0, op.c.buffer.dtype), span=op.span)

@@ -45,8 +45,8 @@ def second_versions(body: Stmt, threads: int) -> int:
     """Return the registers of a thread for one more of what iterations make for their products.
 
     So many more may be needed where products of two iterations are in flight at a time: for factors
-    in registers, and for sums that begin anew. Where an iteration has several products, those that
-    others need are over by then.
+    in registers, and for accumulators that begin with zero. Where an iteration has several
+    products, those that others need are over by then.
     """
     return _nbytes(set(_made_anew(body))) // 4 // threads
 

@@ -27,7 +27,7 @@ def separate_loops(
     """Return `kernel` with copies around loops that no thread can run on the tiles as they are.
 
     Before   gemm Q, K, scores;  parallel: weights = cast(scores);  gemm weights, V, acc
-             (the sums of the first product, and the factor of the second, held by others)
+             (the accumulator of the first MMA, an operand of the second, held by others)
     After    gemm Q, K, scores;  parallel: weights_own = cast(scores)
              copy weights_own, weights;  gemm weights, V, acc
 
@@ -82,7 +82,7 @@ def _torn(layouts: Layouts, nest: Nest, chooser: Chooser) -> tuple[Buffer, ...]:
 
 
 def _can_be_apart(layouts: Layouts, nest: Nest, buffer: Buffer) -> bool:
-    """Whether the loop may access a copy of a tile: nobody said how it is spread, or sums it."""
+    """Whether the loop may access a copy of a tile: it has no fixed layout, and no MMA adds to it."""
     same = {t.buffer for t in nest.touches if t.buffer.storage is buffer.storage}
     reason = layouts.reasons.get(buffer.storage)
     is_annotated = reason is not None and reason.is_annotation

@@ -24,7 +24,7 @@ class MatrixAtom:
     feature
         The ability that a machine must have.
     a_dtype, b_dtype, c_dtype
-        Element types of the operands and of the sum.
+        Element types of the operands and of the accumulator.
     a : Fragment of shape (m, k)
     b : Fragment of shape (k, n)
     c : Fragment of shape (m, n)

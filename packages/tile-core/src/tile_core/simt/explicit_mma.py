@@ -106,7 +106,7 @@ _MEANINGS = {
 
 
 def _likeness(offered: MmaInstruction, named: MmaInstruction) -> int:
-    """Return how much two forms have in common; operands count more than sum and shape."""
+    """Return how much two forms have in common; operands count more than accumulator and shape."""
     weighed = (
         (4, offered.a == named.a),
         (4, offered.b == named.b),

@@ -26,7 +26,7 @@ def pin_accumulators(stmt: Stmt) -> Stmt:
     loop has no iterations; the assembler then believes that others than MMAs write to these
     registers, and lets each MMA wait for the one before.
     """
-    if not _sums(stmt):
+    if not _accumulators(stmt):
         return stmt
     if isinstance(stmt, Seq):
         return updated(stmt, body=tuple(_pinned(stmt.body)))
@@ -35,27 +35,27 @@ def pin_accumulators(stmt: Stmt) -> Stmt:
 
 def _pinned(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
     filled: dict[Buffer, None] = {}
-    if not any(isinstance(item, (For, While)) and _sums(item) for item in body):
+    if not any(isinstance(item, (For, While)) and _accumulators(item) for item in body):
         yield from map(pin_accumulators, body)
         return
     for item in body:
-        sums = _sums(item)
+        accumulators = _accumulators(item)
         if isinstance(item, While) or (isinstance(item, For) and item.kind is LoopKind.SERIAL):
-            for buffer in (b for b in filled if b in sums):
+            for buffer in (b for b in filled if b in accumulators):
                 count = static_value(buffer.shape[0])
                 place = AddressOf(buffer, (as_expr(0),), "rw")
                 if count is not None:
                     yield Evaluate(device("async_mma_pin", count, place), span=item.span)
         yield pin_accumulators(item)
         filled |= {n.buffer: None for n in walk(item) if isinstance(n, Store)}
-        filled = {b: None for b in filled if b not in sums}
+        filled = {b: None for b in filled if b not in accumulators}
 
 
 @analysis
-def _sums(root: Node) -> frozenset[Buffer]:
+def _accumulators(root: Node) -> frozenset[Buffer]:
     """Return the registers to which MMAs below `root` add."""
     if isinstance(root, (Seq, For, If, While)):
-        return frozenset().union(*map(_sums, root.children()))
+        return frozenset().union(*map(_accumulators, root.children()))
     found: set[Buffer] = set()
     for node in walk(root):
         if isinstance(node, Call) and node.function in _ADDS:

@@ -27,11 +27,11 @@ from tile_cuda.rules.wgmma_lowering import lower_warpgroups
 from tile_cuda.rules.wgmma_operands import SharedOperand
 from tile_cuda.rules.wgmma_plan import (
     WarpgroupPlan,
+    accumulator_fragment,
     is_spread,
     operand_part,
     refusal,
     settled_plan,
-    sums_fragment,
     warpgroup_plan,
 )
 
@@ -63,7 +63,7 @@ def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
         except NotApplicable as why:
             reason = in_the_way(op, why.reason, machine, ctx)
             return _lower_otherwise(op, reason, others, ctx)
-        if not is_spread(ctx.fragment_of(op.c.buffer), sums_fragment(op, plan)):
+        if not is_spread(ctx.fragment_of(op.c.buffer), accumulator_fragment(op, plan)):
             reason = f"{op.c.buffer.name!r} is spread differently"
             return _lower_otherwise(op, reason, others, ctx)
         before, own = _with_operand_in_place(op, plan, ctx)
@@ -101,7 +101,7 @@ def _demands(op: Gemm, plan: WarpgroupPlan, ctx: InferContext) -> LayoutMap:
 
     What is fixed already is left: an operand that is spread in another way is moved.
     """
-    wanted: dict[Buffer, Layout | Fragment] = {op.c.buffer: sums_fragment(op, plan)}
+    wanted: dict[Buffer, Layout | Fragment] = {op.c.buffer: accumulator_fragment(op, plan)}
     if plan.a is None and ctx.layout_of(op.a.buffer) is None:
         wanted.setdefault(op.a.buffer, _operand(op, plan))
     for operand in (plan.a, plan.b):

@@ -1,4 +1,4 @@
-"""Copies from sums of matrix instructions into shared memory, by ``stmatrix``."""
+"""Copies from accumulators of matrix instructions into shared memory, by ``stmatrix``."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def rejects_matrix_store(op: Copy, machine: SimtMachine) -> str | None:
 def lower_matrix_store(op: Copy, ctx: SimtContext) -> Stmt:
     """Return the copy as one warp runs it.
 
-    Before   copy C_local, C_shared  (the sums of a matrix instruction, rounded to 16 bits)
+    Before   copy C_local, C_shared  (the accumulator of a matrix instruction, rounded to 16 bits)
     After    for g: C_words[s] = cast(C_local[g * 8 + s]);
              stmatrix_x4(C_shared + row that this lane addresses, C_words)
     """

@@ -16,7 +16,7 @@ from tile_core.ops.gemm import Gemm
 from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, do, seq, unrolled
-from tile_core.simt.gemm.mma_lowering import sums_offset, zero
+from tile_core.simt.gemm.mma_lowering import accumulator_offset, zero
 from tile_core.simt.lower_accesses import lower_expr
 from tile_cuda.atoms_wgmma import ROWS, THREADS
 from tile_cuda.rules.wgmma_operands import SharedOperand
@@ -46,11 +46,11 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
         The MMA as the kernel has it; `op` may have got an operand of its own.
     """
     total = ctx.places.flat(op.c.buffer)
-    sums = _sums(op, plan)
-    parts = _Parts(op, plan, ctx, total, sums)
+    accumulators = _accumulators(op, plan)
+    parts = _Parts(op, plan, ctx, total, accumulators)
     is_set = isinstance(op.clear, Const) and bool(op.clear.value)
-    body: list[Stmt | None] = [*parts.setup, _cleared(op, total, sums, ctx)]
-    body += [] if is_set else _pinned(total, sums)
+    body: list[Stmt | None] = [*parts.setup, _cleared(op, total, accumulators, ctx)]
+    body += [] if is_set else _pinned(total, accumulators)
     if plan.a is None:
         body += _pinned(ctx.places.flat(op.a.buffer), _held(op, plan))
     body.append(do("async_mma_fence"))
@@ -95,14 +95,16 @@ class _Registers:
             yield self.first + row * self.apart, self.count
 
 
-def _sums(op: Gemm, plan: WarpgroupPlan) -> _Registers:
-    """Return the sums of each thread."""
+def _accumulators(op: Gemm, plan: WarpgroupPlan) -> _Registers:
+    """Return the accumulators of each thread."""
     tiling = plan.tiling
     part = part_of(op.c)
     per_column = Fraction(tiling.atom.c.slots, tiling.atom.n)
     all_columns = part.all // tiling.n_warps if part else tiling.columns * tiling.atom.n
     apart = int(all_columns * per_column)
-    first = sums_offset(op.c, tiling.rows * apart) + int((part.first if part else 0) * per_column)
+    first = accumulator_offset(op.c, tiling.rows * apart) + int(
+        (part.first if part else 0) * per_column
+    )
     return _Registers(first, tiling.rows, tiling.columns * tiling.atom.c.slots, apart)
 
 
@@ -122,7 +124,7 @@ def _pinned(registers: Buffer, held: _Registers) -> list[Stmt]:
     return [do("async_mma_pin", count, at(registers, first)) for first, count in held.stretches()]
 
 
-def _cleared(op: Gemm, total: Buffer, sums: _Registers, ctx: SimtContext) -> Stmt | None:
+def _cleared(op: Gemm, total: Buffer, accumulators: _Registers, ctx: SimtContext) -> Stmt | None:
     """Return what zeroes accumulators where values decide whether previous ones are dropped."""
     if isinstance(op.clear, Const):
         return None
@@ -130,16 +132,27 @@ def _cleared(op: Gemm, total: Buffer, sums: _Registers, ctx: SimtContext) -> Stm
     def zeros(first: Expr, count: int) -> Stmt:
         return unrolled(ctx, "i", count, lambda i: Store(total, (first + i,), zero(total)))
 
-    return If(lower_expr(op.clear, ctx), seq(*(zeros(*s) for s in sums.stretches())))
+    return If(lower_expr(op.clear, ctx), seq(*(zeros(*s) for s in accumulators.stretches())))
 
 
 class _Parts:
     """The instructions of one MMA, given where its operands are."""
 
     def __init__(
-        self, op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, total: Buffer, sums: _Registers
+        self,
+        op: Gemm,
+        plan: WarpgroupPlan,
+        ctx: SimtContext,
+        total: Buffer,
+        accumulators: _Registers,
     ) -> None:
-        self.op, self.plan, self.ctx, self.total, self.sums = op, plan, ctx, total, sums
+        self.op, self.plan, self.ctx, self.total, self.accumulators = (
+            op,
+            plan,
+            ctx,
+            total,
+            accumulators,
+        )
         self.tiling = plan.tiling
         operands = [plan.b] if plan.a is None else [plan.a, plan.b]
         self.at_once = steps_at_once(self.tiling.steps, self.tiling.atom.k, operands)
@@ -215,7 +228,7 @@ class _Parts:
     def one(self, i: Expr, j: Expr, kk: Expr, form: str) -> Stmt:
         """Return one statement: rows `i`, columns `j`, steps from ``kk * at_once`` on."""
         plan, atom, count = self.plan, self.tiling.atom, self.at_once
-        sums = self.sums.first + (i * self.sums.apart + j * atom.c.slots)
+        accumulators = self.accumulators.first + (i * self.accumulators.apart + j * atom.c.slots)
         k = kk * (count * atom.k)
         b = self._operand(plan.b, self.b_start, j * atom.n, k)
         turned_b = int(not plan.b.is_k_last)
@@ -225,10 +238,10 @@ class _Parts:
             first = operand.first + (i * operand.apart + kk * (count * atom.a.slots))
             held = at(self.ctx.places.flat(self.op.a.buffer), first, "r")
             chosen = (atom.n, turned_b, *steps)
-            return do(f"async_mma_rs{form}", *chosen, at(self.total, sums), held, b)
+            return do(f"async_mma_rs{form}", *chosen, at(self.total, accumulators), held, b)
         a = self._operand(plan.a, self.a_start, i * ROWS, k)
         chosen = (atom.n, int(not plan.a.is_k_last), turned_b, *steps)
-        return do(f"async_mma_ss{form}", *chosen, at(self.total, sums), a, b)
+        return do(f"async_mma_ss{form}", *chosen, at(self.total, accumulators), a, b)
 
 
 def steps_at_once(steps: int, depth: int, operands: Sequence[SharedOperand]) -> int:

@@ -142,8 +142,8 @@ def settled_plan(op: Gemm, machine: SimtMachine, ctx: SimtContext) -> WarpgroupP
     return warpgroup_plan(op, machine, ctx.threads, settled_layouts(ctx), threads)
 
 
-def sums_fragment(op: Gemm, plan: WarpgroupPlan) -> Fragment:
-    """Return how the sums of an MMA lie in registers, and all that they are a part of."""
+def accumulator_fragment(op: Gemm, plan: WarpgroupPlan) -> Fragment:
+    """Return how the accumulators of an MMA lie in registers, and all that they are a part of."""
     *lead, _, columns = op.c.buffer.static_shape or ()
     tiling = replace(plan.tiling, columns=columns // plan.tiling.n_warps // plan.tiling.atom.n)
     return permuted(tiling.c_fragment(), (0, 1), tuple(lead))
@@ -156,7 +156,7 @@ def is_spread(held: Fragment, wanted: Fragment) -> bool:
 
 def spreads_as(op: Gemm, plan: WarpgroupPlan, held: Layout | Fragment | None) -> bool:
     """Whether accumulators are held already as a plan spreads them, or not at all."""
-    return not isinstance(held, Fragment) or is_spread(held, sums_fragment(op, plan))
+    return not isinstance(held, Fragment) or is_spread(held, accumulator_fragment(op, plan))
 
 
 def is_shared_out(op: Gemm, ctx: SimtContext) -> bool:
@@ -169,7 +169,7 @@ def is_shared_out(op: Gemm, ctx: SimtContext) -> bool:
         plan = settled_plan(op, machine, ctx)
     except NotApplicable:
         return False
-    return is_spread(ctx.fragment_of(op.c.buffer), sums_fragment(op, plan))
+    return is_spread(ctx.fragment_of(op.c.buffer), accumulator_fragment(op, plan))
 
 
 def registers_of(machine: SimtMachine, threads: int) -> int:

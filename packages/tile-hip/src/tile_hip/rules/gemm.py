@@ -30,8 +30,8 @@ from tile_hip.rules.shared_layouts import rows_in_turns, rows_of_chunks
 
 MFMA, FMA, COPY = "hip.gemm.mfma", "hip.gemm.fma", "hip.copy.operand"
 
-_SUMMED_IN = {"float16": "float32", "bfloat16": "float32"}
-"""Element types of sums that no instruction adds up in, and what they are added up in."""
+_ACCUMULATED_IN = {"float16": "float32", "bfloat16": "float32"}
+"""Element types of accumulators that no instruction has, and those used instead."""
 
 
 def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
@@ -62,9 +62,9 @@ def matrix_cores(machine: SimtMachine) -> MatrixUnit:
     """Return what `machine` multiplies with, and how its waves read operands.
 
     Operands are held by most elements along K at once, or by as many as the kernel says with
-    ``k_pack``. An operand in registers is held as sums are, so that the result of a product is one
-    where it is, unless the other one has its rows along K: that gains by being read at once, as
-    keys are that meet queries in registers. Of an operand that lies across K a lane reads
+    ``k_pack``. An operand in registers is held as accumulators are, so that the result of a product
+    is one where it is, unless the other one has its rows along K: that gains by being read at once,
+    as keys are that meet queries in registers. Of an operand that lies across K a lane reads
     neighbours across, which are its part of as many products. Among instructions of 32 and of 16
     rows, those are taken whose squares the waves share best, the larger ones if both are as good.
     """
@@ -100,7 +100,7 @@ def _atoms(op: Gemm, machine: SimtMachine, counts: tuple[int, int]) -> tuple[Mat
         return ()
     a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
     rows, columns = zip(counts, _across(op), strict=True)
-    found = _table(op)(machine, a, b, _SUMMED_IN.get(c, c), Pieces(rows, columns))
+    found = _table(op)(machine, a, b, _ACCUMULATED_IN.get(c, c), Pieces(rows, columns))
     if op.k_pack > 1:
         return tuple(sorted(found, key=lambda atom: atom.template[0] != op.k_pack))
     return found
@@ -115,7 +115,8 @@ def _across(op: Gemm) -> tuple[bool, bool]:
 def _narrow_reads(atom: MatrixAtom, op: Gemm) -> int:
     """Return how many operands a lane reads less of at once than a register holds.
 
-    That does not count where an operand is a sum: it has as many rows as its own product's.
+    That does not count where an operand was an accumulator: it has as many rows as its own
+    product's.
     """
     if _table(op) is atoms_like_accumulators:
         return 0

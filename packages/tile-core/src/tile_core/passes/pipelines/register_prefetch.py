@@ -32,7 +32,7 @@ AHEAD = 1
 """Iterations that a tile is fetched ahead: more would take registers for every iteration more."""
 
 ACCUMULATORS_CAN_BE_OPERANDS = "mma_m16n8k8_f16"
-"""The feature of machines whose products leave sums in the threads that need them as operands."""
+"""The feature of machines whose accumulators are in the threads that need them as operands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def room_of(launch: Launch, machine: PrefetchMachineInfo) -> PrefetchBudget:
 
     A quarter of the registers is left for indices and operands of products. Second versions
     fill no more than half of the shared memory, so that two blocks can be resident; where
-    sums of products are spread in another way than operands, room for exchanging the largest
+    accumulators are spread in another way than operands, room for exchanging the largest
     operand in registers is taken too.
     """
     threads = math.prod(launch.threads)

@@ -159,7 +159,7 @@ def lower_instructions(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: Simt
 def _products(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: SimtContext) -> Stmt:
     a, b = (operand_registers(operand, unit, ctx) for operand in operands(op, tiling))
     count = tiling.rows * tiling.columns * tiling.atom.c.slots
-    own, its_first = ctx.places.flat(op.c.buffer), sums_offset(op.c, count)
+    own, its_first = ctx.places.flat(op.c.buffer), accumulator_offset(op.c, count)
     if own.dtype == tiling.atom.c_dtype:
         total, first = own, its_first
         begin = cleared(op, lambda i: Store(own, (its_first + i,), zero(own)), count, ctx)
@@ -172,12 +172,12 @@ def _products(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: SimtContext) 
     slots_of_a, slots_of_b, slots_of_c = (f.slot_table() for f in (atom.a, atom.b, atom.c))
 
     def product(i: Expr, j: Expr, kk: Expr) -> Stmt:
-        sums = first + (i * tiling.columns + j) * atom.c.slots
+        accumulators = first + (i * tiling.columns + j) * atom.c.slots
         return seq(
             do(
                 atom.function,
                 *atom.template,
-                at(total, sums + int(slots_of_c[row, column])),
+                at(total, accumulators + int(slots_of_c[row, column])),
                 at(a.buffer, a.offset(i, kk) + int(slots_of_a[row, 0]), "r"),
                 at(b.buffer, b.offset(j, kk) + int(slots_of_b[0, column]), "r"),
             )
@@ -219,26 +219,28 @@ def _steps(
 
 
 def _widened(
-    op: Gemm, own: Buffer, first: Expr, sums: Buffer, count: int, ctx: SimtContext
+    op: Gemm, own: Buffer, first: Expr, accumulators: Buffer, count: int, ctx: SimtContext
 ) -> tuple[Stmt, Stmt]:
     """Return what brings accumulators into registers of the type they are added up in, and back.
 
     Before   gemm A_shared, B_shared, C_local  (float16, of a machine that adds up float32)
-    After    sums[i] = C_local[i];  …;  C_local[i] = sums[i]
+    After    accumulators[i] = C_local[i];  …;  C_local[i] = accumulators[i]
     """
 
     def widen(i: Expr) -> Stmt:
-        before = cast(Load(own, (first + i,)), sums.dtype)
-        return Store(sums, (i,), select(lower_expr(op.clear, ctx), zero(sums), before))
+        before = cast(Load(own, (first + i,)), accumulators.dtype)
+        return Store(
+            accumulators, (i,), select(lower_expr(op.clear, ctx), zero(accumulators), before)
+        )
 
     def narrow(i: Expr) -> Stmt:
-        return Store(own, (first + i,), cast(Load(sums, (i,)), own.dtype))
+        return Store(own, (first + i,), cast(Load(accumulators, (i,)), own.dtype))
 
-    begin = seq(Alloc(sums), unrolled(ctx, "i", count, widen))
+    begin = seq(Alloc(accumulators), unrolled(ctx, "i", count, widen))
     return begin, unrolled(ctx, "i", count, narrow)
 
 
-def sums_offset(region: Region, count: int) -> Expr:
+def accumulator_offset(region: Region, count: int) -> Expr:
     """Return the first register of the accumulators that leading indices of C select."""
     shape = region.buffer.static_shape or ()
     return as_expr(row_major_position(region.starts[:-2], shape[:-2]) * count)

@@ -24,7 +24,7 @@ def tell_of_missing_partition(op: Gemm, unit: MatrixUnit, ctx: SimtContext) -> N
     Raises
     ------
     WarpPartitionError
-        If the sums of one thread do not fit its registers either.
+        If the accumulators of one thread do not fit its registers either.
     """
     warps, rest = divmod(ctx.threads, ctx.machine.warp_size)
     atom = _fitting_atom(op, unit, warps)
@@ -42,11 +42,11 @@ def tell_of_missing_partition(op: Gemm, unit: MatrixUnit, ctx: SimtContext) -> N
     )
     hint = _hint(op, atom, ctx)
     tiling = block_tiling(op, ctx.threads)
-    sums = _registers(tiling, op)
-    if sums > ctx.machine.registers:
+    accumulators = _registers(tiling, op)
+    if accumulators > ctx.machine.registers:
         raise WarpPartitionError(
-            f"{why}; without matrix instructions one thread has {sums} accumulator registers, and "
-            f"{ctx.machine.registers} at most",
+            f"{why}; without matrix instructions one thread has {accumulators} "
+            f"accumulator registers, and {ctx.machine.registers} at most",
             span=op.span,
             hint=hint,
         )

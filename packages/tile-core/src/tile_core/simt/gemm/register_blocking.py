@@ -154,15 +154,21 @@ def lower_blocks(op: Gemm, tiling: BlockTiling, ctx: SimtContext) -> Stmt:
     own = ctx.places.flat(op.c.buffer)
     is_wide = total != own.dtype
     count = a.count * b.count
-    sums = ctx.registers("sums", count, str(total)) if is_wide else own
+    accumulators = ctx.registers("sums", count, str(total)) if is_wide else own
 
     def product(kk: Expr, i: Expr, j: Expr) -> Stmt:
-        at_sum = i * b.count + j
+        at_accumulator = i * b.count + j
         places = ((a, a.offset(i, kk)), (b, b.offset(j, kk)))
         if quads:
-            return do("dp4a", at(sums, at_sum), *(at(f.registers, o, "r") for f, o in places))
+            return do(
+                "dp4a",
+                at(accumulators, at_accumulator),
+                *(at(f.registers, o, "r") for f, o in places),
+            )
         left, right = (cast(Load(f.registers, (o,)), total) for f, o in places)
-        return Store(sums, (at_sum,), Load(sums, (at_sum,)) + left * right)
+        return Store(
+            accumulators, (at_accumulator,), Load(accumulators, (at_accumulator,)) + left * right
+        )
 
     def step(k: Expr) -> Stmt:
         products = unrolled(ctx, "kk", 1 if quads else depth, lambda kk: unrolled(
@@ -173,31 +179,33 @@ def lower_blocks(op: Gemm, tiling: BlockTiling, ctx: SimtContext) -> Stmt:
     body = seq(
         Alloc(a.registers),
         Alloc(b.registers),
-        Alloc(sums) if is_wide else None,
-        _begin(op, own, sums, count, ctx),
+        Alloc(accumulators) if is_wide else None,
+        _begin(op, own, accumulators, count, ctx),
         looped(ctx, "k", op.mnk[2] // depth, step),
-        unrolled(ctx, "i", count, lambda i: _end(own, sums, i)) if is_wide else None,
+        unrolled(ctx, "i", count, lambda i: _end(own, accumulators, i)) if is_wide else None,
     )
     if tiling.threads == ctx.threads:
         return body
     return If(binary(BinaryOp.LT, ctx.thread, tiling.threads), body)
 
 
-def _begin(op: Gemm, own: Buffer, sums: Buffer, count: int, ctx: SimtContext) -> Stmt | None:
-    """Return what gives all sums their first values."""
-    if isinstance(op.clear, Const) and not op.clear.value and own is sums:
+def _begin(
+    op: Gemm, own: Buffer, accumulators: Buffer, count: int, ctx: SimtContext
+) -> Stmt | None:
+    """Return what gives all accumulators their first values."""
+    if isinstance(op.clear, Const) and not op.clear.value and own is accumulators:
         return None
 
     def one(i: Expr) -> Stmt:
-        before = cast(Load(own, (i,)), sums.dtype)
-        value = select(lower_expr(op.clear, ctx), const(0, sums.dtype), before)
-        return Store(sums, (i,), value)
+        before = cast(Load(own, (i,)), accumulators.dtype)
+        value = select(lower_expr(op.clear, ctx), const(0, accumulators.dtype), before)
+        return Store(accumulators, (i,), value)
 
     return unrolled(ctx, "i", count, one)
 
 
-def _end(own: Buffer, sums: Buffer, i: Expr) -> Stmt:
-    return Store(own, (i,), cast(Load(sums, (i,)), own.dtype))
+def _end(own: Buffer, accumulators: Buffer, i: Expr) -> Stmt:
+    return Store(own, (i,), cast(Load(accumulators, (i,)), own.dtype))
 
 
 def _multiplies_quads(op: Gemm, ctx: SimtContext) -> bool:
