@@ -82,7 +82,7 @@ def _torn(layouts: Layouts, nest: Nest, chooser: Chooser) -> tuple[Buffer, ...]:
 
 
 def _can_be_apart(layouts: Layouts, nest: Nest, buffer: Buffer) -> bool:
-    """Whether the loop may access a copy of a tile: it has no fixed layout, and no MMA adds to it."""
+    """Whether the loop may access a copy of a tile: neither annotated nor its own reducer."""
     same = {t.buffer for t in nest.touches if t.buffer.storage is buffer.storage}
     reason = layouts.reasons.get(buffer.storage)
     is_annotated = reason is not None and reason.is_annotation
