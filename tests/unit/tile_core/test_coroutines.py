@@ -13,7 +13,7 @@ from tile_core.errors import Deadlock
 from tile_core.ir.node import walk
 from tile_core.ir.verify import verify
 from tile_core.passes.coroutines import Await
-from tile_core.passes.count_signals import open_signals, take_turns
+from tile_core.passes.count_signals import lower_signals, schedule_coroutines
 from tile_core.passes.serialise_threads import serialise_threads
 
 TARGETS = ("interpret", "cpu")
@@ -88,12 +88,12 @@ def test_nobody_can_go_on(target: str) -> None:
 
 
 def test_no_wait_is_left() -> None:
-    kernel = serialise_threads(open_signals(product(2, consumer_first=True).kernel))
+    kernel = serialise_threads(lower_signals(product(2, consumer_first=True).kernel))
     assert any(isinstance(node, Await) for node in walk(kernel))
-    done = take_turns(kernel)
+    done = schedule_coroutines(kernel)
     verify(done)
     assert not any(isinstance(node, Await) for node in walk(done))
-    assert take_turns(done) is done
+    assert schedule_coroutines(done) is done
 
 
 @pytest.mark.parametrize("target", TARGETS)

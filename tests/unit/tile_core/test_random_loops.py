@@ -6,7 +6,7 @@ from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.verify import verify
 from tile_core.ops.operator_table import OPERATORS
-from tile_core.ops.random_loops import deal_random_loops
+from tile_core.ops.random_loops import distribute_random_loops
 
 BEFORE = """\
 kernel k(A: global uint32[10, 8], B: global uint32[8]):
@@ -40,7 +40,7 @@ kernel k(A: global uint32[10, 8], B: global uint32[8]):
 
 def test_iterations_go_round_the_threads() -> None:
     kernel = parse_kernel(BEFORE, OPERATORS, str)
-    dealt = deal_random_loops(kernel)
+    dealt = distribute_random_loops(kernel)
     verify(dealt)
     assert print_kernel(dealt) == AFTER
 
@@ -48,4 +48,4 @@ def test_iterations_go_round_the_threads() -> None:
 def test_a_kernel_that_draws_in_no_loop_stays() -> None:
     text = BEFORE.replace("rng_rand()", "B[0]")
     kernel = parse_kernel(text, OPERATORS, str)
-    assert deal_random_loops(kernel) is kernel
+    assert distribute_random_loops(kernel) is kernel

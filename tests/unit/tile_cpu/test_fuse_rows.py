@@ -17,7 +17,7 @@ from tile_core.ops.reduce import Reduce
 from tile_core.plugins.host import installed_plugins
 from tile_core.target import Target
 from tile_core.testing.oracle import runner
-from tile_cpu.passes.drop_unused_tiles import drop_unused_tiles
+from tile_cpu.passes.eliminate_dead_tiles import eliminate_dead_tiles
 from tile_cpu.passes.fuse_rows import fuse_rows
 
 CPU = Target("cpu")
@@ -52,7 +52,7 @@ def parse(*statements: str, head: str = HEAD) -> Kernel:
 
 
 def fused(kernel: Kernel) -> Kernel:
-    result = drop_unused_tiles(fuse_rows(kernel, CPU), CPU)
+    result = eliminate_dead_tiles(fuse_rows(kernel, CPU), CPU)
     verify(result)
     return result
 

@@ -15,8 +15,8 @@ from tile_core.ops.operator_table import OPERATORS
 from tile_core.target import Target
 from tile_cpu.ops.blocked_gemm import BlockedGemm
 from tile_cpu.ops.streamed_gemm import StreamedGemm
-from tile_cpu.passes.absorb_fills import absorb_fills
-from tile_cpu.passes.drop_unused_tiles import drop_unused_tiles
+from tile_cpu.passes.eliminate_dead_tiles import eliminate_dead_tiles
+from tile_cpu.passes.fold_fills import fold_fills
 from tile_cpu.passes.forward_tile_copies import forward_tile_copies
 from tile_cpu.passes.fuse_gemm_loops import fuse_gemm_loops
 from tile_cpu.passes.stream_gemm_operands import stream_gemm_operands
@@ -54,7 +54,7 @@ def parse(text: str) -> Kernel:
 
 
 def fused(text: str) -> Kernel:
-    kernel = drop_unused_tiles(fuse_gemm_loops(parse(text), CPU), CPU)
+    kernel = eliminate_dead_tiles(fuse_gemm_loops(parse(text), CPU), CPU)
     verify(kernel)
     return kernel
 
@@ -131,7 +131,7 @@ transpose_b=true, clear=true)
 
 
 def test_a_staged_second_factor_is_read_from_memory() -> None:
-    streamed = drop_unused_tiles(stream_gemm_operands(parse(ATTENTION), CPU), CPU)
+    streamed = eliminate_dead_tiles(stream_gemm_operands(parse(ATTENTION), CPU), CPU)
     verify(streamed)
     assert operators(streamed) == ["copy", "cpu.streamed_gemm", "print"]
 
@@ -161,7 +161,7 @@ def test_narrow_factors_are_widened() -> None:
 
 def test_unused_tiles_disappear_and_used_ones_stay() -> None:
     kernel = parse(GEMM)
-    assert drop_unused_tiles(kernel, CPU) is kernel
+    assert eliminate_dead_tiles(kernel, CPU) is kernel
 
 
 SOFTMAX_TAIL = """\
@@ -201,7 +201,7 @@ def test_a_copy_that_matters_stays(old: str, new: str) -> None:
 
 
 def test_a_fill_with_zero_becomes_the_start_of_the_product() -> None:
-    kernel = absorb_fills(parse(SOFTMAX_TAIL), CPU)
+    kernel = fold_fills(parse(SOFTMAX_TAIL), CPU)
     verify(kernel)
     assert operators(kernel) == ["copy", "gemm", "copy"]
     (gemm,) = (node for node in walk(kernel) if isinstance(node, Gemm))
@@ -219,4 +219,4 @@ def test_a_fill_with_zero_becomes_the_start_of_the_product() -> None:
 )
 def test_a_fill_that_somebody_sees_stays(old: str, new: str) -> None:
     kernel = parse(SOFTMAX_TAIL.replace(old, new, 1))
-    assert absorb_fills(kernel, CPU) is kernel
+    assert fold_fills(kernel, CPU) is kernel

@@ -31,7 +31,7 @@ from tile_core.ir.expr import Expr
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Launch
 from tile_core.ops.privatise_tiles import privatise_tiles
-from tile_core.ops.random_loops import deal_random_loops
+from tile_core.ops.random_loops import distribute_random_loops
 from tile_core.ops.select_ranges import select_ranges
 
 
@@ -59,7 +59,7 @@ def interpret(
         If an argument is not what the kernel declares, or a grid is empty.
     """
     machine = InterpreterState(options or InterpretOptions(), evaluate)
-    kernel = privatise_tiles(select_ranges(deal_random_loops(kernel)))
+    kernel = privatise_tiles(select_ranges(distribute_random_loops(kernel)))
     machine.granules = _granules(kernel)
     machine.launcher = _launch
     with np.errstate(all="ignore"):

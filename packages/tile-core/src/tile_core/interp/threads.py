@@ -55,7 +55,7 @@ def run_threads(launch: Launch, block: BlockState, host: Lanes) -> Iterator[Even
         If threads wait for something that can no longer happen.
     """
     try:
-        yield from _take_turns(_warps(launch, block, host), block)
+        yield from _schedule_warps(_warps(launch, block, host), block)
     except DataRace:
         raise
     except TileError as error:
@@ -74,7 +74,7 @@ def _new_epoch(block: BlockState) -> None:
     block.thread_epoch = block.machine.next_epoch()
 
 
-def _take_turns(warps: list[_Warp], block: BlockState) -> Iterator[Event]:
+def _schedule_warps(warps: list[_Warp], block: BlockState) -> Iterator[Event]:
     arrivals: dict[int, int] = {}
     while not all(w.done for w in warps):
         before = block.machine.stores

@@ -15,7 +15,7 @@ DRAWS = frozenset({"rng_rand", "rng_rand_float", "rng_rand_normal"})
 """Intrinsics that take the next number of a thread's generator."""
 
 
-def deal_random_loops(kernel: Kernel) -> Kernel:
+def distribute_random_loops(kernel: Kernel) -> Kernel:
     """Return `kernel` with the iterations of drawing loops dealt out to threads, in turn.
 
     Before   parallel i, j in (64, 8): A[i, j] = rng_rand()

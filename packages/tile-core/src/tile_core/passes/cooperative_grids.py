@@ -18,7 +18,7 @@ from tile_core.passes.split_grid_barriers import split_grid_barriers
 from tile_core.records import replace
 
 
-def launch_grid_barriers(kernel: Kernel) -> Kernel:
+def lower_grid_barriers(kernel: Kernel) -> Kernel:
     """Return `kernel` with each grid that has barriers of its own as launches of a GPU.
 
     Barriers between which a block runs straight on split the launch, as on other machines: then

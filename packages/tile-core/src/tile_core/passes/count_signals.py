@@ -105,7 +105,7 @@ def _inside(barriers: Buffer, index: Expr, stmt: Node) -> list[Stmt]:
     return [Check(binary(BinaryOp.AND, above, below), told, CheckKind.ASSERT, span=stmt.span)]
 
 
-def open_signals(kernel: Kernel) -> Kernel:
+def lower_signals(kernel: Kernel) -> Kernel:
     """Return `kernel` with waits for conditions in place of waits at barriers in memory.
 
     Before   eval mbarrier_arrive(&bars[0]);  eval mbarrier_wait_parity(&bars[0], 0)
@@ -124,7 +124,7 @@ def open_signals(kernel: Kernel) -> Kernel:
     return rewrite(select_ranges(kernel, _is_wait), rule)
 
 
-def take_turns(kernel: Kernel) -> Kernel:
+def schedule_coroutines(kernel: Kernel) -> Kernel:
     """Return `kernel` with parts that wait for each other as one program, in which they take turns.
 
     Before   threads 0 count 128: await a;  b = 1;    threads 128 count 128: a = 1;  await b

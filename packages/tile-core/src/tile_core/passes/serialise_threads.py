@@ -76,7 +76,7 @@ class _Serialiser:
 
     def __init__(self, launch: Launch) -> None:
         self.launch, self.loops = launch, ThreadLoops(launch)
-        self.has_turns = awaits(launch.body)
+        self.has_coroutines = awaits(launch.body)
         apart = _written_apart(launch)
         self.facts = Uniformity(launch, apart)
         while missed := self._miscounted(launch.body, inside=False):
@@ -199,7 +199,7 @@ class _Serialiser:
             case OnThreads(first=first, count=count, body=body):
                 with self.loops.only(first, count):
                     inner = self.sequence(body)
-                return [replace(stmt, body=Seq(tuple(inner)))] if self.has_turns else inner
+                return [replace(stmt, body=Seq(tuple(inner)))] if self.has_coroutines else inner
             case If():
                 return self.branch(stmt)
             case For() | Pipelined() | While():

@@ -29,11 +29,9 @@ _BESIDE = ("runs_beside",)
 
 _TILE = (
     Pass(name="select_ranges", run="tile_core.ops.select_ranges:select_ranges"),
-    Pass(
-        name="launch_grid_barriers", run="tile_core.passes.cooperative_grids:launch_grid_barriers"
-    ),
+    Pass(name="lower_grid_barriers", run="tile_core.passes.cooperative_grids:lower_grid_barriers"),
     Pass(name="split_vectors", run="tile_core.passes.split_vectors:split_vectors"),
-    Pass(name="draw_random", run="tile_core.passes.draw_random:draw_random"),
+    Pass(name="lower_random", run="tile_core.passes.lower_random:lower_random"),
     Pass(
         name="hoist_accumulator_init",
         run="tile_core.passes.hoist_accumulator_init:hoist_accumulator_init",
@@ -156,7 +154,7 @@ _SPLIT = (
         run="tile_core.passes.separate_loops:separate_loops",
         needs=("target", "rules", "machine"),
     ),
-    Pass(name="open_separated", run="tile_core.passes.flatten_sequences:flatten_sequences"),
+    Pass(name="flatten_separated", run="tile_core.passes.flatten_sequences:flatten_sequences"),
 )
 
 _LAUNCH = (
@@ -255,11 +253,15 @@ _THREAD = (
         is_optional=True,
     ),
     Pass(
-        name="count_in_memory",
-        run="tile_core.simt.software_barriers:count_in_memory",
+        name="lower_software_barriers",
+        run="tile_core.simt.software_barriers:lower_software_barriers",
         needs=("lowering",),
     ),
-    Pass(name="settle_guards", run="tile_core.simt.remaining_bounds_checks:settled", kind="check"),
+    Pass(
+        name="record_bounds_checks",
+        run="tile_core.simt.remaining_bounds_checks:settled",
+        kind="check",
+    ),
 )
 
 

@@ -20,7 +20,7 @@ _WORDS = 2  # of a barrier: how many came, and how often it has opened
 _IN_MEMORY = {f"{PREFIX}bar_sync": BAR_SYNC, f"{PREFIX}bar_arrive": BAR_ARRIVE}
 
 
-def count_in_memory(body: Stmt, ctx: SimtContext) -> Stmt:
+def lower_software_barriers(body: Stmt, ctx: SimtContext) -> Stmt:
     """Return `body` with counters in shared memory for the barriers that have numbers.
 
     Before   if 64 <= tid < 192: …;  bar_sync(15, 128);  …

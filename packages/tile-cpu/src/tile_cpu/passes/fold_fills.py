@@ -16,7 +16,7 @@ from tile_cpu.ops.streamed_gemm import StreamedGemm
 from tile_cpu.passes.buffer_uses import KernelUses
 
 
-def absorb_fills(kernel: Kernel, target: Target) -> Kernel:
+def fold_fills(kernel: Kernel, target: Target) -> Kernel:
     """Return `kernel` without fills with zero that only prepare a product's accumulator.
 
     Before   fill C = 0;  …;  gemm A, B, C

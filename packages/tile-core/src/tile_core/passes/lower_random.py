@@ -19,7 +19,7 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 _ROUNDS = 10
 
 
-def draw_random(kernel: Kernel) -> Kernel:
+def lower_random(kernel: Kernel) -> Kernel:
     """Return `kernel` with its ``rng_*`` intrinsics written out: Philox, four words, ten rounds.
 
     Before   rng_init(seed, sequence, 0);  let r = rng_rand()

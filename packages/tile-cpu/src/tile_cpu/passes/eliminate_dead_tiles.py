@@ -10,7 +10,7 @@ from tile_core.ir.stmt import Alloc, AnnotateLayout, AnnotateSafeValue, Kernel, 
 from tile_core.target import Target
 
 
-def drop_unused_tiles(kernel: Kernel, target: Target) -> Kernel:
+def eliminate_dead_tiles(kernel: Kernel, target: Target) -> Kernel:
     """Return `kernel` without allocations of buffers that nobody reads or writes.
 
     Before   alloc A; alloc B; fill B

@@ -12,7 +12,7 @@ from tile_core.interp import interpret
 from tile_core.ir.expr import Call
 from tile_core.ir.node import walk
 from tile_core.ir.verify import verify
-from tile_core.passes.draw_random import draw_random
+from tile_core.passes.lower_random import lower_random
 
 
 @T.prim_func
@@ -45,7 +45,7 @@ def results() -> list[np.ndarray]:
 
 @pytest.mark.parametrize("seed", [0, 42, -1, 2**40 + 5])
 def test_same_numbers_as_the_interpreter(seed: int) -> None:
-    arithmetic = draw_random(every_kind.kernel)
+    arithmetic = lower_random(every_kind.kernel)
     verify(arithmetic)
     assert not [n for n in walk(arithmetic) if isinstance(n, Call) and "rng" in n.function]
     wanted, written, compiled = results(), results(), results()
@@ -65,7 +65,7 @@ def test_nothing_drawn_nothing_changed() -> None:
         with T.Kernel(1, threads=4):
             A[T.get_thread_binding()] = 1
 
-    assert draw_random(main.kernel) is main.kernel
+    assert lower_random(main.kernel) is main.kernel
 
 
 def test_drawing_without_a_generator_is_refused() -> None:
