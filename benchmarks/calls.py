@@ -119,7 +119,7 @@ def on_stub(folder: Path) -> Iterator[tuple[str, float, float | None]]:
     import tile_api as tile
     import tile_api.language as T
     from tile_api.launching import Launcher
-    from tile_core.plugins.gpu_compiler import callable_of
+    from tile_core.plugins.gpu_launch import callable_of
     from tile_cuda.driver import open_driver
     from tile_launch.streams import allocator
 
@@ -190,7 +190,7 @@ def _call(launch: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _manifest(lowered: Any) -> Any:
-    from tile_core.plugins.gpu_compiler import launch_manifest
+    from tile_core.plugins.gpu_launch import launch_manifest
 
     return launch_manifest(lowered.device_mod)
 

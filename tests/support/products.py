@@ -14,6 +14,7 @@ from tile_core.ir.stmt import Kernel
 from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.plugins.host import installed_plugins
 from tile_core.simt.lower import lower_kernel
+from tile_core.simt.pass_contexts import KernelContext
 from tile_core.simt.program import DeviceProgram
 from tile_core.target import Target
 from tile_core.testing import build_ir as ir
@@ -150,7 +151,9 @@ def lowered(kernel: Kernel, arch: str) -> DeviceProgram:
     target = target_of(arch)
     machines, rules = (amd, amd_rules) if target.kind == "hip" else (nvidia, nvidia_rules)
     machine = machines.machine(arch)
-    return lower_kernel(kernel, target, machine, rules.all_rules(machine))
+    every = rules.all_rules(machine)
+    context = KernelContext(target=target, machine=machine, rules=every)
+    return lower_kernel(kernel, context)
 
 
 def target_of(arch: str) -> Target:

@@ -27,7 +27,8 @@ one is added by whoever writes it."""
 DRIVERS = (
     "tile_core.driver", "tile_core.compilation.phases", "tile_core.compilation.planning",
     "tile_core.compilation.estimating", "tile_core.simt.pipeline", "tile_core.simt.lower",
-    "tile_core.plugins.gpu_compiler", "tile_cpu.pipeline", "tile_cpu.backend_compiler",
+    "tile_core.plugins.gpu_compiler", "tile_core.plugins.gpu_launch", "tile_cpu.pipeline",
+    "tile_cpu.lowering.lower", "tile_cpu.backend_compiler",
     "tile_api.compiling", "tile_api.lowering", "tile_api.parallel_compiling",
 )  # fmt: skip
 """Modules that only call others, in order."""

@@ -60,7 +60,7 @@ class Stub:
 
 
 def cuda_stub(folder: Path) -> Stub:
-    from tile_core.plugins import gpu_compiler as launcher
+    from tile_core.plugins import gpu_launch as launcher
     from tile_cuda import driver
 
     path = str(compiled_stub("tile_cuda", folder))
@@ -79,7 +79,7 @@ def cuda_stub(folder: Path) -> Stub:
 
 
 def hip_stub(folder: Path) -> Stub:
-    from tile_core.plugins import gpu_compiler as launcher
+    from tile_core.plugins import gpu_launch as launcher
     from tile_hip import driver
 
     opened = driver.open_driver(str(compiled_stub("tile_hip", folder)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tile_core.errors import MissingFeature
-from tile_core.plugins.gpu_compiler import made_at_first_call
+from tile_core.plugins.gpu_launch import made_at_first_call
 
 
 def test_it_is_made_once_and_not_before() -> None:

@@ -8,7 +8,7 @@ import pytest
 import tile_api as tile
 import tile_api.language as T
 from tile_core.errors import ArgumentLayoutError
-from tile_core.plugins.gpu_compiler import callable_of, launch_manifest
+from tile_core.plugins.gpu_launch import callable_of, launch_manifest
 from tile_core.simt.alignment import alignments, required_alignment
 from tile_launch.cuda_driver import CudaDriver as Driver
 from tile_launch.launch_text import launcher_source

@@ -13,7 +13,7 @@ import tile_api as tile
 import tile_api.language as T
 from tile_api.launching import Launcher
 from tile_core.errors import ArgumentLayoutError, LaunchError
-from tile_core.plugins.gpu_compiler import callable_of
+from tile_core.plugins.gpu_launch import callable_of
 from tile_launch.cuda_driver import CudaDriver as Driver
 from tile_launch.dlpack import DeviceTensor, opened
 from tile_launch.streams import allocator, device_of

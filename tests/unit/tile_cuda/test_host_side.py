@@ -14,7 +14,7 @@ from tile_core.errors import AssumptionError, LaunchError
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Var
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Seq
-from tile_core.plugins.gpu_compiler import callable_of
+from tile_core.plugins.gpu_launch import callable_of
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_cuda.machine import machine
 from tile_launch import errors

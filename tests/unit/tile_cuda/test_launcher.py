@@ -13,7 +13,7 @@ from tile_core.errors import EmptyGridError, LaunchError, MissingFeature
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Var
 from tile_core.ir.stmt import Kernel, Launch, Let, Seq
-from tile_core.plugins.gpu_compiler import callable_of
+from tile_core.plugins.gpu_launch import callable_of
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_cuda.driver import arch_of, open_driver
 from tile_cuda.machine import machine

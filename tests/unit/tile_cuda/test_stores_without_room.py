@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 import tile_api as tile
 import tile_api.language as T
 from tile_core.errors import OutOfScratch
+from tile_core.pass_manager.manager import PassManager
 from tile_core.simt import lower
+from tile_core.simt.lowering_attempts import NO_ROOM, Attempt
+from tile_core.simt.program import DeviceProgram
 
 
 @T.prim_func
@@ -30,7 +31,7 @@ def product(
 
 def test_nothing_is_told_where_they_fit() -> None:
     lowered = tile.lower(product, target="cuda:sm_80")
-    assert lower.NO_ROOM not in [remark.message for remark in lowered.remarks()]
+    assert NO_ROOM not in [remark.message for remark in lowered.remarks()]
     assert "_rows" in lowered.kernel_source
 
 
@@ -38,12 +39,12 @@ def test_a_note_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     """What threads exchange is known after the rows are planned: then it is tried without them."""
     lowered_once = lower._lowered
 
-    def tight(kernel: Any, context: Any, *others: Any, has_room: bool = True) -> Any:
-        if context.choices.stages_stores:
+    def tight(attempt: Attempt, passes: PassManager) -> DeviceProgram:
+        if attempt.context.choices.stages_stores:
             raise OutOfScratch("there is no room for rows")
-        return lowered_once(kernel, context, *others, has_room=has_room)
+        return lowered_once(attempt, passes)
 
     monkeypatch.setattr(lower, "_lowered", tight)
     lowered = tile.lower(product, target="cuda:sm_80")
-    assert lower.NO_ROOM in [remark.message for remark in lowered.remarks()]
+    assert NO_ROOM in [remark.message for remark in lowered.remarks()]
     assert "_rows" not in lowered.kernel_source

@@ -16,7 +16,7 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.device import device
 from tile_core.ir.expr import Const, Var
 from tile_core.ir.stmt import Evaluate, Kernel, Launch, Seq, Stmt
-from tile_core.plugins.gpu_compiler import callable_of
+from tile_core.plugins.gpu_launch import callable_of
 from tile_core.simt.program import DeviceFunction, DeviceProgram, TensorMap
 from tile_cuda.machine import machine
 from tile_launch.cuda_driver import CudaDriver as Driver

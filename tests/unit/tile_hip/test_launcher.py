@@ -20,7 +20,7 @@ from tile_core.errors import EmptyGridError, LaunchError, MissingFeature
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Var
 from tile_core.ir.stmt import Kernel, Launch, Let, Seq
-from tile_core.plugins.gpu_compiler import callable_of
+from tile_core.plugins.gpu_launch import callable_of
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 from tile_core.target import Target
 from tile_hip.driver import device_arch, open_driver

@@ -1,25 +1,16 @@
-"""The stages of the CPU backend: lower, show, compile."""
+"""What follows lowering on the CPU: show and compile."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tile_core.ir.stmt import Kernel
 from tile_core.logs import log
-from tile_core.passes.infer_layouts import infer_layouts
 from tile_core.records import dataclass
-from tile_core.target import Target
 from tile_cpu.csource import SharedLibrary, compile_c
-from tile_cpu.lowering.kernel import Lowered, lower_kernel
-from tile_cpu.lowering.layouts import admits_in
-from tile_cpu.machine import machine
+from tile_cpu.lowering.kernel import Lowered
 from tile_cpu.openmp_threads import set_num_threads
-from tile_cpu.scratch import require_scratch
-from tile_cpu.tir.definitions import verify_definitions
 from tile_cpu.toolchain import CompiledModule, compile_module
 from tile_cpu.unpicklable import Unpicklable
-
-UNGUARDED = "tl.disable_safe_memory_legalize"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +34,6 @@ class CpuArtifact(Unpicklable):
     def asm(self) -> str:
         """Return the assembly."""
         return self.module.asm()
-
-
-def lower(kernel: Kernel, target: Target, options: Any) -> Lowered:
-    """Choose rules for operators and layouts for tiles, then emit the kernel as one function."""
-    require_scratch(kernel)
-    layouts = infer_layouts(kernel, target, options.rules, admits_in(kernel))
-    guarded = not options.config(UNGUARDED, False)
-    lowered = lower_kernel(kernel, machine(target.arch), target, layouts, guarded=guarded)
-    if options.verify_each:
-        verify_definitions(lowered.function)
-    return lowered
 
 
 def source(lowered: Lowered) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule
-from tile_core.plugins.gpu_compiler import GpuArtifact
+from tile_core.plugins.gpu_artifact import GpuArtifact
 
 ALLOW_TF32 = "tl.allow_tf32"
 """The pass configuration under which factors of float32 may be rounded to tf32."""

@@ -9,7 +9,7 @@ from typing import Any
 from tile_core.machine import SimtMachine
 from tile_core.ops.rule import Rule
 from tile_core.passes.pipelines.counted_copies import COUNTED, WIDE
-from tile_core.plugins.gpu_compiler import GpuArtifact as Artifact
+from tile_core.plugins.gpu_artifact import GpuArtifact as Artifact
 
 __all__ = ["ALLOW_TF32", "LDS_LOAD", "Artifact", "allowed"]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tile_core.ir.stmt import Kernel
     from tile_core.ops.rule import Rule
     from tile_core.pass_manager.pipeline import Pipeline
-    from tile_core.plugins.gpu_compiler import GpuArtifact
+    from tile_core.plugins.gpu_artifact import GpuArtifact
     from tile_core.simt.program import DeviceProgram
 
 
@@ -121,8 +121,8 @@ class GpuBackend:
         return str(options.config(f"{self.kind}.compiler", "") or "")
 
     def load(self, artifact: GpuArtifact, kernel: Kernel) -> Callable[..., None]:
-        """Return a function that launches the kernel on tensors of a GPU: see `gpu_stages.load`."""
-        from tile_core.plugins.gpu_compiler import load
+        """Return a function that launches the kernel on tensors of a GPU: see `gpu_launch.load`."""
+        from tile_core.plugins.gpu_launch import load
 
         return load(self.module, self.kind, artifact)
 
@@ -130,7 +130,7 @@ class GpuBackend:
         self, artifact: GpuArtifact, kernel: Kernel, provenance: Mapping[str, str]
     ) -> tuple[dict[str, Any], bytes]:
         """Return what a host must know to launch the kernel, and its machine code."""
-        from tile_core.plugins.gpu_compiler import export
+        from tile_core.plugins.gpu_artifact import export
 
         return export(artifact, kernel, provenance)
 

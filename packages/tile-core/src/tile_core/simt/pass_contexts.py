@@ -14,7 +14,7 @@ from tile_core.pass_manager.manager import PassContext
 from tile_core.passes.pipelines.counted_copies import COUNTED
 from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
-from tile_core.simt.lowering_options import Choices
+from tile_core.simt.lowering_options import BY_DEFAULT, Choices
 from tile_core.target import Target
 
 
@@ -38,7 +38,7 @@ class KernelContext(PassContext):
     target: Target
     machine: SimtMachine
     rules: Sequence[Rule[Any]]
-    choices: Choices
+    choices: Choices = BY_DEFAULT
     has_engines: bool = True
     is_split: bool = False
 

@@ -14,7 +14,7 @@ from tile_core.records import replace
 from tile_core.remarks import warn
 
 
-def attempts(kernel: Kernel, machine: SimtMachine) -> Iterator[tuple[int | None, Kernel]]:
+def depths(kernel: Kernel, machine: SimtMachine) -> Iterator[tuple[int | None, Kernel]]:
     """Yield what may fit, best first, with the number of stages where it is less than asked for."""
     hopeful = without_hopeless_depths(kernel, machine)
     yield None, hopeful
