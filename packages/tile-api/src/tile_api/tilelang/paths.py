@@ -14,7 +14,7 @@ from tile_api.tilelang.names import read_names
 VERSION = "0.1.15"
 """The version of TileLang whose names these are."""
 
-_ROOMS = "tile_api.tilelang.compat"
+_COMPAT = "tile_api.tilelang.compat"
 
 
 def _names(home: str, names: str) -> dict[str, str]:
@@ -23,16 +23,16 @@ def _names(home: str, names: str) -> dict[str, str]:
     return {name: f"{home}:{old or name}" for name, _, old in pairs}
 
 
-def _room(name: str, names: str) -> dict[str, str]:
-    return _names(f"{_ROOMS}.{name}", names)
+def _compat(name: str, names: str) -> dict[str, str]:
+    return _names(f"{_COMPAT}.{name}", names)
 
 
-_LOWER = _room("lowering", "lower")
+_LOWER = _compat("lowering", "lower")
 _COMPILE = {
     **_names("tile_api.compiling", "compile"),
     **_names("tile_api.parallel_compiling", "par_compile"),
 }
-_KERNEL = _room("kernels", "JITKernel")
+_KERNEL = _compat("kernels", "JITKernel")
 _JIT = {
     **_COMPILE,
     **_KERNEL,
@@ -57,16 +57,16 @@ _SUPPLY = _names("tile_api.timing.profiler", "TensorSupplyType")
 _PROFILER = _names("tile_api.timing.profiler", "Profiler do_bench") | _SUPPLY
 _NUMBERS = _names("tile_api.integer_helpers", "cdiv next_power_of_2")
 _CONFIGS = _names("tile_api.pass_configs.keys", "PassConfigKey")
-_PARAMS = _room("params", "KernelParam")
+_PARAMS = _compat("params", "KernelParam")
 _ARTIFACT = _names("tile_api.lowered", "CompiledArtifact=LoweredKernel")
-_POSTPROC = _room(
+_POSTPROC = _compat(
     "hooks",
     "register_cuda_postproc register_hip_postproc register_c_postproc"
     " register_cuda_postproc_callback register_hip_postproc_callback"
     " register_c_postproc_callback",
 )
-_LOGGING = _room("environment", "set_log_level logger")
-_CHECKS = _room(
+_LOGGING = _compat("environment", "set_log_level logger")
+_CHECKS = _compat(
     "testing",
     "main set_random_seed torch_assert_close requires_cuda requires_cuda_compute_version"
     " requires_cuda_compute_version_ge requires_cuda_compute_version_gt"
@@ -76,11 +76,11 @@ _CHECKS = _room(
 )
 _TENSORS = {
     **_SUPPLY,
-    **_room("testing", "torch_assert_close"),
-    **_room("params", "map_torch_type get_tensor_supply adapt_torch2tvm is_float8_dtype"),
-    **_room("params", "fp8_remove_negative_zeros_"),
+    **_compat("testing", "torch_assert_close"),
+    **_compat("params", "map_torch_type get_tensor_supply adapt_torch2tvm is_float8_dtype"),
+    **_compat("params", "fp8_remove_negative_zeros_"),
 }
-_TARGETS = _room(
+_TARGETS = _compat(
     "targets",
     "determine_target check_cuda_availability check_hip_availability check_metal_availability"
     " AVAILABLE_TARGETS AVALIABLE_TARGETS=AVAILABLE_TARGETS SUPPORTED_TARGETS=AVAILABLE_TARGETS"
@@ -89,13 +89,13 @@ _TARGETS = _room(
     " target_is_gfx950 target_get_warp_size target_has_async_copy target_has_ldmatrix"
     " target_has_stmatrix target_has_bulk_copy target_is_metal auto_detect_target=determine_target",
 )
-_NVCC = _room(
+_NVCC = _compat(
     "targets",
     "get_target_compute_version parse_compute_version get_cuda_version have_fp16 have_int8"
     " have_bf16 have_fp8 have_fp4 have_tensorcore have_tma have_cudagraph have_pdl have_mbarrier"
     " get_target_arch is_hopper",
 )
-_ARCHS = _room(
+_ARCHS = _compat(
     "archs",
     "CUDA CPU CDNA TileDevice=Device auto_infer_current_arch get_arch is_cuda_arch is_volta_arch"
     " is_ampere_arch is_ada_arch is_hopper_arch is_blackwell_arch is_cdna_arch has_mma_support"
@@ -104,30 +104,30 @@ _ARCHS = _room(
     " get_shared_memory_per_block get_max_dynamic_shared_size_bytes get_registers_per_block"
     " get_persisting_l2_cache_max_size is_cpu_arch is_rdna_arch check_sm_version",
 )
-_TEMPLATES = _room(
+_TEMPLATES = _compat(
     "templates",
     "BaseTemplate MatmulTemplate GEMVTemplate ElementwiseTemplate GeneralReductionTemplate"
     " FlashAttentionTemplate ConvTemplate Hint",
 )
-_ROLLER = _room("templates", "Hint NoRasterization Rasterization2DRow Rasterization2DColumn")
-_QUANTIZE = _room("unpacking", internals.UNPACKING) | dict.fromkeys(
+_ROLLER = _compat("templates", "Hint NoRasterization Rasterization2DRow Rasterization2DColumn")
+_QUANTIZE = _compat("unpacking", internals.UNPACKING) | dict.fromkeys(
     internals.CUDA_TEXTS.split(), "-sources"
 )
-_COMPRESSING = _room("compressing", "general_compress") | {"interleave_weight": "-sources"}
+_COMPRESSING = _compat("compressing", "general_compress") | {"interleave_weight": "-sources"}
 _EMITTERS = dict.fromkeys(internals.EMITTERS.split(), "-emitters") | _names(
     "tile_api.layout", "make_mma_swizzle_layout"
 )
-_DEPRECATED = _room("environment", "deprecated deprecated_warning")
-_TOOLS = _names("tile_api.tools", "plot_layout") | _room("analyzer", "Analyzer AnalysisResult")
-_SPARSE_LAYOUT = _room("semi_sparse", "GROUP_CONFIG get_e_factor")
+_DEPRECATED = _compat("environment", "deprecated deprecated_warning")
+_TOOLS = _names("tile_api.tools", "plot_layout") | _compat("analyzer", "Analyzer AnalysisResult")
+_SPARSE_LAYOUT = _compat("semi_sparse", "GROUP_CONFIG get_e_factor")
 _SPARSE = {
-    **_room("semi_sparse", "randn_semi_sparse randint_semi_sparse arange_semi_sparse"),
+    **_compat("semi_sparse", "randn_semi_sparse randint_semi_sparse arange_semi_sparse"),
     **_SPARSE_LAYOUT,
     **dict.fromkeys(internals.SPARSE.split(), "-sparse"),
 }
-_SIMPLIFY = _room("passes", "simplify_prim_func apply_simplify")
-_BUILD = _room("environment", "build_date")
-_REGIONS = _room("scopes", internals.REGIONS)
+_SIMPLIFY = _compat("passes", "simplify_prim_func apply_simplify")
+_BUILD = _compat("environment", "build_date")
+_REGIONS = _compat("scopes", internals.REGIONS)
 _TOP = {
     **_JIT,
     **_LOWER,
@@ -141,7 +141,7 @@ _TOP = {
     **_DEPRECATED,
     **_ARTIFACT,
     **_names("tile_api.layout", "Layout Fragment"),
-    **_room("environment", "env build_date get_runtime_library_dirs prepend_dll_search_path"),
+    **_compat("environment", "env build_date get_runtime_library_dirs prepend_dll_search_path"),
     "Path": "pathlib:Path",
     "DataType": "tvm:DataType",
     "tvm": "tvm:",
@@ -153,7 +153,7 @@ _EXPORTED = {
     "Range": "tvm.ir:Range",
     "Target": "tvm.target:Target",
     "TVMTarget": "tvm.target:Target",
-    "logger": f"{_ROOMS}.environment:logger",
+    "logger": f"{_COMPAT}.environment:logger",
     "tirx": "tvm.tirx:",
     "tvm": "tvm:",
 }
@@ -166,15 +166,15 @@ _OF_MODULES: dict[str, Mapping[str, str]] = {
         **_PARAMS,
         **_names("tile_api.compiling", "cached=compile"),
         **_names("tile_api.language", "prim_func JITFunc"),
-        **_room("targets", "determine_target"),
-        **_room("gpus", "get_available_cpu_count"),
+        **_compat("targets", "determine_target"),
+        **_compat("gpus", "get_available_cpu_count"),
         **_LOGGING,
     },
     "jit.kernel": {**_JIT, **_LOGGING},
     "jit.param": _PARAMS,
-    "jit.exceptions": _room("failures", "JITNoBuilderError EagerJITBuildError"),
-    "cache": {**_CACHE, **_KERNEL, **_room("environment", "env")},
-    "env": _CACHE | _LOGGING | _room("environment", internals.ENVIRONMENT),
+    "jit.exceptions": _compat("failures", "JITNoBuilderError EagerJITBuildError"),
+    "cache": {**_CACHE, **_KERNEL, **_compat("environment", "env")},
+    "env": _CACHE | _LOGGING | _compat("environment", internals.ENVIRONMENT),
     "backend.target": _TARGETS,
     "layout": _LAYOUTS,
     "layout.layout": _LAYOUTS,
@@ -182,7 +182,7 @@ _OF_MODULES: dict[str, Mapping[str, str]] = {
     "layout.swizzle": _LAYOUTS,
     "layout.swizzle_mode": _LAYOUTS,
     "profiler": {**_PROFILER, **_TENSORS, **_PARAMS},
-    "profiler.bench": {**_PROFILER, **_LOGGING, **_room("gpus", "device")},
+    "profiler.bench": {**_PROFILER, **_LOGGING, **_compat("gpus", "device")},
     "autodd": {"main": "-reducing"},
     "autotuner": _TUNING,
     "autotuner.tuner": {**_TUNING, **_LOGGING},
@@ -196,17 +196,17 @@ _OF_MODULES: dict[str, Mapping[str, str]] = {
     "engine.lower": _LOWER,
     "engine.callback": _POSTPROC,
     "engine.param": {**_PARAMS, **_ARTIFACT},
-    "language.dtypes": _room("types", "_TORCH_DTYPE_TO_STR _STR_TO_TORCH_DTYPE _all_dtypes int_")
-    | _room("types", "resolve_torch_storage_dtype"),
-    "language.fp8": _room("types", "determine_fp8_type determine_torch_fp8_type"),
+    "language.dtypes": _compat("types", "_TORCH_DTYPE_TO_STR _STR_TO_TORCH_DTYPE _all_dtypes int_")
+    | _compat("types", "resolve_torch_storage_dtype"),
+    "language.fp8": _compat("types", "determine_fp8_type determine_torch_fp8_type"),
     "testing": {**_CHECKS, **_TARGETS, "nvcc": "tile_api.tilelang.contrib.nvcc:"},
-    "testing.perf_regression": _room("testing", "process_func regression"),
+    "testing.perf_regression": _compat("testing", "process_func regression"),
     "utils": {**_TENSORS, **_TARGETS, **_DEPRECATED, **_REGIONS, **_BUILD},
     "utils.tensor": _TENSORS,
     "utils.target": _TARGETS,
     "utils.deprecated": _DEPRECATED,
-    "utils.device": _room("targets", "get_current_device is_cuda_available IS_MPS")
-    | _room("gpus", "IS_CUDA IS_NPU device_synchronize get_available_cpu_count"),
+    "utils.device": _compat("targets", "get_current_device is_cuda_available IS_MPS")
+    | _compat("gpus", "IS_CUDA IS_NPU device_synchronize get_available_cpu_count"),
     "utils.sparse": _SPARSE,
     "utils.language": _REGIONS,
     "utils.version": _BUILD,
@@ -241,7 +241,7 @@ _OF_MODULES: dict[str, Mapping[str, str]] = {
         (f"cuda.intrinsics.{name}" for name in internals.INTRINSICS.split()), _EMITTERS
     ),
     "cuda.intrinsics.sparse_layout": _SPARSE_LAYOUT,
-    "libinfo": _room("environment", "find_lib_path get_dll_directories=get_runtime_library_dirs"),
+    "libinfo": _compat("environment", "find_lib_path get_dll_directories=get_runtime_library_dirs"),
 }
 
 

@@ -16,7 +16,7 @@ from tile_core.layout import Layout
 from tile_core.passes.pipelines.counted_copies import COUNTED, begun_by_a_wave, require_counted_loop
 from tile_core.passes.pipelines.inject import put_together
 from tile_core.passes.pipelines.loop_analysis import Analysis, analyse, facts_of
-from tile_core.passes.pipelines.register_prefetch import room_of
+from tile_core.passes.pipelines.register_prefetch import prefetch_budget
 from tile_core.passes.pipelines.stage_instances import Versions, make_versions
 from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable, remark, warn
@@ -132,8 +132,8 @@ def _planned(
             except NotApplicable as why:
                 remark("missed", "plan_pipelines", why.reason, why.span)
         try:
-            room = None if beside else room_of(launch, machine)
-            found = analyse(loop, launch, facts, room, counts=counts)
+            budget = None if beside else prefetch_budget(launch, machine)
+            found = analyse(loop, launch, facts, budget, counts=counts)
             _plan_loop(found, done)
         except NotApplicable as refused:
             warn(

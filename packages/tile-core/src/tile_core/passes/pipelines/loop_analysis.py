@@ -90,7 +90,7 @@ def analyse(
     loop: Pipelined,
     launch: Launch,
     env: ConstraintSet,
-    room: PrefetchBudget | None = None,
+    budget: PrefetchBudget | None = None,
     *,
     counts: bool = False,
 ) -> Analysis:
@@ -100,7 +100,7 @@ def analyse(
     ----------
     env
         What is known of numbers in the launch, see `facts_of`.
-    room
+    budget
         What copies may take where they run ahead through registers, whichever schedule the
         loop asks for; None where copies are asynchronous.
     counts
@@ -114,7 +114,7 @@ def analyse(
         If the user's ``order=`` and ``stage=`` break a dependence.
     """
     body = take_apart(loop)
-    halves = in_halves(body, room, env) if room is not None else None
+    halves = in_halves(body, budget, env) if budget is not None else None
     body = halves.body if halves is not None else body
     inside = env.with_loop(loop.var, loop.start, loop.stop)
     deps = Dependences(body, loop.var, MemoryDependences(env=inside))
@@ -122,8 +122,8 @@ def analyse(
     def require(storage: Buffer) -> None:
         _require_versions(storage, body, loop, launch)
 
-    if halves is not None and room is not None:
-        plan = through_registers(halves, deps, require, room)
+    if halves is not None and budget is not None:
+        plan = through_registers(halves, deps, require, budget)
     elif loop.order:
         plan = by_hand(loop, deps, require)
     else:

@@ -69,7 +69,7 @@ class PrefetchMachineInfo(Protocol):
         """Whether the machine has an instruction or ability."""
 
 
-def room_of(launch: Launch, machine: PrefetchMachineInfo) -> PrefetchBudget:
+def prefetch_budget(launch: Launch, machine: PrefetchMachineInfo) -> PrefetchBudget:
     """Return what `launch` leaves free of a thread's registers and of shared memory.
 
     A quarter of the registers is left for indices and operands of products. Second versions
@@ -109,7 +109,7 @@ class Halves:
     narrow: bool = False
 
 
-def in_halves(body: PipelineBody, room: PrefetchBudget, env: ConstraintSet) -> Halves:
+def in_halves(body: PipelineBody, budget: PrefetchBudget, env: ConstraintSet) -> Halves:
     """Return `body` with each copy into a tile as a load into registers, and a store.
 
     Before   copy A[k], A_s
@@ -123,12 +123,12 @@ def in_halves(body: PipelineBody, room: PrefetchBudget, env: ConstraintSet) -> H
     made, outside = list[Piece](), list(body.outside)
     named = {v for p in body.pieces for v in p.defines}
     loads: dict[int, int] = {}
-    left = room.register_bytes
+    left = budget.register_bytes
     for k, piece in enumerate(body.pieces):
         pair = (
             _halves(piece) if _is_used(body, k) and may_be_asynchronous(piece.copy, env) else None
         )
-        cost = -(-_bytes(pair[0].dst.buffer) // room.threads) if pair is not None else 0
+        cost = -(-_bytes(pair[0].dst.buffer) // budget.threads) if pair is not None else 0
         if pair is None or cost > left:
             made.append(piece)
             continue
@@ -170,7 +170,7 @@ def _halves(piece: Piece) -> tuple[Copy, Copy] | None:
 
 
 def through_registers(
-    halves: Halves, deps: Dependences, require: Requirement, room: PrefetchBudget
+    halves: Halves, deps: Dependences, require: Requirement, budget: PrefetchBudget
 ) -> PipelineSchedule:
     """Return the schedule in which loads run one iteration ahead of the stores.
 
@@ -178,7 +178,7 @@ def through_registers(
     After    load A[0];  for k: store A_s;  load A[k + 1];  gemm A_s
 
     An iteration's loads are begun when the registers of the last ones are free, and have until the
-    next round to arrive. Tiles get a second version where shared memory has room for it: a
+    next iteration to arrive. Tiles get a second version where shared memory has room for it: a
     iteration's stores then need not wait for the products of the iteration before.
 
     Loops of which all copies are narrow run iteration after iteration, as they stand.
@@ -202,7 +202,7 @@ def through_registers(
         schedule = _schedule(halves, deps, groups, require)
         broken = deps.violation(schedule)
         if broken is None:
-            return PipelineSchedule(_with_room(schedule, deps, room), frozenset())
+            return PipelineSchedule(_with_budget(schedule, deps, budget), frozenset())
         why = "this copy cannot run ahead: its iterations depend on each other"
         groups = _without_culprits(groups, broken)
     raise NotApplicable(why, deps.pieces[min(halves.loads, default=0)].span)
@@ -258,10 +258,10 @@ def _sequence(
     yield from due
 
 
-def _with_room(schedule: Schedule, deps: Dependences, room: PrefetchBudget) -> Schedule:
+def _with_budget(schedule: Schedule, deps: Dependences, budget: PrefetchBudget) -> Schedule:
     """Return the schedule with second versions only where needed, or where there is room."""
     versions = dict(schedule.versions)
-    left = room.shared_bytes
+    left = budget.shared_bytes
     for storage in sorted(versions, key=lambda b: b.name):
         fewer = replace(schedule, versions={**versions, storage: 1})
         if deps.violation(fewer) is None:

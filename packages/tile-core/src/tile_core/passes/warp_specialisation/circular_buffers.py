@@ -72,7 +72,7 @@ class CircularBuffer:
     pieces
         How many copies of a thread each lane of a warp issues for these.
     is_read_by_async_proxy
-        Whether the async proxy (the copy engine, wgmma) may read the tiles.
+        Whether the async proxy (the copy engine, asynchronous MMAs) may read the tiles.
     """
 
     copies: tuple[Copy | Parallel, ...]

@@ -41,12 +41,12 @@ def asks_for_overlap(node: Node) -> TypeGuard[Pipelined]:
 def fitting(launch: Launch, found: CircularBuffers, shared_bytes: int) -> CircularBuffers:
     """Return the circular buffers that threads and memory suffice for: large ones give way."""
     for choice in (found, found.with_small_tiles()):
-        if _has_room(launch, choice, shared_bytes):
+        if _fits_shared_memory(launch, choice, shared_bytes):
             return choice
     return found.in_bulk()
 
 
-def _has_room(launch: Launch, found: CircularBuffers, shared_bytes: int) -> bool:
+def _fits_shared_memory(launch: Launch, found: CircularBuffers, shared_bytes: int) -> bool:
     """Whether what threads fill in advance is little compared with what they wait for, and fits."""
     if sum(circular.stored_nbytes for circular in found.buffers) * FEW > _bytes_ahead(
         found.buffers

@@ -29,10 +29,10 @@ FILLING = 40
 """Registers of producers of which warps fill tiles themselves."""
 
 BESIDE_ACCUMULATORS = 26
-"""What an MMA of a warpgroup needs beside its accumulators, by the assembler's word."""
+"""What an MMA of a warp group needs next to its accumulators, by the assembler's word."""
 
 BESIDE_TILES = 40
-"""What a thread needs beside its tiles, with room to move."""
+"""What a thread needs next to its tiles, with room to move."""
 
 WIDEST = 256
 """Columns that one instruction multiplies at most."""
@@ -154,7 +154,7 @@ def shared_out(
         or not machine.has("register_reallocation")
     ):
         return None
-    room = _Occupancy(limits, _shared_bytes(launch, circular_buffers, limits))
+    occupancy = _Occupancy(limits, _shared_bytes(launch, circular_buffers, limits))
     by_warps = not all(circular.in_bulk for circular in circular_buffers)
     least = registers_held(launch.body, consumers) + second_versions(launch.body, consumers)
     block = _Block(
@@ -164,7 +164,7 @@ def shared_out(
         widest=_registers_of_gemms(launch) if machine.has("async_mma") else 0,
     )
     requested = blocks_together(launch)
-    most = room.blocks(consumers + GROUP) if requested is None else requested
+    most = occupancy.blocks(consumers + GROUP) if requested is None else requested
     found = block.shares(most, limits.registers)
     if found is None or (requested is not None and found.blocks < requested):
         raise NotApplicable(f"producers of {most} blocks have no registers to release")
@@ -172,7 +172,7 @@ def shared_out(
     alone = min(machine.registers, registers_at_entry(limits.registers, apart, 1))
     if not hints and found.many < min(block.wanted, alone):
         raise NotApplicable(f"each thread begins with {alone}, and would have {found.many}")
-    without = room.blocks(apart, least + BESIDE_ACCUMULATORS)
+    without = occupancy.blocks(apart, least + BESIDE_ACCUMULATORS)
     if not hints and requested is None and without > found.blocks:
         raise NotApplicable(
             f"{without} blocks run at once if each thread keeps what it begins with"
