@@ -1,4 +1,4 @@
-"""Decoding from a paged cache: a table says in which page each stretch of keys lies.
+"""Decoding from a paged cache: a table says in which page each run of keys lies.
 
 Q and O (batch, heads, dim); pages of K and V (pages, page_size, dim), shared by all heads;
 table (batch, longest / page_size) int32; lengths (batch,) int32. float32 throughout.

@@ -1,4 +1,4 @@
-"""2-D convolution as a matrix product, with T.im2col making the left factor tile by tile.
+"""2-D convolution as a matrix product, with T.im2col making the left operand tile by tile.
 
 X (N, H, W, C), weights (KH, KW, C, F) and Y (N, OH, OW, F); float16 with float32 sums. Rows of
 the product are output positions, its inner dimension is (KH, KW, C).

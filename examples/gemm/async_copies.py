@@ -1,7 +1,7 @@
 """C = A @ B with the pipeline written by hand: two shared buffers and asynchronous copies.
 
 A (M, K), B (K, N) float16, C (M, N) float32. While one pair of tiles is multiplied, the next is
-under way; `ptx_wait_group` says how many copies may still be.
+in flight; `ptx_wait_group` says how many copies may still be.
 """
 
 import numpy as np

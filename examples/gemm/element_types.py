@@ -1,6 +1,6 @@
 """One GEMM text for many element types: C = A @ B^T, A (M, K), B (N, K), C (M, N).
 
-The element types of the factors, of the sums and of the result are compile-time values.
+The element types of the operands, of the accumulator and of the result are compile-time values.
 """
 
 import numpy as np
@@ -48,7 +48,7 @@ def matmul_nt(M, N, K, in_dtype, accum_dtype, out_dtype, block=64, block_K=32):
 
 
 def check(in_dtype, accum_dtype, out_dtype):
-    """Compare one choice of types with torch; the factors are integers all types hold."""
+    """Compare one choice of types with torch; the operands are integers all types hold."""
     generator = torch.Generator().manual_seed(0)
     a, b = (
         torch.randint(-2, 3, (rows, K), generator=generator).to(in_dtype.as_torch())

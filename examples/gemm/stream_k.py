@@ -1,7 +1,7 @@
 """Stream-K GEMM: C = A @ B on a fixed number of blocks that share the work to the last step.
 
 A (M, K), B (K, N), C (M, N) float32. The steps along K of all tiles form one line; every block
-takes an equal stretch of it. A tile that more than one block has worked on is added up
+takes an equal part of it. A tile that more than one block has worked on is added up
 atomically, so C must be zero before.
 """
 

@@ -1,8 +1,8 @@
 """Flash attention on Hopper GPUs by hand: two groups of warps take turns at the tensor cores.
 
 Q, K, V, O (batch, heads, length, dim) float16. A third group copies. While one group multiplies,
-the other computes its softmax: named barriers hand the turn over. Keys and values go round in rings
-of their own, so that a tile of keys is free as soon as its scores are there.
+the other computes its softmax: named barriers hand the turn over. Keys and values have circular
+buffers of their own, so that a tile of keys is free as soon as its scores are there.
 """
 
 import numpy as np
@@ -38,8 +38,8 @@ def attend(
         if group == 1:
             T.named_barrier_arrive(TURN, 256)
         for k in T.serial(steps):
-            slot, turn = k % stages, k // stages % 2
-            T.mbarrier_wait_parity(full[slot], turn)
+            slot, phase = k % stages, k // stages % 2
+            T.mbarrier_wait_parity(full[slot], phase)
             T.sync_threads(TURN + group, 256)
             T.wgmma_gemm(
                 Q_shared[group * ROWS : (group + 1) * ROWS, :],
@@ -64,7 +64,7 @@ def attend(
             T.copy(scores, weights)
             for i, j in T.Parallel(ROWS, dim):
                 total[i, j] *= shrink[i]
-            T.mbarrier_wait_parity(full[stages + slot], turn)
+            T.mbarrier_wait_parity(full[stages + slot], phase)
             T.gemm(weights, V_shared[slot, :, :], total)
             T.mbarrier_arrive(empty[stages + slot])
         for i, j in T.Parallel(ROWS, dim):
@@ -98,11 +98,11 @@ def attention(batch, heads, length, dim, block=64, stages=2):
                 T.tma_copy(Q[bz, by, bx * 2 * ROWS, 0], Q_shared, barrier=ready)
                 T.mbarrier_arrive(ready)
                 for k in T.serial(steps):
-                    slot, turn = k % stages, k // stages % 2
-                    T.mbarrier_wait_parity(empty[slot], turn ^ 1)
+                    slot, phase = k % stages, k // stages % 2
+                    T.mbarrier_wait_parity(empty[slot], phase ^ 1)
                     T.tma_copy(K[bz, by, k * block, 0], K_shared[slot, :, :], barrier=full[slot])
                     T.mbarrier_arrive(full[slot])
-                    T.mbarrier_wait_parity(empty[stages + slot], turn ^ 1)
+                    T.mbarrier_wait_parity(empty[stages + slot], phase ^ 1)
                     T.tma_copy(
                         V[bz, by, k * block, 0], V_shared[slot, :, :], barrier=full[stages + slot]
                     )

@@ -1,7 +1,7 @@
 """C = A @ B in clusters of two blocks that share each tile of B: one of them fetches it for both.
 
 A (M, K), B (K, N) float16, C (M, N) float32; K and N are multiples of 8, M fills whole clusters.
-A place in the ring is free for the next tile of B once the consumers of both blocks have left
+A slot of the circular buffer is free for the next tile of B once the consumers of both blocks have left
 it, so they arrive at the `empty` barriers of both.
 """
 
@@ -35,8 +35,8 @@ def matmul(M, N, K, block_M=128, block_N=128, block_K=64, stages=3):
             with T.ws(1):
                 T.dec_max_nreg(40)
                 for k in T.serial(steps):
-                    slot, turn = k % stages, k // stages % 2
-                    T.mbarrier_wait_parity(empty[slot], turn ^ 1)
+                    slot, phase = k % stages, k // stages % 2
+                    T.mbarrier_wait_parity(empty[slot], phase ^ 1)
                     T.tma_copy(
                         A[by * block_M, k * block_K], A_shared[slot, :, :], barrier=full[slot]
                     )
@@ -53,8 +53,8 @@ def matmul(M, N, K, block_M=128, block_N=128, block_K=64, stages=3):
                 C_local = T.alloc_fragment((block_M, block_N), "float32")
                 T.clear(C_local)
                 for k in T.serial(steps):
-                    slot, turn = k % stages, k // stages % 2
-                    T.mbarrier_wait_parity(full[slot], turn)
+                    slot, phase = k % stages, k // stages % 2
+                    T.mbarrier_wait_parity(full[slot], phase)
                     T.gemm(A_shared[slot, :, :], B_shared[slot, :, :], C_local)
                     T.mbarrier_arrive(empty[slot], 0)
                     T.mbarrier_arrive(empty[slot], 1)

@@ -1,7 +1,7 @@
 """C = A @ B on Hopper GPUs by hand: a warp group copies, two multiply, barriers between them.
 
-A (M, K), B (K, N), C (M, N) float16; K and N are multiples of 8. Tiles go round in a ring: `full`
-says that a pair has arrived, `empty` that its place may be filled again. The two groups hand their
+A (M, K), B (K, N), C (M, N) float16; K and N are multiples of 8. Tiles are in a circular buffer:
+`full` says that a pair has arrived, `empty` that its slot may be filled again. The two groups hand their
 product to the copy engine through shared memory.
 """
 
@@ -15,7 +15,7 @@ SIZES = [(128, 128, 128), (200, 264, 456), (384, 256, 64)]
 
 @tilelang.jit(out_idx=[-1])
 def matmul(M, N, K, block_M=128, block_N=128, block_K=64, stages=3):
-    """Multiply with a ring of `stages` pairs of tiles."""
+    """Multiply with a circular buffer of `stages` pairs of tiles."""
     steps = T.ceildiv(K, block_K)
 
     @T.prim_func
@@ -34,8 +34,8 @@ def matmul(M, N, K, block_M=128, block_N=128, block_K=64, stages=3):
             with T.ws(2):
                 T.dec_max_nreg(40)
                 for k in T.serial(steps):
-                    slot, turn = k % stages, k // stages % 2
-                    T.mbarrier_wait_parity(empty[slot], turn ^ 1)
+                    slot, phase = k % stages, k // stages % 2
+                    T.mbarrier_wait_parity(empty[slot], phase ^ 1)
                     T.tma_copy(
                         A[by * block_M, k * block_K], A_shared[slot, :, :], barrier=full[slot]
                     )
@@ -49,8 +49,8 @@ def matmul(M, N, K, block_M=128, block_N=128, block_K=64, stages=3):
                 C_local = T.alloc_fragment((block_M, block_N), "float32")
                 T.clear(C_local)
                 for k in T.serial(steps):
-                    slot, turn = k % stages, k // stages % 2
-                    T.mbarrier_wait_parity(full[slot], turn)
+                    slot, phase = k % stages, k // stages % 2
+                    T.mbarrier_wait_parity(full[slot], phase)
                     T.gemm(A_shared[slot, :, :], B_shared[slot, :, :], C_local)
                     T.mbarrier_arrive(empty[slot])
                 T.copy(C_local, C_shared)

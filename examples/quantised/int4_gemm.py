@@ -1,4 +1,4 @@
-"""INT4 times INT4: C = A @ B^T with two numbers per byte in memory, INT32 sums.
+"""INT4 times INT4: C = A @ B^T with two numbers per byte in memory, INT32 accumulators.
 
 A (M, K), B (N, K) int4, given as packed bytes (M, K / 2) and (N, K / 2), the even number in the
 low half; C (M, N) int32, exact.

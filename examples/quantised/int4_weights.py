@@ -2,7 +2,7 @@
 
 A (M, K) float16; B (N, K / 2) uint8, two weights per byte; scales (N, K / group) float16;
 zeros (N, K / group) uint8; C (M, N) float16. A weight is (code - zero) * scale. Weights are the
-left factor, so that they go from the registers in which they are expanded into the product.
+left operand, so that they go from the registers in which they are expanded into the product.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""W8A8: C = (A @ B^T) * row scale * column scale, INT8 factors and an INT32 sum.
+"""W8A8: C = (A @ B^T) * row scale * column scale, INT8 operands and an INT32 accumulator.
 
 A (M, K) int8; B (N, K) int8; scale_A (M,), scale_B (N,) float32; C (M, N) float16. Also shown:
 how A and its scales come out of a float matrix, row by row.

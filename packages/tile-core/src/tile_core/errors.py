@@ -316,7 +316,7 @@ class BarrierMisuse(TileError):
 
 
 class MissingFence(TileError):
-    """Threads and asynchronous engines shared memory or registers without a fence."""
+    """Threads and the async proxy shared memory or registers without a fence."""
 
     code = "TL6509"
 
