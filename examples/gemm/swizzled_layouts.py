@@ -1,7 +1,7 @@
 """C = A @ B in bfloat16, written for the memory of a GPU; M is known only at run time.
 
-Shared tiles have bank-swizzled layouts, blocks run in panels (threadblock swizzle), warps split the rows,
-and the result leaves through shared memory. None of this changes a number.
+Shared tiles have bank-swizzled layouts, blocks run in panels (threadblock swizzle), warps split the
+rows, and the result leaves through shared memory. None of this changes a number.
 """
 
 import torch

@@ -1,8 +1,8 @@
 """C = A @ B in clusters of two blocks that share each tile of B: one of them fetches it for both.
 
 A (M, K), B (K, N) float16, C (M, N) float32; K and N are multiples of 8, M fills whole clusters.
-A slot of the circular buffer is free for the next tile of B once the consumers of both blocks have left
-it, so they arrive at the `empty` barriers of both.
+A slot of the circular buffer is free for the next tile of B once the consumers of both blocks have
+left it, so they arrive at the `empty` barriers of both.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """C = A @ B on Hopper GPUs by hand: a warp group copies, two multiply, barriers between them.
 
 A (M, K), B (K, N), C (M, N) float16; K and N are multiples of 8. Tiles are in a circular buffer:
-`full` says that a pair has arrived, `empty` that its slot may be filled again. The two groups hand their
-product to the copy engine through shared memory.
+`full` says that a pair has arrived, `empty` that its slot may be filled again. The two groups hand
+their product to the copy engine through shared memory.
 """
 
 import numpy as np
