@@ -63,10 +63,10 @@ def emulated_features() -> Iterator[None]:
         def is_emulated(machine: CpuMachine) -> bool:
             return bool(_missing_features(machine)) and can_run(machine)
 
-        def tvm_target(machine: CpuMachine, reassociate: bool) -> Any:
+        def tvm_target(machine: CpuMachine) -> Any:
             if is_emulated(machine):
                 machine = replace(machine, cpu=here.cpu, disabled=here.disabled)
-            return _tvm_target(machine, reassociate)
+            return _tvm_target(machine)
 
         def definitions(names: Iterable[str], machine: CpuMachine) -> str:
             names = set(names)

@@ -22,7 +22,7 @@ from tile_cpu.tir.nodes import (
     tirx,
 )
 
-_ATOMIC_CODES = {
+ELEMENT_CODES = {
     "float16": "f16",
     "bfloat16": "bf16",
     "float32": "f32",
@@ -30,6 +30,7 @@ _ATOMIC_CODES = {
     **{f"int{n}": f"i{n}" for n in (8, 16, 32, 64)},
     **{f"uint{n}": f"u{n}" for n in (8, 16, 32, 64)},
 }
+"""What element types are called in the names of functions."""
 _SCALARS = {
     **{f"{sign}int{n}": f"i{n}" for n in (8, 16, 32, 64) for sign in ("", "u")},
     **{f"float{n}": f"f{n}" for n in (16, 32, 64)},
@@ -124,7 +125,7 @@ def atomic(
         If the operation, order or element type has no atomic.
     """
     dtype = str(buffer.dtype)
-    code = _ATOMIC_CODES.get(dtype)
+    code = ELEMENT_CODES.get(dtype)
     bitwise = operation in ("and", "or", "xor") and "float" in dtype
     if code is None or operation not in ATOMIC_OPERATIONS or order not in ORDERS or bitwise:
         raise InternalError(f"no atomic {operation!r} ({order}) of {dtype}")

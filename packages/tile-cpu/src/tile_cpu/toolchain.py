@@ -94,9 +94,7 @@ def _loaded(text: str) -> Any:
         return load_code(str(path), keep_module_alive=False)
 
 
-def compile_module(
-    source: Any, machine: CpuMachine | None = None, *, reassociate: bool = False
-) -> CompiledModule:
+def compile_module(source: Any, machine: CpuMachine | None = None) -> CompiledModule:
     """Compile TIR functions for `machine`.
 
     Before   PrimFuncs on multi-dimensional buffers with explicit vectors and PARALLEL loops
@@ -108,8 +106,6 @@ def compile_module(
         A PrimFunc (it becomes ``main``), a dict of them by name, or an IRModule.
     machine
         Default: the machine of this process.
-    reassociate
-        Let LLVM reorder float additions everywhere.
 
     Raises
     ------
@@ -120,7 +116,7 @@ def compile_module(
     functions = _functions(source)
     start = time.perf_counter()
     try:
-        target = _tvm_target(machine, reassociate)
+        target = _tvm_target(machine)
         names, has_fp8 = _scan(functions)
         _link_helpers(functions, definitions(names, machine))
         with timed("TVM's passes", "tool"):
@@ -167,11 +163,8 @@ def _functions(source: Any) -> dict[str, Any]:
     return {name: f.with_attr({"global_symbol": name}) for name, f in named.items()}
 
 
-def _tvm_target(machine: CpuMachine, reassociate: bool) -> Any:
-    spec = machine.llvm_target()
-    if reassociate:
-        spec["fast-math-reassoc"] = True
-    return tvm.target.Target(spec)
+def _tvm_target(machine: CpuMachine) -> Any:
+    return tvm.target.Target(machine.llvm_target())
 
 
 def _scan(functions: Mapping[str, Any]) -> tuple[set[str], bool]:

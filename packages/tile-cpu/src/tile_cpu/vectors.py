@@ -56,18 +56,9 @@ class Matrix:
     element: str = ""
 
     @classmethod
-    def of(
-        cls,
-        buffer: TirBuffer,
-        row: Any = 0,
-        column: Any = 0,
-        *,
-        batch: Sequence[Any] = (),
-        element: str = "",
-    ) -> Matrix:
+    def of(cls, buffer: TirBuffer, row: Any = 0, column: Any = 0, *, element: str = "") -> Matrix:
         """Return the matrix of the last two axes of `buffer` from (`row`, `column`) on."""
-        lead = list(batch)
-        return cls(buffer, lambda i, j: [*lead, row + i, column + j], element)
+        return cls(buffer, lambda i, j: [row + i, column + j], element)
 
     @property
     def dtype(self) -> str:
@@ -90,10 +81,7 @@ class Matrix:
         held = str(self.buffer.dtype)
         if count is None:
             return _vload(self.buffer, _exprs(self.at(row, column)), lanes)
-        bits = dtype_of(held).bits
-        name = f"tile_mload_i{bits}x{lanes}"
-        raw = extern(f"int{bits}x{lanes}", name, self.address(row, column), as_expr(count))
-        return reinterpret(raw, held, lanes)
+        return masked_load(held, self.address(row, column), as_expr(count), lanes)
 
     def load_as(self, dtype: str, row: Any, column: Any, lanes: int, count: Any = None) -> PrimExpr:
         """Load as `load` does, and convert to `dtype`."""
@@ -112,10 +100,29 @@ class Matrix:
         if count is None:
             store = _vstore(self.buffer, _exprs(self.at(row, column)), value, lanes)
             return seq(keep.statements, store)
-        bits = dtype_of(held).bits
-        raw = reinterpret(value, f"int{bits}", lanes)
-        name, at = f"tile_mstore_i{bits}x{lanes}", self.address(row, column)
-        return seq(keep.statements, Evaluate(extern("int32", name, at, as_expr(count), raw)))
+        at = self.address(row, column)
+        return seq(keep.statements, masked_store(held, at, as_expr(count), value, lanes))
+
+
+def masked_load(dtype: str, at: PrimExpr, which: PrimExpr, lanes: int) -> PrimExpr:
+    """Return `lanes` elements from an address on, zero where they are not read.
+
+    Parameters
+    ----------
+    which
+        How many lanes are read, or a mask of them.
+    """
+    bits = dtype_of(dtype).bits
+    how = "cload" if dtype_of_expr(which).startswith("bool") else "mload"
+    raw = extern(f"int{bits}x{lanes}", f"tile_{how}_i{bits}x{lanes}", at, which)
+    return reinterpret(raw, dtype, lanes)
+
+
+def masked_store(dtype: str, at: PrimExpr, count: PrimExpr, value: PrimExpr, lanes: int) -> Stmt:
+    """Return what stores the lanes of `value` before lane `count` from an address on."""
+    bits = dtype_of(dtype).bits
+    raw = reinterpret(value, f"int{bits}", lanes)
+    return Evaluate(extern("int32", f"tile_mstore_i{bits}x{lanes}", at, count, raw))
 
 
 def _vload(buffer: TirBuffer, indices: list[PrimExpr], lanes: int) -> PrimExpr:

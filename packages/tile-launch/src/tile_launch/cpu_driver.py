@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tile_launch.driver import LaunchMemory, Pointer, quick_functions
+from tile_launch.driver import LaunchMemory, Pointer, address_of_function, quick_functions
 from tile_launch.errors import DeviceAssertError, InvalidBundle, LaunchError, MissingFeature
 from tile_launch.forks import has_lost_threads, is_gnu, when_forked
 from tile_launch.manifest import Launch, Manifest, Status
@@ -120,7 +120,7 @@ class CpuDriver:
 
     def function(self, module: Any, launch: Launch) -> Pointer:
         """Return a pointer to the entry."""
-        return ctypes.c_void_p(_address(getattr(module, launch.symbol)))
+        return ctypes.c_void_p(address_of_function(getattr(module, launch.symbol)))
 
     def blocks_at_once(self, function: Pointer, launch: Launch, device: int) -> tuple[int, int]:
         """Return that no block waits for another: they run one after the other."""
@@ -154,10 +154,6 @@ def _nothing(place: Pointer) -> int:
     return 0
 
 
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
 def open_library(manifest: Manifest, code: bytes) -> CpuDriver:
     """Return what runs a shared library on this processor.
 
@@ -188,7 +184,7 @@ def open_library(manifest: Manifest, code: bytes) -> CpuDriver:
         ) from None
     openmp = find_openmp()
     if openmp is not None:
-        threads[:] = [_address(getattr(openmp, name)) for name in _OPENMP]
+        threads[:] = [address_of_function(getattr(openmp, name)) for name in _OPENMP]
     if is_gnu(openmp):
         _on_gnu_threads.append(threads)
         _stay_alone()
@@ -203,7 +199,7 @@ def _stay_alone() -> None:
     """Where threads are missing, let libraries believe that a parallel loop calls them."""
     if not has_lost_threads():
         return
-    true = _address(ctypes.CDLL(None).getpid)  # takes nothing, and is never zero
+    true = address_of_function(ctypes.CDLL(None).getpid)  # takes nothing, and is never zero
     for threads in _on_gnu_threads:
         threads[_OPENMP.index("omp_in_parallel")] = true
 

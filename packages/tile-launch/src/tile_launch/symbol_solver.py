@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tile_launch.dtypes import packing_of
@@ -81,33 +81,50 @@ def logical_strides(param: Tensor, strides: tuple[int, ...]) -> tuple[int, ...]:
     return (*(stride * packing for stride in strides[:-1]), strides[-1])
 
 
-def solve(equations: Iterable[tuple[Expression, int]], values: dict[str, Any]) -> None:
+def solve(
+    equations: Iterable[tuple[Any, int]],
+    values: dict[Any, Any],
+    variable: type = str,
+    variables_of: Callable[[Any], Iterable[Any]] = variables_of,
+    value_of: Callable[[Any, Mapping[Any, Any]], Any] = value_of,
+) -> None:
     """Add to `values` every variable that equations ``extent == number`` determine.
 
     A variable has the value of the first equation that it stands in alone, else the solution
     of the first linear one, such as ``2 * m + n == 7``, in which it is the only unknown.
+    What has a value keeps it.
+
+    Parameters
+    ----------
+    variable, variables_of, value_of
+        Of extents that are no `tile_launch.expressions.Expression`: the class of variables, which
+        of them stand in an extent, and its value.
     """
     pairs = [*equations]
     for extent, number in pairs:
-        if isinstance(extent, str):
+        if isinstance(extent, variable):
             values.setdefault(extent, number)
     before = -1
     while len(values) != before:
         before = len(values)
         for extent, number in pairs:
-            _solve_one(extent, number, values)
+            unknown = [v for v in variables_of(extent) if v not in values]
+            if len(unknown) == 1:
+                _solve_one(extent, number, values, unknown[0], value_of)
 
 
-def _solve_one(extent: Expression, number: int, values: dict[str, Any]) -> None:
-    unknown = [name for name in variables_of(extent) if name not in values]
-    if len(unknown) != 1:
-        return
-    (name,) = unknown
+def _solve_one(
+    extent: Any,
+    number: int,
+    values: dict[Any, Any],
+    unknown: Any,
+    value_of: Callable[[Any, Mapping[Any, Any]], Any],
+) -> None:
     try:
-        at0, at1 = (value_of(extent, values | {name: x}) for x in (0, 1))
+        at0, at1 = (value_of(extent, values | {unknown: x}) for x in (0, 1))
         candidate = (number - at0) // (at1 - at0)
-        if value_of(extent, values | {name: candidate}) == number:
-            values[name] = candidate
+        if value_of(extent, values | {unknown: candidate}) == number:
+            values[unknown] = candidate
     except ArithmeticError:
         return
 

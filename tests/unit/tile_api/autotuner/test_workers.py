@@ -22,8 +22,9 @@ from tile_api.autotuner.machine import machine_name
 from tile_api.autotuner.machine_lock import machine_lock
 from tile_api.autotuner.process import CRASHED, HUNG, Worker
 from tile_api.autotuner.search import FINALISTS
-from tile_api.autotuner.session import TuningSession, is_alive, worker_environment
+from tile_api.autotuner.session import TuningSession, worker_environment
 from tile_api.autotuner.tensor_files import read_tensors, write_tensors
+from tile_api.disk_cache.atomic_write import is_alive
 from tile_core.environment import processors
 from tile_core.target import Target
 

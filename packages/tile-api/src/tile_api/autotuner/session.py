@@ -16,6 +16,7 @@ from typing import Any
 from tile_api.autotuner.machine import torch_threads
 from tile_api.autotuner.machine_lock import machine_lock
 from tile_api.autotuner.process import CANCELLED, HUNG, START_TIMEOUT, Worker
+from tile_api.disk_cache.atomic_write import is_alive
 from tile_core.environment import environment
 
 _PREFIX = "tile-tune-"
@@ -165,17 +166,6 @@ def _clear_after_the_dead() -> None:
         number = folder.name.removeprefix(_PREFIX).partition("-")[0]
         if number.isdecimal() and not is_alive(int(number)):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def is_alive(process: int) -> bool:
-    """Whether a process of this machine still runs."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it is somebody else's
-        return True
-    return True
 
 
 def worker_environment(user: Mapping[str, str], cache: Path) -> dict[str, str]:

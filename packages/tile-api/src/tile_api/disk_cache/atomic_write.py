@@ -56,12 +56,15 @@ def remove_abandoned(folder: Path) -> None:
 def _is_of_the_dead(name: str) -> bool:
     """Whether the process that wrote a file aside ran on this machine and is gone."""
     host, _, number = name.removesuffix(ASIDE).partition("-")[2].partition("-")[2].rpartition("-")
-    if host != platform.node() or not number.isdecimal():
-        return False
+    return host == platform.node() and number.isdecimal() and not is_alive(int(number))
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process of this machine still runs."""
     try:
-        os.kill(int(number), 0)
+        os.kill(process, 0)
     except ProcessLookupError:
-        return True
-    except OSError:
         return False
-    return False
+    except OSError:  # it is somebody else's
+        return True
+    return True

@@ -21,6 +21,7 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.operations import BINARY, UNARY
+from tile_launch import symbol_solver
 
 
 def evaluate(
@@ -103,30 +104,6 @@ class Evaluation:
 def solve(equations: Iterable[tuple[Extent, int]], values: dict[Var, Any]) -> None:
     """Add to `values` every symbol that equations ``extent == number`` determine.
 
-    A symbol has the value of the first equation that it stands in alone, else the solution
-    of the first linear one, such as ``2 * m + n == 7``, in which it is the only unknown.
-    What has a value keeps it.
+    See `tile_launch.symbol_solver.solve`.
     """
-    pairs = [*equations]
-    for extent, number in pairs:
-        if isinstance(extent, Var):
-            values.setdefault(extent, number)
-    before = -1
-    while len(values) != before:
-        before = len(values)
-        for extent, number in pairs:
-            _solve_one(extent, number, values)
-
-
-def _solve_one(extent: Extent, number: int, values: dict[Var, Any]) -> None:
-    unknown = [v for v in free_variables(extent) if v not in values]
-    if len(unknown) != 1:
-        return
-    (var,) = unknown
-    try:
-        at0, at1 = (evaluate(extent, values | {var: x}) for x in (0, 1))
-        candidate = (number - at0) // (at1 - at0)
-        if evaluate(extent, values | {var: candidate}) == number:
-            values[var] = candidate
-    except ArithmeticError:
-        return
+    symbol_solver.solve(equations, values, Var, free_variables, evaluate)

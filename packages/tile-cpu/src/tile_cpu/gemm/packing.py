@@ -36,6 +36,7 @@ from tile_cpu.tir.nodes import (
 from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_mod, opaque
 
 Put = Callable[[Any, Any, PrimExpr], Stmt]  # (group row q, vector of columns, value)
+_Extent = tuple[int, Any]  # of a region, and how much of it exists; None means all
 
 
 def emit_pack_b(
@@ -73,7 +74,7 @@ def emit_pack_b(
         return packed.store(kernel, q, vector, value)
 
     body = _pack_columns if transposed else _pack_rows
-    return body(kernel, source, put, k, n, kernel.b_dtype, k_valid=k_valid, n_valid=n_valid)
+    return body(kernel, source, put, kernel.b_dtype, (k, k_valid), (n, n_valid))
 
 
 def emit_copy_rows(
@@ -103,7 +104,6 @@ def emit_copy_rows(
     if transposed:
         matrix, lanes = target.matrix, kernel.lanes
         dtype = kernel.group_dtype if kernel.group > 1 else kernel.a_dtype
-
         width = target.strip or lanes
 
         def put(q: Any, vector: Any, value: PrimExpr) -> Stmt:
@@ -114,24 +114,15 @@ def emit_copy_rows(
             stores = zip(parts, pieces, strict=True)
             return seq([matrix.store(q, vector * lanes + at, x, width) for at, x in stores])
 
-        return _pack_rows(
-            kernel, source, put, k, m, kernel.a_dtype, k_valid=k_valid, n_valid=m_valid
-        )
-    return _copy_rows(kernel, source, target.matrix, m, k, m_valid, k_valid)
+        return _pack_rows(kernel, source, put, kernel.a_dtype, (k, k_valid), (m, m_valid))
+    rows, columns = m if m_valid is None else m_valid, k if k_valid is None else k_valid
+    return _copy_rows(kernel, source, target.matrix, rows, columns)
 
 
 def _copy_rows(
-    kernel: MicroKernel,
-    source: Matrix,
-    target: Matrix,
-    m: int,
-    k: int,
-    m_valid: Any,
-    k_valid: Any,
+    kernel: MicroKernel, source: Matrix, target: Matrix, rows: Any, columns: Any
 ) -> Stmt:
     chunk = kernel.chunk
-
-    rows, columns = m if m_valid is None else m_valid, k if k_valid is None else k_valid
 
     def copy(masked: bool) -> Stmt:
         def one(i: Any, c: Any) -> Stmt:
@@ -150,16 +141,13 @@ def _pack_rows(
     kernel: MicroKernel,
     source: Matrix,
     put: Put,
-    k: int,
-    n: int,
     dtype: str,
-    *,
-    k_valid: Any,
-    n_valid: Any,
+    along_k: _Extent,
+    along_n: _Extent,
 ) -> Stmt:
     """Interleave `group` rows of a ``(k, n)`` source."""
     group, chunk = kernel.group, kernel.chunk
-    region = _region((k, k_valid, group), (n, n_valid, chunk))
+    region = _region((*along_k, group), (*along_n, chunk))
     depth, width = region.depth, region.width
 
     def load(q: Any, c: Any, x: Any, edge: bool) -> PrimExpr:
@@ -189,17 +177,14 @@ def _pack_columns(
     kernel: MicroKernel,
     source: Matrix,
     put: Put,
-    k: int,
-    n: int,
     dtype: str,
-    *,
-    k_valid: Any,
-    n_valid: Any,
+    along_k: _Extent,
+    along_n: _Extent,
 ) -> Stmt:
     """Transpose squares of a ``(n, k)`` source in registers."""
     lanes, chunk = kernel.lanes, kernel.chunk
     bits = 64 if kernel.accumulator in ("float64", "int64", "uint64") else 32
-    region = _region((k, k_valid, chunk), (n, n_valid, lanes))
+    region = _region((*along_k, chunk), (*along_n, lanes))
     depth, width = region.depth, region.width
 
     def load(j: Any, c: Any, r: Any, edge: bool) -> PrimExpr:

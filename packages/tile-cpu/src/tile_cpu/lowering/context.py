@@ -190,11 +190,11 @@ class Context(ABC):
         """What `tile_cpu.math` takes to keep intermediate values: `keep`, for short."""
         return self.keep
 
-    def keep_index(self, value: PrimExpr, name: str = "n") -> PrimExpr:
+    def keep_index(self, value: PrimExpr) -> PrimExpr:
         """Return a name for an integer, computed once, here; TVM may still look into it."""
         if isinstance(value, (IntImm, TirVar)):
             return value
-        named = TirVar(name, value.ty)
+        named = TirVar("n", value.ty)
         self.run(Bind(named, value))
         return named
 

@@ -16,7 +16,6 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 from tile_core.passes.guards.registry import note_guard
 from tile_core.records import dataclass
-from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.buffer_addresses import FlatBuffer, row_major
 from tile_cpu.lowering.context import Context, Frame, Lane
@@ -30,14 +29,12 @@ from tile_cpu.lowering.types import (
     prim,
     scalar_name,
     spread,
-    with_lanes,
 )
 from tile_cpu.ops.streamed_gemm import StreamedGemm
-from tile_cpu.tir.build import extern, i32, vload, vstore
+from tile_cpu.tir.build import i32, vload, vstore
 from tile_cpu.tir.nodes import (
     BufferLoad,
     BufferStore,
-    Evaluate,
     IfThenElse,
     PrimExpr,
     Select,
@@ -46,6 +43,7 @@ from tile_cpu.tir.nodes import (
 )
 from tile_cpu.tir.nodes import Cast as TirCast
 from tile_cpu.tir.nodes import Stmt as TirStmt
+from tile_cpu.vectors import masked_load, masked_store
 
 NARROWEST_REGISTER = 128
 """Bits of the smallest store past the caches; the processor combines those of a cache line."""
@@ -253,14 +251,10 @@ def _contiguous(ctx: Context, expr: Load, place: FlatBuffer, lane: Lane) -> Prim
     if is_whole and mask is None:
         return ctx.keep(vload(place.flat, [offset], lane.lanes))
     count = lane_count(valid, lane)
-    bits = int("".join(c for c in memory if c.isdigit()))
-    at = tirx.address_of(BufferLoad(place.flat, [offset]))
-    name, which = f"tile_mload_i{bits}x{lane.lanes}", count
+    at, which = tirx.address_of(BufferLoad(place.flat, [offset])), count
     if mask is not None:
-        name = f"tile_cload_i{bits}x{lane.lanes}"
         which = mask if is_whole else tirx.And(mask, _lanes_before(count, lane))
-    raw = extern(with_lanes(f"int{bits}", lane.lanes), name, at, which)
-    loaded = ctx.keep(reinterpret(raw, memory, lane.lanes))
+    loaded = ctx.keep(masked_load(memory, at, which, lane.lanes))
     return loaded if is_whole else _with_safe_value(ctx, expr.buffer, loaded, count, lane)
 
 
@@ -382,8 +376,6 @@ def vector_store(ctx: Context, stmt: Store) -> TirStmt:
         else:
             write = vstore(place.flat, [offset], stored, lane.lanes)
         return write if valid.condition is None else IfThenElse(valid.condition, write, None)
-    bits = int("".join(c for c in scalar_name(stored) if c.isdigit()))
-    raw = reinterpret(stored, f"int{bits}", lanes_of(stored))
     at = tirx.address_of(BufferLoad(place.flat, [offset]))
-    name = f"tile_mstore_i{bits}x{lane.lanes}"
-    return Evaluate(extern("int32", name, at, lane_count(valid, lane), raw))
+    count = lane_count(valid, lane)
+    return masked_store(scalar_name(stored), at, count, stored, lane.lanes)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tile_core.errors import InternalError
 from tile_core.records import dataclass
 from tile_cpu.llvm.builder import Function, Type, Value
-from tile_cpu.llvm_memory_access import reinterpret
+from tile_cpu.llvm_memory_access import ELEMENT_CODES, reinterpret
 from tile_cpu.machine import CpuMachine
 from tile_cpu.math import bits as bit_functions
 from tile_cpu.math import (
@@ -31,14 +31,6 @@ from tile_cpu.tir.nodes import PrimExpr, tirx
 Body = Callable[..., Value]
 PREFIX = "tile_math_"
 _SYMBOL = re.compile(r"tile_math_(\w+)_(bf16|[fiu]\d+)x(\d+)")
-_CODES = {
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float32": "f32",
-    "float64": "f64",
-    **{f"int{n}": f"i{n}" for n in (8, 16, 32, 64)},
-    **{f"uint{n}": f"u{n}" for n in (8, 16, 32, 64)},
-}
 _SCALARS = {"f16": "half", "f32": "float", "f64": "double", "bf16": "i16"}
 
 
@@ -186,7 +178,7 @@ def call(keep: Keep, name: str, *args: PrimExpr, lanes: int) -> PrimExpr:
     """
     row = FUNCTIONS.get(name)
     dtype = dtype_of_expr(args[0]).partition("x")[0]
-    code = _CODES.get(dtype, "")
+    code = ELEMENT_CODES.get(dtype, "")
     if row is None or not code or row.body(code) is None or len(args) != row.arity:
         raise InternalError(f"no function {name!r} of {len(args)} {dtype} values")
     if code == "bf16":

@@ -74,27 +74,22 @@ def loop(
     kind: Any = ForKind.SERIAL,
     name: str = "i",
     dtype: str = "int32",
-    annotations: dict[str, Any] | None = None,
 ) -> Stmt:
     """Return ``for name in range(extent): body(name)``; an extent of 1 becomes no loop."""
     if kind in (ForKind.SERIAL, ForKind.UNROLLED) and isinstance(extent, int) and extent == 1:
         return seq(body(IntImm(dtype, 0)))
     var = Var(name, dtype)
-    return For(var, IntImm(dtype, 0), extent, kind, seq(body(var)), annotations=annotations)
+    return For(var, IntImm(dtype, 0), extent, kind, seq(body(var)))
 
 
-def parameter(
-    shape: Sequence[Any], dtype: str, name: str, *, strides: Sequence[Any] | None = None
-) -> TirBuffer:
+def parameter(shape: Sequence[Any], dtype: str, name: str) -> TirBuffer:
     """Return a global tensor parameter, aligned no better than its element size.
 
     TVM assumes 64-byte alignment by default and never checks it: an aligned vector access
     to a NumPy array then faults.
     """
     align = max(1, tvm.DataType(dtype).bits // 8)
-    return tirx.decl_buffer(
-        list(shape), dtype, name, layout=None, data_alignment=align, strides=strides
-    )
+    return tirx.decl_buffer(list(shape), dtype, name, layout=None, data_alignment=align)
 
 
 def scratch(shape: Sequence[Any], dtype: str, name: str) -> TirBuffer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,29 +159,19 @@ def _is_between(arch: Device, low: int, high: int) -> bool:
     return is_cuda_arch(arch) and low <= arch.sm_version < high
 
 
-def is_volta_arch(arch: Device) -> bool:
-    """Tell whether a machine is of NVIDIA's generation Volta or a newer one."""
-    return _is_between(arch, 70, 1000)
+def _generation(least: int, end: int, told: str) -> Callable[[Device], bool]:
+    def is_of_it(arch: Device) -> bool:
+        return _is_between(arch, least, end)
+
+    is_of_it.__doc__ = f"Tell whether a machine is {told}."
+    return is_of_it
 
 
-def is_ampere_arch(arch: Device) -> bool:
-    """Tell whether a machine is of NVIDIA's generation Ampere or a newer one."""
-    return _is_between(arch, 80, 1000)
-
-
-def is_ada_arch(arch: Device) -> bool:
-    """Tell whether a machine is of NVIDIA's generation Ada."""
-    return _is_between(arch, 89, 90)
-
-
-def is_hopper_arch(arch: Device) -> bool:
-    """Tell whether a machine is of NVIDIA's generation Hopper."""
-    return _is_between(arch, 90, 100)
-
-
-def is_blackwell_arch(arch: Device) -> bool:
-    """Tell whether a machine is of NVIDIA's generation Blackwell."""
-    return _is_between(arch, 100, 130)
+is_volta_arch = _generation(70, 1000, "of NVIDIA's generation Volta or a newer one")
+is_ampere_arch = _generation(80, 1000, "of NVIDIA's generation Ampere or a newer one")
+is_ada_arch = _generation(89, 90, "of NVIDIA's generation Ada")
+is_hopper_arch = _generation(90, 100, "of NVIDIA's generation Hopper")
+is_blackwell_arch = _generation(100, 130, "of NVIDIA's generation Blackwell")
 
 
 def has_mma_support(arch: Device) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -138,29 +139,19 @@ def _version(target: Any) -> int:
     return int(digits or 0)
 
 
-def target_is_volta(target: Any) -> bool:
-    """Tell whether a target is of NVIDIA's generation Volta."""
-    return 70 <= _version(target) < 75
+def _generation(least: int, end: int, told: str) -> Callable[[Any], bool]:
+    def is_of_it(target: Any) -> bool:
+        return least <= _version(target) < end
+
+    is_of_it.__doc__ = f"Tell whether a target is {told}."
+    return is_of_it
 
 
-def target_is_turing(target: Any) -> bool:
-    """Tell whether a target is of NVIDIA's generation Turing."""
-    return 75 <= _version(target) < 80
-
-
-def target_is_ampere(target: Any) -> bool:
-    """Tell whether a target is of NVIDIA's generations Ampere and Ada."""
-    return 80 <= _version(target) < 90
-
-
-def target_is_hopper(target: Any) -> bool:
-    """Tell whether a target is of NVIDIA's generation Hopper."""
-    return 90 <= _version(target) < 100
-
-
-def target_is_sm120(target: Any) -> bool:
-    """Tell whether a target is a consumer GPU of NVIDIA's generation Blackwell."""
-    return 120 <= _version(target) < 130
+target_is_volta = _generation(70, 75, "of NVIDIA's generation Volta")
+target_is_turing = _generation(75, 80, "of NVIDIA's generation Turing")
+target_is_ampere = _generation(80, 90, "of NVIDIA's generations Ampere and Ada")
+target_is_hopper = _generation(90, 100, "of NVIDIA's generation Hopper")
+target_is_sm120 = _generation(120, 130, "a consumer GPU of NVIDIA's generation Blackwell")
 
 
 def target_is_cdna(target: Any) -> bool:
@@ -236,34 +227,24 @@ def _at_least(version: Any, least: tuple[int, int]) -> bool:
     return parse_compute_version(given) >= least
 
 
-def have_fp16(compute_version: str | None = None) -> bool:
-    """Tell whether there is arithmetic in float16."""
-    return _at_least(compute_version, (5, 3))
+def _since(major: int, minor: int, what: str) -> Callable[..., bool]:
+    def have(compute_version: str | None = None) -> bool:
+        return _at_least(compute_version, (major, minor))
+
+    have.__doc__ = f"Tell whether there {what}."
+    return have
 
 
-def have_int8(compute_version: str | None = None) -> bool:
-    """Tell whether there are products of int8."""
-    return _at_least(compute_version, (6, 1))
+have_fp16 = _since(5, 3, "is arithmetic in float16")
+have_int8 = _since(6, 1, "are products of int8")
+have_bf16 = _since(8, 0, "is bfloat16")
+have_fp8 = _since(8, 9, "is FP8")
+have_fp4 = _since(10, 0, "is FP4")
 
 
 def have_tensorcore(compute_version: str | None = None, target: Any = None) -> bool:
     """Tell whether there are matrix instructions."""
     return _at_least(compute_version, (7, 0))
-
-
-def have_bf16(compute_version: str | None = None) -> bool:
-    """Tell whether there is bfloat16."""
-    return _at_least(compute_version, (8, 0))
-
-
-def have_fp8(compute_version: str | None = None) -> bool:
-    """Tell whether there is FP8."""
-    return _at_least(compute_version, (8, 9))
-
-
-def have_fp4(compute_version: str | None = None) -> bool:
-    """Tell whether there is FP4."""
-    return _at_least(compute_version, (10, 0))
 
 
 def have_tma(target: Any = None) -> bool:
