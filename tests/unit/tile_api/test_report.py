@@ -14,9 +14,8 @@ from tile_api.report import ReportRequest, collect, page_of
 from tile_api.report.assembly import lines_of_assembly
 from tile_api.report.code import difference
 from tile_api.report.markup import element
-from tile_api.report.model import Line, Row
+from tile_api.report.model import Line, Row, SourceLine
 from tile_api.report.programs import compared, whole
-from tile_api.report.source_line import SourceLine
 from tile_api.report.source_lines import SourceLines
 from tile_core.compilation.options import BuildOptions
 from tile_core.errors import Span

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from tile_api.report.model import Line
-from tile_api.report.source_line import SourceLine
+from tile_api.report.model import Line, SourceLine
 from tile_api.report.source_lines import SourceLines
 
 _FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from tile_api.report.markup import Html, element, joined
-from tile_api.report.model import Line, Row
-from tile_api.report.source_line import SourceLine
+from tile_api.report.model import Line, Row, SourceLine
 
 _CONTEXT = 3
 """Unchanged lines that are shown around changed ones."""

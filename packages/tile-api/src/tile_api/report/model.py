@@ -6,12 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tile_api.report.source_line import SourceLine
-
 if TYPE_CHECKING:
     from tile_api.phase_times import Timings
     from tile_core.plugins.executor import AccessCost
     from tile_core.remarks import Remark
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SourceLine:
+    """A line of the user: the number of its file in `KernelReport.sources`, and its own there."""
+
+    file: int
+    line: int
 
 
 @dataclass(frozen=True, slots=True)

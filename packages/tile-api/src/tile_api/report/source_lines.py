@@ -6,8 +6,7 @@ import ast
 import linecache
 from pathlib import Path
 
-from tile_api.report.model import Source
-from tile_api.report.source_line import SourceLine
+from tile_api.report.model import Source, SourceLine
 from tile_core.errors import Span
 
 _AROUND = 3

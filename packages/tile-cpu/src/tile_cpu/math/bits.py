@@ -1,8 +1,11 @@
-"""Counting bits, and dot products of bytes."""
+"""What the bits tell: how many are set, products of bytes, and which floats are numbers."""
 
 from __future__ import annotations
 
 from tile_cpu.llvm.builder import Function, Value
+
+# Floats are told apart by their bits: no assumption about floats can fold that away.
+_INFINITE = {16: 0x7C00, 32: 0x7F800000, 64: 0x7FF0000000000000}
 
 
 def _counted(value: Value) -> Value:
@@ -31,3 +34,21 @@ def dp4a(fn: Function, a: Value, b: Value, c: Value) -> Value:
     for shift in (24, 16, 8, 0):
         c = c + a.shl(shift).ashr(24) * b.shl(shift).ashr(24)
     return c
+
+
+def isnan(fn: Function, x: Value) -> Value:
+    """Tell where `x` is NaN."""
+    del fn
+    return x.is_nan()
+
+
+def isinf(fn: Function, x: Value) -> Value:
+    """Tell where `x` is infinite."""
+    del fn
+    return x.magnitude().eq(_INFINITE[x.type.bits])
+
+
+def isfinite(fn: Function, x: Value) -> Value:
+    """Tell where `x` is neither infinite nor NaN."""
+    del fn
+    return x.magnitude().ult(_INFINITE[x.type.bits])

@@ -12,7 +12,6 @@ from tile_cpu.llvm_memory_access import ELEMENT_CODES, reinterpret
 from tile_cpu.machine import CpuMachine
 from tile_cpu.math import bits as bit_functions
 from tile_cpu.math import (
-    classify,
     directed_rounding,
     exponential,
     hyperbolic,
@@ -115,9 +114,9 @@ _EXACT: dict[str, MathFunction] = {
     "max_nan": _both(2, rounding.maximum_or_nan, rounding.maximum, rounding.maximum_unsigned),
     "min_nan": _both(2, rounding.minimum_or_nan, rounding.minimum, rounding.minimum_unsigned),
     "fma": _floats(3, lambda fn, a, b, c: fn.fma(a, b, c)),
-    "isnan": _testing(classify.isnan),
-    "isinf": _testing(classify.isinf),
-    "isfinite": _testing(classify.isfinite),
+    "isnan": _testing(bit_functions.isnan),
+    "isinf": _testing(bit_functions.isinf),
+    "isfinite": _testing(bit_functions.isfinite),
     "popcount": _counting(bit_functions.popcount),
     "clz": _counting(bit_functions.clz),
     "ffs": _counting(bit_functions.ffs),

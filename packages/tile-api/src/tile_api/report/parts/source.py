@@ -7,9 +7,8 @@ from collections.abc import Mapping
 
 from tile_api.report.code import anchor_of, listing
 from tile_api.report.markup import Html, element, joined
-from tile_api.report.model import KernelReport, Source
+from tile_api.report.model import KernelReport, Source, SourceLine
 from tile_api.report.section import Section
-from tile_api.report.source_line import SourceLine
 
 
 def section(report: KernelReport) -> Section:
