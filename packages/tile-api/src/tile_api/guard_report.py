@@ -41,10 +41,10 @@ def guards_of(
     """
 
     def kept(variant: Kernel) -> dict[tuple[object, ...], RegisteredGuard]:
-        with warnings.catch_warnings(), registered_guards() as ledger:
+        with warnings.catch_warnings(), registered_guards() as registry:
             warnings.simplefilter("ignore")
             driver.lower(variant, target, host, options)
-        return ledger.kept
+        return registry.kept
 
     found = kept(kernel)
     known = _variables(kernel)

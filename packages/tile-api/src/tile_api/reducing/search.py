@@ -41,7 +41,7 @@ class ReductionStep:
 
 @dataclass(slots=True)
 class _Search:
-    """One reduction under way: the best kernel, and every text that was tried."""
+    """One reduction in progress: the best kernel, and every text that was tried."""
 
     still_fails: Test
     must_verify: bool
@@ -99,7 +99,7 @@ def reductions(
         Tells whether a kernel fails in the same way. It gets well-formed kernels only, unless
         `kernel` is ill-formed itself.
     budget
-        Seconds; a trial under way is waited for. None means as long as it takes.
+        Seconds; a running trial is waited for. None means as long as it takes.
 
     Notes
     -----

@@ -259,7 +259,7 @@ class AnnotateSafeValue(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hint(Node):
-    """A performance hint without effect on results, such as a rasterisation of the grid."""
+    """A performance hint without effect on results, such as a threadblock swizzle."""
 
     name: str
     values: tuple[int | str, ...] = ()

@@ -28,12 +28,12 @@ def swizzle_threadblocks(kernel: Kernel) -> Kernel:
     """
 
     def rule(node: Node) -> Node:
-        return _rasterised(node) if isinstance(node, Launch) else node
+        return _swizzled(node) if isinstance(node, Launch) else node
 
     return rewrite(kernel, rule, (Launch,))
 
 
-def _rasterised(launch: Launch) -> Launch:
+def _swizzled(launch: Launch) -> Launch:
     hint = next((n for n in walk(launch.body) if isinstance(n, Hint) and n.name == HINT), None)
     if hint is None or len(launch.grid) < 2 or any(n > 1 for n in launch.cluster):
         return launch

@@ -80,10 +80,10 @@ def lower_stmt(stmt: Stmt, ctx: SimtContext) -> Stmt:
     every access becomes flat. In a program that never speaks of threads, an element outside
     of thread-private memory is written by the first thread alone.
     """
-    ledger = open_registry()
-    if ledger is None:
+    registry = open_registry()
+    if registry is None:
         return _lower(stmt, ctx)
-    with located(ledger, stmt):
+    with located(registry, stmt):
         return _lower(stmt, ctx)
 
 

@@ -139,7 +139,7 @@ def surviving(
 
 
 def settled(body: Stmt) -> None:
-    """Settle the ledger that is open, if one is: keep the guards that `body` still has."""
-    ledger = open_registry()
-    if ledger is not None:
-        ledger.settle(surviving(body, ledger.open))
+    """Record in the registry that is open, if one is: keep the guards that `body` still has."""
+    registry = open_registry()
+    if registry is not None:
+        registry.settle(surviving(body, registry.open))

@@ -100,9 +100,9 @@ def lower_kernel(
         ctx.jump = ctx.cell("int32", "jump")
         ctx.run(assigned(ctx.jump, i32(0)))
         body = ctx.stmt(kernel.body)
-        ledger = open_registry()
-        if ledger is not None:
-            ledger.settle()
+        registry = open_registry()
+        if registry is not None:
+            registry.settle()
     if not ctx.checks:
         reporting = []
     whole = _with_helpers(ctx, seq(reporting, head, ctx.block_entry, body))
@@ -163,8 +163,8 @@ class Emitter(Context):
 
     def stmt(self, stmt: Stmt) -> TirStmt:
         """Return the TIR of `stmt`."""
-        ledger = open_registry()
-        if ledger is None:
+        registry = open_registry()
+        if registry is None:
             return statements.emit(self, stmt)
-        with located(ledger, stmt):
+        with located(registry, stmt):
             return statements.emit(self, stmt)

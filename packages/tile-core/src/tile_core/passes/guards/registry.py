@@ -117,57 +117,57 @@ def open_registry() -> GuardRegistry | None:
 @contextmanager
 def registered_guards() -> Iterator[GuardRegistry]:
     """Record the guards of what is lowered in this context."""
-    ledger = GuardRegistry()
-    token = _OPEN.set(ledger)
+    registry = GuardRegistry()
+    token = _OPEN.set(registry)
     try:
-        yield ledger
+        yield registry
     finally:
         _OPEN.reset(token)
 
 
 @contextmanager
-def located(ledger: GuardRegistry, stmt: Stmt) -> Iterator[None]:
+def located(registry: GuardRegistry, stmt: Stmt) -> Iterator[None]:
     """Note which statement is lowered in this context."""
-    spans, loops = len(ledger.spans), len(ledger.loops)
+    spans, loops = len(registry.spans), len(registry.loops)
     if stmt.span is not None:
-        ledger.spans.append(stmt.span)
+        registry.spans.append(stmt.span)
     if isinstance(stmt, (For, Pipelined)):
-        ledger.loops.append(stmt.var.name)
+        registry.loops.append(stmt.var.name)
     elif isinstance(stmt, While):
-        ledger.loops.append("while")
+        registry.loops.append("while")
     try:
         yield
     finally:
-        del ledger.spans[spans:], ledger.loops[loops:]
+        del registry.spans[spans:], registry.loops[loops:]
 
 
 @contextmanager
 def at_the_edge() -> Iterator[None]:
     """Note that what is lowered in this context runs only where a tile leaves its tensor."""
-    ledger = _OPEN.get()
-    if ledger is None:
+    registry = _OPEN.get()
+    if registry is None:
         yield
         return
-    ledger.edges += 1
+    registry.edges += 1
     try:
         yield
     finally:
-        ledger.edges -= 1
+        registry.edges -= 1
 
 
 def note_guard(
     buffer: Buffer, axis: int, index: Expr, env: ConstraintSet, *, from_below: bool = False
 ) -> None:
     """Note that an access of `buffer` is guarded along `axis`."""
-    ledger = _OPEN.get()
-    if ledger is None:
+    registry = _OPEN.get()
+    if registry is None:
         return
-    span = ledger.spans[-1] if ledger.spans else index.span
-    often = Often.EACH_ITERATION if ledger.loops else Often.ONCE
-    often = Often.AT_THE_EDGE if ledger.edges else often
+    span = registry.spans[-1] if registry.spans else index.span
+    often = Often.EACH_ITERATION if registry.loops else Often.ONCE
+    often = Often.AT_THE_EDGE if registry.edges else often
     extent = buffer.shape[axis]
-    ledger.add(
+    registry.add(
         RegisteredGuard(
-            buffer, axis, index, extent, from_below, env, span, tuple(ledger.loops), often
+            buffer, axis, index, extent, from_below, env, span, tuple(registry.loops), often
         )
     )
