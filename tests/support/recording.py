@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tile_api import build_or_load
+from tile_api import cached_builds
 from tile_core.compilation.options import BuildOptions
 from tile_core.compilation.results import Built, Lowered
 from tile_core.driver import lower
@@ -35,7 +35,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> list[Lowered]:
         parts["target"] = replace(lowered.target, executor="sim")  # arguments in host memory
         return Built(**parts, artifact=None, executable=lambda *args: None)
 
-    monkeypatch.setattr(build_or_load, "build", build)
+    monkeypatch.setattr(cached_builds, "build", build)
     monkeypatch.setenv("TILE_DISABLE_CACHE", "1")  # not to be found by other tests
     for variable in ("TILE_INTERPRET", "TILE_VERIFY"):
         monkeypatch.delenv(variable, raising=False)

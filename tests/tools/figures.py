@@ -29,9 +29,14 @@ DRIVERS = (
     "tile_core.compilation.estimating", "tile_core.simt.pipeline", "tile_core.simt.lower",
     "tile_core.plugins.gpu_compiler", "tile_core.plugins.gpu_launch", "tile_cpu.pipeline",
     "tile_cpu.lowering.lower", "tile_cpu.backend_compiler",
-    "tile_api.compiling", "tile_api.lowering", "tile_api.parallel_compiling",
+    "tile_api.compiling", "tile_api.compile_keys", "tile_api.lowering",
+    "tile_api.parallel_compiling", "tile_api.build_or_load", "tile_api.cached_builds",
+    "tile_api.compile_request",
 )  # fmt: skip
 """Modules that only call others, in order."""
+
+MOST_IMPORTS = 10
+"""Modules of the project that each of them may import, at most."""
 
 TRAVERSALS = ("walk", "walk_once", "rewrite", "substitute")
 """Functions of `tile_core.ir.node` that go through all of what they are given."""
@@ -69,8 +74,8 @@ def engines() -> Row:
 def fan_out(graph: ImportGraph) -> Row:
     """Find the driver that imports most modules of the project."""
     edges = graph.edges()
-    count, name = max((len(edges[name]), name) for name in DRIVERS if name in edges)
-    return Row("modules that a driver imports, most", f"{count} ({name})", "<= 10")
+    count, name = max((len(edges[name]), name) for name in DRIVERS)
+    return Row("modules that a driver imports, most", f"{count} ({name})", f"<= {MOST_IMPORTS}")
 
 
 def vendor_files() -> Row:

@@ -85,7 +85,7 @@ def test_failures_of_the_compiler_keep_their_frames(monkeypatch):
     def fail(*args: object) -> None:
         raise InternalError("something is wrong inside")
 
-    monkeypatch.setattr("tile_api.build_or_load.build", fail)
+    monkeypatch.setattr("tile_api.cached_builds.build", fail)
     with tile.settings.override(cache=False):
         assert len(files_of(lambda: tile.compile(fine, target="interpret"))) > 3
 

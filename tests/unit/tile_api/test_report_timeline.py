@@ -6,7 +6,7 @@ import pytest
 
 import tile_api.language as T
 from support.tiled_gemms import tiled_gemm
-from tile_api.build_or_load import request
+from tile_api.compile_request import request
 from tile_api.report.source_lines import SourceLines
 from tile_api.report.timeline.barriers import Meeting, PhaseBarrier
 from tile_api.report.timeline.simulation import timeline_of

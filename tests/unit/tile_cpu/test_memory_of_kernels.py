@@ -12,7 +12,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from tile_api import build_or_load
+from tile_api import cached_builds
 from tile_api.cache import KernelCache
 from tile_cpu.toolchain import load_module
 
@@ -53,7 +53,7 @@ def program(number: int):
 @pytest.fixture
 def small_cache(monkeypatch: pytest.MonkeyPatch) -> KernelCache[object]:
     cache: KernelCache[object] = KernelCache(2, lends=True)
-    monkeypatch.setattr(build_or_load, "default_cache", lambda: cache)
+    monkeypatch.setattr(cached_builds, "default_cache", lambda: cache)
     return cache
 
 

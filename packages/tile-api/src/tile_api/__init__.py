@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from tile_api import language, layout, reducing, settings, tools, tracing
     from tile_api.autotuner import AutoTuner, autotune
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
-    from tile_api.compiling import compile, compile_key
+    from tile_api.compile_keys import compile_key
+    from tile_api.compiling import compile
     from tile_api.cost import estimate
     from tile_api.integer_helpers import cdiv, next_power_of_2
     from tile_api.jitting import jit
@@ -50,7 +51,7 @@ _HOMES = {
     "cache": "tile_api.cache:",
     "cdiv": "tile_api.integer_helpers:cdiv",
     "compile": "tile_api.compiling:compile",
-    "compile_key": "tile_api.compiling:compile_key",
+    "compile_key": "tile_api.compile_keys:compile_key",
     "disable_cache": "tile_api.cache:disable_cache",
     "do_bench": "tile_api.timing.profiler:do_bench",
     "do_bench_cudagraph": "tile_api.timing.profiler:do_bench_cudagraph",

@@ -18,9 +18,8 @@ from tile_launch.keyword_arguments import in_order
 
 if TYPE_CHECKING:
     from tile_api.arguments import Signature
-    from tile_api.disk_cache.entry_codec import CachedBuild
+    from tile_api.disk_cache.entry_codec import Build
     from tile_api.keys import CompileKey
-    from tile_core.compilation.results import Built
     from tile_core.ir.stmt import Kernel
     from tile_core.pass_manager.instrumentation import Event
     from tile_core.plugins.host import PluginHost
@@ -31,7 +30,7 @@ class CallableKernel:
 
     def __init__(
         self,
-        built: Built | CachedBuild,
+        built: Build,
         source_function: object = None,
         key: Callable[[], CompileKey] | None = None,
         events: tuple[Event, ...] = (),

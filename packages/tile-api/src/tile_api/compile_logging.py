@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from tile_api.disk_cache.entry_codec import CachedBuild
+from tile_api.disk_cache.entry_codec import Build, CachedBuild
 from tile_api.settings import Settings
-from tile_api.tracing import text_of_trace
 from tile_core.compilation.options import BuildOptions
 from tile_core.compilation.results import Built, Lowered
 from tile_core.errors import ToolchainError, UnsupportedOnTarget
@@ -71,6 +71,13 @@ def watch(built: CachedBuild, settings: Settings) -> None:
     _keep_assembly(built, settings)
 
 
+def tell_times(built: Build) -> None:
+    """Write to stderr how long each phase of a kernel took."""
+    times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in built.phases_ms.items())
+    how = "compiled" if isinstance(built, Built) else "loaded"
+    os.write(2, f"{how} {built.kernel.name} for {built.target}: {times}\n".encode())
+
+
 def folder_of(kernel: Kernel, target: Target, settings: Settings) -> Path:
     """Return where the texts of a kernel are: one folder for each program and target."""
     digest = hashlib.sha256(f"{target}\n{print_kernel(kernel)}".encode()).hexdigest()[:8]
@@ -87,6 +94,8 @@ def _recorded(kernel: Kernel, target: Target, settings: Settings) -> Iterator[No
         finally:
             _tell_passes(kernel, recording)
             if "trace" in settings.keep:
+                from tile_api.tracing import text_of_trace
+
                 path = folder_of(kernel, target, settings) / "trace.json"
                 _write(path, lambda: text_of_trace(recording.events))
 
@@ -140,7 +149,7 @@ def _keep_texts(lowered: Lowered | CachedBuild, settings: Settings) -> None:
         _write(folder / f"source.{suffix}", partial(lowered.text, "source"))
 
 
-def _keep_assembly(built: Built | CachedBuild, settings: Settings) -> None:
+def _keep_assembly(built: Build, settings: Settings) -> None:
     if "asm" in settings.keep:
         folder = folder_of(built.kernel, built.target, settings)
         suffix = _ASSEMBLIES.get(built.target.kind, "s")

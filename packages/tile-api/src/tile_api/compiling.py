@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from typing_extensions import Never
 
-from tile_api.build_or_load import built_anew, found_or_built, request
-from tile_api.disk_cache.entry_codec import CachedBuild
-from tile_api.disk_cache.lookup import CacheRequest
+from tile_api.build_or_load import build_or_load
+from tile_api.compile_request import request
+from tile_api.disk_cache.cache_request import cache_request
 from tile_api.frontend.source import placed
 from tile_api.kernel import CompiledKernel
-from tile_api.keys import CompileKey, key_of
 from tile_api.misspelt_options import refuse_unknown
 from tile_api.settings import Settings
 from tile_api.tracebacks import concise
-from tile_core.compilation.results import Built
-from tile_core.crash import shallow
-from tile_core.logs import log
 from tile_core.pass_manager.instrumentation import recorded, timed
 from tile_core.plugins.host import PluginHost, default_host
 
@@ -63,59 +58,12 @@ def compile(
     """
     refuse_unknown(compile, unknown)
     settings = Settings.from_environment()
-    plugins = host or default_host()
-    with recorded() as recording, timed("tile.compile", "call") as about:
-        with placed():
-            kernel, spec, options = request(
-                func, out_idx, execution_backend, target, pass_configs, compile_flags, settings
-            )
-            backend, exact = plugins.resolve(spec)
-        about |= {"kernel": kernel.name, "target": str(exact)}
-        log("target", lambda: f"{kernel.name}: {spec} is {exact}, compiled by {backend.name}")
-        with placed(), shallow(kernel):
-            if host is None and settings.cache:
-                with timed("compile key", "cache"):
-                    key = key_of(kernel, exact, options, plugins)
-                wanted = CacheRequest(kernel, exact, backend, options, plugins, key)
-                made = found_or_built(wanted, settings)
-            else:
-                made = built_anew(kernel, exact, options, plugins, settings)
-    built, is_new, told = made
-    if is_new and (settings.verbose if verbose is None else verbose):
-        _tell_times(built)
-    return CompiledKernel(built, func, told, tuple(recording.events))
-
-
-def _tell_times(built: Built | CachedBuild) -> None:
-    times = ", ".join(f"{name} {ms:.1f} ms" for name, ms in built.phases_ms.items())
-    how = "compiled" if isinstance(built, Built) else "loaded"
-    os.write(2, f"{how} {built.kernel.name} for {built.target}: {times}\n".encode())
-
-
-def compile_key(
-    func: Any,
-    out_idx: int | Sequence[int] | None = None,
-    target: object = None,
-    pass_configs: Mapping[Any, object] | None = None,
-    compile_flags: str | Sequence[str] | None = None,
-) -> CompileKey:
-    """Return what the compiled form of a function is a function of; nothing is compiled.
-
-    Parameters
-    ----------
-    func, out_idx, target, pass_configs, compile_flags
-        As for `compile`.
-
-    Raises
-    ------
-    TileError
-        Whatever is wrong with the function, the options or the target.
-    """
-    settings, plugins = Settings.from_environment(), default_host()
-    with placed():
-        kernel, spec, options = request(
-            func, out_idx, None, target, pass_configs, compile_flags, settings
+    is_told = settings.verbose if verbose is None else verbose
+    with recorded() as recording, timed("tile.compile", "call") as about, placed():
+        asked = request(
+            func, out_idx, execution_backend, target, pass_configs, compile_flags, settings
         )
-        _, exact = plugins.resolve(spec)
-        with shallow(kernel):
-            return key_of(kernel, exact, options, plugins)
+        wanted = cache_request(*asked, host or default_host())
+        about |= wanted.names
+        built = build_or_load(wanted, settings, is_cached=host is None, verbose=is_told)
+    return CompiledKernel(built, func, lambda: wanted.key, tuple(recording.events))

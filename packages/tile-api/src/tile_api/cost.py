@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tile_api.build_or_load import request
+from tile_api.compile_request import request
 from tile_api.frontend.source import placed
 from tile_api.settings import Settings
 from tile_core.compilation import estimating

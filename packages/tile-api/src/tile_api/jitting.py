@@ -11,7 +11,7 @@ from typing import Any
 from typing_extensions import Never
 
 from tile_api.cache import KernelCache
-from tile_api.compiling import compile, compile_key
+from tile_api.compiling import compile
 from tile_api.frontend.source import calling_span, placed
 from tile_api.frozen_values import frozen, is_number_of_numpy
 from tile_api.kernel import CompiledKernel
@@ -137,6 +137,8 @@ class JITKernelFactory(Uncopied):
         In eager style the sizes named by `T.const` may be given as keywords in place of tensors.
         Calls with equal keys run the same kernel: sizes named by `T.dynamic` are in no key.
         """
+        from tile_api.compile_keys import compile_key  # few ask for keys
+
         options = {n: self._options[n] for n in ("target", "pass_configs", "compile_flags")}
         return compile_key(self.get_tir(*args, **kwargs), self._options["out_idx"], **options)
 

@@ -414,11 +414,19 @@ def unpacked(made: PickledKernel, told: Mapping[str, Any]) -> CompiledKernel:
     TileError
         If no plugin here serves the target, or it has to be compiled again and cannot be.
     """
-    from tile_api.build_or_load import made_again  # which loads the caches
+    from tile_api.build_or_load import build_or_load  # which loads the caches
+    from tile_api.disk_cache.cache_request import cache_request
     from tile_api.disk_cache.entry import decode
+    from tile_api.frontend.source import placed
+    from tile_api.settings import Settings
+    from tile_core.pass_manager.instrumentation import recorded, timed
+    from tile_core.plugins.host import default_host
 
     entry = None if made.entry is None else decode(made.entry)
-    built, key, events = made_again(made.kernel, made.target, made.options, entry)
-    kernel = CompiledKernel(built, made.source, key, events)
+    with recorded() as recording, timed("tile.compile", "call") as about, placed():
+        wanted = cache_request(made.kernel, made.target, made.options, default_host())
+        about |= wanted.names
+        built = build_or_load(wanted, Settings.from_environment(), entry=entry)
+    kernel = CompiledKernel(built, made.source, lambda: wanted.key, tuple(recording.events))
     vars(kernel).update(told)
     return kernel

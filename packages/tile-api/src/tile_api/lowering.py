@@ -8,7 +8,7 @@ from typing import Any
 
 from typing_extensions import Never
 
-from tile_api.build_or_load import request
+from tile_api.compile_request import request
 from tile_api.frontend.source import placed
 from tile_api.lowered import LoweredKernel
 from tile_api.misspelt_options import refuse_unknown

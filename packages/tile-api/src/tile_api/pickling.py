@@ -17,9 +17,9 @@ from tile_core.records import dataclass
 
 if TYPE_CHECKING:
     from tile_api.disk_cache.entry import Entry
-    from tile_api.disk_cache.entry_codec import CachedBuild
+    from tile_api.disk_cache.entry_codec import Build
     from tile_api.keys import CompileKey
-    from tile_core.compilation.results import Built, Lowered
+    from tile_core.compilation.results import Lowered
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,7 @@ class PickledKernel:
     source: object = None
 
 
-def packed(
-    built: Built | CachedBuild, key: CompileKey | None, source: object = None
-) -> PickledKernel:
+def packed(built: Build, key: CompileKey | None, source: object = None) -> PickledKernel:
     """Return a compiled kernel as it travels; without a key it is compiled again."""
     from tile_api.disk_cache.entry import encode
 

@@ -6,10 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tile_api.disk_cache.entry_codec import CachedBuild
+from tile_api.disk_cache.entry_codec import Build, CachedBuild
 from tile_api.variants import require_export, variant_of
 from tile_core import driver
-from tile_core.compilation.results import Built
 from tile_core.crash import guarded
 from tile_core.errors import FrontendTypeError
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def save(
-    built: Built | CachedBuild,
+    built: Build,
     path: str | os.PathLike[str],
     targets: object,
 ) -> None:
@@ -55,7 +54,7 @@ def save(
     write_bundle(path, variants)
 
 
-def own_variant(built: Built | CachedBuild) -> Variant:
+def own_variant(built: Build) -> Variant:
     """Return a kernel for the machine it was compiled for; out of the cache it is as it was."""
     return built.variant if isinstance(built, CachedBuild) else variant_of(built, built.artifact)
 

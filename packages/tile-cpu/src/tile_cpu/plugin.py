@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tile_core.ops.rule import Rule
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.hookspecs import hookimpl
 from tile_core.target import Target, parse_target_spec
 
 if TYPE_CHECKING:
+    from tile_core.ops.rule import Rule
     from tile_core.pass_manager.pipeline import Pipeline
 
 

@@ -186,7 +186,7 @@ def program_of(func: object, target: object, pass_configs: Mapping[Any, object])
     On a processor many block shapes become one program. On GPUs the plan counts, too: it has the
     shape of launches.
     """
-    from tile_api.build_or_load import request
+    from tile_api.compile_request import request
     from tile_api.settings import Settings
     from tile_core import driver
     from tile_core.plugins.host import default_host

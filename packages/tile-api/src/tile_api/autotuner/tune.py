@@ -286,7 +286,7 @@ def _jobs(
     task: Task, target: Target, candidates: list[Candidate], folder: Path
 ) -> tuple[dict[int, Job], dict[int, Path]]:
     """Write the candidates' kernels into files; those that cannot be written have failed."""
-    from tile_api.build_or_load import kernel_of, with_outputs
+    from tile_api.compile_request import kernel_of, with_outputs
     from tile_api.pass_configs import normalise_pass_configs
 
     jobs, files = {}, {}
@@ -323,7 +323,7 @@ def _compiled(task: Task, func: Any, config: Config) -> CompiledKernel:
 def _adopt(task: Task, best: Candidate, cache: Path) -> None:
     """Put the best kernel, which workers compiled, into the user's cache if there is one."""
     from tile_api.cache import is_cache_enabled
-    from tile_api.compiling import compile_key
+    from tile_api.compile_keys import compile_key
     from tile_api.disk_cache import disk_cache
     from tile_api.disk_cache.store import DiskCache
 

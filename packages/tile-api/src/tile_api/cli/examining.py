@@ -135,7 +135,7 @@ def _result(kernel: Any, target: Target) -> str:
 def _tool(exact: Target) -> str:
     """Return what translates kernels for a target, as its backend tells it for compile keys."""
     from tile_api.autotuner.probe import add_one
-    from tile_api.compiling import compile_key
+    from tile_api.compile_keys import compile_key
 
     try:
         tools = dict(compile_key(add_one, target=exact).versions)

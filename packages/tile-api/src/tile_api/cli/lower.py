@@ -105,7 +105,7 @@ def _of_passes(args: argparse.Namespace, function: Any) -> str:
     PassError
         If there is no such pass, or it cannot be left out.
     """
-    from tile_api.build_or_load import request
+    from tile_api.compile_request import request
     from tile_api.lowered import text_at
     from tile_api.settings import Settings
     from tile_core import driver

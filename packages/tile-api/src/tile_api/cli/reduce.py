@@ -134,8 +134,8 @@ def _require_one_failure(args: argparse.Namespace) -> None:
 
 def _planned(args: argparse.Namespace) -> tuple[Kernel, Plan]:
     """Return the kernel of the file, and how to try it."""
-    from tile_api.build_or_load import kernel_of, with_outputs
     from tile_api.cli.kernels import arguments_in, kernel_in, traced
+    from tile_api.compile_request import kernel_of, with_outputs
     from tile_api.pass_configs import normalise_pass_configs
     from tile_api.reducing.trial import Plan
     from tile_api.settings import Settings

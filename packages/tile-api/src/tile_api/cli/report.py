@@ -35,7 +35,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the page; return what the process ends with."""
-    from tile_api.build_or_load import request
+    from tile_api.compile_request import request
     from tile_api.report import ReportRequest, write_report
     from tile_api.settings import Settings
     from tile_core.plugins.host import default_host

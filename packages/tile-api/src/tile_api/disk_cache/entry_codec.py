@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tile_api.disk_cache.entry import Entry
 from tile_core.compilation.options import BuildOptions
@@ -178,6 +178,10 @@ class CachedBuild:
                 hint="print the source: kernel.get_kernel_source()",
             )
         return str(show())
+
+
+Build: TypeAlias = Built | CachedBuild
+"""A kernel ready to run: built here, or out of the cache on disk."""
 
 
 def executable_of(entry: Entry, kernel: Kernel) -> Callable[..., None]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from tile_api.disk_cache.cache_request import CacheRequest
 from tile_api.disk_cache.entry import Entry
 from tile_api.disk_cache.entry_codec import (
     CachedBuild,
@@ -15,35 +16,10 @@ from tile_api.disk_cache.entry_codec import (
     executable_of,
 )
 from tile_api.disk_cache.store import DiskCache
-from tile_api.keys import CompileKey, is_self_contained
-from tile_core.compilation.options import BuildOptions
+from tile_api.keys import is_self_contained
 from tile_core.compilation.results import Built
 from tile_core.errors import TileError
 from tile_core.ir.stmt import Kernel
-from tile_core.plugins.backend import Backend
-from tile_core.plugins.host import PluginHost
-from tile_core.records import dataclass
-from tile_core.target import Target
-
-
-@dataclass(frozen=True, slots=True)
-class CacheRequest:
-    """A kernel that is looked for.
-
-    Parameters
-    ----------
-    kernel, target, backend, options, host
-        What the driver would compile, and with whom.
-    key
-        The key of that compilation.
-    """
-
-    kernel: Kernel
-    target: Target
-    backend: Backend
-    options: BuildOptions
-    host: PluginHost
-    key: CompileKey
 
 
 def revive(cache: DiskCache, wanted: CacheRequest) -> CachedBuild | None:
@@ -54,7 +30,7 @@ def revive(cache: DiskCache, wanted: CacheRequest) -> CachedBuild | None:
     if not _is_for_disk(cache, wanted):
         return None
     start = time.perf_counter()
-    digest, told = wanted.key.digest, _names(wanted)
+    digest, told = wanted.key.digest, wanted.names
     entry = cache.find(digest, str(wanted.key))
     if entry is None:
         cache.journal.note("miss", digest, **told)
@@ -102,7 +78,7 @@ def keep(cache: DiskCache, wanted: CacheRequest, built: Built) -> None:
     """
     if not _is_for_disk(cache, wanted):
         return
-    digest, told = wanted.key.digest, _names(wanted)
+    digest, told = wanted.key.digest, wanted.names
     try:
         entry = entry_of(built, str(wanted.key))
     except Exception as error:  # a tool that is missing; the log says which
@@ -115,7 +91,3 @@ def keep(cache: DiskCache, wanted: CacheRequest, built: Built) -> None:
 def _is_for_disk(cache: DiskCache, wanted: CacheRequest) -> bool:
     able = can_be_kept(wanted.kernel, wanted.target, wanted.backend, wanted.options)
     return bool(cache.limit) and able and is_self_contained(wanted.kernel)
-
-
-def _names(wanted: CacheRequest) -> dict[str, str]:
-    return {"kernel": wanted.kernel.name, "target": str(wanted.target)}

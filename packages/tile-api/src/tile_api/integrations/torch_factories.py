@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import torch
 
 from tile_api.arguments import Signature
-from tile_api.build_or_load import kernel_of, with_outputs
 from tile_api.cache import KernelCache
+from tile_api.compile_request import kernel_of, with_outputs
 from tile_api.integrations.torch_fakes import fake_of
 from tile_api.integrations.torch_gradients import gradient_of
 from tile_api.integrations.torch_ops import Source, register, returned

@@ -170,7 +170,7 @@ def reduce_kernel(
       launch bx: int32 in (1) threads tx: int32, ty: int32, tz: int32 in (1, 1, 1):
         @copy(src=A[0:1], dst=A[0:1])
     """
-    from tile_api.build_or_load import kernel_of
+    from tile_api.compile_request import kernel_of
 
     kernel = kernel_of(func)
     if not still_fails(func):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tile_core.ops.rule import Rule
 from tile_core.records import dataclass, replace
 
 if TYPE_CHECKING:
+    from tile_core.ops.rule import Rule
     from tile_core.pass_manager.manager import PassManager
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tile_core.environment import environment
-from tile_core.passes.refuse_gpu_only import refuse_gpu_only
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.hookspecs import hookimpl
 from tile_core.records import dataclass
@@ -44,6 +43,8 @@ def lower(kernel: Kernel, target: Target, options: Any) -> Program:
     UnsupportedOnTarget
         If the kernel names an instruction of GPUs.
     """
+    from tile_core.passes.refuse_gpu_only import refuse_gpu_only
+
     return Program(refuse_gpu_only(kernel, target, ranges=False))
 
 
