@@ -41,6 +41,9 @@ MOST_IMPORTS = 10
 TRAVERSALS = ("walk", "walk_once", "rewrite", "substitute")
 """Functions of `tile_core.ir.node` that go through all of what they are given."""
 
+QUESTIONS = ("nodes_of", "contains")
+"""Functions of `tile_core.ir.node` that go through what is in no index yet."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -170,43 +173,70 @@ def python_calls(run: Callable[[], None]) -> int:
 
 def whole_walks(run: Callable[[], None], of: Any) -> int:
     """Count the traversals of as many nodes as the body `of` a kernel has before lowering."""
-    with _traversed() as roots:
-        run()
     from tile_core.ir.node import walk
 
+    with _traversed() as counts:
+        run()
     least = sum(1 for _ in walk(of))
-    sizes = {root: sum(1 for _ in walk(root)) for root in dict.fromkeys(roots)}
-    return sum(sizes[root] >= least for root in roots)
+    return sum(count >= least for count in counts)
 
 
 @contextmanager
-def _traversed() -> Iterator[list[Any]]:
-    """Collect the roots of traversals that code outside of `tile_core.ir.node` asks for."""
-    from tile_core.ir import node
+def _traversed() -> Iterator[list[int]]:
+    """Collect how many nodes each traversal is of that others than `tile_core.ir.node` ask for.
 
-    roots: list[Any] = []
+    Who asks for nodes of some classes goes through those that are looked at one by one: those that
+    are sorted into an index for the first time, and those found. All others go through a tree.
+    """
+    from tile_core.ir import class_index, node
 
-    def watched(function: Callable[..., Any]) -> Callable[..., Any]:
-        def asked(root: Any, *others: Any, **options: Any) -> Any:
-            roots.append(root)
-            return function(root, *others, **options)
+    counts: list[int] = []
+    seen = 0
+    originals = {name: getattr(node, name) for name in (*TRAVERSALS, *QUESTIONS)}
+    replaced: list[tuple[Any, str, Any]] = []
 
-        return asked
+    def replace(owner: Any, name: str, made: Any) -> None:
+        replaced.append((owner, name, vars(owner)[name]))
+        setattr(owner, name, made)
 
-    replaced = []
-    for name in TRAVERSALS:
-        original = getattr(node, name)
-        made = watched(original)
+    def size(root: Any) -> int:
+        return sum(1 for _ in originals["walk"](root))
+
+    def asked(name: str) -> Callable[..., Any]:
+        def function(root: Any, *others: Any, **options: Any) -> Any:
+            nonlocal seen
+            seen = 0
+            found = originals[name](root, *others, **options)
+            is_whole = name in TRAVERSALS or getattr(root, "_index", None) is None
+            counts.append(size(root) if is_whole else seen)
+            return found
+
+        return function
+
+    def counted(owner: Any, name: str, nodes: Callable[..., int]) -> None:
+        function = getattr(owner, name)
+
+        def watched(*arguments: Any) -> Any:
+            nonlocal seen
+            found = function(*arguments)
+            seen += nodes(found, *arguments)
+            return found
+
+        replace(owner, name, watched)
+
+    for name, original in originals.items():
+        made = asked(name)
         for module in [*sys.modules.values()]:
             is_ours = (getattr(module, "__name__", "") or "").startswith("tile_")
             if is_ours and module is not node and vars(module).get(name) is original:
-                setattr(module, name, made)
-                replaced.append((module, name, original))
+                replace(module, name, made)
+    counted(class_index, "_sorted", lambda _, nodes: len(nodes))
+    counted(class_index, "_filtered", lambda _, nodes, kinds: len(nodes))
     try:
-        yield roots
+        yield counts
     finally:
-        for module, name, original in replaced:
-            setattr(module, name, original)
+        for owner, name, function in reversed(replaced):
+            setattr(owner, name, function)
 
 
 def figures() -> list[Row]:

@@ -15,7 +15,7 @@ from tile_core.errors import (
     ToolchainError,
 )
 from tile_core.ir.expr import Call
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
 from tile_core.target import Target
@@ -87,7 +87,7 @@ def guarded(
 def _brings_text(kernel: Kernel) -> bool:
     """Whether a kernel has C text of the user, or calls functions of C by name."""
     return bool(kernel.sources) or any(
-        isinstance(node, Call) and node.function.startswith("extern:") for node in walk(kernel.body)
+        node.function.startswith("extern:") for node in nodes_of(kernel.body, Call)
     )
 
 

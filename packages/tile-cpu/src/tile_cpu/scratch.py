@@ -6,7 +6,7 @@ import math
 
 from tile_core.errors import Note, OutOfScratch
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Alloc, Kernel, Launch
 
 LIMIT_BYTES = 1 << 30
@@ -21,16 +21,15 @@ def require_scratch(kernel: Kernel) -> None:
     OutOfScratch
         If the tiles of one launch take more than `LIMIT_BYTES`; the notes name the largest.
     """
-    for launch in walk(kernel.body):
-        if isinstance(launch, Launch):
-            _require(launch)
+    for launch in nodes_of(kernel.body, Launch):
+        _require(launch)
 
 
 def _require(launch: Launch) -> None:
     tiles = [
         (bytes_of(node.buffer), node.buffer)
-        for node in walk(launch.body)
-        if isinstance(node, Alloc) and not node.buffer.scope.is_global
+        for node in nodes_of(launch.body, Alloc)
+        if not node.buffer.scope.is_global
     ]
     total = sum(size for size, _ in tiles)
     if total <= LIMIT_BYTES:

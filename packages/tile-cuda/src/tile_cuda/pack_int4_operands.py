@@ -11,7 +11,7 @@ from tile_core.dtypes import DType, dtype_of
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import Binary, BinaryOp, Const, Extent
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of, rewrite, walk
 from tile_core.ir.stmt import Alloc, AnnotateSafeValue, Kernel, Launch
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
@@ -47,9 +47,9 @@ def pack_int4_operands(kernel: Kernel, machine: SimtMachine) -> Kernel:
     def rule(node: Node) -> Node:
         return _packed(node, machine) if isinstance(node, Launch) else node
 
-    if not any(isinstance(n, Gemm) and _is_packable(n.a.buffer) for n in walk(kernel)):
+    if not any(_is_packable(n.a.buffer) for n in nodes_of(kernel, Gemm)):
         return kernel
-    if any(isinstance(n, AnnotateSafeValue) and _is_packable(n.buffer) for n in walk(kernel)):
+    if any(_is_packable(n.buffer) for n in nodes_of(kernel, AnnotateSafeValue)):
         return kernel  # what is outside of a tensor is then no byte of zeros
     return rewrite(kernel, rule)
 
@@ -83,7 +83,7 @@ class _Uses:
 
 
 def _packed(launch: Launch, machine: SimtMachine) -> Launch:
-    allocated = [n.buffer for n in walk(launch.body) if isinstance(n, Alloc)]
+    allocated = [n.buffer for n in nodes_of(launch.body, Alloc)]
     tiles = {b for b in allocated if b.scope is Scope.SHARED and _is_packable(b)}
     if not tiles:
         return launch
@@ -175,7 +175,7 @@ def _half(value: Extent) -> Extent:
 
 def _uses(launch: Launch, machine: SimtMachine, as_bytes: _Bytes) -> _Uses:
     uses = _Uses({}, {})
-    for node in walk(launch.body):
+    for node in nodes_of(launch.body, Copy, Gemm):
         match node:
             case Copy(src=src, dst=dst):
                 made: Node | None = _copy(node, as_bytes)
@@ -183,8 +183,6 @@ def _uses(launch: Launch, machine: SimtMachine, as_bytes: _Bytes) -> _Uses:
             case Gemm(a=a, b=b):
                 made = _product(node, as_bytes, machine, math.prod(launch.threads))
                 regions = (a, b)
-            case _:
-                continue
         if made is not None:
             own = tuple(r.buffer for r in regions if r.buffer.scope is Scope.SHARED)
             for part in (node, *regions):

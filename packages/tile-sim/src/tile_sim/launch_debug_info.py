@@ -12,7 +12,7 @@ import numpy as np
 
 from tile_core.errors import Span
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.layout import Layout
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def tiles_of(
     kernel
         As the user wrote it: its tiles tell which dimensions are the user's.
     """
-    written = {(b.name, b.span): b.rank for b in walk(kernel) if isinstance(b, Buffer)}
+    written = {(b.name, b.span): b.rank for b in nodes_of(kernel, Buffer)}
     known = {} if layouts is None else {(b.name, b.span): b for b in layouts.known}
     tiles = []
     for flat, start in function.shared.items():

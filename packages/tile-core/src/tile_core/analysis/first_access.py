@@ -9,7 +9,7 @@ from tile_core.analysis.memory_access import memory_accesses
 from tile_core.analysis.must_overwrite import overwrites
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import Mode, storages_accessed
-from tile_core.ir.node import Node, analysis, walk
+from tile_core.ir.node import Node, analysis, nodes_of
 from tile_core.ir.stmt import Alloc, For, If, OnThreads, Pipelined, Seq, Stmt, While
 from tile_core.ir.visitor import LOOPS, Loop, expressions_in, jumps, statements_in, static_range
 
@@ -25,7 +25,7 @@ class FirstAccess(Enum):
 @analysis
 def storages_named(root: Node) -> frozenset[Buffer]:
     """Return the storages of all buffers that `root` names."""
-    return frozenset(n.storage for n in walk(root) if isinstance(n, Buffer))
+    return frozenset(n.storage for n in nodes_of(root, Buffer))
 
 
 def first_access(

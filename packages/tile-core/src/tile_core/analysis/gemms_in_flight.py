@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.node import Node, analysis, walk
+from tile_core.ir.node import Node, analysis, nodes_of
 from tile_core.ir.stmt import (
     Evaluate,
     For,
@@ -47,11 +47,10 @@ def _threads_of(body: Stmt, wait: Stmt) -> tuple[int, int] | None:
 @analysis
 def _threads_of_each(body: Stmt) -> Mapping[Node, tuple[int, int]]:
     found: dict[Node, tuple[int, int]] = {}
-    for node in walk(body):
-        if isinstance(node, OnThreads):
-            for inner in walk(node):
-                if isinstance(inner, (WaitProducts, Gemm)) and ends_products(inner):
-                    found.setdefault(inner, (node.first, node.count))
+    for node in nodes_of(body, OnThreads):
+        for inner in nodes_of(node, WaitProducts, Gemm):
+            if ends_products(inner):
+                found.setdefault(inner, (node.first, node.count))
     return found
 
 

@@ -14,7 +14,7 @@ from tile_core.ir.build_expr import binary
 from tile_core.ir.effects import Access, Mode, accesses
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Extent, Load, Ramp, Var
 from tile_core.ir.free_variables import free_variables
-from tile_core.ir.node import Node, analysis, substitute, walk, walk_once
+from tile_core.ir.node import Node, analysis, nodes_of, substitute, walk, walk_once
 from tile_core.ir.stmt import For, Leaf, Let, Parallel, Pipelined, Store
 from tile_core.ir.visitor import static_range
 from tile_core.ops.atomic import AtomicTile
@@ -132,8 +132,8 @@ def _in_addresses(root: Node) -> frozenset[Node]:
     """Return what belongs to the addresses of tensors: naming a tensor is no access of another."""
     return frozenset(
         inner
-        for node in walk(root)
-        if isinstance(node, Buffer) and isinstance(node.origin, Expr)
+        for node in nodes_of(root, Buffer)
+        if isinstance(node.origin, Expr)
         for inner in walk(node.origin)
     )
 
@@ -151,7 +151,7 @@ def tensor_of(storage: Buffer) -> Buffer | None:
 def _ranges(root: Node) -> Mapping[Var, Interval]:
     """Return the values of the variables bound inside of `root`."""
     known: dict[Var, Interval] = {}
-    for node in walk(root):
+    for node in nodes_of(root, Parallel, For, Pipelined, Let):
         match node:
             case Parallel(vars=variables, extents=extents):
                 for var, extent in zip(variables, extents, strict=True):
@@ -173,7 +173,7 @@ def _counting(values: range | None) -> Interval:
 
 @analysis
 def _lets(root: Node) -> Mapping[Var, Expr]:
-    return {n.var: n.value for n in walk(root) if isinstance(n, Let) and is_plain(n.value)}
+    return {n.var: n.value for n in nodes_of(root, Let) if is_plain(n.value)}
 
 
 def is_plain(value: Node) -> bool:

@@ -15,7 +15,7 @@ from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.free_variables import free_variables
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import For, Launch, Pipelined
 from tile_core.records import dataclass
 
@@ -96,9 +96,7 @@ class ThreadDependences:
         self._learn_iterations(launch)
 
     def _learn_iterations(self, launch: Launch) -> None:
-        for node in walk(launch.body):
-            if not isinstance(node, (For, Pipelined)):
-                continue
+        for node in nodes_of(launch.body, For, Pipelined):
             step = static_value(node.step)
             start, stop = self.env.bounds(node.start), self.env.bounds(node.stop)
             if step is None or step == 0:
@@ -300,7 +298,6 @@ def _environment(launch: Launch) -> ConstraintSet:
     for var, extent in zip(launch.thread_vars, launch.threads, strict=True):
         env = env.with_loop(var, 0, extent)
     env = env.with_grid(launch.block_vars, launch.grid)
-    for node in walk(launch.body):
-        if isinstance(node, (For, Pipelined)):
-            env = env.in_loop(node)
+    for node in nodes_of(launch.body, For, Pipelined):
+        env = env.in_loop(node)
     return env

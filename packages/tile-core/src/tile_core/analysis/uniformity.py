@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.effects import counts_threads
+from tile_core.ir.effects import counts_threads, effects_of
 from tile_core.ir.expr import AddressOf, Call, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, analysis, walk
+from tile_core.ir.node import Node, analysis, nodes_of, walk
 from tile_core.ir.stmt import (
     Break,
     Continue,
@@ -37,10 +37,10 @@ def is_thread_program(launch: Launch) -> bool:
     atomic additions outside of data-parallel loops.
     """
     indices = set(launch.thread_vars)
-    return counts_threads(launch) or any(
-        (isinstance(node, Var) and node in indices)
-        or (isinstance(node, Call) and bool(effect_of(node.function) & _EXCHANGES))
-        for node in walk(launch.body)
+    return (
+        counts_threads(launch)
+        or not indices.isdisjoint(nodes_of(launch.body, Var))
+        or bool(effects_of(launch.body) & _EXCHANGES)
     )
 
 
@@ -92,8 +92,8 @@ class Uniformity:
                 differs = controlled or any(self.varies(e) for e in (*stmt.indices, stmt.value))
                 self._written(buffer, differs)
             case Evaluate(value=value):
-                for node in walk(value):
-                    if isinstance(node, AddressOf) and "w" in node.access:
+                for node in nodes_of(value, AddressOf):
+                    if "w" in node.access:
                         self._written(node.buffer, True)
             case Leaf():
                 differs = controlled or any(

@@ -31,7 +31,7 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Launch
 
 Range: TypeAlias = "tuple[int, int]"
@@ -174,9 +174,7 @@ class Bounds(IntervalAnalysis):
     def wraps(self, expr: Expr) -> bool:
         """Whether arithmetic in `expr` may wrap: what is proved of exact numbers may not hold."""
         return self.is_arbitrary(expr) and any(
-            self.may_wrap(node)
-            for node in walk(expr)
-            if isinstance(node, (Binary, Unary)) and node.dtype.is_int
+            self.may_wrap(node) for node in nodes_of(expr, Binary, Unary) if node.dtype.is_int
         )
 
     def may_wrap(self, expr: Binary | Unary) -> bool:

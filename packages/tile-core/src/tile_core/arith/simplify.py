@@ -38,7 +38,7 @@ from tile_core.ir.expr import (
     Var,
 )
 from tile_core.ir.intrinsics import effect_of
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of
 from tile_core.records import dataclass
 
 
@@ -49,7 +49,7 @@ def is_index(dtype: DType) -> bool:
 
 def acts(expr: Expr) -> bool:
     """Whether evaluating `expr` does more than give a value."""
-    return any(isinstance(n, Call) and effect_of(n.function) is not Effect.NONE for n in walk(expr))
+    return any(effect_of(n.function) is not Effect.NONE for n in nodes_of(expr, Call))
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from tile_core.codegen.source import Lines, PrintedSource
 from tile_core.errors import Span
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Kernel
 from tile_core.simt.program import DeviceProgram
 
@@ -52,4 +52,4 @@ def _extents(kernel: Kernel) -> Iterator[Var]:
         if isinstance(param, Buffer):
             for extent in param.shape:
                 if isinstance(extent, Expr):
-                    yield from (node for node in walk(extent) if isinstance(node, Var))
+                    yield from nodes_of(extent, Var)

@@ -17,7 +17,7 @@ from tile_core.errors import InternalError, Span
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Call, Const, Expr, Load
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, contains, nodes_of
 from tile_core.ir.stmt import (
     Alloc,
     Break,
@@ -133,7 +133,7 @@ def _is_first_value(declared: Stmt | None, store: Store) -> bool:
     if not isinstance(declared, Alloc) or declared.buffer.scope is not Scope.VAR:
         return False
     return declared.buffer is store.buffer and not any(
-        isinstance(node, Buffer) and node.storage is store.buffer for node in walk(store.value)
+        node.storage is store.buffer for node in nodes_of(store.value, Buffer)
     )
 
 
@@ -220,7 +220,7 @@ def _once(p: StatementPrinter, loop: For, part: str) -> str:
     """Return the end or the step of a loop, named before if iterations could change it."""
     expr: Expr = getattr(loop, part)
     e = p.expressions
-    if not any(isinstance(node, (Load, Call)) for node in walk(expr)):
+    if not contains(expr, Load, Call):
         return e.text(expr, SUM if part == "stop" else PRODUCT)
     name = e.names.fresh(f"{loop.var.name}_{part}")
     p.line(f"const {cpp_type(expr.dtype)} {name} = {e.text(expr)};", loop.span)
@@ -229,7 +229,7 @@ def _once(p: StatementPrinter, loop: For, part: str) -> str:
 
 def _waits(body: Stmt) -> bool:
     """Whether iterations wait for data that others bring: unrolling them wins nothing."""
-    return any(isinstance(n, Call) and n.function in _WAITS for n in walk(body))
+    return any(n.function in _WAITS for n in nodes_of(body, Call))
 
 
 _WAITS = (f"{PREFIX}mbarrier_wait", f"{PREFIX}mbarrier_wait_cluster")

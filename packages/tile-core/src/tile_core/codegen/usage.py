@@ -1,4 +1,4 @@
-"""What a thread-level program mentions, found in one walk."""
+"""What a thread-level program mentions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.effect import Effect
 from tile_core.ir.expr import AddressOf, Call, Load, Var
 from tile_core.ir.intrinsics import INTRINSICS
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of, walk
 from tile_core.ir.stmt import Store
 from tile_core.records import dataclass
 
@@ -44,17 +44,13 @@ class Usage:
 
 def usage_of(root: Node) -> Usage:
     """Return what `root` mentions."""
-    found = Usage()
-    for node in walk(root):
-        kind = type(node)
-        if kind is Var:
-            found.variables.add(node)  # type: ignore[arg-type]
-        elif kind is Buffer:
-            found.add_buffer(node)  # type: ignore[arg-type]
-        elif kind is Store or (kind is AddressOf and "w" in node.access):  # type: ignore[attr-defined]
-            found.written.add(node.buffer.storage)  # type: ignore[attr-defined]
-        elif kind is Call:
-            _add_call(found, node)  # type: ignore[arg-type]
+    found = Usage(variables=set(nodes_of(root, Var)))
+    for buffer in nodes_of(root, Buffer):
+        found.add_buffer(buffer)
+    found.written |= {n.buffer.storage for n in nodes_of(root, Store)}
+    found.written |= {n.buffer.storage for n in nodes_of(root, AddressOf) if "w" in n.access}
+    for call in nodes_of(root, Call):
+        _add_call(found, call)
     return found
 
 
@@ -69,9 +65,7 @@ def _add_call(found: Usage, call: Call) -> None:
 
 def reads_registers_by(root: Node, var: Var) -> bool:
     """Whether an element of a register array is picked by a value that depends on `var`."""
-    for node in walk(root):
-        if not isinstance(node, (Load, Store, AddressOf)):
-            continue
+    for node in nodes_of(root, Load, Store, AddressOf):
         parts = (part for index in node.indices for part in walk(index))
         if node.buffer.scope.is_thread_private and any(part is var for part in parts):
             return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Call, Cast, Expr, Load, Select, Unary
-from tile_core.ir.node import walk
+from tile_core.ir.node import contains
 
 _ELEMENTARY = (
     "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt sigmoid tanh sin cos tan asin acos atan",
@@ -100,7 +100,7 @@ def _is_position(comparison: Binary) -> bool:
     """Whether nothing but indices is compared."""
     if comparison.a.dtype.is_float:
         return False
-    return not any(isinstance(node, Load | Call) for node in walk(comparison))
+    return not contains(comparison, Load, Call)
 
 
 _COMPARISONS = frozenset(

@@ -20,7 +20,7 @@ from tile_core.cost.roofline import merged_flops, merged_notes
 from tile_core.cost.statement_walk import visit
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Call, Const
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Alloc, Kernel, Launch
 from tile_core.machine import SimtMachine
 from tile_core.passes.warp_specialisation.register_reallocation import registers_at_entry
@@ -274,8 +274,8 @@ def registers_wanted(function: DeviceFunction) -> int:
     """Return about how many registers a thread needs for its tiles and beside them."""
     bits = sum(
         (n.buffer.nbytes or 0) * 8
-        for n in walk(function.launch.body)
-        if isinstance(n, Alloc) and n.buffer.scope in (Scope.LOCAL, Scope.FRAGMENT)
+        for n in nodes_of(function.launch.body, Alloc)
+        if n.buffer.scope in (Scope.LOCAL, Scope.FRAGMENT)
     )
     return REGISTERS_BESIDE + math.ceil(bits / 32)
 
@@ -299,7 +299,7 @@ def _registers(function: DeviceFunction, machine: SimtMachine) -> int:
 
 def _moved_registers(function: DeviceFunction) -> list[int]:
     """Return what warps that multiply have once those that copy have given them registers."""
-    calls = (n for n in walk(function.launch.body) if isinstance(n, Call))
+    calls = nodes_of(function.launch.body, Call)
     taken = (n.args[0] for n in calls if n.function == "device:registers_increase")
     return [int(n.value) for n in taken if isinstance(n, Const)]
 

@@ -10,7 +10,7 @@ from tile_core.cost.iteration_spaces import Space
 from tile_core.cost.statement_walk import Visitor, visit
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Var
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of, walk
 from tile_core.ir.stmt import For, Launch, Pipelined, While
 from tile_core.ops.copy import Copy
 from tile_core.ops.im2col import Im2col
@@ -54,9 +54,7 @@ def pipelines_of(
 def _versions(launch: Launch, function: DeviceFunction) -> Mapping[str, int]:
     """Return for how many versions of itself each shared tile has room, by its name."""
     sizes = {
-        n.name: n.static_shape
-        for n in walk(launch.body)
-        if isinstance(n, Buffer) and n.scope is Scope.SHARED
+        n.name: n.static_shape for n in nodes_of(launch.body, Buffer) if n.scope is Scope.SHARED
     }
     found = {}
     for flat in function.shared:

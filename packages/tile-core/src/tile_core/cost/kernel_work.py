@@ -19,7 +19,7 @@ from tile_core.cost.iteration_spaces import Factor, Space
 from tile_core.cost.statement_walk import Visitor, visit
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.expr import AddressOf, Call, Expr, Extent, Load, Ramp
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of, walk
 from tile_core.ir.stmt import Evaluate, Launch, Let, Stmt, Store
 from tile_core.ops.operator import TileOperator
 
@@ -170,7 +170,7 @@ class _Counting(Visitor):
         found = arithmetic_of(value)
         self.work.operations += found.operations * times
         self.work.functions += found.functions * times
-        atomics = {a for n in walk(value) if isinstance(n, Call) for a in n.args}
+        atomics = {a for n in nodes_of(value, Call) for a in n.args}
         for node in walk(value):
             if isinstance(node, Load):
                 self._element(node.buffer, node.indices, space, is_write=False)

@@ -23,7 +23,7 @@ from tile_core.interp.memory import of_array
 from tile_core.interp.values import Array, constant, element_bits
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Kernel
 
 Finish = Callable[[], None]
@@ -223,6 +223,6 @@ def _expected(declared: int | Expr, lanes: Lanes) -> int | None:
     """Return the extent a dimension must have, or None if a symbol in it is still unknown."""
     if isinstance(declared, int):
         return declared
-    if any(isinstance(v, Var) and v not in lanes.env for v in walk(declared)):
+    if any(v not in lanes.env for v in nodes_of(declared, Var)):
         return None
     return int(evaluate(declared, lanes)[0])

@@ -18,7 +18,7 @@ from tile_core.interp.statement_facts import StatementFacts, facts_of
 from tile_core.interp.values import Array, constant, element_bits
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Expr, Extent, Var
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.stmt import Launch
 
 
@@ -323,7 +323,7 @@ class Lanes:
 
     def _is_constant(self, buffer: Buffer) -> bool:
         extents = (*buffer.shape, *(buffer.strides or ()))
-        used = {v for e in extents if isinstance(e, Expr) for v in walk(e) if isinstance(v, Var)}
+        used = {v for e in extents if isinstance(e, Expr) for v in nodes_of(e, Var)}
         return used <= self.machine.symbols.keys()
 
     def _find(self, buffer: Buffer) -> ElementAddresses:

@@ -10,7 +10,7 @@ from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import Call, Var
 from tile_core.ir.gpu_intrinsics import RANGE_INTRINSICS
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of, walk
 from tile_core.ir.stmt import Evaluate, Launch, Let, OnThreads, Store
 from tile_core.ir.visitor import expressions_in
 from tile_core.ops.bulk_copy import BulkCopy
@@ -53,8 +53,8 @@ def facts_of(stmt: Node) -> StatementFacts:
     votes = [
         call
         for child in expressions_in(stmt)
-        for call in walk(child)
-        if isinstance(call, Call) and effect_of(call.function) & Effect.BLOCK
+        for call in nodes_of(child, Call)
+        if effect_of(call.function) & Effect.BLOCK
     ]
     return StatementFacts(
         frozenset(variables), tuple(private), frozenset(storages_written(stmt)), tuple(votes)
@@ -97,10 +97,7 @@ def acts_on_block(stmt: Node) -> bool:
         return not (stmt.buffer.storage.scope.is_thread_private)
     if not isinstance(stmt, (Evaluate, Let)):
         return False
-    return any(
-        isinstance(node, Call) and bool(effect_of(node.function) & _ACTS)
-        for node in walk(stmt.value)
-    )
+    return any(bool(effect_of(node.function) & _ACTS) for node in nodes_of(stmt.value, Call))
 
 
 _ACTS = Effect.WRITES | Effect.ATOMIC | Effect.OUTPUT

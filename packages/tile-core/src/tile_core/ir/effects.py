@@ -11,10 +11,10 @@ from enum import Enum
 
 from tile_core.ir import gpu_intrinsics
 from tile_core.ir.buffer import Buffer, Region
-from tile_core.ir.expr import AddressOf, Binary, Call, Cast, Const, Load, Select, Unary, Var
+from tile_core.ir.expr import AddressOf, Call, Load
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, analysis, walk
-from tile_core.ir.stmt import Evaluate, For, If, Launch, Leaf, Let, Parallel, Seq, Store
+from tile_core.ir.node import Node, analysis, nodes_of
+from tile_core.ir.stmt import Evaluate, Launch, Leaf, Parallel, Store
 from tile_core.records import dataclass
 
 
@@ -48,9 +48,7 @@ def accesses(root: Node) -> tuple[Access, ...]:
 def _accesses(root: Node) -> Iterator[Access]:
     atomic: set[Node] = set()
     read: set[Node] = set()
-    for node in walk(root):
-        if type(node) in _ACCESS_NOTHING:
-            continue
+    for node in nodes_of(root, Store, Load, Call, AddressOf, Leaf):
         match node:
             case Store(buffer=buffer):
                 yield Access(buffer, Mode.WRITE, node)
@@ -67,12 +65,6 @@ def _accesses(root: Node) -> Iterator[Access]:
             case Leaf():
                 yield from (Access(r.buffer, Mode.READ, node, r) for r in node.reads())
                 yield from (Access(r.buffer, Mode.WRITE, node, r) for r in node.writes())
-
-
-_ACCESS_NOTHING = frozenset(
-    {Const, Var, Binary, Unary, Cast, Select, Buffer, Region, Seq, If, For, Let, Evaluate}
-)
-"""Classes of most nodes, by far, themselves without an access."""
 
 
 def _is_met(address: AddressOf) -> bool:
@@ -108,7 +100,7 @@ def storages_written(root: Node) -> dict[Buffer, None]:
 def effects_of(root: Node) -> Effect:
     """Return the union of the effects of all intrinsics called below `root`."""
     total = Effect.NONE
-    for function in {node.function for node in walk(root) if isinstance(node, Call)}:
+    for function in {node.function for node in nodes_of(root, Call)}:
         total |= effect_of(function)
     return total
 

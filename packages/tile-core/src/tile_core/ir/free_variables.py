@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tile_core.ir.expr import Binary, Cast, Const, Expr, Extent, Load, Select, Unary, Var
-from tile_core.ir.node import analysis, walk, walk_once
+from tile_core.ir.node import analysis, nodes_of, walk_once
 
 
 def free_variables(root: Extent) -> Mapping[Var, None]:
@@ -24,8 +24,7 @@ def is_host_evaluable(root: Expr, known: Mapping[Var, Any]) -> bool:
     allowed = (Const, Binary, Unary, Select, Cast)
     return all(
         node in known if isinstance(node, Var) else isinstance(node, allowed)
-        for node in walk(root)
-        if isinstance(node, Expr)
+        for node in nodes_of(root, Expr)
     )
 
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, fields
 from functools import cache, wraps
 from itertools import chain, islice
 from operator import attrgetter, is_
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
 
 from typing_extensions import Self, TypeVarTuple, Unpack
 
 from tile_core.errors import Span
 from tile_core.records import Uncopied, dataclass, replace
 
+if TYPE_CHECKING:
+    from tile_core.ir.class_index import Index, Run
+
 N = TypeVar("N", bound="Node")
+A = TypeVar("A", bound="Node")
+B = TypeVar("B", bound="Node")
+C = TypeVar("C", bound="Node")
 R = TypeVar("R")
 Others = TypeVarTuple("Others")
 
@@ -25,11 +31,12 @@ class _Known(Uncopied):
     No fields, so that neither copies with other contents nor pickles take them along.
     """
 
-    __slots__ = ("_answers", "_below", "_children")
+    __slots__ = ("_answers", "_below", "_children", "_index")
 
     _answers: dict[Any, Any]
-    _children: tuple[Node, ...]
     _below: tuple[Node, ...] | None
+    _children: tuple[Node, ...]
+    _index: Index[Node] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +47,11 @@ class Node(_Known):
     are two events, and side tables (layouts, chosen rules) must keep them apart. Things
     that *are* their content (`Layout`, `Target`, dtypes) are ordinary frozen dataclasses
     with structural equality instead.
+
+    `is_block` says of a class that its nodes hold statements: what is in them is kept by class.
     """
+
+    is_block: ClassVar[bool] = False
 
     span: Span | None = field(default=None, kw_only=True, repr=False)
 
@@ -74,7 +85,7 @@ class Node(_Known):
         return replace(self, **changed)
 
 
-_set_answers, _set_below, _set_children = (
+_set_answers, _set_below, _set_children, _set_index = (
     vars(_Known)[name].__set__ for name in _Known.__slots__
 )  # nodes are frozen
 
@@ -211,8 +222,11 @@ def _below_if_small(root: Node) -> tuple[Node, ...] | None:
         return root._below
 
 
-def kinds_below(root: Node) -> set[type] | None:
+def kinds_below(root: Node) -> Set[type] | None:
     """Return the classes of what is under a node; None if it is too much to be gone through."""
+    index: Index[Node] | None = getattr(root, "_index", None)
+    if index is not None:
+        return index.kinds
     below = _below_if_small(root)
     return None if below is None else set(map(type, below))
 
@@ -303,6 +317,119 @@ def has_more_nodes(root: Node, count: int) -> bool:
     return next(islice(_walked_lazily(root), count, None), None) is not None
 
 
+_SEARCHED = 32
+"""Nodes under a block that are searched each time somebody asks for some of them."""
+
+
+@overload
+def nodes_of(root: Node, first: type[A], /) -> tuple[A, ...]: ...
+@overload
+def nodes_of(root: Node, first: type[A], second: type[B], /) -> tuple[A | B, ...]: ...
+@overload
+def nodes_of(
+    root: Node, first: type[A], second: type[B], third: type[C], /
+) -> tuple[A | B | C, ...]: ...
+@overload
+def nodes_of(root: Node, /, *classes: type[Node]) -> tuple[Node, ...]: ...
+def nodes_of(root: Node, /, *classes: type[Node]) -> tuple[Node, ...]:
+    """Return the nodes of some classes, and of those derived of them, in the order of `walk`.
+
+    `root` may be one of them. Blocks know what is in them by class: their indices are made of
+    those of the blocks inside of them, so that each node is looked at once, whatever is asked,
+    and after a pass only what that made.
+    """
+    index = _index_of(root) if root.is_block else None
+    if index is None:
+        below = _below(root)
+        nodes = walk(root) if below is None else (root, *below)
+        return tuple([node for node in nodes if isinstance(node, classes)])
+    found = index.answers.get(classes)
+    if found is None:
+        kinds = {k for k in (type(root), *index.kinds) if issubclass(k, classes)}
+        found = index.answers[classes] = _chosen(root, kinds)
+    return found
+
+
+def _chosen(root: Node, kinds: Set[type]) -> tuple[Node, ...]:
+    """Return the nodes of some classes at and under a block, going into those that have some."""
+    found: list[Node] = []
+    stack: list[Node | Run[Node]] = [root]
+    while stack:
+        part = stack.pop()
+        if not isinstance(part, Node):
+            found += part.chosen(kinds)
+            continue
+        if type(part) in kinds:
+            found.append(part)
+        index = part._index
+        if index is not None and not kinds.isdisjoint(index.kinds):
+            stack += index.parts[::-1]
+    return tuple(found)
+
+
+def contains(root: Node, /, *classes: type[Node]) -> bool:
+    """Whether `root` or a node under it is of one of these classes, or one derived of them."""
+    index = _index_of(root) if root.is_block else None
+    if index is None:
+        return any(isinstance(node, classes) for node in walk(root))
+    return any(issubclass(kind, classes) for kind in (type(root), *index.kinds))
+
+
+def _index_of(root: Node) -> Index[Node] | None:
+    """Return what a block knows of its nodes; None if they are too few, or too many."""
+    try:
+        return root._index
+    except AttributeError:
+        below = _below_if_small(root)
+    if below is not None and len(below) < _SEARCHED:
+        _set_index(root, None)
+        return None
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        inside = [c for c in node.children() if c.is_block and not hasattr(c, "_index")]
+        if inside:
+            stack += inside
+        elif not hasattr(stack.pop(), "_index"):
+            _set_index(node, _indexed(node))
+    return root._index
+
+
+def _indexed(block: Node) -> Index[Node] | None:
+    """Put together what a block knows of what those inside of it know."""
+    if block._below is not None and len(block._below) < _SEARCHED:
+        return None
+    from tile_core.ir.class_index import Index, Run  # programs that are in the cache need none
+
+    parts: list[Node | Run[Node]] = []
+    kinds: set[type] = set()
+    size = 0
+    run: list[Node] = []
+    for child in block.children():
+        inside = child._index if child.is_block else None
+        if inside is not None:
+            if run:
+                parts.append(Run(run))
+                run = []
+            parts.append(child)
+            kinds |= inside.kinds
+            kinds.add(type(child))
+            size += 1 + inside.size
+        else:
+            below = _below(child)
+            if below is None:
+                return None
+            run.append(child)
+            run += below
+            size += 1 + len(below)
+        if size > _MOST_KEPT:
+            return None
+    if run:
+        parts.append(Run(run))
+    kinds.update(*(part.kinds for part in parts if isinstance(part, Run)))
+    return Index(parts, kinds, size)
+
+
 def rewrite(root: N, rule: Callable[[Node], Node], kinds: Collection[type] = ()) -> N:
     """Apply `rule` to every node, children first, and return the new root.
 
@@ -314,19 +441,19 @@ def rewrite(root: N, rule: Callable[[Node], Node], kinds: Collection[type] = ())
     ----------
     kinds
         The classes, no bases of them, of the nodes that `rule` is for, if not for all: it gets
-        no others, and small trees without any are not gone through.
+        no others, and what has none is not gone through.
     """
     done: dict[Node, Node] = {}
     wanted = frozenset(kinds)
+    if wanted and root.is_block:
+        _index_of(root)
 
     def visit(node: Node) -> Node:
         if node not in done:
             made = node
             children = node.children()
-            if wanted:
-                below = _below_if_small(node)
-                if below is not None and wanted.isdisjoint(map(type, below)):
-                    children = ()
+            if wanted and not _may_hold(node, wanted):
+                children = ()
             if children:
                 new = list(map(visit, children))
                 made = node if all(map(is_, children, new)) else node.with_children(new)
@@ -336,17 +463,35 @@ def rewrite(root: N, rule: Callable[[Node], Node], kinds: Collection[type] = ())
     return cast(N, visit(root))
 
 
+def _may_hold(node: Node, kinds: Set[type]) -> bool:
+    """Whether a node may have others of these classes under it."""
+    index = getattr(node, "_index", None)
+    if index is not None:
+        return not kinds.isdisjoint(index.kinds)
+    below = _below_if_small(node)
+    return below is None or not kinds.isdisjoint(map(type, below))
+
+
+def _may_hold_any(node: Node, keys: Set[Node], kinds: Sequence[type[Node]]) -> bool:
+    """Whether a node may have one of `keys` under it, which are of the classes `kinds`."""
+    index = getattr(node, "_index", None)
+    if index is not None:
+        return not keys.isdisjoint(nodes_of(node, *kinds))
+    below = _below_if_small(node)
+    return below is None or not keys.isdisjoint(below)
+
+
 def substitute(root: N, replacements: Mapping[Node, Node]) -> N:
     """Return `root` with each key of `replacements` replaced wherever it occurs."""
     keys = replacements.keys()
+    kinds = tuple(dict.fromkeys(map(type, keys)))
     done: dict[Node, Node] = {}
+    if keys and root.is_block:
+        _index_of(root)
 
     def visit(node: Node) -> Node:
         if node not in done:
-            made = node
-            below = _below_if_small(node)
-            if below is None or not keys.isdisjoint(below):
-                made = node.map_children(visit)
+            made = node.map_children(visit) if _may_hold_any(node, keys, kinds) else node
             done[node] = replacements.get(made, made)
         return done[node]
 

@@ -14,7 +14,7 @@ from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.names import Names
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.print_expr import print_const, print_expr, print_extent, print_region
 from tile_core.ir.stmt import (
     Alloc,
@@ -94,7 +94,7 @@ def symbols_of(kernel: Kernel) -> tuple[Var, ...]:
         if isinstance(param, Buffer):
             for extent in (*param.shape, *(param.strides or ())):
                 if isinstance(extent, Expr):
-                    found |= {v: None for v in walk(extent) if isinstance(v, Var)}
+                    found |= {v: None for v in nodes_of(extent, Var)}
     return tuple(v for v in found if v not in scalars)
 
 

@@ -51,6 +51,8 @@ Stmt: TypeAlias = (
 class Seq(Node):
     """Run `body` in order. `Let`, `Alloc` and annotations in it reach to its end."""
 
+    is_block: ClassVar[bool] = True
+
     body: tuple[Stmt, ...]
 
 
@@ -104,6 +106,8 @@ class LoopKind(Enum):
 class For(Node):
     """``for var in range(start, stop, step): body``; `step` is not zero."""
 
+    is_block: ClassVar[bool] = True
+
     var: Var
     start: Expr
     stop: Expr
@@ -128,6 +132,8 @@ class Parallel(Node):
         What is stored may still be in flight afterwards, as with such a copy.
     """
 
+    is_block: ClassVar[bool] = True
+
     vars: tuple[Var, ...]
     extents: tuple[Expr, ...]
     body: Stmt
@@ -150,6 +156,8 @@ class Pipelined(Node):
         A schedule given by the user, one entry per statement of `body`, or empty.
     """
 
+    is_block: ClassVar[bool] = True
+
     var: Var
     start: Expr
     stop: Expr
@@ -168,6 +176,8 @@ class Pipelined(Node):
 class While(Node):
     """Run `body` as long as `cond` holds, testing it before each iteration."""
 
+    is_block: ClassVar[bool] = True
+
     cond: Expr
     body: Stmt
 
@@ -175,6 +185,8 @@ class While(Node):
 @dataclass(frozen=True, slots=True, eq=False)
 class If(Node):
     """Run `then` if `cond` holds, else `otherwise` if there is one."""
+
+    is_block: ClassVar[bool] = True
 
     cond: Expr
     then: Stmt
@@ -189,6 +201,8 @@ class OnThreads(Node):
     barriers wait for them. Statements for ranges of threads that have none in common run at
     the same time, even where one stands behind the other.
     """
+
+    is_block: ClassVar[bool] = True
 
     first: int
     count: int
@@ -232,6 +246,8 @@ class Launch(Node):
     thread_vars, threads
         Always three indices (x, y, z) and three extents, padded with 1.
     """
+
+    is_block: ClassVar[bool] = True
 
     block_vars: tuple[Var, ...]
     grid: tuple[Expr, ...]
@@ -290,6 +306,8 @@ class Kernel(Node):
     sources
         C texts to compile along with the kernel.
     """
+
+    is_block: ClassVar[bool] = True
 
     name: str
     params: tuple[Buffer | Var, ...]

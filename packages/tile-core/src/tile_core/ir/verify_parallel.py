@@ -8,7 +8,7 @@ from tile_core.errors import Note, ParallelBodyError, Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Const, Expr, Load, Var
 from tile_core.ir.free_variables import structure
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute, walk
 from tile_core.ir.stmt import For, Kernel, Let, Parallel, Stmt, Store
 from tile_core.ir.visitor import expressions_in, statements_in
 
@@ -63,16 +63,13 @@ def _accesses(stmt: Stmt, loops: frozenset[Var]) -> Iterator[Access]:
 
 
 def _loads(expr: Expr, span: Span | None, loops: frozenset[Var]) -> Iterator[Access]:
-    for node in walk(expr):
-        if isinstance(node, Load):
-            yield node.buffer, node.indices, node.span or span, loops
+    for node in nodes_of(expr, Load):
+        yield node.buffer, node.indices, node.span or span, loops
 
 
 def _verify_loop(loop: Parallel, accumulators: frozenset[Buffer]) -> None:
     first: dict[Buffer, tuple[object, Span | None]] = {}
-    parallel = set(loop.vars) | {
-        var for node in walk(loop.body) if isinstance(node, Parallel) for var in node.vars
-    }
+    parallel = set(loop.vars) | {var for node in nodes_of(loop.body, Parallel) for var in node.vars}
     names = _names(loop)
     for buffer, written, span, loops in _accesses(loop.body, frozenset()):
         indices = tuple(substitute(i, names) for i in written) if names else written
@@ -120,9 +117,8 @@ def _verify_loop(loop: Parallel, accumulators: frozenset[Buffer]) -> None:
 def _names(loop: Parallel) -> dict[Node, Node]:
     """Return what the names bound inside `loop` stand for, down to its variables."""
     names: dict[Node, Node] = {}
-    for node in walk(loop.body):
-        if isinstance(node, Let):
-            names[node.var] = substitute(node.value, names) if names else node.value
+    for node in nodes_of(loop.body, Let):
+        names[node.var] = substitute(node.value, names) if names else node.value
     return names
 
 

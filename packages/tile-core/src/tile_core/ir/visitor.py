@@ -10,12 +10,13 @@ from typing_extensions import Self
 
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.node import Node, analysis, kinds_below, walk
+from tile_core.ir.node import Node, analysis, kinds_below, nodes_of, substitute
 from tile_core.ir.stmt import (
     Break,
     Continue,
     For,
     If,
+    Kernel,
     Launch,
     Let,
     Parallel,
@@ -26,6 +27,7 @@ from tile_core.ir.stmt import (
     is_statement,
 )
 
+M = TypeVar("M", bound=Node)
 N = TypeVar("N", bound=Node)
 S = TypeVar("S", bound="VisitScope")
 
@@ -65,6 +67,21 @@ def map_statements(stmt: N, fn: Callable[[Stmt], Stmt]) -> N:
     return stmt.map_children(lambda child: fn(child) if is_statement(child) else child)
 
 
+def map_nodes(root: N, kind: type[M], fn: Callable[[M], Node]) -> N:
+    """Return `root` with `fn` applied to each node of a class, none of which holds another.
+
+    The same object if none changed.
+    """
+    made: dict[Node, Node] = {node: fn(node) for node in nodes_of(root, kind)}
+    changed = {old: new for old, new in made.items() if new is not old}
+    return substitute(root, changed) if changed else root
+
+
+def map_launches(kernel: Kernel, fn: Callable[[Launch], Stmt]) -> Kernel:
+    """Return `kernel` with `fn` applied to each launch; the same object if none changed."""
+    return map_nodes(kernel, Launch, fn)
+
+
 def own_level(stmt: Stmt) -> Iterator[Stmt]:
     """Yield `stmt` and the statements in it, without those that a loop in it repeats."""
     yield stmt
@@ -78,10 +95,14 @@ def jumps(body: Stmt) -> bool:
     return any(isinstance(stmt, (Break, Continue)) for stmt in own_level(body))
 
 
+_BINDING = (Let, For, Pipelined, Parallel, Launch)
+"""Statements that bind variables."""
+
+
 @analysis
 def bound_variables(root: Node) -> Mapping[Var, None]:
     """Return the variables that statements in `root` bind, as an ordered set."""
-    return {var: None for node in walk(root) for var in variables_of(node)}
+    return {var: None for node in nodes_of(root, *_BINDING) for var in variables_of(node)}
 
 
 def static_range(loop: For | Pipelined) -> range | None:

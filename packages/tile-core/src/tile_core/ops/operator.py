@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.stmt import Leaf
 from tile_core.ops.operator_work import NO_WORK, OperatorWork
 from tile_core.records import dataclass
@@ -76,3 +77,9 @@ class TileOperator(Leaf):
         """Return every buffer touched, once each, in the order written then read."""
         regions = (*self.writes(), *self.reads())
         return tuple(dict.fromkeys(region.buffer for region in regions))
+
+
+def operators_in(root: Node) -> tuple[TileOperator, ...]:
+    """Return the tile operators at and under `root`, in the order of `walk`."""
+    abstract: Any = TileOperator
+    return nodes_of(root, abstract)

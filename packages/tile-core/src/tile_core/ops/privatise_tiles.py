@@ -8,7 +8,7 @@ from typing import cast
 
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import storages_written
-from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.node import Node, nodes_of, rewrite, substitute
 from tile_core.ir.stmt import (
     Alloc,
     AnnotateLayout,
@@ -111,5 +111,5 @@ def _parts(
         return ranges[1:]
     if tile.scope.is_spread:
         return []
-    parts = (n for n in walk(launch.body) if isinstance(n, OnThreads))
+    parts = nodes_of(launch.body, OnThreads)
     return ranges if any(tile in storages_written(part) for part in parts) else []

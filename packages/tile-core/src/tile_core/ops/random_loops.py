@@ -6,8 +6,9 @@ import math
 
 from tile_core.ir.build_expr import as_expr, binary, cast, const
 from tile_core.ir.expr import BinaryOp, Call, Expr, Var
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.stmt import For, If, Kernel, Launch, Let, OnThreads, Parallel, Seq, Stmt
+from tile_core.ir.visitor import map_launches
 from tile_core.ops.control import Barrier
 from tile_core.records import replace
 
@@ -31,17 +32,17 @@ def distribute_random_loops(kernel: Kernel) -> Kernel:
     object when no loop draws.
     """
 
-    def rule(node: Node) -> Node:
-        if isinstance(node, Launch) and any(_draws_in_parallel(n) for n in walk(node.body)):
-            return replace(node, body=_dealt(node, node.body))
-        return node
+    def dealt(launch: Launch) -> Launch:
+        if any(map(_draws_in_parallel, nodes_of(launch.body, Parallel))):
+            return replace(launch, body=_dealt(launch, launch.body))
+        return launch
 
-    return rewrite(kernel, rule)
+    return map_launches(kernel, dealt)
 
 
 def _draws_in_parallel(node: Node) -> bool:
     return isinstance(node, Parallel) and any(
-        isinstance(n, Call) and n.function in DRAWS for n in walk(node.body)
+        n.function in DRAWS for n in nodes_of(node.body, Call)
     )
 
 

@@ -11,7 +11,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.build_expr import binary
 from tile_core.ir.expr import Binary, BinaryOp, Expr, Var
 from tile_core.ir.free_variables import is_host_evaluable
-from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute, walk
 from tile_core.ir.stmt import (
     If,
     Kernel,
@@ -24,7 +24,7 @@ from tile_core.ir.stmt import (
     Stmt,
     flattened,
 )
-from tile_core.ir.visitor import map_statements, statements_in
+from tile_core.ir.visitor import map_launches, map_statements, statements_in
 from tile_core.ops.control import Barrier
 from tile_core.ops.operator import Execution, TileOperator
 from tile_core.records import replace
@@ -58,21 +58,18 @@ def select_ranges(kernel: Kernel, acts: Callable[[Node], bool] = _nothing) -> Ke
         What else threads of a range do by themselves.
     """
 
-    def rule(node: Node) -> Node:
-        if isinstance(node, Launch) and _may_select(node, acts):
-            return replace(node, body=_Selector(node, acts).block(node.body))
-        return node
+    def selected(launch: Launch) -> Launch:
+        if _may_select(launch, acts):
+            return replace(launch, body=_Selector(launch, acts).block(launch.body))
+        return launch
 
-    return rewrite(kernel, rule, (Launch,))
+    return map_launches(kernel, selected)
 
 
 def _may_select(launch: Launch, acts: Callable[[Node], bool]) -> bool:
     """Whether the body mentions a thread, and something that threads do together in a branch."""
-    threads = set(launch.thread_vars)
-    nodes = [*walk(launch.body)]
-    return any(isinstance(n, Var) and n in threads for n in nodes) and any(
-        isinstance(n, If) and (does_together(n) or _waits(n) or any(map(acts, walk(n))))
-        for n in nodes
+    return not set(launch.thread_vars).isdisjoint(nodes_of(launch.body, Var)) and any(
+        does_together(n) or _waits(n) or any(map(acts, walk(n))) for n in nodes_of(launch.body, If)
     )
 
 
@@ -81,7 +78,7 @@ def does_together(stmt: Node) -> bool:
     if isinstance(stmt, Parallel):
         return True
     if isinstance(stmt, TileOperator) and stmt.execution is not Execution.CONTROL:
-        tiles = [n for n in walk(stmt) if isinstance(n, Buffer)]
+        tiles = [*nodes_of(stmt, Buffer)]
         return any(not tile.storage.scope.is_thread_private for tile in tiles)
     if isinstance(stmt, Leaf):
         return False
@@ -91,7 +88,7 @@ def does_together(stmt: Node) -> bool:
 def _waits(stmt: Stmt | None) -> bool:
     """Whether `stmt` holds a barrier of all threads of the block."""
     return stmt is not None and any(
-        isinstance(n, Barrier) and n.scope == "block" and n.number is None for n in walk(stmt)
+        n.scope == "block" and n.number is None for n in nodes_of(stmt, Barrier)
     )
 
 
@@ -233,7 +230,7 @@ def _all_of(factors: list[Expr] | None) -> Expr:
 
 
 def _mentions(expr: Expr, threads: dict[Var, int]) -> bool:
-    return any(isinstance(node, Var) and node in threads for node in walk(expr))
+    return any(node in threads for node in nodes_of(expr, Var))
 
 
 def _are_neighbours(numbers: list[int]) -> bool:

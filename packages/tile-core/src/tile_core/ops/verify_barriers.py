@@ -5,7 +5,7 @@ from __future__ import annotations
 from tile_core.errors import FrontendTypeError, Note, Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Load
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Kernel, Leaf, Store
 
 
@@ -17,7 +17,7 @@ def verify_barriers(kernel: Kernel) -> None:
     FrontendTypeError
         At the first statement or expression that does.
     """
-    for node in walk(kernel.body):
+    for node in nodes_of(kernel.body, Load, Store, Leaf):
         match node:
             case Load(buffer=buffer):
                 _refuse(buffer, "read", node.span)

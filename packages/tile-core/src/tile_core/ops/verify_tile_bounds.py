@@ -10,7 +10,7 @@ from tile_core.errors import IndexMismatch, Note, Span
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Binary, BinaryOp, Expr, Load, Select, Var
 from tile_core.ir.free_variables import free_variables, is_host_evaluable
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, contains, nodes_of
 from tile_core.ir.stmt import (
     Break,
     Continue,
@@ -43,9 +43,8 @@ def verify_tile_bounds(kernel: Kernel) -> None:
     IndexMismatch
         At the first index outside a dimension of a tile in shared memory or registers.
     """
-    for node in walk(kernel.body):
-        if isinstance(node, Launch):
-            _visit(node.body, {}, node.span)
+    for node in nodes_of(kernel.body, Launch):
+        _visit(node.body, {}, node.span)
 
 
 def _visit(stmt: Node, iterations: dict[Var, range], span: Span | None) -> None:
@@ -57,7 +56,7 @@ def _visit(stmt: Node, iterations: dict[Var, range], span: Span | None) -> None:
                 _visit(item, iterations, span)
         case Parallel() | For() | Pipelined():
             own = _iterations_of(stmt)
-            if own is not None and not any(isinstance(n, (Break, Continue)) for n in walk(stmt)):
+            if own is not None and not contains(stmt, Break, Continue):
                 _visit(stmt.body, iterations | own, span)
         case OnThreads(body=body):
             _visit(body, iterations, span)

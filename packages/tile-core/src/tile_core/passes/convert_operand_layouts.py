@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
-from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.node import Node, rewrite, substitute
 from tile_core.ir.stmt import Alloc, Kernel, Seq
 from tile_core.layout import Fragment
 from tile_core.ops.copy import Copy
-from tile_core.ops.operator import TileOperator
+from tile_core.ops.operator import TileOperator, operators_in
 from tile_core.ops.parallel_form import is_element_wise
 from tile_core.ops.rule import InferLevel, Rule, ThreadMachine, select
 from tile_core.passes.inference.inference_state import Layouts, Question
@@ -58,7 +58,7 @@ def _written(op: TileOperator) -> set[Buffer]:
 
 def _handing_over(kernel: Kernel) -> list[TileOperator]:
     """Return the operators between which a register tile passes from one to the other."""
-    ops = [n for n in walk(kernel) if isinstance(n, TileOperator) and not is_element_wise(n)]
+    ops = [n for n in operators_in(kernel) if not is_element_wise(n)]
     read: dict[Buffer, list[TileOperator]] = {}
     written: dict[Buffer, list[TileOperator]] = {}
     for op in ops:

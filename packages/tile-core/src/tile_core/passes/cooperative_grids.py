@@ -10,7 +10,7 @@ from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.build_expr import const
 from tile_core.ir.expr import Var
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of, rewrite
 from tile_core.ir.stmt import Alloc, For, Kernel, Launch, Pipelined, Stmt, Store
 from tile_core.ops.control import Barrier
 from tile_core.passes.kernel_fission import holds_barrier, spans_grid
@@ -42,12 +42,12 @@ def lower_grid_barriers(kernel: Kernel) -> Kernel:
 
 def is_cooperative(root: Node) -> bool:
     """Whether blocks of a launch wait for each other while they run."""
-    return any(isinstance(n, Barrier) and n.arrivals is not None for n in walk(root))
+    return any(n.arrivals is not None for n in nodes_of(root, Barrier))
 
 
 def _cooperative(launch: Launch) -> Sequence[Stmt]:
     if math.prod(launch.cluster) > 1:
-        barrier = next(n for n in walk(launch.body) if spans_grid(n))
+        barrier = next(filter(spans_grid, nodes_of(launch.body, Barrier)))
         raise UnsupportedOnTarget(
             "a barrier of the whole grid stands in a loop or branch of blocks that form clusters",
             span=barrier.span,

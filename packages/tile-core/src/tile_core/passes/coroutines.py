@@ -11,7 +11,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.build_expr import binary, const
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, contains, nodes_of, substitute
 from tile_core.ir.stmt import (
     Alloc,
     Break,
@@ -56,7 +56,7 @@ class Await(Leaf):
 
 def awaits(stmt: Node) -> bool:
     """Whether something in `stmt` waits for others."""
-    return any(isinstance(node, Await) for node in walk(stmt))
+    return contains(stmt, Await)
 
 
 def cell(name: str) -> Buffer:
@@ -241,8 +241,8 @@ class StateMachine:
         items = [*state.body, state.after]
         if not state.waits:
             items.append(put(self.moved, 1))
-        own = {n.var for item in items for n in walk(item) if isinstance(n, Let)}
-        used = {n: None for item in items for n in walk(item) if isinstance(n, Var)}
+        own = {n.var for item in items for n in nodes_of(item, Let)}
+        used = {n: None for item in items for n in nodes_of(item, Var)}
         others = [var for var in used if var in self.cells and var not in own]
         names: dict[Node, Node] = {var: replace(var) for var in others}
         lets = [Let(cast("Var", names[var]), read(self.cells[var])) for var in others]

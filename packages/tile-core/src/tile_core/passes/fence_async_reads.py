@@ -8,8 +8,9 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import AddressOf, Call
 from tile_core.ir.gpu_intrinsics import ASYNC_COPY
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute, walk
 from tile_core.ir.stmt import Kernel, Launch, Leaf, Parallel, Seq, Stmt, Store, is_statement
+from tile_core.ir.visitor import map_launches
 from tile_core.ops.async_copy import CopyWait
 from tile_core.ops.bulk_copy import BulkCopy, FenceAsync
 from tile_core.ops.copy import Copy
@@ -34,22 +35,22 @@ def fence_async_reads(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> Ke
     runs_beside
         Whether an engine computes a product: it reads its factors in shared memory itself.
     """
-    launches: dict[Node, Node] = {}
-    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
+
+    def fenced(launch: Launch) -> Launch:
         read = _read_by_engines(launch, runs_beside)
-        done = _fenced(launch, read) if read else launch
-        if done is not launch:
-            launches[launch] = done
-    return substitute(kernel, launches) if launches else kernel
+        return _fenced(launch, read) if read else launch
+
+    return map_launches(kernel, fenced)
 
 
 def _read_by_engines(launch: Launch, runs_beside: Callable[[Gemm], bool]) -> set[Buffer]:
     found: set[Buffer] = set()
-    for node in walk(launch.body):
-        if isinstance(node, (BulkCopy, RemoteCopy)) and _is_read_by_engine(node):
-            found |= {region.buffer.storage for region in node.reads()}
-        elif isinstance(node, Gemm) and runs_beside(node):
-            found |= {r.buffer.storage for r in (node.a, node.b)}
+    for copy in nodes_of(launch.body, BulkCopy, RemoteCopy):
+        if _is_read_by_engine(copy):
+            found |= {region.buffer.storage for region in copy.reads()}
+    for product in nodes_of(launch.body, Gemm):
+        if runs_beside(product):
+            found |= {r.buffer.storage for r in (product.a, product.b)}
     return {b for b in found if b.scope is Scope.SHARED}
 
 
@@ -59,21 +60,18 @@ def _is_read_by_engine(copy: BulkCopy | RemoteCopy) -> bool:
 
 
 def _fenced(launch: Launch, read: set[Buffer]) -> Launch:
-    inside = {
-        n for p in walk(launch.body) if isinstance(p, Parallel) for n in walk(p) if n is not p
-    }
+    loops = nodes_of(launch.body, Parallel)
+    inside = {n for p in loops for n in nodes_of(p.body, Leaf, Parallel, Store)}
     writers = [
         n
-        for n in walk(launch.body)
-        if isinstance(n, (Leaf, Parallel, Store)) and n not in inside and _writes(n, read)
+        for n in nodes_of(launch.body, Leaf, Parallel, Store)
+        if n not in inside and _writes(n, read)
     ]
-    by_hand = any(_copies_by_hand(n, read) for n in walk(launch.body))
+    by_hand = any(_copies_by_hand(n, read) for n in nodes_of(launch.body, Call))
     late = by_hand or any(map(_is_async, writers))
-    waits = [
-        n
-        for n in walk(launch.body)
-        if (late and isinstance(n, CopyWait)) or (by_hand and is_statement(n) and awaits_signal(n))
-    ]
+    waits: list[Stmt] = [*nodes_of(launch.body, CopyWait)] if late else []
+    if by_hand:
+        waits += [n for n in walk(launch.body) if is_statement(n) and awaits_signal(n)]
     done: dict[Node, Node] = {}
     for node in (*writers, *waits):
         if not _is_async(node):
@@ -81,10 +79,10 @@ def _fenced(launch: Launch, read: set[Buffer]) -> Launch:
     return substitute(launch, done) if done else launch
 
 
-def _copies_by_hand(node: Node, read: set[Buffer]) -> bool:
-    if not isinstance(node, Call) or node.function != ASYNC_COPY:
+def _copies_by_hand(call: Call, read: set[Buffer]) -> bool:
+    if call.function != ASYNC_COPY:
         return False
-    return any(isinstance(a, AddressOf) and a.buffer.storage in read for a in node.args)
+    return any(isinstance(a, AddressOf) and a.buffer.storage in read for a in call.args)
 
 
 def _is_async(stmt: Node) -> bool:

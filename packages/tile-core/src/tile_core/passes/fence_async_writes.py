@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import accesses, effects_of
 from tile_core.ir.intrinsics import Effect
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, contains, nodes_of, substitute
 from tile_core.ir.stmt import (
     For,
     If,
@@ -58,7 +58,7 @@ def fence_async_writes(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> K
         Whether an engine computes a product: it reads its factors in shared memory itself.
     """
     done: dict[Node, Node] = {}
-    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
+    for launch in nodes_of(kernel.body, Launch):
         filled = filled_again(launch)
         if filled:
             places = _Fences(filled, runs_beside).behind(launch.body)
@@ -71,8 +71,8 @@ def filled_again(launch: Launch) -> frozenset[Buffer]:
 
     A product that an engine was expected to compute, and threads do, is fenced by who lowers it.
     """
-    loops = [n for n in walk(launch.body) if isinstance(n, (For, While, Pipelined))]
-    inside = [n for loop in loops for n in walk(loop) if isinstance(n, (BulkCopy, RemoteCopy))]
+    loops = [*nodes_of(launch.body, For, While, Pipelined)]
+    inside = [n for loop in loops for n in nodes_of(loop, BulkCopy, RemoteCopy)]
     return frozenset(n.dst.buffer.storage for n in inside if n.barrier is not None)
 
 
@@ -125,6 +125,6 @@ class _Fences:
             return True  # fences belong to these threads
         if isinstance(stmt, Parallel):
             return False
-        if any(isinstance(n, _ORDERING) for n in walk(stmt)):
+        if contains(stmt, *_ORDERING):
             return True
         return bool(effects_of(stmt) & (Effect.STATE | Effect.BLOCK))

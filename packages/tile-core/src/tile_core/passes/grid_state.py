@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tile_core.analysis.uniformity import is_thread_program
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, Var
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, contains, rewrite, walk
 from tile_core.ir.stmt import (
     Alloc,
     AnnotateLayout,
@@ -137,7 +137,7 @@ class GridState:
 def is_repeatable(stmt: Stmt) -> bool:
     """Whether a statement only says something about what follows, the same at every time."""
     if isinstance(stmt, Let):
-        return not any(isinstance(n, (Load, Call)) for n in walk(stmt.value))
+        return not contains(stmt.value, Load, Call)
     return isinstance(stmt, (Hint, AnnotateSafeValue))
 
 

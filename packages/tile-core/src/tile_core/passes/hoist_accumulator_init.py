@@ -7,7 +7,7 @@ from tile_core.ir.build_expr import as_expr, binary, const
 from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Load
 from tile_core.ir.free_variables import free_variables
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, contains, rewrite, walk
 from tile_core.ir.stmt import (
     Break,
     Continue,
@@ -49,7 +49,7 @@ def hoist_accumulator_init(kernel: Kernel) -> Kernel:
 
 
 def _hoisted(loop: For | Pipelined) -> Stmt:
-    if any(isinstance(n, (Break, Continue)) for n in walk(loop.body)):
+    if contains(loop.body, Break, Continue):
         return loop
     body = loop.body.body if isinstance(loop.body, Seq) else (loop.body,)
     fills: list[Stmt] = []
@@ -86,7 +86,7 @@ def _clears_first(op: Gemm, loop: For | Pipelined) -> bool:
 def _is_same(a: Expr, b: Expr) -> bool:
     if isinstance(a, Const) and isinstance(b, Const):
         return a.value == b.value
-    return not any(isinstance(n, Load) for n in walk(a)) and same_value(a, b)
+    return not contains(a, Load) and same_value(a, b)
 
 
 def _can(op: Gemm, before: tuple[Stmt, ...], loop: For | Pipelined) -> bool:

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 from tile_core.errors import LayoutError, Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import accesses
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.stmt import Alloc, AnnotateLayout, Kernel
 from tile_core.layout import Fragment, Layout, row_major
-from tile_core.ops.operator import TileOperator
+from tile_core.ops.operator import TileOperator, operators_in
 from tile_core.ops.rule import InferLevel, Rule, ThreadMachine, select
 from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
 from tile_core.passes.inference.free_layouts import Members, choose_freely
@@ -112,7 +112,7 @@ def _begin(
     simt: ThreadMachine | None,
 ) -> tuple[Layouts, Members]:
     """Return what annotations say of `kernel`, and whom to ask."""
-    ops = [node for node in walk(kernel) if isinstance(node, TileOperator)]
+    ops = [*operators_in(kernel)]
     chosen = {op: select(op, target, rules) for op in ops}
     for op, rule in chosen.items():
         remark("passed", "select_rule", f"@{op.mnemonic} is lowered by {rule.name}", op.span)
@@ -185,16 +185,16 @@ def _touching(kernel: Kernel) -> dict[Buffer, tuple[Node, ...]]:
 
 def _views(kernel: Kernel) -> dict[Buffer, tuple[Buffer, ...]]:
     found: dict[Buffer, dict[Buffer, None]] = {}
-    for node in walk(kernel):
-        if isinstance(node, Buffer) and isinstance(node.origin, Buffer):
+    for node in nodes_of(kernel, Buffer):
+        if isinstance(node.origin, Buffer):
             found.setdefault(node.storage, {})[node] = None
     return {storage: tuple(views) for storage, views in found.items()}
 
 
 def _annotations(kernel: Kernel, state: Layouts, admits: Admits) -> None:
     """Settle what the user fixed; fragments concern machines of many threads only."""
-    for node in walk(kernel):
-        if not isinstance(node, AnnotateLayout) or node.buffer.scope.is_global:
+    for node in nodes_of(kernel, AnnotateLayout):
+        if node.buffer.scope.is_global:
             continue
         reason = Reason(ANNOTATION, node.span)
         in_registers = state.machine is not None and node.buffer.scope is Scope.FRAGMENT
@@ -215,8 +215,8 @@ def _fall_back(kernel: Kernel, state: Layouts) -> None:
     """Decide what is still open, and bring the tiles into the order of allocation."""
     decided = dict(state.known)
     state.known.clear()
-    for node in walk(kernel):
-        if not isinstance(node, Alloc) or node.buffer.scope.is_global:
+    for node in nodes_of(kernel, Alloc):
+        if node.buffer.scope.is_global:
             continue
         buffer, shape = node.buffer.storage, node.buffer.static_shape
         if buffer in decided:

@@ -34,7 +34,7 @@ from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.effects import Mode, effects_of
 from tile_core.ir.expr import Call, Expr, Extent, Var
 from tile_core.ir.intrinsics import Effect
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.stmt import (
     Break,
     Continue,
@@ -129,9 +129,7 @@ def _spans(
     if places is None or not shared:
         return {}
     tiles = {
-        n.storage: None
-        for n in walk(launch.body)
-        if isinstance(n, Buffer) and n.storage.scope is Scope.SHARED
+        n.storage: None for n in nodes_of(launch.body, Buffer) if n.storage.scope is Scope.SHARED
     }
     spans = {}
     for tile in tiles:
@@ -159,7 +157,7 @@ class Flow:
         self.by_thread = is_thread_program(launch)
         self.running = math.prod(launch.threads)
         self.uniform = Uniformity(launch)
-        waits = (n.pending for n in walk(launch.body) if isinstance(n, CopyWait))
+        waits = (n.pending for n in nodes_of(launch.body, CopyWait))
         self.most_closed = 1 + max(waits, default=0)
         self.decided: set[Path] = set()
         self.around: list[_Around] = []

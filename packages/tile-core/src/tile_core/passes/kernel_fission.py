@@ -10,7 +10,7 @@ from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.build_expr import binary, cast, const
 from tile_core.ir.expr import BinaryOp, Const, Expr, Load, Var
 from tile_core.ir.free_variables import is_host_evaluable
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import (
     Check,
     CheckKind,
@@ -68,7 +68,7 @@ def spans_grid(node: Node) -> bool:
 
 def holds_barrier(stmt: Node) -> bool:
     """Whether a barrier of the whole grid stands in a statement."""
-    return any(spans_grid(n) for n in walk(stmt))
+    return any(map(spans_grid, nodes_of(stmt, Barrier)))
 
 
 @dataclass(slots=True)
@@ -194,7 +194,7 @@ def _phase(items: Sequence[Stmt]) -> list[FissionStep]:
 
 
 def _refusal(around: Stmt) -> UnsupportedOnTarget:
-    barrier = next(n for n in walk(around) if spans_grid(n))
+    barrier = next(filter(spans_grid, nodes_of(around, Barrier)))
     return UnsupportedOnTarget(
         "a barrier of the whole grid stands where not all threads of a block run",
         span=barrier.span,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Kernel, Seq
+from tile_core.ir.visitor import map_nodes
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.records import replace
 
@@ -25,11 +25,11 @@ def legalise_gemms(kernel: Kernel, features: frozenset[str]) -> Kernel:
         The instructions that the machine has, by name.
     """
 
-    def rule(node: Node) -> Node:
-        if isinstance(node, WaitProducts) and _ASYNC_MMA not in features:
-            return Seq(())
-        if not isinstance(node, Gemm) or node.instruction is None or node.instruction in features:
-            return node
-        return replace(node, instruction=None)
+    def legal(product: Gemm) -> Gemm:
+        if product.instruction is None or product.instruction in features:
+            return product
+        return replace(product, instruction=None)
 
-    return rewrite(kernel, rule, (WaitProducts, Gemm))
+    if _ASYNC_MMA not in features:
+        kernel = map_nodes(kernel, WaitProducts, lambda wait: Seq(()))
+    return map_nodes(kernel, Gemm, legal)

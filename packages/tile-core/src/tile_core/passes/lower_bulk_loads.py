@@ -11,8 +11,9 @@ from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr, Load
 from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
-from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import Alloc, AnnotateSafeValue, Kernel, Launch, Seq, Stmt, Store
+from tile_core.ir.visitor import map_launches
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
@@ -49,20 +50,16 @@ def lower_bulk_loads(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kernel:
     UnsupportedOnTarget
         If the machine has no copy engine, or it cannot make such a copy; the reason is named.
     """
-
-    def rule(node: Node) -> Node:
-        return _with_loads(node, kernel, machine) if isinstance(node, Launch) else node
-
-    return rewrite(kernel, rule, (Launch,))
+    return map_launches(kernel, lambda launch: _with_loads(launch, kernel, machine))
 
 
 def _with_loads(launch: Launch, kernel: Kernel, machine: BulkCopyMachineInfo) -> Launch:
-    requested = [n for n in walk(launch.body) if isinstance(n, Copy) and _asks(n)]
-    by_hand = [n for n in walk(launch.body) if isinstance(n, BulkCopy) and _needs_stretch(n)]
+    requested = [n for n in nodes_of(launch.body, Copy) if _asks(n)]
+    by_hand = [n for n in nodes_of(launch.body, BulkCopy) if _needs_stretch(n)]
     if not (requested or by_hand):
         return launch
     safe_values: dict[Buffer, Expr] = {
-        n.buffer: n.value for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)
+        n.buffer: n.value for n in nodes_of(launch.body, AnnotateSafeValue)
     }
     env = facts_in_loops(kernel, launch)
     top: list[Stmt] = []

@@ -5,8 +5,9 @@ from __future__ import annotations
 from tile_core.analysis.uniformity import is_thread_program
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
-from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import Alloc, Kernel, Launch, Parallel, Seq, Stmt
+from tile_core.ir.visitor import map_launches
 from tile_core.ops.atomic import AtomicKind, AtomicTile
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
@@ -33,20 +34,19 @@ def lower_bulk_reductions(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kerne
     if not machine.has("copy_engine"):
         return kernel
 
-    def rule(node: Node) -> Node:
-        if not isinstance(node, Launch) or is_thread_program(node):
-            return node
+    def updated(launch: Launch) -> Launch:
+        updates = [] if is_thread_program(launch) else _updates(launch)
+        env = facts_in_loops(kernel, launch) if updates else ConstraintSet()
         done: dict[Node, Node] = {}
-        env = facts_in_loops(kernel, node)
-        for op in _updates(node):
+        for op in updates:
             try:
-                done[op] = _in_bulk(op, _way(op, env, node))
+                done[op] = _in_bulk(op, _way(op, env, launch))
             except NotApplicable as why:
                 told = f"{op.dst.buffer.name!r} is updated by the threads: {why.reason}"
                 remark("missed", "lower_bulk_reductions", told, op.span)
-        return substitute(node, done) if done else node
+        return substitute(launch, done) if done else launch
 
-    return rewrite(kernel, rule, (Launch,))
+    return map_launches(kernel, updated)
 
 
 def _updates(launch: Launch) -> list[AtomicTile]:
@@ -54,8 +54,8 @@ def _updates(launch: Launch) -> list[AtomicTile]:
 
     Those by tiles in registers are left out, unless the program asks for the copy engine.
     """
-    inside = {n for p in walk(launch.body) if isinstance(p, Parallel) for n in walk(p)}
-    found = (n for n in walk(launch.body) if isinstance(n, AtomicTile))
+    inside = {n for p in nodes_of(launch.body, Parallel) for n in nodes_of(p, AtomicTile)}
+    found = nodes_of(launch.body, AtomicTile)
     return [op for op in found if op not in inside and _asks(op)]
 
 

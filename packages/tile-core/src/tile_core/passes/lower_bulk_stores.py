@@ -6,8 +6,9 @@ from tile_core.analysis.uniformity import is_thread_program
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import accesses
 from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
-from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import For, Kernel, Launch, Parallel, Pipelined, Seq, While
+from tile_core.ir.visitor import map_launches
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
 from tile_core.passes.lower_bulk_loads import BulkCopyMachineInfo, refusal
@@ -38,22 +39,22 @@ def lower_bulk_stores(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kernel:
     if not machine.has("copy_engine"):
         return kernel
 
-    def rule(node: Node) -> Node:
-        if not isinstance(node, Launch) or is_thread_program(node):
-            return node
-        return _with_bulk_stores(node, kernel, machine.name)
+    def stored(launch: Launch) -> Launch:
+        if is_thread_program(launch):
+            return launch
+        return _with_bulk_stores(launch, kernel, machine.name)
 
-    return rewrite(kernel, rule, (Launch,))
+    return map_launches(kernel, stored)
 
 
 def _with_bulk_stores(launch: Launch, kernel: Kernel, name: str) -> Launch:
-    stores = [n for n in walk(launch.body) if isinstance(n, Copy) and _stores(n)]
+    stores = [n for n in nodes_of(launch.body, Copy) if _stores(n)]
     if not stores:
         return launch
-    inside = {n for p in walk(launch.body) if isinstance(p, Parallel) for n in walk(p)}
+    inside = {n for p in nodes_of(launch.body, Parallel) for n in nodes_of(p, Copy)}
     env = facts_in_loops(kernel, launch)
-    loops = (n for n in walk(launch.body) if isinstance(n, (For, Pipelined, While)))
-    repeated = {n for loop in loops for n in walk(loop)}
+    loops = nodes_of(launch.body, For, Pipelined, While)
+    repeated = {n for loop in loops for n in nodes_of(loop, Copy)}
     done: dict[Node, Node] = {}
     for copy in stores:
         asked = copy.prefer_instruction in COPY_ENGINE_WORDS

@@ -8,8 +8,9 @@ from tile_core.dtypes import dtype_of
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.build_expr import binary, call, cast, const, select
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of, rewrite
 from tile_core.ir.stmt import Alloc, Evaluate, For, Kernel, Launch, Let, Seq, Stmt, Store
+from tile_core.ir.visitor import map_launches
 from tile_core.ops.random_loops import DRAWS
 from tile_core.records import replace
 
@@ -38,12 +39,12 @@ def lower_random(kernel: Kernel) -> Kernel:
     Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
     """
 
-    def rule(node: Node) -> Node:
-        if isinstance(node, Launch) and any(_is_init(n) for n in walk(node.body)):
-            return replace(node, body=_Generator().run(node.body))
-        return node
+    def drawn(launch: Launch) -> Launch:
+        if any(map(_is_init, nodes_of(launch.body, Call))):
+            return replace(launch, body=_Generator().run(launch.body))
+        return launch
 
-    return rewrite(kernel, rule, (Launch,))
+    return map_launches(kernel, drawn)
 
 
 def _is_init(node: Node) -> bool:

@@ -9,7 +9,7 @@ from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.build_expr import select
 from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Const, Expr, Load, Select, Var
-from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.node import Node, nodes_of, rewrite, substitute, walk
 from tile_core.ir.stmt import (
     If,
     Kernel,
@@ -51,9 +51,9 @@ def mask_gemms(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
     def rule(node: Node) -> Node:
         return _masked(node, runs_beside) if isinstance(node, Seq) else node
 
-    scheduled = {n.body for n in walk(kernel) if isinstance(n, Pipelined) and n.order}
+    scheduled = {n.body for n in nodes_of(kernel, Pipelined) if n.order}
     done: dict[Node, Node] = {}
-    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
+    for launch in nodes_of(kernel.body, Launch):
         if is_thread_program(launch) or any(n in scheduled for n in walk(launch)):
             continue
         body = rewrite(launch.body, rule)

@@ -6,7 +6,7 @@ import math
 
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import storages_written
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import Alloc, For, Kernel, Launch, OnThreads, Seq, Stmt
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
@@ -80,11 +80,11 @@ def overlap_gemms(
     """
     kernel = zero_init_accumulators(kernel, runs_beside)
     done: dict[Node, Node] = {}
-    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
+    for launch in nodes_of(kernel.body, Launch):
         fills = _fills(launch)
-        for consumers in (n for n in walk(launch.body) if isinstance(n, OnThreads)):
+        for consumers in nodes_of(launch.body, OnThreads):
             room = _room(consumers, launch, registers, shared_bytes)
-            for loop in (n for n in walk(consumers.body) if isinstance(n, For)):
+            for loop in nodes_of(consumers.body, For):
                 body = take_apart(loop, runs_beside)
                 if body is None:
                     continue
@@ -118,16 +118,16 @@ def _fills(launch: Launch) -> Fills:
     Barriers count the bytes of copies, or threads arrive at them behind what they have written.
     """
     found: dict[Buffer, set[Buffer]] = {}
-    for node in walk(launch.body):
-        if isinstance(node, BulkCopy) and node.barrier is not None:
-            found.setdefault(node.barrier.buffer, set()).add(node.dst.buffer.storage)
-        elif isinstance(node, Seq):
-            for arrive in (s for s in node.body if isinstance(s, BarrierArrive) and not s.nbytes):
-                own = (s for s in node.body if not isinstance(s, BulkCopy))
-                tiles = (b for s in own for b in storages_written(s))
-                found.setdefault(arrive.barrier.buffer, set()).update(
-                    b for b in tiles if b.scope is Scope.SHARED
-                )
+    for copy in nodes_of(launch.body, BulkCopy):
+        if copy.barrier is not None:
+            found.setdefault(copy.barrier.buffer, set()).add(copy.dst.buffer.storage)
+    for block in nodes_of(launch.body, Seq):
+        for arrive in (s for s in block.body if isinstance(s, BarrierArrive) and not s.nbytes):
+            own = (s for s in block.body if not isinstance(s, BulkCopy))
+            tiles = (b for s in own for b in storages_written(s))
+            found.setdefault(arrive.barrier.buffer, set()).update(
+                b for b in tiles if b.scope is Scope.SHARED
+            )
     return {barriers: frozenset(tiles) for barriers, tiles in found.items()}
 
 
@@ -135,11 +135,11 @@ def _room(
     consumers: OnThreads, launch: Launch, registers: int | None, shared_bytes: int | None
 ) -> FreeMemory:
     """Return what the tiles of the consumers leave of a thread's and a block's memory."""
-    tiles = [n.buffer for n in walk(launch.body) if isinstance(n, Alloc)]
+    tiles = [n.buffer for n in nodes_of(launch.body, Alloc)]
     if shared_bytes is not None:
         shared_bytes -= SPARE_BYTES + sum(b.nbytes or 0 for b in tiles if b.scope is Scope.SHARED)
     if registers is not None:
-        own = [n.count for n in walk(consumers.body) if isinstance(n, SetRegisters)]
+        own = [n.count for n in nodes_of(consumers.body, SetRegisters)]
         share = registers // (math.prod(launch.threads) * 8) * 8
         most = min([*(own or [share]), MOST_REGISTERS])
         registers = most - SPARE - registers_held(consumers.body, consumers.count)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import field
-from typing import Protocol, TypeGuard
+from typing import Protocol
 
 from tile_core.errors import TileWarning
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.counted_calls import MOST_UNDER_WAY
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of, rewrite, walk
 from tile_core.ir.stmt import Alloc, AnnotateLayout, Kernel, Launch, Pipelined, Seq, Stmt, flattened
+from tile_core.ir.visitor import map_launches
 from tile_core.layout import Layout
 from tile_core.passes.pipelines.counted_copies import COUNTED, begun_by_a_wave, require_counted_loop
 from tile_core.passes.pipelines.inject import put_together
@@ -87,11 +88,7 @@ def plan_pipelines(kernel: Kernel, machine: PipelineMachineInfo, *, folded: bool
     ScheduleError
         If ``order=`` and ``stage=`` of a loop break a dependence.
     """
-
-    def rule(node: Node) -> Node:
-        return _planned(node, kernel, machine, folded=folded) if isinstance(node, Launch) else node
-
-    return rewrite(kernel, rule, (Launch,))
+    return map_launches(kernel, lambda n: _planned(n, kernel, machine, folded=folded))
 
 
 @dataclass(slots=True)
@@ -116,8 +113,8 @@ class _Planned:
 def _planned(
     launch: Launch, kernel: Kernel, machine: PipelineMachineInfo, *, folded: bool
 ) -> Launch:
-    annotated = [n for n in walk(launch.body) if _asks(n)]
-    inner = [n for n in annotated if not any(_asks(m) for m in walk(n.body))]
+    annotated = [n for n in nodes_of(launch.body, Pipelined) if _asks(n)]
+    inner = [n for n in annotated if not any(map(_asks, nodes_of(n.body, Pipelined)))]
     if not inner:
         return launch
     counts = machine.has(COUNTED)
@@ -148,8 +145,8 @@ def _planned(
     return replace(launch, body=_with_allocations(body, done))
 
 
-def _asks(node: Node) -> TypeGuard[Pipelined]:
-    return isinstance(node, Pipelined) and (node.num_stages >= 2 or bool(node.order))
+def _asks(loop: Pipelined) -> bool:
+    return loop.num_stages >= 2 or bool(loop.order)
 
 
 def _plan_loop(found: Analysis, done: _Planned) -> None:
@@ -187,7 +184,7 @@ def _versions(found: Analysis, done: _Planned) -> Versions:
     """Return the new tiles; loops that need as many versions of one tile share them."""
     tiles: dict[Buffer, Buffer] = {}
     counts = found.versions
-    used = {n for p in found.body.pieces for n in walk(p.stmt) if isinstance(n, Buffer)}
+    used = {n for p in found.body.pieces for n in nodes_of(p.stmt, Buffer)}
     for storage, count in counts.items():
         views = sorted((b for b in used if b.storage is storage), key=lambda b: b.name)
         known = done.versions.get((storage, count), Versions())

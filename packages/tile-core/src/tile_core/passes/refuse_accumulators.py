@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import Scope
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Alloc, Kernel
 from tile_core.target import Target
 
@@ -26,8 +26,8 @@ def refuse_accumulators(kernel: Kernel, target: Target, having: Collection[str])
     """
     if target.kind in having or f"{target.kind}:{target.arch}" in having:
         return
-    for node in walk(kernel):
-        if isinstance(node, Alloc) and node.buffer.scope is Scope.ACCUMULATOR:
+    for node in nodes_of(kernel, Alloc):
+        if node.buffer.scope is Scope.ACCUMULATOR:
             raise UnsupportedOnTarget(
                 f"{target} has no accumulator memory, in which {node.buffer.name!r} is allocated",
                 span=node.buffer.span or node.span,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tile_core.analysis.first_access import FirstAccess, first_access
 from tile_core.analysis.liveness import live_intervals
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.ir.node import analysis, walk
+from tile_core.ir.node import analysis, nodes_of
 from tile_core.ir.stmt import Alloc, Hint, Launch, Parallel, Pipelined, Stmt
 from tile_core.ops.gemm import Gemm
 
@@ -21,7 +21,7 @@ TOGETHER = "min_blocks_per_sm"
 
 def registers_wanted(launch: Launch, threads: int) -> int:
     """Return the registers of each of `threads` threads that share the tiles of a launch."""
-    tiles = (n.buffer for n in walk(launch.body) if isinstance(n, Alloc))
+    tiles = (n.buffer for n in nodes_of(launch.body, Alloc))
     nbytes = sum(b.nbytes or 0 for b in tiles if b.scope is Scope.FRAGMENT)
     return nbytes // 4 // threads + OTHER_REGISTERS
 
@@ -54,8 +54,8 @@ def second_versions(body: Stmt, threads: int) -> int:
 @analysis
 def blocks_together(launch: Launch) -> int | None:
     """Return how many blocks shall find registers on one multiprocessor, if anybody has said."""
-    for node in walk(launch.body):
-        if isinstance(node, Hint) and node.name == TOGETHER:
+    for node in nodes_of(launch.body, Hint):
+        if node.name == TOGETHER:
             return int(node.values[0])
     return None
 
@@ -66,8 +66,8 @@ def threads_together(launch: Launch) -> int:
 
 
 def _made_anew(body: Stmt) -> Iterator[Buffer]:
-    for loop in (n for n in walk(body) if isinstance(n, Pipelined) and _has_iterations(n)):
-        products = [n for n in walk(loop.body) if isinstance(n, Gemm)]
+    for loop in (n for n in nodes_of(body, Pipelined) if _has_iterations(n)):
+        products = [*nodes_of(loop.body, Gemm)]
         tiles = {p.a.buffer.storage for p in products}
         if len(products) == 1:
             tiles.add(products[0].c.buffer.storage)

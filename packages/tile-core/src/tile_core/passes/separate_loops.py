@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tile_core.ir.buffer import Buffer, Scope, static_value, whole
-from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.node import Node, contains, nodes_of, rewrite, substitute
 from tile_core.ir.stmt import Alloc, For, If, Kernel, Parallel, Seq, Stmt, Store, While
 from tile_core.ops.copy import Copy
 from tile_core.ops.reducer import ReducerUpdate
@@ -86,7 +86,7 @@ def _can_be_apart(layouts: Layouts, nest: Nest, buffer: Buffer) -> bool:
     same = {t.buffer for t in nest.touches if t.buffer.storage is buffer.storage}
     reason = layouts.reasons.get(buffer.storage)
     is_annotated = reason is not None and reason.is_annotation
-    is_summed = any(isinstance(n, ReducerUpdate) and n.reducer is buffer for n in walk(nest.loop))
+    is_summed = any(n.reducer is buffer for n in nodes_of(nest.loop, ReducerUpdate))
     return len(same) == 1 and not is_annotated and not is_summed
 
 
@@ -101,10 +101,10 @@ def _is_changed(nest: Nest, buffer: Buffer) -> bool:
 
 def _has_old_contents(nest: Nest, buffer: Buffer) -> bool:
     """Whether elements of a tile count that were there before the loop."""
-    stores = [n for n in walk(nest.loop) if isinstance(n, Store) and n.buffer is buffer]
+    stores = [n for n in nodes_of(nest.loop, Store) if n.buffer is buffer]
     if len(stores) < sum(t.buffer is buffer for t in nest.touches):
         return True
-    if any(isinstance(n, (If, For, While, Parallel)) for n in walk(nest.loop.body)):
+    if contains(nest.loop.body, If, For, While, Parallel):
         return True
     extents = tuple(static_value(extent) for extent in nest.loop.extents)
     return buffer.static_shape != extents or not any(

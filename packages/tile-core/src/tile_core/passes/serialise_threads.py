@@ -9,7 +9,7 @@ from tile_core.ir.build_expr import binary, const
 from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.node import Node, contains, nodes_of, rewrite, substitute, walk
 from tile_core.ir.stmt import (
     Alloc,
     For,
@@ -119,7 +119,7 @@ class _Serialiser:
             case Arrive():
                 return True
             case Leaf():
-                touched = [n for n in walk(stmt) if isinstance(n, Buffer)]
+                touched = [*nodes_of(stmt, Buffer)]
                 own = any(self.facts.is_private(b) for b in touched)
                 return own or any(
                     self.facts.varies(c) for c in stmt.children() if not isinstance(c, Buffer)
@@ -274,7 +274,7 @@ class _Serialiser:
             raise self.apart(stmt)
 
     def _refuse_private(self, stmt: Node) -> None:
-        inside = [n for n in walk(stmt) if isinstance(n, (Let, Alloc))]
+        inside = [*nodes_of(stmt, Let, Alloc)]
         own = {n.var if isinstance(n, Let) else n.buffer for n in inside}  # of each iteration
         for node in walk(stmt):
             if node in own or (isinstance(node, Buffer) and node.storage in own):
@@ -294,7 +294,7 @@ class _Serialiser:
 
     def apart(self, stmt: Node) -> UnsupportedOnTarget:
         """Return the error for threads that take different ways around a meeting."""
-        meeting = next((n for n in walk(stmt) if isinstance(n, Leaf)), stmt)
+        meeting = next(iter(nodes_of(stmt, Leaf)), stmt)
         return UnsupportedOnTarget(
             "threads of a block take different ways around something they must do together",
             span=stmt.span or self.launch.span,
@@ -333,4 +333,4 @@ def _exchanges(node: Node) -> bool:
 
 
 def _is_pure(value: Expr) -> bool:
-    return not any(isinstance(n, (Load, Call)) for n in walk(value))
+    return not contains(value, Load, Call)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tile_core.ir.expr import Call
 from tile_core.ir.gpu_intrinsics import BARRIER_ARRIVALS, COPY_BARRIER
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Evaluate, Let, Stmt
 from tile_core.ops.control import Barrier
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
@@ -29,5 +29,5 @@ def awaits_signal(stmt: Stmt) -> bool:
 
 def _calls(stmt: Stmt, names: frozenset[str]) -> bool:
     return isinstance(stmt, (Evaluate, Let)) and any(
-        isinstance(node, Call) and node.function in names for node in walk(stmt)
+        node.function in names for node in nodes_of(stmt, Call)
     )

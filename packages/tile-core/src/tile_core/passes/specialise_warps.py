@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tile_core.analysis.uniformity import is_thread_program
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute, walk
 from tile_core.ir.stmt import (
     Alloc,
     AnnotateLayout,
@@ -130,7 +130,7 @@ def specialise_warps(
     if not machine.has("copy_engine"):
         return kernel
     done: dict[Node, Node] = {}
-    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
+    for launch in nodes_of(kernel.body, Launch):
         try:
             done[launch] = _with_producers(launch, kernel, machine, beside)
         except NotApplicable as why:
@@ -170,12 +170,12 @@ def _with_producers(
 
 
 def _asks(launch: Launch) -> bool:
-    return any(asks_for_overlap(node) for node in walk(launch.body))
+    return any(map(asks_for_overlap, nodes_of(launch.body, Pipelined)))
 
 
 def _fills_tiles(launch: Launch) -> bool:
     """Whether tiles in shared memory are copied from tensors, in a way that is left open."""
-    copies = (n for n in walk(launch.body) if isinstance(n, Copy))
+    copies = nodes_of(launch.body, Copy)
     free = (n for n in copies if n.prefer_instruction is None and not n.disable_bulk)
     ends = ((n.src.buffer.scope, n.dst.buffer.scope) for n in free)
     return any(end == (Scope.GLOBAL, Scope.SHARED) for end in ends)
@@ -293,7 +293,7 @@ def _versions(launch: Launch, circular_buffers: tuple[CircularBuffer, ...]) -> V
         for tile in circular.tiles
         if circular.count > 1
     }
-    views = {n for n in walk(launch.body) if isinstance(n, Buffer) and n.storage in counts}
+    views = {n for n in nodes_of(launch.body, Buffer) if n.storage in counts}
     made = make_versions(sorted(views, key=lambda b: b.name), counts)
     return Slots(made.tiles, made.counts)
 
@@ -304,12 +304,12 @@ def _allocations(
     """Return the allocations of the circular buffers' tiles, and their layouts, for all threads."""
     tiles = {tile for circular in circular_buffers for tile in circular.tiles}
     made: list[Stmt] = []
-    for node in walk(body):
-        if isinstance(node, Alloc) and node.buffer in tiles:
+    for node in nodes_of(body, Alloc):
+        if node.buffer in tiles:
             made.append(Alloc(versions.tiles.get(node.buffer, node.buffer), span=node.span))
-    for node in walk(body):
-        if isinstance(node, AnnotateLayout) and node.buffer.storage in tiles:
-            made.append(_versioned_layout(node, versions))
+    for hint in nodes_of(body, AnnotateLayout):
+        if hint.buffer.storage in tiles:
+            made.append(_versioned_layout(hint, versions))
     return made
 
 

@@ -11,7 +11,7 @@ from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.build_expr import const
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import Var
-from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.node import Node, contains, nodes_of, rewrite, substitute, walk
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import (
     Alloc,
@@ -28,6 +28,7 @@ from tile_core.ir.stmt import (
     flattened,
     is_statement,
 )
+from tile_core.ir.visitor import map_launches
 from tile_core.passes.grid_state import GridState, is_repeatable
 from tile_core.passes.kernel_fission import (
     BranchChoice,
@@ -85,16 +86,16 @@ def split_grid_barriers(
     scalars = [p for p in kernel.params if isinstance(p, Var)]
     known = {v: None for v in (*scalars, *symbols_of(kernel))} | of_host
 
-    def rule(node: Node) -> Node:
-        if isinstance(node, Launch) and holds_barrier(node.body):
-            unrolled = [*_unrolled(flattened(node.body))]
-            launch = replace(node, body=Seq(tuple(unrolled)))
-            if around is not None and any(holds_barrier(s) and not spans_grid(s) for s in unrolled):
-                return Seq(tuple(around(node)))
-            return Seq(tuple(_launches(launch, dict(known))))
-        return node
+    def split(launch: Launch) -> Stmt:
+        if not holds_barrier(launch.body):
+            return launch
+        unrolled = [*_unrolled(flattened(launch.body))]
+        if around is not None and any(holds_barrier(s) and not spans_grid(s) for s in unrolled):
+            return Seq(tuple(around(launch)))
+        opened = replace(launch, body=Seq(tuple(unrolled)))
+        return Seq(tuple(_launches(opened, dict(known))))
 
-    return rewrite(kernel, rule, (Launch,))
+    return map_launches(kernel, split)
 
 
 def _around_launches(stmt: Stmt) -> Iterator[Stmt]:
@@ -156,7 +157,7 @@ def _iterations(item: Stmt) -> range | None:
     if not isinstance(item, For) or not holds_barrier(item.body):
         return None
     bounds = [static_value(e) for e in (item.start, item.stop, item.step)]
-    if None in bounds or any(isinstance(n, (Break, Continue)) for n in walk(item.body)):
+    if None in bounds or contains(item.body, Break, Continue):
         return None
     iterations = range(*(int(b) for b in bounds if b is not None))
     return iterations if len(iterations) <= _MOST_ITERATIONS else None
@@ -327,7 +328,7 @@ def _refusal(name: str, user: Node, maker: Node) -> UnsupportedOnTarget:
 def _renamed(launch: Launch) -> Launch:
     """Return the launch with indices and names of its own."""
     bound: list[Var] = [*launch.block_vars, *launch.thread_vars]
-    bound += [n.var for n in walk(launch.body) if isinstance(n, Let)]
+    bound += [n.var for n in nodes_of(launch.body, Let)]
     fresh: dict[Node, Node] = {v: replace(v) for v in bound}
     fresh |= {n.buffer: replace(n.buffer) for n in walk(launch.body) if _is_own(n)}
     return substitute(launch, fresh)

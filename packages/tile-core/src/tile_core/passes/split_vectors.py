@@ -22,7 +22,7 @@ from tile_core.ir.expr import (
     Unary,
     Var,
 )
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of, rewrite
 from tile_core.ir.stmt import Alloc, Kernel, Let, Seq, Stmt, Store
 from tile_core.records import replace
 
@@ -43,7 +43,7 @@ def split_vectors(kernel: Kernel) -> Kernel:
         If a vector stands where there is no lane to speak of, as in a condition or an argument,
         or its bits are read as lanes that do not divide them.
     """
-    if not any(_is_vector(node) for node in walk(kernel.body)):
+    if not any(map(_is_vector, nodes_of(kernel.body, Expr))):
         return kernel
     split = _Splitter().run(kernel)
     _refuse_whole(split.body, None)
@@ -64,12 +64,10 @@ def _refuse_whole(node: Node, span: Span | None) -> None:
             _refuse_whole(child, span)
 
 
-def _is_vector(node: Node) -> bool:
+def _is_vector(node: Expr) -> bool:
     if isinstance(node, Call) and node.function == "dp4a":
         return True
-    return isinstance(node, (Ramp, Broadcast, Shuffle)) or (
-        isinstance(node, Expr) and node.dtype.lanes > 1
-    )
+    return isinstance(node, (Ramp, Broadcast, Shuffle)) or node.dtype.lanes > 1
 
 
 class _Splitter:

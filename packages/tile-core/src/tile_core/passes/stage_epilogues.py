@@ -8,15 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from tile_core.analysis.liveness import live_intervals
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.effects import storages_read, storages_written
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import (
     Alloc,
     Kernel,
     Launch,
+    Leaf,
     Parallel,
     Seq,
     Stmt,
 )
+from tile_core.ir.visitor import map_launches
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
@@ -55,23 +57,19 @@ def stage_epilogues(kernel: Kernel, machine: SimtMachine) -> Kernel:
     memory, than run without it. That threads and registers admit no more anyway is taken into
     account, see `registers_wanted`.
     """
-    launches: dict[Node, Node] = {}
-    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
-        done = _staged(launch, machine)
-        if done is not launch:
-            launches[launch] = done
-    return substitute(kernel, launches) if launches else kernel
+    return map_launches(kernel, lambda launch: _staged(launch, machine))
 
 
 def _staged(launch: Launch, machine: SimtMachine) -> Launch:
-    stores = [n for n in walk(launch.body) if isinstance(n, Copy) and _is_narrow_store(n)]
+    stores = [n for n in nodes_of(launch.body, Copy) if _is_narrow_store(n)]
     results = _results(launch.body) if stores else set()
     tiles = {op: _tile(op) for op in stores if op.src.buffer.storage in results}
     if not tiles:
         return launch
-    room = _SharedMemoryBudget.of(launch, _through(launch, tiles), set(tiles.values()), machine)
+    staged = _through(launch, tiles)
+    room = _SharedMemoryBudget.of(launch, staged, set(tiles.values()), machine)
     if room.suits(set(tiles.values())):
-        return _through(launch, tiles)
+        return staged
     done: dict[Copy, Buffer] = {}
     for op, tile in tiles.items():
         more = {*done.values(), tile}
@@ -99,9 +97,11 @@ def _is_narrow_store(op: Copy) -> bool:
 
 def _results(body: Stmt) -> set[Buffer]:
     """Return the sums of products, and the tiles that are computed from them by elements."""
-    products = (n for n in walk(body) if isinstance(n, Gemm))
+    products = nodes_of(body, Gemm)
     found = {p.c.buffer.storage for p in products if p.c.buffer.scope is Scope.FRAGMENT}
-    loops = [n for n in walk(body) if isinstance(n, Parallel) or is_element_wise(n)]
+    loops = [
+        n for n in nodes_of(body, Leaf, Parallel) if isinstance(n, Parallel) or is_element_wise(n)
+    ]
     flows = [(_fragments(storages_read(n)), _fragments(storages_written(n))) for n in loops]
     before = -1
     while found and len(found) > before:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from tile_core.errors import InternalError
 from tile_core.ir.build_expr import as_expr, binary, minimum, select
 from tile_core.ir.expr import BinaryOp, Expr, Var
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Check, CheckKind, Hint, Kernel, Launch, Let, Seq, Stmt
+from tile_core.ir.visitor import map_launches
 from tile_core.records import replace
 
 HINT = "swizzle"
@@ -26,15 +27,11 @@ def swizzle_threadblocks(kernel: Kernel) -> Kernel:
     column and back and forth, they share rows and columns. Every block is still run once:
     results do not change. Launches of one dimension, or in clusters, stay as they are.
     """
-
-    def rule(node: Node) -> Node:
-        return _swizzled(node) if isinstance(node, Launch) else node
-
-    return rewrite(kernel, rule, (Launch,))
+    return map_launches(kernel, _swizzled)
 
 
 def _swizzled(launch: Launch) -> Launch:
-    hint = next((n for n in walk(launch.body) if isinstance(n, Hint) and n.name == HINT), None)
+    hint = next((n for n in nodes_of(launch.body, Hint) if n.name == HINT), None)
     if hint is None or len(launch.grid) < 2 or any(n > 1 for n in launch.cluster):
         return launch
     size, order = hint.values[0], hint.values[1]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.build_expr import binary, const
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Load, Var
-from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.node import Node, nodes_of, rewrite, substitute
 from tile_core.ir.stmt import Alloc, Check, CheckKind, For, If, Launch, Leaf, Stmt, Store
 from tile_core.ops.serial_forms import expand
 from tile_core.passes.coroutines import STUCK, Await
@@ -96,7 +96,7 @@ class ThreadLoops:
         body = self.named(_expanded_operators(body))
         fresh: dict[Node, Var] = {v: Var(v.name, v.dtype) for v in self.launch.thread_vars}
         body = substitute(body, {**fresh})
-        used = {n for n in walk(body) if isinstance(n, Var)}
+        used = {*nodes_of(body, Var)}
         for old, (start, stop) in zip(self.launch.thread_vars, starts, strict=True):
             var = fresh[old]
             if stop == start + 1:

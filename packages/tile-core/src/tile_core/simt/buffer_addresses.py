@@ -12,7 +12,7 @@ from tile_core.errors import InternalError, Note, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.build_expr import as_expr, cast
 from tile_core.ir.expr import Expr, Extent
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Kernel
 from tile_core.layout import Fragment, Layout
 from tile_core.layout.mixed_radix import row_major_position
@@ -119,8 +119,8 @@ def check_views(kernel: Kernel) -> None:
     UnsupportedOnTarget
         If a kernel does.
     """
-    for node in walk(kernel.body):
-        if isinstance(node, Buffer) and node.storage is not node:
+    for node in nodes_of(kernel.body, Buffer):
+        if node.storage is not node:
             _check_view(node)
 
 

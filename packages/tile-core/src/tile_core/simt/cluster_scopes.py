@@ -5,7 +5,7 @@ from __future__ import annotations
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import Call
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import Launch, Stmt
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.records import replace
@@ -26,7 +26,7 @@ def set_cluster_scopes(body: Stmt, launch: Launch) -> Stmt:
     product. Where blocks read nothing that others write, an arrival only tells that a tile was
     read, and the copy engine may fill it again. Source: PTX ISA, "mbarrier.arrive", default scope.
     """
-    if not any(_calls(node, _ARRIVE) for node in walk(body)):
+    if not any(node.function == _ARRIVE for node in nodes_of(body, Call)):
         return body
     if tells_other_blocks(launch):
         return _renamed(body, _WAIT, _WAIT_CLUSTER)
@@ -39,10 +39,9 @@ def tells_other_blocks(launch: Launch) -> bool:
     They may where one and the same tensor is written and read, where tiles are copied to other
     blocks by threads, and in code that is not known.
     """
-    nodes = tuple(walk(launch.body))
-    if any(isinstance(n, RemoteCopy) and n.barrier is None for n in nodes):
+    if any(n.barrier is None for n in nodes_of(launch.body, RemoteCopy)):
         return True
-    if any(isinstance(n, Call) and n.function.startswith("extern:") for n in nodes):
+    if any(n.function.startswith("extern:") for n in nodes_of(launch.body, Call)):
         return True
     touched = [a for a in accesses(launch.body) if a.buffer.storage.scope.is_global]
     read = {a.buffer.storage for a in touched if a.mode is Mode.READ}
@@ -51,9 +50,7 @@ def tells_other_blocks(launch: Launch) -> bool:
 
 def _renamed(body: Stmt, old: str, new: str) -> Stmt:
     changed: dict[Node, Node] = {
-        node: replace(node, function=new)
-        for node in walk(body)
-        if isinstance(node, Call) and node.function == old
+        node: replace(node, function=new) for node in nodes_of(body, Call) if node.function == old
     }
     return substitute(body, changed)
 

@@ -18,7 +18,7 @@ from tile_core.ir.expr import (
     Unary,
     Var,
 )
-from tile_core.ir.node import Node, analysis, updated, walk
+from tile_core.ir.node import Node, analysis, nodes_of, updated
 from tile_core.ir.stmt import For, Let, Seq, Stmt, Store
 from tile_core.ir.visitor import expressions_in, map_statements, statements_in
 from tile_core.records import dataclass
@@ -274,7 +274,5 @@ def _bound_below(body: tuple[Stmt, ...]) -> set[Var]:
     """
     found: set[Var] = set()
     for stmt in body:
-        for node in walk(stmt):
-            if isinstance(node, For) or (isinstance(node, Let) and node is not stmt):
-                found.add(node.var)
+        found |= {n.var for n in nodes_of(stmt, For, Let) if isinstance(n, For) or n is not stmt}
     return found

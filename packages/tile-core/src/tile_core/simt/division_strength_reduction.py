@@ -8,7 +8,7 @@ from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.device import device
 from tile_core.ir.expr import Binary, BinaryOp, Expr, Load, Var
 from tile_core.ir.free_variables import free_variables
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of, rewrite
 from tile_core.ir.stmt import For, LoopKind, Stmt, Store
 from tile_core.ir.visitor import map_statements, static_range
 from tile_core.machine import SimtMachine
@@ -32,7 +32,7 @@ def reduce_division_strength(stmt: Stmt, machine: SimtMachine) -> Stmt:
     function gives the same bits with a reciprocal in float64, which the compiler makes once for
     each divisor, and two instructions. Only where `machine` is quick at float64.
     """
-    if not machine.has(FEATURE) or not any(_divides(n) for n in walk(stmt)):
+    if not machine.has(FEATURE) or not any(map(_divides, nodes_of(stmt, Binary))):
         return stmt
     return _rewritten(stmt, ())
 

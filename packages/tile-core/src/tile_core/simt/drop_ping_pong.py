@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Call
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of, rewrite
 from tile_core.ir.stmt import Evaluate, For, If, Seq, Stmt, While
 from tile_core.simt.expr_builders import seq
 
@@ -33,7 +33,7 @@ def drop_ping_pong(body: Stmt, turns: Collection[int]) -> Stmt:
         return isinstance(node, Call) and node.function in _STEPS and _number(node) in turns
 
     def meets(loop: Stmt) -> bool:
-        calls = [n for n in walk(loop) if isinstance(n, Call)]
+        calls = [*nodes_of(loop, Call)]
         return any(n.function == _BARRIER for n in calls) and any(map(is_step, calls))
 
     def rule(node: Node) -> Node:
@@ -46,8 +46,9 @@ def drop_ping_pong(body: Stmt, turns: Collection[int]) -> Stmt:
                 return seq()
         return node
 
-    loops = (n for n in walk(body) if isinstance(n, (For, While)))
-    return rewrite(body, rule) if turns and any(map(meets, loops)) else body
+    if not turns or not any(map(meets, nodes_of(body, For, While))):
+        return body
+    return rewrite(body, rule, (Evaluate, If))
 
 
 def _number(call: Call) -> object:

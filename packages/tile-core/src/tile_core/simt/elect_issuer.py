@@ -12,7 +12,7 @@ from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.effect import Effect
 from tile_core.ir.effects import effects_of
 from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Call, Const, Expr, Load, Var
-from tile_core.ir.node import walk
+from tile_core.ir.node import contains, nodes_of, walk
 from tile_core.ir.stmt import Alloc, Break, Continue, For, If, Let, Seq, Stmt, Store, While
 from tile_core.ir.visitor import StmtRewriter, expressions_in, statements_in
 from tile_core.machine import SimtMachine
@@ -144,7 +144,7 @@ class _Scope:
 
     def within(self, loop: Stmt) -> _Scope:
         """Return what is known in a loop, of which whole warps run each iteration, or do not."""
-        whole = not any(isinstance(node, (Break, Continue)) for node in walk(loop))
+        whole = not contains(loop, Break, Continue)
         if isinstance(loop, While):
             whole = whole and self.takes_whole_warps(loop.cond)
         else:
@@ -189,12 +189,11 @@ def _issuer(stmt: If, scope: _Scope, calls: frozenset[str]) -> Expr | None:
 
 def _depends_on_the_thread(body: Stmt, scope: _Scope) -> bool:
     """Whether `body` speaks of the thread, keeps values of its own, or meets other threads."""
-    own = {n.buffer for n in walk(body) if isinstance(n, Alloc)}
-    for node in walk(body):
-        if isinstance(node, Var) and node in scope.varying:
-            return True
-        if isinstance(node, (Load, Store, AddressOf)) and _is_older(node.buffer, own):
-            return True
+    own = {n.buffer for n in nodes_of(body, Alloc)}
+    if not scope.varying.isdisjoint(nodes_of(body, Var)):
+        return True
+    if any(_is_older(n.buffer, own) for n in nodes_of(body, Load, Store, AddressOf)):
+        return True
     return bool(effects_of(body) & (Effect.WARP | Effect.BLOCK))
 
 
@@ -209,4 +208,4 @@ def _starts(stmt: Stmt, calls: frozenset[str], *, outside: bool = False) -> bool
             return False
         case Seq() | If() | For() | While():
             return any(_starts(part, calls, outside=outside) for part in statements_in(stmt))
-    return any(isinstance(node, Call) and node.function in calls for node in walk(stmt))
+    return any(node.function in calls for node in nodes_of(stmt, Call))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile_core.ir.expr import Call, Const, Load, Var
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, contains, nodes_of, substitute
 from tile_core.ir.stmt import For, Let, Seq, Stmt, While
 from tile_core.ir.structural_equality import same_value
 from tile_core.ir.visitor import bound_variables, map_statements
@@ -55,9 +55,7 @@ def _taken_out(stmt: Stmt) -> tuple[list[Let], Stmt | None]:
     asked = [
         item
         for item in stmt.body.body
-        if isinstance(item, Let)
-        and is_exchange(item)
-        and own.isdisjoint(n for n in walk(item.value) if isinstance(n, Var))
+        if isinstance(item, Let) and is_exchange(item) and own.isdisjoint(nodes_of(item.value, Var))
     ]
     if not asked:
         return [], stmt
@@ -72,5 +70,5 @@ def is_exchange(let: Let) -> bool:
         isinstance(value, Call)
         and value.function == _EXCHANGE
         and all(isinstance(node, Const) for node in value.args[1:])
-        and not any(isinstance(node, (Load, Call)) for node in walk(value.args[0]))
+        and not contains(value.args[0], Load, Call)
     )

@@ -25,7 +25,7 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of, rewrite, walk
 from tile_core.ir.stmt import Break, For, If, Let, LoopKind, Seq, Stmt, Store
 from tile_core.ir.visitor import StmtRewriter, own_level, static_range
 from tile_core.records import replace
@@ -70,7 +70,7 @@ def split_index_sets(stmt: Stmt, env: ConstraintSet, threads: Collection[Var] = 
     threads
         The variables that tell the threads of a block apart.
     """
-    if not any(_guards(node) for node in walk(stmt)):
+    if not any(map(_guards, nodes_of(stmt, If, Select, Call))):
         return stmt
     return _Split(PeelScope(env, frozenset(threads))).rewrite(stmt)
 
@@ -123,7 +123,7 @@ def _may_split(loop: For, scope: PeelScope) -> bool:
         and is_index(loop.var.dtype)
         and loop.stop.dtype == loop.var.dtype
         and not scope.varies(loop.start)
-        and any(_is_guard(node) for node in walk(loop.body))
+        and any(map(_is_guard, nodes_of(loop.body, If, Select, Call)))
         and not any(isinstance(inner, Break) for inner in own_level(loop.body))
         and not (static_range(loop) is not None and _picks_registers(loop))
     )
@@ -141,7 +141,7 @@ def _is_guard(node: Node) -> bool:
 def _picks_registers(loop: For) -> bool:
     """Whether registers are picked by the variable: such a loop is unrolled."""
     derived: set[Node] = {loop.var}
-    for node in walk(loop.body):
+    for node in nodes_of(loop.body, Let, Load, Store, AddressOf):
         if isinstance(node, Let) and not derived.isdisjoint(walk(node.value)):
             derived.add(node.var)
         if isinstance(node, (Load, Store, AddressOf)) and node.buffer.scope.is_thread_private:

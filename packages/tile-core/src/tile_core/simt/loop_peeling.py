@@ -11,7 +11,7 @@ from tile_core.arith.simplify import acts, is_index
 from tile_core.ir.counted_calls import COUNTED_LOAD
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Load, Select, Unary, UnaryOp, Var
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, contains, nodes_of, walk
 from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt
 from tile_core.ir.visitor import bound_variables, expressions_in, scoped, statements_in
 from tile_core.records import dataclass, replace
@@ -79,7 +79,7 @@ class PeelScope:
 
 def is_pure(expr: Expr) -> bool:
     """Whether `expr` is made of variables and constants alone."""
-    return not any(isinstance(node, (Load, Call)) for node in walk(expr))
+    return not contains(expr, Load, Call)
 
 
 def concerns_copies_alone(branch: If) -> bool:
@@ -159,7 +159,7 @@ class Guards:
         self._verdicts: dict[Expr, Verdict | None] = {}
         self._kept: dict[Expr, bool] = {}
         self._strangers = scope.varying.union(bound_variables(loop))
-        self._inner = {n.var for n in walk(loop.body) if isinstance(n, For)}
+        self._inner = {n.var for n in nodes_of(loop.body, For)}
         self._visit(loop.body, scope.within(loop))
 
     def verdict(self, cond: Expr) -> Verdict | None:

@@ -10,7 +10,7 @@ from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.node import walk
+from tile_core.ir.node import contains, nodes_of
 from tile_core.ir.stmt import Check, Kernel, Launch, Let, Seq, Stmt
 from tile_core.ir.visitor import bound_variables
 from tile_core.machine import SimtMachine
@@ -54,7 +54,7 @@ class _Maker:
     ) -> None:
         self.kernel, self.target, self.machine = kernel, context.target, context.machine
         self.places, self.choices, self.passes = BufferAddresses(layouts), context.choices, passes
-        self.launches = sum(isinstance(node, Launch) for node in walk(kernel.body))
+        self.launches = len(nodes_of(kernel.body, Launch))
         self.made = 0
         self.stopped: list[Kernel | Stmt] = []
         self.env = _facts_of_parameters(kernel)
@@ -80,7 +80,7 @@ class _Maker:
             case Check():
                 self.env = self.env.assuming(stmt.cond)
                 yield stmt
-            case _ if not any(isinstance(node, Launch) for node in walk(stmt)):
+            case _ if not contains(stmt, Launch):
                 return
             case _:
                 raise InternalError(f"the host of a GPU does not know {type(stmt).__name__}")
@@ -117,7 +117,7 @@ class _Maker:
         )
 
     def _context(self, launch: Launch, free: int | None) -> SimtContext:
-        names = Names({node.name for node in walk(launch.body) if isinstance(node, (Var, Buffer))})
+        names = Names({node.name for node in nodes_of(launch.body, Var, Buffer)})
         names.taken |= {p.name for p in self.kernel.params}
         threads = math.prod(launch.threads)
         is_line = launch.threads[1] == launch.threads[2] == 1
@@ -140,7 +140,7 @@ class _Maker:
     ) -> tuple[tuple[Buffer | Var, ...], tuple[Buffer | Var, ...]]:
         """Return what the function takes, and what the host passes for it."""
         flats = {self.places.flat(b): b for b in self.places.flats if _is_tensor(b)}
-        used = {n: None for n in walk(launch.body) if isinstance(n, Buffer)}
+        used = {n: None for n in nodes_of(launch.body, Buffer)}
         tensors = [(flat, owner) for flat, owner in flats.items() if flat in used]
         order = {p: k for k, p in enumerate(self.kernel.params)}
         tensors.sort(key=lambda pair: order.get(pair[1], len(order)))
@@ -161,16 +161,15 @@ def _facts_of_parameters(kernel: Kernel) -> ConstraintSet:
         if isinstance(param, Buffer):
             for extent in (*param.shape, *(param.strides or ())):
                 if isinstance(extent, Expr):
-                    for node in walk(extent):
-                        if isinstance(node, Var):
-                            env = env.with_symbol(node)
+                    for node in nodes_of(extent, Var):
+                        env = env.with_symbol(node)
     return env
 
 
 def _free_variables(launch: Launch) -> dict[Var, None]:
     """Return the scalars that the body and nobody in it defines, in the order of their use."""
     bound = bound_variables(launch)
-    return {n: None for n in walk(launch.body) if isinstance(n, Var) and n not in bound}
+    return {n: None for n in nodes_of(launch.body, Var) if n not in bound}
 
 
 SPARE = 32

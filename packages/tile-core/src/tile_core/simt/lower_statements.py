@@ -10,7 +10,7 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import (
     Alloc,
     AnnotateLayout,
@@ -166,7 +166,7 @@ def _evaluate(stmt: Evaluate, ctx: SimtContext) -> Stmt:
 
 def _acts(value: Expr) -> bool:
     """Whether evaluating twice differs from evaluating once."""
-    return any(isinstance(n, Call) and bool(effect_of(n.function) & _ACTS) for n in walk(value))
+    return any(bool(effect_of(n.function) & _ACTS) for n in nodes_of(value, Call))
 
 
 def _is_private(buffer: Buffer) -> bool:

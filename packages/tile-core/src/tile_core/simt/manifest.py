@@ -18,7 +18,7 @@ from tile_core.ir.host_data import (
     symbols_data,
 )
 from tile_core.ir.names import Names
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel, Let
 from tile_core.simt.alignment import alignments
@@ -135,7 +135,7 @@ def grid_of(function: DeviceFunction) -> tuple[Extent, ...]:
 def _waits_for_grids(function: DeviceFunction) -> bool:
     """Whether the function itself waits for the grids before it, which may then still run."""
     wait = f"{PREFIX}grid_wait"
-    return any(isinstance(n, Call) and n.function == wait for n in walk(function.launch.body))
+    return any(n.function == wait for n in nodes_of(function.launch.body, Call))
 
 
 def _argument(argument: Argument, names: HostNames) -> dict[str, Any]:

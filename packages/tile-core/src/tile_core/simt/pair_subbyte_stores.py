@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Call, Expr, Load, Var
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of, rewrite, walk
 from tile_core.ir.stmt import Evaluate, If, Let, Parallel, Seq, Stmt, Store
 from tile_core.ir.visitor import map_statements, own_level
 from tile_core.layout.loop_layout import LoopLayout, planned
@@ -37,7 +37,7 @@ def lower_paired(loop: Parallel, layout: LoopLayout | None, ctx: SimtContext) ->
     if not stores:
         return None
     last = stores[0].indices[-1]
-    if not any(isinstance(n, Buffer) and n.scope.is_spread for n in walk(loop.body)):
+    if not any(n.scope.is_spread for n in nodes_of(loop.body, Buffer)):
         turns = not _mentions(last, loop.vars[-1])
         return _in_pairs(loop, last, layout.extents, ctx) if turns else None
     if not _is_apart(loop.body, stores):

@@ -11,7 +11,7 @@ from tile_core.ir.build_expr import all_of, as_expr, binary, cast, ceildiv, cons
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Extent, Load, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.node import Node, nodes_of, rewrite, substitute, walk
 from tile_core.ir.stmt import Evaluate, For, If, Let, LoopKind, Parallel, Stmt, Store
 from tile_core.layout.loop_layout import LoopLayout
 from tile_core.passes.lower_serially import nested_loops
@@ -185,9 +185,7 @@ def _widest(loop: Parallel, body: Stmt, ctx: SimtContext) -> int:
 def _memory(body: Stmt) -> dict[Buffer, None]:
     """Return the buffers in shared and global memory that `body` touches."""
     return {
-        n.buffer: None
-        for n in walk(body)
-        if isinstance(n, (Load, Store, AddressOf)) and n.buffer.scope in _OUTSIDE
+        n.buffer: None for n in nodes_of(body, Load, Store, AddressOf) if n.buffer.scope in _OUTSIDE
     }
 
 
@@ -233,7 +231,7 @@ def _is_outside(stmt: Node) -> bool:
     """Whether doing it twice is too much: memory, and totals that all threads add up."""
     if isinstance(stmt, Store) and stmt.buffer.scope in (*_OUTSIDE, Scope.REDUCER):
         return True
-    return any(isinstance(node, Call) and _is_noticed(node) for node in walk(stmt))
+    return any(_is_noticed(node) for node in nodes_of(stmt, Call))
 
 
 def _is_noticed(call: Call) -> bool:
@@ -286,8 +284,8 @@ def _picks(body: Stmt, var: Var) -> bool:
     """Whether `var` says which register of an array is meant."""
     return any(
         var in free_variables(index)
-        for node in walk(body)
-        if isinstance(node, (Load, Store, AddressOf)) and node.buffer.scope in _REGISTERS
+        for node in nodes_of(body, Load, Store, AddressOf)
+        if node.buffer.scope in _REGISTERS
         for index in node.indices
     )
 

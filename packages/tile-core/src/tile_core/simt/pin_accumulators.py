@@ -9,7 +9,7 @@ from tile_core.ir.build_expr import as_expr
 from tile_core.ir.device import device
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import AddressOf, Call
-from tile_core.ir.node import Node, analysis, updated, walk
+from tile_core.ir.node import Node, analysis, nodes_of, updated
 from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Seq, Stmt, Store, While
 from tile_core.ir.visitor import map_statements
 
@@ -47,7 +47,7 @@ def _pinned(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
                 if count is not None:
                     yield Evaluate(device("async_mma_pin", count, place), span=item.span)
         yield pin_accumulators(item)
-        filled |= {n.buffer: None for n in walk(item) if isinstance(n, Store)}
+        filled |= {n.buffer: None for n in nodes_of(item, Store)}
         filled = {b: None for b in filled if b not in accumulators}
 
 
@@ -57,7 +57,7 @@ def _accumulators(root: Node) -> frozenset[Buffer]:
     if isinstance(root, (Seq, For, If, While)):
         return frozenset().union(*map(_accumulators, root.children()))
     found: set[Buffer] = set()
-    for node in walk(root):
-        if isinstance(node, Call) and node.function in _ADDS:
+    for node in nodes_of(root, Call):
+        if node.function in _ADDS:
             found |= {a.buffer for a in node.args if isinstance(a, AddressOf) and "w" in a.access}
     return frozenset(found)

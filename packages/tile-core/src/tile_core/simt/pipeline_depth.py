@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from tile_core.ir.buffer import Scope
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of, rewrite
 from tile_core.ir.stmt import Kernel, Pipelined
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
@@ -30,7 +30,7 @@ def without_hopeless_depths(kernel: Kernel, machine: SimtMachine) -> Kernel:
     def rule(node: Node) -> Node:
         if not isinstance(node, Pipelined):
             return node
-        tiles = {n.dst.buffer.storage for n in walk(node.body) if isinstance(n, Copy)}
+        tiles = {n.dst.buffer.storage for n in nodes_of(node.body, Copy)}
         sizes = [t.nbytes for t in tiles if t.scope is Scope.SHARED and t.nbytes]
         return _limited(1 + machine.shared_bytes // min(sizes), node) if sizes else node
 
@@ -63,7 +63,7 @@ def warn_of_reduced_depth(kernel: Kernel, stages: int, machine: SimtMachine) -> 
 
 
 def _adjustable(kernel: Kernel) -> Iterator[Pipelined]:
-    return (n for n in walk(kernel) if isinstance(n, Pipelined) and not n.order)
+    return (n for n in nodes_of(kernel, Pipelined) if not n.order)
 
 
 def _limited(stages: int, node: Node) -> Node:

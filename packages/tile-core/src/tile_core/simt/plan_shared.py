@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tile_core.analysis.liveness import LiveInterval, live_intervals
 from tile_core.errors import Note, OutOfScratch, Span
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Alloc, Launch
 from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy
@@ -114,8 +114,8 @@ def _tiles(launch: Launch, places: BufferAddresses, by_hardware: bool) -> Iterab
         nbytes = places.flat(storage).nbytes or 0
         needed = alignment_of(nbytes, by_hardware=by_hardware)
         yield TileAllocation(storage, nbytes, everywhere if storage in by_others else alive, needed)
-    for node in walk(launch.body):
-        if isinstance(node, Alloc) and node.buffer.scope is Scope.BARRIER:
+    for node in nodes_of(launch.body, Alloc):
+        if node.buffer.scope is Scope.BARRIER:
             yield TileAllocation(
                 node.buffer, places.flat(node.buffer).nbytes or 0, everywhere, ALIGNMENT
             )
@@ -123,13 +123,10 @@ def _tiles(launch: Launch, places: BufferAddresses, by_hardware: bool) -> Iterab
 
 def _written_by_others(launch: Launch) -> set[Buffer]:
     """Return the tiles that other blocks of the cluster write whenever their program says so."""
-    found = set()
-    for node in walk(launch.body):
-        if isinstance(node, RemoteCopy) or (
-            isinstance(node, BulkCopy) and node.expects and node.multicast is not None
-        ):
-            found.add(node.dst.buffer.storage)
-    return found
+    by_threads = nodes_of(launch.body, RemoteCopy)
+    copies = nodes_of(launch.body, BulkCopy)
+    by_engine = (n for n in copies if n.expects and n.multicast is not None)
+    return {n.dst.buffer.storage for n in by_threads} | {n.dst.buffer.storage for n in by_engine}
 
 
 def _too_much(

@@ -6,7 +6,7 @@ from tile_core.ir.build_expr import binary
 from tile_core.ir.device import device
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import BinaryOp, Call, Var
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
 from tile_core.machine import SimtMachine
 
@@ -27,7 +27,7 @@ def prefetch_tensor_maps(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
     """
     if not machine.has("copy_engine"):
         return stmt
-    calls = (n for n in walk(stmt) if isinstance(n, Call) and n.function.startswith(_COPIES))
+    calls = (n for n in nodes_of(stmt, Call) if n.function.startswith(_COPIES))
     maps = dict.fromkeys(a for call in calls for a in call.args if _is_map(a))
     if not maps:
         return stmt

@@ -7,7 +7,7 @@ from tile_core.ir.build_expr import const
 from tile_core.ir.effects import effects_of
 from tile_core.ir.expr import AddressOf, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, contains, rewrite, walk
 from tile_core.ir.stmt import For, LoopKind, Parallel, Stmt, Store
 from tile_core.layout import Fragment
 from tile_core.ops.reducer import ReducerUpdate
@@ -73,7 +73,7 @@ def _tiles(loop: Parallel) -> list[Buffer]:
 
 
 def _updates_reducer(loop: Parallel) -> bool:
-    return any(isinstance(node, ReducerUpdate) for node in walk(loop.body))
+    return contains(loop.body, ReducerUpdate)
 
 
 def _names_points(node: Node, variables: set[Var]) -> bool:

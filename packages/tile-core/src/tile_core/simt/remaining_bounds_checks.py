@@ -8,7 +8,7 @@ from dataclasses import field
 from tile_core.arith.affine import same_extent
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Call, Const, Expr, Extent, Select, Var
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of, walk
 from tile_core.ir.stmt import For, If, Let, Seq, Stmt
 from tile_core.passes.guards.registry import Often, RegisteredGuard, open_registry
 from tile_core.records import dataclass
@@ -91,9 +91,8 @@ class _Survey:
     def _variables(self, expr: Expr) -> frozenset[Var]:
         """Return the variables of an expression, names replaced by what they stand for."""
         found: set[Var] = set()
-        for node in walk(expr):
-            if isinstance(node, Var):
-                found |= self.meaning.get(node, frozenset((node,)))
+        for node in nodes_of(expr, Var):
+            found |= self.meaning.get(node, frozenset((node,)))
         return frozenset(found)
 
 
@@ -124,7 +123,7 @@ def surviving(
     for key, guard in guards.items():
         place = None if guard.span is None else (guard.span.file, guard.span.line)
         extent = guard.extent if isinstance(guard.extent, Expr) else None
-        needed = {n for n in walk(extent) if isinstance(n, Var)} if extent is not None else set()
+        needed = {*nodes_of(extent, Var)} if extent is not None else set()
         matching = [
             c
             for c in survey.found

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tile_core.errors import LaunchError, OutOfScratch, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.cluster_position import check_clusters
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Alloc, Kernel, Launch
 from tile_core.machine import SimtMachine
 
@@ -36,10 +36,10 @@ def check_fragments(kernel: Kernel, machine: SimtMachine) -> None:
     OutOfScratch
         If a fragment takes many times the registers that a thread has.
     """
-    for launch in (node for node in walk(kernel.body) if isinstance(node, Launch)):
+    for launch in nodes_of(kernel.body, Launch):
         threads = math.prod(launch.threads)
-        for node in walk(launch.body):
-            if isinstance(node, Alloc) and node.buffer.scope in (Scope.FRAGMENT, Scope.REDUCER):
+        for node in nodes_of(launch.body, Alloc):
+            if node.buffer.scope in (Scope.FRAGMENT, Scope.REDUCER):
                 _check_fragment(node.buffer, threads, machine)
 
 

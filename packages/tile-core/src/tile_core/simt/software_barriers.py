@@ -9,7 +9,7 @@ from tile_core.ir.counted_calls import BAR_ARRIVE, BAR_READY, BAR_SYNC
 from tile_core.ir.device import device
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import AddressOf, Call
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of, rewrite
 from tile_core.ir.stmt import Evaluate, Seq, Stmt
 from tile_core.simt.context import SimtContext
 
@@ -31,7 +31,9 @@ def lower_software_barriers(body: Stmt, ctx: SimtContext) -> Stmt:
     barriers are for whole waves; each of them is on the machine until it ends and gets its turn,
     so that those who wait do not keep the others from coming.
     """
-    if not ctx.machine.has(FEATURE) or not any(_is_numbered(node) for node in walk(body)):
+    if not ctx.machine.has(FEATURE) or not any(
+        n.function in _IN_MEMORY for n in nodes_of(body, Call)
+    ):
         return body
     words = _WORDS * ctx.machine.barriers
     made = Buffer(ctx.names.fresh("arrivals"), (words,), dtype_of("uint32"), Scope.SHARED)
@@ -44,7 +46,3 @@ def lower_software_barriers(body: Stmt, ctx: SimtContext) -> Stmt:
         return device(_IN_MEMORY[node.function], place, *node.args)
 
     return Seq((Evaluate(device(BAR_READY, place, words)), rewrite(body, counted)))
-
-
-def _is_numbered(node: Node) -> bool:
-    return isinstance(node, Call) and node.function in _IN_MEMORY

@@ -12,7 +12,7 @@ from tile_core.ir.build_expr import as_expr
 from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, contains, nodes_of, substitute, walk
 from tile_core.ir.stmt import Break, Continue, For, Leaf, Let, OnThreads, Parallel, Stmt, Store
 from tile_core.layout.loop_layout import LoopLayout, planned
 from tile_core.records import dataclass, replace
@@ -109,7 +109,7 @@ class Runs:
         """Return what is known inside of a sequential loop."""
         if not _stores_packed(loop.body):
             return NO_RUNS
-        if any(isinstance(n, (Break, Continue)) for n in walk(loop.body)):
+        if contains(loop.body, Break, Continue):
             return replace(self, all=())
         counts = (loop.start, loop.stop, loop.step)
         kept = (run for run in self.all if all(self._is_shared(run, e) for e in counts))
@@ -187,7 +187,7 @@ def _may_tell(node: Node) -> bool:
 
 
 def _stores_packed(body: Stmt) -> bool:
-    return any(isinstance(n, Store) and is_packed(n.buffer) for n in walk(body))
+    return any(is_packed(n.buffer) for n in nodes_of(body, Store))
 
 
 def in_pairs(loop: Parallel, layout: LoopLayout, threads: int) -> LoopLayout:
@@ -197,7 +197,7 @@ def in_pairs(loop: Parallel, layout: LoopLayout, threads: int) -> LoopLayout:
     others, and for those that store no packed elements.
     """
     stores = _stores_packed(loop.body)
-    holds = any(isinstance(n, Buffer) and n.scope.is_spread for n in walk(loop.body))
+    holds = any(n.scope.is_spread for n in nodes_of(loop.body, Buffer))
     total = math.prod(layout.extents)
     if not stores or holds or layout.vector > 1 or total % 2:
         return layout

@@ -8,7 +8,7 @@ from tile_core.ir.device import device
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import BinaryOp, Call, Expr
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of, rewrite
 from tile_core.ir.stmt import If, Let, OnThreads, Seq, Stmt
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
@@ -52,8 +52,8 @@ def lower_on_threads(stmt: OnThreads, ctx: SimtContext) -> Stmt:
 
 def _refuse_votes(stmt: OnThreads) -> None:
     """Raise if the threads of a range count themselves: the instruction asks the whole block."""
-    for node in walk(stmt.body):
-        if isinstance(node, Call) and effect_of(node.function) & Effect.BLOCK:
+    for node in nodes_of(stmt.body, Call):
+        if effect_of(node.function) & Effect.BLOCK:
             raise UnsupportedOnTarget(
                 f"T.{node.function} asks all threads of the block, and {stmt.count} of them "
                 "get here",

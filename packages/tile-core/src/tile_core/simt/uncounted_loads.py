@@ -8,7 +8,7 @@ from tile_core.ir.buffer import Scope
 from tile_core.ir.counted_calls import COUNTED_LOAD
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, Var
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt, While
 from tile_core.ir.visitor import statements_in
 from tile_core.remarks import remark
@@ -39,15 +39,15 @@ def uncounted_loads(stmt: Stmt, threads: frozenset[Var]) -> None:
 
 def _loops(stmt: Stmt) -> Iterator[For | While]:
     """Yield the innermost loops that wait for what they copy, in the order of the program."""
-    for node in walk(stmt):
-        if isinstance(node, (For, While)) and _copies(node) and _has_more(node):
-            inner = (n for n in walk(node.body) if isinstance(n, (For, While)))
+    for node in nodes_of(stmt, For, While):
+        if _copies(node) and _has_more(node):
+            inner = nodes_of(node.body, For, While)
             if not any(_copies(n) and _has_more(n) for n in inner):
                 yield node
 
 
 def _copies(loop: Node) -> bool:
-    return any(isinstance(n, Call) and n.function == COPY for n in walk(loop))
+    return any(n.function == COPY for n in nodes_of(loop, Call))
 
 
 def _has_more(loop: For | While) -> bool:
@@ -56,7 +56,7 @@ def _has_more(loop: For | While) -> bool:
 
 
 def _statements(stmt: Stmt) -> Iterator[Node]:
-    return (n.value for n in walk(stmt) if isinstance(n, Evaluate))
+    return (n.value for n in nodes_of(stmt, Evaluate))
 
 
 def _loads(stmt: Stmt, varying: set[Var]) -> Iterator[Stmt]:
@@ -71,16 +71,15 @@ def _loads(stmt: Stmt, varying: set[Var]) -> Iterator[Stmt]:
 
 
 def _is_load(root: Node, varying: set[Var]) -> bool:
-    if any(isinstance(n, Call) and n.function == COPY for n in walk(root)):
+    if any(n.function == COPY for n in nodes_of(root, Call)):
         return False
     return any(
-        isinstance(n, (Load, AddressOf))
-        and n.buffer.storage.scope is Scope.GLOBAL
+        n.buffer.storage.scope is Scope.GLOBAL
         and (isinstance(n, Load) or "r" in n.access)
         and any(_varies(i, varying) for i in n.indices)
-        for n in walk(root)
+        for n in nodes_of(root, Load, AddressOf)
     )
 
 
 def _varies(expr: Expr, varying: set[Var]) -> bool:
-    return not varying.isdisjoint(n for n in walk(expr) if isinstance(n, Var))
+    return not varying.isdisjoint(nodes_of(expr, Var))

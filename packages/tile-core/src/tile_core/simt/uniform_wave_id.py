@@ -8,7 +8,7 @@ from tile_core.ir.counted_calls import UNIFORM
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Call, Expr, Var
 from tile_core.ir.free_variables import structure
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of, rewrite
 from tile_core.ir.stmt import Let, Seq, Stmt
 
 _SHARED = PREFIX + UNIFORM
@@ -30,7 +30,7 @@ def name_uniform_wave_ids(stmt: Stmt, fresh: Callable[[str], str], known: frozen
     known
         Variables whose values are known where the program begins.
     """
-    if not any(isinstance(n, Call) and n.function == _SHARED for n in walk(stmt)):
+    if not any(n.function == _SHARED for n in nodes_of(stmt, Call)):
         return stmt
     names: dict[object, Var] = {}
     lets: list[Let] = []
@@ -54,4 +54,4 @@ def name_uniform_wave_ids(stmt: Stmt, fresh: Callable[[str], str], known: frozen
 
 
 def _variables(expr: Expr) -> set[Var]:
-    return {n for n in walk(expr) if isinstance(n, Var)}
+    return {*nodes_of(expr, Var)}

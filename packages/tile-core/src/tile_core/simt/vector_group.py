@@ -21,7 +21,7 @@ from tile_core.ir.expr import (
     UnaryOp,
 )
 from tile_core.ir.free_variables import free_variables, structure
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, contains, nodes_of, substitute, walk
 from tile_core.ir.stmt import Alloc, Evaluate, For, Let, LoopKind, Seq, Stmt, Store
 from tile_core.ir.visitor import expressions_in
 from tile_core.records import dataclass
@@ -81,10 +81,8 @@ class _Group:
     ) -> Vector | None:
         """Return the vector of which `load` is one lane, unless it hangs on what changes."""
         for expr in (*load.indices, *conditions):
-            read = {n.buffer.storage for n in walk(expr) if isinstance(n, Load)}
-            named = any(isinstance(n, Call) for n in walk(expr)) or self._names & set(
-                free_variables(expr)
-            )
+            read = {n.buffer.storage for n in nodes_of(expr, Load)}
+            named = contains(expr, Call) or self._names & set(free_variables(expr))
             if read & changed or named:
                 return None
         about = (load.buffer, load.indices[0], conditions, self.lanes, self.ctx, load.span)
@@ -254,8 +252,8 @@ def _source(value: Expr) -> tuple[Load, Expr | None] | None:
     match value:
         case Load():
             return value, None
-        case Select(then=Load() as load, otherwise=other, lazy=True) if not any(
-            isinstance(n, (Load, Call)) for n in walk(other)
+        case Select(then=Load() as load, otherwise=other, lazy=True) if not contains(
+            other, Load, Call
         ):
             return load, other
     return None

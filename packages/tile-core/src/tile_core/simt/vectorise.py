@@ -9,7 +9,7 @@ from tile_core.ir.build_expr import binary, const
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import BinaryOp, Call, Load, Var
 from tile_core.ir.free_variables import free_variables
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, contains, substitute
 from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
@@ -93,7 +93,7 @@ def _without_names(statements: Sequence[Stmt]) -> list[Stmt]:
     result: list[Stmt] = []
     for stmt in statements:
         stmt = substitute(stmt, meaning) if meaning else stmt
-        if isinstance(stmt, Let) and not any(isinstance(n, (Load, Call)) for n in walk(stmt.value)):
+        if isinstance(stmt, Let) and not contains(stmt.value, Load, Call):
             meaning[stmt.var] = stmt.value
         else:
             result.append(stmt)
@@ -149,7 +149,7 @@ def _steady_part(stmt: If, lanes: Lanes, ctx: SimtContext) -> LanePart | None:
     whole = part(lanes, lanes.count, ctx)
     if lanes.var not in free_variables(stmt.cond):
         return whole
-    if any(isinstance(n, (Load, Call)) for n in walk(stmt.cond)):
+    if contains(stmt.cond, Load, Call):
         return None
     for width in (lanes.count, *widths(lanes.count, lanes.count // 2)):
         piece = whole if width == lanes.count else part(lanes, width, ctx)

@@ -6,7 +6,7 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.build_expr import binary, const, truth
 from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Load, Select
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, contains, substitute
 from tile_core.ir.stmt import Evaluate, For, If, Seq, Stmt, Store
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lane_strides import Lanes, is_steady
@@ -92,7 +92,7 @@ def _chunks(
     predicate = const(True) if inside is None else truth(substitute(inside, {lanes.var: first}))
     here: dict[Node, Node] = {lanes.var: first}
     place = substitute(load.indices[0], here)
-    if inside is not None and any(isinstance(n, Load) for n in walk(place)):
+    if inside is not None and contains(place, Load):
         place = Select(predicate, place, const(0, place.dtype))  # a table may end where tiles do
     call = device(
         "async_copy",

@@ -13,7 +13,7 @@ from tile_core.ir.device import device
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import BinaryOp, Call, Const, Expr, Load, Var
 from tile_core.ir.free_variables import structure
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, contains, nodes_of, walk
 from tile_core.ir.stmt import Break, Continue, Evaluate, For, If, Let, Seq, Stmt, While
 from tile_core.ir.visitor import bound_variables, map_statements, static_range
 from tile_core.records import dataclass, replace
@@ -59,7 +59,7 @@ def insert_wait_counts(stmt: Stmt, env: ConstraintSet) -> Stmt:
     Source: AMD "CDNA3 Instruction Set Architecture", "Manually Inserted Wait States" and
     "S_WAITCNT": memory reads return in the order in which they were issued.
     """
-    calls = [n for n in walk(stmt) if isinstance(n, Call) and n.function in (COMMIT, WAIT)]
+    calls = [n for n in nodes_of(stmt, Call) if n.function in (COMMIT, WAIT)]
     if not calls:
         return stmt
     pending = [_number(c.args[0]) for c in calls if c.function == WAIT]
@@ -120,7 +120,7 @@ def _least(states: Iterable[State | None]) -> State | None:
 def _branched(cond: Expr, yes: State | None, no: State | None) -> State | None:
     """Return what is known behind a branch."""
     both = _least((yes, no))
-    pure = not any(isinstance(n, (Load, Call)) for n in walk(cond))
+    pure = not contains(cond, Load, Call)
     if both is None or yes is None or no is None or not pure:
         return both
     key = structure(cond)
@@ -232,7 +232,7 @@ def _is_same(a: State | None, b: State | None) -> bool:
 
 def _counts(stmt: Stmt) -> bool:
     """Whether copies, or ends of groups or waits, are anywhere in `stmt`."""
-    return any(isinstance(n, Call) and n.function in (COPY, COMMIT, WAIT) for n in walk(stmt))
+    return any(n.function in (COPY, COMMIT, WAIT) for n in nodes_of(stmt, Call))
 
 
 def _only_copies(stmt: Stmt) -> bool:

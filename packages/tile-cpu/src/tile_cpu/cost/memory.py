@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tile_core.cost.iteration_spaces import Space
 from tile_core.cost.kernel_work import Access, tensor_bytes
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Alloc, Launch
 from tile_cpu.machine import CpuMachine
 from tile_cpu.speeds import CpuSpeeds
@@ -62,7 +62,7 @@ def levels_of(
 
 def scratch_bytes(launch: Launch) -> float:
     """Return the bytes of the tiles of one block."""
-    tiles = {n.buffer for n in walk(launch.body) if isinstance(n, Alloc)}
+    tiles = {n.buffer for n in nodes_of(launch.body, Alloc)}
     return math.fsum(_size(tile) for tile in tiles)
 
 

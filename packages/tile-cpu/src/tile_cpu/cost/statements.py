@@ -14,7 +14,7 @@ from tile_core.cost.statement_walk import Visitor
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.expr import Call, Expr, Extent, Load, Ramp
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Evaluate, For, Let, Pipelined, Stmt, Store, While
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.copy import Copy
@@ -204,7 +204,7 @@ class Timing(Visitor):
         times = space.total()
         if not times:
             return
-        own = [node for node in walk(value) if isinstance(node, Load)]
+        own = [*nodes_of(value, Load)]
         lanes = self._vector_lanes(value, own, stores, space)
         row = _row(space)
         vectors = times / row * math.ceil(row / lanes)
@@ -276,8 +276,8 @@ def _functions(value: Expr) -> float:
     """Return the cycles of the functions in an expression, on one vector."""
     return math.fsum(
         FUNCTION_CYCLES.get(node.function, OTHER_FUNCTION)
-        for node in walk(value)
-        if isinstance(node, Call) and node.function in FUNCTIONS
+        for node in nodes_of(value, Call)
+        if node.function in FUNCTIONS
     )
 
 

@@ -27,7 +27,7 @@ from tile_core.ir.expr import (
     Var,
 )
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import walk
+from tile_core.ir.node import contains, nodes_of
 from tile_cpu.lowering import arithmetic, casts
 from tile_cpu.lowering.access import address, load
 from tile_cpu.lowering.calls import emit_call
@@ -157,7 +157,7 @@ def _never_traps(ctx: Context, divisor: Expr) -> bool:
     bounds = (ctx.ahead_of_conditions or ctx.env).bounds(divisor)
     if bounds.low is None or bounds.low <= 0:
         return False
-    is_product = any(isinstance(n, Binary) and n.op in _PRODUCTS for n in walk(divisor))
+    is_product = any(n.op in _PRODUCTS for n in nodes_of(divisor, Binary))
     return not is_product or (
         bounds.high is not None and bounds.high <= integer_bounds(divisor.dtype)[1]
     )
@@ -207,7 +207,7 @@ def _logical(ctx: Context, expr: Binary) -> PrimExpr:
 
 def is_free(expr: Expr) -> bool:
     """Whether evaluating `expr` needlessly costs little and cannot go wrong."""
-    return not any(isinstance(node, (Load, Call)) for node in walk(expr))
+    return not contains(expr, Load, Call)
 
 
 def _select(ctx: Context, expr: Select) -> PrimExpr:
@@ -252,7 +252,7 @@ def _side(
         ctx.env = ctx.env.assuming(expr.cond, holds=holds)
         if lanes_of(cond) > 1:
             ctx.speculative = outer[1] or outer[0]
-            if any(isinstance(n, Load) and n.buffer.scope.is_global for n in walk(side)):
+            if any(n.buffer.scope.is_global for n in nodes_of(side, Load)):
                 mask = cond if holds else _negation(ctx, expr.cond, cond)
                 ctx.lane_mask = mask if outer[2] is None else tirx.And(outer[2], mask)
         result = value(ctx, side)
@@ -262,5 +262,5 @@ def _side(
 
 def _negation(ctx: Context, condition: Expr, truth: PrimExpr) -> PrimExpr:
     """Return the negation of `truth`, the value of `condition`."""
-    floats = any(isinstance(n, Expr) and n.dtype.is_float for n in walk(condition))
+    floats = any(n.dtype.is_float for n in nodes_of(condition, Expr))
     return arithmetic.negated(ctx, truth) if floats else tirx.Not(truth)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from tile_core.dtypes import DType
 from tile_core.errors import ToolchainError
 from tile_core.ir.expr import AddressOf, Call, Expr, StringConst
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of
 from tile_cpu.lowering import access
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.types import number, prim, scalar_name, value_type
@@ -27,8 +27,8 @@ def names_called(root: Node) -> tuple[str, ...]:
 
 
 def _calls(root: Node) -> Iterator[Call]:
-    for node in walk(root):
-        if isinstance(node, Call) and node.function.startswith(PREFIX):
+    for node in nodes_of(root, Call):
+        if node.function.startswith(PREFIX):
             yield node
 
 

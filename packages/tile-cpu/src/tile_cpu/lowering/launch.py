@@ -8,7 +8,7 @@ from typing import Any
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import BinaryOp, Var
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Launch
 from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.division import divide
@@ -100,8 +100,8 @@ def _blocks(
 
 def _refuse_threads(launch: Launch) -> None:
     threads = set(launch.thread_vars)
-    for node in walk(launch.body):
-        if isinstance(node, Var) and node in threads:
+    for node in nodes_of(launch.body, Var):
+        if node in threads:
             raise UnsupportedOnTarget(
                 f"thread index {node.name!r} was left in a kernel for the CPU", span=launch.span
             )

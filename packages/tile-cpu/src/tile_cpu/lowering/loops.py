@@ -8,7 +8,7 @@ from typing import Any
 from tile_core.ir import visitor
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Expr
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import (
     Check,
     CheckKind,
@@ -32,7 +32,7 @@ _UNROLL_LIMIT = 64
 
 def jumps(stmt: Stmt) -> bool:
     """Whether running `stmt` may skip what follows it."""
-    stops = (n for n in walk(stmt) if isinstance(n, Check) and n.kind is CheckKind.ASSERT)
+    stops = (n for n in nodes_of(stmt, Check) if n.kind is CheckKind.ASSERT)
     return visitor.jumps(stmt) or any(True for _ in stops)
 
 

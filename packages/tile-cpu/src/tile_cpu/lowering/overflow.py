@@ -24,7 +24,7 @@ from tile_core.ir.expr import (
     Unary,
     Var,
 )
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_cpu.lowering.casts import wrapped_constant
 from tile_cpu.lowering.types import lanes_of, number, scalar_name, with_lanes
 from tile_cpu.tir.nodes import IntImm, PrimExpr, tirx
@@ -64,7 +64,7 @@ def _is_inside_everywhere(ctx: Context, at: Expr, extent: Extent) -> bool:
     if fixed is None:
         return False
     ranges: dict[Var, range] = {}
-    for var in dict.fromkeys(n for n in walk(at) if isinstance(n, Var)):
+    for var in dict.fromkeys(nodes_of(at, Var)):
         bounds = ctx.env.bounds(var)
         if var in ctx.iterations:
             ranges[var] = ctx.iterations[var]

@@ -10,7 +10,7 @@ from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.build_expr import cast
 from tile_core.ir.expr import Call, Expr, Load, Var
-from tile_core.ir.node import walk
+from tile_core.ir.node import contains, nodes_of, walk
 from tile_core.ir.stmt import Hint, Let, Parallel, Seq, Store
 from tile_core.ops.loop_builders import accumulator
 from tile_core.ops.reduce import ReduceKind, combine
@@ -70,7 +70,7 @@ def combined(
 
 def updates_of(loop: Parallel) -> list[ReducerUpdate]:
     """Return the combinations that `loop` makes, in order."""
-    return [node for node in walk(loop.body) if isinstance(node, ReducerUpdate)]
+    return [*nodes_of(loop.body, ReducerUpdate)]
 
 
 def can_sum(ctx: Context, loop: Parallel, var: Var) -> bool:
@@ -94,10 +94,7 @@ def can_sum(ctx: Context, loop: Parallel, var: Var) -> bool:
         if any(n in inside or isinstance(n, Load) for i in update.indices for n in walk(i)):
             return False
         reducers.append(update.reducer)
-    return not any(
-        isinstance(node, (Load, Store)) and node.buffer.storage in reducers
-        for node in walk(loop.body)
-    )
+    return not any(node.buffer.storage in reducers for node in nodes_of(loop.body, Load, Store))
 
 
 class RowSums:
@@ -114,7 +111,7 @@ class RowSums:
         self.extent = static_value(loop.extents[-1]) or 0
         widest = max(self.wide(u).bits for u in self.updates)
         self.lanes = min(lanes, ctx.machine.lanes(max(8, widest)))
-        has_call = any(isinstance(n, Call) for n in walk(loop.body))
+        has_call = contains(loop.body, Call)
         self.sums = SUMS_OF_CALLS if has_call else SUMS
 
     def wide(self, update: ReducerUpdate) -> DType:

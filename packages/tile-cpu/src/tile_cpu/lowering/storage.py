@@ -8,7 +8,7 @@ from typing import Any
 from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of
 from tile_cpu.lowering.buffer_addresses import FlatBuffer, extents, index_type, laid_out, row_major
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.types import memory_type
@@ -37,10 +37,8 @@ def retyped_storages(root: Node) -> frozenset[Buffer]:
     """Return the storages under `root` that some view reads as another element type."""
     return frozenset(
         node.storage
-        for node in walk(root)
-        if isinstance(node, Buffer)
-        and isinstance(node.origin, Buffer)
-        and node.storage.dtype.base != node.dtype.base
+        for node in nodes_of(root, Buffer)
+        if isinstance(node.origin, Buffer) and node.storage.dtype.base != node.dtype.base
     )
 
 

@@ -9,7 +9,7 @@ from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import AddressOf, Expr
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import For, If, Launch, Leaf, Let, Parallel, Seq, Stmt, Store, While
 from tile_core.ops.copy import Copy
 from tile_core.ops.region_pairing import boxes
@@ -51,7 +51,7 @@ def _fills_bytes(stmt: Stmt, runs: Runs, env: ConstraintSet) -> Iterator[bool]:
         case Leaf():
             yield from (_is_whole(r, env) for r in stmt.writes() if _is_packed(r.buffer))
         case _:
-            yield not any(isinstance(n, AddressOf) and _is_packed(n.buffer) for n in walk(stmt))
+            yield not any(_is_packed(n.buffer) for n in nodes_of(stmt, AddressOf))
 
 
 def _of_loop(loop: Parallel, runs: Runs, env: ConstraintSet) -> Runs:

@@ -10,7 +10,7 @@ from tile_core.arith.in_range import prove_in_range
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.build_expr import cast as tile_cast
 from tile_core.ir.expr import Expr, Load, Var
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of, walk
 from tile_core.ir.stmt import Store
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
@@ -121,7 +121,7 @@ def lane_stride(ctx: Context, place: FlatBuffer, indices: tuple[Expr, ...], var:
 
 
 def _depends(ctx: Context, atom: Expr, var: Var) -> bool:
-    return any(isinstance(n, Var) and (n is var or n in ctx.vectors) for n in walk(atom))
+    return any((n is var or n in ctx.vectors) for n in nodes_of(atom, Var))
 
 
 def reach(ctx: Context, node: Load | Store) -> LaneReach:

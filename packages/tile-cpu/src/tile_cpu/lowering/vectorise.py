@@ -10,7 +10,7 @@ from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, contains, nodes_of, walk
 from tile_core.ir.stmt import (
     Alloc,
     AnnotateSafeValue,
@@ -70,17 +70,17 @@ def vectorised(ctx: Context, loop: Parallel) -> TirStmt | None:
 
 
 def _lane_variable(ctx: Context, loop: Parallel) -> Var | None:
-    private = {n.buffer for n in walk(loop.body) if isinstance(n, Alloc)}
+    private = {n.buffer for n in nodes_of(loop.body, Alloc)}
     if any(not _is_supported(node, private) for node in walk(loop.body)):
         return None
-    stores = [n for n in walk(loop.body) if isinstance(n, Store) and n.buffer not in private]
+    stores = [n for n in nodes_of(loop.body, Store) if n.buffer not in private]
     sums = updates_of(loop)
     if sums:
         return _summing_variable(ctx, loop, stores)
     if not stores:
         return None
     with ctx.scope(_inside(ctx, loop)), ctx.statement():
-        for let in (n for n in walk(loop.body) if isinstance(n, Let)):
+        for let in nodes_of(loop.body, Let):
             ctx.env = ctx.env.with_let(let.var, let.value)
         for var, extent in zip(reversed(loop.vars), reversed(loop.extents), strict=True):
             if static_value(extent) == 1:
@@ -97,7 +97,7 @@ def _summing_variable(ctx: Context, loop: Parallel, stores: list[Store]) -> Var 
     if not can_sum(ctx, loop, var):
         return None
     with ctx.scope(_inside(ctx, loop)), ctx.statement():
-        for let in (n for n in walk(loop.body) if isinstance(n, Let)):
+        for let in nodes_of(loop.body, Let):
             ctx.env = ctx.env.with_let(let.var, let.value)
         strides = {lane_stride(ctx, ctx.place(s.buffer), s.indices, var) for s in stores}
     return var if strides <= {1} else None
@@ -147,8 +147,8 @@ def _bits(dtype: DType) -> int:
 
 def _element_types(body: Node) -> Iterator[DType]:
     """Yield the types of values in `body`; pure moves of one type count as stored."""
-    stores = [n for n in walk(body) if isinstance(n, Store)]
-    sums = any(isinstance(n, ReducerUpdate) for n in walk(body))
+    stores = [*nodes_of(body, Store)]
+    sums = contains(body, ReducerUpdate)
     if not sums and all(
         isinstance(s.value, Load) and s.value.dtype.base == s.buffer.dtype.base for s in stores
     ):
@@ -158,8 +158,8 @@ def _element_types(body: Node) -> Iterator[DType]:
     for node in walk(body):
         if isinstance(node, Store):
             yield node.buffer.dtype
-            for inner in walk(node.value):
-                if isinstance(inner, Expr) and not inner.dtype.is_handle:
+            for inner in nodes_of(node.value, Expr):
+                if not inner.dtype.is_handle:
                     yield inner.dtype
         elif isinstance(node, Let):
             yield node.value.dtype
@@ -219,8 +219,8 @@ def _nest(ctx: Context, loop: Parallel, var: Var, plan: Whole, *, guarded: bool)
 
 def _computes_a_stream(ctx: Context, body: Stmt) -> bool:
     """Whether functions are called for what is stored past the caches."""
-    streams = any(isinstance(n, Store) and n.buffer in ctx.streamed for n in walk(body))
-    return streams and any(isinstance(n, Call) for n in walk(body))
+    streams = any(n.buffer in ctx.streamed for n in nodes_of(body, Store))
+    return streams and contains(body, Call)
 
 
 def _is_fetching(node: Node) -> bool:
@@ -380,7 +380,7 @@ def _let(ctx: Context, var: Var, value: Expr) -> TirStmt:
         computed = ctx.value(value)
         if lanes_of(computed) > 1:
             ctx.vectors = ctx.vectors | {var}
-            if var.dtype.is_int and not any(isinstance(n, (Load, Call)) for n in walk(value)):
+            if var.dtype.is_int and not contains(value, Load, Call):
                 with first_lane(ctx):  # where neighbouring elements begin, if it is an index
                     ctx.first_values[var] = ctx.keep(ctx.value(value), var.name)
         is_bool = scalar_name(computed) == "bool"

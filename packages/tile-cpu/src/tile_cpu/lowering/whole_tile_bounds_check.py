@@ -12,7 +12,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.build_expr import all_of, as_expr, binary, cast, const
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of, walk
 from tile_core.ir.stmt import Alloc, For, Let, Parallel, Store
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.overflow import may_leave_tile
@@ -57,7 +57,7 @@ def whole_tile(ctx: Context, loop: Parallel) -> Whole:
     accesses: set[Node] = set()
     conditions: dict[object, Expr] = {}
     inner: list[Var] = list(loop.vars)
-    private = {n.buffer for n in walk(loop.body) if isinstance(n, Alloc)}
+    private = {n.buffer for n in nodes_of(loop.body, Alloc)}
     for node, env in _accesses(loop.body, ctx.env, inner):
         if not node.buffer.scope.is_global and not _may_leave(ctx, node, env, private):
             continue

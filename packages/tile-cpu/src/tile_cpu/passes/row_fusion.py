@@ -9,7 +9,7 @@ from typing import Any
 from tile_core.arith.affine import linear_in
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Cast, Expr, Load, Var
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute, walk
 from tile_core.ir.stmt import Let, Stmt, Store
 from tile_cpu.passes.buffer_uses import KernelUses
 from tile_cpu.passes.row_dependence import covers_row, is_at, same_place
@@ -136,7 +136,7 @@ def _with_named_totals(
     names: list[Let] = []
     result: list[Total] = []
     for total in totals:
-        if any(isinstance(n, Load) and n.buffer.storage in overwritten for n in walk(total.value)):
+        if any(n.buffer.storage in overwritten for n in nodes_of(total.value, Load)):
             name = Var(f"{total.dst.name}_value", total.value.dtype)
             names.append(Let(name, total.value))
             total = replace(total, value=name)
@@ -260,7 +260,7 @@ def _with_old_values(one: RowPass, values: Mapping[Any, Node]) -> RowPass:
     stored: set[Buffer] = set()
 
     def replaced(node: Stmt | Expr) -> Any:
-        loads = [n for n in walk(node) if isinstance(n, Load) and n.buffer.storage not in stored]
+        loads = [n for n in nodes_of(node, Load) if n.buffer.storage not in stored]
         table: dict[Node, Node] = {n: values[n] for n in loads if values.get(n, n) is not n}
         return substitute(node, table) if table else node
 

@@ -9,7 +9,7 @@ from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.build_expr import cast, const
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, Ramp, Var
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute, walk
 from tile_core.ir.stmt import Let, Parallel, Stmt, Store, flattened
 from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
@@ -76,7 +76,7 @@ class RowPass:
     def loads(self) -> Iterator[Load]:
         """Yield every load of the elements' expressions."""
         for expr in self.expressions():
-            yield from (node for node in walk(expr) if isinstance(node, Load))
+            yield from nodes_of(expr, Load)
 
     def stores(self) -> Iterator[Store]:
         """Yield the stores of single elements."""

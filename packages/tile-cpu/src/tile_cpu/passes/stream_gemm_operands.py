@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tile_core.ir.buffer import Buffer, Region
-from tile_core.ir.node import Node, rewrite, substitute, walk
+from tile_core.ir.node import Node, nodes_of, rewrite, substitute
 from tile_core.ir.stmt import Kernel, Seq
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
@@ -67,7 +67,7 @@ def _users(copy: Copy, seq: Seq, at: int, facts: KernelUses) -> list[Gemm] | Non
     tile = copy.dst.buffer
     later: set[Node] = set()
     for stmt in seq.body[at + 1 :]:
-        later |= {node for node in walk(stmt) if isinstance(node, Gemm)}
+        later |= {*nodes_of(stmt, Gemm)}
     users = [node for node in facts.touching[tile] if node is not copy]
     if tile in facts.viewed or not users:
         return None

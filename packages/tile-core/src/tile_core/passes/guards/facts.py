@@ -10,7 +10,7 @@ from tile_core.arith.affine import Atom, Bound, Linear
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.build_expr import binary, integer_bounds
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Var
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Check, CheckKind
 from tile_core.passes.guards.registry import RegisteredGuard
 from tile_core.records import dataclass, replace
@@ -204,12 +204,12 @@ def sizes_of(guard: RegisteredGuard, known: Mapping[Var, bool]) -> tuple[Var, ..
     roots = [guard.extent] if isinstance(guard.extent, Expr) else []
     margin = open_margin(guard, guard.env)
     roots += [atom.expr for atom, _ in margin.terms]
-    found = {n: None for root in roots for n in walk(root) if isinstance(n, Var)}
+    found = {n: None for root in roots for n in nodes_of(root, Var)}
     for var in list(found):
         bound = guard.env.bounds_of.get(var)
         for form in () if bound is None else (bound.low, bound.high):
             for atom, _ in () if form is None else form.terms:
-                found |= {n: None for n in walk(atom.expr) if isinstance(n, Var)}
+                found |= {n: None for n in nodes_of(atom.expr, Var)}
     return tuple(var for var in found if var in known)
 
 
@@ -218,7 +218,7 @@ def _steps(guard: RegisteredGuard) -> set[int]:
     margin = open_margin(guard, guard.env)
     found = {abs(int(f)) for _, f in margin.terms if f.denominator == 1}
     for atom, _ in margin.terms:
-        for var in {n for n in walk(atom.expr) if isinstance(n, Var)}:
+        for var in {*nodes_of(atom.expr, Var)}:
             bound = guard.env.bounds_of.get(var)
             for form in () if bound is None else (bound.low, bound.high):
                 for inner, factor in () if form is None else form.terms:
@@ -231,8 +231,6 @@ def _steps(guard: RegisteredGuard) -> set[int]:
 def _divisors(expr: Expr) -> set[int]:
     return {
         int(n.b.value)
-        for n in walk(expr)
-        if isinstance(n, Binary)
-        and n.op in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
-        and isinstance(n.b, Const)
+        for n in nodes_of(expr, Binary)
+        if n.op in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD) and isinstance(n.b, Const)
     }

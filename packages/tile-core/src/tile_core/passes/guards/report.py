@@ -9,7 +9,7 @@ from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import Expr, Extent, Load
 from tile_core.ir.names import Names
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of, walk
 from tile_core.ir.print_expr import print_expr, print_extent
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import For, Kernel, Launch, Let, Pipelined, Store
@@ -166,7 +166,7 @@ def _as_written(guard: RegisteredGuard, kernel: Kernel) -> set[tuple[str, str]]:
     for stmt in walk(kernel.body):
         if stmt.span is None or stmt.span != guard.span:
             continue
-        regions = [node for node in walk(stmt) if isinstance(node, Region)]
+        regions = [*nodes_of(stmt, Region)]
         for node in walk(stmt):
             match node:
                 case Region(buffer=buffer, starts=starts):

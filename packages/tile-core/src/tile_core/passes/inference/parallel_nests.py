@@ -11,7 +11,7 @@ from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import LayoutUnknown, Note, Span, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.expr import AddressOf, Expr, Load, Var
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute, walk
 from tile_core.ir.stmt import (
     Check,
     For,
@@ -235,8 +235,8 @@ class _Surveyor(StmtVisitor[_Scope]):
         if isinstance(stmt, Store) and stmt.buffer.scope.is_spread:
             self.found.floating.setdefault(stmt.buffer.storage, stmt)
         for child in expressions_in(stmt):
-            for node in walk(child):
-                if isinstance(node, (Load, AddressOf)) and node.buffer.scope.is_spread:
+            for node in nodes_of(child, Load, AddressOf):
+                if node.buffer.scope.is_spread:
                     self.found.floating.setdefault(node.buffer.storage, stmt)
 
     def nest(self, node: Parallel | TileOperator, loop: Parallel) -> None:
@@ -314,8 +314,8 @@ def _unbounded(loop: Parallel) -> LayoutUnknown:
 def names_in(loop: Parallel) -> dict[Node, Node]:
     """Return what the names bound in `loop` stand for, down to its variables."""
     names: dict[Node, Node] = {}
-    for node in walk(loop.body):
-        if isinstance(node, Let) and node.var.dtype.is_int:
+    for node in nodes_of(loop.body, Let):
+        if node.var.dtype.is_int:
             names[node.var] = substitute(node.value, names) if names else node.value
     return names
 
@@ -324,9 +324,8 @@ def _memory(loop: Parallel) -> tuple[tuple[Buffer, tuple[Expr, ...]], ...]:
     """Return the accesses of shared memory and tensors, with their indices."""
     return tuple(
         (node.buffer, node.indices)
-        for node in walk(loop.body)
-        if isinstance(node, (Load, Store, AddressOf))
-        and node.buffer.scope in (Scope.GLOBAL, Scope.SHARED)
+        for node in nodes_of(loop.body, Load, Store, AddressOf)
+        if node.buffer.scope in (Scope.GLOBAL, Scope.SHARED)
     )
 
 

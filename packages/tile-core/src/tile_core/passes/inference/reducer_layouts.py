@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Kernel, Parallel
 from tile_core.layout import Fragment
 from tile_core.layout.formulas import as_index, axis_of, coordinate
@@ -33,10 +31,15 @@ def narrow_reducers(kernel: Kernel, state: Layouts) -> None:
     for node in state.found.nests:
         if isinstance(node, Parallel):
             loop = state.loop_of(node)
-            for update in _updates(node):
+            for update in nodes_of(node.body, ReducerUpdate):
                 spread.setdefault(update.reducer, []).append(_holders(update, node, loop))
-    inside = {u for node in state.found.nests if isinstance(node, Parallel) for u in _updates(node)}
-    other = {n.reducer for n in walk(kernel) if isinstance(n, ReducerUpdate) and n not in inside}
+    inside = {
+        u
+        for node in state.found.nests
+        if isinstance(node, Parallel)
+        for u in nodes_of(node.body, ReducerUpdate)
+    }
+    other = {n.reducer for n in nodes_of(kernel, ReducerUpdate) if n not in inside}
     for reducer, found in spread.items():
         first = found[0]
         if first is None or reducer in other or reducer.storage is not reducer:
@@ -46,10 +49,6 @@ def narrow_reducers(kernel: Kernel, state: Layouts) -> None:
             continue
         if all(f is not None and f.same_function(first) for f in found):
             state.known[reducer] = first
-
-
-def _updates(loop: Parallel) -> Iterator[ReducerUpdate]:
-    return (n for n in walk(loop.body) if isinstance(n, ReducerUpdate))
 
 
 def _holders(update: ReducerUpdate, node: Parallel, loop: LoopLayout | None) -> Fragment | None:

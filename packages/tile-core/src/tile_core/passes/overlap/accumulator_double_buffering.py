@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import Alloc, AnnotateLayout, For, If, OnThreads, Seq, Stmt
 from tile_core.ops.control import Barrier
 from tile_core.ops.gemm import WaitProducts
@@ -91,8 +91,8 @@ def alternating(
     begin = [s for release in parts.late for s in release.begin()]
     layouts = [
         AnnotateLayout(rounds.second[n.buffer], n.layout, span=n.span)
-        for n in walk(around.body)
-        if isinstance(n, AnnotateLayout) and n.buffer in rounds.second
+        for n in nodes_of(around.body, AnnotateLayout)
+        if n.buffer in rounds.second
     ]
     allocations = [Alloc(b) for b in rounds.second.values()]
     made = rounds.beside_next() if parts.behind else rounds.in_turns()

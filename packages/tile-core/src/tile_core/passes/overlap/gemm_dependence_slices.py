@@ -9,7 +9,7 @@ from tile_core.analysis.first_access import is_overwritten
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import accesses, effects_of, storages_read
 from tile_core.ir.intrinsics import Effect
-from tile_core.ir.node import walk
+from tile_core.ir.node import contains, nodes_of, walk
 from tile_core.ir.stmt import Evaluate, Leaf, Let, Parallel, Seq, Stmt, Store
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
@@ -88,7 +88,7 @@ def _may_move(stmt: Stmt) -> bool:
         return True
     if isinstance(stmt, Evaluate) or effects_of(stmt) & ~Effect.READS:
         return False
-    if any(isinstance(n, (BarrierWait, BarrierArrive)) for n in walk(stmt)):
+    if contains(stmt, BarrierWait, BarrierArrive):
         return False
     return isinstance(stmt, (Leaf, Parallel, Store, Let))
 
@@ -172,7 +172,7 @@ def _meets_running(ahead: Sequence[Stmt]) -> bool:
 
 def _is_own(items: Sequence[Stmt], tile: Buffer) -> bool:
     """Whether rounds leave each other nothing in a tile, which has one name alone."""
-    names = {n for s in items for n in walk(s) if isinstance(n, Buffer) and n.storage is tile}
+    names = {n for s in items for n in nodes_of(s, Buffer) if n.storage is tile}
     return names == {tile} and is_overwritten(items, tile)
 
 

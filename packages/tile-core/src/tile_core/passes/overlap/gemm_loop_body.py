@@ -9,7 +9,7 @@ from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import BinaryOp
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Alloc, For, If, Seq, Stmt
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierArrive
@@ -47,7 +47,7 @@ def take_apart(loop: For, runs_beside: RunsBeside) -> GemmLoopBody | None:
     flat = list(opened(loop.body))
     items = [s for s in flat if not isinstance(s, Alloc)]
     products = [k for k, s in enumerate(items) if isinstance(s, Gemm) and runs_beside(s)]
-    inside = [n for n in walk(loop.body) if isinstance(n, Gemm)]
+    inside = [*nodes_of(loop.body, Gemm)]
     if not products or len(inside) != len(products):
         return None
     releases = [s for s in items if is_release(s)]
@@ -100,7 +100,7 @@ def conflict(a: Stmt, b: Stmt) -> bool:
 
 def turns_of(stmt: Stmt) -> set[Buffer]:
     """Return the scalars that say at which turn of a circular buffer a signal is."""
-    return {n.storage for n in walk(stmt) if isinstance(n, Buffer) and n.scope is Scope.VAR}
+    return {n.storage for n in nodes_of(stmt, Buffer) if n.scope is Scope.VAR}
 
 
 def if_any_round(loop: For, stmt: Stmt) -> Stmt:

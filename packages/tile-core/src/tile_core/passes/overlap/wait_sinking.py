@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from tile_core.ir.node import walk
+from tile_core.ir.node import contains
 from tile_core.ir.stmt import For, If, Leaf, Let, Parallel, Seq, Stmt, Store
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
@@ -116,7 +116,6 @@ def _factors(product: Gemm) -> set[object]:
 
 def _is_known(stmt: Stmt) -> bool:
     """Whether all that a statement does is what it reads and writes."""
-    signals = (BarrierWait, BarrierArrive)
-    if any(isinstance(n, signals) for n in walk(stmt)):
+    if contains(stmt, BarrierWait, BarrierArrive):
         return False
     return isinstance(stmt, (Leaf, Parallel, Store, Let, If, For, Seq))

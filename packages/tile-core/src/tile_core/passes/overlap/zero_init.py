@@ -8,7 +8,7 @@ from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.build_expr import as_expr
 from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Const
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute, walk
 from tile_core.ir.stmt import For, Kernel, OnThreads, Seq, Stmt
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm
@@ -33,8 +33,8 @@ def zero_init_accumulators(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
         Whether an MMA can go on beside the threads that start it.
     """
     done: dict[Node, Node] = {}
-    for around in (n for n in walk(kernel.body) if isinstance(n, OnThreads)):
-        for loop in (n for n in walk(around.body) if isinstance(n, For)):
+    for around in nodes_of(kernel.body, OnThreads):
+        for loop in nodes_of(around.body, For):
             for product in (s for s in opened(loop.body) if isinstance(s, Gemm)):
                 fills = _fills_around(product, loop, around) if runs_beside(product) else None
                 if fills is not None:
@@ -85,7 +85,7 @@ def _zeroes(node: Node, sums: Buffer) -> bool:
 
 def _stands_before(stmt: Stmt, fill: Stmt, loop: Stmt) -> bool:
     """Whether `fill` is a statement of a sequence of which a later one holds `loop`."""
-    for sequence in (n for n in walk(stmt) if isinstance(n, Seq)):
+    for sequence in nodes_of(stmt, Seq):
         if any(item is fill for item in sequence.body):
             behind = _behind(sequence.body, fill)
             return any(n is loop for item in behind for n in walk(item))

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Region, Scope, static_value
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import AnnotateSafeValue, Launch, Pipelined
 from tile_core.ops.copy import Copy
 from tile_core.passes.pipelines.epilogue_forms import may_be_asynchronous
@@ -61,8 +61,8 @@ def require_counted_loop(
         Why the copies of `loop` go through registers.
     """
     env, threads = facts.with_loop(loop.var, loop.start, loop.stop), math.prod(launch.threads)
-    stated = {n.buffer for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)}
-    for copy in (n for n in walk(loop.body) if isinstance(n, Copy)):
+    stated = {n.buffer for n in nodes_of(launch.body, AnnotateSafeValue)}
+    for copy in nodes_of(loop.body, Copy):
         if not copy.src.buffer.scope.is_global or copy.dst.buffer.scope is not Scope.SHARED:
             continue
         try:

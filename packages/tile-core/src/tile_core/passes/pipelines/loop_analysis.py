@@ -10,7 +10,7 @@ from tile_core.analysis.memory_dependence import MemoryDependences
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.node import analysis, walk
+from tile_core.ir.node import analysis, nodes_of, walk
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Pipelined, Seq, flattened
 from tile_core.passes.pipelines.dependences import Dependences
 from tile_core.passes.pipelines.epilogue_forms import folds
@@ -158,8 +158,8 @@ def facts_of(kernel: Kernel, launch: Launch) -> ConstraintSet:
         elif isinstance(stmt, Check):
             env = env.assuming(stmt.cond)
     env = env.with_grid(launch.block_vars, launch.grid)
-    for node in walk(launch.body):
-        if isinstance(node, Let) and is_plain(node.value):
+    for node in nodes_of(launch.body, Let):
+        if is_plain(node.value):
             env = env.with_let(node.var, node.value)
     for stmt in flattened(launch.body):
         if isinstance(stmt, Check) and stmt.kind is CheckKind.ASSUME and is_plain(stmt.cond):

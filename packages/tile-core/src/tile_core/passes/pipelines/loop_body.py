@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 from dataclasses import field
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ from tile_core.ir.effects import Mode, effects_of, storages_written
 from tile_core.ir.expr import Call, Expr, Load, Unary, UnaryOp, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import (
     Alloc,
     AnnotateLayout,
@@ -83,9 +83,8 @@ class Piece:
     def acts(self) -> bool:
         """Whether the order of such statements shows outside of memory."""
         return isinstance(self.stmt, (Print, Breakpoint, Barrier, Check)) or any(
-            isinstance(n, Call)
-            and (n.function.startswith("extern:") or bool(effect_of(n.function) & _OUTWARD))
-            for n in walk(self.stmt)
+            (n.function.startswith("extern:") or bool(effect_of(n.function) & _OUTWARD))
+            for n in nodes_of(self.stmt, Call)
         )
 
     @property
@@ -148,13 +147,13 @@ def take_apart(loop: Pipelined) -> PipelineBody:
     written = {t.storage for t in memory_accesses(loop.body) if t.mode is not Mode.READ}
     taken = _Taken(frozenset(written))
     _take(loop.body, (), taken, None)
-    names = {n.var for n in walk(loop.body) if isinstance(n, Let)}
+    names = {n.var for n in nodes_of(loop.body, Let)}
     pieces = tuple(described(p, taken.named) for p in taken.pieces)
     return PipelineBody(pieces, tuple(taken.outside), frozenset({*names, loop.var}))
 
 
 def _refuse_forms(loop: Pipelined) -> None:
-    for node in walk(loop.body):
+    for node in nodes_of(loop.body, CopyCommit, CopyWait, Copy, AnnotateSafeValue):
         match node:
             case CopyCommit() | CopyWait():
                 raise NotApplicable("the loop itself waits for copies", node.span)
@@ -198,9 +197,9 @@ def _is_repeatable(value: Expr, taken: _Taken) -> bool:
     """Whether a value is the same at every time of one iteration."""
     if effects_of(value) is not Effect.NONE or free_variables(value).keys() & taken.named:
         return False
-    if any(isinstance(n, Call) and n.function.startswith("extern:") for n in walk(value)):
+    if any(n.function.startswith("extern:") for n in nodes_of(value, Call)):
         return False
-    read = {n.buffer.storage for n in walk(value) if isinstance(n, Load)}
+    read = {n.buffer.storage for n in nodes_of(value, Load)}
     return not _may_alias(read, taken.written)
 
 
@@ -212,11 +211,11 @@ def _may_alias(read: Iterable[Buffer], written: Iterable[Buffer]) -> bool:
 
 def _is_divisible(stmt: If, taken: _Taken) -> bool:
     """Whether a branch holds a copy into a tile, and no name that only it could see."""
-    if not any(isinstance(n, Copy) and _fills_a_tile(n) for n in walk(stmt)):
+    if not any(_fills_a_tile(n) for n in nodes_of(stmt, Copy)):
         return False
     written = storages_written(stmt)
-    own_condition = {n.buffer.storage for n in walk(stmt.cond) if isinstance(n, Load)}
-    named = any(isinstance(n, Let) and not _is_repeatable(n.value, taken) for n in walk(stmt))
+    own_condition = {n.buffer.storage for n in nodes_of(stmt.cond, Load)}
+    named = any(not _is_repeatable(n.value, taken) for n in nodes_of(stmt, Let))
     return not named and not own_condition & written.keys()
 
 
@@ -244,7 +243,7 @@ def described(piece: Piece, named: Set[Var]) -> Piece:
     prefix = _needed(piece)
     meaning = {e.var: e.value for e in prefix if isinstance(e, Let) and is_plain(e.value)}
     found = [*memory_accesses(piece.stmt, meaning=meaning)]
-    used = set(_variables(piece.stmt))
+    used = set(nodes_of(piece.stmt, Var))
     for element in prefix:
         value = element.value if isinstance(element, Let) else element.cond
         found += memory_accesses(value, meaning=meaning)
@@ -256,7 +255,7 @@ def described(piece: Piece, named: Set[Var]) -> Piece:
 
 
 def _needed(piece: Piece) -> Prefix:
-    used, kept = set(_variables(piece.stmt)), list[Let | BranchPredicate]()
+    used, kept = set(nodes_of(piece.stmt, Var)), list[Let | BranchPredicate]()
     for element in reversed(piece.prefix):
         if isinstance(element, Let):
             if element.var not in used:
@@ -266,7 +265,3 @@ def _needed(piece: Piece) -> Prefix:
             used |= free_variables(element.cond).keys()
         kept.append(element)
     return tuple(reversed(kept))
-
-
-def _variables(root: Node) -> Iterator[Var]:
-    return (n for n in walk(root) if isinstance(n, Var))

@@ -12,7 +12,7 @@ from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import TileError
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.effects import Mode
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Alloc, Launch
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
@@ -78,11 +78,11 @@ def prefetch_budget(launch: Launch, machine: PrefetchMachineInfo) -> PrefetchBud
     operand in registers is taken too.
     """
     threads = math.prod(launch.threads)
-    tiles = [n.buffer for n in walk(launch.body) if isinstance(n, Alloc)]
+    tiles = [n.buffer for n in nodes_of(launch.body, Alloc)]
     kept = sum(_bytes(t) for t in tiles if t.scope is Scope.FRAGMENT)
     taken = sum(_bytes(t) for t in tiles if t.scope is Scope.SHARED)
     if not machine.has(ACCUMULATORS_CAN_BE_OPERANDS):
-        products = [n for n in walk(launch.body) if isinstance(n, Gemm)]
+        products = [*nodes_of(launch.body, Gemm)]
         operands = {r.buffer for p in products for r in (p.a, p.b)}
         exchanged = max((_bytes(f) for f in operands if f.scope is Scope.FRAGMENT), default=0)
         taken += exchanged * 9 // 8  # its rows are padded

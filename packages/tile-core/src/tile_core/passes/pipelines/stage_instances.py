@@ -11,7 +11,7 @@ from tile_core.errors import TileError
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.build_expr import binary
 from tile_core.ir.expr import AddressOf, Binary, Const, Expr, Load, Var
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.stmt import (
     Break,
     Check,
@@ -93,7 +93,7 @@ def require_versions(stmts: Iterable[Stmt], storage: Buffer) -> None:
         Why they could not.
     """
     stmts = tuple(stmts)
-    buffers = {n for s in stmts for n in walk(s) if isinstance(n, Buffer) and n.storage is storage}
+    buffers = {n for s in stmts for n in nodes_of(s, Buffer) if n.storage is storage}
     for buffer in sorted(buffers, key=lambda b: b.name):
         if buffer.strides is not None or buffer.static_shape is None:
             raise NotApplicable(f"{buffer.name!r} has strides, or extents known only at run time")
@@ -101,9 +101,8 @@ def require_versions(stmts: Iterable[Stmt], storage: Buffer) -> None:
     turn = Var("turn", _INT32)
     for stmt in stmts:
         try:
-            for node in walk(instance(stmt, {}, versions, turn)):
-                if isinstance(node, Leaf):
-                    node.verify()
+            for node in nodes_of(instance(stmt, {}, versions, turn), Leaf):
+                node.verify()
         except TileError as refused:
             reason = f"a version of {storage.name!r} cannot be used here: {refused.message}"
             raise NotApplicable(reason) from None

@@ -12,7 +12,7 @@ from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import Mode, accesses, storages_read, storages_written
 from tile_core.ir.expr import Expr
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of, walk
 from tile_core.ir.stmt import (
     AnnotateSafeValue,
     Launch,
@@ -26,7 +26,7 @@ from tile_core.ir.stmt import (
 from tile_core.ir.visitor import LOOPS, statements_in
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.operator import TileOperator
+from tile_core.ops.operator import operators_in
 from tile_core.passes.pipelines.stage_instances import require_versions
 from tile_core.passes.warp_specialisation.async_fills import piece_of
 from tile_core.passes.warp_specialisation.bulk_copies import (
@@ -177,7 +177,7 @@ def find_circular_buffers(launch: Launch, env: ConstraintSet) -> CircularBuffers
     or where they are small.
     """
     safe_values: dict[Buffer, Expr] = {
-        n.buffer: n.value for n in walk(launch.body) if isinstance(n, AnnotateSafeValue)
+        n.buffer: n.value for n in nodes_of(launch.body, AnnotateSafeValue)
     }
     circular_buffers: list[CircularBuffer] = []
     left: list[tuple[Copy | Parallel, str]] = []
@@ -334,13 +334,12 @@ def _circular_buffer(
 def _may_be_async_proxy(stmt: Stmt, tile: Buffer) -> bool:
     """Whether the async proxy may read a tile: for an MMA, or on its way to a tensor."""
     return any(
-        isinstance(node, TileOperator)
-        and any(region.buffer.storage is tile for region in node.reads())
+        any(region.buffer.storage is tile for region in node.reads())
         and (
             isinstance(node, Gemm)
             or any(r.buffer.scope is not Scope.FRAGMENT for r in node.writes())
         )
-        for node in walk(stmt)
+        for node in operators_in(stmt)
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tile_core.ir.buffer import Region, Scope
 from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr, Extent, Load, Var
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of, walk
 from tile_core.ir.stmt import For, If, Launch, Let, Pipelined, Stmt, While
 from tile_core.ir.structural_equality import same_value
 from tile_core.ir.visitor import expressions_in
@@ -153,8 +153,8 @@ class _Dependence:
 
     def __init__(self, launch: Launch) -> None:
         self.blocks = set(launch.block_vars)
-        self.lets = {n.var: n.value for n in walk(launch.body) if isinstance(n, Let)}
-        self.loops = {n.var: n for n in walk(launch.body) if isinstance(n, (For, Pipelined))}
+        self.lets = {n.var: n.value for n in nodes_of(launch.body, Let)}
+        self.loops = {n.var: n for n in nodes_of(launch.body, For, Pipelined)}
 
     def of(self, *values: Expr) -> set[Var]:
         """Return the indices of the block that may change any of `values`."""
@@ -183,9 +183,7 @@ class _Dependence:
 
 def _control(stmt: Stmt, copies: set[Copy]) -> Iterator[Expr]:
     """Yield what decides how often the copies run."""
-    for node in walk(stmt):
-        if not isinstance(node, (For, Pipelined, If, While)):
-            continue
-        if not any(n in copies for n in walk(node) if isinstance(n, Copy)):
+    for node in nodes_of(stmt, For, Pipelined, If, While):
+        if not any(n in copies for n in nodes_of(node, Copy)):
             continue
         yield from expressions_in(node)

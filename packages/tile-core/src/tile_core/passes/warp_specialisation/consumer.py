@@ -7,7 +7,7 @@ from dataclasses import field
 
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Var
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of, walk
 from tile_core.ir.stmt import (
     Alloc,
     AnnotateLayout,
@@ -123,7 +123,7 @@ class Consumer:
 
 def _uses(stmt: Stmt, tiles: Iterable[Buffer]) -> bool:
     wanted = set(tiles)
-    return any(n in wanted for n in walk(stmt) if isinstance(n, Buffer))
+    return any(n in wanted for n in nodes_of(stmt, Buffer))
 
 
 def _kept(stmt: Stmt) -> dict[Var, Expr]:

@@ -10,7 +10,7 @@ from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import AddressOf, Expr, Extent
-from tile_core.ir.node import Node, analysis, walk
+from tile_core.ir.node import Node, analysis, nodes_of, walk
 from tile_core.ir.stmt import AnnotateLayout, For, Kernel, Launch, Pipelined
 from tile_core.layout import Layout, operand_tile, row_major
 from tile_core.ops.copy import Copy
@@ -164,8 +164,8 @@ def has_rows_in_order(copy: Node, tile: Buffer, launch: Launch) -> bool:
 
 def require_annotated_boxes(tile: Buffer, launch: Launch) -> None:
     """Refuse a tile that the user stores so that the copy engine cannot copy boxes of it."""
-    for node in walk(launch.body):
-        if not isinstance(node, AnnotateLayout) or node.buffer.storage is not tile.storage:
+    for node in nodes_of(launch.body, AnnotateLayout):
+        if node.buffer.storage is not tile.storage:
             continue
         if not isinstance(node.layout, Layout):
             raise NotApplicable(f"the layout of {tile.name!r} is none of memory")
@@ -192,7 +192,6 @@ def facts_in_loops(kernel: Kernel, launch: Launch) -> ConstraintSet:
 
 def within_loops(launch: Launch, env: ConstraintSet) -> ConstraintSet:
     """Return what is known of numbers in the launch, and of the indices of its loops in them."""
-    for node in walk(launch.body):
-        if isinstance(node, (For, Pipelined)):
-            env = env.in_loop(node)
+    for node in nodes_of(launch.body, For, Pipelined):
+        env = env.in_loop(node)
     return env

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeGuard
 
 from tile_core.ir.buffer import Scope
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.stmt import Alloc, Launch, Parallel, Pipelined
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
@@ -56,7 +56,7 @@ def _fits_shared_memory(launch: Launch, found: CircularBuffers, shared_bytes: in
     if any(sum(r.pieces for r in found.buffers if r.home is h) > MOST_PIECES for h in homes):
         return False
     counts = {tile: circular.count for circular in found.buffers for tile in circular.tiles}
-    tiles = {n.buffer for n in walk(launch.body) if isinstance(n, Alloc)}
+    tiles = {n.buffer for n in nodes_of(launch.body, Alloc)}
     shared = [b for b in tiles if b.scope is Scope.SHARED]
     return sum((b.nbytes or 0) * counts.get(b, 1) for b in shared) <= shared_bytes - SPARE
 
@@ -77,12 +77,12 @@ def require_worth(
     NotApplicable
         Why they are not.
     """
-    loops = [n for n in walk(launch.body) if asks_for_overlap(n)]
-    inside = {node for loop in loops for node in walk(loop)}
+    loops = [n for n in nodes_of(launch.body, Pipelined) if asks_for_overlap(n)]
+    inside = {copy for loop in loops for copy in nodes_of(loop, Copy)}
     left = [(copy, why) for copy, why in found.left if copy in inside]
     ahead = [circular for circular in found.buffers if circular.runs_ahead]
     by_engine = any(circular.in_bulk for circular in ahead)
-    beside = any(isinstance(n, Gemm) and runs_beside(n) for n in inside)
+    beside = any(runs_beside(n) for loop in loops for n in nodes_of(loop, Gemm))
     if not ahead or not (by_engine or beside):
         reasons = [why for _, why in (*left, *found.by_threads)]
         raise NotApplicable(reasons[0] if reasons else "no copy can run ahead")

@@ -10,7 +10,7 @@ from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import (
     Alloc,
     Check,
@@ -209,8 +209,8 @@ def require_independence(program: Stmt, launch: Launch) -> None:
         What it needs.
     """
     written = storages_written(launch.body)
-    own = {n.buffer for n in walk(program) if isinstance(n, Alloc)}
-    for node in walk(program):
+    own = {n.buffer for n in nodes_of(program, Alloc)}
+    for node in nodes_of(program, Load, Call):
         if isinstance(node, Load) and node.buffer not in own:
             storage = node.buffer.storage
             if storage.scope is not Scope.GLOBAL:
@@ -240,5 +240,5 @@ def _without_unused_names(stmts: list[Stmt]) -> list[Stmt]:
         if isinstance(stmt, Check) and not used:
             continue
         kept.append(stmt)
-        used |= {n for n in walk(stmt) if isinstance(n, Var)}
+        used |= {*nodes_of(stmt, Var)}
     return kept[::-1]

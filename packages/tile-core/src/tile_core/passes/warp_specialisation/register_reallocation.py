@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tile_core.ir.buffer import Scope
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Alloc, Hint, Launch
 from tile_core.machine import Multiprocessor
 from tile_core.ops.gemm import Gemm
@@ -258,7 +258,7 @@ def _shared_bytes(
 ) -> int:
     """Return the shared memory that a block surely takes: other tiles may share some."""
     counts = {tile: circular.count for circular in circular_buffers for tile in circular.tiles}
-    tiles = {n.buffer for n in walk(launch.body) if isinstance(n, Alloc)}
+    tiles = {n.buffer for n in nodes_of(launch.body, Alloc)}
     shared = [b for b in tiles if b.scope is Scope.SHARED]
     own = sum((b.nbytes or 0) * counts[b] for b in shared if b in counts)
     others = max((b.nbytes or 0 for b in shared if b not in counts), default=0)
@@ -272,7 +272,7 @@ def _registers_of_gemms(launch: Launch) -> int:
     The assembler holds instructions to this number, whatever threads have taken since.
     """
     found = 0
-    for product in (n for n in walk(launch.body) if isinstance(n, Gemm)):
+    for product in nodes_of(launch.body, Gemm):
         columns = min(product.mnk[1], WIDEST)
         if product.a.buffer.scope is Scope.FRAGMENT:
             columns = min(columns, FROM_REGISTERS)
@@ -283,7 +283,7 @@ def _registers_of_gemms(launch: Launch) -> int:
 def _register_hints(launch: Launch) -> dict[str, int] | None:
     """Return the register counts that the program asks for, None if none shall change."""
     found: dict[str, int] = {}
-    for hint in (n for n in walk(launch.body) if isinstance(n, Hint)):
+    for hint in nodes_of(launch.body, Hint):
         if hint.name == "producer_registers":
             found["dec"] = int(hint.values[0])
         elif hint.name == "max_registers":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import storages_written
 from tile_core.ir.expr import Call, Expr, Load
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import nodes_of, walk
 from tile_core.ir.stmt import Alloc, For, If, Launch, Seq, Stmt, Store, While
 from tile_core.ir.visitor import LOOPS, expressions_in, statements_in
 from tile_core.records import replace
@@ -19,7 +21,7 @@ def common_scalars(launch: Launch) -> set[Buffer]:
     numbers, of tensors that the launch does not write, and of each other.
     """
     written = storages_written(launch.body)
-    found = {n.buffer for n in walk(launch.body) if isinstance(n, Alloc) and _is_scalar(n.buffer)}
+    found = {n.buffer for n in nodes_of(launch.body, Alloc) if _is_scalar(n.buffer)}
     while True:
         wrong = set(_dependent(launch.body, found, written, governed=False))
         if not wrong & found:
@@ -69,17 +71,11 @@ def without_unused(stmt: Stmt, scalars: set[Buffer]) -> Stmt | None:
 
 def _needed(stmt: Stmt, scalars: set[Buffer]) -> set[Buffer]:
     """Return the scalars that are read anywhere but in what sets themselves."""
-    found: set[Buffer] = set()
-    for node in walk(stmt):
-        own = node.buffer if isinstance(node, Store) else None
-        if not isinstance(node, Expr):
-            for child in expressions_in(node):
-                found |= {b for b in _read(child) if b in scalars and b is not own}
-    return found
-
-
-def _read(value: Node) -> set[Buffer]:
-    return {n.buffer for n in walk(value) if isinstance(n, Load)}
+    reads = Counter(n.buffer for n in nodes_of(stmt, Load))
+    for store in nodes_of(stmt, Store):
+        own = (n.buffer for value in expressions_in(store) for n in nodes_of(value, Load))
+        reads[store.buffer] -= sum(buffer is store.buffer for buffer in own)
+    return {buffer for buffer in scalars if reads[buffer]}
 
 
 def _pruned(stmt: Stmt, unused: set[Buffer]) -> Stmt | None:

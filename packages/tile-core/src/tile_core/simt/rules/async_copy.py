@@ -7,7 +7,7 @@ from tile_core.ir.counted_calls import COUNTED_LOAD
 from tile_core.ir.device import device
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import Call
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Evaluate, Seq, Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.copy import Copy
@@ -75,7 +75,7 @@ def lower_at_once(op: Copy, ctx: SimtContext) -> Stmt:
         If the copy cannot be made of such instructions.
     """
     made = lower_async(op, ctx)
-    if not any(isinstance(n, Call) and n.function in COPIES for n in walk(made)):
+    if not any(n.function in COPIES for n in nodes_of(made, Call)):
         raise UnsupportedOnTarget(
             f"this copy cannot use asynchronous instructions of {ctx.machine.name}",
             span=op.span,

@@ -9,7 +9,7 @@ from tile_core.errors import InternalError, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.build_expr import all_of, as_expr, binary, cast, const, select
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Load, StringConst, Var
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, nodes_of, rewrite
 from tile_core.ir.stmt import Evaluate, If, Let, Seq, Stmt, While
 from tile_core.ops.control import Barrier, Breakpoint
 from tile_core.ops.printing import Print
@@ -115,7 +115,7 @@ def _by_owner(node: Node, tile: Buffer, ctx: SimtContext) -> Node:
     """Let the first thread that holds the printed element of `tile` print it."""
     if not isinstance(node, Evaluate):
         return node
-    indices = next(n.indices for n in walk(node) if isinstance(n, Load) and n.buffer is tile)
+    indices = next(n.indices for n in nodes_of(node, Load) if n.buffer is tile)
     owner = as_expr(ctx.fragment_of(tile).forward_thread(*indices))
     return If(binary(BinaryOp.EQ, ctx.thread, owner), node, span=node.span)
 

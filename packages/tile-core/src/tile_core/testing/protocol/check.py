@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import Node, contains, nodes_of, rewrite, walk
 from tile_core.ir.stmt import For, Launch, Let, Seq, While
 from tile_core.ops.control import Barrier
 from tile_core.ops.gemm import Gemm
@@ -60,14 +60,14 @@ def with_and_without_turns(launch: Launch) -> list[Launch]:
     Turns are given up in loops in which all threads meet (`tile_core.simt.drop_ping_pong`): whoever
     had the turn would wait for those who wait for it. What is right must not need them.
     """
-    if not any(isinstance(n, PingPongOrder) for n in walk(launch.body)):
+    if not contains(launch.body, PingPongOrder):
         return [launch]
 
     def rule(node: Node) -> Node:
         return Seq(()) if isinstance(node, PingPongOrder) else node
 
     without = rewrite(launch, rule)
-    loops = [n for n in walk(launch.body) if isinstance(n, (For, While))]
+    loops = [*nodes_of(launch.body, For, While)]
     kinds = [{type(n) for n in walk(loop)} for loop in loops]
     given_up = any({PingPongOrder, Barrier} <= kind for kind in kinds)
     return [without] if given_up else [launch, without]

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from tile_core.errors import InternalError
 from tile_core.ir.cluster_position import place_in_cluster
-from tile_core.ir.node import walk
+from tile_core.ir.node import contains, nodes_of, walk
 from tile_core.ir.stmt import Kernel, Launch, Let, OnThreads, Seq, Stmt
 from tile_core.ops.cluster import ClusterSync
 from tile_core.ops.gemm import Gemm
@@ -43,10 +43,7 @@ def always(op: Gemm) -> bool:
 
 def has_protocol(launch: Launch) -> bool:
     """Whether threads of a launch go apart, wait at barriers in memory, or reach other blocks."""
-    return any(
-        isinstance(n, (BarrierInit, OnThreads, ClusterSync, RemoteCopy, PingPongOrder))
-        for n in walk(launch.body)
-    )
+    return contains(launch.body, BarrierInit, OnThreads, ClusterSync, RemoteCopy, PingPongOrder)
 
 
 def program_of(
@@ -75,10 +72,9 @@ def program_of(
     arrivals: dict[BarrierId, int] = {}
     roles: list[Role] = []
     for rank in range(facts.size):
-        for node in walk(launch.body):
-            if isinstance(node, BarrierInit):
-                for k, count in enumerate(node.counts):
-                    arrivals[facts.name(node.barriers), k, rank] = count
+        for node in nodes_of(launch.body, BarrierInit):
+            for k, count in enumerate(node.counts):
+                arrivals[facts.name(node.barriers), k, rank] = count
         block = _Block(facts, scenario, rank, host, unit)
         roles += block.roles()
         arrivals |= block.arrivals
@@ -178,7 +174,7 @@ class _Block:
         """Follow these threads, unless others have done the same."""
         inside = [r for r in self.ranges if r[0] < last and first < r[1]]
         key: object = (last - first, tuple((r, r[0] >= first) for r in inside), first == 0)
-        if any(isinstance(n, PingPongOrder) for n in walk(self.facts.launch.body)):
+        if contains(self.facts.launch.body, PingPongOrder):
             key = (key, (first - scope[0]) // GROUP)
         if self.facts.by_thread:
             key = first
@@ -199,9 +195,8 @@ def _ranges(stmt: Stmt, base: int, count: int) -> Iterator[Interval]:
             for item in body:
                 yield from _ranges(item, base, count)
         case _:
-            for node in walk(stmt):
-                if isinstance(node, OnThreads):
-                    yield base + node.first, base + node.first + node.count
+            for node in nodes_of(stmt, OnThreads):
+                yield base + node.first, base + node.first + node.count
 
 
 def host_names(kernel: Kernel, launch: Launch) -> list[Let]:
@@ -215,4 +210,4 @@ def host_names(kernel: Kernel, launch: Launch) -> list[Let]:
     inside = set(walk(launch))
     if launch not in set(walk(kernel.body)):
         raise InternalError("the kernel does not hold this launch", span=launch.span)
-    return [n for n in walk(kernel.body) if isinstance(n, Let) and n not in inside]
+    return [n for n in nodes_of(kernel.body, Let) if n not in inside]

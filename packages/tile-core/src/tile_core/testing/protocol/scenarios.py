@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tile_core.ir.node import walk
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Launch, Let, Pipelined
 from tile_core.testing.protocol.program import iterations_of
 from tile_core.testing.protocol.trace import Endless
@@ -35,7 +35,7 @@ def scenarios_of(launch: Launch, host: Sequence[Let] = ()) -> list[Scenario]:
     _iterations(launch, Scenario(otherwise=asked), host)
     if not asked.names:
         return [Scenario(block=FIRST), Scenario(block=LAST)]
-    stages = max((n.num_stages for n in walk(launch.body) if isinstance(n, Pipelined)), default=2)
+    stages = max((n.num_stages for n in nodes_of(launch.body, Pipelined)), default=2)
     wanted = {0, 1, stages - 1, stages, stages + 1, 2 * stages + 1}
     found: dict[object, Scenario] = {}
     for values in _values():
