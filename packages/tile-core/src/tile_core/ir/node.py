@@ -36,7 +36,7 @@ class _Known(Uncopied):
     _answers: dict[Any, Any]
     _below: tuple[Node, ...] | None
     _children: tuple[Node, ...]
-    _index: Index[Node] | None
+    _index: Any  # an Index; type hints of operators are evaluated, and it is imported late
 
 
 @dataclass(frozen=True, slots=True, eq=False)
