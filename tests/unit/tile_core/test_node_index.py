@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import get_type_hints
 
 import pytest
 
@@ -159,3 +160,7 @@ def test_launches_are_replaced_where_they_change() -> None:
     assert contains(kernel, Launch)
     assert map_launches(kernel, lambda launch: launch) is kernel
     assert not contains(map_launches(kernel, lambda launch: Seq(())), Launch)
+
+
+def test_who_reads_annotations_of_nodes_can() -> None:
+    assert get_type_hints(CopyWait)["pending"] is int

@@ -36,7 +36,7 @@ class _Known(Uncopied):
     _answers: dict[Any, Any]
     _below: tuple[Node, ...] | None
     _children: tuple[Node, ...]
-    _index: Any  # an Index; type hints of operators are evaluated, and it is imported late
+    _index: Any  # an `Index`, or None: annotations of nodes are read by who parses them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -378,7 +378,7 @@ def contains(root: Node, /, *classes: type[Node]) -> bool:
 def _index_of(root: Node) -> Index[Node] | None:
     """Return what a block knows of its nodes; None if they are too few, or too many."""
     try:
-        return root._index
+        return cast("Index[Node] | None", root._index)
     except AttributeError:
         below = _below_if_small(root)
     if below is not None and len(below) < _SEARCHED:
@@ -392,7 +392,7 @@ def _index_of(root: Node) -> Index[Node] | None:
             stack += inside
         elif not hasattr(stack.pop(), "_index"):
             _set_index(node, _indexed(node))
-    return root._index
+    return cast("Index[Node] | None", root._index)
 
 
 def _indexed(block: Node) -> Index[Node] | None:
