@@ -244,7 +244,7 @@ def test_layouts_are_not_to_blame_for_what_nobody_can_share() -> None:
         copies, note = remarked(replace(SQUARE, n=40, threads=384).program).notes
     assert copies.message == NO_PRODUCERS
     assert note.message.startswith(
-        "this matrix product uses no warpgroup MMA: 3 warpgroups cannot share 64 x 40 sums"
+        "this matrix product uses no warpgroup MMA: 3 warpgroups cannot share 64 x 40 accumulators"
     )
 
 
