@@ -11,7 +11,9 @@ import tile_api as tile
 import tile_api.language as T
 from tile_cpu.machine import MACHINES, missing_features
 
-RUNNABLE = sorted(name for name, row in MACHINES.items() if not missing_features(row))
+WIDTHS = ("x86-64-v2", "haswell", "skylake-avx512")
+"""Processors with vectors of 16, 32 and 64 bytes."""
+RUNNABLE = [name for name in WIDTHS if not missing_features(MACHINES[name])]
 
 
 def columns_of(rows: int, columns: int, op: str, dtype: str) -> Any:
@@ -37,7 +39,7 @@ def columns_of(rows: int, columns: int, op: str, dtype: str) -> Any:
 @pytest.mark.parametrize("machine", RUNNABLE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", ["max", "min"])
-@pytest.mark.parametrize(("rows", "columns"), [(3, 17), (5, 17), (9, 18), (5, 7)])
+@pytest.mark.parametrize(("rows", "columns"), [(5, 17), (9, 18)])
 def test_every_row_counts(rows: int, columns: int, op: str, dtype: str, machine: str) -> None:
     kernel = tile.compile(columns_of(rows, columns, op, dtype), target=f"cpu:{machine}")
     for row in range(rows):  # the extremum is in this row
@@ -48,7 +50,7 @@ def test_every_row_counts(rows: int, columns: int, op: str, dtype: str, machine:
         np.testing.assert_array_equal(b, a[row])
 
 
-@pytest.mark.parametrize("machine", sorted(MACHINES))
+@pytest.mark.parametrize("machine", WIDTHS)
 @pytest.mark.parametrize("op", ["max", "min"])
 def test_llvm_recognises_no_reduction(op: str, machine: str) -> None:
     text = tile.compile(
