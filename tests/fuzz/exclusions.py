@@ -15,10 +15,6 @@ KNOWN: dict[str, str] = {}
 
 RIGHT: dict[str, str] = {
     r"needs barriers for parts of its threads, and gfx\w+ has none": "AMD's machines lack them",
-    r"T\.Parallel cannot touch [\s\S]*note: gemm fixed 'f\d+' as Fragment": (
-        "two accumulators, one of them without matrix instructions, lie in registers differently; "
-        "the error says how to exchange elements, as TileLang's does not"
-    ),
 }
 """Refusals that are right: what the machine cannot do, and says so."""
 

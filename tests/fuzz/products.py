@@ -60,13 +60,19 @@ class Products(Places):
             Loop(loop.data, rng.choice(kinds), const(steps), tuple(body), rng.randrange(4)),
         ]
         if rng.random() < 0.3 and self.axes[1].extent % 8 == 0:
-            statements += self.second(c)
+            statements += self.second(c, kind, depth)
         return statements
 
-    def second(self, c: Tile) -> list[Stmt]:
-        """Multiply a product by another matrix, as attention does."""
+    def second(self, c: Tile, before: str, depth: int) -> list[Stmt]:
+        """Multiply a product by another matrix, as attention does.
+
+        Where only one of the two has matrix instructions, their accumulators lie in registers
+        differently and no loop may touch both: the first is not used any more then.
+        """
         rng, width = self.rng, self.axes[1].extent
         kind, sums = ("int8", "int32") if c.dtype == "int32" else ("float16", "float32")
+        if before != kind or depth % 32 or width % 32:
+            self.known[:] = [k for k in self.known if k.tile.name != c.name]
         p = self.new_tile((0, 1), kind)
         v = Tile(self.scene.fresh("s"), kind, (width, width), "shared")
         self.tiles.append(v)

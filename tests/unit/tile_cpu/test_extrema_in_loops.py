@@ -50,6 +50,19 @@ def test_every_row_counts(rows: int, columns: int, op: str, dtype: str, machine:
         np.testing.assert_array_equal(b, a[row])
 
 
+@pytest.mark.parametrize("machine", RUNNABLE)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_rows_of_nan_do_not_count(op: str, dtype: str, machine: str) -> None:
+    kernel = tile.compile(columns_of(5, 17, op, dtype), target=f"cpu:{machine}")
+    for row in range(5):
+        a = np.full((5, 17), np.nan, dtype)
+        a[row] = np.arange(17) - 8
+        b = np.full(17, 1000, dtype)
+        kernel(a, b)
+        np.testing.assert_array_equal(b, a[row])
+
+
 @pytest.mark.parametrize("machine", WIDTHS)
 @pytest.mark.parametrize("op", ["max", "min"])
 def test_llvm_recognises_no_reduction(op: str, machine: str) -> None:
