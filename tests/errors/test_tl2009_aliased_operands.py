@@ -10,7 +10,7 @@ from tile_core.errors import AliasedOperands
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.build_expr import const
 from tile_core.ir.expr import Var
-from tile_core.ir.region_overlap import surely_overlap
+from tile_core.ops.region_pairing import surely_overlap
 
 MISTAKES = [
     Mistake(

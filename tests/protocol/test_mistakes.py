@@ -16,8 +16,7 @@ from tile_core.ir.expr import Binary, BinaryOp, Load
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import If, Launch, OnThreads, Seq
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
-from tile_core.ops.cluster import ClusterSync
-from tile_core.ops.control import Barrier
+from tile_core.ops.control import Barrier, ClusterSync
 from tile_core.ops.gemm import WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.passes import specialise_warps

@@ -9,7 +9,7 @@ import pytest
 import tile_api.language as T
 from support.specialised import done, operators, roles
 from tile_core.ops.bulk_copy import BulkCopy
-from tile_core.ops.cluster import ClusterSync
+from tile_core.ops.control import ClusterSync
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit
 
 

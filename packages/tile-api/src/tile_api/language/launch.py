@@ -19,8 +19,7 @@ from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.build_expr import INT32
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.stmt import Alloc, Launch, Seq, Stmt
-from tile_core.ops.cluster import ClusterSync
-from tile_core.ops.control import Barrier
+from tile_core.ops.control import Barrier, ClusterSync
 from tile_core.ops.mbarrier import BarrierInit
 
 

@@ -27,9 +27,8 @@ from tile_core.ir.node import Node
 from tile_core.ir.stmt import Evaluate, Leaf
 from tile_core.ops.async_copy import CopyArrive
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
-from tile_core.ops.cluster import ClusterSync
+from tile_core.ops.control import ClusterSync, PingPongOrder
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
-from tile_core.ops.ping_pong import PingPongOrder
 from tile_core.ops.remote_copy import RemoteCopy
 
 WARP = 32

@@ -14,31 +14,19 @@ from tile_core.ir.node import Node, nodes_of, walk
 from tile_core.ir.stmt import Evaluate, Launch, Let, OnThreads, Store
 from tile_core.ir.visitor import expressions_in
 from tile_core.ops.bulk_copy import BulkCopy
-from tile_core.ops.cluster import ClusterSync
+from tile_core.ops.control import ClusterSync
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.ops.remote_copy import RemoteCopy
 
 
 @dataclass(frozen=True, slots=True)
 class StatementFacts:
-    """Facts about a statement.
+    """Facts about a statement."""
 
-    Parameters
-    ----------
-    variables
-        Every variable that occurs in it, bound in it or not.
-    private
-        Storages of thread-private buffers it mentions.
-    written
-        Storages it may change.
-    votes
-        Calls in its own expressions that wait for all threads of the block.
-    """
-
-    variables: frozenset[Var]
-    private: tuple[Buffer, ...]
-    written: frozenset[Buffer]
-    votes: tuple[Call, ...]
+    variables: frozenset[Var]  # every variable that occurs in it, bound in it or not
+    private: tuple[Buffer, ...]  # storages of thread-private buffers it mentions
+    written: frozenset[Buffer]  # storages it may change
+    votes: tuple[Call, ...]  # calls in its own expressions that wait for all threads of the block
 
 
 def facts_of(stmt: Node) -> StatementFacts:

@@ -7,12 +7,12 @@ from typing import ClassVar
 from tile_core.errors import FrontendValueError
 from tile_core.ir.buffer import Region
 from tile_core.ir.stmt import Seq, Stmt
-from tile_core.ops.operator import TileOperator
+from tile_core.ops.operator import ControlOperator
 from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CopyCommit(TileOperator):
+class CopyCommit(ControlOperator):
     """Close a group: it holds the asynchronous copies issued since the last one.
 
     Machines whose copies are synchronous do nothing.
@@ -21,21 +21,13 @@ class CopyCommit(TileOperator):
     mnemonic: ClassVar[str] = "copy_commit"
     spellings: ClassVar[tuple[str, ...]] = ("ptx_commit_group",)
 
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing by itself."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing by itself."""
-        return ()
-
     def serial_form(self) -> Stmt:
         """Return nothing: copies are complete when they are met."""
         return Seq(())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CopyWait(TileOperator):
+class CopyWait(ControlOperator):
     """Wait until at most `pending` groups of asynchronous copies are in flight.
 
     The data of the others is visible to every thread of the block afterwards. Machines whose
@@ -45,14 +37,6 @@ class CopyWait(TileOperator):
     mnemonic: ClassVar[str] = "copy_wait"
     spellings: ClassVar[tuple[str, ...]] = ("ptx_wait_group",)
     pending: int = 0
-
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing by itself; it orders what others read."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing by itself."""
-        return ()
 
     def serial_form(self) -> Stmt:
         """Return nothing: copies are complete when they are met."""
@@ -69,7 +53,7 @@ class CopyWait(TileOperator):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CopyArrive(TileOperator):
+class CopyArrive(ControlOperator):
     """Let the asynchronous copies that each thread began so far arrive at a barrier by themselves.
 
     Once for each thread that runs this, when all of them are complete; the thread goes on at
@@ -84,11 +68,3 @@ class CopyArrive(TileOperator):
 
     mnemonic: ClassVar[str] = "copy_arrive"
     barrier: Region
-
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing by itself; it orders what others read."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing by itself."""
-        return ()

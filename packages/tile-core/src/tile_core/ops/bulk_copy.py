@@ -8,7 +8,7 @@ from tile_core.errors import DtypeMismatch, FrontendValueError, ScopeMismatch
 from tile_core.ir.buffer import Region, Scope
 from tile_core.ir.expr import Expr
 from tile_core.ir.gpu_intrinsics import SPELLINGS, STORE_WAIT
-from tile_core.ops.operator import TileOperator
+from tile_core.ops.operator import ControlOperator, TileOperator
 from tile_core.ops.region_pairing import pair
 from tile_core.records import dataclass
 
@@ -123,7 +123,7 @@ class BulkCopy(TileOperator):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BulkWait(TileOperator):
+class BulkWait(ControlOperator):
     """Close the group of copies into tensors that the first thread started, and wait for groups.
 
     Parameters
@@ -138,17 +138,9 @@ class BulkWait(TileOperator):
     pending: int = 0
     is_read_enough: bool = True
 
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing by itself; it orders what others read."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing by itself."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FenceAsync(TileOperator):
+class FenceAsync(ControlOperator):
     """Let the async proxy see what the threads wrote to shared memory, once a barrier follows.
 
     The async proxy (bulk copies, MMAs that read shared memory) accesses memory apart
@@ -156,11 +148,3 @@ class FenceAsync(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "fence_async"
-
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing by itself; it orders what others read."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing by itself."""
-        return ()

@@ -1,18 +1,22 @@
-"""Operators without data flow: barriers of a block, breakpoints."""
+"""Operators without data flow: barriers of blocks, clusters and grids, turns, breakpoints."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import ClassVar
 
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import Seq, Stmt
-from tile_core.ops.operator import TileOperator
+from tile_core.ops.operator import ControlOperator
 from tile_core.records import dataclass
+
+GROUP = 128
+"""Threads of a group that takes turns with another one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Barrier(TileOperator):
+class Barrier(ControlOperator):
     """Wait until all threads of the block (or `count` of them, on barrier `number`) arrive.
 
     Memory written before is visible to those threads after.
@@ -34,21 +38,49 @@ class Barrier(TileOperator):
     arrives_only: bool = False
     arrivals: Region | None = None
 
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing by itself; it orders what others read."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing."""
-        return ()
-
     def serial_form(self) -> Stmt:
         """Return nothing: one thread waits for nobody."""
         return Seq(())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Breakpoint(TileOperator):
+class ClusterSync(ControlOperator):
+    """Wait until all threads of all blocks of the cluster arrive.
+
+    What they wrote to shared memory before is visible to all of them after.
+    """
+
+    mnemonic: ClassVar[str] = "cluster_sync"
+
+
+class PingPongStep(Enum):
+    """What a group does about the turn."""
+
+    OFFER = "offer"  # the second group lets the first one begin
+    TAKE = "take"  # wait until the other group has given the turn away
+    GIVE = "give"  # give the turn to the other group
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PingPongOrder(ControlOperator):
+    """Let the two halves of the running threads take turns, the first one first.
+
+    Between `TAKE` and `GIVE` of one half the other waits at its own `TAKE`. `OFFER` stands once
+    in front. Results do not change: only when each half does its work.
+
+    Parameters
+    ----------
+    goes_on
+        Whether another turn follows. The second half keeps the last one: nobody would take it.
+    """
+
+    mnemonic: ClassVar[str] = "ping_pong"
+    step: PingPongStep
+    goes_on: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Breakpoint(ControlOperator):
     """Open a debugger in the interpreter; every other backend goes on as if it were not there.
 
     Parameters
@@ -61,14 +93,6 @@ class Breakpoint(TileOperator):
     mnemonic: ClassVar[str] = "breakpoint"
     names: tuple[str, ...] = ()
     values: tuple[Buffer | Expr, ...] = ()
-
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing that an optimisation would have to keep."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing."""
-        return ()
 
     def serial_form(self) -> Stmt:
         """Return nothing: only the interpreter stops."""

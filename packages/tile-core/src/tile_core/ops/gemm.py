@@ -16,7 +16,6 @@ from tile_core.errors import (
 from tile_core.ir.buffer import Region
 from tile_core.ir.build_expr import cast, const, select
 from tile_core.ir.expr import Const, Expr, Var
-from tile_core.ir.region_overlap import surely_overlap
 from tile_core.ir.stmt import Alloc, Stmt
 from tile_core.ops.loop_builders import (
     accumulator,
@@ -29,9 +28,9 @@ from tile_core.ops.loop_builders import (
     store,
     write,
 )
-from tile_core.ops.operator import Execution, TileOperator
+from tile_core.ops.operator import ControlOperator, Execution, TileOperator
 from tile_core.ops.operator_work import OperatorWork
-from tile_core.ops.region_pairing import describe
+from tile_core.ops.region_pairing import describe, surely_overlap
 from tile_core.records import dataclass
 
 
@@ -235,7 +234,7 @@ class Gemm(TileOperator):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WaitProducts(TileOperator):
+class WaitProducts(ControlOperator):
     """Wait until at most `pending` products that were left in flight still are.
 
     Products end in the order in which they began. Their sums, and what they read, may be
@@ -246,14 +245,6 @@ class WaitProducts(TileOperator):
     mnemonic: ClassVar[str] = "wait_products"
     spellings: ClassVar[tuple[str, ...]] = ("wait_wgmma", "warpgroup_wait")
     pending: int = 0
-
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing by itself."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing by itself."""
-        return ()
 
     def serial_form(self) -> Stmt:
         """Return nothing: products are complete when they are met."""

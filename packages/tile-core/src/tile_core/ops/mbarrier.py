@@ -7,12 +7,12 @@ from typing import ClassVar
 from tile_core.errors import FrontendValueError
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Expr
-from tile_core.ops.operator import TileOperator
+from tile_core.ops.operator import ControlOperator
 from tile_core.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BarrierInit(TileOperator):
+class BarrierInit(ControlOperator):
     """Make the barriers of `barriers` usable: entry `i` completes after ``counts[i]`` arrivals.
 
     The threads of the block may use them after the next barrier of all.
@@ -22,14 +22,6 @@ class BarrierInit(TileOperator):
     spellings: ClassVar[tuple[str, ...]] = ("alloc_barrier",)
     barriers: Buffer
     counts: tuple[int, ...]
-
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing by itself."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing that other statements may read."""
-        return ()
 
     def verify(self) -> None:
         """Check that there is one positive count for each barrier."""
@@ -43,7 +35,7 @@ class BarrierInit(TileOperator):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BarrierArrive(TileOperator):
+class BarrierArrive(ControlOperator):
     """Arrive at a barrier: once for each warp that runs this, with its accesses so far.
 
     Parameters
@@ -62,17 +54,9 @@ class BarrierArrive(TileOperator):
     nbytes: int = 0
     ranks: tuple[Expr, ...] = ()
 
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing by itself; it orders what others read."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing by itself."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BarrierWait(TileOperator):
+class BarrierWait(ControlOperator):
     """Wait until the phase of `parity` of a barrier has completed.
 
     Phases are numbered from 0; a fresh barrier counts as if phase 1 had completed before. What
@@ -83,17 +67,9 @@ class BarrierWait(TileOperator):
     barrier: Region
     parity: Expr
 
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing by itself; it orders what others read."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing by itself."""
-        return ()
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SetRegisters(TileOperator):
+class SetRegisters(ControlOperator):
     """Give each thread of the running warp groups `count` registers, more or fewer than before.
 
     Whole groups of four warps run this. A hint: machines that cannot do it ignore it.
@@ -103,14 +79,6 @@ class SetRegisters(TileOperator):
     spellings: ClassVar[tuple[str, ...]] = ("set_max_nreg",)
     count: int
     is_increase: bool
-
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing."""
-        return ()
 
     def verify(self) -> None:
         """Check the range that the instruction takes."""

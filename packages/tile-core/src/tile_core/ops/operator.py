@@ -79,6 +79,19 @@ class TileOperator(Leaf):
         return tuple(dict.fromkeys(region.buffer for region in regions))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ControlOperator(TileOperator):
+    """An operator that orders, waits or observes: others have no data from it, nor it from them."""
+
+    def reads(self) -> tuple[Region, ...]:
+        """Return nothing: it orders what others read."""
+        return ()
+
+    def writes(self) -> tuple[Region, ...]:
+        """Return nothing."""
+        return ()
+
+
 def operators_in(root: Node) -> tuple[TileOperator, ...]:
     """Return the tile operators at and under `root`, in the order of `walk`."""
     abstract: Any = TileOperator

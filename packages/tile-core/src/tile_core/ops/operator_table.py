@@ -6,15 +6,13 @@ from tile_core.ir.stmt import Leaf
 from tile_core.ops.async_copy import CopyArrive, CopyCommit, CopyWait
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
-from tile_core.ops.cluster import ClusterSync
-from tile_core.ops.control import Barrier, Breakpoint
+from tile_core.ops.control import Barrier, Breakpoint, ClusterSync, PingPongOrder
 from tile_core.ops.copy import Copy
 from tile_core.ops.fill import Fill
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.im2col import Im2col
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
-from tile_core.ops.ping_pong import PingPongOrder
 from tile_core.ops.printing import Print
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeGuard
 
 from tile_core.errors import InternalError
-from tile_core.ir.buffer import Scope, static_value
+from tile_core.ir.buffer import Region, Scope, static_value
 from tile_core.ir.build_expr import INT32, as_expr, binary, cast, const
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.stmt import For, If, Parallel, Seq, Stmt, Store
@@ -26,6 +26,14 @@ def parallel_nest(stmt: Stmt) -> Stmt:
     Before   for i in range(4): for j in range(8): T[i, j] = 0
     After    parallel i, j in (4, 8): T[i, j] = 0
     """
+    variables, extents, body = _opened(stmt)
+    if not variables:
+        return stmt
+    return Parallel(tuple(variables), tuple(extents), body, span=stmt.span)
+
+
+def _opened(stmt: Stmt) -> tuple[list[Var], list[Expr], Stmt]:
+    """Return the indices and extents of perfectly nested loops, and what they hold."""
     variables: list[Var] = []
     extents: list[Expr] = []
     body = stmt
@@ -35,9 +43,7 @@ def parallel_nest(stmt: Stmt) -> Stmt:
         variables.append(body.var)
         extents.append(body.stop)
         body = body.body
-    if not variables:
-        return stmt
-    return Parallel(tuple(variables), tuple(extents), body, span=stmt.span)
+    return variables, extents, body
 
 
 def as_parallel(op: TileOperator) -> Parallel:
@@ -58,15 +64,10 @@ def as_parallel(op: TileOperator) -> Parallel:
     """
     if not is_element_wise(op):
         raise InternalError(f"{op.mnemonic!r} is not an element-wise operator", span=op.span)
-    if isinstance(op, Fill) and _is_partly_known(op):
-        return _masked(op)
-    body: Stmt = expand(op)
-    names: list[Var] = []
-    extents: list[Expr] = []
-    while isinstance(body, For):
-        names.append(body.var)
-        extents.append(body.stop)
-        body = body.body
+    match op:
+        case Fill(dst=Region(static_extents=None)) if op.dst.buffer.scope is Scope.FRAGMENT:
+            return _masked(op)
+    names, extents, body = _opened(expand(op))
     if not names and any(
         b.scope.is_spread and b.static_shape != (1,) * b.rank for b in op.buffers()
     ):
@@ -77,10 +78,6 @@ def as_parallel(op: TileOperator) -> Parallel:
     if not isinstance(body, Seq):
         body = Seq((body,), span=op.span)
     return Parallel(tuple(names), tuple(extents), body, span=op.span, **hints)
-
-
-def _is_partly_known(op: Fill) -> bool:
-    return op.dst.buffer.scope is Scope.FRAGMENT and op.dst.static_extents is None
 
 
 def _masked(op: Fill) -> Parallel:

@@ -8,7 +8,7 @@ from typing import cast
 
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import storages_written
-from tile_core.ir.node import Node, nodes_of, rewrite, substitute
+from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import (
     Alloc,
     AnnotateLayout,
@@ -20,14 +20,13 @@ from tile_core.ir.stmt import (
     Stmt,
     Store,
 )
+from tile_core.ir.visitor import map_launches
 from tile_core.records import replace
 
 
-def _never(launch: Launch) -> bool:
-    return False
-
-
-def privatise_tiles(kernel: Kernel, of_threads: Callable[[Launch], bool] = _never) -> Kernel:
+def privatise_tiles(
+    kernel: Kernel, of_threads: Callable[[Launch], bool] = lambda launch: False
+) -> Kernel:
     """Return `kernel` with a register tile for each range of threads that uses one of its name.
 
     Before   alloc f;  threads 0 count 128: fill f;  threads 128 count 128: copy A, f
@@ -37,17 +36,10 @@ def privatise_tiles(kernel: Kernel, of_threads: Callable[[Launch], bool] = _neve
     there either. A tile that threads outside of the ranges use as well stays one. Returns the
     same object when there is nothing to do.
 
-    Parameters
-    ----------
-    of_threads
-        Whether variables and arrays of threads are separated, too, in a launch that runs each
-        range as one. What all threads write to one goes to those of all ranges then.
+    `of_threads` tells whether variables and arrays of threads are separated, too, in a launch that
+    runs each range as one. What all threads write to one goes to those of all ranges then.
     """
-
-    def rule(node: Node) -> Node:
-        return _separated(node, of_threads(node)) if isinstance(node, Launch) else node
-
-    return rewrite(kernel, rule)
+    return map_launches(kernel, lambda launch: _separated(launch, of_threads(launch)))
 
 
 def _separated(launch: Launch, of_threads: bool) -> Launch:

@@ -1,10 +1,11 @@
-"""How two regions of different shape correspond: the rules of copies and tile atomics."""
+"""How two regions correspond, by the rules of copies and tile atomics, and whether they overlap."""
 
 from __future__ import annotations
 
 from tile_core.errors import IndexMismatch, Note, ShapeMismatch, Span
 from tile_core.ir.buffer import Region, Scope, static_value
 from tile_core.ir.expr import Extent
+from tile_core.ir.structural_equality import same_value
 from tile_core.records import dataclass
 
 _DEPTH = {Scope.GLOBAL: 0, Scope.SHARED: 1}
@@ -12,18 +13,11 @@ _DEPTH = {Scope.GLOBAL: 0, Scope.SHARED: 1}
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """The iteration space of a tile transfer and what each side does with it.
+    """The iteration space of a tile transfer and what each side does with it."""
 
-    Parameters
-    ----------
-    extents
-        Extents of the iteration space, outermost first.
-    src_axes, dst_axes
-        For each dimension of the region: the iteration axis that moves along it, or None
-        where it stays at the region's start.
-    """
-
-    extents: tuple[Extent, ...]
+    extents: tuple[Extent, ...]  # extents of the iteration space, outermost first
+    # src_axes, dst_axes: for each dimension of the region: the iteration axis that moves along it,
+    # or None where it stays at the region's start.
     src_axes: tuple[int | None, ...]
     dst_axes: tuple[int | None, ...]
 
@@ -166,3 +160,29 @@ def describe(region: Region) -> str:
     extents = ", ".join(str(static_value(e)) if static_value(e) is not None else "?"
                         for e in region.extents)  # fmt: skip
     return f"{region.buffer.name}[{extents}]"
+
+
+def surely_overlap(one: Region, other: Region) -> bool:
+    """Whether two regions have elements in common, whatever the values of variables.
+
+    Regions of one buffer do if their ranges meet along every dimension; a buffer and a view of
+    it do if both are taken whole.
+
+    Examples
+    --------
+    Of ``S[0:64, :]`` and ``S[32:96, :]`` it is certain, of ``S[0:64, :]`` and ``S[64:128, :]`` or
+    of ``S[k, :]`` and ``S[k + 1, :]`` it is not.
+    """
+    if one.buffer is not other.buffer:
+        return one.buffer.storage is other.buffer.storage and one.is_whole and other.is_whole
+    sides = zip(one.starts, one.extents, other.starts, other.extents, strict=True)
+    return all(_meet(*side) for side in sides)
+
+
+def _meet(first: Extent, length: Extent, second: Extent, other_length: Extent) -> bool:
+    """Whether ``[first, first + length)`` and the range at `second` surely meet."""
+    a, b = static_value(first), static_value(second)
+    m, n = static_value(length), static_value(other_length)
+    if a is not None and b is not None and m is not None and n is not None:
+        return a < b + n and b < a + m
+    return same_value(first, second)

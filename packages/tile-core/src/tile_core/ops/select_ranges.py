@@ -8,7 +8,7 @@ from itertools import product
 
 from tile_core.arith.evaluate import evaluate
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.build_expr import binary
+from tile_core.ir.build_expr import all_of
 from tile_core.ir.expr import Binary, BinaryOp, Expr, Var
 from tile_core.ir.free_variables import is_host_evaluable
 from tile_core.ir.node import Node, nodes_of, substitute, walk
@@ -35,11 +35,7 @@ _WARP = 32
 _EMPTY = Seq(())
 
 
-def _nothing(node: Node) -> bool:
-    return False
-
-
-def select_ranges(kernel: Kernel, acts: Callable[[Node], bool] = _nothing) -> Kernel:
+def select_ranges(kernel: Kernel, acts: Callable[[Node], bool] = lambda node: False) -> Kernel:
     """Return `kernel` with statements for ranges in place of branches between threads.
 
     Before   if tx < 128: copy A, s;  else: B[tx] = 5       (of 256 threads)
@@ -52,10 +48,7 @@ def select_ranges(kernel: Kernel, acts: Callable[[Node], bool] = _nothing) -> Ke
     them, and select neighbours. Other branches stay as they are. Returns the same object when
     there is none.
 
-    Parameters
-    ----------
-    acts
-        What else threads of a range do by themselves.
+    `acts` tells what else threads of a range do by themselves.
     """
 
     def selected(launch: Launch) -> Launch:
@@ -135,11 +128,12 @@ class _Selector:
     def branch(self, stmt: If, first: int, count: int) -> Stmt:
         """Return a branch with something inside that its threads do together."""
         chosen, rest = self.condition(stmt.cond)
-        selected = None if chosen is None else self.selected(chosen, first, count)
-        if selected is None:
+        by_threads = all_of(chosen)
+        selected = self.selected(chosen, first, count)
+        if by_threads is None or selected is None:
             return self.entered(stmt, first, count)
         if rest is not None:
-            return self.refined(stmt, _all_of(chosen), rest, first, count)
+            return self.refined(stmt, by_threads, rest, first, count)
         taken = [number for number, holds in enumerate(selected) if holds]
         left = [number for number, holds in enumerate(selected) if not holds]
         if not taken or not left:
@@ -153,7 +147,8 @@ class _Selector:
             (~stmt.cond, stmt.otherwise, left),
         ):
             if side is not None and _are_neighbours(numbers):
-                parts.append(self.part(stmt, side, numbers, first))
+                inner = self.block(side, first + numbers[0], len(numbers))
+                parts.append(OnThreads(numbers[0], len(numbers), inner, span=stmt.span))
             elif side is not None:
                 parts.append(If(cond, side, span=stmt.span))
         return Seq(tuple(parts), span=stmt.span)
@@ -182,26 +177,21 @@ class _Selector:
         whole = numbers[0] % _WARP == 0 and len(numbers) % _WARP == 0
         return whole and _are_neighbours(numbers)
 
-    def part(self, stmt: If, body: Stmt, numbers: list[int], first: int) -> OnThreads:
-        """Return one side of a branch as a statement for its threads."""
-        inner = self.block(body, first + numbers[0], len(numbers))
-        return OnThreads(numbers[0], len(numbers), inner, span=stmt.span)
-
     def entered(self, stmt: If, first: int, count: int) -> Stmt:
         """Return a branch that stays one, with what can be done inside of it."""
         return map_statements(stmt, lambda side: self.block(side, first, count))
 
-    def condition(self, cond: Expr) -> tuple[list[Expr] | None, Expr | None]:
+    def condition(self, cond: Expr) -> tuple[list[Expr], Expr | None]:
         """Return the factors of a condition that only threads decide, and all the others."""
-        factors = [*_factors(cond)]
         chosen, rest = [], []
-        for factor in factors:
+        for factor in _factors(cond):
             meaning = substitute(factor, self.names)
-            if is_host_evaluable(meaning, self.known) and _mentions(meaning, self.known):
+            depends = any(var in self.known for var in nodes_of(meaning, Var))
+            if depends and is_host_evaluable(meaning, self.known):
                 chosen.append(factor)
             else:
                 rest.append(factor)
-        return (chosen or None), (_all_of(rest) if rest else None)
+        return chosen, all_of(rest)
 
     def selected(self, factors: list[Expr], first: int, count: int) -> list[bool] | None:
         """Return for each thread of a range whether all factors hold; None if one has no value."""
@@ -219,18 +209,6 @@ def _factors(cond: Expr) -> list[Expr]:
     if isinstance(cond, Binary) and cond.op is BinaryOp.AND:
         return [*_factors(cond.a), *_factors(cond.b)]
     return [cond]
-
-
-def _all_of(factors: list[Expr] | None) -> Expr:
-    assert factors
-    result = factors[0]
-    for factor in factors[1:]:
-        result = binary(BinaryOp.AND, result, factor)
-    return result
-
-
-def _mentions(expr: Expr, threads: dict[Var, int]) -> bool:
-    return any(node in threads for node in nodes_of(expr, Var))
 
 
 def _are_neighbours(numbers: list[int]) -> bool:

@@ -37,15 +37,11 @@ def with_zeros(
     Before   kept = [a, b],  meta = [0b1101]  (the places 1 and 3 of a group)
     After    dense = [0, a, 0, b]
 
-    Parameters
-    ----------
-    kept : [..., M, K / 2], or [..., K / 2, M] if `transposed`
-        The elements kept, in memory that every thread can read.
-    meta : [..., M, K / f], or [..., K / f, M] if `transposed_meta`; integers
-        4 bits for each group, the first in the lowest: the place of the first element kept, then
-        that of the second. Of elements of 32 bits, bit 1 is the place.
-    dense : [M, K], or [K, M] if `transposed`; shared
-        What is written.
+    The elements kept, [..., M, K / 2], are in memory that every thread can read; `dense`, [M, K],
+    is shared; both have these extents the other way round if `transposed`. `meta`, integers of
+    [..., M, K / f], or [..., K / f, M] if `transposed_meta`, has 4 bits for each group, the first
+    in the lowest: the place of the first element kept, then that of the second. Of elements of 32
+    bits, bit 1 is the place.
     """
     int32 = dtype_of("int32")
     places = Var("i", int32), Var("k", int32)

@@ -32,20 +32,14 @@ def verify_reducers(kernel: Kernel) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Epochs:
-    """The reducers that are open here: in this block, and in those around it.
-
-    Parameters
-    ----------
-    closable
-        Those of the blocks around it that no loop separates from this one: it runs at most once
-        for each time that they are opened.
-    closed
-        Those of the blocks around it that this block closed.
-    """
+    """The reducers that are open here: in this block, and in those around it."""
 
     own: dict[Buffer, Span | None] = field(default_factory=dict)
     around: set[Buffer] = field(default_factory=set)
+    # Those of the blocks around it that no loop separates from this one: it runs at most once for
+    # each time that they are opened.
     closable: set[Buffer] = field(default_factory=set)
+    # Those of the blocks around it that this block closed.
     closed: set[Buffer] = field(default_factory=set)
 
     def inside(self, *, branch: bool) -> _Epochs:

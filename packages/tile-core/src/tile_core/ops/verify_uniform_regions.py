@@ -25,7 +25,7 @@ from tile_core.ir.expr import (
     Var,
 )
 from tile_core.ir.free_variables import free_variables
-from tile_core.ir.node import Node, walk_once
+from tile_core.ir.node import Node, nodes_of, walk_once
 from tile_core.ir.stmt import (
     Break,
     Continue,
@@ -39,7 +39,6 @@ from tile_core.ir.stmt import (
     Seq,
     While,
 )
-from tile_core.ir.visitor import statements_in
 from tile_core.ops.operator import Execution, TileOperator
 
 WAY_OUT = (
@@ -67,15 +66,8 @@ def verify_common_places(kernel: Kernel) -> None:
     UndefinedOperation
         At the first operation of which two threads have different operands.
     """
-    _visit_launches(kernel.body)
-
-
-def _visit_launches(stmt: Node) -> None:
-    if isinstance(stmt, Launch):
-        _Block(stmt).run()
-        return
-    for inner in statements_in(stmt):
-        _visit_launches(inner)
+    for launch in nodes_of(kernel.body, Launch):
+        _Block(launch).run()
 
 
 class _Block:
@@ -100,12 +92,8 @@ class _Block:
     def visit(self, stmt: Node, here: Array | None, first: int, span: Span | None) -> bool:
         """Check a statement; return whether threads may have left a loop around it.
 
-        Parameters
-        ----------
-        here
-            Which threads get to it, if any does; None where that is not known.
-        first
-            The first thread of the range that runs it.
+        `here` are the threads that get to it, if any does; None where that is not known. `first` is
+        the first thread of the range that runs it.
         """
         span = stmt.span or span
         match stmt:

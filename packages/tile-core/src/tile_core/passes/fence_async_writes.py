@@ -25,8 +25,7 @@ from tile_core.ir.stmt import (
 from tile_core.ir.visitor import statements_in
 from tile_core.ops.async_copy import CopyWait
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
-from tile_core.ops.cluster import ClusterSync
-from tile_core.ops.control import Barrier
+from tile_core.ops.control import Barrier, ClusterSync
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
 from tile_core.ops.remote_copy import RemoteCopy

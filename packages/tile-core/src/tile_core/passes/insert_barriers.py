@@ -56,8 +56,7 @@ from tile_core.ir.stmt import (
 from tile_core.ir.visitor import LOOPS, bound_variables, expressions_in, map_statements
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.bulk_copy import BulkCopy
-from tile_core.ops.cluster import ClusterSync
-from tile_core.ops.control import Barrier
+from tile_core.ops.control import Barrier, ClusterSync
 from tile_core.ops.copy import Copy
 from tile_core.passes.signals import awaits_signal, sends_signal
 from tile_core.records import replace

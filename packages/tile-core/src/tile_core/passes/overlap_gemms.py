@@ -9,8 +9,8 @@ from tile_core.ir.effects import storages_written
 from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import Alloc, For, Kernel, Launch, OnThreads, Seq, Stmt
 from tile_core.ops.bulk_copy import BulkCopy
+from tile_core.ops.control import GROUP
 from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
-from tile_core.ops.ping_pong import GROUP
 from tile_core.passes.overlap.accumulator_double_buffering import FreeMemory, alternating
 from tile_core.passes.overlap.gemm_dependence_slices import Fills
 from tile_core.passes.overlap.gemm_loop_body import GemmLoopBody, RunsBeside, take_apart

@@ -24,8 +24,7 @@ from tile_core.ir.stmt import (
 )
 from tile_core.layout import Layout
 from tile_core.machine import Multiprocessor
-from tile_core.ops.cluster import ClusterSync
-from tile_core.ops.control import Barrier
+from tile_core.ops.control import Barrier, ClusterSync
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierInit, SetRegisters

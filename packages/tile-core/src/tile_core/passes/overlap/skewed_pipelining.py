@@ -9,9 +9,9 @@ from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import For, If, Let, Seq, Stmt
+from tile_core.ops.control import PingPongOrder, PingPongStep
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierWait
-from tile_core.ops.ping_pong import PingPongOrder, PingPongStep
 from tile_core.passes.overlap.consumer_release import Late, delayed_release
 from tile_core.passes.overlap.gemm_loop_body import (
     GemmLoopBody,

@@ -10,7 +10,7 @@ from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
 from tile_core.ops.async_copy import CopyArrive
-from tile_core.ops.cluster import ClusterSync
+from tile_core.ops.control import ClusterSync
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import Rule

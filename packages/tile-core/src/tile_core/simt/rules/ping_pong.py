@@ -8,7 +8,7 @@ from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.stmt import If, Seq, Stmt
 from tile_core.machine import SimtMachine
-from tile_core.ops.ping_pong import GROUP, PingPongOrder, PingPongStep
+from tile_core.ops.control import GROUP, PingPongOrder, PingPongStep
 from tile_core.ops.rule import Rule
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import do

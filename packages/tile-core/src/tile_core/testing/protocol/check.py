@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 
 from tile_core.ir.node import Node, contains, nodes_of, rewrite, walk
 from tile_core.ir.stmt import For, Launch, Let, Seq, While
-from tile_core.ops.control import Barrier
+from tile_core.ops.control import Barrier, PingPongOrder
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.ping_pong import PingPongOrder
 from tile_core.testing.protocol.events import Violation
 from tile_core.testing.protocol.model_checker import explore
 from tile_core.testing.protocol.order_independence import prove
@@ -29,10 +28,7 @@ def violation_of(
 ) -> Violation | None:
     """Return what can go wrong in some order, None if nothing can.
 
-    Parameters
-    ----------
-    before, after
-        The program as the user wrote it, and what runs.
+    The user wrote `before`, and `after` is what runs.
 
     Raises
     ------

@@ -9,10 +9,9 @@ from tile_core.errors import InternalError
 from tile_core.ir.cluster_position import place_in_cluster
 from tile_core.ir.node import contains, nodes_of, walk
 from tile_core.ir.stmt import Kernel, Launch, Let, OnThreads, Seq, Stmt
-from tile_core.ops.cluster import ClusterSync
+from tile_core.ops.control import GROUP, ClusterSync, PingPongOrder
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierInit
-from tile_core.ops.ping_pong import GROUP, PingPongOrder
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.testing.protocol.events import (
     BarrierId,
@@ -57,16 +56,9 @@ def program_of(
 ) -> Program:
     """Return the events of the threads of one cluster, or of one block without clusters.
 
-    Parameters
-    ----------
-    meant
-        What each execution of a statement finds in tiles, see `meaning_of`.
-    host
-        Names that the host gives to values before the launch.
-    runs_beside
-        Whether an engine computes a product.
-    unit
-        Threads of a range that are followed together, at most.
+    `meant` is what each execution of a statement finds in tiles, see `meaning_of`; `host` are names
+    that the host gives to values before the launch. `runs_beside` tells whether an engine computes
+    a product. No more than `unit` threads of a range are followed together.
     """
     facts = LaunchFacts(launch, runs_beside)
     arrivals: dict[BarrierId, int] = {}

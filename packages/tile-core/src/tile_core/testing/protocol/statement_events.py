@@ -13,12 +13,10 @@ from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Parallel, Stmt
 from tile_core.ops.async_copy import CopyArrive, CopyCommit, CopyWait
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
-from tile_core.ops.cluster import ClusterSync
-from tile_core.ops.control import Barrier
+from tile_core.ops.control import GROUP, Barrier, ClusterSync, PingPongOrder, PingPongStep
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
-from tile_core.ops.ping_pong import GROUP, PingPongOrder, PingPongStep
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.testing.protocol.access_boxes import box_of, content_of, region_box
 from tile_core.testing.protocol.events import (

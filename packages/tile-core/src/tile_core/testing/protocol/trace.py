@@ -30,11 +30,9 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ops.async_copy import CopyArrive, CopyCommit, CopyWait
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
-from tile_core.ops.cluster import ClusterSync
-from tile_core.ops.control import Barrier
+from tile_core.ops.control import Barrier, ClusterSync, PingPongOrder
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
-from tile_core.ops.ping_pong import PingPongOrder
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.testing.protocol.access_boxes import Touched, touched
 from tile_core.testing.protocol.events import BarrierId, Event
@@ -64,10 +62,7 @@ class _Left(Exception):
 class LaunchFacts:
     """What is known of a launch before it is followed.
 
-    Parameters
-    ----------
-    runs_beside
-        Whether an engine computes a product.
+    `runs_beside` tells whether an engine computes a product.
     """
 
     def __init__(self, launch: Launch, runs_beside: Callable[[Gemm], bool]) -> None:
@@ -115,37 +110,26 @@ def _tells(node: Node) -> bool:
 
 @dataclass(slots=True)
 class Group:
-    """Threads that are followed together, and the events that they have made so far.
-
-    Parameters
-    ----------
-    active
-        Their numbers in the block; branches leave some of them.
-    first, count
-        The range of threads that runs.
-    arrivals
-        Arrivals that named barriers need, as they are found.
-    done
-        How often each statement has been run, and each barrier arrived at.
-    iterations
-        Of pipelined loops, as they are come to.
-    products, stores
-        What engines have been told to do: products, and groups of copies into tensors.
-    copies, groups
-        How many copies these threads have begun, and by the end of each group of them.
-    """
+    """Threads that are followed together, and the events that they have made so far."""
 
     facts: LaunchFacts
     values: Values
-    active: Sequence[int]
+    active: Sequence[int]  # their numbers in the block; branches leave some of them
+    # first, count: the range of threads that runs.
     first: int
     count: int
     events: list[Event] = field(default_factory=list)
+    # Arrivals that named barriers need, as they are found.
     arrivals: dict[BarrierId, int] = field(default_factory=dict)
+    # How often each statement has been run, and each barrier arrived at.
     done: dict[object, int] = field(default_factory=dict)
-    iterations: list[int] = field(default_factory=list)
+    iterations: list[int] = field(default_factory=list)  # of pipelined loops, as they are come to
+    # products, stores: what engines have been told to do: products, and groups of copies into
+    # tensors.
     products: int = 0
     stores: int = 0
+    # copies, groups: how many copies these threads have begun, and by the end of each group of
+    # them.
     copies: int = 0
     groups: list[int] = field(default_factory=list)
 
