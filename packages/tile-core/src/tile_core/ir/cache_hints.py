@@ -17,22 +17,11 @@ FEATURE = "cache_hint"
 POLICIES = ("evict_first", "evict_last", "evict_normal")
 """What programs may ask for; a call has its number, from 1 on."""
 
-HINTED = frozenset(
-    {
-        "load",
-        "store",
-        "async_copy",
-        "tensor_load",
-        "tensor_load_multicast",
-        "tensor_store",
-        "tensor_reduce_add",
-        "tensor_reduce_min",
-        "tensor_reduce_max",
-        "bulk_load",
-        "bulk_store",
-        "bulk_reduce_add",
-    }
-)
+_HINTED = """
+    load store async_copy tensor_load tensor_load_multicast tensor_store tensor_reduce_add
+    tensor_reduce_min tensor_reduce_max bulk_load bulk_store bulk_reduce_add
+"""
+HINTED = frozenset(_HINTED.split())
 """Calls that take a hint. Its number stands in front of an address or a map, never a constant."""
 
 

@@ -47,12 +47,7 @@ def _filtered(nodes: Sequence[T], kinds: Set[type]) -> list[T]:
 class Index(Generic[T]):
     """What is under a block: blocks with an index of their own, and runs of other nodes between.
 
-    Parameters
-    ----------
-    kinds
-        The classes of what is under it.
-    size
-        How many nodes that are.
+    `kinds` are the classes of what is under it, `size` is how many nodes that are.
     """
 
     __slots__ = ("answers", "kinds", "parts", "size")

@@ -12,12 +12,8 @@ from tile_core.ir.expr import Call, Expr
 def device(name: str, *args: Expr | int | bool, dtype: str | None = None) -> Call:
     """Return a call of the header's function `name`.
 
-    Parameters
-    ----------
-    args
-        Template arguments first, then addresses (`AddressOf`) and values.
-    dtype
-        Element type of the result, where the table leaves it to the call.
+    Template arguments come first, then addresses (`AddressOf`) and values. `dtype` is the element
+    type of the result, where the table leaves it to the call.
 
     Raises
     ------

@@ -8,25 +8,13 @@ from tile_core.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DeviceCall:
-    """One function of the header.
-
-    Parameters
-    ----------
-    templates
-        How many leading arguments are constants, printed between angle brackets.
-    operands
-        How many arguments follow these, where some of them may be left out.
-    result
-        Element type of the result; ``"void"`` for none.
-    effect
-        What a call does beside returning a value.
-    is_typed
-        The first template argument is an element type, taken from the result of the call.
-    """
+    """One function of the header."""
 
     name: str
-    templates: int = 0
-    result: str = "void"
-    effect: Effect = Effect.READS | Effect.WRITES
+    templates: int = 0  # how many leading arguments are constants, printed between angle brackets
+    result: str = "void"  # element type of the result; ``"void"`` for none
+    effect: Effect = Effect.READS | Effect.WRITES  # what a call does beside returning a value
+    # The first template argument is an element type, taken from the result of the call.
     is_typed: bool = False
+    # How many arguments follow these, where some of them may be left out.
     operands: int | None = None

@@ -89,13 +89,9 @@ def parameters_data(
 ) -> list[dict[str, Any]]:
     """Return the parameters of a kernel as data.
 
-    Parameters
-    ----------
-    alignments
-        Bytes that addresses of tensors are multiples of, beyond what their elements ask for.
-    signature
-        The kernel that people call, whose body tells which tensors are used and written; None
-        where somebody else checks arguments.
+    `alignments` are bytes that addresses of tensors are multiples of, beyond what their elements
+    ask for. The body of `signature`, the kernel that people call, tells which tensors are used and
+    written; None where somebody else checks arguments.
     """
     uses = [(True, True)] * len(kernel.params) if signature is None else _uses(signature)
     found: list[dict[str, Any]] = []

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import field
+from typing import TypeVar
 
 from tile_core.errors import ParseError
 from tile_core.records import dataclass
+
+T = TypeVar("T")
 
 HINT = "compare with what print_kernel writes for a kernel like it"
 """What to do about a text that is not well-formed."""
@@ -98,6 +102,15 @@ class Cursor:
         if self.here.kind != "number":
             raise self.error(f"expected a whole number, got {self.here.text!r}")
         return sign * int(self.next().text)
+
+    def items(self, closing: str, read: Callable[[], T]) -> tuple[T, ...]:
+        """Consume what `read` reads, with commas between, up to and including `closing`."""
+        found: list[T] = []
+        while not self.accept(closing):
+            if found:
+                self.expect(",")
+            found.append(read())
+        return tuple(found)
 
     def error(self, message: str) -> ParseError:
         """Return an error that says where in the text this is."""

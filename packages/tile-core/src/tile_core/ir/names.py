@@ -9,69 +9,13 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Var
 from tile_core.ir.intrinsics import INTRINSICS
 
-_KEYWORDS = frozenset(
-    [
-        "kernel",
-        "let",
-        "alloc",
-        "view",
-        "eval",
-        "for",
-        "parallel",
-        "pipelined",
-        "while",
-        "if",
-        "else",
-        "break",
-        "continue",
-        "assert",
-        "assume",
-        "launch",
-        "threads",
-        "layout",
-        "safe_value",
-        "hint",
-        "block",
-        "pass",
-        "in",
-        "range",
-        "serial",
-        "unroll",
-        "vectorized",
-        "width",
-        "stages",
-        "order",
-        "stage",
-        "min",
-        "max",
-        "multiple_of",
-        "truncdiv",
-        "truncmod",
-        "and",
-        "or",
-        "not",
-        "true",
-        "false",
-        "none",
-        "inf",
-        "nan",
-        "cast",
-        "wrap",
-        "bitcast",
-        "select",
-        "ramp",
-        "broadcast",
-        "shuffle",
-        "extern",
-        "global",
-        "shared",
-        "of",
-        "source",
-        "option",
-        "strides",
-    ]
-)
-RESERVED = _KEYWORDS | FORMATS.keys() | ALIASES.keys() | INTRINSICS.keys()
+_KEYWORDS = """
+    kernel let alloc view eval for parallel pipelined while if else break continue assert assume
+    launch threads layout safe_value hint block pass in range serial unroll vectorized width
+    stages order stage min max multiple_of truncdiv truncmod and or not true false none inf nan
+    cast wrap bitcast select ramp broadcast shuffle extern global shared of source option strides
+"""
+RESERVED = frozenset(_KEYWORDS.split()) | FORMATS.keys() | ALIASES.keys() | INTRINSICS.keys()
 _ILLEGAL = re.compile(r"\W")
 
 

@@ -167,11 +167,8 @@ def analysis(
     so an answer holds as long as its node lives: what a pass leaves alone keeps its answers, and
     what it makes anew has none. Answers are shared: nobody may change one.
 
-    Parameters
-    ----------
-    question
-        A function of nothing but a node and, by position, of what never changes: other nodes,
-        members of enumerations, tuples of these.
+    It is a function of nothing but a node and, by position, of what never changes: other nodes,
+    members of enumerations, tuples of these.
     """
 
     @wraps(question)
@@ -437,11 +434,8 @@ def rewrite(root: N, rule: Callable[[Node], Node], kinds: Collection[type] = ())
     buffer, is rewritten once, so what was shared stays shared. When nothing fired the
     result is `root` itself.
 
-    Parameters
-    ----------
-    kinds
-        The classes, no bases of them, of the nodes that `rule` is for, if not for all: it gets
-        no others, and what has none is not gone through.
+    `kinds` are the classes, no bases of them, of the nodes that `rule` is for, if not for all: it
+    gets no others, and what has none is not gone through.
     """
     done: dict[Node, Node] = {}
     wanted = frozenset(kinds)

@@ -71,12 +71,7 @@ def parse_indices(cursor: Cursor, scope: NameScope) -> tuple[Expr, ...]:
 
 def parse_list(cursor: Cursor, scope: NameScope, closing: str) -> tuple[Expr, ...]:
     """Consume expressions up to and including `closing`."""
-    items: list[Expr] = []
-    while not cursor.accept(closing):
-        if items:
-            cursor.expect(",")
-        items.append(parse_expr(cursor, scope))
-    return tuple(items)
+    return cursor.items(closing, lambda: parse_expr(cursor, scope))
 
 
 def parse_expr(cursor: Cursor, scope: NameScope, strength: int = 0) -> Expr:
@@ -154,9 +149,7 @@ def _cast(cursor: Cursor, scope: NameScope, *, saturate: bool) -> Expr:
 
 
 def _bitcast(cursor: Cursor, scope: NameScope) -> Expr:
-    dtype = _dtype(cursor)
-    (value,) = _arguments(cursor, scope)
-    return Bitcast(dtype, value)
+    return Bitcast(_dtype(cursor), *_arguments(cursor, scope))
 
 
 def _select(cursor: Cursor, scope: NameScope) -> Expr:
@@ -254,13 +247,14 @@ def parse_region(cursor: Cursor, scope: NameScope) -> Region:
     """Consume ``A[start:extent, …]`` or ``A[i, j]``."""
     buffer = scope.buffer(cursor)
     cursor.expect("[")
-    starts: list[Extent] = []
-    extents: list[Extent] = []
     is_element = False
-    while not cursor.accept("]"):
-        if starts:
-            cursor.expect(",")
-        starts.append(parse_extent(cursor, scope))
+
+    def side() -> tuple[Extent, Extent]:
+        nonlocal is_element
+        start = parse_extent(cursor, scope)
         is_element = not cursor.accept(":")
-        extents.append(1 if is_element else parse_extent(cursor, scope))
-    return Region(buffer, tuple(starts), tuple(extents), is_element)
+        return start, 1 if is_element else parse_extent(cursor, scope)
+
+    sides = cursor.items("]", side)
+    starts, extents = tuple(start for start, _ in sides), tuple(extent for _, extent in sides)
+    return Region(buffer, starts, extents, is_element)

@@ -30,23 +30,18 @@ def parse_operator(
         raise cursor.error(f"there is no operator {mnemonic!r}")
     cursor.next()
     cls = operators[mnemonic]
-    hints = _field_types(cls)
-    values: dict[str, Any] = {}
-    cursor.expect("(")
-    while not cursor.accept(")"):
-        if values:
-            cursor.expect(",")
+    hints = typing.get_type_hints(cls)
+    known = {f.name for f in fields(cls) if f.name != "span"}
+
+    def field() -> tuple[str, Any]:
         name = cursor.name()
-        if name not in hints:
+        if name not in known:
             raise cursor.error(f"{mnemonic!r} has no field {name!r}")
         cursor.expect("=")
-        values[name] = _value(cursor, scope, hints[name], parse_layout)
-    return cls(**values)
+        return name, _value(cursor, scope, hints[name], parse_layout)
 
-
-def _field_types(cls: type[Leaf]) -> dict[str, Any]:
-    hints = typing.get_type_hints(cls)
-    return {f.name: hints[f.name] for f in fields(cls) if f.name != "span"}
+    cursor.expect("(")
+    return cls(**dict(cursor.items(")", field)))
 
 
 def _value(
@@ -54,14 +49,17 @@ def _value(
 ) -> Any:
     if cursor.accept("none"):
         return None
-    choices = typing.get_args(hint) if _is_union(hint) else (hint,)
+    is_union = typing.get_origin(hint) is types.UnionType
+    choices = typing.get_args(hint) if is_union else (hint,)
     choices = tuple(c for c in choices if c is not type(None))
     token = cursor.here
     if token.kind == "layout":
         return parse_layout(cursor.next().text[1:-1])
     for choice in choices:
         if typing.get_origin(choice) is tuple:
-            return _tuple(cursor, scope, typing.get_args(choice)[0], parse_layout)
+            item = typing.get_args(choice)[0]
+            cursor.expect("[")
+            return cursor.items("]", lambda: _value(cursor, scope, item, parse_layout))  # noqa: B023
         if isinstance(choice, type) and issubclass(choice, Enum):
             return choice[cursor.name()]
         if choice is DType:
@@ -81,10 +79,6 @@ def _value(
     raise cursor.error(f"cannot read a value of type {hint}")
 
 
-def _is_union(hint: Any) -> bool:
-    return typing.get_origin(hint) is types.UnionType
-
-
 def _is_bare_buffer(cursor: Cursor, scope: NameScope) -> bool:
     named = isinstance(scope.things.get(cursor.here.text), Buffer)
     return named and cursor.peek().text != "["
@@ -93,15 +87,3 @@ def _is_bare_buffer(cursor: Cursor, scope: NameScope) -> bool:
 def _is_expression(cursor: Cursor) -> bool:
     token = cursor.peek() if cursor.here.text == "-" else cursor.here
     return token.kind != "number"
-
-
-def _tuple(
-    cursor: Cursor, scope: NameScope, item: Any, parse_layout: Callable[[str], object]
-) -> tuple[Any, ...]:
-    cursor.expect("[")
-    items: list[Any] = []
-    while not cursor.accept("]"):
-        if items:
-            cursor.expect(",")
-        items.append(_value(cursor, scope, item, parse_layout))
-    return tuple(items)

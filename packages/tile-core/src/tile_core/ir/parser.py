@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Any
 
 from tile_core.dtypes import dtype_of
 from tile_core.errors import ParseError
@@ -98,19 +97,15 @@ class _Reader:
         c.expect("kernel")
         name = c.name()
         if c.accept("["):
-            self._symbols(c)
+            c.items("]", lambda: self._number(c, self._declared(c)))
         c.expect("(")
-        params: list[Buffer | Var] = []
-        while not c.accept(")"):
-            if params:
-                c.expect(",")
-            params.append(self._parameter(c))
+        params = c.items(")", lambda: self._parameter(c))
         outputs = self._integers(c) if c.accept("->") else ()
         c.expect(":")
         self.at = 1
         sources, options = self._preamble()
         body = self._block(2)
-        return Kernel(name, tuple(params), body, outputs, sources, options)
+        return Kernel(name, params, body, outputs, sources, options)
 
     def _preamble(self) -> tuple[tuple[str, ...], KernelOptions]:
         sources: list[str] = []
@@ -122,26 +117,28 @@ class _Reader:
                 sources.append(json.loads(rest))
             elif head == "option":
                 key, _, value = rest.partition(" = ")
-                options = _with_option(options, key, json.loads(value))
+                if key == "flag":
+                    flags = (*options.compile_flags, json.loads(value))
+                    options = replace(options, compile_flags=flags)
+                else:
+                    configs = (*options.pass_configs, (key, json.loads(value)))
+                    options = replace(options, pass_configs=configs)
             else:
                 break
             self.at += 1
         return tuple(sources), options
 
     def _parameter(self, c: Cursor) -> Buffer | Var:
-        name = c.name()
-        c.expect(":")
+        name = self._declared(c)
         if c.here.text in {s.value for s in MemoryScope}:
             return self._buffer(c, name)
         return self._number(c, name)
 
-    def _symbols(self, c: Cursor) -> None:
-        while not c.accept("]"):
-            if len(self.scope.things):
-                c.expect(",")
-            name = c.name()
-            c.expect(":")
-            self._number(c, name)
+    def _declared(self, c: Cursor) -> str:
+        """Read the name that a type follows."""
+        name = c.name()
+        c.expect(":")
+        return name
 
     def _number(self, c: Cursor, name: str) -> Var:
         """Read the rest of a symbol or a scalar parameter: its type and its contract."""
@@ -157,23 +154,14 @@ class _Reader:
         return var
 
     def _variables(self, c: Cursor, closing: str) -> tuple[Var, ...]:
-        variables: list[Var] = []
-        while not c.accept(closing):
-            if variables:
-                c.expect(",")
-            name = c.name()
-            c.expect(":")
-            variables.append(self._define(Var(name, dtype_of(c.name()))))
-        return tuple(variables)
+        return c.items(closing, lambda: self._define(self._variable(c)))
+
+    def _variable(self, c: Cursor) -> Var:
+        return Var(self._declared(c), dtype_of(c.name()))
 
     def _integers(self, c: Cursor) -> tuple[int, ...]:
         c.expect("[")
-        numbers: list[int] = []
-        while not c.accept("]"):
-            if numbers:
-                c.expect(",")
-            numbers.append(c.integer())
-        return tuple(numbers)
+        return c.items("]", c.integer)
 
     def _buffer(self, c: Cursor, name: str) -> Buffer:
         scope, dtype = MemoryScope(c.name()), dtype_of(c.name())
@@ -191,12 +179,7 @@ class _Reader:
 
     def _extents(self, c: Cursor) -> tuple[Extent, ...]:
         c.expect("[")
-        extents: list[Extent] = []
-        while not c.accept("]"):
-            if extents:
-                c.expect(",")
-            extents.append(parse_extent(c, self.scope))
-        return tuple(extents)
+        return c.items("]", lambda: parse_extent(c, self.scope))
 
     def _block(self, indent: int) -> Stmt:
         body: list[Stmt] = []
@@ -242,29 +225,23 @@ class _Reader:
         self._read_alloc(c, indent, text)
 
     def _read_alloc(self, c: Cursor, indent: int, text: str) -> Alloc:
-        name = c.name()
-        c.expect(":")
-        return Alloc(self._buffer(c, name))
+        return Alloc(self._buffer(c, self._declared(c)))
 
     def _read_block(self, c: Cursor, indent: int, text: str) -> Seq:
         body = self._nested(c, indent)
         return body if isinstance(body, Seq) else Seq((body,))
 
     def _read_let(self, c: Cursor, indent: int, text: str) -> Let:
-        name = c.name()
-        c.expect(":")
-        dtype = dtype_of(c.name())
+        var = self._variable(c)
         c.expect("=")
         value = parse_expr(c, self.scope)
-        return Let(self._define(Var(name, dtype)), value)
+        return Let(self._define(var), value)
 
     def _read_eval(self, c: Cursor, indent: int, text: str) -> Evaluate:
         return Evaluate(parse_expr(c, self.scope))
 
     def _loop_var(self, c: Cursor) -> Var:
-        name = c.name()
-        c.expect(":")
-        var = Var(name, dtype_of(c.name()))
+        var = self._variable(c)
         c.expect("in")
         c.expect("range")
         c.expect("(")
@@ -344,8 +321,7 @@ class _Reader:
         c.expect("threads")
         threads = self._variables(c, "in")
         c.expect("(")
-        c.at -= 1
-        sizes = self._parenthesised_integers(c)
+        sizes = c.items(")", c.integer)
         cluster = self._integers(c) if c.accept("cluster") else ()
         if len(threads) != 3 or len(sizes) != 3:
             raise c.error("a launch has three thread indices and three thread counts")
@@ -353,14 +329,6 @@ class _Reader:
         tx, ty, tz = threads
         x, y, z = sizes
         return Launch(blocks, grid, (tx, ty, tz), (x, y, z), body, cluster)
-
-    def _parenthesised_integers(self, c: Cursor) -> tuple[int, ...]:
-        c.expect("(")
-        numbers = [c.integer()]
-        while c.accept(","):
-            numbers.append(c.integer())
-        c.expect(")")
-        return tuple(numbers)
 
     def _read_layout(self, c: Cursor, indent: int, text: str) -> AnnotateLayout:
         buffer = self.scope.buffer(c)
@@ -378,9 +346,3 @@ class _Reader:
         values = json.loads(text.partition(f"hint {name} ")[2])
         c.at = len(c.tokens) - 1
         return Hint(name, tuple(values))
-
-
-def _with_option(options: KernelOptions, key: str, value: Any) -> KernelOptions:
-    if key == "flag":
-        return replace(options, compile_flags=(*options.compile_flags, value))
-    return replace(options, pass_configs=(*options.pass_configs, (key, value)))

@@ -15,7 +15,7 @@ from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.names import Names
 from tile_core.ir.node import Node, nodes_of
-from tile_core.ir.print_expr import print_const, print_expr, print_extent, print_region
+from tile_core.ir.print_expr import print_expr, print_extent, print_region
 from tile_core.ir.stmt import (
     Alloc,
     AnnotateLayout,
@@ -282,16 +282,3 @@ def _print_field(value: object, names: Names) -> str:
             return f"[{', '.join(_print_field(v, names) for v in value)}]"
         case _:
             return f"<{value}>"
-
-
-__all__ = [
-    "Line",
-    "kernel_lines",
-    "print_const",
-    "print_expr_text",
-    "print_kernel",
-    "print_operator",
-    "print_stmt",
-    "stmt_lines",
-    "symbols_of",
-]

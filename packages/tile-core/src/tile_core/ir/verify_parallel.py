@@ -23,10 +23,7 @@ def verify_parallel(kernel: Kernel, accumulators: frozenset[Buffer] = frozenset(
     * a fragment of `accumulators` is not indexed by a sequential loop inside;
     * an array that each thread has for itself is not indexed by the loop's variables.
 
-    Parameters
-    ----------
-    accumulators
-        Fragments whose distribution the hardware fixes: those that matrix products add to.
+    The hardware fixes the distribution of `accumulators`, those that matrix products add to.
 
     Raises
     ------
