@@ -23,34 +23,17 @@ Operands: TypeAlias = "tuple[BinaryOp, Linear, Linear | int] | None"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Atom:
-    """Something that a sum takes as a whole.
+    """Something that a sum takes as a whole."""
 
-    Parameters
-    ----------
-    key
-        Equal for atoms that are the same.
-    expr
-        Its expression.
-    number
-        When it was first met: sums are in this order.
-    low, high
-        Numbers that it certainly lies between.
-    operands
-        What it is made of, where rules look inside.
-    acts
-        Evaluating it does something: it must not be dropped.
-    multiple
-        A number that divides its value.
-    """
-
-    key: Hashable
+    key: Hashable  # equal for atoms that are the same
     expr: Expr
-    number: int = 0
+    number: int = 0  # when it was first met: sums are in this order
+    # low, high: numbers that it certainly lies between.
     low: int = -(2**64)
     high: int = 2**64
-    operands: Operands = None
-    acts: bool = False
-    multiple: int = 1
+    operands: Operands = None  # what it is made of, where rules look inside
+    acts: bool = False  # evaluating it does something: it must not be dropped
+    multiple: int = 1  # a number that divides its value
     _hash: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -196,17 +179,12 @@ def opaque(expr: Expr) -> Linear:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """``low <= variable <= high`` and when it was learnt; None is unbounded.
-
-    Parameters
-    ----------
-    is_compared
-        Nothing is known of the variable but comparisons: it is no index, it may be any number.
-    """
+    """``low <= variable <= high`` and when it was learnt; None is unbounded."""
 
     low: Linear | None
     high: Linear | None
     order: int
+    # Nothing is known of the variable but comparisons: it is no index, it may be any number.
     is_compared: bool = False
 
 
@@ -277,10 +255,7 @@ def subtract(a: Extent, b: Extent, *, together: bool = False) -> Extent:
     Sums, differences and products with constants are compared term by term, so
     ``(i*64 + 64) - i*64`` is 64.
 
-    Parameters
-    ----------
-    together
-        Both are evaluated at one moment, so that two loads of one element are equal.
+    `together`: both are evaluated at one moment, so that two loads of one element are equal.
     """
     if isinstance(a, int) and isinstance(b, int):
         return a - b

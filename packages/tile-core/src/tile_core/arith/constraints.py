@@ -38,23 +38,13 @@ _DEPTH = 24
 
 @dataclass(frozen=True, slots=True)
 class ConstraintSet:
-    """Immutable knowledge; every `with_…` returns an environment that knows more.
+    """Immutable knowledge; every `with_…` returns an environment that knows more."""
 
-    Parameters
-    ----------
-    bounds_of
-        Ranges of loop indices and the like.
-    meaning
-        Names that stand for a value.
-    facts
-        Each is at least 0.
-    multiples
-        Atoms known to be a multiple of a number.
-    """
-
+    # Ranges of loop indices and the like.
     bounds_of: Mapping[Var, Bound] = field(default_factory=dict)
-    meaning: Mapping[Var, Linear] = field(default_factory=dict)
-    facts: tuple[Linear, ...] = ()
+    meaning: Mapping[Var, Linear] = field(default_factory=dict)  # names that stand for a value
+    facts: tuple[Linear, ...] = ()  # each is at least 0
+    # Atoms known to be a multiple of a number.
     multiples: Mapping[object, int] = field(default_factory=dict)
     _forms: dict[Expr, Linear] = field(init=False, compare=False, repr=False, default_factory=dict)
     """Normal forms worked out already: parts of indices are shared, and asked for again."""

@@ -31,12 +31,8 @@ def evaluate(
 ) -> Any:
     """Return the value of `root` in exact Python arithmetic, without wrapping.
 
-    Parameters
-    ----------
-    values
-        Of variables: numbers, or whatever the operators take.
-    operators
-        What operations of two operands do; a shared part is computed once.
+    Variables have `values`, numbers or whatever the `operators` take, which say what operations of
+    two operands do. A shared part is computed once.
 
     Raises
     ------

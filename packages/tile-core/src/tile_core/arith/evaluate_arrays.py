@@ -38,14 +38,8 @@ def value_of(
     Arithmetic is that of unbounded integers: indices are taken not to overflow. What has no
     meaning, such as a division by zero at a point that is never met, is any number.
 
-    Parameters
-    ----------
-    values
-        Of variables; arrays broadcast against each other.
-    names
-        What other variables were bound to.
-    loads
-        What an element of a buffer is taken for; None makes it unknown.
+    Arrays of `values` broadcast against each other; `names` are what other variables were bound
+    to. An element of a buffer is taken for `loads`; None makes it unknown.
 
     Raises
     ------

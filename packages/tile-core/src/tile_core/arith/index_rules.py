@@ -165,25 +165,17 @@ class IndexRules:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """An equation of integers that makes forms shorter.
+    """An equation of integers that makes forms shorter."""
 
-    Parameters
-    ----------
-    before, after, when
-        The equation and what must hold for it, as Python over any integers `x`, `y` and
-        positive `b`, `c`, `d`, `k`, `m`, `u`; tests/unit/tile_core/test_index_rules.py checks each
-        row for all small numbers, and what `apply` makes over whole boxes.
-    apply
-        Returns what a form becomes; None where the rule says nothing about it.
-    of
-        The operation that the form must be, alone; None: any sum.
-    """
-
+    # before, after, when: the equation and what must hold for it, as Python over any integers `x`,
+    # `y` and positive `b`, `c`, `d`, `k`, `m`, `u`; tests/unit/tile_core/test_index_rules.py checks
+    # each row for all small numbers, and what `apply` makes over whole boxes.
     before: str
     after: str
     when: str
+    # Returns what a form becomes; None where the rule says nothing about it.
     apply: Callable[..., Linear | None]
-    of: BinaryOp | None = None
+    of: BinaryOp | None = None  # the operation that the form must be, alone; None: any sum
 
 
 def _operation(value: Linear) -> BinaryOp | None:

@@ -85,10 +85,7 @@ class IntervalAnalysis:
 class AtomIntervals(IntervalAnalysis):
     """Bounds of what is not linear, from all that somebody knows of its parts.
 
-    Parameters
-    ----------
-    variable, part
-        Give bounds of variables, and of operands.
+    `variable` and `part` give bounds of variables, and of operands.
     """
 
     __slots__ = ("_part", "_variable")

@@ -12,17 +12,10 @@ Arrival: TypeAlias = Callable[[], None]
 
 @dataclass(slots=True, eq=False)
 class PendingCopy:
-    """The copies of a block that have not arrived, in groups.
+    """The copies of a block that have not arrived, in groups."""
 
-    Parameters
-    ----------
-    groups
-        Closed groups, oldest first.
-    issued
-        The copies of the group that is still open.
-    """
-
-    groups: list[list[Arrival]] = field(default_factory=list)
+    groups: list[list[Arrival]] = field(default_factory=list)  # closed groups, oldest first
+    # The copies of the group that is still open.
     issued: list[Arrival] = field(default_factory=list)
 
     def close(self) -> None:

@@ -132,21 +132,13 @@ class InterpreterState:
 
 @dataclass(slots=True, eq=False)
 class Cluster:
-    """Blocks that run at the same time.
+    """Blocks that run at the same time."""
 
-    Parameters
-    ----------
-    size, threads
-        How many blocks there are, and the threads of each.
-    blocks
-        Those that have begun, by rank.
-    phase, arrived
-        How often all threads have met, and how many have arrived since.
-    """
-
+    # size, threads: how many blocks there are, and the threads of each.
     size: int
     threads: int
-    blocks: dict[int, BlockState] = field(default_factory=dict)
+    blocks: dict[int, BlockState] = field(default_factory=dict)  # those that have begun, by rank
+    # phase, arrived: how often all threads have met, and how many have arrived since.
     phase: int = 0
     arrived: int = 0
 

@@ -7,27 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(slots=True, eq=False)
 class Signal:
-    """A barrier in shared memory, which completes one phase after the other.
+    """A barrier in shared memory, which completes one phase after the other."""
 
-    Parameters
-    ----------
-    name
-        What the program calls it, for messages.
-    count
-        Arrivals that a phase needs.
-    phase
-        The number of the phase that is not complete.
-    arrived
-        Arrivals in it so far.
-    nbytes
-        Bytes that copies were announced to bring, less those that they brought.
-    """
-
-    name: str
-    count: int
-    phase: int = 0
-    arrived: int = 0
-    nbytes: int = 0
+    name: str  # what the program calls it, for messages
+    count: int  # arrivals that a phase needs
+    phase: int = 0  # the number of the phase that is not complete
+    arrived: int = 0  # arrivals in it so far
+    nbytes: int = 0  # bytes that copies were announced to bring, less those that they brought
 
     def arrive(self, times: int = 1) -> None:
         """Count arrivals."""

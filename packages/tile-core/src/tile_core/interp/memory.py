@@ -18,28 +18,18 @@ _PAD = 16
 
 @dataclass(slots=True, eq=False)
 class Storage:
-    """The bytes behind a buffer and all its views, with shadow state per granule.
-
-    Parameters
-    ----------
-    raw : uint8[nbytes]
-        The memory itself; it may belong to the caller.
-    granule
-        Bits of the smallest element any view has: the unit of the shadow state.
-    written : bool[granules] or None
-        Which granules hold a value; None if all always do.
-    touched : bool[granules] or None
-        Which granules were stored to since it was set; for copies private to an iteration.
-    copy_bytes
-        Bytes of one thread's copy, for memory that each thread has its own of, else 0.
-    """
+    """The bytes behind a buffer and all its views, with shadow state per granule."""
 
     name: str
-    raw: Array
-    granule: int
+    raw: Array  # uint8[nbytes]: the memory itself; it may belong to the caller
+    granule: int  # bits of the smallest element any view has: the unit of the shadow state
     is_global: bool
+    # bool[granules]: which granules hold a value; None if all always do.
     written: Array | None = None
+    # bool[granules]: which granules were stored to since it was set; for copies private to an
+    # iteration.
     touched: Array | None = None
+    # Bytes of one thread's copy, for memory that each thread has its own of, else 0.
     copy_bytes: int = 0
     contended: bool = False
     generation: int = 0
@@ -130,12 +120,8 @@ def scratch(
 ) -> Storage:
     """Return new memory with undefined contents, filled with a pattern no kernel expects.
 
-    Parameters
-    ----------
-    elements
-        Elements of `dtype` in one copy.
-    copies
-        How many threads have a copy of their own, or 0 for one that they share.
+    It has room for `elements` of `dtype` in each of the `copies` that threads have for themselves;
+    0 is one that they share.
     """
     nbytes = -(-elements * element_bits(dtype) // 8)
     nbytes = -(-max(nbytes, 1) // _PAD) * _PAD
@@ -172,24 +158,16 @@ def at_address(name: str, address: int, nbytes: int, granule: int) -> Storage:
 
 @dataclass(slots=True, eq=False)
 class ElementAddresses:
-    """Where a buffer's elements are, as seen by the lanes that ask.
-
-    Parameters
-    ----------
-    shape, strides
-        In elements of `dtype`, known by now.
-    base
-        Elements before the first one: a number, or int64[lanes] where lanes have copies.
-    guarded
-        Whether indices outside are allowed (global memory) or a mistake.
-    """
+    """Where a buffer's elements are, as seen by the lanes that ask."""
 
     storage: Storage
     dtype: DType
+    # shape, strides: in elements of `dtype`, known by now.
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    # Elements before the first one: a number, or int64[lanes] where lanes have copies.
     base: int | Array
-    guarded: bool
+    guarded: bool  # whether indices outside are allowed (global memory) or a mistake
 
     def locate(self, indices: list[Array]) -> tuple[Array, Array | None]:
         """Return element offsets, and which of them are inside (None: all)."""

@@ -19,20 +19,12 @@ from tile_core.ir.node import Node
 
 @dataclass(slots=True, eq=False)
 class Box:
-    """The elements of a buffer that an operator's iteration space meets.
-
-    Parameters
-    ----------
-    offsets : int64[extents]
-        Element offsets; 0 where the element is outside.
-    inside : bool[extents] or None
-        Which elements exist; None if all do.
-    """
+    """The elements of a buffer that an operator's iteration space meets."""
 
     buffer: Buffer
     place: ElementAddresses
-    offsets: Array
-    inside: Array | None
+    offsets: Array  # int64[extents]: element offsets; 0 where the element is outside
+    inside: Array | None  # bool[extents]: which elements exist; None if all do
 
 
 def number(extent: Extent, lanes: Lanes) -> int:
@@ -56,11 +48,8 @@ def box(
 ) -> Box:
     """Locate the elements of `region`.
 
-    Parameters
-    ----------
-    axes, extents
-        The iteration space, and which of its axes moves along each dimension of the region
-        (None: the dimension stays at its start). By default the region's own extents.
+    `extents` are those of the iteration space, by default the region's own; `axes` says which of
+    its axes moves along each dimension of the region (None: the dimension stays at its start).
 
     Raises
     ------

@@ -31,12 +31,8 @@ def moved(
 ) -> int:
     """Copy `src` to `dst` and return how many bytes of `dst` that was, elements outside too.
 
-    Parameters
-    ----------
-    homes
-        The blocks whose memory `dst` is; by default that of these lanes.
-    reduction
-        How elements of `dst` change instead of being replaced: "add", "min" or "max".
+    `dst` is in the memory of the blocks `homes`, by default that of these lanes. A `reduction`
+    says how its elements change instead of being replaced: "add", "min" or "max".
     """
     pairing = pair(src, dst, op.span)
     extents = regions.numbers(pairing.extents, lanes)

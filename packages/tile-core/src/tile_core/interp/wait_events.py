@@ -17,17 +17,12 @@ from tile_core.ops.control import Barrier
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wait:
-    """Threads have arrived at a barrier of their block.
-
-    Parameters
-    ----------
-    number, needed
-        Of a named barrier that `needed` threads release (None: all of the block).
-    """
+    """Threads have arrived at a barrier of their block."""
 
     node: Barrier
     lanes: Lanes
     threads: int
+    # number, needed: of a named barrier that `needed` threads release (None: all of the block).
     number: int | None
     needed: int | None
 
@@ -92,20 +87,12 @@ class YieldPoint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pending:
-    """Threads wait for others to arrive at a barrier in memory, or in the cluster.
-
-    Parameters
-    ----------
-    is_over
-        Whether they need to wait no longer.
-    lacks
-        What is missing, in words.
-    """
+    """Threads wait for others to arrive at a barrier in memory, or in the cluster."""
 
     node: Stmt
     lanes: Lanes
-    is_over: Callable[[], bool]
-    lacks: Callable[[], str]
+    is_over: Callable[[], bool]  # whether they need to wait no longer
+    lacks: Callable[[], str]  # what is missing, in words
 
     @property
     def threads(self) -> int:

@@ -39,29 +39,17 @@ Part = tuple[tuple[int, ...], Starts]
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """How a part of a tile is cut into boxes that are copied one by one.
+    """How a part of a tile is cut into boxes that are copied one by one."""
 
-    Parameters
-    ----------
-    swizzle
-        Bytes in which chunks of a row change places, 0 for none.
-    box
-        Elements of one box, along each dimension of the tile.
-    parts
-        Boxes along each dimension.
-    row_step, column_step
-        Elements of memory from one box to the next along the last two dimensions, 0 where there
-        is one. Along others, the layout itself says how far it is.
-    begins_inside
-        A box may begin with any row of the pattern by which chunks change places. It then begins
-        in memory where its first row does, though another chunk than its first may lie there.
-    """
-
-    swizzle: int
-    box: tuple[int, ...]
-    parts: tuple[int, ...]
+    swizzle: int  # bytes in which chunks of a row change places, 0 for none
+    box: tuple[int, ...]  # elements of one box, along each dimension of the tile
+    parts: tuple[int, ...]  # boxes along each dimension
+    # row_step, column_step: elements of memory from one box to the next along the last two
+    # dimensions, 0 where there is one. Along others, the layout itself says how far it is.
     row_step: int
     column_step: int
+    # A box may begin with any row of the pattern by which chunks change places. It then begins in
+    # memory where its first row does, though another chunk than its first may lie there.
     begins_inside: bool = False
 
     @property
@@ -79,19 +67,11 @@ def boxes_of(
 ) -> Boxes:
     """Return the boxes that make up a tile of `layout`: few of them, each as large as can be.
 
-    Parameters
-    ----------
-    layout
-        Addresses in elements; address 0 is where the pattern of exchanged chunks begins.
-    bits
-        Width of an element in memory.
-    extents
-        What is copied, where that is not all of the tile.
-    starts
-        Where that may begin; by default at any coordinate of the leading dimensions, and at
-        multiples of its rows and columns, and boxes begin with the pattern. Where it is given,
-        they may begin inside of the pattern, and be single rows: every part is accepted that
-        the copy engine can copy.
+    Addresses of `layout` are in elements of `bits`; at address 0 the pattern of exchanged chunks
+    begins. `extents` is what is copied, where that is not all of the tile, and `starts` where that
+    may begin: by default at any coordinate of the leading dimensions, and at multiples of its rows
+    and columns, and boxes begin with the pattern. Where it is given, they may begin inside of the
+    pattern, and be single rows: every part is accepted that the copy engine can copy.
 
     Raises
     ------
@@ -183,12 +163,7 @@ def layout_in_boxes(shape: Sequence[int], bits: int, extents: Sequence[int]) -> 
     copied as a whole number rows together, so that one box has them all; others stay outermost.
     Rows follow each other where chunks cannot be exchanged.
 
-    Parameters
-    ----------
-    shape
-        Extents of the tile.
-    extents
-        What is copied at a time.
+    A part of `extents` is copied at a time.
     """
     return _in_boxes(tuple(shape), bits, tuple(extents))
 
@@ -262,19 +237,11 @@ def _divisors(extent: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A tile in memory, and in what bytes of its rows chunks would be exchanged.
+    """A tile in memory, and in what bytes of its rows chunks would be exchanged."""
 
-    Parameters
-    ----------
-    table
-        Address of each element, in elements of `bits` bits.
-    swizzle
-        Bytes in which chunks of a row change places, 0 for none.
-    """
-
-    table: Table
+    table: Table  # address of each element, in elements of `bits` bits
     bits: int
-    swizzle: int
+    swizzle: int  # bytes in which chunks of a row change places, 0 for none
 
     def grown(
         self, part: Sequence[int], begins: Starts, box: tuple[int, ...]

@@ -29,37 +29,23 @@ class LoopLayout:
     A thread runs `rounds` times `vector` iterations. Iterations of one round are neighbours
     along the innermost dimension: what becomes one access of memory. Iteration ``(round,
     lane)`` of `thread` is at the point ``coords_at(thread, round, lane)``.
-
-    Parameters
-    ----------
-    fragment
-        Which threads run each point of the box, seen as a tile; a point that several threads
-        run has one replica for each of them. Its slots number the iterations of a thread.
-    vector
-        Lanes of a round, a power of two.
-    rounds
-        Rounds of each thread.
-    threads
-        How many threads take part: those with higher numbers have no iterations.
-    coords
-        The point, one formula per dimension over the thread, the round and the lane.
-    replica
-        Which of the replicas the thread runs, over the same three; replica 0 is the one
-        that speaks for the point where an effect must happen once.
-    ragged
-        Whether the point may be outside of the box: then there is no such iteration.
-    searched
-        No formula leads from threads to points: every thread visits all points, round by
-        round, and runs those it owns according to `fragment`.
     """
 
+    # Which threads run each point of the box, seen as a tile; a point that several threads run has
+    # one replica for each of them. Its slots number the iterations of a thread.
     fragment: Fragment
-    vector: int
-    rounds: int
-    threads: int
+    vector: int  # lanes of a round, a power of two
+    rounds: int  # rounds of each thread
+    threads: int  # how many threads take part: those with higher numbers have no iterations
+    # The point, one formula per dimension over the thread, the round and the lane.
     coords: tuple[Expr, ...]
+    # Which of the replicas the thread runs, over the same three; replica 0 is the one that speaks
+    # for the point where an effect must happen once.
     replica: Expr
+    # Whether the point may be outside of the box: then there is no such iteration.
     ragged: bool = False
+    # No formula leads from threads to points: every thread visits all points, round by round, and
+    # runs those it owns according to `fragment`.
     searched: bool = False
 
     @property
@@ -104,18 +90,10 @@ def planned(
     Iterations in row-major order are cut into accesses of `vector` elements, which go round
     the threads: neighbouring threads access neighbouring memory.
 
-    Parameters
-    ----------
-    threads
-        Threads of the block.
-    vector
-        The most elements of one access, a power of two. Fewer are taken where that leaves
-        less of the last round empty.
-    least
-        The fewest, which must divide the number of iterations.
-    holds_tiles
-        Fragments take their layout from the loop: threads are filled evenly if that is
-        possible, and each point of a loop smaller than the block is run by several threads.
+    `vector`, a power of two, is the most elements of one access; fewer are taken where that leaves
+    less of the last round empty, but no fewer than `least`, which must divide the number of
+    iterations. With `holds_tiles`, fragments take their layout from the loop: threads are filled
+    evenly if that is possible, and several run each point of a loop smaller than the block.
     """
     return _planned(tuple(extents), threads, vector, least, holds_tiles)
 

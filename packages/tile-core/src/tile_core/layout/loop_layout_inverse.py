@@ -30,13 +30,9 @@ _REMEMBERED = 256
 def loop_over(fragment: Fragment, vector: int = 1) -> LoopLayout:
     """Return the loop whose points are run by the threads of `fragment`.
 
-    Parameters
-    ----------
-    fragment
-        Who runs each point; slots number the iterations of a thread.
-    vector
-        The most lanes of a round, a power of two. Fewer are taken if iterations that follow
-        each other are not neighbours along the innermost dimension.
+    Its slots number the iterations of a thread. `vector`, a power of two, is the most lanes of a
+    round; fewer are taken if iterations that follow each other are not neighbours along the
+    innermost dimension.
 
     Notes
     -----
@@ -133,17 +129,8 @@ def loop_through(
 ) -> LoopLayout:
     """Return the loop `fragment` over a part of a tile whose own loop is `held`.
 
-    Parameters
-    ----------
-    held
-        A loop over the whole tile.
-    fragment
-        Who runs each point of the part.
-    moves
-        For each dimension of the tile, the dimension of the loop that moves along it and
-        where it starts; None for a dimension of extent 1.
-    vector
-        The most lanes of a round.
+    `moves` is, for each dimension of the tile, the dimension of the loop that moves along it and
+    where it starts; None for a dimension of extent 1. `vector` is the most lanes of a round.
     """
     width = math.gcd(held.vector, vector, *(start for _, start in filter(None, moves)))
     box = (held.threads, held.slots // width, width)

@@ -212,12 +212,8 @@ class _Solver:
 def invert(outputs: Sequence[Expr], extents: Sequence[int], box: Sequence[int]) -> tuple[Expr, ...]:
     """Return the coordinates as formulas over ``outputs``, which are given to be a bijection.
 
-    Parameters
-    ----------
-    outputs
-        One formula per dimension of `box`, over coordinates of extents `extents`.
-    extents, box
-        Extents of both sides; their products are equal.
+    There is one for each dimension of `box`, over coordinates of extents `extents`; the products
+    of both are equal.
 
     Raises
     ------

@@ -91,10 +91,7 @@ class OperandTile:
     def walk(self, *, is_k_last: bool) -> OperandWalk:
         """Return the descriptor's distances.
 
-        Parameters
-        ----------
-        is_k_last
-            Whether columns are steps of K (K-major); else rows are (MN-major).
+        With `is_k_last` columns are steps of K (K-major), else rows are (MN-major).
         """
         group = PERIOD * self.span
         if self.span > UNIT:
@@ -106,10 +103,7 @@ class OperandTile:
     def units(self, x: Any, k: Any, *, is_k_last: bool) -> Any:
         """Return how far an instruction's part of the tile lies behind its start, in 16 bytes.
 
-        Parameters
-        ----------
-        x, k
-            Where the part begins, in elements: integers, arrays or expressions. See `fits`.
+        It begins at the elements `x` and `k`: integers, arrays or expressions. See `misfit`.
         """
         row, column = (x, k) if is_k_last else (k, x)
         chunk = column * self.bits // CHUNK_BITS

@@ -38,12 +38,7 @@ _REMEMBERED = 256
 def pulled_back(held: Fragment, indices: Sequence[Expr], box: Sequence[int]) -> Fragment:
     """Return the loop over `box` in which the holders of ``tile[indices(x)]`` run point x.
 
-    Parameters
-    ----------
-    held
-        Who holds the tile.
-    indices
-        The index map: one formula per dimension of the tile, over coordinates of `box`.
+    `indices` is the index map: one formula per dimension of the tile, over coordinates of `box`.
 
     Notes
     -----
@@ -63,18 +58,9 @@ def shared_out(
 ) -> Fragment | None:
     """Return the loop of which the replicas of a tile's elements run different points.
 
-    Parameters
-    ----------
-    held
-        Who holds the tile, each element several times.
-    indices
-        The index map, which leaves some coordinates of `box` alone: along these the points
-        that use one element are dealt out to its holders, in pieces of `vector` points.
-
-    Returns
-    -------
-    A loop whose points are run by one thread each, which holds the element used; None if the
-    index map uses every coordinate.
+    The index map leaves some coordinates of `box` alone: along these the points that use one
+    element are dealt out to its holders, in pieces of `vector` points. Each point is run by one
+    thread, which holds the element used. None if the index map uses every coordinate.
     """
     used = frozenset(axis for e in indices for axis in inputs_of(e))
     free = [axis for axis, extent in enumerate(box) if axis not in used and extent > 1]
@@ -96,15 +82,9 @@ def pushed_forward(
 ) -> Fragment:
     """Return the tile of which each thread holds what its points of the loop `run` use.
 
-    Parameters
-    ----------
-    run
-        Who runs each point of the loop.
-    indices
-        The index map: one formula per dimension of the tile, over the coordinates of the
-        loop and then those of sequential loops of extents `serial` inside of it.
-    shape
-        Extents of the tile.
+    `indices` is the index map: one formula per dimension of the tile, which has extents `shape`,
+    over the coordinates of the loop and then those of sequential loops of extents `serial` inside
+    of it.
 
     Raises
     ------
@@ -139,12 +119,7 @@ def pushed_forward(
 def reduced_fragment(held: Fragment, dim: int, keepdim: bool = False) -> Fragment:
     """Return who holds the result of reducing a tile along `dim`: all that hold a part of it.
 
-    Parameters
-    ----------
-    held
-        Who holds the tile.
-    dim
-        The dimension that disappears, or stays with extent 1 if `keepdim`.
+    The dimension disappears, or stays with extent 1 if `keepdim`.
 
     Notes
     -----

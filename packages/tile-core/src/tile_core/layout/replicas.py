@@ -31,12 +31,7 @@ from tile_core.layout.mixed_radix import (
 def derived_index(thread: Expr, domain: Sequence[int]) -> tuple[Expr, ...]:
     """Return the register slot: the digits of the coordinates that the thread does not use.
 
-    Parameters
-    ----------
-    thread
-        The thread, over the coordinates and, last, the replica number.
-    domain
-        Extents of all these.
+    `domain` has the extents of the coordinates and, last, of the replica number.
 
     Raises
     ------

@@ -21,14 +21,8 @@ def reshaped(
 ) -> tuple[Exprs, Shape]:
     """Return the physical coordinates over the box `new`, and their own box.
 
-    Parameters
-    ----------
-    exprs, shape, box
-        The layout: formulas over `shape` with values in `box`.
-    new
-        The new logical shape, in row-major correspondence to `shape`.
-    num, den
-        Bits per element before and after.
+    The layout is `exprs`, formulas over `shape` with values in `box`; `new` is in row-major
+    correspondence to `shape`. Elements have `num` bits before and `den` after.
 
     Raises
     ------

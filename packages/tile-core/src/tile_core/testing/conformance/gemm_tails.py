@@ -18,41 +18,23 @@ from tile_core.testing.oracle import numbers, poison
 
 @dataclass(frozen=True, slots=True)
 class Overhang:
-    """A product ``P[batch, row block, column block] = A B`` that keeps whole tiles.
+    """A product ``P[batch, row block, column block] = A B`` that keeps whole tiles."""
 
-    Parameters
-    ----------
-    factor, total
-        Element types of A and B, and of the sums.
-    transpose_a, transpose_b
-        Whether they are stored the other way round.
-    dynamic
-        Whether all extents are symbols.
-    extents
-        M, N and K of the tensors.
-    block
-        Those of a tile.
-    blocks
-        How many blocks of rows and of columns there are; some may lie outside as a whole.
-    offset
-        Added to the first row and the first column of each block.
-    batches
-        How many products there are; A and B have two. 0 is one product of plain matrices.
-    doubled
-        Whether tiles of A are doubled in place before they are multiplied.
-    """
-
+    # factor, total: element types of A and B, and of the sums.
     factor: str = "float32"
     total: str = "float32"
+    # transpose_a, transpose_b: whether they are stored the other way round.
     transpose_a: bool = False
     transpose_b: bool = False
-    dynamic: bool = False
-    extents: tuple[int, int, int] = (19, 33, 20)
-    block: tuple[int, int, int] = (16, 32, 16)
+    dynamic: bool = False  # whether all extents are symbols
+    extents: tuple[int, int, int] = (19, 33, 20)  # M, N and K of the tensors
+    block: tuple[int, int, int] = (16, 32, 16)  # those of a tile
+    # How many blocks of rows and of columns there are; some may lie outside as a whole.
     blocks: tuple[int, int] = (3, 2)
-    offset: int = 0
+    offset: int = 0  # added to the first row and the first column of each block
+    # How many products there are; A and B have two. 0 is one product of plain matrices.
     batches: int = 0
-    doubled: bool = False
+    doubled: bool = False  # whether tiles of A are doubled in place before they are multiplied
 
     @property
     def name(self) -> str:

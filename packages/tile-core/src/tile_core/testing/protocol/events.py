@@ -34,18 +34,10 @@ Tiles do not: a compiler may give a statement other ones.
 
 @dataclass(frozen=True, slots=True)
 class ExpectedContent:
-    """What a statement of the sequential program finds where it reads.
+    """What a statement of the sequential program finds where it reads."""
 
-    Parameters
-    ----------
-    contents
-        All that is in the box.
-    is_whole
-        Whether each element has been written.
-    """
-
-    contents: frozenset[Content]
-    is_whole: bool
+    contents: frozenset[Content]  # all that is in the box
+    is_whole: bool  # whether each element has been written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,54 +103,35 @@ class Fill(Event):
 
 @dataclass(frozen=True, slots=True)
 class Write(Event):
-    """Write a tile: by stores, which are there at once, or by copies that the threads begin.
-
-    Parameters
-    ----------
-    lasts
-        Which of the copies that these threads began it is; None if it is over at once.
-    team
-        First and count of the threads that share the work out.
-    """
+    """Write a tile: by stores, which are there at once, or by copies that the threads begin."""
 
     tile: Tile
     box: Box
     content: Content
+    # Which of the copies that these threads began it is; None if it is over at once.
     lasts: int | None = None
-    team: tuple[int, int] | None = None
+    team: tuple[int, int] | None = None  # first and count of the threads that share the work out
 
 
 @dataclass(frozen=True, slots=True)
 class Read(Event):
-    """Read a tile.
-
-    Parameters
-    ----------
-    lasts
-        The reading goes on by an engine, as number `lasts` of what it does for these threads,
-        until they wait for it; None if it is over at once.
-    by_engine
-        The copy engine does not see stores that were not fenced.
-    engine
-        Which list `lasts` counts in.
-    statement, turn
-        Which statement of the user reads, and how often these threads have run it before.
-    own
-        What this run of the statement writes to the same tile, element by element: other warps
-        of the range may have done so already to their elements.
-    team
-        First and count of the threads that share the work out.
-    """
+    """Read a tile."""
 
     tile: Tile
     box: Box
+    # The reading goes on by an engine, as number `lasts` of what it does for these threads, until
+    # they wait for it; None if it is over at once.
     lasts: int | None = None
-    by_engine: bool = False
-    engine: str = PRODUCTS
+    by_engine: bool = False  # the copy engine does not see stores that were not fenced
+    engine: str = PRODUCTS  # which list `lasts` counts in
+    # statement, turn: which statement of the user reads, and how often these threads have run it
+    # before.
     statement: Statement | None = None
     turn: int = 0
+    # What this run of the statement writes to the same tile, element by element: other warps of the
+    # range may have done so already to their elements.
     own: Content | None = None
-    team: tuple[int, int] | None = None
+    team: tuple[int, int] | None = None  # first and count of the threads that share the work out
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,38 +150,22 @@ class Fence(Event):
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Threads that run one program together.
+    """Threads that run one program together."""
 
-    Parameters
-    ----------
-    name
-        Which they are, for reports.
-    rank
-        Their block.
-    scope
-        The range of threads that they belong to: what orders it inside is not looked at here.
-    """
-
-    name: str
-    rank: int
+    name: str  # which they are, for reports
+    rank: int  # their block
+    # The range of threads that they belong to: what orders it inside is not looked at here.
     scope: tuple[int, int]
     events: tuple[Event, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the threads of the blocks of a cluster do.
-
-    Parameters
-    ----------
-    arrivals
-        How many arrivals complete a phase of each barrier.
-    meant
-        What each execution of a statement by a block finds, if that is known.
-    """
+    """What the threads of the blocks of a cluster do."""
 
     roles: tuple[Role, ...]
-    arrivals: Mapping[BarrierId, int]
+    arrivals: Mapping[BarrierId, int]  # how many arrivals complete a phase of each barrier
+    # What each execution of a statement by a block finds, if that is known.
     meant: Mapping[tuple[int, Statement], Sequence[ExpectedContent]] = field(default_factory=dict)
 
     def held(self, read: Read, rank: int) -> ExpectedContent | None:
@@ -232,13 +189,7 @@ class Violation:
 
 
 class ProtocolBroken(Exception):
-    """A rule is broken.
-
-    Parameters
-    ----------
-    span
-        The user's line of who breaks it.
-    """
+    """A rule is broken, by who stands at the user's line `span`."""
 
     def __init__(self, what: str, span: Span | None = None) -> None:
         super().__init__(what)

@@ -32,17 +32,10 @@ MOST_STATES = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """What an exploration found.
+    """What an exploration found."""
 
-    Parameters
-    ----------
-    states
-        How many different states there are.
-    violation
-        The first thing that goes wrong in some order, None if nothing does.
-    """
-
-    states: int
+    states: int  # how many different states there are
+    # The first thing that goes wrong in some order, None if nothing does.
     violation: Violation | None
 
 
@@ -54,24 +47,12 @@ Part: TypeAlias = tuple[Tile, Box, Content]
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Where everybody is.
+    """Where everybody is."""
 
-    Parameters
-    ----------
-    places
-        The next stretch of each role; it is still at the one before.
-    barriers
-        One phase for each, in the order of names.
-    flying
-        Fills that have begun and not ended.
-    parts
-        What tiles hold.
-    """
-
-    places: tuple[int, ...]
-    barriers: tuple[Phase, ...]
-    flying: frozenset[Flight]
-    parts: frozenset[Part]
+    places: tuple[int, ...]  # the next stretch of each role; it is still at the one before
+    barriers: tuple[Phase, ...]  # one phase for each, in the order of names
+    flying: frozenset[Flight]  # fills that have begun and not ended
+    parts: frozenset[Part]  # what tiles hold
 
 
 def explore(program: Program) -> Explored:

@@ -35,57 +35,34 @@ Clock = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """What following one order, for all of them, found.
+    """What following one order, for all of them, found."""
 
-    Parameters
-    ----------
-    events
-        How many events there are.
-    violation
-        What goes wrong in some order, None if nothing does in any.
-    unordered
-        An arrival that counts for an earlier phase in some orders, so that this one alone proves
-        nothing of others; None if there is none.
-    """
-
-    events: int
-    violation: Violation | None
+    events: int  # how many events there are
+    violation: Violation | None  # what goes wrong in some order, None if nothing does in any
+    # An arrival that counts for an earlier phase in some orders, so that this one alone proves
+    # nothing of others; None if there is none.
     unordered: Violation | None = None
 
 
 @dataclass(slots=True)
 class _Signal:
-    """A barrier.
-
-    Parameters
-    ----------
-    phase, needed, nbytes
-        Completed phases; arrivals, and bytes, that the one in flight lacks.
-    known
-        What those who arrived in this phase knew.
-    over
-        What was known when the last phase completed.
-    announced
-        Roles and steps that announced bytes in this phase.
-    arrived, before
-        The arrivals of this phase, and of each one before; None where bytes belonged to it, or
-        arrivals of copies: who began them does not know when they come.
-    by_copies
-        Whether there was one of these in this phase.
-    waited
-        For each role: its step that waited, and how many phases it took to have completed.
-    """
+    """A barrier."""
 
     count: int
+    # phase, needed, nbytes: completed phases; arrivals, and bytes, that the one in flight lacks.
     phase: int = 0
     needed: int = 0
     nbytes: int = 0
-    known: Clock | None = None
-    over: Clock | None = None
+    known: Clock | None = None  # what those who arrived in this phase knew
+    over: Clock | None = None  # what was known when the last phase completed
+    # Roles and steps that announced bytes in this phase.
     announced: list[tuple[int, int, Span | None]] = field(default_factory=list)
+    # arrived, before: the arrivals of this phase, and of each one before; None where bytes belonged
+    # to it, or arrivals of copies: who began them does not know when they come.
     arrived: list[Known] = field(default_factory=list)
     before: list[tuple[Known, ...] | None] = field(default_factory=list)
-    by_copies: bool = False
+    by_copies: bool = False  # whether there was one of these in this phase
+    # For each role: its step that waited, and how many phases it took to have completed.
     waited: dict[int, tuple[int, int, Span | None]] = field(default_factory=dict)
 
 

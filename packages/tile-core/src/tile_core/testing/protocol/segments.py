@@ -51,19 +51,13 @@ class Flight:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One wait or arrival, and what follows it up to the next.
-
-    Parameters
-    ----------
-    touches
-        What the role is at until its next stretch begins, that of its products included.
-    flights
-        The fills that begin; they go on until their barrier has heard of them.
-    """
+    """One wait or arrival, and what follows it up to the next."""
 
     events: tuple[Event, ...]
+    # What the role is at until its next stretch begins, that of its products included.
     touches: tuple[Use, ...]
     reads: tuple[Read, ...]
+    # The fills that begin; they go on until their barrier has heard of them.
     flights: frozenset[Flight]
 
     @property

@@ -26,27 +26,20 @@ from tile_core.testing.protocol.vector_clocks import Clock, Known
 
 @dataclass(frozen=True, slots=True)
 class TileAccess:
-    """An access of a tile.
+    """An access of a tile."""
 
-    Parameters
-    ----------
-    role, scope
-        Who, and of which range of threads: threads of one are ordered by its own barriers.
-    ends, fence
-        What others must know before they do what conflicts with it; and, for stores, before an
-        engine reads them.
-    is_late
-        Whether it goes on beside those who began it.
-    """
-
+    # role, scope: who, and of which range of threads: threads of one are ordered by its own
+    # barriers.
     role: int
     scope: tuple[int, int]
     writes: bool
     by_engine: bool
+    # ends, fence: what others must know before they do what conflicts with it; and, for stores,
+    # before an engine reads them.
     ends: Known
     fence: Known
     event: Event
-    is_late: bool = False
+    is_late: bool = False  # whether it goes on beside those who began it
 
     @property
     def span(self) -> Span | None:

@@ -26,19 +26,13 @@ class Scenario:
 
     All threads, and the program before and after it was changed, see the same: a value belongs
     to a symbol, or to an element of a tensor.
-
-    Parameters
-    ----------
-    known
-        Symbols and tensors by name: a number, or one for each row. Others have `otherwise`.
-    otherwise
-        The value of a symbol, or of an element at these indices.
-    block
-        The indices of the first block of the cluster; negative ones count from the grid's end.
     """
 
+    # Symbols and tensors by name: a number, or one for each row. Others have `otherwise`.
     known: Mapping[str, Value] = field(default_factory=dict)
+    # The value of a symbol, or of an element at these indices.
     otherwise: Callable[[str, tuple[int, ...]], int] = lambda name, indices: 0
+    # The indices of the first block of the cluster; negative ones count from the grid's end.
     block: tuple[int, int, int] = (0, 0, 0)
 
     def element(self, name: str, indices: tuple[int, ...]) -> int:
@@ -53,16 +47,10 @@ class Scenario:
 
 @dataclass(slots=True)
 class Values:
-    """The variables of one group of threads.
-
-    Parameters
-    ----------
-    rank
-        Of its block in the cluster.
-    """
+    """The variables of one group of threads."""
 
     scenario: Scenario
-    rank: int = 0
+    rank: int = 0  # of its block in the cluster
     vars: dict[Var, Any] = field(default_factory=dict)
     scalars: dict[Buffer, Any] = field(default_factory=dict)
     codes: dict[Expr, Compiled] = field(default_factory=dict)
