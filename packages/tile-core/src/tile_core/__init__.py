@@ -12,13 +12,6 @@ def verify_companion(package: str, version: str) -> None:
     Each of our packages states in its own ``__init__`` who wrote it and which version it is, so
     that this compares two constants; `tile_core.companions` tells what was found instead.
 
-    Parameters
-    ----------
-    package
-        A name out of `tile_core.companions.PACKAGES`.
-    version
-        Of the package that asks.
-
     Raises
     ------
     CompanionError

@@ -26,14 +26,7 @@ def mismatch(
 ) -> tuple[str, str]:
     """Return what was found instead of a package, where, and the way out.
 
-    Parameters
-    ----------
-    package, version
-        What was wanted.
-    module
-        What importing it gave; None if there is no such package.
-    us, own_version
-        Who wrote this package, and its version.
+    `module` is what importing it gave, None if there is none; `us` and `own_version` are ours.
     """
     place = ""
     if module is None:

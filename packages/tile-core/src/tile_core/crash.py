@@ -33,13 +33,7 @@ def guarded(
 
     So is what a compiler does not accept, if all of its text is ours. The message names a folder
     with the kernel and the traceback, after a compiler's crash too. Warnings made errors stay such.
-
-    Parameters
-    ----------
-    flags
-        Of the user, for the toolchain.
-    source
-        Returns what the toolchain is given, which is written beside the kernel.
+    `flags` are those of the user; `source` returns the toolchain's input, kept with the kernel.
 
     Raises
     ------

@@ -26,12 +26,8 @@ def cache_home(given: Mapping[str, str] | None = None) -> Path:
 
     ``$TILE_CACHE_DIR``, else ``$TILELANG_CACHE_DIR``, else ``$XDG_CACHE_HOME/tile``, else
     ``~/.cache/tile``. Where there is no home, as in some containers, it is a folder that cannot be
-    made: nothing is kept, and whoever wants to keep something says so.
-
-    Parameters
-    ----------
-    given
-        Variables that hold in place of `environment`.
+    made: nothing is kept, and whoever wants to keep something says so. What is `given`
+    holds in place of `environment`.
 
     Examples
     --------

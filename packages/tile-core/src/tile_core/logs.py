@@ -35,24 +35,12 @@ SIGNS = "+-"
 _DEBUG, _INFO, _WARNING, _CRITICAL = 10, 20, 30, 50  # levels of `logging`
 
 
-def log(
-    category: str,
-    summary: Callable[[], str],
-    detail: Callable[[], str] | None = None,
-) -> None:
+def log(category: str, summary: Callable[[], str], detail: Callable[[], str] | None = None) -> None:
     """Tell something, if anybody wants to know.
 
     Who names the category in ``TILE_LOGS`` reads the summary on stderr, who writes a ``+`` before
-    it reads the detail. Handlers of Python's loggers get it at the levels INFO and DEBUG.
-
-    Parameters
-    ----------
-    category
-        Out of `CATEGORIES`.
-    summary
-        Makes one line.
-    detail
-        Makes a whole text, which comes in place of the summary.
+    it reads the detail. Handlers of Python's loggers get it at the levels INFO and DEBUG. `summary`
+    makes one line; `detail` makes a whole text that comes in place of it.
 
     Raises
     ------

@@ -56,12 +56,7 @@ class Remark:
 class NotApplicable(Exception):
     """A transformation does not apply here: who tries it says why, or tries another.
 
-    Parameters
-    ----------
-    reason
-        Why, in words that continue a sentence.
-    span
-        The user's line that is in the way; None if it is what the transformation was tried on.
+    The `reason` continues a sentence; `span` is the line in the way, None if it is what was tried.
     """
 
     def __init__(self, reason: str, span: Span | None = None) -> None:
@@ -87,11 +82,7 @@ def remark(
 
 
 def warn(
-    message: str,
-    span: Span | None,
-    category: type[TileWarning] = TileWarning,
-    *,
-    pass_name: str,
+    message: str, span: Span | None, category: type[TileWarning] = TileWarning, *, pass_name: str
 ) -> None:
     """Warn at the user's line, unless the same was said of it: see `warning_once`.
 

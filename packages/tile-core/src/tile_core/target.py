@@ -18,25 +18,11 @@ KINDS_OF_OTHERS = {"llvm": "cpu", "c": "cpu", "rocm": "hip"}
 """Names that other tools give to the kinds of machine we know."""
 
 _ARCH_KEYS = ("arch", "mcpu")
-_DESCRIPTIVE_KEYS = frozenset(
-    {
-        "device",
-        "host",
-        "keys",
-        "kind",
-        "l2_cache_size_bytes",
-        "libs",
-        "max_num_threads",
-        "max_shared_memory_per_block",
-        "max_threads_per_block",
-        "model",
-        "mtriple",
-        "num-cores",
-        "registers_per_block",
-        "tag",
-        "thread_warp_size",
-    }
-)
+_DESCRIPTIVE_KEYS = frozenset({
+    "device", "host", "keys", "kind", "l2_cache_size_bytes", "libs", "max_num_threads",
+    "max_shared_memory_per_block", "max_threads_per_block", "model", "mtriple", "num-cores",
+    "registers_per_block", "tag", "thread_warp_size",
+})  # fmt: skip
 """Attributes of TVM targets that restate what the architecture already says."""
 
 _NAME = r"[a-z][a-z0-9_]*"

@@ -25,12 +25,8 @@ def estimate(
 ) -> Estimate:
     """Return the time that a model of the machine expects of `kernel`; nothing is compiled.
 
-    Parameters
-    ----------
-    sizes
-        Values of symbols in the shapes of parameters, by name.
-    machine
-        The table of speeds, empty for the one that the target suggests.
+    `sizes` are values of symbols in shapes, by name; `machine` names a table of speeds, empty for
+    the one that the target suggests.
 
     Raises
     ------
@@ -43,12 +39,7 @@ def estimate(
     with guarded(kernel, target, "plan"):
         plan = planned(kernel, target, options)
     question = CostQuestion(
-        kernel=kernel,
-        planned=plan,
-        target=target,
-        options=options,
-        sizes=bound,
-        machine=machine,
+        kernel=kernel, planned=plan, target=target, options=options, sizes=bound, machine=machine
     )
     with guarded(plan, target, "estimate"):
         if backend.estimate is not None:

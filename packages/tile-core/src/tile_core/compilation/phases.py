@@ -17,17 +17,7 @@ from tile_core.target import Target
 class Phases:
     """What runs the phases of one compilation.
 
-    Parameters
-    ----------
-    flags
-        Of the user, for the toolchain.
-    before
-        Milliseconds of phases that ran before.
-
-    Attributes
-    ----------
-    milliseconds
-        By phase.
+    `flags` are those of the user for the toolchain, `before` the milliseconds of earlier phases.
     """
 
     def __init__(

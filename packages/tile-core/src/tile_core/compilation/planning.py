@@ -29,13 +29,7 @@ def resolved(
 
 
 def refuse_wrong(kernel: Kernel, target: Target, host: PluginHost) -> None:
-    """Refuse what no pass may get to see.
-
-    Raises
-    ------
-    TileError
-        Whatever is wrong with the kernel, or with its tiles on the target.
-    """
+    """Refuse what no pass may get to see: whatever is wrong with the kernel, or its tiles."""
     verify(kernel)
     backends = host.backends().values()
     refuse_accumulators(kernel, target, {at for b in backends for at in b.accumulator_memory})

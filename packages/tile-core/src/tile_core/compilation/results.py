@@ -33,20 +33,8 @@ class Referable:
 class Lowered(Referable):
     """A kernel as far as no toolchain and no machine is needed.
 
-    Parameters
-    ----------
-    kernel, planned
-        As traced, and after the passes on tile IR.
-    options
-        With the rules of the target filled in.
-    module
-        What the backend's `lower` returned.
-    phases_ms
-        Milliseconds by phase.
-    remarks
-        What passes said of their choices, in the order in which they said it.
-    host
-        The plugins that it was made with.
+    `kernel` is as traced, `planned` after the passes on tile IR; `options` have the target's rules;
+    `module` is what the backend's `lower` returned; `remarks` are in the order of saying.
     """
 
     kernel: Kernel
@@ -92,10 +80,7 @@ class Lowered(Referable):
 class Built(Lowered):
     """A compiled and loaded kernel, with what each stage handed over.
 
-    Parameters
-    ----------
-    artifact, executable
-        What the backend's `compile` and `load` returned.
+    `artifact` and `executable` are what the backend's `compile` and `load` returned.
     """
 
     artifact: Any

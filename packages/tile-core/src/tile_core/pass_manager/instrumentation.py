@@ -27,14 +27,8 @@ Category: TypeAlias = Literal["frontend", "phase", "pass", "cache", "tool", "cal
 class Event:
     """Something that took time.
 
-    Parameters
-    ----------
-    start, end
-        Seconds on the clock of `time.perf_counter`.
-    thread
-        The number that the operating system gave the thread.
-    details
-        Pairs of name and value that say more, such as whether an entry was found.
+    `start` and `end` are seconds of `time.perf_counter`, `thread` is the number that the system
+    gave, `details` say more, such as whether an entry was found.
     """
 
     name: str
@@ -54,18 +48,8 @@ class Event:
 class Snapshot:
     """A program as a pass left it.
 
-    Parameters
-    ----------
-    name
-        The pass.
-    program
-        The whole kernel, or the body of one launch once launches are lowered apart.
-    launch
-        Which launch that is, counted from 1; 0 for the whole kernel.
-    milliseconds
-        What the pass took.
-    summary
-        What it does, in a sentence: the first of its documentation.
+    The program is the whole kernel (launch 0), or the body of a launch, counted from 1, once
+    launches are lowered apart. The summary is the first sentence of the pass's documentation.
     """
 
     name: str
@@ -77,13 +61,7 @@ class Snapshot:
 
 @dataclass(slots=True)
 class Recording:
-    """What happened while it was open; filled by `timed` and `kept`.
-
-    Parameters
-    ----------
-    keeps_programs
-        Whether passes leave their programs in `snapshots`.
-    """
+    """What happened while it was open; filled by `timed` and `kept`."""
 
     keeps_programs: bool = False
     events: list[Event] = field(default_factory=list)
@@ -136,8 +114,8 @@ def kept(name: str, run: Callable[..., object], program: Kernel | Stmt) -> None:
     for recording in _OPEN.get():
         if recording.keeps_programs:
             took = next((e.milliseconds for e in recording.events[-1:] if e.name == name), 0.0)
-            taken = Snapshot(name, program, _LAUNCH.get(), took, summary_of(run))
-            recording.snapshots.append(taken)
+            summary = summary_of(run)
+            recording.snapshots.append(Snapshot(name, program, _LAUNCH.get(), took, summary))
 
 
 def summary_of(run: Callable[..., object]) -> str:

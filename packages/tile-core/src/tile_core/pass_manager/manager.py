@@ -33,10 +33,7 @@ class PassListener(Protocol):
 class PipelineStopped(BaseException):
     """The last pass of a pipeline that ends early has run. Nothing is wrong: it is no `Exception`.
 
-    Parameters
-    ----------
-    programs
-        What that pass left: the kernel, or a program for each launch.
+    `programs` are what that pass left: the kernel, or a program for each launch.
     """
 
     def __init__(self, *programs: Kernel | Stmt) -> None:
@@ -48,12 +45,8 @@ class PipelineStopped(BaseException):
 class PassContext:
     """What passes of one phase may ask for, beside the program; phases add attributes.
 
-    Parameters
-    ----------
-    changed
-        Names of the passes that have changed the program.
-    results
-        What analyses found, by the name of the pass.
+    `changed` names the passes that have changed the program; `results` are what analyses found, by
+    the name of the pass.
     """
 
     changed: set[str] = field(default_factory=set)
@@ -64,10 +57,7 @@ class PassContext:
 class TileContext(PassContext):
     """Of the phase with which every pipeline begins.
 
-    Parameters
-    ----------
-    config
-        Returns the value of a pass configuration by its name, or the second argument.
+    `config` returns the value of a pass configuration by its name, or its second argument.
     """
 
     target: Target
@@ -83,12 +73,8 @@ class TileContext(PassContext):
 class PassManager:
     """Runs the passes of a pipeline, phase by phase, and tells of each.
 
-    Parameters
-    ----------
-    listener
-        Who is told of each pass, beside who records: see `instrumentation`.
-    verify_each
-        Whether whole kernels are verified behind every pass that changes them.
+    The `listener` is told beside who records (see `instrumentation`); with `verify_each`, whole
+    kernels are verified behind every pass that changes them.
     """
 
     pipeline: Pipeline
@@ -113,7 +99,7 @@ class PassManager:
         return program
 
     def _ran(self, entry: Pass, program: P, context: PassContext) -> P:
-        arguments = [getattr(context, name) for name in entry.needs]
+        arguments = (getattr(context, name) for name in entry.needs)
         named = {keyword: getattr(context, name) for keyword, name in entry.options}
         function = entry.function
         if self.listener is not None:

@@ -61,11 +61,6 @@ class Pass:
         found: Callable[..., Any] = getattr(import_module(module), name)
         return found
 
-    @property
-    def summary(self) -> str:
-        """What it does, in a sentence: the first of its documentation."""
-        return " ".join((self.function.__doc__ or "").strip().partition("\n\n")[0].split())
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassRegistration:

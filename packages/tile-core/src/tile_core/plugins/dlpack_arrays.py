@@ -26,19 +26,11 @@ def array_at(
     strides: tuple[int, ...],
     dtype: DType,
     owner: object,
-    *,
-    writeable: bool = True,
 ) -> np.ndarray[Any, Any]:
     """Return the elements at `address` as an array, without a copy.
 
-    Parameters
-    ----------
-    shape, strides
-        In elements of `dtype`; strides may have any sign.
-    dtype
-        Of one stored element; four-bit types occupy a byte each.
-    owner
-        What keeps the memory valid; it lives as long as the array.
+    Shape and strides count elements, each as it is stored (four-bit types occupy a byte); `owner`
+    keeps the memory valid, and lives as long as the array.
     """
     import numpy as np
 
@@ -48,7 +40,7 @@ def array_at(
     raw = f"|V{stored.itemsize}"
     memory = _Memory(
         {
-            "data": (address, not writeable),
+            "data": (address, False),
             "shape": shape,
             "strides": tuple(s * stored.itemsize for s in strides),
             "typestr": raw,

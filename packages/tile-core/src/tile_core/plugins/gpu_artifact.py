@@ -17,15 +17,7 @@ from tile_core.toolchains.machine_code import Compiled
 
 @dataclass(frozen=True, slots=True)
 class GpuArtifact:
-    """Machine code of one kernel.
-
-    Parameters
-    ----------
-    program
-        What the host must know to launch it.
-    compiled
-        The code, its assembly and the compiler's report.
-    """
+    """Machine code of one kernel: what the host must know to launch it, and what was compiled."""
 
     program: DeviceProgram
     compiled: Compiled

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +39,7 @@ class GpuBackend:
     ``speeds``            ``PRODUCTS``, what GPUs do at most
     ====================  ===================================================================
 
-    Parameters
-    ----------
-    kind
-        What its targets begin with.
-    package
-        The name of the package.
-    default_arch
-        What is emulated when nobody says which machine.
+    `kind` begins its targets; `default_arch` is emulated when nobody says which machine.
     """
 
     kind: str
@@ -135,15 +127,18 @@ class GpuBackend:
         return export(artifact, kernel, provenance)
 
     def toolchain(self, target: Target, options: Any) -> Mapping[str, str]:
-        """Return the architecture that is meant, and the compiler that would translate for it."""
+        """Return the architecture that is meant, and the compiler that would translate for it.
 
-        def told(arch: str) -> str:
-            compiler = self.module("compilers").wanted_compiler(
-                arch, self.requested_compiler(options)
-            )
-            return str(compiler.identity)
+        Where there is no compiler, or no GPU where the target names none, the text says ``none``:
+        to compile is then the error, to ask is not.
+        """
+        arch = target.arch or _or_none(lambda: self.module("driver").device_arch())
 
-        return toolchain_of(target, lambda: str(self.module("driver").device_arch()), told)
+        def wanted() -> object:
+            find = self.module("compilers").wanted_compiler
+            return find(arch, self.requested_compiler(options)).identity
+
+        return {"architecture": arch, "compiler": _or_none(wanted)}
 
     def estimate(self, question: CostQuestion) -> Estimate:
         """Return the time that a model of the GPU expects of a kernel; it is not compiled."""
@@ -176,27 +171,8 @@ class GpuBackend:
         )
 
 
-def toolchain_of(
-    target: Target, arch_here: Callable[[], str], compiler_for: Callable[[str], str]
-) -> Mapping[str, str]:
-    """Return the architecture meant and the compiler that serves it.
-
-    Where there is no compiler, or no GPU where the target names none, the text says ``none``:
-    to compile is then the error, to ask is not.
-
-    Parameters
-    ----------
-    arch_here
-        Returns the architecture of the GPU at hand, asked only where the target names none.
-    compiler_for
-        Returns which compiler translates kernels for an architecture.
-    """
-    arch = target.arch or _or_none(arch_here)
-    return {"architecture": arch, "compiler": _or_none(partial(compiler_for, arch))}
-
-
-def _or_none(ask: Callable[[], str]) -> str:
+def _or_none(ask: Callable[[], object]) -> str:
     try:
-        return ask()
+        return str(ask())
     except TileError:
         return "none"

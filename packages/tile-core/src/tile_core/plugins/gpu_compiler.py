@@ -37,10 +37,7 @@ def device_flags(options: Any) -> tuple[str, ...]:
     ``tl.disable_fast_math`` is set, too; ``tl.ptxas_register_usage_level`` is of one backend alone,
     and ``tl.device_compile_flags`` holds flags with blanks between them.
 
-    Parameters
-    ----------
-    options
-        What the driver hands to `Backend.lower`.
+    `options` are what the driver hands to `Backend.lower`.
     """
     flags = list(options.compile_flags)
     is_exact = options.config("tl.disable_fast_math", False)

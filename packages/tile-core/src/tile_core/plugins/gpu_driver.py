@@ -13,15 +13,8 @@ from tile_core.errors import TileError
 class GpuDriver:
     """Opens a driver of `tile_launch`.
 
-    Parameters
-    ----------
-    find
-        Returns the library of the driver, or raises; most machines have none, and then need no
-        module for one.
-    module
-        The name of the driver's module.
-    emulated
-        The target to name where no kernel can run.
+    `find` returns the library of the driver, or raises: most machines have none, and then need no
+    `module` for one. `emulated` is the target to name where no kernel can run.
     """
 
     def __init__(self, find: Callable[[], object], module: str, emulated: str) -> None:
@@ -29,24 +22,12 @@ class GpuDriver:
         self._opened: Any = None
 
     def open(self, path: str | None = None) -> Any:
-        """Return the driver of this machine.
-
-        Raises
-        ------
-        MissingFeature
-            If there is none, or it finds no device.
-        """
+        """Return the driver of this machine; `MissingFeature` if there is none, or no device."""
         with self.told():
             return import_module(self._module).open_driver(path)
 
     def installed(self) -> Any:
-        """Return the driver of this machine, opened once.
-
-        Raises
-        ------
-        MissingFeature
-            If there is none, or it finds no device.
-        """
+        """Return the driver of this machine, opened once; as `open` otherwise."""
         if self._opened is None:
             with self.told():
                 self._find()

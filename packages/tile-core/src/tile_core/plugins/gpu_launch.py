@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def load(module: Callable[[str], Any], kind: str, artifact: GpuArtifact) -> Callable[..., None]:
-    """Return a function that launches the kernel on tensors of a GPU.
-
-    Nothing touches the driver before the first call: a kernel can be compiled, looked at and
-    saved on a machine without a GPU. The call then raises `MissingFeature`.
-    """
+    """Return a function that launches the kernel on tensors of a GPU: see `made_at_first_call`."""
     return made_at_first_call(partial(_launcher, module, kind, artifact))
 
 
@@ -69,10 +65,10 @@ def callable_of(
 
 
 def made_at_first_call(make: Callable[[], Callable[..., None]]) -> Callable[..., None]:
-    """Return a function that does what the one does that `make` returns at the first call.
+    """Return a function that does what `make` returns at the first call, or after an error.
 
     Nothing touches a driver before: a kernel can be compiled, looked at and saved on a machine
-    that cannot run it. Where `make` raises an error, the next call tries again.
+    that cannot run it.
     """
     made: list[Callable[..., None]] = []
 

@@ -45,16 +45,8 @@ class PluginHost:
     A bare ``PluginHost()`` knows no plugin: tests build their own. `discover` adds what is
     installed. Nothing here imports TVM or a toolchain.
 
-    Parameters
-    ----------
-    disabled
-        Names of plugins that are never registered.
-
-    Attributes
-    ----------
-    broken
-        Plugins that are installed but could not be used, each with its own error. They
-        matter only to who asks for the target they would have served.
+    Those that are installed but could not be used are in `broken`, each with its own error: they
+    matter only to who asks for the target they would have served.
     """
 
     def __init__(self, disabled: Collection[str] = ()) -> None:
@@ -162,11 +154,6 @@ class PluginHost:
 
     def resolve(self, spec: object = None) -> tuple[Backend, Target]:
         """Return the backend and the exact target meant by any spelling of a target.
-
-        Parameters
-        ----------
-        spec
-            Whatever `tile_core.target.parse_target_spec` accepts.
 
         Raises
         ------
