@@ -14,8 +14,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import If, Kernel
 from tile_core.ops.gemm import Gemm
-from tile_core.passes.mask_gemms import mask_gemms
-from tile_core.passes.tile_predicates import tile_predicate
+from tile_core.passes.mask_gemms import mask_gemms, tile_predicate
 from tile_core.testing import build_ir as ir
 
 INFINITY = float("inf")

@@ -47,12 +47,8 @@ def concurrent_accesses(stmt: Stmt, meaning: Mapping[Var, Expr]) -> tuple[Memory
     After    read s[tx + 32] when tx < 32;  write s[tx] when tx < 32
 
     Boxes are in terms of the indices of loops inside `stmt`. Data-parallel loops and operators
-    are the work of all threads that get there.
-
-    Parameters
-    ----------
-    meaning
-        Names outside of `stmt` that stand for an expression.
+    are the work of all threads that get there. `meaning` are names outside of `stmt` that stand for
+    an expression.
     """
     return tuple(_found(stmt, _Scope(meaning)))
 

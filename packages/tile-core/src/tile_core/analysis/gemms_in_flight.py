@@ -35,17 +35,13 @@ def products_before(body: Stmt, wait: Stmt) -> list[Gemm]:
     the wait are none of them.
     """
     found: list[Gemm] = []
-    _visit(body, wait, found, _threads_of(body, wait))
+    _visit(body, wait, found, _threads_at_waits(body).get(wait))
     return found
 
 
-def _threads_of(body: Stmt, wait: Stmt) -> tuple[int, int] | None:
-    """Return first and count of the threads that come to `wait`; None for those of `body`."""
-    return _threads_of_each(body).get(wait)
-
-
 @analysis
-def _threads_of_each(body: Stmt) -> Mapping[Node, tuple[int, int]]:
+def _threads_at_waits(body: Stmt) -> Mapping[Node, tuple[int, int]]:
+    """Return first and count of the threads that come to each wait inside of a range of them."""
     found: dict[Node, tuple[int, int]] = {}
     for node in nodes_of(body, OnThreads):
         for inner in nodes_of(node, WaitProducts, Gemm):

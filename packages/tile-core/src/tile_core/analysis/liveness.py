@@ -30,10 +30,6 @@ class LiveInterval:
         """Whether both are alive somewhere."""
         return self.first <= other.last and other.first <= self.last
 
-    def united(self, other: LiveInterval) -> LiveInterval:
-        """Return the shortest interval that holds both."""
-        return LiveInterval(min(self.first, other.first), max(self.last, other.last))
-
     def holds(self, other: LiveInterval) -> bool:
         """Whether all of `other` lies in this one."""
         return self.first <= other.first and other.last <= self.last
@@ -56,11 +52,8 @@ def live_intervals(
     its first access to its last. Where a loop's iteration may read what an earlier iteration left,
     it is alive in all of the loop; so it is to the end of the program where the last access is
     an asynchronous copy. What a product reads that is left in flight matters until a wait ends
-    it: in all iterations of a loop around both.
-
-    Returns
-    -------
-    In the order of first accesses; what is never accessed is left out.
+    it: in all iterations of a loop around both. Tiles are in the order of their first accesses;
+    what is never accessed is left out.
     """
     state = _Walk(body)
     _visit(body, state, scopes)
@@ -87,7 +80,9 @@ def _visit(stmt: Stmt, state: _Walk, scopes: tuple[Scope, ...]) -> None:
         case For() | Pipelined() | While():
             _visit_loop(stmt, state, scopes)
         case _:
-            _note(memory_accesses(stmt) if _may_touch(stmt, scopes) else (), state, scopes)
+            # Most statements name no tile of these scopes, which is soon seen.
+            touches = any(storage.scope in scopes for storage in storages_named(stmt))
+            _note(memory_accesses(stmt) if touches else (), state, scopes)
             if ends_products(stmt):
                 here = LiveInterval(state.position - 1, state.position - 1)
                 for storage in factors_in_memory(products_before(state.body, stmt)):
@@ -112,11 +107,6 @@ def _does_more_than_copy(stmt: OnThreads, scopes: tuple[Scope, ...]) -> bool:
         a.buffer.storage.scope in scopes and not isinstance(a.node, BulkCopy)
         for a in own_accesses(stmt.body)
     )
-
-
-def _may_touch(stmt: Stmt, scopes: tuple[Scope, ...]) -> bool:
-    """Whether a statement names a tile of these scopes: most name none, which is soon seen."""
-    return any(storage.scope in scopes for storage in storages_named(stmt))
 
 
 def _visit_loop(stmt: For | Pipelined | While, state: _Walk, scopes: tuple[Scope, ...]) -> None:
@@ -151,5 +141,6 @@ def _note(found: tuple[MemoryAccess, ...], state: _Walk, scopes: tuple[Scope, ..
 
 
 def _live(storage: Buffer, extent: LiveInterval, state: _Walk) -> None:
-    known = state.alive.get(storage)
-    state.alive[storage] = extent if known is None else known.united(extent)
+    known = state.alive.get(storage, extent)
+    first, last = min(known.first, extent.first), max(known.last, extent.last)
+    state.alive[storage] = LiveInterval(first, last)

@@ -10,9 +10,8 @@ from tile_core.arith.affine import linear_in, same_extent
 from tile_core.arith.interval import Interval
 from tile_core.arith.interval_analysis import interval
 from tile_core.ir.buffer import Buffer, Region, static_value
-from tile_core.ir.build_expr import binary
 from tile_core.ir.effects import Access, Mode, accesses
-from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Extent, Load, Ramp, Var
+from tile_core.ir.expr import AddressOf, Call, Expr, Extent, Load, Ramp, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, analysis, nodes_of, substitute, walk, walk_once
 from tile_core.ir.stmt import For, Leaf, Let, Parallel, Pipelined, Store
@@ -39,19 +38,10 @@ class ExecutingThreads(Enum):
 class MemoryAccess:
     """One access of a box of elements.
 
-    Parameters
-    ----------
-    box
-        One entry per dimension of `buffer`, in terms of variables bound outside the
-        statement.
-    node
-        The load, store, address or operator.
-    is_async
-        The access goes on until the program waits for it.
-    threads
-        First and count of the threads that the access is left to, None for those of the block.
-    when
-        Conditions under which a thread of an explicit program gets to the access.
+    The `box` has an entry per dimension, in terms of variables bound outside the statement; the
+    `node` is the load, store, address or operator. What `is_async` goes on until the program waits
+    for it. `threads` are first and count of those that the access is left to, None for those of the
+    block; `when` are conditions under which a thread of an explicit program gets to it.
     """
 
     buffer: Buffer
@@ -85,12 +75,8 @@ def memory_accesses(
     """Return what `root`, taken as one statement, reads and writes.
 
     Boxes cover at least the elements touched: indices that move with a loop inside `root`
-    are widened to all of that loop's iterations.
-
-    Parameters
-    ----------
-    meaning
-        Names outside of `root` that stand for an expression.
+    are widened to all of that loop's iterations. Names outside of `root` may stand for an
+    expression: that is their `meaning`.
     """
     if not meaning:
         return _context_free(root, executed_by)
@@ -255,9 +241,7 @@ def _hull(
 
 
 def _sum(extent: Extent, number: int) -> Extent:
-    return extent + number if isinstance(extent, int) else _as_extent(
-        binary(BinaryOp.ADD, extent, number)
-    )  # fmt: skip
+    return _as_extent(extent + number)
 
 
 def _as_extent(value: Extent) -> Extent:

@@ -33,13 +33,7 @@ class DependenceKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryDependence:
-    """A later access that must not overtake an earlier one.
-
-    Parameters
-    ----------
-    distance
-        How many iterations of a loop the later one comes after the earlier one.
-    """
+    """A later access, some iterations of a loop on, that must not overtake an earlier one."""
 
     kind: DependenceKind
     earlier: MemoryAccess
@@ -78,18 +72,10 @@ class Loop:
 class PendingAccess:
     """An access that no barrier has followed yet.
 
-    Parameters
-    ----------
-    ages
-        The loops it was carried around or out of, in that order.
-    in_flight
-        For an asynchronous copy that nobody waited for: how many groups were closed since
-        it was issued (0: its own is still open), counted as far as any wait tells apart;
-        else None.
-    in_warp
-        A barrier of the warp has followed: other threads of it have seen the access.
-    told
-        Since then a signal was sent for which others may wait; a wait makes it ``"heard"``.
+    `ages` are the loops it was carried around or out of, in that order. `in_flight` is, for an
+    asynchronous copy that nobody waited for, how many groups were closed since it was issued (0:
+    its own is still open), counted as far as any wait tells apart; else None. With `in_warp`, a
+    barrier of the warp has followed: other threads of it have seen the access.
     """
 
     touch: MemoryAccess
@@ -117,16 +103,9 @@ def never(a: MemoryAccess, b: MemoryAccess) -> bool:
 class MemoryDependences:
     """Which storages share bytes, and which boxes of one storage share elements.
 
-    Parameters
-    ----------
-    spans
-        For each shared storage the first byte and the one after the last in the block's
-        memory, where that is planned.
-    same_thread
-        What is known of threads.
-    threads
-        What is known of the accesses that an explicit program of threads makes; None: between
-        them, barriers are the program's own affair.
+    `spans` are the first byte of each shared storage and the one after its last, where the block's
+    memory is planned. Without `threads`, barriers between the accesses that an explicit program of
+    threads makes are the program's own affair.
     """
 
     spans: Mapping[Buffer, tuple[int, int]] = field(default_factory=dict)
@@ -203,10 +182,7 @@ class MemoryDependences:
     ) -> MemoryDependence | None:
         """Return how `later` depends on `earlier`, so many iterations before; None if it does not.
 
-        Parameters
-        ----------
-        then
-            What stands for variables of `later` in the iteration of `earlier`.
+        `then` stands for variables of `later` in the iteration of `earlier`.
         """
         kind = dependence_kind(earlier.mode, later.mode)
         if kind is None or not self.share_bytes(earlier.storage, later.storage):

@@ -30,11 +30,8 @@ _MOST_ELEMENTS = 1 << 20
 class ThreadAccess:
     """What one access touches: a box, and the conditions under which a thread gets there.
 
-    Parameters
-    ----------
-    carried
-        The index of each loop that the access was carried around, its step, and how many
-        iterations ago that was.
+    `carried` has the index of each loop that it was carried around, its step, and how many
+    iterations ago that was.
     """
 
     box: tuple[Side, ...]
@@ -58,19 +55,10 @@ class ThreadDependences:
     Indices are worked out for every thread, and for every iteration of loops with bounds that
     are known. What is the same for all threads, but not known, such as the number of the
     block, may differ by a constant; what differs between threads and is not known, such as
-    an index out of memory, may be anything.
-
-    Parameters
-    ----------
-    varies
-        Whether the value of an expression may differ between threads.
-    stands_for
-        For names of the value that a variable had in another iteration: the variable.
-    warp_size
-        Threads that a barrier of the warp waits for.
-    only_sure
-        Whether threads meet only where all about it is known: by default they may meet where
-        something is not.
+    an index out of memory, may be anything. `varies` are the variables that may differ between
+    threads; `stands_for` gives the variable for a name of its value in another iteration. With
+    `only_sure`, threads meet only where all about it is known: by default they may meet where
+    something is not.
     """
 
     def __init__(

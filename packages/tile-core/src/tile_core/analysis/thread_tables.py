@@ -41,15 +41,8 @@ def _is_unknown(node: object) -> bool:
 def meet(a: Array, b: Array, groups: Array, here: Array, there: Array) -> bool:
     """Whether some element is touched by two threads that are not of one group.
 
-    Parameters
-    ----------
-    a, b
-        Numbers of the elements that each thread touches in two statements: (iteration, thread,
-        element).
-    groups
-        The group of each thread.
-    here, there
-        Which threads get to the statements, for each iteration.
+    `a` and `b` number the elements that each thread touches in two statements: (iteration, thread,
+    element). `here` and `there` tell which threads get to them, for each iteration.
     """
     keys, who = _flattened(a, groups, here)
     others, whose = _flattened(b, groups, there)

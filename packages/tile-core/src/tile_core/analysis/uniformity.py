@@ -47,14 +47,8 @@ def is_thread_program(launch: Launch) -> bool:
 class Uniformity:
     """Variables and thread-private storages whose value may differ between threads.
 
-    Conservative in one direction: what is not listed is certainly the same for all threads.
-
-    Parameters
-    ----------
-    launch
-        A block of explicit threads.
-    private
-        Storages that count as different from the start.
+    Conservative in one direction: what is not listed is certainly the same for all threads. The
+    storages of `private` count as different from the start.
     """
 
     def __init__(self, launch: Launch, private: Iterable[Buffer] = ()) -> None:

@@ -25,14 +25,7 @@ LARGEST_ATOM = 1024
 class TileAllocation:
     """A tile that needs a place.
 
-    Parameters
-    ----------
-    nbytes
-        What it takes.
-    alive
-        Where in the program its contents matter.
-    alignment
-        Bytes that its offset is a multiple of.
+    Its contents matter where it is `alive`; its offset is a multiple of `alignment` bytes.
     """
 
     storage: Buffer
@@ -44,12 +37,9 @@ class TileAllocation:
 def alignment_of(nbytes: int, *, by_hardware: bool = False) -> int:
     """Return what the offset of a tile of `nbytes` bytes is a multiple of.
 
-    Parameters
-    ----------
-    by_hardware
-        Whether units of the machine find elements of swizzled tiles by the bits of their
-        addresses: a tile of whole atoms, of 256, 512 or 1024 bytes, then begins where such an
-        atom can, and any other where the copy engine can begin to copy.
+    With `by_hardware`, units of the machine find elements of swizzled tiles by the bits of their
+    addresses: a tile of whole atoms, of 256, 512 or 1024 bytes, then begins where such an atom can,
+    and any other where the copy engine can begin to copy.
     """
     if by_hardware and nbytes >= ATOM and nbytes % ATOM == 0:
         return max(ALIGNMENT, min(nbytes & -nbytes, LARGEST_ATOM))
@@ -65,12 +55,8 @@ def allocate_storage(
     Before   A_s: 8 KiB, statements 0 to 4;  B_s: 8 KiB, 1 to 4;  C_s: 16 KiB, 5 to 6
     After    A_s: 0, B_s: 8192, C_s: 0;  16 KiB
 
-    Large tiles are placed first, each at the lowest place that is free.
-
-    Parameters
-    ----------
-    reuse
-        Whether tiles may overlap at all.
+    Large tiles are placed first, each at the lowest place that is free. None overlap unless `reuse`
+    is set.
     """
     placed: list[tuple[TileAllocation, int]] = []
     for tile in sorted(tiles, key=lambda t: -t.nbytes):

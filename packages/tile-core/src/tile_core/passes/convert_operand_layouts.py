@@ -13,7 +13,7 @@ from tile_core.ops.copy import Copy
 from tile_core.ops.operator import TileOperator, operators_in
 from tile_core.ops.parallel_form import is_element_wise
 from tile_core.ops.rule import InferLevel, Rule, ThreadMachine, select
-from tile_core.passes.inference.inference_state import Layouts, Question
+from tile_core.passes.inference.inference_state import Layouts
 from tile_core.passes.inference.parallel_nests import survey
 from tile_core.records import replace
 from tile_core.target import Target
@@ -82,8 +82,7 @@ def _strict_demands(
     state = Layouts(target, chosen, {}, {}, machine, found)
     demands: dict[TileOperator, Mapping[Buffer, Fragment]] = {}
     for op in ops:
-        question = Question(state, found.threads.get(op, 1), machine, found.blocks.get(op, 1))
-        places = chosen[op].infer_layout(op, question, InferLevel.STRICT)
+        places = chosen[op].infer_layout(op, state.asked_by(op), InferLevel.STRICT)
         fragments = {b: p for b, p in places.items() if isinstance(p, Fragment)}
         if fragments:
             demands[op] = fragments

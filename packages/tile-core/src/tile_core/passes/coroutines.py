@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass as plain
 from dataclasses import field, replace
+from functools import partial, reduce
 from typing import ClassVar, cast
 
 from tile_core.dtypes import dtype_of
@@ -95,11 +96,8 @@ class StateMachine:
     After    state 0: k = 0; go to 1;   state 1: go to n's end or 2;   state 2: if c[k] go to 3,
              else pause;   state 3: s[0] += k; k += 1; go to 1
 
-    Attributes
-    ----------
-    allocations
-        What must be there in front of all turns: the number of the state, indices of loops,
-        and names that live across a pause.
+    `allocations` must be there in front of all turns: the number of the state, indices of loops,
+    and names that live across a pause.
     """
 
     def __init__(self, body: Stmt, moved: Buffer) -> None:
@@ -142,10 +140,10 @@ class StateMachine:
     def run(self, items: Sequence[Stmt], now: int) -> int:
         """Put statements behind those of state `now`; return the state that follows them."""
         for item in items:
-            if not self.is_divided(item):
+            if self.is_divided(item):
+                now = self.divided(item, now)
+            else:
                 self.add(item, now)
-                continue
-            now = self.divided(item, now)
         return now
 
     def add(self, item: Stmt, now: int) -> None:
@@ -162,9 +160,7 @@ class StateMachine:
 
     def is_divided(self, stmt: Stmt) -> bool:
         """Whether a statement pauses, or leaves a loop that does."""
-        if awaits(stmt):
-            return True
-        return bool(self.loops) and jumps(stmt)
+        return awaits(stmt) or (bool(self.loops) and jumps(stmt))
 
     def divided(self, stmt: Stmt, now: int) -> int:
         """Put the states of a statement with pauses behind `now`; return the one that follows."""
@@ -260,11 +256,7 @@ def interleaved(parts: Sequence[OnThreads]) -> list[Stmt]:
     moved = cell("moved")
     machines = [StateMachine(part.body, moved) for part in parts]
     span = parts[0].span
-    left: Expr | None = None
-    for machine in machines:
-        running = machine.is_running()
-        left = running if left is None else binary(BinaryOp.OR, left, running)
-    assert left is not None
+    left = reduce(partial(binary, BinaryOp.OR), (machine.is_running() for machine in machines))
     goes_on = Check(is_equal(read(moved), 1), STUCK, CheckKind.ASSERT, span=span)
     turns = [
         If(m.is_running(), m.turn(), span=p.span) for m, p in zip(machines, parts, strict=True)

@@ -48,14 +48,8 @@ _ARRIVES = (*BARRIER_ARRIVALS, "mbarrier_expect_tx")
 class Arrive(Leaf):
     """Count arrivals at a barrier, and bytes that it shall wait for; of each thread that gets here.
 
-    Parameters
-    ----------
-    barriers
-        The numbers of several barriers, four each.
-    index
-        Which of them.
-    times, nbytes
-        How many arrivals, and how many bytes more are missing.
+    `barriers` holds the four numbers of several barriers, `index` says which one is meant; it hears
+    of so many `times`, and misses so many bytes more.
     """
 
     mnemonic: ClassVar[str] = "arrive"
@@ -139,9 +133,8 @@ def schedule_coroutines(kernel: Kernel) -> Kernel:
 
 
 def _is_signal(node: Node) -> bool:
-    if isinstance(node, (BarrierInit, BulkCopy)):
-        return True
-    return isinstance(node, Barrier) and node.number is not None
+    numbered = isinstance(node, Barrier) and node.number is not None
+    return numbered or isinstance(node, (BarrierInit, BulkCopy))
 
 
 def _is_wait(node: Node) -> bool:
@@ -184,7 +177,7 @@ class _Opener:
             case Alloc(buffer=buffer) if buffer.scope is Scope.BARRIER:
                 return Seq(())
             case BarrierInit():
-                return self.ready(stmt.barriers, stmt.counts)
+                return _zeros(self.state(stmt.barriers), stmt.counts)
             case BarrierWait(barrier=barrier, parity=parity):
                 return self.wait(barrier.buffer, as_expr(barrier.starts[0]), parity, stmt)
             case BarrierArrive(ranks=()):
@@ -221,10 +214,6 @@ class _Opener:
             self.state(place.buffer), place.indices[0], const(times), nbytes, span=stmt.span
         )
         return made if self.by_thread else made.written()
-
-    def ready(self, barriers: Buffer, counts: tuple[int, ...]) -> Stmt:
-        """Return what makes barriers ready."""
-        return _zeros(self.state(barriers), counts)
 
     def wait(self, barriers: Buffer, index: Expr, parity: Expr, stmt: Stmt) -> Stmt:
         """Return a wait for the phase of a parity."""

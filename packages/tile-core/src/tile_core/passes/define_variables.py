@@ -6,13 +6,7 @@ from tile_core.analysis.first_access import FirstAccess, first_of
 from tile_core.ir.buffer import Scope
 from tile_core.ir.build_expr import const
 from tile_core.ir.node import Node, rewrite
-from tile_core.ir.stmt import (
-    Alloc,
-    Kernel,
-    Seq,
-    Stmt,
-    Store,
-)
+from tile_core.ir.stmt import Alloc, Kernel, Seq, Stmt, Store
 
 
 def define_variables(kernel: Kernel) -> Kernel:

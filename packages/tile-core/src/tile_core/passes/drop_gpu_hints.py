@@ -11,14 +11,7 @@ from tile_core.ops.mbarrier import SetRegisters
 from tile_core.passes.legalise_gemms import legalise_gemms
 
 ORDERS = frozenset(
-    [
-        "fence_proxy_async",
-        "pdl_sync",
-        "pdl_trigger",
-        STORE_COMMIT,
-        STORE_WAIT,
-        *PRODUCT_FENCES,
-    ]
+    ["fence_proxy_async", "pdl_sync", "pdl_trigger", STORE_COMMIT, STORE_WAIT, *PRODUCT_FENCES]
 )
 """Intrinsics that order asynchronous work, or launches, in a way that others have anyway."""
 

@@ -28,12 +28,8 @@ def fence_async_reads(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> Ke
     The threads that wrote fence, before the barrier that tells of their writes (see
     `insert_barriers`, which comes later). What asynchronous copies of threads write is fenced
     where the program waits for it; copies by hand may be waited for at any
-    barrier in memory.
-
-    Parameters
-    ----------
-    runs_beside
-        Whether an engine computes a product: it reads its factors in shared memory itself.
+    barrier in memory. Where an MMA `runs_beside` the threads, an engine reads its factors in shared
+    memory itself.
     """
 
     def fenced(launch: Launch) -> Launch:

@@ -49,12 +49,8 @@ def fence_async_writes(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> K
     Barriers order what threads do with each other; an engine sees memory in a way of its own,
     and what it writes may overtake them. The threads that read or wrote fence, once for all
     that they do between two barriers, before they tell of it. Engines need no fence among each
-    other. Source: PTX ISA, "Async proxy".
-
-    Parameters
-    ----------
-    runs_beside
-        Whether an engine computes a product: it reads its factors in shared memory itself.
+    other. Source: PTX ISA, "Async proxy". Where an MMA `runs_beside` the threads, an engine reads
+    its factors in shared memory itself.
     """
     done: dict[Node, Node] = {}
     for launch in nodes_of(kernel.body, Launch):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tile_core.analysis.uniformity import is_thread_program
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, Var
-from tile_core.ir.node import Node, contains, rewrite, walk
+from tile_core.ir.node import Node, contains, nodes_of, rewrite, walk
 from tile_core.ir.stmt import (
     Alloc,
     AnnotateLayout,
@@ -32,12 +32,7 @@ class GridState:
 
     What is accessed by the element lives in global memory from the start, each block, or each
     thread, in a place of its own. Tiles that operators work on are copied there in front of the
-    barrier and back behind it.
-
-    Parameters
-    ----------
-    launch
-        Its body still holds the barriers.
+    barrier and back behind it. The body of the `launch` still holds the barriers.
     """
 
     def __init__(self, launch: Launch) -> None:
@@ -62,7 +57,7 @@ class GridState:
         for node in walk(self.launch.body):
             if isinstance(node, AnnotateLayout) and node.buffer.storage is buffer:
                 return False
-            if isinstance(node, Leaf) and any(_is_of(n, buffer) for n in walk(node)):
+            if isinstance(node, Leaf) and any(n.storage is buffer for n in nodes_of(node, Buffer)):
                 return False
             if isinstance(node, (Load, Store, AddressOf)):
                 other = node.buffer
@@ -139,7 +134,3 @@ def is_repeatable(stmt: Stmt) -> bool:
     if isinstance(stmt, Let):
         return not contains(stmt.value, Load, Call)
     return isinstance(stmt, (Hint, AnnotateSafeValue))
-
-
-def _is_of(node: Node, buffer: Buffer) -> bool:
-    return isinstance(node, Buffer) and node.storage is buffer

@@ -8,17 +8,7 @@ from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Load
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, contains, rewrite, walk
-from tile_core.ir.stmt import (
-    Break,
-    Continue,
-    For,
-    If,
-    Kernel,
-    LoopKind,
-    Pipelined,
-    Seq,
-    Stmt,
-)
+from tile_core.ir.stmt import Break, Continue, For, If, Kernel, LoopKind, Pipelined, Seq, Stmt
 from tile_core.ir.structural_equality import same_value
 from tile_core.ir.visitor import bound_variables
 from tile_core.ops.fill import Fill
@@ -77,10 +67,8 @@ def _clears_first(op: Gemm, loop: For | Pipelined) -> bool:
         return False
     if (static_value(loop.step) or 0) <= 0:
         return False
-    for index, first in ((clear.a, clear.b), (clear.b, clear.a)):
-        if index is loop.var and _is_same(first, as_expr(loop.start)):
-            return True
-    return False
+    sides = ((clear.a, clear.b), (clear.b, clear.a))
+    return any(i is loop.var and _is_same(first, as_expr(loop.start)) for i, first in sides)
 
 
 def _is_same(a: Expr, b: Expr) -> bool:

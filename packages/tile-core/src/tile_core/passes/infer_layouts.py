@@ -52,20 +52,12 @@ def infer_layouts(
     then free choices, each followed at once by what it implies. A layout that becomes known
     wakes only those who touch that storage. Inference never fails for lack of a demand: a
     tile in memory that nobody cares about is stored row by row, one in registers is dealt
-    out to the threads as evenly as possible.
-
-    Parameters
-    ----------
-    admits
-        Says of an annotated buffer and its layout whether the machine follows it. Layouts do
-        not change results: one that is of no use on a machine may be left out.
-    simt
-        The machine, if blocks run as many threads there: tiles in registers are then spread
-        over them, and so are the iterations of parallel loops.
-    exchanges
-        Whether copies between register tiles always move elements where both sides are spread
-        differently. They give a tile to more threads otherwise where its demands allow that,
-        and then loops must suit it that wrote the tile before.
+    out to the threads as evenly as possible. An annotated layout holds where it `admits` that of
+    the buffer: layouts do not change results, and one that is of no use on a machine may be left
+    out. With a machine `simt`, blocks run as many threads: tiles in registers are then spread over
+    them, and so are the iterations of parallel loops. With `exchanges`, copies between register
+    tiles always move elements where both sides are spread differently; otherwise they give a tile
+    to more threads where its demands allow that, and loops must suit it that wrote the tile before.
 
     Raises
     ------
@@ -80,7 +72,13 @@ def infer_layouts(
     if simt is None:
         _infer(state, members, *InferLevel)
     else:
-        _infer_for_threads(state, members)
+        _demand(state, members)
+        state.patient = True  # copies between registers are asked last
+        _infer(state, members, InferLevel.COMMON)
+        state.patient = False
+        _infer(state, members, InferLevel.COMMON)
+        choose_freely(state, members)
+        _infer(state, members, InferLevel.FREE)
     _fall_back(kernel, state)
     for node in state.found.nests:
         state.loop_of(node)
@@ -129,17 +127,6 @@ def _demand(state: Layouts, members: Members) -> None:
     for node in members.nodes:
         state.learn(node, InferLevel.STRICT)
     _given_to_all(state)
-
-
-def _infer_for_threads(state: Layouts, members: Members) -> None:
-    """Ask for strict demands once; then for what follows, copies between registers last."""
-    _demand(state, members)
-    state.patient = True
-    _infer(state, members, InferLevel.COMMON)
-    state.patient = False
-    _infer(state, members, InferLevel.COMMON)
-    choose_freely(state, members)
-    _infer(state, members, InferLevel.FREE)
 
 
 def _infer(state: Layouts, members: Members, *levels: InferLevel) -> None:
@@ -232,13 +219,7 @@ def _fall_back(kernel: Kernel, state: Layouts) -> None:
 
 
 def check_threads(fragment: Fragment, threads: int, span: Span | None) -> None:
-    """Refuse a fragment for more threads than the block has.
-
-    Raises
-    ------
-    LayoutError
-        If there are not so many.
-    """
+    """Refuse a fragment for more threads than the block has."""
     if fragment.thread_extent > threads:
         raise LayoutError(
             f"the fragment is spread over {fragment.thread_extent} threads, and the block has "
@@ -250,13 +231,7 @@ def check_threads(fragment: Fragment, threads: int, span: Span | None) -> None:
 
 
 def check_loop(nest: Nest) -> None:
-    """Refuse a `loop_layout` that is no way to run the loop.
-
-    Raises
-    ------
-    LayoutError
-        If it is no fragment of the loop's extents, or is for more threads than there are.
-    """
+    """Refuse a `loop_layout` that is no way to run the loop."""
     hint = nest.loop.loop_layout
     if hint is None:
         return

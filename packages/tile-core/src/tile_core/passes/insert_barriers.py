@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import Any, TypeAlias
 
 from tile_core.analysis.concurrent_accesses import concurrent_accesses
-from tile_core.analysis.gemms_in_flight import (
-    ends_products,
-    factors_in_memory,
-    products_before,
-)
+from tile_core.analysis.gemms_in_flight import ends_products, factors_in_memory, products_before
 from tile_core.analysis.memory_access import (
     ExecutingThreads,
     MemoryAccess,
@@ -98,20 +94,11 @@ def insert_barriers(
     are the program's own affair. So are those between statements for ranges of threads that have
     none in common; inside of a range, barriers are for its threads. A copy of the copy engine that
     a barrier in memory counts waits for what its range did to the tile before; what uses the tile
-    waits at that barrier.
-
-    Parameters
-    ----------
-    places, shared
-        Where tiles lie: flat buffers (`simt.buffer_addresses`) and their byte offsets. Tiles
-        that share bytes conflict. By default every tile has memory of its own.
-    same_thread
-        Whether two accesses of a storage are, element by element, the same thread's.
-    between_threads
-        Whether accesses that an explicit program of threads makes itself get barriers; if not,
-        only those that the plan of memory needs stand between them.
-    warp_size
-        Threads that a barrier of the warp waits for.
+    waits at that barrier. `places` (flat buffers of `simt.buffer_addresses`) and `shared` (their
+    byte offsets) tell where tiles lie: those that share bytes conflict. By default every tile has
+    memory of its own. `same_thread` tells whether two accesses of a storage are, element by
+    element, the same thread's. Without `between_threads`, accesses that an explicit program of
+    threads makes itself get only the barriers that the plan of memory needs.
     """
     flow = Flow(launch, MemoryDependences(_spans(launch, places, shared), same_thread))
     if flow.by_thread and between_threads:
@@ -186,7 +173,7 @@ class Flow:
             case CopyCommit():
                 return frozenset(_closed(p, self.most_closed) for p in state)
             case CopyWait(pending=pending):
-                return frozenset(w for p in state for w in _waited(p, pending))
+                return frozenset(_waited(p, pending) for p in state)
             case Break():
                 self.around[-1].broken |= state
                 return NONE
@@ -208,7 +195,7 @@ class Flow:
         if self.by_thread:
             state = _signalled(state, stmt)
         if ends_products(stmt):
-            return state.union(*(_begun(t) for t in self._late_reads(stmt, path)))
+            return state.union(map(_begun, self._late_reads(stmt, path)))
         return state
 
     def _late_reads(self, wait: Stmt, path: Path) -> tuple[MemoryAccess, ...]:
@@ -258,7 +245,7 @@ class Flow:
         elif any(self.memory.conflict(p, t) for t in made for p in state):
             self.decided.add(path)
             state = synced(state)
-        return state.union(*(_begun(t) for t in made if not is_signalled(t)))
+        return state.union(_begun(t) for t in made if not is_signalled(t))
 
     def _values(self, path: Path, state: State, *values: Extent) -> State:
         """Return the state after every thread has evaluated `values`."""
@@ -275,7 +262,10 @@ class Flow:
         if self.uniform.varies(stmt.cond) and self.by_thread:
             return self._act(path, self._apart(stmt, path), state)
         state = self._values(path, state, stmt.cond)
-        if _holds_copies_alone(stmt) and not self._is_quiet_branch(stmt, path, state):
+        if _holds_copies_alone(stmt) and (
+            path in self.decided
+            or not self._is_quiet(lambda: self.visit(stmt.then, (*path, 0), state))
+        ):
             self.decided.add(path)
             state = synced(state)
         after = NONE if stmt.otherwise is not None else state
@@ -288,12 +278,10 @@ class Flow:
         self.when = outside
         return after
 
-    def _is_quiet_branch(self, stmt: If, path: Path, state: State) -> bool:
-        """Whether what was pending before a branch meets no conflict in it, nor ever did."""
-        if path in self.decided:
-            return False
+    def _is_quiet(self, follow: Callable[[], object]) -> bool:
+        """Whether following a part of the program would meet no conflict; nothing is decided."""
         before = set(self.decided)
-        self.visit(stmt.then, (*path, 0), state)
+        follow()
         quiet = self.decided == before
         self.decided = before
         return quiet
@@ -332,21 +320,13 @@ class Flow:
             if grown == inside:
                 break
             inside = grown
-        if not self._is_quiet(stmt, loop, state):
+        if not self._is_quiet(lambda: self._round(stmt, loop, state)):
             self.decided.add(path)
             state = synced(state)
         first = self._round(stmt, loop, state)
         later = self._round(stmt, loop, inside)
         after = frozenset[PendingAccess]().union(*first, *later)
         return state.union(self.memory.left(p, loop) for p in after)
-
-    def _is_quiet(self, stmt: For | Pipelined | While, loop: Loop, state: State) -> bool:
-        """Whether what was pending before the loop meets no conflict in its first iteration."""
-        before = set(self.decided)
-        self._round(stmt, loop, state)
-        quiet = self.decided == before
-        self.decided = before
-        return quiet
 
     def _round(
         self, stmt: For | Pipelined | While, loop: Loop, state: State
@@ -419,10 +399,8 @@ def _told(pending: PendingAccess, before: Told, after: Told) -> PendingAccess:
     return replace(pending, told=after) if is_told else pending
 
 
-def _begun(touch: MemoryAccess) -> tuple[PendingAccess, ...]:
-    if not touch.is_async:
-        return (PendingAccess(touch),)
-    return (PendingAccess(touch, in_flight=0),)
+def _begun(touch: MemoryAccess) -> PendingAccess:
+    return PendingAccess(touch, in_flight=0 if touch.is_async else None)
 
 
 def _closed(pending: PendingAccess, most: int) -> PendingAccess:
@@ -432,12 +410,10 @@ def _closed(pending: PendingAccess, most: int) -> PendingAccess:
     return replace(pending, in_flight=min(count + 1, most))
 
 
-def _waited(pending: PendingAccess, still_open: int) -> tuple[PendingAccess, ...]:
+def _waited(pending: PendingAccess, still_open: int) -> PendingAccess:
     """Return the access after waiting until `still_open` groups are left."""
     count = pending.in_flight
-    if count is None or count <= still_open:
-        return (pending,)
-    return (replace(pending, in_flight=None),)
+    return pending if count is None or count <= still_open else replace(pending, in_flight=None)
 
 
 # The program with its barriers -----------------------------------------------------------------

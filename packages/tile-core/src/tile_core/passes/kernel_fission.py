@@ -77,14 +77,8 @@ class PhaseBuilder:
 
     Counts and conditions that arguments alone decide are the host's. The others are what
     every block, or thread, finds: it puts that into global memory, block 0 decides, and who
-    found something else fails an assertion, where on a GPU blocks would wait for ever.
-
-    Parameters
-    ----------
-    state
-        Where what blocks find is put.
-    known
-        Scalars that the host knows.
+    found something else fails an assertion, where on a GPU blocks would wait for ever. What blocks
+    find is put into the `state`; the scalars in `known` are those of the host.
     """
 
     state: GridState

@@ -7,9 +7,6 @@ from tile_core.ir.visitor import map_nodes
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.records import replace
 
-_ASYNC_MMA = "async_mma"
-"""The instruction for asynchronous MMAs."""
-
 
 def legalise_gemms(kernel: Kernel, features: frozenset[str]) -> Kernel:
     """Return `kernel` with the target's own choice where a product names what it lacks.
@@ -18,11 +15,6 @@ def legalise_gemms(kernel: Kernel, features: frozenset[str]) -> Kernel:
     After    gemm A, B, C
 
     The name says how, and that the MMA is asynchronous; what is computed stays.
-
-    Parameters
-    ----------
-    features
-        The instructions that the machine has, by name.
     """
 
     def legal(product: Gemm) -> Gemm:
@@ -30,6 +22,6 @@ def legalise_gemms(kernel: Kernel, features: frozenset[str]) -> Kernel:
             return product
         return replace(product, instruction=None)
 
-    if _ASYNC_MMA not in features:
+    if "async_mma" not in features:
         kernel = map_nodes(kernel, WaitProducts, lambda wait: Seq(()))
     return map_nodes(kernel, Gemm, legal)

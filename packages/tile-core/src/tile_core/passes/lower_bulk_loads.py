@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import dtype_of
 from tile_core.errors import Note, UnsupportedOnTarget
@@ -14,6 +12,7 @@ from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
 from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import Alloc, AnnotateSafeValue, Kernel, Launch, Seq, Stmt, Store
 from tile_core.ir.visitor import map_launches
+from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.control import Barrier
 from tile_core.ops.copy import Copy
@@ -24,18 +23,7 @@ from tile_core.records import replace
 from tile_core.remarks import NotApplicable
 
 
-class BulkCopyMachineInfo(Protocol):
-    """What this pass asks of a machine."""
-
-    @property
-    def name(self) -> str:
-        """The architecture, for messages."""
-
-    def has(self, feature: str) -> bool:
-        """Whether the machine has an instruction or ability."""
-
-
-def lower_bulk_loads(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kernel:
+def lower_bulk_loads(kernel: Kernel, machine: SimtMachine) -> Kernel:
     """Return `kernel` with the copies that ask for it made in bulk.
 
     Before   copy A[by*128, 0], A_s  (prefer_instruction="bulk")
@@ -53,9 +41,11 @@ def lower_bulk_loads(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kernel:
     return map_launches(kernel, lambda launch: _with_loads(launch, kernel, machine))
 
 
-def _with_loads(launch: Launch, kernel: Kernel, machine: BulkCopyMachineInfo) -> Launch:
+def _with_loads(launch: Launch, kernel: Kernel, machine: SimtMachine) -> Launch:
     requested = [n for n in nodes_of(launch.body, Copy) if _asks(n)]
-    by_hand = [n for n in nodes_of(launch.body, BulkCopy) if _needs_stretch(n)]
+    by_hand = [
+        n for n in nodes_of(launch.body, BulkCopy) if is_computed(n.tensor.buffer) and not n.is_1d
+    ]
     if not (requested or by_hand):
         return launch
     safe_values: dict[Buffer, Expr] = {
@@ -76,14 +66,7 @@ def _with_loads(launch: Launch, kernel: Kernel, machine: BulkCopyMachineInfo) ->
         done[copy] = here
     body = substitute(launch.body, done)
     begun = Seq((*top, Barrier(), body)) if top else body
-    return Launch(
-        launch.block_vars, launch.grid, launch.thread_vars, launch.threads, begun,
-        launch.cluster, span=launch.span,
-    )  # fmt: skip
-
-
-def _needs_stretch(op: BulkCopy) -> bool:
-    return is_computed(op.tensor.buffer) and not op.is_1d
+    return replace(launch, body=begun)
 
 
 def _as_stretch(op: BulkCopy, env: ConstraintSet, launch: Launch) -> BulkCopy:
@@ -138,18 +121,15 @@ def _in_place(copy: Copy, way: BulkCopyKind) -> tuple[list[Stmt], Stmt]:
     nbytes = tile.dtype.bits // 8
     for extent in copy.dst.static_extents or ():
         nbytes *= extent
+    moved = BulkCopy(
+        copy.src, copy.dst, bar, eviction_policy=copy.eviction_policy,
+        is_1d=way is BulkCopyKind.CONTIGUOUS, span=span,
+    )  # fmt: skip
     here = Seq(
         (
             Barrier(span=span),
             BarrierArrive(bar, nbytes, span=span),
-            BulkCopy(
-                copy.src,
-                copy.dst,
-                bar,
-                eviction_policy=copy.eviction_policy,
-                is_1d=way is BulkCopyKind.CONTIGUOUS,
-                span=span,
-            ),
+            moved,
             BarrierWait(bar, now, span=span),
             Store(phase, (zero,), binary(BinaryOp.BITXOR, now, 1)),
         ),

@@ -8,10 +8,10 @@ from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import Alloc, Kernel, Launch, Parallel, Seq, Stmt
 from tile_core.ir.visitor import map_launches
+from tile_core.machine import SimtMachine
 from tile_core.ops.atomic import AtomicKind, AtomicTile
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
-from tile_core.passes.lower_bulk_loads import BulkCopyMachineInfo
 from tile_core.passes.warp_specialisation.bulk_copies import BulkCopyKind, bulk_way, require_boxes
 from tile_core.passes.warp_specialisation.contiguous_copies import facts_in_loops
 from tile_core.remarks import NotApplicable, remark
@@ -20,7 +20,7 @@ _ADDED = frozenset({"float16", "bfloat16", "float32", "int32", "uint32", "uint64
 _COMPARED = frozenset({"float16", "bfloat16", "int32", "uint32", "int64", "uint64"})
 
 
-def lower_bulk_reductions(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kernel:
+def lower_bulk_reductions(kernel: Kernel, machine: SimtMachine) -> Kernel:
     """Return `kernel` with atomic updates by shared tiles made in bulk.
 
     Before   atomic add C_s, C[by*128:+128, bx*128:+128]
@@ -75,12 +75,10 @@ def _way(op: AtomicTile, env: ConstraintSet, launch: Launch) -> BulkCopyKind:
         )
     copy = Copy(_source(op), op.dst, span=op.span)
     way = bulk_way(copy, env, {}, launch, made_for=op)
-    if (
-        way is BulkCopyKind.CONTIGUOUS and op.kind is not AtomicKind.ADD
-    ):  # stretches can only be added
-        require_boxes(copy, env, {})
-        return BulkCopyKind.TENSOR
-    return way
+    if way is not BulkCopyKind.CONTIGUOUS or op.kind is AtomicKind.ADD:
+        return way
+    require_boxes(copy, env, {})  # stretches can only be added
+    return BulkCopyKind.TENSOR
 
 
 def _source(op: AtomicTile) -> Region:

@@ -9,15 +9,16 @@ from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
 from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import For, Kernel, Launch, Parallel, Pipelined, Seq, While
 from tile_core.ir.visitor import map_launches
+from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait
 from tile_core.ops.copy import Copy
-from tile_core.passes.lower_bulk_loads import BulkCopyMachineInfo, refusal
+from tile_core.passes.lower_bulk_loads import refusal
 from tile_core.passes.warp_specialisation.bulk_copies import BulkCopyKind, bulk_way
 from tile_core.passes.warp_specialisation.contiguous_copies import facts_in_loops
 from tile_core.remarks import NotApplicable, remark
 
 
-def lower_bulk_stores(kernel: Kernel, machine: BulkCopyMachineInfo) -> Kernel:
+def lower_bulk_stores(kernel: Kernel, machine: SimtMachine) -> Kernel:
     """Return `kernel` with its copies from shared tiles into tensors made in bulk.
 
     Before   copy C_s, C[by*128:+128, bx*128:+128]

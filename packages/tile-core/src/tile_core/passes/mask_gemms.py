@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Mapping
 
 from tile_core.analysis.uniformity import is_thread_program
+from tile_core.arith.affine import linear_in
+from tile_core.dtypes import dtype_of
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.ir.build_expr import select
+from tile_core.ir.build_expr import binary, select, unary
 from tile_core.ir.effects import accesses
-from tile_core.ir.expr import Const, Expr, Load, Select, Var
+from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Load, Select, Unary, UnaryOp, Var
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, nodes_of, rewrite, substitute, walk
 from tile_core.ir.stmt import (
     If,
@@ -24,7 +29,6 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.overlap.gemm_loop_body import RunsBeside
-from tile_core.passes.tile_predicates import tile_predicate
 from tile_core.records import dataclass, replace
 
 
@@ -39,13 +43,8 @@ def mask_gemms(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
     An MMA that begins with zeros needs nobody to write them, and most tiles are far from
     what a mask hides: the diagonal of causal attention, the end of the keys. Nothing but zero and
     infinity is moved behind an MMA: with them the order of additions makes no difference.
-    Masks that stand behind their MMA already are skipped in the same way.
-
-    Parameters
-    ----------
-    runs_beside
-        Whether an MMA is asynchronous to the threads that issue it: they would wait for the mask
-        before they can issue it.
+    Masks that stand behind their MMA already are skipped in the same way. Threads would wait for a
+    mask before they can issue an MMA that `runs_beside` them.
     """
 
     def rule(node: Node) -> Node:
@@ -66,14 +65,8 @@ def mask_gemms(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
 class _Mask:
     """A loop over a register tile that leaves some elements as they are.
 
-    Parameters
-    ----------
-    tile
-        What is masked: all of it.
-    hidden
-        Holds where at least one element is not left as it is.
-    behind
-        The loop, behind what makes the tile.
+    All of the `tile` is masked; `hidden` holds where at least one element is not left as it is; the
+    loop stands `behind` what makes the tile.
     """
 
     tile: Buffer
@@ -125,10 +118,7 @@ def _mask_of(stmt: Stmt) -> _Mask | None:
     found = _whole_tile(stmt)
     if found is None:
         return None
-    loop, lets, store = found
-    value = store.value
-    if not isinstance(value, Select):
-        return None
+    loop, lets, store, value = found
     here: Expr = Load(store.buffer, store.indices)
     if _constant(value.then) == 0 and math.isinf(_constant(value.otherwise)):
         shown, added = True, (here, here + value.otherwise)
@@ -145,10 +135,7 @@ def _late_mask_of(stmt: Stmt) -> _Mask | None:
     found = _whole_tile(stmt)
     if found is None:
         return None
-    loop, lets, store = found
-    value = store.value
-    if not isinstance(value, Select):
-        return None
+    loop, lets, store, value = found
     kept = [_is_element(side, store) for side in (value.then, value.otherwise)]
     if kept[0] == kept[1]:
         return None
@@ -168,8 +155,8 @@ def _found(
     return _Mask(store.buffer, hidden, replace(loop, body=Seq((*lets, store))))
 
 
-def _whole_tile(stmt: Stmt) -> tuple[Parallel, tuple[Let, ...], Store] | None:
-    """Return a loop that writes each element of a register tile once, its names, its store."""
+def _whole_tile(stmt: Stmt) -> tuple[Parallel, tuple[Let, ...], Store, Select] | None:
+    """Return a loop that selects each element of a register tile, with its names and its store."""
     if not isinstance(stmt, Parallel):
         return None
     *lets, store = flattened(stmt.body)
@@ -178,14 +165,12 @@ def _whole_tile(stmt: Stmt) -> tuple[Parallel, tuple[Let, ...], Store] | None:
     extents = tuple(static_value(e) for e in stmt.extents)
     if not store.buffer.dtype.is_float or store.buffer.static_shape != extents:
         return None
-    if len(store.indices) != len(stmt.vars) or not all(map(_same, store.indices, stmt.vars)):
+    if len(store.indices) != len(stmt.vars) or not all(map(operator.is_, store.indices, stmt.vars)):
         return None
     names = tuple(let for let in lets if isinstance(let, Let))
-    return (stmt, names, store) if len(names) == len(lets) else None
-
-
-def _same(index: Expr, var: Var) -> bool:
-    return index is var
+    if len(names) != len(lets) or not isinstance(store.value, Select):
+        return None
+    return stmt, names, store, store.value
 
 
 def _is_element(side: Expr, store: Store) -> bool:
@@ -199,3 +184,76 @@ def _is_element(side: Expr, store: Store) -> bool:
 
 def _constant(side: Expr) -> float:
     return float(side.value) if isinstance(side, Const) else math.nan
+
+
+_OPPOSITE = {
+    BinaryOp.LT: BinaryOp.GE,
+    BinaryOp.GE: BinaryOp.LT,
+    BinaryOp.GT: BinaryOp.LE,
+    BinaryOp.LE: BinaryOp.GT,
+    BinaryOp.EQ: BinaryOp.NE,
+    BinaryOp.NE: BinaryOp.EQ,
+}
+
+_SMALLER_LEFT = (BinaryOp.LT, BinaryOp.LE)
+_ORDER = (*_SMALLER_LEFT, BinaryOp.GT, BinaryOp.GE)
+
+
+def tile_predicate(cond: Expr, box: Mapping[Var, int], *, negated: bool = False) -> Expr:
+    """Return a condition without the variables of `box` that holds if `cond` does anywhere in it.
+
+    It may hold where `cond` does nowhere, never the other way round. An order of linear
+    expressions is decided by a corner of the box: ``k + j < n`` for some j of 128 if
+    ``k < n``. What is true of two things is asked of each; what no corner decides is taken to be
+    true: the constant. Only what all threads of a block know is asked: index variables and
+    scalars, no elements of tiles and tensors.
+
+    Each variable of the `box` counts from 0 to its number. If `negated`, elements are sought for
+    which `cond` does not hold.
+    """
+    match cond:
+        case Unary(op=UnaryOp.NOT, a=inner):
+            return tile_predicate(inner, box, negated=not negated)
+        case Binary(op=BinaryOp.AND | BinaryOp.OR as op, a=a, b=b):
+            both = (op is BinaryOp.AND) is not negated
+            sides = (tile_predicate(side, box, negated=negated) for side in (a, b))
+            return binary(BinaryOp.AND if both else BinaryOp.OR, *sides)
+        case Binary(op=op, a=a, b=b) if op in _OPPOSITE:
+            return _compared(_OPPOSITE[op] if negated else op, a, b, box)
+    if not _is_common(cond) or free_variables(cond).keys() & box.keys():
+        return _TRUE
+    return unary(UnaryOp.NOT, cond) if negated else cond
+
+
+_TRUE = Const(True, dtype_of("bool"))
+
+
+def _compared(op: BinaryOp, a: Expr, b: Expr, box: Mapping[Var, int]) -> Expr:
+    """Return whether two values compare so at the corner of the box that is best for it."""
+    if not _is_common(a) or not _is_common(b):
+        return _TRUE
+    corner: dict[Node, Node] = {}
+    for var in box.keys() & (free_variables(a).keys() | free_variables(b).keys()):
+        left, right = linear_in(a, var), linear_in(b, var)
+        if left is None or right is None or op not in _ORDER:
+            return _TRUE
+        grows = right[0] - left[0] if op in _SMALLER_LEFT else left[0] - right[0]
+        corner[var] = Const(box[var] - 1 if grows > 0 else 0, var.dtype)
+    return binary(op, _folded(a, corner), _folded(b, corner))
+
+
+def _folded(expr: Expr, values: dict[Node, Node]) -> Expr:
+    """Return the expression with variables replaced, sums of constants added up."""
+    if isinstance(expr, Binary):
+        return binary(expr.op, _folded(expr.a, values), _folded(expr.b, values))
+    return substitute(expr, values)
+
+
+def _is_common(expr: Expr) -> bool:
+    """Whether all threads of a block have the same value of an integer, but for the box."""
+    for node in walk(expr):
+        if isinstance(node, Call) or (
+            isinstance(node, Load) and node.buffer.scope is not Scope.VAR
+        ):
+            return False
+    return True

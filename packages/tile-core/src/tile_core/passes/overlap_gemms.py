@@ -5,20 +5,34 @@ from __future__ import annotations
 import math
 
 from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.effects import storages_written
+from tile_core.ir.expr import BinaryOp
 from tile_core.ir.node import Node, nodes_of, substitute
-from tile_core.ir.stmt import Alloc, For, Kernel, Launch, OnThreads, Seq, Stmt
+from tile_core.ir.stmt import Alloc, For, If, Kernel, Launch, OnThreads, Seq, Stmt
 from tile_core.ops.bulk_copy import BulkCopy
 from tile_core.ops.control import GROUP
+from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
 from tile_core.passes.overlap.accumulator_double_buffering import FreeMemory, alternating
 from tile_core.passes.overlap.gemm_dependence_slices import Fills
-from tile_core.passes.overlap.gemm_loop_body import GemmLoopBody, RunsBeside, take_apart
-from tile_core.passes.overlap.loop_carried_gemms import left_in_flight
+from tile_core.passes.overlap.gemm_loop_body import (
+    GemmLoopBody,
+    Late,
+    RunsBeside,
+    delayed_release,
+    if_any_round,
+    is_release,
+    registers_of,
+    take_apart,
+    touched,
+    written,
+)
 from tile_core.passes.overlap.skewed_pipelining import skew_iterations
 from tile_core.passes.overlap.wait_sinking import sink_waits
 from tile_core.passes.overlap.zero_init import zero_init_accumulators
 from tile_core.passes.register_estimate import registers_held
+from tile_core.records import replace
 from tile_core.remarks import remark
 
 MOST_REGISTERS = 255
@@ -67,16 +81,8 @@ def overlap_gemms(
     of an earlier one, it starts one iteration late, beside that work of the next iteration
     (`skew_iterations`). Where each iteration has operands or sums of its own in registers, these
     get two versions (`alternating`). All other MMAs end with their iteration: they are waited for
-    where somebody needs them (`sink_waits`).
-
-    Parameters
-    ----------
-    runs_beside
-        Whether an MMA can go on beside the threads that start it.
-    registers
-        Registers that the blocks running at once share; None if that is not known.
-    shared_bytes
-        Shared memory of a block; None if that is not known.
+    where somebody needs them (`sink_waits`). `registers` are those that the blocks running at once
+    share, `shared_bytes` is the shared memory of a block; None where that is not known.
     """
     kernel = zero_init_accumulators(kernel, runs_beside)
     done: dict[Node, Node] = {}
@@ -144,3 +150,46 @@ def _room(
         most = min([*(own or [share]), MOST_REGISTERS])
         registers = most - SPARE - registers_held(consumers.body, consumers.count)
     return FreeMemory(registers, shared_bytes)
+
+
+def left_in_flight(loop: For, body: GemmLoopBody) -> Stmt | None:
+    """Return the loop with its MMAs in flight across rounds; None if that cannot be.
+
+    Before   for k:  wait full[slot];  gemm A_s[slot], …;  arrive empty[slot];  next slot
+    After    for k:  wait full[slot];  gemm A_s[slot], … (left in flight);  next slot
+                     wait_products 1;  if k > 0: arrive empty[freed];  next freed
+             wait_products 0;  arrive empty[freed]
+
+    Tiles are released one iteration late, once the MMAs that read them are over: meanwhile
+    the products of this iteration are on their way. The threads themselves must write nothing that
+    MMAs read, in registers or in shared memory.
+    """
+    products = [body.items[k] for k in body.products]
+    registers: set[Buffer] = set().union(*map(registers_of, products))
+    tiles = {b for p in products for b in touched(p) if b.scope is Scope.SHARED}
+    others = [s for k, s in enumerate(body.items) if k not in body.products]
+    if any(touched(s) & registers or written(s) & tiles for s in others):
+        return None
+    late: list[Late] = []
+    made: list[Stmt] = []
+    for k, item in enumerate(body.items):
+        if isinstance(item, Gemm) and k in body.products:
+            made.append(replace(item, wg_wait=-1))
+        elif is_release(item) and k > body.products[0]:
+            late.append(delayed_release(item))
+            made += item.body[1:]
+        else:
+            made.append(item)
+    again = Seq(tuple(s for release in late for s in release.give_back()))
+    later = binary(BinaryOp.GT, loop.var, as_expr(loop.start))
+    made += [WaitProducts(len(products)), If(later, again)]
+    begin = [s for release in late for s in release.begin()]
+    return Seq(
+        (
+            *body.outside,
+            *begin,
+            replace(loop, body=Seq(tuple(made))),
+            WaitProducts(0),
+            if_any_round(loop, Seq(tuple(s for r in late for s in r.give_back()))),
+        )
+    )

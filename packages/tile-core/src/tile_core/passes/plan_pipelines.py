@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import field
-from typing import Protocol
 
 from tile_core.errors import TileWarning
 from tile_core.ir.buffer import Buffer
@@ -14,6 +13,7 @@ from tile_core.ir.node import Node, nodes_of, rewrite, walk
 from tile_core.ir.stmt import Alloc, AnnotateLayout, Kernel, Launch, Pipelined, Seq, Stmt, flattened
 from tile_core.ir.visitor import map_launches
 from tile_core.layout import Layout
+from tile_core.machine import SimtMachine
 from tile_core.passes.pipelines.counted_copies import COUNTED, begun_by_a_wave, require_counted_loop
 from tile_core.passes.pipelines.inject import put_together
 from tile_core.passes.pipelines.loop_analysis import Analysis, analyse, facts_of
@@ -26,30 +26,11 @@ ASYNCHRONOUS = "async_copy"
 """The feature of machines whose copies into shared memory are asynchronous."""
 
 
-class PipelineMachineInfo(Protocol):
-    """What this pass asks of a machine."""
-
-    @property
-    def registers(self) -> int:
-        """32-bit registers that one thread may use."""
-
-    @property
-    def shared_bytes(self) -> int:
-        """Shared memory that one block may ask for."""
-
-    @property
-    def warp_size(self) -> int:
-        """Threads that execute together."""
-
-    def has(self, feature: str) -> bool:
-        """Whether the machine has an instruction or ability."""
-
-
 class PipelineWarning(TileWarning):
     """A loop, or a copy in it, is not overlapped as the program asks; results are the same."""
 
 
-def plan_pipelines(kernel: Kernel, machine: PipelineMachineInfo, *, folded: bool = True) -> Kernel:
+def plan_pipelines(kernel: Kernel, machine: SimtMachine, *, folded: bool = True) -> Kernel:
     """Return `kernel` with its pipelined loops as explicit software pipelines.
 
     Before   pipelined k < 8, 3 stages: copy A[k], A_s;  gemm A_s
@@ -73,15 +54,11 @@ def plan_pipelines(kernel: Kernel, machine: PipelineMachineInfo, *, folded: bool
     iteration begins the same number of copies. With two stages an iteration begins its own before
     it waits for those of the iteration before, unless a mask may leave some out, or there are more
     than waves count: waiting for the last would mean for its own. With more stages they stand at
-    the end of the iteration, where they begin while products are in flight.
-
-    Parameters
-    ----------
-    folded
-        Whether the last iterations are iterations of the steady state where nothing but copies runs
-        ahead: the body is written once, and a branch per iteration, which all threads take
-        together, is around the copies. Otherwise the steady state has no branch, and each of
-        the last iterations is written after it, as it always is where threads compute ahead.
+    the end of the iteration, where they begin while products are in flight. If `folded`, the last
+    iterations are iterations of the steady state where nothing but copies runs ahead: the body is
+    written once, and a branch per iteration, which all threads take together, is around the copies.
+    Otherwise the steady state has no branch, and each of the last iterations is written after it,
+    as it always is where threads compute ahead.
 
     Raises
     ------
@@ -95,24 +72,18 @@ def plan_pipelines(kernel: Kernel, machine: PipelineMachineInfo, *, folded: bool
 class _Planned:
     """Loops that were replaced, and the tiles with versions that were made.
 
-    Parameters
-    ----------
-    folded
-        Whether the last iterations may be iterations of the steady state.
-    machine, threads
-        Who runs the loops.
+    The last iterations may be iterations of the steady state if `folded`; so many `threads` of the
+    `machine` run the loops.
     """
 
     folded: bool
-    machine: PipelineMachineInfo
+    machine: SimtMachine
     threads: int
     loops: dict[Pipelined, Stmt] = field(default_factory=dict)
     versions: dict[tuple[Buffer, int], Versions] = field(default_factory=dict)
 
 
-def _planned(
-    launch: Launch, kernel: Kernel, machine: PipelineMachineInfo, *, folded: bool
-) -> Launch:
+def _planned(launch: Launch, kernel: Kernel, machine: SimtMachine, *, folded: bool) -> Launch:
     annotated = [n for n in nodes_of(launch.body, Pipelined) if _asks(n)]
     inner = [n for n in annotated if not any(map(_asks, nodes_of(n.body, Pipelined)))]
     if not inner:

@@ -12,17 +12,9 @@ from tile_core.target import Target
 
 
 def refuse_accumulators(kernel: Kernel, target: Target, having: Collection[str]) -> None:
-    """Refuse a kernel with tiles in accumulator memory on a target that has none.
+    """Refuse the first allocation of a tile in accumulator memory on a target that has none.
 
-    Parameters
-    ----------
-    having
-        Targets that have it: ``kind:arch``, or a kind if all of it do.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        At the first allocation of such a tile.
+    Those of `having` have it: ``kind:arch``, or a kind if all of it do.
     """
     if target.kind in having or f"{target.kind}:{target.arch}" in having:
         return

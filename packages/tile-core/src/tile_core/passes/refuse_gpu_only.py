@@ -21,11 +21,8 @@ def refuse_gpu_only(kernel: Kernel, target: Target, *, ranges: bool = True) -> K
     Before   gpu(name="mma_gemm_blockscaled", …)        on cpu
     After    UnsupportedOnTarget: T.mma_gemm_blockscaled is an instruction of GPUs; cpu does not …
 
-    Parameters
-    ----------
-    ranges
-        Whether that includes what ranges of threads do that go different ways: barriers in
-        memory, bulk copies, clusters of blocks.
+    With `ranges`, that includes what ranges of threads do that go different ways: barriers in
+    memory, bulk copies, clusters of blocks.
 
     Raises
     ------

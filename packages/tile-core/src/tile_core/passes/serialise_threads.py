@@ -64,7 +64,7 @@ def serialise_threads(kernel: Kernel) -> Kernel:
         if isinstance(node, Launch) and is_thread_program(node):
             return replace(node, body=_Serialiser(node).run())
         if isinstance(node, Launch) and not awaits(node.body):
-            body = rewrite(node.body, _as_a_whole)
+            body = rewrite(node.body, lambda n: n.body if isinstance(n, OnThreads) else n)
             return node if body is node.body else replace(node, body=body)
         return node
 
@@ -176,7 +176,7 @@ class _Serialiser:
 
     def name(self, let: Let, group: list[Stmt]) -> None:
         """Make a name that differs between threads known to all later groups."""
-        if _is_pure(let.value):
+        if not contains(let.value, Load, Call):
             self.loops.names[let.var] = let.value
             return
         self.loops.names[let.var] = cell = self.loops.array(let.var.name, let.var)
@@ -279,18 +279,18 @@ class _Serialiser:
         for node in walk(stmt):
             if node in own or (isinstance(node, Buffer) and node.storage in own):
                 continue
-            if isinstance(node, Buffer) and self.facts.is_private(node):
-                raise UnsupportedOnTarget(
-                    f"a data-parallel loop uses {node.name!r}, of which each thread has its own",
-                    span=stmt.span,
-                    hint="index the threads yourself, or run it with TILE_INTERPRET=1",
-                )
-            if isinstance(node, Var) and node in self.facts.variables:
-                raise UnsupportedOnTarget(
-                    f"a data-parallel loop uses {node.name!r}, which differs between threads",
-                    span=stmt.span,
-                    hint="index the threads yourself, or run it with TILE_INTERPRET=1",
-                )
+            match node:
+                case Buffer(name=name) if self.facts.is_private(node):
+                    why = "of which each thread has its own"
+                case Var(name=name) if node in self.facts.variables:
+                    why = "which differs between threads"
+                case _:
+                    continue
+            raise UnsupportedOnTarget(
+                f"a data-parallel loop uses {name!r}, {why}",
+                span=stmt.span,
+                hint="index the threads yourself, or run it with TILE_INTERPRET=1",
+            )
 
     def apart(self, stmt: Node) -> UnsupportedOnTarget:
         """Return the error for threads that take different ways around a meeting."""
@@ -302,11 +302,6 @@ class _Serialiser:
             hint="make the condition the same for all threads, or run the kernel in the "
             "reference interpreter (TILE_INTERPRET=1) or in an emulator of GPUs (@sim)",
         )
-
-
-def _as_a_whole(node: Node) -> Node:
-    """Return the statements of a range of threads that runs them as one."""
-    return node.body if isinstance(node, OnThreads) else node
 
 
 def _written_apart(launch: Launch) -> set[Buffer]:
@@ -330,7 +325,3 @@ def _written_apart(launch: Launch) -> set[Buffer]:
 
 def _exchanges(node: Node) -> bool:
     return isinstance(node, Call) and bool(effect_of(node.function) & _EXCHANGES)
-
-
-def _is_pure(value: Expr) -> bool:
-    return not contains(value, Load, Call)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from tile_core.analysis.uniformity import is_thread_program
 from tile_core.ir.buffer import Buffer, Scope
@@ -23,7 +22,7 @@ from tile_core.ir.stmt import (
     Stmt,
 )
 from tile_core.layout import Layout
-from tile_core.machine import Multiprocessor
+from tile_core.machine import SimtMachine
 from tile_core.ops.control import Barrier, ClusterSync
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
@@ -60,46 +59,12 @@ WARPS = 4
 """Those of a group: one issues bulk copies where there are any, others fill tiles."""
 
 
-class SpecialisationMachineInfo(Protocol):
-    """What this pass asks of a machine."""
-
-    @property
-    def warp_size(self) -> int:
-        """Threads that execute together."""
-
-    @property
-    def registers(self) -> int:
-        """Registers that one thread may use."""
-
-    @property
-    def max_threads(self) -> int:
-        """Threads that a block may have."""
-
-    @property
-    def shared_bytes(self) -> int:
-        """Bytes of shared memory that a block may have."""
-
-    @property
-    def multiprocessor(self) -> Multiprocessor | None:
-        """What the blocks that run at once share, where that is known."""
-
-    def has(self, feature: str) -> bool:
-        """Whether the machine has an instruction or ability."""
-
-
 UNASKED = "no loop asks for two stages or more"
 """Why a launch has no producers whose copies could run ahead of nothing."""
 
 
-def by_machine(machine: SpecialisationMachineInfo) -> Callable[[Gemm], bool]:
-    """Return whether MMAs are asynchronous, as far as the machine tells."""
-    return lambda product: machine.has("async_mma")
-
-
 def specialise_warps(
-    kernel: Kernel,
-    machine: SpecialisationMachineInfo,
-    runs_beside: Callable[[Gemm], bool] | None = None,
+    kernel: Kernel, machine: SimtMachine, runs_beside: Callable[[Gemm], bool] | None = None
 ) -> Kernel:
     """Return `kernel` with threads of their own for the copies of its pipelined loops.
 
@@ -119,13 +84,9 @@ def specialise_warps(
     most in ways that producers cannot, and programs that speak of threads, barriers in memory
     or ranges of threads themselves. What the copy engine cannot copy is copied by the other warps
     of the group, which take iterations in turn: see `CopyWarps`, and `worth` for how much of it.
-
-    Parameters
-    ----------
-    runs_beside
-        Whether an MMA is asynchronous; None if all of the machine are.
+    All MMAs of a machine are asynchronous where nobody tells which one `runs_beside` its threads.
     """
-    beside = by_machine(machine) if runs_beside is None else runs_beside
+    beside = runs_beside or (lambda product: machine.has("async_mma"))
     if not machine.has("copy_engine"):
         return kernel
     done: dict[Node, Node] = {}
@@ -140,18 +101,9 @@ def specialise_warps(
 
 
 def _with_producers(
-    launch: Launch,
-    kernel: Kernel,
-    machine: SpecialisationMachineInfo,
-    beside: Callable[[Gemm], bool],
+    launch: Launch, kernel: Kernel, machine: SimtMachine, beside: Callable[[Gemm], bool]
 ) -> Launch:
-    """Return a launch with producers.
-
-    Raises
-    ------
-    NotApplicable
-        Why it has none.
-    """
+    """Return a launch with producers, or raise `NotApplicable` with the reason why it has none."""
     _require_free_threads(launch, machine)
     if not _asks(launch):
         raise NotApplicable(UNASKED)
@@ -180,7 +132,7 @@ def _fills_tiles(launch: Launch) -> bool:
     return any(end == (Scope.GLOBAL, Scope.SHARED) for end in ends)
 
 
-def _require_free_threads(launch: Launch, machine: SpecialisationMachineInfo) -> None:
+def _require_free_threads(launch: Launch, machine: SimtMachine) -> None:
     """Refuse a launch that cannot have producers, whatever it copies."""
     x, y, z = launch.threads
     if y * z != 1 or x % machine.warp_size:
@@ -208,9 +160,7 @@ def _require_free_threads(launch: Launch, machine: SpecialisationMachineInfo) ->
             raise NotApplicable("the program has barriers of all threads")
 
 
-def _specialised(
-    launch: Launch, found: CircularBuffers, machine: SpecialisationMachineInfo
-) -> Launch:
+def _specialised(launch: Launch, found: CircularBuffers, machine: SimtMachine) -> Launch:
     """Return the launch with producers, and tell what these do not do."""
     circular_buffers = found.buffers
     signals = signals_of(circular_buffers)
@@ -302,14 +252,12 @@ def _allocations(
 ) -> list[Stmt]:
     """Return the allocations of the circular buffers' tiles, and their layouts, for all threads."""
     tiles = {tile for circular in circular_buffers for tile in circular.tiles}
-    made: list[Stmt] = []
-    for node in nodes_of(body, Alloc):
-        if node.buffer in tiles:
-            made.append(Alloc(versions.tiles.get(node.buffer, node.buffer), span=node.span))
-    for hint in nodes_of(body, AnnotateLayout):
-        if hint.buffer.storage in tiles:
-            made.append(_versioned_layout(hint, versions))
-    return made
+    tiles_here = (n for n in nodes_of(body, Alloc) if n.buffer in tiles)
+    hints = (n for n in nodes_of(body, AnnotateLayout) if n.buffer.storage in tiles)
+    return [
+        *(Alloc(versions.tiles.get(n.buffer, n.buffer), span=n.span) for n in tiles_here),
+        *(_versioned_layout(hint, versions) for hint in hints),
+    ]
 
 
 def _versioned_layout(node: AnnotateLayout, versions: Versions) -> AnnotateLayout:

@@ -68,13 +68,8 @@ def split_grid_barriers(
                            goes_on_kept[bx] = x_kept[bx, 0] > 0
              launch (4): assert goes_on_kept[bx] == goes_on_kept[0]
 
-    Parameters
-    ----------
-    around
-        What becomes of a launch with barriers in other loops and branches, where the host has
-        none.
-
-    Returns the same object when no barrier spans the grid.
+    Where the host has no loops and branches, launches with barriers in them become what `around`
+    gives. Returns the same object when no barrier spans the grid.
 
     Raises
     ------
@@ -82,7 +77,7 @@ def split_grid_barriers(
         If only some threads of a block reach a barrier, or if a block would have to remember
         something that has no place in memory, such as a barrier.
     """
-    of_host = {n.var: None for n in _around_launches(kernel.body) if isinstance(n, Let)}
+    of_host = {n.var: None for n in flattened(kernel.body) if isinstance(n, Let)}
     scalars = [p for p in kernel.params if isinstance(p, Var)]
     known = {v: None for v in (*scalars, *symbols_of(kernel))} | of_host
 
@@ -96,10 +91,6 @@ def split_grid_barriers(
         return Seq(tuple(_launches(opened, dict(known))))
 
     return map_launches(kernel, split)
-
-
-def _around_launches(stmt: Stmt) -> Iterator[Stmt]:
-    return (item for item in flattened(stmt) if not isinstance(item, Launch))
 
 
 def _launches(launch: Launch, known: dict[Var, None]) -> list[Stmt]:
@@ -167,14 +158,8 @@ def _iterations(item: Stmt) -> range | None:
 class _PhaseContext:
     """A phase among the others.
 
-    Parameters
-    ----------
-    before
-        Statements of other phases whose names it may use, in order.
-    after
-        All that may run behind it, in order; rounds to come are a loop.
-    loops
-        Those that it stands in.
+    It may use names of statements `before`, in order; all that may run behind it is `after`, where
+    rounds to come are a loop; it stands in the `loops`.
     """
 
     phase: Phase

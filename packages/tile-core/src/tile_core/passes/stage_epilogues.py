@@ -9,15 +9,7 @@ from tile_core.analysis.liveness import live_intervals
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.effects import storages_read, storages_written
 from tile_core.ir.node import Node, nodes_of, substitute
-from tile_core.ir.stmt import (
-    Alloc,
-    Kernel,
-    Launch,
-    Leaf,
-    Parallel,
-    Seq,
-    Stmt,
-)
+from tile_core.ir.stmt import Alloc, Kernel, Launch, Leaf, Parallel, Seq, Stmt
 from tile_core.ir.visitor import map_launches
 from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
@@ -136,15 +128,10 @@ def _through(launch: Launch, tiles: Mapping[Copy, Buffer]) -> Launch:
 class _SharedMemoryBudget:
     """How much shared memory a block may need for the sake of its stores.
 
-    Parameters
-    ----------
-    tiles
-        All that want a place in shared memory, rows of results among them, as far as they are
-        known before layouts are.
-    before
-        Bytes that the block needs without any rows of results.
-    least
-        Blocks that must be able to run at once; 1 where nobody knows how many can.
+    The `tiles` are all that want a place in shared memory, the rows of results among them, as far
+    as they are known before layouts are; without any rows the block needs so many bytes as
+    `before`. As many blocks as the `least` must be able to run at once; 1 where nobody knows how
+    many can.
     """
 
     machine: SimtMachine

@@ -63,11 +63,7 @@ def place_in_panels(
 
     Panels are `size` wide (the last one narrower where `across` is not a multiple) and
     `along` long; blocks in one are numbered across it first. Every other panel is gone
-    through backwards if `turns`.
-
-    Returns
-    -------
-    Both places, and names they are given in terms of.
+    through backwards if `turns`. The third value are names that both places are given in terms of.
     """
     panel = Var("panel", number.dtype)
     width = Var("panel_width", number.dtype)

@@ -20,25 +20,10 @@ from tile_core.records import replace
 class ThreadLoops:
     """Makes loops over the threads of one launch, and arrays of what each thread has for itself.
 
-    Parameters
-    ----------
-    launch
-        The launch whose threads they are.
-
-    Attributes
-    ----------
-    count
-        Threads of a block.
-    arrays
-        Buffers that each thread has for itself, and the arrays in their place.
-    names
-        Names that differ between threads: what is computed anew, or the array of values.
-    mask
-        Which threads are active; None where all of them are.
-    hoisted
-        Allocations that belong before all loops.
-    first, size
-        The range of threads that loops are over: all, or those that run the part at hand.
+    `arrays` has the arrays in the place of buffers that each thread has for itself. `names` differ
+    between threads: they stand for what is computed anew, or for the array of values. The `mask`
+    tells which threads are active, None where all are; `hoisted` allocations belong before all
+    loops. Loops are over `size` threads from `first` on: all, or those that run the part at hand.
     """
 
     def __init__(self, launch: Launch) -> None:

@@ -33,14 +33,7 @@ _COMBINE: dict[str, Callable[[Expr, Expr], Expr]] = {
 class Exchange:
     """One exchange: publish what each thread gives, combine, and say what each receives.
 
-    Parameters
-    ----------
-    threads
-        The loops over threads that the program becomes.
-    call
-        A shuffle, vote, match, warp reduction or block vote.
-    steps
-        Receives the statements.
+    The `call` is a shuffle, vote, match, warp reduction or block vote; `steps` receives statements.
     """
 
     def __init__(self, threads: ThreadLoops, call: Call, steps: list[Stmt]) -> None:
@@ -122,9 +115,8 @@ class Exchange:
         self.threads.hoisted.append(Alloc(result))
         w, k = Var("w", INT32), Var("k", INT32)
         position = w * group + k
-        step: Stmt = Store(
-            result, (w,), cast(self.step(name, result, w, given, position), given.dtype)
-        )
+        total = _COMBINE[name](Load(result, (w,)), Load(given, (position,)))
+        step: Stmt = Store(result, (w,), cast(total, given.dtype))
         left = minimum(const(group), count - w * group)
         rest = For(k, const(1), left, const(1), step)
         start = Store(result, (w,), Load(given, (w * group,)))
@@ -134,25 +126,15 @@ class Exchange:
     def voted(self, name: str, given: Buffer) -> Expr:
         """Combine the votes of all threads that run this; return what each of them receives."""
         first, size = self.threads.first, self.threads.size
-        result, k, zero = (
-            Buffer("combined", (1,), given.dtype, Scope.SHARED),
-            Var("k", INT32),
-            const(0),
-        )
+        result = Buffer("combined", (1,), given.dtype, Scope.SHARED)
+        k, zero = Var("k", INT32), const(0)
         self.threads.hoisted.append(Alloc(result))
-        step = Store(
-            result,
-            (zero,),
-            cast(_COMBINE[name](Load(result, (zero,)), Load(given, (k,))), given.dtype),
-        )
+        total = _COMBINE[name](Load(result, (zero,)), Load(given, (k,)))
+        step = Store(result, (zero,), cast(total, given.dtype))
         start = Store(result, (zero,), Load(given, (const(first),)))
         rest = For(k, const(first + 1), const(first + size), const(1), step)
         self.steps.append(Seq((start, rest)))
         return Load(result, (zero,))
-
-    def step(self, name: str, result: Buffer, w: Var, given: Buffer, at: Expr) -> Expr:
-        """Return the group's result after one more element."""
-        return _COMBINE[name](Load(result, (w,)), Load(given, (at,)))
 
     def matching(self) -> Expr:
         """Return, for each thread, the lanes of its warp that give the same value."""
@@ -166,10 +148,7 @@ class Exchange:
                      const(0, UINT32)))  # fmt: skip
         last = minimum(const(WARP), self.threads.count - start)
         body = Seq(
-            (
-                Store(mine, (self.me,), const(0, UINT32)),
-                For(other, const(0), last, const(1), step),
-            )
+            (Store(mine, (self.me,), const(0, UINT32)), For(other, const(0), last, const(1), step))
         )
         self.steps.append(self.threads.over_threads(body))
         return Load(mine, (self.me,))

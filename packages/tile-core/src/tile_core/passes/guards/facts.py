@@ -21,14 +21,8 @@ from tile_launch.contract import ANY_EXTENT, Contract
 class ProvingFact:
     """What a user may promise of one dimension, or of a scalar parameter.
 
-    Parameters
-    ----------
-    contract
-        With what is promised of it already.
-    news
-        The part that is new.
-    is_symbol
-        Whether `T.dynamic` made the variable; scalars are promised by `T.assume`.
+    The `contract` is with what is promised of the variable already, `news` is the part that is new.
+    `is_symbol` tells variables that `T.dynamic` made; scalars are promised by `T.assume`.
     """
 
     var: Var
@@ -80,10 +74,7 @@ def missing_fact(guard: RegisteredGuard, known: Mapping[Var, bool]) -> ProvingFa
     Before   bx*128 + 127 < m, bx < (m + 127) // 128
     After    m % 128 == 0
 
-    Parameters
-    ----------
-    known
-        The variables of which something may be promised, and which of them are symbols.
+    The variables in `known` may be promised something of; the value tells which are symbols.
     """
     variables, steps = sizes_of(guard, known), sorted(_steps(guard))
     for var in variables:

@@ -32,20 +32,9 @@ class Often(Enum):
 class RegisteredGuard:
     """An access that may leave its tensor along one axis, and so runs under a condition.
 
-    Parameters
-    ----------
-    tensor
-        The buffer that is accessed.
-    index, extent
-        ``0 <= index < extent`` is what could not be proven.
-    from_below
-        Whether it is ``0 <= index`` that is open; else ``index < extent``.
-    env
-        What is known there.
-    span
-        The user's statement.
-    loops
-        Names of the sequential loops around it, outermost first.
+    What could not be proven is ``0 <= index`` with `from_below`, else ``index < extent``; `env` is
+    what is known there. `loops` are the names of the sequential loops around the user's statement
+    at `span`, outermost first.
     """
 
     tensor: Buffer
@@ -69,12 +58,8 @@ class RegisteredGuard:
 class GuardRegistry:
     """The guards of one lowering.
 
-    Parameters
-    ----------
-    kept
-        Those that the program has in the end.
-    open
-        Those of the launch that is being lowered, of which later passes may remove some.
+    The program has those `kept` in the end; later passes may remove some of those still `open`, of
+    the launch that is being lowered.
     """
 
     kept: dict[tuple[object, ...], RegisteredGuard] = field(default_factory=dict)

@@ -117,12 +117,7 @@ def told_guard(
 ) -> KeptGuard:
     """Return what people are told of a guard.
 
-    Parameters
-    ----------
-    kernel
-        As the user wrote it.
-    sizes
-        Whether sizes matter that are known at launch only.
+    The `kernel` is as the user wrote it; with `sizes`, some that are known at launch only matter.
     """
     return KeptGuard(
         guard.span,

@@ -28,10 +28,7 @@ class Candidate:
 class LoopLayoutChoice:
     """A way to run a loop that suits every tile known.
 
-    Parameters
-    ----------
-    implied
-        Who must hold the tiles that were open, in the shapes of the buffers accessed.
+    Who must hold the tiles that were open is `implied`, in the shapes of the buffers accessed.
     """
 
     candidate: Candidate
@@ -42,12 +39,8 @@ class LoopLayoutChoice:
 class Chooser:
     """Chooses for one kernel.
 
-    Parameters
-    ----------
-    held_as
-        Who holds a tile, in the shape of the buffer asked for; None while it is open.
-    width
-        The lanes that the accesses of a loop can take.
+    `held_as` tells who holds a tile, in the shape of the buffer asked for, None while it is open;
+    `width` the lanes that the accesses of a loop can take.
     """
 
     algebra: Algebra
@@ -57,11 +50,8 @@ class Chooser:
     def choose(self, nest: Nest, *, free: bool) -> LoopLayoutChoice | None:
         """Return the best way to run `nest`; None if no way suits the tiles known.
 
-        Parameters
-        ----------
-        free
-            Whether the loop may be spread as it likes. If not, a known tile must say how:
-            one that is written, or one that each element has a single holder of.
+        The loop may be spread as it likes if it is `free`. If not, a known tile must say how: one
+        that is written, or one that each element has a single holder of.
         """
         best: LoopLayoutChoice | None = None
         for candidate in self.candidates(nest, free=free):

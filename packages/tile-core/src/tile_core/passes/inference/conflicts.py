@@ -22,10 +22,7 @@ def torn(buffer: Buffer, layout: Place, reason: Reason, why: LayoutError) -> Lay
     return LayoutConflict(
         f"{buffer.name!r} cannot be stored as {reason.who} demands: a view of it is in the way",
         span=reason.span,
-        notes=(
-            Note(f"{reason.who} wants {layout}"),
-            Note(f"seen through the view: {why.message}"),
-        ),
+        notes=(Note(f"{reason.who} wants {layout}"), Note(f"seen through the view: {why.message}")),
         hint="copy it into a second buffer instead of viewing it in another shape or type",
     )
 
@@ -106,12 +103,8 @@ def unsuited(
 ) -> LayoutConflict:
     """Return the error of a loop that touches tiles whose layouts do not suit each other.
 
-    Parameters
-    ----------
-    fixed
-        Who determined the layout of the tile that does not fit.
-    source
-        The other tile that determines which thread runs each iteration, and who fixed that.
+    The layout of the tile that does not fit was `fixed`; the `source` is the other tile that
+    determines which thread runs each iteration, and who fixed that.
     """
     name, where = touch.buffer.name, _point(misfit.element)
     runs = "must be changed by" if misfit.holds else "is needed by"

@@ -23,18 +23,9 @@ class IndexReader:
 
     Coordinates 0, 1, … of the formulas are the loop's variables. Behind them stand `serial`
     coordinates: whatever else takes several values while one thread runs an iteration, such
-    as a sequential loop inside or outside, and indices that no formula describes.
-
-    Parameters
-    ----------
-    axes
-        The coordinate of each loop variable.
-    serial
-        Extents of the further coordinates found so far.
-    names
-        What names bound in the loop stand for.
-    env
-        What is known about integers in the body of the loop.
+    as a sequential loop inside or outside, and indices that no formula describes. `axes` has the
+    coordinate of each loop variable, `serial` the extents of the further coordinates found so far,
+    `names` what names bound in the loop stand for; `env` is what is known in its body.
     """
 
     axes: Mapping[Var, int]
@@ -53,12 +44,9 @@ class IndexReader:
         if found is None:
             del self.serial[before:]
             self.extra = known
-            return self._any_of(extent)
+            self.serial.append(extent)  # any element
+            return coordinate(len(self.axes) + before)
         return found
-
-    def _any_of(self, extent: int) -> Expr:
-        self.serial.append(extent)
-        return coordinate(len(self.axes) + len(self.serial) - 1)
 
     def _formula(self, expr: Expr) -> Expr | None:
         match expr:

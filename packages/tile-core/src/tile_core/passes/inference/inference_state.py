@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.ir.buffer import Buffer, Region, Scope
-from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node
 from tile_core.layout.loop_layout import LoopLayout
 from tile_core.ops.operator import TileOperator
-from tile_core.ops.rule import InferContext, InferLevel, Rule
+from tile_core.ops.rule import InferLevel
 from tile_core.passes.inference.inferred_layouts import SettledLayouts
 from tile_core.passes.inference.loop_layouts import bound, learn_loop, loop_of_region
-from tile_core.passes.inference.view_layouts import Place
 from tile_core.passes.layout_report import LayoutReport, LoopOrder, Reason, StoredTile
 from tile_core.records import dataclass
-from tile_core.target import Target
 
 if TYPE_CHECKING:
-    from tile_core.ops.rule import ThreadMachine
+    pass
 
 NOBODY = Reason("nobody")
 
@@ -96,12 +93,7 @@ class Layouts(SettledLayouts):
         )
 
     def _learn_from_rule(self, op: TileOperator, level: InferLevel) -> list[Buffer]:
-        context: InferContext = self
-        if self.machine is not None:
-            context = Question(
-                self, self.threads_of(op), self.machine, self.found.blocks.get(op, 1)
-            )
-        demands = self.rules[op].infer_layout(op, context, level)
+        demands = self.rules[op].infer_layout(op, self.asked_by(op), level)
         reason = Reason(op.mnemonic, op.span)
         firm = level is InferLevel.STRICT and self.machine is not None
         return [
@@ -109,46 +101,3 @@ class Layouts(SettledLayouts):
             for buffer, place in demands.items()
             if self.settle(buffer, place, reason, firm=firm)
         ]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What the rule of one operator may look at, on a machine of many threads."""
-
-    layouts: Layouts
-    threads: int
-    machine: ThreadMachine | None
-    block_threads: int
-
-    @property
-    def target(self) -> Target:
-        """The machine compiled for."""
-        return self.layouts.target
-
-    def layout_of(self, buffer: Buffer) -> Place | None:
-        """Return the layout already fixed for the storage of `buffer`, if any."""
-        return self.layouts.layout_of(buffer)
-
-    def users_of(self, buffer: Buffer) -> tuple[Node, ...]:
-        """Return what accesses the storage of `buffer`: loads, stores, addresses, operators."""
-        return self.layouts.users_of(buffer)
-
-    def threads_of(self, op: TileOperator) -> int:
-        """Return how many threads run `op` together."""
-        return self.layouts.threads_of(op)
-
-    def multiple_at(self, op: TileOperator, value: Expr) -> int:
-        """Return the largest number known to divide `value` where `op` stands; 0 if it is 0."""
-        return self.layouts.multiple_at(op, value)
-
-    def is_viewed(self, buffer: Buffer) -> bool:
-        """Whether the storage of `buffer` is seen in another shape or element type."""
-        return self.layouts.is_viewed(buffer)
-
-    def views_of(self, buffer: Buffer) -> tuple[Buffer, ...]:
-        """Return what sees the storage of `buffer` in another shape or element type."""
-        return self.layouts.views_of(buffer)
-
-    def rule_of(self, op: TileOperator) -> Rule[Any]:
-        """Return the one rule chosen for `op`."""
-        return self.layouts.rule_of(op)

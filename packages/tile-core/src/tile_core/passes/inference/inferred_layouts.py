@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import Self
+
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Scope
@@ -20,7 +22,7 @@ from tile_core.passes.inference.layout_queries import Algebra
 from tile_core.passes.inference.parallel_nests import LoopNests
 from tile_core.passes.inference.view_layouts import Place, seen_as
 from tile_core.passes.layout_report import Reason
-from tile_core.records import dataclass
+from tile_core.records import dataclass, replace
 from tile_core.target import Target
 
 if TYPE_CHECKING:
@@ -33,28 +35,15 @@ class SettledLayouts:
 
     Views have the layout of their storage, seen in their own shape. A layout that a view of
     another element type cannot have, because the parts of its elements would be torn apart,
-    is a conflict; row-major is one that all views can have.
-
-    Parameters
-    ----------
-    touching
-        For each storage, the nodes that access it, in program order.
-    views
-        For each storage, its views.
-    machine
-        A machine of many threads, None where a block is one thread: then no tile is spread
-        over threads, and loops are not looked at.
-    found
-        The parallel loops of the kernel.
-    known
-        A `Layout` for each tile in memory, a `Fragment` for each tile in registers.
-    firm
-        Storages whose layout was demanded strictly, or by the user: it stays as it is.
-    patient
-        Whether copies between register tiles say nothing yet: those alone can have both sides
-        spread differently, so all others come first.
-    exchanges
-        Whether copies between register tiles move elements rather than give them to more threads.
+    is a conflict; row-major is one that all views can have. Each storage has the nodes that access
+    it in `touching`, in program order, and its `views`. The `machine` has many threads, None where
+    a block is one thread: then no tile is spread over threads, and the parallel loops `found` are
+    not looked at. What is `known` is a `Layout` for a tile in memory, a `Fragment` for one in
+    registers; a layout demanded strictly, or by the user, is `firm` and stays as it is. While
+    `patient`, copies between register tiles say nothing yet: those alone can have both sides spread
+    differently, so all others come first. With `exchanges` they move elements rather than give them
+    to more threads. The operator whose rule asks is run by `threads`, and `block_threads` share
+    registers: see `asked_by`.
     """
 
     target: Target
@@ -71,16 +60,13 @@ class SettledLayouts:
     loops: dict[Node, LoopLayout | None] = field(default_factory=dict)
     algebra: Algebra = field(default_factory=Algebra)
     seen: dict[tuple[Buffer, Place], Place] = field(default_factory=dict)
+    threads: int = 1
+    block_threads: int = 1
 
-    @property
-    def threads(self) -> int:
-        """One: where blocks have more threads a `Question` is asked in place of this."""
-        return 1
-
-    @property
-    def block_threads(self) -> int:
-        """One, as `threads`."""
-        return 1
+    def asked_by(self, op: TileOperator) -> Self:
+        """Return the layouts as the rule of one operator may look at them."""
+        block_threads = self.found.blocks.get(op, 1)
+        return replace(self, threads=self.threads_of(op), block_threads=block_threads)
 
     def rule_of(self, op: TileOperator) -> Rule[Any]:
         """Return the one rule chosen for `op`."""

@@ -45,14 +45,7 @@ MOST_SERIAL = 64
 class Misfit:
     """A thread that runs a point of a loop without holding an element, or the other way.
 
-    Parameters
-    ----------
-    element
-        The element of the tile.
-    thread
-        The thread.
-    holds
-        True: it holds the element, but does not run the point that changes it.
+    If it `holds` the element of the tile, it does not run the point that changes it.
     """
 
     element: tuple[int, ...]
@@ -64,10 +57,7 @@ class Misfit:
 class Algebra:
     """Fragments seen through index maps, for one kernel.
 
-    Parameters
-    ----------
-    made
-        Loops whose inverse is known from their making, by their fragment.
+    The inverse of loops that were `made` is known from their making, by their fragment.
     """
 
     made: dict[Fragment, LoopLayout] = field(default_factory=dict)
@@ -96,35 +86,30 @@ class Algebra:
 
     def pull(self, held: Fragment, indices: IndexMap, extents: tuple[int, ...]) -> Fragment | None:
         """Return the loop that the holders of a tile run; None if there is no formula."""
-        if _is_identity(indices, held.shape, extents):
-            return held if held in self.made else self._pulled(held, indices, extents)
-        return self._pulled(held, indices, extents)
+        if held in self.made and _is_identity(indices, held.shape, extents):
+            return held
 
-    def _pulled(
-        self, held: Fragment, indices: IndexMap, extents: tuple[int, ...]
-    ) -> Fragment | None:
         def make() -> Fragment | None:
-            rank = len(extents)
-            point = [*inputs(rank), *(as_index(0) for _ in range(MOST_SERIAL))]
+            point = [*inputs(len(extents)), *(as_index(0) for _ in range(MOST_SERIAL))]
+            return pulled_back(held, [as_index(evaluate(e, point)) for e in indices], extents)
+
+        return self._formula(("pull", held, _digests(indices), extents), make)
+
+    def _formula(self, key: Hashable, make: Callable[[], Fragment | None]) -> Fragment | None:
+        def tried() -> Fragment | None:
             try:
-                return pulled_back(held, [as_index(evaluate(e, point)) for e in indices], extents)
+                return make()
             except LayoutError:
                 return None
 
-        return self.once(("pull", held, _digests(indices), extents), make)
+        return self.once(key, tried)
 
     def share_out(
         self, held: Fragment, indices: IndexMap, extents: tuple[int, ...], vector: int
     ) -> Fragment | None:
         """Return the loop of which the holders of one element run different points."""
-
-        def make() -> Fragment | None:
-            try:
-                return shared_out(held, indices, extents, vector)
-            except LayoutError:
-                return None
-
-        return self.once(("share", held, _digests(indices), extents, vector), make)
+        key = ("share", held, _digests(indices), extents, vector)
+        return self._formula(key, lambda: shared_out(held, indices, extents, vector))
 
     def push(
         self, run: Fragment, indices: IndexMap, shape: tuple[int, ...], serial: tuple[int, ...]
@@ -132,14 +117,8 @@ class Algebra:
         """Return who must hold a tile that a loop touches; None if there is no formula."""
         if not serial and _is_identity(indices, shape, run.shape):
             return run
-
-        def make() -> Fragment | None:
-            try:
-                return pushed_forward(run, indices, shape, serial)
-            except LayoutError:
-                return None
-
-        return self.once(("push", run, _digests(indices), shape, serial), make)
+        key = ("push", run, _digests(indices), shape, serial)
+        return self._formula(key, lambda: pushed_forward(run, indices, shape, serial))
 
     def inverse(self, run: Fragment, vector: int) -> LoopLayout:
         """Return what each thread runs of a loop."""
@@ -171,28 +150,20 @@ class Algebra:
         A thread must hold what it touches, and an element that changes must change wherever
         it is held.
         """
-        key = ("misfit", run, held, _digests(indices), serial, writes)
-        return self.once(key, lambda: self._misfit(run, held, indices, serial, writes=writes))
 
-    def _misfit(
-        self,
-        run: Fragment,
-        held: Fragment,
-        indices: IndexMap,
-        serial: tuple[int, ...],
-        *,
-        writes: bool,
-    ) -> Misfit | None:
-        if held.replication == run.replication and held.thread_extent >= run.thread_extent:
-            rank = run.rank
-            coords = [*inputs(rank), *_shifted(rank, serial)]
-            point = [as_index(evaluate(e, coords)) for e in indices]
-            domain = (*run.shape, run.replication, *serial)
-            if _is_inside(point, held.shape, domain):
-                thread = substitute(held.thread, (*point, coordinate(rank)), domain)
-                if same_expr(thread, run.thread):
-                    return None
-        return _first_misfit(run, held, indices, serial, self.owners(held, run), writes=writes)
+        def make() -> Misfit | None:
+            if held.replication == run.replication and held.thread_extent >= run.thread_extent:
+                rank = run.rank
+                coords = [*inputs(rank), *(coordinate(rank + 1 + k) for k in range(len(serial)))]
+                point = [as_index(evaluate(e, coords)) for e in indices]
+                domain = (*run.shape, run.replication, *serial)
+                if _is_inside(point, held.shape, domain):
+                    thread = substitute(held.thread, (*point, coordinate(rank)), domain)
+                    if same_expr(thread, run.thread):
+                        return None
+            return _first_misfit(run, held, indices, serial, self.owners(held, run), writes=writes)
+
+        return self.once(("misfit", run, held, _digests(indices), serial, writes), make)
 
     def owners(self, held: Fragment, run: Fragment) -> Table:
         """Return who holds each element: truth values, elements by threads."""
@@ -205,11 +176,6 @@ class Algebra:
             return table
 
         return self.once(("owners", held, threads), make)
-
-
-def _shifted(rank: int, serial: tuple[int, ...]) -> list[Expr]:
-    """Return the serial coordinates, which stand behind the replica here."""
-    return [coordinate(rank + 1 + k) for k in range(len(serial))]
 
 
 def _digests(indices: IndexMap) -> tuple[int, ...]:

@@ -129,12 +129,8 @@ def loop_of_region(
 ) -> LoopLayout:
     """Return the loop over `extents` in which the holders of a region run its elements.
 
-    Parameters
-    ----------
-    region
-        A part of a register tile whose place is known; extents of 1 may lack in `extents`.
-    vector
-        The most neighbours along the innermost extent that a thread runs at once.
+    The place of the `region`, a part of a register tile, is known; extents of 1 may lack in
+    `extents`. A thread runs at most `vector` neighbours along the innermost extent at once.
     """
     held = chooser_of(layouts).held_as(region.buffer)
     indices = _offsets(region, extents)

@@ -41,12 +41,8 @@ from tile_core.records import dataclass, replace
 class RegisterAccess:
     """An access of a register tile in a parallel loop.
 
-    Parameters
-    ----------
-    indices
-        The index map: formulas over the loop's coordinates and then those of extents `serial`.
-    writes
-        Whether the element may change: then all threads that hold it must do so.
+    The `indices` are formulas over the loop's coordinates and then those of extents `serial`. If it
+    `writes`, the element may change: then all threads that hold it must do so.
     """
 
     buffer: Buffer
@@ -60,22 +56,10 @@ class RegisterAccess:
 class Nest:
     """A parallel loop whose extents are known.
 
-    Parameters
-    ----------
-    node
-        The `Parallel`, or the element-wise operator, of the kernel.
-    loop
-        The loop itself.
-    threads
-        Threads of the block.
-    env
-        What is known about integers in the body.
-    touches
-        Its accesses of register tiles.
-    names
-        What names bound in the body stand for.
-    memory
-        Its accesses of shared memory and tensors, with their indices.
+    The `node` of the kernel is the `loop` itself, or the element-wise operator that it is; `env` is
+    what is known about integers in the body, and `names` are what names bound there stand for.
+    `touches` are its accesses of register tiles, `memory` those of shared memory and tensors, with
+    their indices.
     """
 
     node: Parallel | TileOperator
@@ -102,19 +86,11 @@ class Nest:
 class LoopNests:
     """What inference must know of a kernel.
 
-    Parameters
-    ----------
-    nests
-        The outermost `Parallel`s and element-wise operators whose extents are known.
-    floating
-        Register tiles that statements outside of parallel loops touch, and the first of these.
-    threads
-        Threads among which each tile operator, loop and tile stands: the block's, or a range of
-        them that was left to itself.
-    blocks
-        Threads among which registers are shared out where each tile operator stands.
-    known
-        What is known about integers where each tile operator stands.
+    `nests` are the outermost `Parallel`s and element-wise operators whose extents are known;
+    `floating` are register tiles that statements outside of parallel loops touch, with the first of
+    these. Each tile operator, loop and tile stands among `threads`: the block's, or a range of them
+    that was left to itself; registers are shared out among those of `blocks` where each operator
+    stands, and `known` is what is known about integers there.
     """
 
     nests: dict[Node, Nest]
@@ -127,10 +103,7 @@ class LoopNests:
 def survey(kernel: Kernel, *, with_nests: bool = True) -> LoopNests:
     """Return the parallel loops of `kernel` with what is known where they stand.
 
-    Parameters
-    ----------
-    with_nests
-        Whether loops are looked into; else only where operators stand is found.
+    Only where operators stand is found unless loops are looked into, `with_nests`.
     """
     found = LoopNests({}, {}, {})
     env = ConstraintSet()
@@ -147,14 +120,8 @@ def survey(kernel: Kernel, *, with_nests: bool = True) -> LoopNests:
 class _Scope:
     """What is known where a statement stands.
 
-    Parameters
-    ----------
-    threads
-        How many threads run it.
-    uniform
-        Which values differ between threads, in a launch that names its threads.
-    block
-        Threads of the block around, and of those that share registers with it.
+    So many `threads` run it; the launch names its threads if there is a `uniform`. The `block` are
+    threads of the block around, and of those that share registers with it.
     """
 
     env: ConstraintSet
@@ -261,9 +228,12 @@ class _Surveyor(StmtVisitor[_Scope]):
         axes = {var: axis for axis, var in enumerate(loop.vars)}
         touches = tuple(_touches(loop.body, inner, axes, names))
         if touches or all(static_value(e) is not None for e in loop.extents):
-            self.found.nests[node] = Nest(
-                node, loop, box, threads, inner, touches, names, _memory(loop)
+            memory = tuple(
+                (n.buffer, n.indices)
+                for n in nodes_of(loop.body, Load, Store, AddressOf)
+                if n.buffer.scope in (Scope.GLOBAL, Scope.SHARED)
             )
+            self.found.nests[node] = Nest(node, loop, box, threads, inner, touches, names, memory)
 
 
 def _box(loop: Parallel, env: ConstraintSet) -> tuple[int, ...] | None:
@@ -318,15 +288,6 @@ def names_in(loop: Parallel) -> dict[Node, Node]:
         if node.var.dtype.is_int:
             names[node.var] = substitute(node.value, names) if names else node.value
     return names
-
-
-def _memory(loop: Parallel) -> tuple[tuple[Buffer, tuple[Expr, ...]], ...]:
-    """Return the accesses of shared memory and tensors, with their indices."""
-    return tuple(
-        (node.buffer, node.indices)
-        for node in nodes_of(loop.body, Load, Store, AddressOf)
-        if node.buffer.scope in (Scope.GLOBAL, Scope.SHARED)
-    )
 
 
 _Access = tuple[Buffer, "tuple[Expr, ...]", bool, "Span | None", ConstraintSet]

@@ -28,17 +28,13 @@ def narrow_reducers(kernel: Kernel, state: Layouts) -> None:
     that are the loops' variables or constants. Every thread has a copy of all other reducers.
     """
     spread: dict[Buffer, list[Fragment | None]] = {}
+    inside: set[ReducerUpdate] = set()
     for node in state.found.nests:
         if isinstance(node, Parallel):
             loop = state.loop_of(node)
             for update in nodes_of(node.body, ReducerUpdate):
                 spread.setdefault(update.reducer, []).append(_holders(update, node, loop))
-    inside = {
-        u
-        for node in state.found.nests
-        if isinstance(node, Parallel)
-        for u in nodes_of(node.body, ReducerUpdate)
-    }
+                inside.add(update)
     other = {n.reducer for n in nodes_of(kernel, ReducerUpdate) if n not in inside}
     for reducer, found in spread.items():
         first = found[0]

@@ -10,11 +10,9 @@ from tile_core.layout.formulas import evaluate
 from tile_core.layout.loop_layout import LoopLayout
 from tile_core.passes.inference.conflicts import ANNOTATION, SCALAR
 from tile_core.passes.inference.inference_state import Layouts
+from tile_core.passes.inference.layout_queries import MOST_SERIAL
 from tile_core.passes.inference.parallel_nests import Nest, RegisterAccess
 from tile_core.remarks import warn
-
-SERIAL = 64
-"""No access has more sequential coordinates than that."""
 
 
 def tell_of_chosen_registers(state: Layouts) -> None:
@@ -31,30 +29,25 @@ def tell_of_chosen_registers(state: Layouts) -> None:
         for touch in nest.touches if loop is not None else ():
             storage = touch.buffer.storage
             held = state.layout_of(touch.buffer)
-            if storage in told or not _is_everywhere(held) or loop is None:
+            if storage in told or loop is None or not isinstance(held, Fragment):
                 continue
             if state.reasons[storage].who in (ANNOTATION, SCALAR):
                 continue  # the program itself asks for that
-            if not _varies(touch, loop, held):
-                continue
-            told.add(storage)
-            _tell(touch, nest, state)
+            everywhere = held.slots > 1 and held.is_fully_replicated()
+            if everywhere and _varies(touch, loop, held):
+                told.add(storage)
+                _tell(touch, nest, state)
 
 
-def _is_everywhere(held: object) -> bool:
-    return isinstance(held, Fragment) and held.slots > 1 and held.is_fully_replicated()
-
-
-def _varies(touch: RegisterAccess, loop: LoopLayout, held: object) -> bool:
+def _varies(touch: RegisterAccess, loop: LoopLayout, held: Fragment) -> bool:
     """Whether threads ask for different registers in one iteration and lane of a loop."""
-    assert isinstance(held, Fragment)
     thread, turn, lane = np.ogrid[: loop.threads, : loop.rounds, : loop.vector]
     point = [np.broadcast_to(x, loop.box) for x in loop.coords_at(thread, turn, lane)]
     runs = np.ones(loop.box, dtype=bool)
     for x, extent in zip(point, loop.extents, strict=True):
         runs &= (x >= 0) & (x < extent)
     inside = [np.where(runs, x, 0) for x in point]
-    coords = [evaluate(e, [*inside, *(0 for _ in range(SERIAL))]) for e in touch.indices]
+    coords = [evaluate(e, [*inside, *(0 for _ in range(MOST_SERIAL))]) for e in touch.indices]
     slots = np.broadcast_to(held.slot_at(*coords), loop.box)
     lowest = np.where(runs, slots, held.slots).min(axis=0)
     highest = np.where(runs, slots, -1).max(axis=0)

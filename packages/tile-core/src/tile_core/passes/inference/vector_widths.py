@@ -14,6 +14,7 @@ from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import For, If, Parallel, Store, While
 from tile_core.layout import Layout
 from tile_core.passes.inference.parallel_nests import Nest
+from tile_core.passes.pipelines.asynchronous_copies import strides_of
 
 VECTOR_BITS = 128
 """The widest access of one thread, unless the machine says otherwise."""
@@ -26,14 +27,9 @@ def widest(nest: Nest, layout_of: LayoutOf, bits: int = VECTOR_BITS) -> int:
 
     Accesses along the innermost variable must be consecutive and start at a multiple of
     their length; those that do not move along it take no part. The user's `coalesced_width`
-    comes first. A body that touches registers only is cut as if it accessed memory.
-
-    Parameters
-    ----------
-    layout_of
-        The layout of a shared tile, None if it is still open: rows are expected then.
-    bits
-        The widest access.
+    comes first. A body that touches registers only is cut as if it accessed memory. `layout_of`
+    gives the layout of a shared tile, None if it is still open: rows are expected then. No access
+    is wider than `bits`.
     """
     if not nest.extents:
         return 1
@@ -101,8 +97,7 @@ def _aligned(
     layout = layout_of(buffer) if buffer.scope is Scope.SHARED else None
     if isinstance(layout, Layout):
         return _aligned_in_tile(nest.env, innermost, written, layout, width)
-    strides = buffer.strides or _row_strides(buffer.shape)
-    return _aligned_in_tensor(nest.env, innermost, written, strides, width)
+    return _aligned_in_tensor(nest.env, innermost, written, strides_of(buffer), width)
 
 
 def _aligned_in_tile(
@@ -167,12 +162,3 @@ def _unit_step(env: ConstraintSet, value: Linear, innermost: Var, width: int) ->
 
 def _mentions(value: Linear, var: Var) -> bool:
     return any(node is var for atom, _ in value.terms for node in walk(atom.expr))
-
-
-def _row_strides(shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
-    strides: list[Extent] = [1]
-    for extent in reversed(shape[1:]):
-        fixed, old = static_value(extent), static_value(strides[0])
-        both = fixed is not None and old is not None
-        strides.insert(0, fixed * old if both else extent * strides[0])  # type: ignore[operator]
-    return tuple(strides[: len(shape)])

@@ -20,15 +20,7 @@ from tile_core.records import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class FreeMemory:
-    """Memory that nothing uses yet; None for what there is always enough of.
-
-    Parameters
-    ----------
-    registers
-        32-bit registers of a thread.
-    shared_bytes
-        Shared memory of a block.
-    """
+    """Registers of a thread, and bytes of a block, that are free; None for always enough."""
 
     registers: int | None = None
     shared_bytes: int | None = None
@@ -70,14 +62,8 @@ def alternating(
              the last iterations, without new MMAs
 
     Accumulators that threads read are in flight within an iteration alone: where they are so from
-    one iteration of a loop to the next, the assembler lets MMAs run one by one.
-
-    Parameters
-    ----------
-    around
-        The threads that run the loop.
-    room
-        What second versions may take.
+    one iteration of a loop to the next, the assembler lets MMAs run one by one. The threads
+    `around` run the loop; second versions may take the `room`.
     """
     parts = parts_of(body, fills)
     if parts is None or not (parts.versioned or parts.behind):
@@ -103,10 +89,7 @@ def alternating(
 class _Rounds:
     """Writes iterations of a loop out.
 
-    Parameters
-    ----------
-    second
-        For each versioned fragment its second version, which every other iteration uses.
+    Every other iteration uses the `second` version of each versioned tile.
     """
 
     loop: For

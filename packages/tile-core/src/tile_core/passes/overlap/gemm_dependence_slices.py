@@ -13,10 +13,11 @@ from tile_core.ir.node import contains, nodes_of, walk
 from tile_core.ir.stmt import Evaluate, Leaf, Let, Parallel, Seq, Stmt, Store
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
-from tile_core.passes.overlap.consumer_release import Late, delayed_release
 from tile_core.passes.overlap.gemm_loop_body import (
     GemmLoopBody,
+    Late,
     conflict,
+    delayed_release,
     is_release,
     registers_of,
     touched,
@@ -33,18 +34,10 @@ Fills: TypeAlias = Mapping[Buffer, frozenset[Buffer]]
 class DependenceSlices:
     """The statements of an iteration whose MMAs go on into the next one.
 
-    Parameters
-    ----------
-    ahead
-        What the MMAs need, and these, all left in flight.
-    behind
-        The rest: it may run once the next iteration's `ahead` has begun.
-    late
-        Releases of what the MMAs read.
-    versioned
-        Fragments and shared tiles that both iterations use at the same time.
-    products
-        How many MMAs an iteration has.
+    `ahead` are the MMAs, all left in flight, and what they need; the rest, `behind`, may run once
+    the next iteration's `ahead` has begun. `late` are releases of what the MMAs read, `versioned`
+    are fragments and shared tiles that both iterations use at the same time, and `products` is the
+    number of MMAs of an iteration.
     """
 
     ahead: tuple[Stmt, ...]
@@ -69,9 +62,9 @@ def parts_of(body: GemmLoopBody, fills: Fills) -> DependenceSlices | None:
     """
     if not all(map(_may_move, body.items)):
         return None
-    rings = _Rings(body, fills)
-    first = _needed(body, rings)
-    placed = rings.placed(first)
+    uses = CircularUses(body, fills)
+    first = _needed(body, uses)
+    placed = uses.placed(first)
     if placed is None:
         return None
     ahead, late = placed
@@ -79,7 +72,7 @@ def parts_of(body: GemmLoopBody, fills: Fills) -> DependenceSlices | None:
     named = _with_names(behind, body, first)
     if named is None:
         return None
-    return _checked(body, [ahead[k] for k in sorted(ahead)], named, late, rings.waited(ahead))
+    return _checked(body, [ahead[k] for k in sorted(ahead)], named, late, uses.waited(ahead))
 
 
 def _may_move(stmt: Stmt) -> bool:
@@ -93,12 +86,12 @@ def _may_move(stmt: Stmt) -> bool:
     return isinstance(stmt, (Leaf, Parallel, Store, Let))
 
 
-def _needed(body: GemmLoopBody, rings: _Rings) -> set[int]:
+def _needed(body: GemmLoopBody, uses: CircularUses) -> set[int]:
     """Return the positions of the MMAs, and of all that they depend on."""
     found: set[int] = set()
     for k in range(len(body.items) - 1, -1, -1):
         later = (body.items[n] for n in found)
-        if k in body.products or any(rings.depends(s, body.items[k]) for s in later):
+        if k in body.products or any(uses.depends(s, body.items[k]) for s in later):
             found.add(k)
     return found
 
@@ -176,12 +169,7 @@ def _is_own(items: Sequence[Stmt], tile: Buffer) -> bool:
     return names == {tile} and is_overwritten(items, tile)
 
 
-def readers_of(release: Seq, body: GemmLoopBody, fills: Fills) -> set[int]:
-    """Return the positions of those who read the tiles of a release's circular buffer."""
-    return _Rings(body, fills).readers(release)
-
-
-class _Rings:
+class CircularUses:
     """The waits and releases of an iteration, with the tiles they are about."""
 
     def __init__(self, body: GemmLoopBody, fills: Fills) -> None:

@@ -1,19 +1,20 @@
-"""A loop around MMAs as a list of statements, with what each has to do with registers."""
+"""A loop around MMAs as a list of statements, and releases of tiles an iteration late."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import TypeAlias, TypeGuard
 
-from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.dtypes import dtype_of
+from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.effects import Mode, accesses
-from tile_core.ir.expr import BinaryOp
+from tile_core.ir.expr import BinaryOp, Expr, Extent, Load
 from tile_core.ir.node import nodes_of
-from tile_core.ir.stmt import Alloc, For, If, Seq, Stmt
+from tile_core.ir.stmt import Alloc, For, If, Seq, Stmt, Store
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierArrive
-from tile_core.records import dataclass
+from tile_core.records import dataclass, replace
 
 RunsBeside: TypeAlias = Callable[[Gemm], bool]
 """Whether an MMA can go on beside the threads that start it."""
@@ -23,14 +24,8 @@ RunsBeside: TypeAlias = Callable[[Gemm], bool]
 class GemmLoopBody:
     """The statements of a loop's body, sequences in it opened.
 
-    Parameters
-    ----------
-    outside
-        Allocations, which need not be repeated.
-    items
-        The rest, in order.
-    products
-        Positions in `items` of MMAs that can run beside the threads.
+    Those `outside` are allocations, which need not be repeated. The `products` are positions in
+    `items` of MMAs that can run beside the threads.
     """
 
     outside: tuple[Stmt, ...]
@@ -109,3 +104,50 @@ def if_any_round(loop: For, stmt: Stmt) -> Stmt:
     if start is not None and stop is not None and start < stop:
         return stmt
     return If(binary(BinaryOp.LT, as_expr(loop.start), as_expr(loop.stop)), stmt)
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A release that lags behind the turn of its circular buffer.
+
+    There is one of `barriers` for each version. The `slot` holds the version to give back next,
+    None if there is only one; the loop begins with the `first`, the version of the circular
+    buffer's turn.
+    """
+
+    release: BarrierArrive
+    barriers: Buffer
+    slot: Buffer | None
+    first: Extent = 0
+
+    def begin(self) -> tuple[Stmt, ...]:
+        """Return the statements before the loop."""
+        if self.slot is None:
+            return ()
+        return (Alloc(self.slot), Store(self.slot, (as_expr(0),), as_expr(self.first)))
+
+    def give_back(self) -> tuple[Stmt, ...]:
+        """Return the release, and what goes on to the next version."""
+        if self.slot is None:
+            return (replace(self.release),)
+        here: Expr = Load(self.slot, (as_expr(0),))
+        barrier = Region(self.barriers, (here,), (1,), is_element=True)
+        count = static_value(self.barriers.shape[0]) or 1
+        first = (as_expr(0),)
+        is_last = binary(BinaryOp.EQ, here, count - 1)
+        return (
+            replace(self.release, barrier=barrier),
+            If(is_last, Store(self.slot, first, as_expr(0)), Store(self.slot, first, here + 1)),
+        )
+
+
+def delayed_release(release: Seq) -> Late:
+    """Return the release that `release` (see `is_release`) makes, an iteration late."""
+    arrive = release.body[0]
+    assert isinstance(arrive, BarrierArrive)
+    barriers = arrive.barrier.buffer
+    if barriers.static_shape == (1,):
+        return Late(arrive, barriers, None)
+    name = f"{barriers.name.removesuffix('_empty')}_freed"
+    slot = Buffer(name, (1,), dtype_of("int32"), Scope.VAR)
+    return Late(arrive, barriers, slot, arrive.barrier.starts[0])

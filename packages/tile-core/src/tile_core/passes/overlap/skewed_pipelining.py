@@ -12,10 +12,11 @@ from tile_core.ir.stmt import For, If, Let, Seq, Stmt
 from tile_core.ops.control import PingPongOrder, PingPongStep
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierWait
-from tile_core.passes.overlap.consumer_release import Late, delayed_release
 from tile_core.passes.overlap.gemm_loop_body import (
     GemmLoopBody,
+    Late,
     conflict,
+    delayed_release,
     if_any_round,
     is_release,
     turns_of,
@@ -28,25 +29,11 @@ from tile_core.records import dataclass, replace
 class _Parts:
     """The statements of an iteration.
 
-    Parameters
-    ----------
-    ahead
-        What leads to the early MMAs, and these.
-    awaited
-        Those waits of `ahead` that another iteration can make beforehand.
-    returned
-        Releases of what the early MMAs read.
-    beside
-        What has nothing to do with the late MMA: its accumulators and the tiles it reads, in
-        registers or in shared memory, are left alone.
-    behind
-        What changes these, and what depends on that.
-    late
-        The late MMA, with the wait for its tiles in front.
-    given_back
-        Releases of what the late MMA reads.
-    begin
-        What stands before the loop for these.
+    `ahead` leads to the early MMAs, and these; another iteration can make the `awaited` waits among
+    them beforehand; `returned` releases what the early MMAs read. `beside` has nothing to do with
+    the late MMA: its accumulators and the tiles it reads, in registers or in shared memory, are
+    left alone. `behind` changes these, or depends on that. `late` is the late MMA, the wait for its
+    tiles in front; `given_back` releases what it reads; `begin` stands before the loop for these.
     """
 
     ahead: tuple[Stmt, ...]
@@ -74,15 +61,10 @@ def skew_iterations(
 
     The order of all statements that touch the same registers is kept. The wait for a barrier
     between the work that runs beside an MMA and the wait for the MMA ends a basic
-    block: without it the assembler moves the wait in front of that work.
-
-    Parameters
-    ----------
-    filled
-        The barriers of tiles in the order in which others fill these.
-    in_turns
-        Whether two halves of the threads start their MMAs in turns: while one computes
-        beside its MMAs, those of the other have the matrix units to themselves.
+    block: without it the assembler moves the wait in front of that work. The barriers of tiles are
+    `filled` by others in that order. With `in_turns`, two halves of the threads start their MMAs in
+    turns: while one computes beside its MMAs, those of the other have the matrix units to
+    themselves.
     """
     parts = _parts(body, filled)
     if parts is None:
@@ -149,8 +131,8 @@ def _parts(body: GemmLoopBody, filled: Sequence[Buffer]) -> _Parts | None:
     if any(conflict(s, product) for s in ahead):
         return None
     waits = [s for s in body.items[early + 1 : last] if isinstance(s, BarrierWait)]
-    middle = [s for s in body.items[early + 1 : last] if not _is_signal(s)]
     returned: tuple[Stmt, ...] = tuple(s for s in body.items[early + 1 : last] if is_release(s))
+    middle = [s for s in body.items[early + 1 : last] if s not in (*waits, *returned)]
     tail = body.items[last + 1 :]
     if not all(map(is_release, tail)) or any(isinstance(s, Let) for s in (*ahead, *middle)):
         return None
@@ -174,10 +156,7 @@ def _parts(body: GemmLoopBody, filled: Sequence[Buffer]) -> _Parts | None:
 class _Lag:
     """A late MMA and its releases, an iteration behind circular buffers of early MMAs.
 
-    Parameters
-    ----------
-    turned
-        What takes these circular buffers to their next turn, once the early MMAs have begun.
+    `turned` takes these circular buffers to their next turn, once the early MMAs have begun.
     """
 
     product: Stmt
@@ -257,7 +236,3 @@ def _ahead(body: GemmLoopBody, early: int) -> list[Stmt]:
         replace(s, wg_wait=-1) if isinstance(s, Gemm) and k in body.products else s
         for k, s in enumerate(body.items[: early + 1])
     ]
-
-
-def _is_signal(stmt: Stmt) -> bool:
-    return isinstance(stmt, BarrierWait) or is_release(stmt)

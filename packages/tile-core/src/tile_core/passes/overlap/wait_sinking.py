@@ -8,7 +8,7 @@ from tile_core.ir.node import contains
 from tile_core.ir.stmt import For, If, Leaf, Let, Parallel, Seq, Stmt, Store
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
-from tile_core.passes.overlap.gemm_dependence_slices import Fills, readers_of
+from tile_core.passes.overlap.gemm_dependence_slices import CircularUses, Fills
 from tile_core.passes.overlap.gemm_loop_body import (
     GemmLoopBody,
     conflict,
@@ -31,7 +31,7 @@ def sink_waits(loop: For, body: GemmLoopBody, fills: Fills) -> Stmt | None:
     statements keep their order. MMAs that add to the same accumulators are done in their order,
     without a wait.
     """
-    round_ = _Round(body, fills)
+    round_ = _Round(body, CircularUses(body, fills))
     for k, item in enumerate(body.items):
         round_.add(k, item)
     round_.wait_for(len(round_.running))
@@ -44,20 +44,13 @@ def sink_waits(loop: For, body: GemmLoopBody, fills: Fills) -> Stmt | None:
 class _Round:
     """A round as it is written anew.
 
-    Parameters
-    ----------
-    made
-        Its statements so far.
-    running
-        Positions of MMAs that may be in flight, in their order.
-    held
-        Positions of releases that wait for some of these.
-    gains
-        Whether anything stands between an MMA and the wait for it.
+    `made` are its statements so far, `running` the positions of MMAs that may be in flight, in
+    their order, and `held` those of releases that wait for some of these. It `gains` if anything
+    stands between an MMA and the wait for it.
     """
 
     body: GemmLoopBody
-    fills: Fills
+    uses: CircularUses
     made: list[Stmt] = field(default_factory=list)
     running: list[int] = field(default_factory=list)
     held: list[int] = field(default_factory=list)
@@ -93,7 +86,7 @@ class _Round:
         for k in list(self.held):
             release = self.body.items[k]
             assert is_release(release)
-            if not running & readers_of(release, self.body, self.fills):
+            if not running & self.uses.readers(release):
                 self.made.append(release)
                 self.held.remove(k)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.build_expr import as_expr
 from tile_core.ir.effects import accesses
@@ -26,11 +24,6 @@ def zero_init_accumulators(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
     No iteration then knows of another one's accumulators, so that two can be in flight. Nothing
     else in the round may write them, and nothing but one fill before the loop touches them outside
     of it.
-
-    Parameters
-    ----------
-    runs_beside
-        Whether an MMA can go on beside the threads that start it.
     """
     done: dict[Node, Node] = {}
     for around in nodes_of(kernel.body, OnThreads):
@@ -87,11 +80,6 @@ def _stands_before(stmt: Stmt, fill: Stmt, loop: Stmt) -> bool:
     """Whether `fill` is a statement of a sequence of which a later one holds `loop`."""
     for sequence in nodes_of(stmt, Seq):
         if any(item is fill for item in sequence.body):
-            behind = _behind(sequence.body, fill)
-            return any(n is loop for item in behind for n in walk(item))
+            (position,) = (k for k, s in enumerate(sequence.body) if s is fill)
+            return any(n is loop for item in sequence.body[position + 1 :] for n in walk(item))
     return False
-
-
-def _behind(items: Sequence[Stmt], item: Stmt) -> Sequence[Stmt]:
-    (position,) = (k for k, s in enumerate(items) if s is item)
-    return items[position + 1 :]

@@ -40,14 +40,7 @@ Event: TypeAlias = "Begin | Close | Wait"
 class Events:
     """What happens in one step of time.
 
-    Parameters
-    ----------
-    early
-        For each step before the steady state.
-    steady
-        In the steady state.
-    late
-        For each step after it.
+    There is an entry for each step before (`early`) and after (`late`) the steady state.
     """
 
     early: tuple[tuple[Event, ...], ...]

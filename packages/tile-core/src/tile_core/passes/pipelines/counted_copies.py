@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Protocol
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Region, Scope, static_value
 from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import AnnotateSafeValue, Launch, Pipelined
+from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
-from tile_core.passes.pipelines.epilogue_forms import may_be_asynchronous
+from tile_core.passes.pipelines.asynchronous_copies import may_be_asynchronous
 from tile_core.remarks import NotApplicable
 
 COUNTED = "counted_load"
@@ -31,34 +31,13 @@ MOST_BYTES = 16
 """Bytes that it copies for a lane where it can copy more."""
 
 
-class WaveMachineInfo(Protocol):
-    """What must be known of a machine."""
-
-    @property
-    def warp_size(self) -> int:
-        """Threads that execute together."""
-
-    def has(self, feature: str) -> bool:
-        """Whether the machine has an instruction or ability."""
-
-
 def require_counted_loop(
-    loop: Pipelined, launch: Launch, facts: ConstraintSet, machine: WaveMachineInfo
+    loop: Pipelined, launch: Launch, facts: ConstraintSet, machine: SimtMachine
 ) -> None:
     """Refuse a loop some copies of which waves cannot count.
 
     All do if one does: its loads are counted with the others, and waiting for them, which the
     compiler arranges, would be waiting for all copies.
-
-    Parameters
-    ----------
-    facts
-        What is known of numbers in the launch.
-
-    Raises
-    ------
-    NotApplicable
-        Why the copies of `loop` go through registers.
     """
     env, threads = facts.with_loop(loop.var, loop.start, loop.stop), math.prod(launch.threads)
     stated = {n.buffer for n in nodes_of(launch.body, AnnotateSafeValue)}
@@ -75,18 +54,7 @@ def require_counted_loop(
 
 
 def require_counted(copy: Copy, threads: int, warp_size: int, env: ConstraintSet) -> None:
-    """Refuse a copy that `threads` threads cannot do so, as far as tensor and tile tell.
-
-    Parameters
-    ----------
-    env
-        What is known of numbers at the copy.
-
-    Raises
-    ------
-    NotApplicable
-        Why they cannot.
-    """
+    """Refuse a copy that `threads` threads cannot do so, as far as tensor and tile tell."""
     source, target = copy.src.buffer, copy.dst.buffer
     if source.scope is not Scope.GLOBAL or target.scope is not Scope.SHARED:
         raise NotApplicable("it does not go from a tensor to a shared tile")
@@ -110,7 +78,7 @@ def require_counted(copy: Copy, threads: int, warp_size: int, env: ConstraintSet
         raise NotApplicable(f"{nbytes} bytes are not {LEAST_BYTES} for each lane of a wave")
 
 
-def units(copy: Copy, machine: WaveMachineInfo, env: ConstraintSet) -> Iterator[int]:
+def units(copy: Copy, machine: SimtMachine, env: ConstraintSet) -> Iterator[int]:
     """Yield how many bytes a lane may copy at once, the most first: those that fill whole waves."""
     fills_waves = _bytes_of(copy) % (machine.warp_size * MOST_BYTES) == 0
     if machine.has(WIDE) and fills_waves and may_be_asynchronous(copy, env, bits=MOST_BYTES * 8):
@@ -119,13 +87,11 @@ def units(copy: Copy, machine: WaveMachineInfo, env: ConstraintSet) -> Iterator[
 
 
 def begun_by_a_wave(
-    copies: Iterable[Copy], threads: int, machine: WaveMachineInfo, env: ConstraintSet
+    copies: Iterable[Copy], threads: int, machine: SimtMachine, env: ConstraintSet
 ) -> int:
     """Return how many instructions of a wave `copies` are, if waves count all of them."""
-    total = 0
-    for copy in copies:
-        total += -(-_bytes_of(copy) // (threads * next(units(copy, machine, env))))
-    return total
+    widths = ((copy, next(units(copy, machine, env))) for copy in copies)
+    return sum(-(-_bytes_of(copy) // (threads * nbytes)) for copy, nbytes in widths)
 
 
 def _bytes_of(copy: Copy) -> int:

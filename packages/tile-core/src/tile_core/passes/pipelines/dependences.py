@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import product
 
 import numpy as np
 
@@ -27,12 +28,8 @@ LARGEST_TILE = 1 << 22
 class Schedule:
     """When each piece runs: at time ``iteration + stage``, and then in `order`.
 
-    Parameters
-    ----------
-    order, stage
-        One entry per piece.
-    versions
-        How many copies there are of a tile of which each iteration has its own.
+    `order` and `stage` have an entry per piece; `versions` tells how many copies there are of a
+    tile of which each iteration has its own.
     """
 
     order: tuple[int, ...]
@@ -54,12 +51,8 @@ class Schedule:
 class Violation:
     """Two pieces that a schedule would exchange, and what they share.
 
-    Parameters
-    ----------
-    first, second
-        Positions of the pieces; `second` comes `iterations` iterations later.
-    what
-        A storage, a name, or None where the order shows outside of memory.
+    `first` and `second` are positions of the pieces, the second so many `iterations` later; they
+    share a storage or a name, or None where the order shows outside of memory.
     """
 
     first: int
@@ -69,17 +62,7 @@ class Violation:
 
 
 class Dependences:
-    """The dependences between the pieces of one loop.
-
-    Parameters
-    ----------
-    body
-        The loop's body.
-    var
-        The loop's index.
-    memory
-        What is known of memory.
-    """
+    """The dependences between the pieces of one loop with the index `var`."""
 
     def __init__(self, body: PipelineBody, var: Var, memory: MemoryDependences) -> None:
         self.pieces, self.var, self.memory = body.pieces, var, memory
@@ -89,19 +72,16 @@ class Dependences:
 
     def violation(self, schedule: Schedule) -> Violation | None:
         """Return the first dependence that `schedule` breaks, in program order, if any."""
-        count = len(self.pieces)
-        for first in range(count):
-            for second in range(count):
-                broken = self._broken(schedule, first, second)
-                if broken is not None:
-                    return broken
-        return None
+        pairs = product(range(len(self.pieces)), repeat=2)
+        found = (self._broken(schedule, first, second) for first, second in pairs)
+        return next((broken for broken in found if broken is not None), None)
 
     def _broken(self, schedule: Schedule, first: int, second: int) -> Violation | None:
         a, b = self.pieces[first], self.pieces[second]
         nearest = 0 if first < second else 1
         names = a.defines & b.uses if first < second else frozenset[Var]()
-        if names and not self._same_time(schedule, first, second):
+        same_time = schedule.stage[first] == schedule.stage[second]
+        if names and not (same_time and schedule.order[first] < schedule.order[second]):
             return Violation(first, second, 0, min(names, key=lambda v: v.name))
         for iterations in range(nearest, schedule.depth + 1):
             if schedule.runs_first(first, second, iterations):
@@ -121,12 +101,6 @@ class Dependences:
             if self._conflicting(first, second, storage):
                 return Violation(first, second, versions, storage)
         return None
-
-    def _same_time(self, schedule: Schedule, first: int, second: int) -> bool:
-        return (
-            schedule.stage[first] == schedule.stage[second]
-            and schedule.order[first] < schedule.order[second]
-        )
 
     def shared(
         self, first: int, second: int, iterations: int, versions: Mapping[Buffer, int]

@@ -14,7 +14,7 @@ from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.stmt import For, If, Let, Pipelined, Seq, Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
-from tile_core.passes.pipelines.copy_group_waits import Begin, Close, Event, Wait, events_of
+from tile_core.passes.pipelines.copy_group_waits import Begin, Close, Event, Events, Wait, events_of
 from tile_core.passes.pipelines.loop_body import BranchPredicate, Piece, Prefix
 from tile_core.passes.pipelines.schedule import PipelineSchedule
 from tile_core.passes.pipelines.stage_instances import Versions, instance, value_of
@@ -28,10 +28,7 @@ Turn: TypeAlias = Callable[[int], "Expr | None"]
 class PipelineIterations:
     """The iterations of a loop: from `start` to `stop`, of which there are `count`.
 
-    Parameters
-    ----------
-    count
-        None where it is known only at run time.
+    The `count` is None where it is known only at run time.
     """
 
     start: Expr
@@ -80,19 +77,12 @@ def put_together(
     stage before the last, and nothing is left to finish. An iteration whose copies are over still
     closes its groups, which are empty: counting groups remains counting iterations, and the waits
     of the steady state remain right. Where the number of iterations is not known to be enough,
-    what is begun ahead and what is finished after is guarded.
-
-    Parameters
-    ----------
-    folded
-        What `epilogue_forms.folds` allows: all pieces of stages before the last one are
-        asynchronous copies.
-    waits_late
-        An iteration waits for earlier copies when its own have begun.
+    what is begun ahead and what is finished after is guarded. What may be `folded` tells
+    `Analysis.folds`. If it `waits_late`, an iteration waits for earlier copies when its own
+    have begun.
     """
     maker = _Maker(loop, pieces, plan, versions, env)
-    maker.events = events_of(pieces, plan, late=waits_late)
-    return list(maker.folded() if folded else maker.separate())
+    return list(maker.statements(events_of(pieces, plan, late=waits_late), folded))
 
 
 @dataclass(slots=True)
@@ -123,7 +113,6 @@ class _Maker:
         known = first is not None and last is not None
         count = max((last or 0) - (first or 0), 0) if known else None
         self.iterations = PipelineIterations(start, stop, count, env)
-        self.events = events_of(pieces, plan)
 
     def _bound(self, name: str, value: Expr) -> Expr:
         if is_plain(value):
@@ -132,28 +121,25 @@ class _Maker:
         self.before.append(let)
         return let.var
 
-    def separate(self) -> Iterator[Stmt]:
-        """Yield what runs in the place of the loop, its last iterations after the steady state."""
+    def statements(self, events: Events, folded: bool) -> Iterator[Stmt]:
+        """Yield what runs in the place of the loop.
+
+        Its last iterations are in the steady state if they are `folded`, else after it.
+        """
         if self.iterations.surely_not_more_than(0):
             return
         yield from self.before
         for time in range(self.depth):
-            yield from self._ahead(time)
-        yield from self._steady()
+            yield from self._ahead(events, time)
+        if folded:
+            yield self._all_iterations(events)
+            yield CopyWait(0, span=self.loop.span)
+            return
+        yield from self._steady(events)
         for late in range(self.depth):
-            yield from self._finish(late)
+            yield from self._finish(events, late)
 
-    def folded(self) -> Iterator[Stmt]:
-        """Yield what runs in the place of the loop, all its iterations in the steady state."""
-        if self.iterations.surely_not_more_than(0):
-            return
-        yield from self.before
-        for time in range(self.depth):
-            yield from self._ahead(time)
-        yield self._all_iterations()
-        yield CopyWait(0, span=self.loop.span)
-
-    def _ahead(self, time: int) -> Iterator[Stmt]:
+    def _ahead(self, events: Events, time: int) -> Iterator[Stmt]:
         """Yield the pieces of the stages that have begun by `time`."""
 
         def turn(stage: int) -> Expr | None:
@@ -162,7 +148,7 @@ class _Maker:
             return self.iterations.number(self.iterations.start, time - stage)
 
         guards = [self._unless_over(time - stage) for stage in range(self.depth + 1)]
-        yield from self._step(self.events.early[time], turn, guards)
+        yield from self._step(events.early[time], turn, guards)
 
     def _unless_over(self, number: int) -> BranchPredicate | None:
         """Return the branch around iteration `number`, if it might not be."""
@@ -171,7 +157,7 @@ class _Maker:
         now = self.iterations.number(self.iterations.start, number)
         return BranchPredicate(now < self.iterations.stop, self.loop.span)
 
-    def _steady(self) -> Iterator[Stmt]:
+    def _steady(self, events: Events) -> Iterator[Stmt]:
         if self.iterations.surely_not_more_than(self.depth):
             return
         index = replace(self.loop.var)
@@ -179,12 +165,12 @@ class _Maker:
         def turn(stage: int) -> Expr | None:
             return self.iterations.number(index, self.depth - stage)
 
-        body = Seq(tuple(self._step(self.events.steady, turn)), span=self.loop.span)
+        body = Seq(tuple(self._step(events.steady, turn)), span=self.loop.span)
         stop = self.iterations.number(self.iterations.stop, -self.depth)
         one = as_expr(1, index.dtype)
         yield For(index, self.iterations.start, stop, one, body, span=self.loop.span)
 
-    def _all_iterations(self) -> Stmt:
+    def _all_iterations(self, events: Events) -> Stmt:
         """Return the loop over every iteration of the last stage."""
         index = replace(self.loop.var)
 
@@ -193,21 +179,15 @@ class _Maker:
                 return None
             return self.iterations.number(index, self.depth - stage)
 
-        guards: list[BranchPredicate | None] = [
-            BranchPredicate(
-                self.iterations.number(index, self.depth - stage) < self.iterations.stop,
-                self.loop.span,
-            )
-            for stage in range(self.depth)
-        ]
-        step = self._step(self.events.steady, turn, [*guards, None])
+        stop, span = self.iterations.stop, self.loop.span
+        numbers = (self.iterations.number(index, self.depth - n) for n in range(self.depth))
+        guards = [BranchPredicate(number < stop, span) for number in numbers]
+        step = self._step(events.steady, turn, [*guards, None])
         one = as_expr(1, index.dtype)
-        body = Seq(tuple(step), span=self.loop.span)
-        return For(
-            index, self.iterations.start, self.iterations.stop, one, body, span=self.loop.span
-        )
+        body = Seq(tuple(step), span=span)
+        return For(index, self.iterations.start, stop, one, body, span=span)
 
-    def _finish(self, late: int) -> Iterator[Stmt]:
+    def _finish(self, events: Events, late: int) -> Iterator[Stmt]:
         """Yield the pieces of stages behind, `late` steps after the last iteration began."""
         missing = self.depth - late
         if self.iterations.surely_not_more_than(missing - 1):
@@ -218,7 +198,7 @@ class _Maker:
                 return None
             return self.iterations.number(self.iterations.stop, late - stage)
 
-        step = list(self._step(self.events.late[late], turn))
+        step = list(self._step(events.late[late], turn))
         if self.iterations.surely_more_than(missing - 1):
             yield from step
         elif step:
@@ -230,10 +210,7 @@ class _Maker:
     # One step of time ------------------------------------------------------------------------
 
     def _step(
-        self,
-        events: Sequence[Event],
-        turn: Turn,
-        guards: Sequence[BranchPredicate | None] = (),
+        self, events: Sequence[Event], turn: Turn, guards: Sequence[BranchPredicate | None] = ()
     ) -> Iterator[Stmt]:
         scope, run = _Scope(), list[tuple[Prefix, int]]()
         for event in events:

@@ -12,8 +12,8 @@ from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import analysis, nodes_of, walk
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Pipelined, Seq, flattened
+from tile_core.passes.pipelines.asynchronous_copies import may_be_asynchronous
 from tile_core.passes.pipelines.dependences import Dependences
-from tile_core.passes.pipelines.epilogue_forms import folds
 from tile_core.passes.pipelines.loop_body import BranchPredicate, Piece, PipelineBody, take_apart
 from tile_core.passes.pipelines.register_prefetch import (
     PrefetchBudget,
@@ -30,16 +30,8 @@ from tile_core.remarks import NotApplicable
 class Analysis:
     """A pipelined loop with a legal schedule; nothing is rewritten yet.
 
-    Parameters
-    ----------
-    loop
-        The loop as the program has it.
-    body
-        Its statements as pieces that can be moved one by one.
-    plan
-        In which stage and order each piece runs, which copies are asynchronous.
-    env
-        What is known of numbers in the loop.
+    The `body` has the statements of the `loop` as pieces that can be moved one by one; `env` is
+    what is known of numbers in the loop.
     """
 
     loop: Pipelined
@@ -74,8 +66,23 @@ class Analysis:
 
     @property
     def folds(self) -> bool:
-        """Whether the last iterations may be iterations of the steady state."""
-        return folds(self.body.pieces, self.plan, self.env)
+        """Whether the last iterations may be iterations of the steady state.
+
+        Before   for k < n - 2: wait 1; copy k + 2; gemm k
+                 wait 1; gemm n - 2;  wait 0; gemm n - 1
+        After    for k < n: wait 1; if k + 2 < n: copy k + 2;  gemm k
+
+        The price is a branch per iteration that all threads take together, around what belongs to
+        stages before the last. It is paid where those hold nothing but asynchronous copies: the
+        machine then issues them, or does not, and computes on. Work of the threads behind a branch
+        could no longer be mixed with that of the last stage.
+        """
+        stages = self.plan.schedule.stage
+        leading = [k for k, stage in enumerate(stages) if stage < self.depth]
+        return bool(leading) and all(
+            k in self.plan.asynchronous and may_be_asynchronous(self.body.pieces[k].copy, self.env)
+            for k in leading
+        )
 
     def stage(self, piece: Piece) -> int:
         """Return the stage of `piece`."""
@@ -96,15 +103,10 @@ def analyse(
 ) -> Analysis:
     """Return the schedule of `loop`, a loop of `launch`.
 
-    Parameters
-    ----------
-    env
-        What is known of numbers in the launch, see `facts_of`.
-    budget
-        What copies may take where they run ahead through registers, whichever schedule the
-        loop asks for; None where copies are asynchronous.
-    counts
-        Whether waves count the copies, and so have an instruction for each few of their bytes.
+    `env` is what is known of numbers in the launch, see `facts_of`. Copies may take the `budget`
+    where they run ahead through registers, whichever schedule the loop asks for; it is None where
+    copies are asynchronous. If a wave `counts` the copies, it has an instruction for each few of
+    their bytes.
 
     Raises
     ------
@@ -120,7 +122,13 @@ def analyse(
     deps = Dependences(body, loop.var, MemoryDependences(env=inside))
 
     def require(storage: Buffer) -> None:
-        _require_versions(storage, body, loop, launch)
+        if storage.scope is not Scope.SHARED:
+            raise NotApplicable(
+                f"{storage.name!r} is not in shared memory, where a tile can have versions"
+            )
+        if flows_out(launch.body, loop, storage):
+            raise NotApplicable(f"what the loop leaves in {storage.name!r} is used after it")
+        require_versions((p.stmt for p in body.pieces), storage)
 
     if halves is not None and budget is not None:
         plan = through_registers(halves, deps, require, budget)
@@ -129,17 +137,6 @@ def analyse(
     else:
         plan = automatic(loop, deps, require, behind=counts)
     return Analysis(loop, body, plan, inside)
-
-
-def _require_versions(storage: Buffer, body: PipelineBody, loop: Pipelined, launch: Launch) -> None:
-    """Refuse a `storage` that cannot have several versions."""
-    if storage.scope is not Scope.SHARED:
-        raise NotApplicable(
-            f"{storage.name!r} is not in shared memory, where a tile can have versions"
-        )
-    if flows_out(launch.body, loop, storage):
-        raise NotApplicable(f"what the loop leaves in {storage.name!r} is used after it")
-    require_versions((p.stmt for p in body.pieces), storage)
 
 
 @analysis

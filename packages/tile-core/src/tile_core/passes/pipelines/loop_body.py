@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from dataclasses import field
 from typing import TypeAlias
 
@@ -55,16 +55,9 @@ Prefix: TypeAlias = "tuple[Let | BranchPredicate, ...]"
 class Piece:
     """One statement of a body that is moved as a whole.
 
-    Parameters
-    ----------
-    stmt
-        The statement itself.
-    prefix
-        Names that may be given again wherever the statement goes, and branches around it,
-        outermost first.
-    entry
-        Which statement of the source it is a part of; None for a name that has no entry in
-        schedules written by hand.
+    The `prefix` are names that may be given again wherever the statement goes, and branches around
+    it, outermost first. The `entry` tells which statement of the source it is a part of; None for a
+    name that has no entry in schedules written by hand.
     """
 
     stmt: Stmt
@@ -102,14 +95,8 @@ class Piece:
 class PipelineBody:
     """A loop's body taken apart.
 
-    Parameters
-    ----------
-    pieces
-        In program order.
-    outside
-        Allocations and hints: they may stand before the loop.
-    moving
-        The loop's index and all names given in the body.
+    The `pieces` are in program order; allocations and hints may stand `outside`, before the loop;
+    `moving` are the loop's index and all names given in the body.
     """
 
     pieces: tuple[Piece, ...]
@@ -200,13 +187,8 @@ def _is_repeatable(value: Expr, taken: _Taken) -> bool:
     if any(n.function.startswith("extern:") for n in nodes_of(value, Call)):
         return False
     read = {n.buffer.storage for n in nodes_of(value, Load)}
-    return not _may_alias(read, taken.written)
-
-
-def _may_alias(read: Iterable[Buffer], written: Iterable[Buffer]) -> bool:
-    """Whether what is read may be among what is written, tensors at addresses included."""
-    memory = MemoryDependences()
-    return any(memory.share_bytes(a, b) for a in read for b in written)
+    memory = MemoryDependences()  # tensors at addresses may be others
+    return not any(memory.share_bytes(a, b) for a in read for b in taken.written)
 
 
 def _is_divisible(stmt: If, taken: _Taken) -> bool:
@@ -235,10 +217,7 @@ def _take_branches(stmt: If, prefix: Prefix, taken: _Taken, entry: int) -> None:
 def described(piece: Piece, named: Set[Var]) -> Piece:
     """Return the piece with what it touches and names, and without names it does not need.
 
-    Parameters
-    ----------
-    named
-        The names that pieces of the body give.
+    The names in `named` are those that pieces of the body give.
     """
     prefix = _needed(piece)
     meaning = {e.var: e.value for e in prefix if isinstance(e, Let) and is_plain(e.value)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Protocol
 
 from tile_core.analysis.memory_access import MemoryAccess
 from tile_core.arith.constraints import ConstraintSet
@@ -14,14 +13,17 @@ from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.effects import Mode
 from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Alloc, Launch
+from tile_core.machine import SimtMachine
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
+from tile_core.passes.pipelines.asynchronous_copies import may_be_asynchronous
 from tile_core.passes.pipelines.dependences import Dependences, Schedule, Violation
-from tile_core.passes.pipelines.epilogue_forms import may_be_asynchronous
 from tile_core.passes.pipelines.loop_body import Piece, PipelineBody, described
 from tile_core.passes.pipelines.schedule import (
     PipelineSchedule,
     Requirement,
+    is_used,
+    places_in,
     require_private,
     what_comes_before,
 )
@@ -39,14 +41,8 @@ ACCUMULATORS_CAN_BE_OPERANDS = "mma_m16n8k8_f16"
 class PrefetchBudget:
     """What a launch may spend on copies that run ahead.
 
-    Parameters
-    ----------
-    threads
-        Of a block.
-    register_bytes
-        Bytes of tiles that each thread may keep.
-    shared_bytes
-        Bytes of shared memory that second versions of tiles may take.
+    Each of the `threads` of a block may keep tiles in `register_bytes`; second versions of tiles
+    may take `shared_bytes`.
     """
 
     threads: int
@@ -54,22 +50,7 @@ class PrefetchBudget:
     shared_bytes: int
 
 
-class PrefetchMachineInfo(Protocol):
-    """What must be known of a machine to tell what a launch leaves free."""
-
-    @property
-    def registers(self) -> int:
-        """32-bit registers that one thread may use."""
-
-    @property
-    def shared_bytes(self) -> int:
-        """Shared memory that one block may ask for."""
-
-    def has(self, feature: str) -> bool:
-        """Whether the machine has an instruction or ability."""
-
-
-def prefetch_budget(launch: Launch, machine: PrefetchMachineInfo) -> PrefetchBudget:
+def prefetch_budget(launch: Launch, machine: SimtMachine) -> PrefetchBudget:
     """Return what `launch` leaves free of a thread's registers and of shared memory.
 
     A quarter of the registers is left for indices and operands of products. Second versions
@@ -94,14 +75,9 @@ def prefetch_budget(launch: Launch, machine: PrefetchMachineInfo) -> PrefetchBud
 class Halves:
     """A body whose copies into tiles go through registers.
 
-    Parameters
-    ----------
-    body
-        With two pieces in the place of one.
-    loads
-        Position of the piece that fetches, for each position of a piece that stores.
-    narrow
-        Whether a copy stays whole because its elements come one by one.
+    The `body` has two pieces in the place of one; `loads` gives the position of the piece that
+    fetches for that of a piece that stores. A copy stays whole because it is `narrow`: its elements
+    come one by one.
     """
 
     body: PipelineBody
@@ -125,9 +101,8 @@ def in_halves(body: PipelineBody, budget: PrefetchBudget, env: ConstraintSet) ->
     loads: dict[int, int] = {}
     left = budget.register_bytes
     for k, piece in enumerate(body.pieces):
-        pair = (
-            _halves(piece) if _is_used(body, k) and may_be_asynchronous(piece.copy, env) else None
-        )
+        fetched = is_used(body.pieces, k) and may_be_asynchronous(piece.copy, env)
+        pair = _halves(piece) if fetched else None
         cost = -(-_bytes(pair[0].dst.buffer) // budget.threads) if pair is not None else 0
         if pair is None or cost > left:
             made.append(piece)
@@ -138,15 +113,6 @@ def in_halves(body: PipelineBody, budget: PrefetchBudget, env: ConstraintSet) ->
         made += [described(replace(piece, stmt=half), named) for half in pair]
     narrow = any(p.copy is not None and not may_be_asynchronous(p.copy, env) for p in body.pieces)
     return Halves(PipelineBody(tuple(made), tuple(outside), body.moving), loads, narrow)
-
-
-def _is_used(body: PipelineBody, copy: int) -> bool:
-    tile = body.pieces[copy].copy
-    return tile is not None and any(
-        t.storage is tile.dst.buffer.storage and t.mode is not Mode.WRITE
-        for p in body.pieces[copy + 1 :]
-        for t in p.touches
-    )
 
 
 def _halves(piece: Piece) -> tuple[Copy, Copy] | None:
@@ -213,10 +179,7 @@ def _schedule(
 ) -> Schedule:
     """Return the schedule in which the groups run in stage 0, behind their own stores."""
     front = frozenset(k for group in groups.values() for k in group)
-    sequence = list(_sequence(halves, deps, groups, front))
-    order = [0] * len(deps.pieces)
-    for position, k in enumerate(sequence):
-        order[k] = position
+    order = places_in(list(_sequence(halves, deps, groups, front)))
     stage = tuple(0 if k in front else AHEAD for k in range(len(deps.pieces)))
     filled = {t.storage for k in (*front, *groups) for t in deps.pieces[k].touches if _fills(t)}
     versions: dict[Buffer, int] = {}
@@ -225,7 +188,7 @@ def _schedule(
             require_private(deps, storage)
             require(storage)
             versions[storage] = AHEAD + 1
-    return Schedule(tuple(order), stage, versions)
+    return Schedule(order, stage, versions)
 
 
 def _fills(touch: MemoryAccess) -> bool:

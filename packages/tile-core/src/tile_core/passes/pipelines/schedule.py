@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from tile_core.errors import Note, ScheduleError
 from tile_core.ir.buffer import Buffer, Scope
@@ -35,12 +35,8 @@ Requirement = Callable[[Buffer], None]
 class PipelineSchedule:
     """A legal schedule, and what is asynchronous in it.
 
-    Parameters
-    ----------
-    asynchronous
-        Positions of the copies that are in flight while other statements run.
-    left
-        Copies that could not run ahead, and why.
+    Copies at the positions `asynchronous` are in flight while other statements run; those `left`
+    could not run ahead, for the reason given.
     """
 
     schedule: Schedule
@@ -61,14 +57,10 @@ def automatic(
 
     Copies and what must come before them are in stage 0, everything else in the last stage;
     they stand in front of the first statement that uses what they bring. A copy that would
-    break a dependence stays where it is.
-
-    Parameters
-    ----------
-    behind
-        Copies that run two iterations ahead or more, in every iteration, stand behind all else.
-        Where threads take some time to begin them, they then do so while products are in flight.
-        Tiles have as many versions as before: there is no barrier between the two.
+    break a dependence stays where it is. If `behind`, copies that run two iterations ahead or more,
+    in every iteration, stand behind all else. Where threads take some time to begin them, they then
+    do so while products are in flight. Tiles have as many versions as before: there is no barrier
+    between the two.
 
     Raises
     ------
@@ -82,7 +74,7 @@ def automatic(
     groups = {}
     for k, piece in enumerate(pieces):
         copy = piece.copy
-        if copy is None or not _is_used(deps, k):
+        if copy is None or not is_used(pieces, k):
             continue
         try:
             if not can_be_asynchronous(copy):
@@ -110,29 +102,18 @@ def automatic(
 def _may_run_ahead(deps: Dependences, k: int) -> bool:
     """Whether a piece is a copy that hardware could do asynchronously."""
     copy = deps.pieces[k].copy
-    return copy is not None and can_be_asynchronous(copy) and _is_used(deps, k)
+    return copy is not None and can_be_asynchronous(copy) and is_used(deps.pieces, k)
 
 
-def _is_used(deps: Dependences, copy: int) -> bool:
+def is_used(pieces: Sequence[Piece], copy: int) -> bool:
     """Whether a later piece of the iteration reads what the copy brings."""
-    return any(_reads_result(deps, copy, k) for k in range(copy + 1, len(deps.pieces)))
-
-
-def _reads_result(deps: Dependences, producer: int, consumer: int) -> bool:
-    made = {t.storage for t in deps.pieces[producer].touches if t.mode is not Mode.READ}
-    return any(
-        t.storage in made and t.mode is not Mode.WRITE for t in deps.pieces[consumer].touches
-    )
+    made = {t.storage for t in pieces[copy].touches if t.mode is not Mode.READ}
+    later = (t for piece in pieces[copy + 1 :] for t in piece.touches)
+    return any(t.storage in made and t.mode is not Mode.WRITE for t in later)
 
 
 def what_comes_before(deps: Dependences, copy: int) -> frozenset[int]:
-    """Return the copy with all that must come before it in the iteration.
-
-    Raises
-    ------
-    NotApplicable
-        Why it cannot run ahead with these.
-    """
+    """Return the copy with all that must come before it, or raise why it cannot run ahead."""
     group, todo = {copy}, [copy]
     while todo:
         later = todo.pop()
@@ -179,12 +160,14 @@ def _ahead(
     )
     place = len(rest) if behind else place
     sequence = [*rest[:place], *helpers, *sorted(groups), *rest[place:]]
-    order = [0] * len(deps.pieces)
-    for position, k in enumerate(sequence):
-        order[k] = position
     stage = tuple(0 if k in front else depth for k in range(len(deps.pieces)))
     tiles = {s: depth + 1 for s in made}
-    return Schedule(tuple(order), stage, tiles)
+    return Schedule(places_in(sequence), stage, tiles)
+
+
+def places_in(sequence: Sequence[int]) -> tuple[int, ...]:
+    """Return the place of each number below their count in a sequence of all of them."""
+    return tuple(sorted(range(len(sequence)), key=sequence.__getitem__))
 
 
 def _trouble(
@@ -282,7 +265,7 @@ def by_hand(loop: Pipelined, deps: Dependences, require: Requirement) -> Pipelin
 
 def _runs_ahead(deps: Dependences, schedule: Schedule, k: int, piece: Piece) -> bool:
     copy = piece.copy
-    if copy is None or not can_be_asynchronous(copy) or not _is_used(deps, k):
+    if copy is None or not can_be_asynchronous(copy) or not is_used(deps.pieces, k):
         return False
     others = (m for m in range(len(deps.pieces)) if m != k)
     users = [m for m in others if deps.shared(min(k, m), max(k, m), 0, {}) is not None]
@@ -296,9 +279,7 @@ def _without_names(loop: Pipelined) -> Pipelined:
         return loop
     kept = [k for k, stmt in enumerate(counted) if not isinstance(stmt, Let)]
     return replace(
-        loop,
-        order=tuple(loop.order[k] for k in kept),
-        stage=tuple(loop.stage[k] for k in kept),
+        loop, order=tuple(loop.order[k] for k in kept), stage=tuple(loop.stage[k] for k in kept)
     )
 
 
@@ -316,10 +297,7 @@ def _entries(loop: Pipelined, deps: Dependences) -> tuple[tuple[int, ...], tuple
             rank.append((loop.order[entry], before + k))
             stage.append(loop.stage[entry])
     sequence = sorted(range(len(rank)), key=lambda k: rank[k])
-    order = [0] * len(rank)
-    for position, k in enumerate(sequence):
-        order[k] = position
-    return tuple(order), tuple(stage)
+    return places_in(sequence), tuple(stage)
 
 
 def _first_user(deps: Dependences, name: int) -> int | None:

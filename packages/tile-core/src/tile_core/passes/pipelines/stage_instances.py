@@ -46,12 +46,8 @@ _EVENTS = (
 class Versions:
     """Tiles with a leading dimension in the place of tiles that iterations have their own of.
 
-    Parameters
-    ----------
-    tiles
-        For each old storage and view the new one.
-    counts
-        How many versions each old storage has.
+    Each old storage and view has a new one in `tiles`; `counts` tells how many versions each old
+    storage has.
     """
 
     tiles: Mapping[Buffer, Buffer] = field(default_factory=dict)
@@ -85,13 +81,7 @@ def make_versions(
 
 
 def require_versions(stmts: Iterable[Stmt], storage: Buffer) -> None:
-    """Refuse statements that could not work on one of several versions of a tile.
-
-    Raises
-    ------
-    NotApplicable
-        Why they could not.
-    """
+    """Refuse statements that could not work on one of several versions of a tile."""
     stmts = tuple(stmts)
     buffers = {n for s in stmts for n in nodes_of(s, Buffer) if n.storage is storage}
     for buffer in sorted(buffers, key=lambda b: b.name):
@@ -111,10 +101,7 @@ def require_versions(stmts: Iterable[Stmt], storage: Buffer) -> None:
 def instance(stmt: Stmt, values: Mapping[Var, Expr], versions: Versions, turn: Expr) -> Stmt:
     """Return `stmt` as an event of its own, in iteration `turn`.
 
-    Parameters
-    ----------
-    values
-        What replaces variables. Variables bound inside of `stmt` become new ones.
+    Variables are replaced by `values`; those bound inside of `stmt` become new ones.
     """
     return cast(Stmt, _Instance(stmt, values, versions, turn).of(stmt))
 
@@ -146,9 +133,11 @@ class _Instance:
         if isinstance(made, Binary) and made is not node and _are_numbers(made):
             made = binary(made.op, made.a, made.b)
         if isinstance(node, (Load, Store, AddressOf)) and node.buffer in self.versions.tiles:
-            made = replace(made, indices=(self._version(node.buffer), *made.indices))
+            made = replace(
+                made, indices=(self.versions.index(node.buffer, self.turn), *made.indices)
+            )
         elif isinstance(node, Region) and node.buffer in self.versions.tiles:
-            starts = (self._version(node.buffer), *made.starts)
+            starts = (self.versions.index(node.buffer, self.turn), *made.starts)
             made = replace(made, starts=starts, extents=(1, *made.extents))
         if isinstance(node, _EVENTS):
             return cast(Node, replace(made) if made is node else made)
@@ -167,9 +156,6 @@ class _Instance:
             for r, box in zip(sides, boxes(*sides), strict=True)
         )
         return replace(node, src=src, dst=dst)
-
-    def _version(self, buffer: Buffer) -> Expr:
-        return self.versions.index(buffer, self.turn)
 
 
 def _are_numbers(node: Binary) -> bool:

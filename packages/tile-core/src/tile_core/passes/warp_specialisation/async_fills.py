@@ -13,7 +13,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Parallel, Seq, Stmt, Store
 from tile_core.ops.copy import Copy
 from tile_core.ops.region_pairing import pair
-from tile_core.passes.pipelines.epilogue_forms import divides, may_be_asynchronous, strides_of
+from tile_core.passes.pipelines.asynchronous_copies import divides, may_be_asynchronous, strides_of
 
 PIECES = (16, 8, 4)
 """Bytes that one asynchronous copy of a thread moves."""
@@ -26,14 +26,9 @@ def piece_of(
 
     Then no register holds an element on its way. Layouts are not chosen yet: this looks at the
     tensor and the shape of the tile. Whoever begins what turns out to need registers all the
-    same must have nothing to fear from it.
-
-    Parameters
-    ----------
-    env
-        What is known of numbers within the loops around it.
-    safe_values
-        What loads outside of tensors give, where the program says so: pieces give zero.
+    same must have nothing to fear from it. `env` is what is known of numbers within the loops
+    around it; the `safe_values` are what loads outside of tensors give, where the program says so:
+    pieces give zero.
     """
     found = _of_copy(fill, env) if isinstance(fill, Copy) else _of_loop(fill, env)
     if found is None:

@@ -10,13 +10,14 @@ from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.build_expr import as_expr
-from tile_core.ir.expr import Expr, Extent
+from tile_core.ir.expr import Expr
 from tile_core.ir.gpu_intrinsics import COPY_ENGINE_WORDS
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Launch
 from tile_core.layout.copy_engine_boxes import START, Starts, boxes_of, layout_in_boxes
 from tile_core.ops.copy import Copy
 from tile_core.ops.region_pairing import pair
+from tile_core.passes.pipelines.asynchronous_copies import strides_of
 from tile_core.passes.warp_specialisation.contiguous_copies import (
     WIDEST,
     has_rows_in_order,
@@ -54,26 +55,14 @@ def bulk_way(
     *,
     asked: bool = False,
 ) -> BulkCopyKind:
-    """Return how the copy engine can make `copy`.
+    """Return how the copy engine can make `copy`, or raise `NotApplicable` if it cannot.
 
     Rows of one dimension are bulk 1-D copies where they can be: these need no map. Tiles of rows
     are boxes, whose chunks may be exchanged for those who read them; where there are no boxes, as
     with rows of 24 bytes, or only such of 16 bytes, and nobody minds, the tile is one bulk 1-D copy
-    of whole rows. Blocks of a cluster can share boxes.
-
-    Parameters
-    ----------
-    env
-        What is known of numbers within the loops of `launch`.
-    made_for
-        The statement of `launch` that the copy is a part of, if it is none itself.
-    asked
-        As of `require_boxes`.
-
-    Raises
-    ------
-    NotApplicable
-        If it cannot.
+    of whole rows. Blocks of a cluster can share boxes. `env` is what is known of numbers within the
+    loops of `launch`. The copy is a part of a statement of the launch that it is `made_for`, if it
+    is none itself; `asked` is as of `require_boxes`.
     """
     _require_transfer(copy)
     tensor, tile = _sides(copy)
@@ -119,24 +108,11 @@ def require_boxes(
 ) -> None:
     """Refuse `copy` unless the copy engine can make it as boxes of a tensor.
 
-    Parameters
-    ----------
-    copy
-        Between a tensor and a shared tile.
-    env
-        What is known of the tensor's extents and strides.
-    safe_values
-        What loads outside of tensors give, where the program says so.
-    asked
-        Whether the program asks for the copy engine. Then rows or columns of the tile may be copied
-        in part: which parts are boxes depends on how the tile is stored, see
-        `tile_core.layout.copy_engine_boxes.boxes_of`. And a tensor at an address that the kernel
-        computes may be one bulk 1-D copy: nobody checks that address at the launch.
-
-    Raises
-    ------
-    NotApplicable
-        If it cannot.
+    The copy is between a tensor and a shared tile; the `safe_values` are what loads outside of
+    tensors give, where the program says so. If the program `asked` for the copy engine, rows or
+    columns of the tile may be copied in part: which parts are boxes depends on how the tile is
+    stored, see `tile_core.layout.copy_engine_boxes.boxes_of`. And a tensor at an address that the
+    kernel computes may be one bulk 1-D copy: nobody checks that address at the launch.
 
     Notes
     -----
@@ -181,7 +157,7 @@ def _require_rows(copy: Copy, tensor: Region, tile: Region, asked: bool) -> None
         mine, theirs = theirs, mine
     moving = [a for a in mine if a is not None and extents[a] != 1]
     there = [a for a in theirs if a is not None and extents[a] != 1]
-    if moving != there or moving != sorted(moving) or len(moving) != _moving(extents):
+    if moving != there or moving != sorted(moving) or len(moving) != sum(n != 1 for n in extents):
         raise NotApplicable("its dimensions are not in the same order on both sides")
     if not moving or mine[-1] != moving[-1] or theirs[-1] != moving[-1]:
         raise NotApplicable("rows of the tile are not rows of the tensor")
@@ -191,18 +167,16 @@ def _require_rows(copy: Copy, tensor: Region, tile: Region, asked: bool) -> None
         )
     columns = extents[moving[-1]] or 0
     copied = tuple(1 if axis is None else extents[axis] or 0 for axis in mine)
-    if is_part(tile.buffer, copied):
-        if not asked:
-            raise NotApplicable("it fills rows or columns of the tile in part")
-        if columns * tile.buffer.dtype.bits // 8 % ALIGNMENT:
-            raise NotApplicable(f"rows of {columns} elements are no multiple of {ALIGNMENT} bytes")
-        return
+    in_part = is_part(tile.buffer, copied)
+    if in_part and not asked:
+        raise NotApplicable("it fills rows or columns of the tile in part")
     rows = static_value((1, *tile.buffer.shape)[-2]) or 0
-    if rows > 1 and rows % GROUP and columns > WIDEST:
+    if not in_part and rows > 1 and rows % GROUP and columns > WIDEST:
         raise NotApplicable(f"rows of {columns} elements are longer than the {WIDEST} of a box")
     if columns * tile.buffer.dtype.bits // 8 % ALIGNMENT:
         raise NotApplicable(f"rows of {columns} elements are no multiple of {ALIGNMENT} bytes")
-    _require_tiling(tile.buffer, copied)
+    if not in_part:
+        _require_tiling(tile.buffer, copied)
 
 
 def _require_tiling(tile: Buffer, extents: tuple[int, ...]) -> None:
@@ -224,10 +198,7 @@ def is_part(tile: Buffer, copied: Sequence[int]) -> bool:
 def starts_of(tile: Region, multiple_of: Callable[[Expr], int]) -> Starts:
     """Return the coordinates at which a part of a tile may begin, for all that is known.
 
-    Parameters
-    ----------
-    multiple_of
-        Returns a number known to divide a coordinate, 0 if that is 0.
+    `multiple_of` returns a number known to divide a coordinate, 0 if that is 0.
     """
     found = []
     for start, size, extent in zip(tile.starts, tile.extents, tile.buffer.shape, strict=True):
@@ -247,14 +218,10 @@ def require_aligned_versions(elements: int, tile: Buffer) -> None:
         raise NotApplicable(f"parts of {nbytes} bytes do not begin at multiples of {START}")
 
 
-def _moving(extents: list[int | None]) -> int:
-    return sum(extent != 1 for extent in extents)
-
-
 def _require_strides(tensor: Buffer, env: ConstraintSet) -> None:
     """Refuse a tensor from row to row of which the copy engine cannot step."""
     nbytes = tensor.dtype.bits // 8
-    strides = tensor.strides or _contiguous(tensor)
+    strides = strides_of(tensor)
     for extent in map(static_value, tensor.shape):
         if extent is not None and extent > MAX_EXTENT:
             raise NotApplicable(
@@ -269,10 +236,3 @@ def _require_strides(tensor: Buffer, env: ConstraintSet) -> None:
             raise NotApplicable(
                 f"rows of {tensor.name!r} are not known to begin at multiples of {ALIGNMENT} bytes"
             )
-
-
-def _contiguous(tensor: Buffer) -> tuple[Extent, ...]:
-    strides: list[Extent] = [1]
-    for extent in reversed(tensor.shape[1:]):
-        strides.insert(0, strides[0] * extent)
-    return tuple(strides[: tensor.rank])

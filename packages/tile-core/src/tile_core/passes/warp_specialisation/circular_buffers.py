@@ -1,13 +1,14 @@
-"""Copies that other threads can make ahead, and the the circular buffers between both."""
+"""Copies that other threads can make ahead, and the circular buffers between both."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import TypeGuard
 
+from tile_core.analysis.first_access import overwrites
 from tile_core.analysis.memory_dependence import MemoryDependences
-from tile_core.analysis.must_overwrite import overwrites
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effects import Mode, accesses, storages_read, storages_written
@@ -52,27 +53,13 @@ FEW_ELEMENTS = 256
 class CircularBuffer:
     """Tiles that are filled and used together.
 
-    Parameters
-    ----------
-    copies
-        What fills them: statements of `home`. Copies, all by the copy engine or all by threads;
-        among the latter are loops over the elements of a tile.
-    home
-        The sequence in which an iteration is filled and used.
-    first, last
-        Positions in `home` of the first and the last statement that reads them.
-    count
-        Iterations that may be filled ahead, each into a version of its own.
-    in_bulk
-        Whether the copy engine copies.
-    contiguous
-        Those among `copies` that the copy engine makes as one bulk 1-D copy.
-    issued
-        Those among `copies` that threads issue and that are asynchronous: see `piece_of`.
-    pieces
-        How many copies of a thread each lane of a warp issues for these.
-    is_read_by_async_proxy
-        Whether the async proxy (the copy engine, asynchronous MMAs) may read the tiles.
+    The `copies` that fill them are statements of `home`, the sequence in which an iteration is
+    filled and used: copies, all by the copy engine (`in_bulk`) or all by threads; among the latter
+    are loops over the elements of a tile. `first` and `last` are the positions in `home` of the
+    statements that read them. So many iterations as `count` may be filled ahead, each into a
+    version of its own. Of the copies, those `contiguous` are one bulk 1-D copy each, and those
+    `issued` by threads are asynchronous (see `piece_of`), in so many `pieces` for each lane of a
+    warp. The async proxy is the copy engine, or asynchronous MMAs.
     """
 
     copies: tuple[Copy | Parallel, ...]
@@ -240,10 +227,7 @@ def _is_computed(stmt: Stmt) -> TypeGuard[Parallel]:
 def _is_for_warps(place: _CopySite, piece: int | None) -> bool:
     """Whether a warp can fill a tile iterations ahead of its use.
 
-    Parameters
-    ----------
-    piece
-        Bytes of the pieces in which it may issue them, None if it loads and stores.
+    It may issue them in pieces of `piece` bytes; None if it loads and stores.
     """
     loop, tile = place.loop, tile_of(place.copy)
     if not isinstance(loop, Pipelined) or loop.num_stages < 2 or tile.static_shape is None:
@@ -287,19 +271,10 @@ def _may_be_same(written: Buffer, tensor: Buffer) -> bool:
 def _circular_buffer(
     place: _CopySite, way: BulkCopyKind | None, piece: int | None
 ) -> CircularBuffer:
-    """Return the circular buffer of one copy.
+    """Return the circular buffer of one copy, or raise `NotApplicable` with why it has none.
 
-    Parameters
-    ----------
-    way
-        How the copy engine makes it, None if threads do.
-    piece
-        Bytes of the pieces in which these can issue it, None if they load and store.
-
-    Raises
-    ------
-    NotApplicable
-        Why it has none.
+    The copy engine makes it in that `way`; None if threads do: they can issue it in pieces of
+    `piece` bytes, None if they load and store.
     """
     copy, home = place.copy, place.home
     tile = tile_of(copy)
@@ -343,15 +318,13 @@ def _may_be_async_proxy(stmt: Stmt, tile: Buffer) -> bool:
     )
 
 
+_PLACE = attrgetter("home", "first", "last", "count", "in_bulk")
+
+
 def _add(made: CircularBuffer, circular_buffers: list[CircularBuffer]) -> None:
     """Put a copy into a circular buffer with the same readers, or into one of its own."""
     for k, circular in enumerate(circular_buffers):
-        same = (circular.first, circular.last, circular.count) == (
-            made.first,
-            made.last,
-            made.count,
-        )
-        if circular.home is made.home and same and circular.in_bulk is made.in_bulk:
+        if _PLACE(circular) == _PLACE(made):
             circular_buffers[k] = replace(
                 circular,
                 copies=(*circular.copies, *made.copies),

@@ -28,19 +28,10 @@ SPAN_BITS = 1024
 class Sharing:
     """How the blocks along one axis of a cluster share a copy.
 
-    Parameters
-    ----------
-    dimension
-        Which of the tile's dimensions they divide, counted from the last: the first one of
-        several, whose parts are boxes of their own, else rows (-2) or columns (-1).
-    part
-        Elements along it that each block copies.
-    place
-        Which of these parts is this block's.
-    ranks
-        The blocks, by their number in the cluster.
-    mask
-        The same as a bit each.
+    They divide the `dimension` of the tile, counted from the last: the first one of several, whose
+    parts are boxes of their own, else rows (-2) or columns (-1). Each block copies `part` elements
+    along it; this block's are at `place` among these parts. The `ranks` are the blocks, by their
+    number in the cluster; the `mask` has a bit for each.
     """
 
     dimension: int

@@ -8,14 +8,7 @@ from dataclasses import field
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import nodes_of, walk
-from tile_core.ir.stmt import (
-    Alloc,
-    AnnotateLayout,
-    For,
-    Pipelined,
-    Seq,
-    Stmt,
-)
+from tile_core.ir.stmt import Alloc, AnnotateLayout, For, Pipelined, Seq, Stmt
 from tile_core.ir.visitor import bound_variables, map_statements
 from tile_core.ops.copy import Copy
 from tile_core.ops.mbarrier import BarrierArrive, BarrierWait
@@ -38,16 +31,8 @@ class Consumer:
                          barrier_arrive empty[slot];  next slot
 
     Each circular buffer has a state of its own: statements of different circular buffers can be
-    moved apart.
-
-    Parameters
-    ----------
-    signals
-        The barriers of each circular buffer.
-    versions
-        The tiles with a dimension for their versions.
-    shared
-        Copies that blocks of a cluster share: all of these are told what is free.
+    moved apart. There are `signals` of each circular buffer; tiles have a dimension for their
+    `versions`. All blocks that share copies are told what is free.
     """
 
     signals: Sequence[Signals]

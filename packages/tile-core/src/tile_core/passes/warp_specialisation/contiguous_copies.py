@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tile_core.arith.constraints import ConstraintSet
@@ -31,17 +32,8 @@ def require_contiguous(copy: Copy, tensor: Region, tile: Region, env: Constraint
     """Refuse `copy` unless the copy engine can make it without knowing the tensor's shape.
 
     It then copies bytes: all that is between the first and the last, none of them outside of
-    the tensor. Source: PTX ISA, "cp.async.bulk".
-
-    Parameters
-    ----------
-    env
-        What is known where the copy stands: see `within_loops`.
-
-    Raises
-    ------
-    NotApplicable
-        If it cannot.
+    the tensor. Source: PTX ISA, "cp.async.bulk". `env` is what is known where the copy stands: see
+    `within_loops`.
     """
     pairing = pair(copy.src, copy.dst, copy.span)
     mine, theirs = pairing.dst_axes, pairing.src_axes
@@ -54,28 +46,16 @@ def require_contiguous(copy: Copy, tensor: Region, tile: Region, env: Constraint
     moving = [axis for axis in mine if axis is not None and known[axis] != 1]
     if moving != [axis for axis in theirs if axis is not None and known[axis] != 1]:
         raise NotApplicable("its dimensions are not in the same order on both sides")
-    elements = 1
-    for axis in moving:
-        elements *= known[axis]
-    nbytes = elements * tensor.buffer.dtype.bits // 8
+    nbytes = math.prod(known[axis] for axis in moving) * tensor.buffer.dtype.bits // 8
     if nbytes % ALIGNMENT:
         raise NotApplicable(f"its {nbytes} bytes are no multiple of {ALIGNMENT}")
     for region, axes in ((tensor, theirs), (tile, mine)):
         sizes = [1 if axis is None else known[axis] for axis in axes]
         _require_contiguous_box(region, sizes, env)
-    for start, size, extent in _along(tensor, theirs, known):
-        if not prove_in_range(as_expr(start), extent - size + 1, env):
+    for start, axis, extent in zip(tensor.starts, theirs, tensor.buffer.shape, strict=True):
+        size = 1 if axis is None else known[axis]
+        if not prove_in_range(as_expr(start), as_expr(extent) - size + 1, env):
             raise NotApplicable(f"it is not known to stay inside of {tensor.buffer.name!r}")
-
-
-def _along(
-    region: Region, axes: Sequence[int | None], extents: Sequence[int]
-) -> list[tuple[Extent, int, Extent]]:
-    """Return where a region begins, how far it goes, and how far it may, in each dimension."""
-    return [
-        (start, 1 if axis is None else extents[axis], as_expr(extent))
-        for start, axis, extent in zip(region.starts, axes, region.buffer.shape, strict=True)
-    ]
 
 
 def _require_contiguous_box(region: Region, sizes: Sequence[int], env: ConstraintSet) -> None:

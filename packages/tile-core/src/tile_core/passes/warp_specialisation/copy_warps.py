@@ -7,11 +7,16 @@ from dataclasses import field
 from tile_core.dtypes import dtype_of
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.build_expr import as_expr, binary
-from tile_core.ir.expr import BinaryOp, Expr, Load
-from tile_core.ir.stmt import Alloc, If, Parallel, Seq, Stmt, Store
+from tile_core.ir.expr import BinaryOp
+from tile_core.ir.stmt import Alloc, If, Parallel, Seq, Stmt
 from tile_core.ops.async_copy import CopyArrive, CopyCommit, CopyWait
 from tile_core.ops.copy import Copy
-from tile_core.passes.warp_specialisation.pipeline_state import PipelineState, Signals
+from tile_core.passes.warp_specialisation.pipeline_state import (
+    PipelineState,
+    Signals,
+    scalar_value,
+    set_scalar,
+)
 from tile_core.passes.warp_specialisation.producer import Producer
 from tile_core.records import dataclass, replace
 
@@ -37,16 +42,10 @@ class CopyWarps(Producer):
     barrier. That costs nothing as long as the other warps are ahead, and leaves no register
     occupied.
 
-    There are
-    no more warps than versions: whoever filled an iteration then knows that the next one of his
-    comes less than twice the circular buffer's depth later, which is as far as parities tell phases
-    apart.
-
-    Parameters
-    ----------
-    number, of
-        Which of how many warps this is: the one that fills this iteration, and from then on every
-        one after as many others.
+    There are no more warps than versions: whoever filled an iteration then knows that the next one
+    of his comes less than twice the circular buffer's depth later, which is as far as parities tell
+    phases apart. The warp `number` of so many fills this iteration, and from then on every one
+    after as many others.
     """
 
     number: int = 0
@@ -58,7 +57,7 @@ class CopyWarps(Producer):
         made = Producer.program(self, body)
         begin: list[Stmt] = []
         for counter in self.counters.values():
-            begin += [Alloc(counter), _set(counter, as_expr(0))]
+            begin += [Alloc(counter), set_scalar(counter, as_expr(0))]
         return Seq((*begin, made))
 
     def filled(self, item: Copy | Parallel, signals: Signals, issued: set[Stmt]) -> list[Stmt]:
@@ -69,15 +68,15 @@ class CopyWarps(Producer):
         counter = self._counter(self._state(signals))
         fill = (self._fill_of(copy, signals) for copy in copies)
         whole = Seq((self.free(signals), *fill, *self._behind(signals), self.told(signals, 0)))
-        is_mine = binary(BinaryOp.EQ, _value(counter), self.number)
+        is_mine = binary(BinaryOp.EQ, scalar_value(counter), self.number)
         return [If(is_mine, whole, span=item.span)]
 
     def advanced(self, state: PipelineState) -> list[Stmt]:
         """Return what goes on to the next iteration, which another warp fills."""
         counter = self._counter(state)
-        here = _value(counter)
+        here = scalar_value(counter)
         is_last = binary(BinaryOp.EQ, here, self.of - 1)
-        following = If(is_last, _set(counter, as_expr(0)), _set(counter, here + 1))
+        following = If(is_last, set_scalar(counter, as_expr(0)), set_scalar(counter, here + 1))
         return [state.advance(), following]
 
     def _fill_of(self, copy: Copy | Parallel, signals: Signals) -> Stmt:
@@ -99,11 +98,3 @@ class CopyWarps(Producer):
             name = f"{state.slot.name.removesuffix('_slot')}_by"
             self.counters[state] = Buffer(name, (1,), dtype_of("int32"), Scope.VAR)
         return self.counters[state]
-
-
-def _value(scalar: Buffer) -> Expr:
-    return Load(scalar, (as_expr(0),))
-
-
-def _set(scalar: Buffer, value: Expr) -> Stmt:
-    return Store(scalar, (as_expr(0),), value)

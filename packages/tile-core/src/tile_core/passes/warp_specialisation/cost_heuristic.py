@@ -71,11 +71,6 @@ def require_worth(
     along. They are better where MMAs are asynchronous. Consumers who copy meet in each iteration,
     and wait for their MMAs before; those who do not have MMAs of one iteration in flight in the
     next, or during their own work: see `overlap_gemms`.
-
-    Raises
-    ------
-    NotApplicable
-        Why they are not.
     """
     loops = [n for n in nodes_of(launch.body, Pipelined) if asks_for_overlap(n)]
     inside = {copy for loop in loops for copy in nodes_of(loop, Copy)}

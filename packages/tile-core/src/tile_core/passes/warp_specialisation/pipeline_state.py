@@ -18,12 +18,7 @@ from tile_core.records import dataclass
 class PipelineState:
     """The running state of the circular buffers of one sequence, in variables of each thread.
 
-    Parameters
-    ----------
-    slot, phase
-        Scalars: the version, and the parity of the phase of its barriers.
-    count
-        Versions.
+    The scalars are the version (`slot`), and the parity of the `phase` of its barriers.
     """
 
     slot: Buffer
@@ -33,18 +28,18 @@ class PipelineState:
     @property
     def version(self) -> Expr:
         """The version of this state."""
-        return _value(self.slot) if self.count > 1 else as_expr(0)
+        return scalar_value(self.slot) if self.count > 1 else as_expr(0)
 
     @property
     def parity(self) -> Expr:
         """The phase that its barriers complete when the tiles are filled."""
-        return _value(self.phase)
+        return scalar_value(self.phase)
 
     def begin(self) -> tuple[Stmt, ...]:
         """Return the statements before the first iteration."""
         made: list[Stmt] = []
         for scalar in (self.slot, self.phase)[self.count == 1 :]:
-            made += [Alloc(scalar), Store(scalar, (as_expr(0),), as_expr(0))]
+            made += [Alloc(scalar), set_scalar(scalar, as_expr(0))]
         return tuple(made)
 
     def advance(self) -> Stmt:
@@ -52,12 +47,12 @@ class PipelineState:
 
         After    if slot == 3: slot = 0; phase = phase ^ 1   else: slot = slot + 1
         """
-        flip = _set(self.phase, binary(BinaryOp.BITXOR, self.parity, 1))
+        flip = set_scalar(self.phase, binary(BinaryOp.BITXOR, self.parity, 1))
         if self.count == 1:
             return flip
         last = binary(BinaryOp.EQ, self.version, self.count - 1)
-        wrapped = Seq((_set(self.slot, as_expr(0)), flip))
-        return If(last, wrapped, _set(self.slot, self.version + 1))
+        wrapped = Seq((set_scalar(self.slot, as_expr(0)), flip))
+        return If(last, wrapped, set_scalar(self.slot, self.version + 1))
 
 
 def new_pipeline_state(name: str, count: int) -> PipelineState:
@@ -67,11 +62,13 @@ def new_pipeline_state(name: str, count: int) -> PipelineState:
     return PipelineState(slot, Buffer(f"{name}_phase", (1,), int32, Scope.VAR), count)
 
 
-def _value(scalar: Buffer) -> Expr:
+def scalar_value(scalar: Buffer) -> Expr:
+    """Return what a scalar holds."""
     return Load(scalar, (as_expr(0),))
 
 
-def _set(scalar: Buffer, value: Expr) -> Stmt:
+def set_scalar(scalar: Buffer, value: Expr) -> Stmt:
+    """Return the statement that changes a scalar."""
     return Store(scalar, (as_expr(0),), value)
 
 
@@ -88,12 +85,8 @@ class Slots(Versions):
 class Signals:
     """The barriers of one circular buffer, an element of each for every version.
 
-    Parameters
-    ----------
-    full
-        Completes when the tiles are filled.
-    empty
-        Completes when all warps of the consumers have read them.
+    `full` completes when the tiles are filled, `empty` when all warps of the consumers have read
+    them.
     """
 
     circular: CircularBuffer

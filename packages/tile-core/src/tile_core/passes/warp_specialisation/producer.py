@@ -48,16 +48,9 @@ class Producer:
     After    for k < n:  barrier_wait empty[slot], phase ^ 1;  barrier_arrive full[slot], bytes
                          bulk_copy A[k], A_s[slot], full[slot];  next slot
 
-    Parameters
-    ----------
-    signals
-        The barriers of each circular buffer.
-    versions
-        The tiles with a dimension for their versions.
-    scalars
-        For each variable of the program that the producer can compute, its own one.
-    shared
-        Copies that blocks of a cluster share.
+    There are `signals` of each circular buffer; tiles have a dimension for their `versions`. The
+    `scalars` give for each variable of the program that the producer can compute its own one.
+    Blocks of a cluster have copies that are `shared`.
     """
 
     signals: Sequence[Signals]
@@ -112,21 +105,22 @@ class Producer:
             else:
                 part = self._slice(item)
                 made += [] if part is None else [part]
-        made += [s for state in self._states(mine) for s in self.advanced(state)]
+        states = dict.fromkeys(map(self._state, mine))
+        made += [s for state in states for s in self.advanced(state)]
         made = _without_unused_names(made)
-        return Seq(tuple(made), span=stmt.span) if any(map(_works, made)) else None
+        works = any(not isinstance(s, (Let, Check)) for s in made)  # more than names and facts
+        return Seq(tuple(made), span=stmt.span) if works else None
 
     def filled(self, item: Copy | Parallel, signals: Signals, issued: set[Stmt]) -> list[Stmt]:
         """Return what a copy becomes, given those of this iteration that come before it."""
         first = not any(copy in issued for copy in signals.circular.copies)
-        return [*(self._fill(signals) if first else ()), self._copy(item, signals)]
+        nbytes = signals.circular.nbytes
+        begin = [self.free(signals), self.told(signals, nbytes)] if first else []
+        return [*begin, self._copy(item, signals)]
 
     def advanced(self, state: PipelineState) -> list[Stmt]:
         """Return what goes on to the next iteration."""
         return [state.advance()]
-
-    def _states(self, mine: Sequence[Signals]) -> list[PipelineState]:
-        return list(dict.fromkeys(self._state(s) for s in mine))
 
     def _state(self, signals: Signals) -> PipelineState:
         circular = signals.circular
@@ -171,9 +165,6 @@ class Producer:
         state, span = self._state(signals), signals.circular.copies[0].span
         return BarrierArrive(signals.filled(state), nbytes, span=span)
 
-    def _fill(self, signals: Signals) -> list[Stmt]:
-        return [self.free(signals), self.told(signals, signals.circular.nbytes)]
-
     def here(self, copy: Stmt, signals: Signals) -> Stmt:
         """Return a copy of this iteration, into its version."""
         mine = substitute(copy, self._replaced()) if self.scalars else copy
@@ -202,11 +193,6 @@ def require_independence(program: Stmt, launch: Launch) -> None:
 
     It must not need what the consumers compute: only tensors that the launch does not write,
     its own pipeline states, and numbers.
-
-    Raises
-    ------
-    NotApplicable
-        What it needs.
     """
     written = storages_written(launch.body)
     own = {n.buffer for n in nodes_of(program, Alloc)}
@@ -223,11 +209,6 @@ def require_independence(program: Stmt, launch: Launch) -> None:
                 )
         if isinstance(node, Call) and effect_of(node.function) & ~Effect.READS:
             raise NotApplicable(f"where copies read depends on a call of {node.function}")
-
-
-def _works(stmt: Stmt) -> bool:
-    """Whether a statement is more than a name or a fact."""
-    return not isinstance(stmt, (Let, Check))
 
 
 def _without_unused_names(stmts: list[Stmt]) -> list[Stmt]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
 
 from tile_core.ir.buffer import Scope
 from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Alloc, Hint, Launch
-from tile_core.machine import Multiprocessor
+from tile_core.machine import Multiprocessor, SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.register_estimate import blocks_together, registers_held, second_versions
 from tile_core.passes.warp_specialisation.circular_buffers import CircularBuffer
@@ -53,37 +52,12 @@ BARRIERS = 16
 """Bytes of the two barriers of a version of a tile."""
 
 
-class RegisterMachineInfo(Protocol):
-    """What is asked of a machine here."""
-
-    @property
-    def warp_size(self) -> int:
-        """Threads that execute together."""
-
-    @property
-    def registers(self) -> int:
-        """Registers that one thread may use."""
-
-    @property
-    def multiprocessor(self) -> Multiprocessor | None:
-        """What the blocks that run at once share, where that is known."""
-
-    def has(self, feature: str) -> bool:
-        """Whether the machine has an instruction or ability."""
-
-
 @dataclass(frozen=True, slots=True)
 class Shares:
     """Registers of the threads of a block, of which one group copies.
 
-    Parameters
-    ----------
-    blocks
-        How many of them share a multiprocessor.
-    at_entry
-        Registers of each thread when the block begins.
-    few, many
-        Those of a producer and of a consumer from then on.
+    So many `blocks` share a multiprocessor. Each thread has so many registers `at_entry`; from then
+    on a producer has `few` and a consumer `many`.
     """
 
     blocks: int
@@ -102,16 +76,8 @@ def shares(groups: int, blocks: int, registers: int, fewest: int = FEWEST) -> Sh
 
     A block never holds more than it began with, which is what nobody gives up and takes is
     counted in: ``few + groups * many <= (groups + 1) * at_entry``. The assembler lets no thread
-    begin with more than the most that any of them asks for.
-
-    Parameters
-    ----------
-    groups
-        Warp groups that consume, next to the one that copies.
-    blocks
-        Blocks that share the `registers` of a multiprocessor.
-    fewest
-        What producers need.
+    begin with more than the most that any of them asks for. So many `groups` of warps consume, next
+    to the one that copies; producers need the `fewest`.
     """
     entry = registers_at_entry(registers, (groups + 1) * GROUP, blocks)
     if entry < fewest:
@@ -123,7 +89,7 @@ def shares(groups: int, blocks: int, registers: int, fewest: int = FEWEST) -> Sh
 
 
 def shared_out(
-    launch: Launch, circular_buffers: Sequence[CircularBuffer], machine: RegisterMachineInfo
+    launch: Launch, circular_buffers: Sequence[CircularBuffer], machine: SimtMachine
 ) -> Shares | None:
     """Return how the threads of a launch share registers; None if nobody would expect it.
 
@@ -135,11 +101,6 @@ def shared_out(
     Where a group of producers would cost one of them, or make MMAs narrower that read both
     operands from shared memory, it is not worth it. Hints of the program are followed.
 
-    Parameters
-    ----------
-    circular_buffers
-        The tiles that are there once for each version.
-
     Raises
     ------
     NotApplicable
@@ -147,12 +108,8 @@ def shared_out(
     """
     consumers = math.prod(launch.threads)
     limits, hints = machine.multiprocessor, _register_hints(launch)
-    if (
-        consumers % GROUP
-        or limits is None
-        or hints is None
-        or not machine.has("register_reallocation")
-    ):
+    can = not consumers % GROUP and machine.has("register_reallocation")
+    if limits is None or hints is None or not can:
         return None
     occupancy = _Occupancy(limits, _shared_bytes(launch, circular_buffers, limits))
     by_warps = not all(circular.in_bulk for circular in circular_buffers)
@@ -180,7 +137,7 @@ def shared_out(
     return replace(found, few=hints.get("dec", found.few), many=hints.get("inc", found.many))
 
 
-def fits(product: Gemm, consumers: int, machine: RegisterMachineInfo) -> bool:
+def fits(product: Gemm, consumers: int, machine: SimtMachine) -> bool:
     """Whether consumers can hold the accumulators of an MMA next to producers.
 
     An instruction has as many columns as fit into a thread's part of all registers. Several of
@@ -202,14 +159,8 @@ def fits(product: Gemm, consumers: int, machine: RegisterMachineInfo) -> bool:
 class _Block:
     """What the groups of a block need.
 
-    Parameters
-    ----------
-    groups
-        Those that consume.
-    fewest, wanted
-        Registers of a producer and of a consumer.
-    widest
-        What all threads must begin with if other blocks are there: one that is alone makes do.
+    So many `groups` consume; a producer needs the `fewest` registers, a consumer those `wanted`.
+    All threads must begin with the `widest` if other blocks are there: one that is alone makes do.
     """
 
     groups: int
@@ -242,15 +193,9 @@ class _Occupancy:
         unit = limits.register_unit
         warps = -(-threads // LANES)
         of_warp = -(-registers * LANES // unit) * unit
-        return max(
-            1,
-            min(
-                limits.shared_bytes // max(1, self.shared_bytes),
-                limits.registers // QUARTERS // of_warp * QUARTERS // warps,
-                limits.threads // threads,
-                limits.blocks,
-            ),
-        )
+        by_memory = limits.shared_bytes // max(1, self.shared_bytes)
+        by_registers = limits.registers // QUARTERS // of_warp * QUARTERS // warps
+        return max(1, min(by_memory, by_registers, limits.threads // threads, limits.blocks))
 
 
 def _shared_bytes(

@@ -1,8 +1,6 @@
-"""Two forms of a software pipeline: the drain written out, or folded into the steady state."""
+"""Which copies hardware can make asynchronously, as far as their tensors tell."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, static_value
@@ -10,41 +8,16 @@ from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import Extent
 from tile_core.ops.copy import Copy
 from tile_core.ops.region_pairing import pair
-from tile_core.passes.pipelines.loop_body import Piece
-from tile_core.passes.pipelines.schedule import PipelineSchedule
 
 LEAST_BITS = 32
 """What hardware copies asynchronously is at least so many neighbouring bits, aligned."""
 
 
-def folds(pieces: Sequence[Piece], plan: PipelineSchedule, env: ConstraintSet) -> bool:
-    """Whether the iterations that finish a pipeline may be iterations of its steady state.
-
-    Before   for k < n - 2: wait 1; copy k + 2; gemm k
-             wait 1; gemm n - 2;  wait 0; gemm n - 1
-    After    for k < n: wait 1; if k + 2 < n: copy k + 2;  gemm k
-
-    The price is a branch per iteration that all threads take together, around what belongs to
-    stages before the last. It is paid where those hold nothing but asynchronous
-    copies: the machine then issues them, or does not, and computes on. Work of the
-    threads behind a branch could no longer be mixed with that of the last stage.
-    """
-    schedule = plan.schedule
-    leading = [k for k, stage in enumerate(schedule.stage) if stage < schedule.depth]
-    return bool(leading) and all(
-        k in plan.asynchronous and may_be_asynchronous(pieces[k].copy, env) for k in leading
-    )
-
-
 def may_be_asynchronous(copy: Copy | None, env: ConstraintSet, bits: int = LEAST_BITS) -> bool:
     """Whether nothing in `copy` is known to need the registers of threads.
 
-    Layouts are not chosen yet: this looks at the tensor alone.
-
-    Parameters
-    ----------
-    bits
-        Neighbours that are copied together, aligned to as many.
+    Layouts are not chosen yet: this looks at the tensor alone. So many `bits` of neighbours are
+    copied together, aligned to as many.
     """
     if copy is None:
         return False
