@@ -13,7 +13,7 @@ from tile_core.interp.values import Array, settle
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.stmt import Kernel
 from tile_core.ir.verify import verify
-from tile_core.testing.oracle import Runner, assert_agrees, copies, unpack
+from tile_core.testing.oracle import Runner, assert_agrees, copies, numbers, poison, unpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,27 @@ class Case:
             expected = settle(values, dtype)
         actual = unpack(array, expected.shape, dtype)
         assert_agrees(actual, expected, dtype, exact=self.exact, what=f"{self.name}: {param.name}")
+
+
+def seeded_case(
+    name: str,
+    build: Callable[[], Kernel],
+    expected: Callable[..., Mapping[int, Array]],
+    *,
+    outputs: int = 1,
+    low: int = -4,
+    high: int = 5,
+    exact: bool = True,
+) -> Case:
+    """Return a case with small numbers in all tensors but the last `outputs`, poisoned ones."""
+
+    def inputs(rng: np.random.Generator) -> list[Array]:
+        tensors = [(p.static_shape or (), p.dtype) for p in build().params if isinstance(p, Buffer)]
+        split = len(tensors) - outputs
+        given = [numbers(rng, shape, dtype, low, high) for shape, dtype in tensors[:split]]
+        return given + [poison(shape, dtype) for shape, dtype in tensors[split:]]
+
+    return Case(name, build, inputs, expected, exact)
 
 
 def logical(array: Array, dtype: str, shape: Sequence[int] | None = None) -> Array:

@@ -11,7 +11,7 @@ from tile_core.interp.values import Array
 from tile_core.ir import build_expr
 from tile_core.ir.stmt import Kernel
 from tile_core.testing import build_ir as ir
-from tile_core.testing.conformance.case import Case, logical
+from tile_core.testing.conformance.case import Case, logical, seeded_case
 from tile_core.testing.oracle import numbers, poison
 
 ROWS, BLOCKS, WIDTH, LENGTH = 3, 3, 24, 62
@@ -136,15 +136,7 @@ def _nested() -> Case:
         around = np.full(WIDTH - length - pad, ELSEWHERE, np.float32)
         return {2: np.concatenate([b[8 : 8 + pad], a, around])}
 
-    return Case(
-        "choice/nested/float32",
-        build,
-        lambda rng: [
-            *(numbers(rng, (length,), "float32") for _ in "AB"),
-            poison((WIDTH,), "float32"),
-        ],
-        expected,
-    )
+    return seeded_case("choice/nested/float32", build, expected)
 
 
 def _maximum() -> Case:
@@ -175,9 +167,4 @@ def _maximum() -> Case:
 
         return ir.kernel([x, out], 2, body, threads=32)
 
-    return Case(
-        "choice/maximum/float32",
-        build,
-        lambda rng: [numbers(rng, (4, LENGTH), "float32"), poison((4,), "float32")],
-        lambda x, out: {1: x.max(1)},
-    )
+    return seeded_case("choice/maximum/float32", build, lambda x, out: {1: x.max(1)})

@@ -15,8 +15,8 @@ from tile_core.ir.stmt import Break, Continue, Kernel
 from tile_core.ops.atomic import AtomicKind, AtomicTile
 from tile_core.ops.control import Barrier
 from tile_core.testing import build_ir as ir
-from tile_core.testing.conformance.case import Case
-from tile_core.testing.oracle import numbers, poison
+from tile_core.testing.conformance.case import Case, seeded_case
+from tile_core.testing.oracle import poison
 
 
 def cases() -> Iterator[Case]:
@@ -27,10 +27,6 @@ def cases() -> Iterator[Case]:
     for dtype in ("int32", "uint32", "int64", "float32", "float64", "float16"):
         yield from (_atomic("add", dtype), _atomic("max", dtype), _atomic_tile(dtype))
     yield from (_atomic_returns(), _threads(), _block_sum(), _thread_private())
-
-
-def _case(name: str, build: Any, inputs: Any, expected: Any) -> Case:
-    return Case(name, build, inputs, expected)
 
 
 def _is(a: Any, b: Any) -> Any:
@@ -64,7 +60,7 @@ def _loops() -> Case:
             out[i] -= i
         return {0: out}
 
-    return _case("control/loops/int32/12", build, lambda rng: [poison((12,), "int32")], expected)
+    return seeded_case("control/loops/int32/12", build, expected)
 
 
 def _while() -> Case:
@@ -90,9 +86,7 @@ def _while() -> Case:
         return ir.kernel([out], 9, body, threads=64)
 
     wanted = np.array([0, 1, 7, 2, 5, 8, 16, 3, 19])
-    return _case(
-        "control/while/int32/9", build, lambda rng: [poison((9,), "int32")], lambda o: {0: wanted}
-    )
+    return seeded_case("control/while/int32/9", build, lambda o: {0: wanted})
 
 
 def _branches() -> Case:
@@ -122,12 +116,7 @@ def _branches() -> Case:
                 b[k, :4] = 1
         return {1: b}
 
-    return _case(
-        "control/branches/float32/4x8",
-        build,
-        lambda rng: [numbers(rng, (4, 8), "float32"), poison((4, 8), "float32")],
-        expected,
-    )
+    return seeded_case("control/branches/float32/4x8", build, expected)
 
 
 def _lets() -> Case:
@@ -146,12 +135,7 @@ def _lets() -> Case:
 
         return ir.kernel([out], 1, body, threads=64)
 
-    return _case(
-        "control/let/int32/2",
-        build,
-        lambda rng: [poison((2,), "int32")],
-        lambda o: {0: np.array([11, 20])},
-    )
+    return seeded_case("control/let/int32/2", build, lambda o: {0: np.array([11, 20])})
 
 
 def _scalars() -> Case:
@@ -163,7 +147,7 @@ def _scalars() -> Case:
 
         return ir.kernel([n, s, out], 1, lambda bx: ir.parallel((8,), point), threads=64)
 
-    return _case(
+    return Case(
         "control/scalars/float32/8",
         build,
         lambda rng: [5, 1.5, poison((8,), "float32")],
@@ -191,9 +175,7 @@ def _fills() -> Case:
         out[4:, 3:] = 3
         return {1: out}
 
-    return _case(
-        "control/fill/int32/6x6", build, lambda rng: [3, poison((6, 6), "int32")], expected
-    )
+    return Case("control/fill/int32/6x6", build, lambda rng: [3, poison((6, 6), "int32")], expected)
 
 
 def _two_launches() -> Case:
@@ -208,12 +190,7 @@ def _two_launches() -> Case:
         b[:3] += b[:2:-1]
         return {1: b}
 
-    return _case(
-        "control/launches/int32/6",
-        build,
-        lambda rng: [numbers(rng, (6,), "int32"), poison((6,), "int32")],
-        expected,
-    )
+    return seeded_case("control/launches/int32/6", build, expected)
 
 
 def _three_dimensional_grid() -> Case:
@@ -226,9 +203,7 @@ def _three_dimensional_grid() -> Case:
         z, y, x = np.indices((2, 3, 5))
         return {0: x + 10 * y + 100 * z}
 
-    return _case(
-        "control/grid/int32/2x3x5", build, lambda rng: [poison((2, 3, 5), "int32")], expected
-    )
+    return seeded_case("control/grid/int32/2x3x5", build, expected)
 
 
 def _empty_loops() -> Case:
@@ -248,7 +223,7 @@ def _empty_loops() -> Case:
 
         return ir.kernel([n, out], 1, body, threads=64)
 
-    return _case(
+    return Case(
         "control/empty/int32/3",
         build,
         lambda rng: [0, poison((3,), "int32")],
@@ -268,11 +243,8 @@ def _vectors() -> Case:
 
         return ir.kernel([a, b], 1, body, threads=64)
 
-    return _case(
-        "control/vectors/float32/16",
-        build,
-        lambda rng: [numbers(rng, (16,), "float32"), poison((16,), "float32")],
-        lambda a, b: {1: 2 * a.reshape(4, 4)[::-1].ravel()},
+    return seeded_case(
+        "control/vectors/float32/16", build, lambda a, b: {1: 2 * a.reshape(4, 4)[::-1].ravel()}
     )
 
 
@@ -293,14 +265,7 @@ def _view() -> Case:
         a.view(np.int16)[1, 3] = 0x4000
         return {1: a, 2: a.view(np.int16)}
 
-    return _case(
-        "view/dtype/float32-int16/4x4",
-        build,
-        lambda rng: [
-            numbers(rng, (4, 4), "float32"), poison((4, 4), "float32"), poison((4, 8), "int16")
-        ],
-        expected,
-    )  # fmt: skip
+    return seeded_case("view/dtype/float32-int16/4x4", build, expected, outputs=2)
 
 
 def _reshape() -> Case:
@@ -311,12 +276,7 @@ def _reshape() -> Case:
         steps = [ir.alloc(t, f), ir.copy(a, t), ir.copy(other, f), ir.copy(f, b)]
         return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
 
-    return _case(
-        "view/shape/int32/6x4",
-        build,
-        lambda rng: [numbers(rng, (6, 4), "int32"), poison((8, 3), "int32")],
-        lambda a, b: {1: a.reshape(8, 3)},
-    )
+    return seeded_case("view/shape/int32/6x4", build, lambda a, b: {1: a.reshape(8, 3)})
 
 
 def _nibbles() -> Case:
@@ -336,12 +296,7 @@ def _nibbles() -> Case:
         both = np.stack([a & 15, a >> 4], axis=-1).reshape(5, 12)
         return {1: both.astype(np.int32) - 8}
 
-    return _case(
-        "view/nibbles/uint8/5x6",
-        build,
-        lambda rng: [numbers(rng, (5, 6), "uint8", 0, 256), poison((5, 12), "int8")],
-        expected,
-    )
+    return seeded_case("view/nibbles/uint8/5x6", build, expected, low=0, high=256)
 
 
 def _atomic(kind: str, dtype: str) -> Case:
@@ -363,12 +318,7 @@ def _atomic(kind: str, dtype: str) -> Case:
             return {1: b.astype(np.float64) + columns.sum((0, 1))}
         return {1: np.maximum(b, columns.max((0, 1)))}
 
-    return _case(
-        f"atomic/{kind}/{dtype}/4x30",
-        build,
-        lambda rng: [numbers(rng, (4, 30), dtype, 0, 9), numbers(rng, (5,), dtype, 0, 9)],
-        expected,
-    )
+    return seeded_case(f"atomic/{kind}/{dtype}/4x30", build, expected, outputs=0, low=0, high=9)
 
 
 def _atomic_tile(dtype: str) -> Case:
@@ -388,11 +338,8 @@ def _atomic_tile(dtype: str) -> Case:
 
         return ir.kernel([a, b], 3, body, threads=32)
 
-    return _case(
-        f"atomic/tile/{dtype}/4x6",
-        build,
-        lambda rng: [numbers(rng, (3, 4, 6), dtype), numbers(rng, (3, 6), dtype)],
-        lambda a, b: {1: b + a.sum(0)[:3]},
+    return seeded_case(
+        f"atomic/tile/{dtype}/4x6", build, lambda a, b: {1: b + a.sum(0)[:3]}, outputs=0
     )
 
 
@@ -408,7 +355,7 @@ def _atomic_returns() -> Case:
 
         return ir.kernel([count, seen], 20, body, threads=1)
 
-    return _case(
+    return Case(
         "atomic/ticket/int32/20",
         build,
         lambda rng: [np.zeros(1, np.int32), np.zeros(20, np.int32)],
@@ -431,9 +378,7 @@ def _threads() -> Case:
         b, z, y, x = np.indices((2, 2, 3, 8))
         return {0: b * 1000 + z * 100 + y * 10 + x}
 
-    return _case(
-        "threads/indices/int32/8x3x2", build, lambda rng: [poison((2, 2, 3, 8), "int32")], expected
-    )
+    return seeded_case("threads/indices/int32/8x3x2", build, expected)
 
 
 def _block_sum() -> Case:
@@ -456,12 +401,7 @@ def _block_sum() -> Case:
 
         return ir.kernel([a, b], 3, body, threads=64, thread_indices=True)
 
-    return _case(
-        "threads/block-sum/float32/64",
-        build,
-        lambda rng: [numbers(rng, (3, 64), "float32"), poison((3,), "float32")],
-        lambda a, b: {1: a.sum(1)},
-    )
+    return seeded_case("threads/block-sum/float32/64", build, lambda a, b: {1: a.sum(1)})
 
 
 def _thread_private() -> Case:
@@ -486,9 +426,4 @@ def _thread_private() -> Case:
     def expected(a: Array, b: Array) -> dict[int, Array]:
         return {1: np.arange(48) * 8 + a[:, 0] * 4 + a[:, 1] * 2 + a[:, 2]}
 
-    return _case(
-        "threads/private/int32/48",
-        build,
-        lambda rng: [numbers(rng, (48, 3), "int32"), poison((48,), "int32")],
-        expected,
-    )
+    return seeded_case("threads/private/int32/48", build, expected)

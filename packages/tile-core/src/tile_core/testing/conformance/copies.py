@@ -15,7 +15,7 @@ from tile_core.ir.stmt import AnnotateSafeValue, Kernel
 from tile_core.ops.im2col import Im2col
 from tile_core.ops.transpose import Transpose
 from tile_core.testing import build_ir as ir
-from tile_core.testing.conformance.case import Case, label, logical
+from tile_core.testing.conformance.case import Case, label, logical, seeded_case
 from tile_core.testing.oracle import numbers, poison
 
 DTYPES = (
@@ -72,11 +72,8 @@ def _through(dtype: str, shape: tuple[int, ...], tile: tuple[int, ...]) -> Case:
 
         return ir.kernel([a, b], int(np.prod(grid)), body, threads=32)
 
-    return Case(
-        f"copy/shared/{dtype}/{label(shape)}",
-        build,
-        lambda rng: [numbers(rng, shape, dtype), poison(shape, dtype)],
-        lambda a, b: {1: logical(a, dtype, shape)},
+    return seeded_case(
+        f"copy/shared/{dtype}/{label(shape)}", build, lambda a, b: {1: logical(a, dtype, shape)}
     )
 
 
@@ -88,12 +85,7 @@ def _chain(scopes: tuple[str, str]) -> Case:
         steps = [ir.copy(a, first), ir.copy(first, second), ir.copy(second, b)]
         return ir.kernel([a, b], 1, lambda bx: [ir.alloc(first, second), *steps], threads=64)
 
-    return Case(
-        f"copy/{scopes[0]}-{scopes[1]}/float32/6x10",
-        build,
-        lambda rng: [numbers(rng, (6, 10), "float32"), poison((6, 10), "float32")],
-        lambda a, b: {1: a},
-    )
+    return seeded_case(f"copy/{scopes[0]}-{scopes[1]}/float32/6x10", build, lambda a, b: {1: a})
 
 
 def _cast(source: str, target: str) -> Case:
@@ -111,12 +103,7 @@ def _cast(source: str, target: str) -> Case:
         return {1: values != 0 if target == "bool" else values}
 
     low = 0 if "u" in source[:1] or "u" in target[:1] else -4
-    return Case(
-        f"copy/cast/{source}-{target}/{label(shape)}",
-        build,
-        lambda rng: [numbers(rng, shape, source, low=low), poison(shape, target)],
-        expected,
-    )
+    return seeded_case(f"copy/cast/{source}-{target}/{label(shape)}", build, expected, low=low)
 
 
 def _row_to_column() -> Case:
@@ -135,12 +122,7 @@ def _row_to_column() -> Case:
         b[:, 1] = a[2]
         return {1: b}
 
-    return Case(
-        "copy/pairing/float32/row-column",
-        build,
-        lambda rng: [numbers(rng, (4, 6), "float32"), poison((6, 3), "float32")],
-        expected,
-    )
+    return seeded_case("copy/pairing/float32/row-column", build, expected)
 
 
 def _element_head() -> Case:
@@ -158,12 +140,7 @@ def _element_head() -> Case:
         b[3, 4:] = a[1, 2:4]
         return {1: b}
 
-    return Case(
-        "copy/element/float32/2x3",
-        build,
-        lambda rng: [numbers(rng, (4, 6), "float32"), poison((4, 6), "float32")],
-        expected,
-    )
+    return seeded_case("copy/element/float32/2x3", build, expected)
 
 
 def _part(scopes: tuple[str, str], extents: tuple[int, int] | None) -> Case:
@@ -186,11 +163,8 @@ def _part(scopes: tuple[str, str], extents: tuple[int, int] | None) -> Case:
         b[9 : 9 + rows, 0:columns] = a[3 : 3 + rows, 2 : 2 + columns]
         return {1: b}
 
-    return Case(
-        f"copy/part/float32/{scopes[0]}-{scopes[1]}-{name}",
-        build,
-        lambda rng: [numbers(rng, (5, 6), "float32"), numbers(rng, (16, 3), "float32")],
-        expected,
+    return seeded_case(
+        f"copy/part/float32/{scopes[0]}-{scopes[1]}-{name}", build, expected, outputs=0
     )
 
 
@@ -204,10 +178,9 @@ def _safe_value() -> Case:
 
         return ir.kernel([a, b], 1, body, threads=64)
 
-    return Case(
+    return seeded_case(
         "copy/safe-value/float32/5",
         build,
-        lambda rng: [numbers(rng, (5,), "float32"), poison((8,), "float32")],
         lambda a, b: {1: np.concatenate([a, np.full(3, -1.5, np.float32)])},
     )
 
@@ -231,12 +204,7 @@ def _negative_start() -> Case:
         b[:5] = np.concatenate([np.zeros(1, np.float32), a[:4]])
         return {1: b}
 
-    return Case(
-        "copy/before-start/float32/6",
-        build,
-        lambda rng: [numbers(rng, (6,), "float32"), poison((6,), "float32")],
-        expected,
-    )
+    return seeded_case("copy/before-start/float32/6", build, expected)
 
 
 def _transpose(shape: tuple[int, ...]) -> Case:
@@ -248,11 +216,8 @@ def _transpose(shape: tuple[int, ...]) -> Case:
         steps = [ir.copy(a, s), Transpose(whole(s), whole(t)), ir.copy(t, b)]
         return ir.kernel([a, b], 1, lambda bx: [ir.alloc(s, t), *steps], threads=64)
 
-    return Case(
-        f"copy/transpose/float32/{label(shape)}",
-        build,
-        lambda rng: [numbers(rng, shape, "float32"), poison(flipped, "float32")],
-        lambda a, b: {1: a.swapaxes(-1, -2)},
+    return seeded_case(
+        f"copy/transpose/float32/{label(shape)}", build, lambda a, b: {1: a.swapaxes(-1, -2)}
     )
 
 
@@ -286,15 +251,7 @@ def _im2col(stride: int, dilation: int, pad: int) -> Case:
         ]
         return {1: np.stack(patches)}
 
-    return Case(
-        f"copy/im2col/float32/s{stride}d{dilation}p{pad}",
-        build,
-        lambda rng: [
-            numbers(rng, (batch, size, size, channels), "float32"),
-            poison((rows, cols), "float32"),
-        ],
-        expected,
-    )
+    return seeded_case(f"copy/im2col/float32/s{stride}d{dilation}p{pad}", build, expected)
 
 
 def _dynamic(m: int, n: int) -> Case:

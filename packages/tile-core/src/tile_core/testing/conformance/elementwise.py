@@ -13,7 +13,7 @@ from tile_core.ir import build_expr
 from tile_core.ir.expr import BinaryOp, Bitcast, Expr, UnaryOp
 from tile_core.ir.stmt import Kernel
 from tile_core.testing import build_ir as ir
-from tile_core.testing.conformance.case import Case, label, logical
+from tile_core.testing.conformance.case import Case, label, logical, seeded_case
 from tile_core.testing.oracle import numbers, pack, poison
 
 FLOATS = ("float32", "float16", "bfloat16", "float64")
@@ -271,11 +271,8 @@ def _lazy() -> Case:
         steps = [ir.alloc(t), ir.copy(a, t), ir.parallel((12,), point)]
         return ir.kernel([a, r], 1, lambda bx: steps, threads=64)
 
-    return Case(
-        "parallel/lazy/float32/12",
-        build,
-        lambda rng: [numbers(rng, (6,), "float32"), poison((12,), "float32")],
-        lambda a, r: {1: np.concatenate([a, np.full(6, -1.0)])},
+    return seeded_case(
+        "parallel/lazy/float32/12", build, lambda a, r: {1: np.concatenate([a, np.full(6, -1.0)])}
     )
 
 
@@ -298,14 +295,7 @@ def _broadcast() -> Case:
         ]  # fmt: skip
         return ir.kernel([a, b, r], 1, lambda bx: steps, threads=64)
 
-    return Case(
-        "parallel/broadcast/float32/5x7",
-        build,
-        lambda rng: [
-            numbers(rng, (7,), "float32"), numbers(rng, (5,), "float32"), poison((5, 7), "float32")
-        ],
-        lambda a, b, r: {2: np.outer(b, a)},
-    )  # fmt: skip
+    return seeded_case("parallel/broadcast/float32/5x7", build, lambda a, b, r: {2: np.outer(b, a)})
 
 
 def _gather() -> Case:
@@ -341,12 +331,7 @@ def _out_of_bounds() -> Case:
         padded = np.concatenate([np.zeros(3, np.int32), a, np.zeros(9, np.int32)])
         return {1: padded[2:7] + 100}
 
-    return Case(
-        "parallel/out-of-bounds/int32/12",
-        build,
-        lambda rng: [numbers(rng, (6,), "int32"), poison((5,), "int32")],
-        expected,
-    )
+    return seeded_case("parallel/out-of-bounds/int32/12", build, expected)
 
 
 def _private() -> Case:
@@ -364,11 +349,8 @@ def _private() -> Case:
 
         return ir.kernel([a, r], 1, lambda bx: [ir.alloc(v), ir.parallel((17,), point)], threads=64)
 
-    return Case(
-        "parallel/private/float32/17",
-        build,
-        lambda rng: [numbers(rng, (17,), "float32"), poison((17,), "float32")],
-        lambda a, r: {1: np.where(a < 0, -2 * a, a)},
+    return seeded_case(
+        "parallel/private/float32/17", build, lambda a, r: {1: np.where(a < 0, -2 * a, a)}
     )
 
 
@@ -389,9 +371,4 @@ def _serial_inside() -> Case:
             [a, r], 1, lambda bx: [ir.alloc(t), ir.parallel((9,), point), ir.copy(t, r)], threads=64
         )
 
-    return Case(
-        "parallel/serial-inside/int32/9",
-        build,
-        lambda rng: [numbers(rng, (9, 9), "int32"), poison((9,), "int32")],
-        lambda a, r: {1: np.tril(a).sum(1)},
-    )
+    return seeded_case("parallel/serial-inside/int32/9", build, lambda a, r: {1: np.tril(a).sum(1)})

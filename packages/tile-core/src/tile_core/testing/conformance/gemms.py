@@ -11,7 +11,7 @@ from tile_core.interp.values import Array
 from tile_core.ir.build_expr import ceildiv
 from tile_core.ir.stmt import Kernel
 from tile_core.testing import build_ir as ir
-from tile_core.testing.conformance.case import Case, logical
+from tile_core.testing.conformance.case import Case, logical, seeded_case
 from tile_core.testing.oracle import numbers, poison
 
 TYPES = (
@@ -33,28 +33,26 @@ def cases() -> Iterator[Case]:
             yield _transposed(factor, total, *flags)
     yield from (_mixed("int8", "uint8"), _mixed("uint8", "int8"))
     yield from (_operands("fragment", "shared"), _operands("fragment", "fragment"))
-    yield from (_clears(True), _clears(False), _sliced(), _nothing(), _dynamic(37, 19, 23))
+    yield from (_clears(True), _clears(False), _sliced(), _nothing())
+    yield _tiled("float32", "float32", 37, 19, 23, dynamic=True)
     for m, n, k in ((0, 8, 8), (8, 0, 8), (8, 8, 0), (0, 0, 0)):
         yield from (_empty(m, n, k, clear=True), _empty(m, n, k, clear=False))
 
 
-def _tiled(factor: str, total: str, m: int, n: int, k: int) -> Case:
+def _tiled(factor: str, total: str, m: int, n: int, k: int, *, dynamic: bool = False) -> Case:
     """Multiply in tiles of 16×16×8, pipelined, with overhanging blocks."""
 
     def build() -> Kernel:
-        a, b, c = (
-            ir.tensor("A", (m, k), factor),
-            ir.tensor("B", (k, n), factor),
-            ir.tensor("C", (m, n), total),
-        )
+        rows, columns, depth = (ir.symbol(s) for s in "mnk") if dynamic else (m, n, k)
+        a, b = ir.tensor("A", (rows, depth), factor), ir.tensor("B", (depth, columns), factor)
+        c, acc = ir.tensor("C", (rows, columns), total), ir.fragment("acc", (16, 16), total)
         sa, sb = ir.shared("sa", (16, 8), factor), ir.shared("sb", (8, 16), factor)
-        acc = ir.fragment("acc", (16, 16), total)
 
         def body(bx: Any, by: Any) -> Any:
             return [
                 ir.alloc(sa, sb, acc),
                 ir.fill(acc, 0),
-                ir.pipelined(ceildiv(k, 8), lambda ko: [
+                ir.pipelined(ceildiv(depth, 8), lambda ko: [
                     ir.copy(ir.region(a, (by * 16, ko * 8), (16, 8)), sa),
                     ir.copy(ir.region(b, (ko * 8, bx * 16), (8, 16)), sb),
                     ir.gemm(sa, sb, acc),
@@ -62,10 +60,12 @@ def _tiled(factor: str, total: str, m: int, n: int, k: int) -> Case:
                 ir.copy(acc, ir.region(c, (by * 16, bx * 16), (16, 16))),
             ]  # fmt: skip
 
-        return ir.kernel([a, b, c], (ceildiv(n, 16), ceildiv(m, 16)), body, threads=128)
+        grid, threads = (ceildiv(columns, 16), ceildiv(rows, 16)), 64 if dynamic else 128
+        return ir.kernel([a, b, c], grid, body, threads=threads)
 
+    kind = f"dynamic/{factor}" if dynamic else f"tiled/{factor}-{total}"
     return Case(
-        f"gemm/tiled/{factor}-{total}/{m}x{n}x{k}",
+        f"gemm/{kind}/{m}x{n}x{k}",
         build,
         lambda rng: [
             numbers(rng, (m, k), factor), numbers(rng, (k, n), factor), poison((m, n), total)
@@ -99,14 +99,7 @@ def _transposed(factor: str, total: str, first: bool, second: bool) -> Case:
         return {2: _product(x.T if first else x, y.T if second else y)}
 
     letters = ("T" if first else "N") + ("T" if second else "N")
-    return Case(
-        f"gemm/{letters}/{factor}-{total}/{m}x{n}x{k}",
-        build,
-        lambda rng: [
-            numbers(rng, shape_a, factor), numbers(rng, shape_b, factor), poison((m, n), total)
-        ],
-        expected,
-    )  # fmt: skip
+    return seeded_case(f"gemm/{letters}/{factor}-{total}/{m}x{n}x{k}", build, expected)
 
 
 def _mixed(left: str, right: str) -> Case:
@@ -123,15 +116,12 @@ def _mixed(left: str, right: str) -> Case:
         ]  # fmt: skip
         return ir.kernel([a, b, c], 1, lambda bx: steps, threads=64)
 
-    return Case(
+    return seeded_case(
         f"gemm/mixed/{left}-{right}/{m}x{n}x{k}",
         build,
-        lambda rng: [
-            numbers(rng, (m, k), left, -128, 256),
-            numbers(rng, (k, n), right, -128, 256),
-            poison((m, n), "int32"),
-        ],
         lambda a, b, c: {2: _product(a, b)},
+        low=-128,
+        high=256,
     )
 
 
@@ -150,14 +140,8 @@ def _operands(first: str, second: str) -> Case:
         ]  # fmt: skip
         return ir.kernel([a, b, c], 1, lambda bx: steps, threads=64)
 
-    return Case(
-        f"gemm/{first}-{second}/float32/16x16x16",
-        build,
-        lambda rng: [
-            *(numbers(rng, (16, 16), "float32") for _ in "AB"),
-            poison((16, 16), "float32"),
-        ],
-        lambda a, b, c: {2: 2 * (a @ b)},
+    return seeded_case(
+        f"gemm/{first}-{second}/float32/16x16x16", build, lambda a, b, c: {2: 2 * (a @ b)}
     )
 
 
@@ -184,14 +168,8 @@ def _clears(always: bool) -> Case:
     def expected(a: Array, b: Array, c: Array) -> dict[int, Array]:
         return {2: a[2] @ b[2] if always else (a @ b).sum(0)}
 
-    return Case(
-        f"gemm/clear-{'always' if always else 'first'}/float32/8x8x8",
-        build,
-        lambda rng: [
-            *(numbers(rng, (3, 8, 8), "float32") for _ in "AB"),
-            poison((8, 8), "float32"),
-        ],
-        expected,
+    return seeded_case(
+        f"gemm/clear-{'always' if always else 'first'}/float32/8x8x8", build, expected
     )
 
 
@@ -219,15 +197,11 @@ def _sliced() -> Case:
 
         return ir.kernel([a, b, c], 1, body, threads=64)
 
-    return Case(
+    return seeded_case(
         "gemm/regions/float32/8x8x8",
         build,
-        lambda rng: [
-            numbers(rng, (2, 8, 16), "float32"), numbers(rng, (2, 16, 8), "float32"),
-            poison((8, 8), "float32"),
-        ],
         lambda a, b, c: {2: sum(a[s, :, 4:12] @ b[1, s * 8 : s * 8 + 8] for s in range(2))},
-    )  # fmt: skip
+    )
 
 
 def _nothing() -> Case:
@@ -289,46 +263,4 @@ def _empty(m: int, n: int, k: int, *, clear: bool) -> Case:
             sums[4 : 4 + m, 4 : 4 + n] = 0
         return {2: sums}
 
-    return Case(
-        f"gemm/empty/float32/{m}x{n}x{k}{'/clear' * clear}",
-        build,
-        lambda rng: [
-            *(numbers(rng, (16, 16), "float32") for _ in "AB"),
-            poison((16, 16), "float32"),
-        ],
-        expected,
-    )
-
-
-def _dynamic(m: int, n: int, k: int) -> Case:
-    def build() -> Kernel:
-        vm, vn, vk = (ir.symbol(s) for s in "mnk")
-        a, b, c = ir.tensor("A", (vm, vk)), ir.tensor("B", (vk, vn)), ir.tensor("C", (vm, vn))
-        sa, sb, acc = (
-            ir.shared("sa", (16, 8)),
-            ir.shared("sb", (8, 16)),
-            ir.fragment("acc", (16, 16)),
-        )
-
-        def body(bx: Any, by: Any) -> Any:
-            return [
-                ir.alloc(sa, sb, acc), ir.fill(acc, 0),
-                ir.pipelined(ceildiv(vk, 8), lambda ko: [
-                    ir.copy(ir.region(a, (by * 16, ko * 8), (16, 8)), sa),
-                    ir.copy(ir.region(b, (ko * 8, bx * 16), (8, 16)), sb),
-                    ir.gemm(sa, sb, acc),
-                ]),
-                ir.copy(acc, ir.region(c, (by * 16, bx * 16), (16, 16))),
-            ]  # fmt: skip
-
-        return ir.kernel([a, b, c], (ceildiv(vn, 16), ceildiv(vm, 16)), body, threads=64)
-
-    return Case(
-        f"gemm/dynamic/float32/{m}x{n}x{k}",
-        build,
-        lambda rng: [
-            numbers(rng, (m, k), "float32"), numbers(rng, (k, n), "float32"),
-            poison((m, n), "float32"),
-        ],
-        lambda a, b, c: {2: a @ b},
-    )  # fmt: skip
+    return seeded_case(f"gemm/empty/float32/{m}x{n}x{k}{'/clear' * clear}", build, expected)

@@ -14,8 +14,7 @@ from tile_core.ir.stmt import Kernel
 from tile_core.ops.reduce import ReduceKind
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_core.testing import build_ir as ir
-from tile_core.testing.conformance.case import Case, label, logical
-from tile_core.testing.oracle import numbers, poison
+from tile_core.testing.conformance.case import Case, label, logical, seeded_case
 
 SHAPES = ((1,), (3,), (8,), (100,), (2, 3), (4, 8), (3, 64))
 """Of fragments: those with fewer elements than a block has threads are held more than once."""
@@ -60,11 +59,12 @@ def _of_tile(shape: tuple[int, ...], scope: str, *, keeps_rows: bool) -> Case:
     def expected(a: Array, b: Array) -> dict[int, Array]:
         return {1: 5 + (a.sum(1) if keeps_rows else a.sum().reshape(1))}
 
-    return Case(
+    return seeded_case(
         f"reducer/sum/int32/in-{scope}{'-rows' if keeps_rows else ''}/{label(shape)}",
         build,
-        lambda rng: [numbers(rng, shape, "int32", -9, 10), poison(kept, "int32")],
         expected,
+        low=-9,
+        high=10,
     )
 
 
@@ -92,12 +92,7 @@ def _reducer(kind: str, dtype: str = "int32") -> Case:
         x = logical(a, dtype, (6, 14)).astype(np.int64)
         return {1: x.sum(1) - 2 if kind == "sum" else np.maximum(x.max(1), -2)}
 
-    return Case(
-        f"reducer/{kind}/{dtype}/6x14",
-        build,
-        lambda rng: [numbers(rng, (6, 14), dtype, -9, 10), poison((6,), dtype)],
-        expected,
-    )
+    return seeded_case(f"reducer/{kind}/{dtype}/6x14", build, expected, low=-9, high=10)
 
 
 def _reducer_without_init() -> Case:
@@ -123,9 +118,6 @@ def _reducer_without_init() -> Case:
 
         return ir.kernel([a, b], 1, body, threads=64)
 
-    return Case(
-        "reducer/min/int32/reopened",
-        build,
-        lambda rng: [numbers(rng, (3, 4, 5), "int32", -9, 10), poison((3, 4), "int32")],
-        lambda a, b: {1: a.min(2)},
+    return seeded_case(
+        "reducer/min/int32/reopened", build, lambda a, b: {1: a.min(2)}, low=-9, high=10
     )

@@ -14,7 +14,7 @@ from tile_core.ir.stmt import Kernel
 from tile_core.ops.reduce import ReduceKind
 from tile_core.ops.scan import Scan
 from tile_core.testing import build_ir as ir
-from tile_core.testing.conformance.case import Case, label, logical
+from tile_core.testing.conformance.case import Case, label, logical, seeded_case
 from tile_core.testing.oracle import numbers, poison
 
 Function = Callable[..., Array]
@@ -108,11 +108,11 @@ def _part(scopes: tuple[str, ...], *, clear: bool) -> Case:
         b[3:7] = a[5:9, 2:11].sum(1) + (0 if clear else b[3:7])
         return {1: b}
 
-    return Case(
+    return seeded_case(
         f"reduce/part/float32/{scopes[0]}-{scopes[1]}-{'clear' if clear else 'onto'}",
         build,
-        lambda rng: [numbers(rng, (16, 12), "float32"), numbers(rng, (10,), "float32")],
         expected,
+        outputs=0,
     )
 
 
@@ -133,14 +133,9 @@ def _of_nothing(scopes: tuple[str, ...], *, clear: bool) -> Case:
         b[3:7] = -np.inf if clear else b[3:7]
         return {2: b}
 
-    return Case(
+    return seeded_case(
         f"reduce/empty/float32/{scopes[0]}-{scopes[1]}-{'clear' if clear else 'onto'}",
         build,
-        lambda rng: [
-            numbers(rng, (16, 12), "float32"),
-            numbers(rng, (10,), "float32"),
-            poison((10,), "float32"),
-        ],
         expected,
     )
 
@@ -157,12 +152,7 @@ def _scanned_part(scopes: tuple[str, ...]) -> Case:
         b[1:5, 2:11] = a[5:9, 2:11].cumsum(1)
         return {1: b}
 
-    return Case(
-        f"scan/part/float32/{scopes[0]}-{scopes[1]}",
-        build,
-        lambda rng: [numbers(rng, (16, 12), "float32"), numbers(rng, (6, 11), "float32")],
-        expected,
-    )
+    return seeded_case(f"scan/part/float32/{scopes[0]}-{scopes[1]}", build, expected, outputs=0)
 
 
 def _out_shape(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
@@ -257,11 +247,13 @@ def _reduce(kind: str, dtype: str, shape: tuple[int, ...], dim: int, *, clear: b
         result = np.asarray(KINDS[kind](logical(a, dtype), dim)).reshape(out)
         return {1: result if clear else ONTO[kind](result, logical(b, dtype))}
 
-    return Case(
+    return seeded_case(
         f"reduce/{kind}{'' if clear else '-onto'}/{dtype}/{label(shape)}@{dim}",
         build,
-        lambda rng: [numbers(rng, shape, dtype, -9, 10), numbers(rng, out, dtype, -9, 10)],
         expected,
+        outputs=0,
+        low=-9,
+        high=10,
     )
 
 
@@ -276,12 +268,7 @@ def _kept() -> Case:
         ]  # fmt: skip
         return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
 
-    return Case(
-        "reduce/sum/float32/kept",
-        build,
-        lambda rng: [numbers(rng, (4, 9), "float32"), poison((4, 1), "float32")],
-        lambda a, b: {1: a.sum(1, keepdims=True)},
-    )
+    return seeded_case("reduce/sum/float32/kept", build, lambda a, b: {1: a.sum(1, keepdims=True)})
 
 
 def _widening() -> Case:
@@ -295,11 +282,12 @@ def _widening() -> Case:
         ]  # fmt: skip
         return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
 
-    return Case(
+    return seeded_case(
         "reduce/abssum/int8-int32/4x300",
         build,
-        lambda rng: [numbers(rng, (4, 300), "int8", -128, 128), poison((4,), "int32")],
         lambda a, b: {1: np.abs(a.astype(np.int32)).sum(1)},
+        low=-128,
+        high=128,
     )
 
 
@@ -333,12 +321,7 @@ def _scoped(scope: str) -> Case:
         steps = [ir.alloc(s, t), ir.copy(a, s), ir.reduce("max", s, t, 1), ir.copy(t, b)]
         return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
 
-    return Case(
-        f"reduce/max/{scope}/5x8",
-        build,
-        lambda rng: [numbers(rng, (5, 8), "float32"), poison((5,), "float32")],
-        lambda a, b: {1: a.max(1)},
-    )
+    return seeded_case(f"reduce/max/{scope}/5x8", build, lambda a, b: {1: a.max(1)})
 
 
 def _scan(kind: str, dtype: str, dim: int, reverse: bool) -> Case:
@@ -361,9 +344,6 @@ def _scan(kind: str, dtype: str, dim: int, reverse: bool) -> Case:
         total = np.flip(total, dim) if reverse else total
         return {1: total != 0 if dtype == "bool" else total}
 
-    return Case(
-        f"scan/{kind}{'-reverse' if reverse else ''}/{dtype}/{label(shape)}@{dim}",
-        build,
-        lambda rng: [numbers(rng, shape, dtype), poison(shape, dtype)],
-        expected,
+    return seeded_case(
+        f"scan/{kind}{'-reverse' if reverse else ''}/{dtype}/{label(shape)}@{dim}", build, expected
     )

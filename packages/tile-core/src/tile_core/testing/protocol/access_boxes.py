@@ -60,8 +60,9 @@ def box_of(touch: Touched, values: Values, stmt: Stmt) -> Box:
     Whatever an index inside of the statement decides counts as all of its dimension.
     """
     region = touch.access.region
-    if isinstance(stmt, (Copy, BulkCopy)) and region is not None:
-        region = _whole_side(stmt, region)
+    if isinstance(stmt, (Copy, BulkCopy)) and region is not None and region.is_element:
+        src, dst = boxes(stmt.src, stmt.dst)  # with its extents
+        region = src if region is stmt.src else dst
     if region is not None:
         return region_box(region, values)
     node = touch.access.node
@@ -97,14 +98,6 @@ def _in_storage(buffer: Buffer, sizes: tuple[tuple[int | None, int | None], ...]
         (0, extent) if start is None or size is None else (start, start + size)
         for (start, size), extent in zip(sizes, extents, strict=True)
     )
-
-
-def _whole_side(copy: Copy | BulkCopy, region: Region) -> Region:
-    """Return the side of a copy with its extents, where it is written as one element."""
-    if not region.is_element:
-        return region
-    src, dst = boxes(copy.src, copy.dst)
-    return src if region is copy.src else dst
 
 
 def _known(extent: object, values: Values) -> int | None:

@@ -25,7 +25,7 @@ from tile_core.testing.protocol.events import (
     shown,
 )
 from tile_core.testing.protocol.segments import Flight, Segment, clash, stretches
-from tile_core.testing.protocol.tile_contents import held_in, put
+from tile_core.testing.protocol.tile_accesses import held_in, put
 
 MOST_STATES = 300_000
 

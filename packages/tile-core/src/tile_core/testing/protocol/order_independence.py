@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from tile_core.errors import Span
 from tile_core.testing.protocol.events import (
@@ -28,9 +27,7 @@ from tile_core.testing.protocol.events import (
     shown,
 )
 from tile_core.testing.protocol.tile_accesses import TileAccess, Tiles
-from tile_core.testing.protocol.vector_clocks import Known, Layout
-
-Clock = npt.NDArray[np.int32]
+from tile_core.testing.protocol.vector_clocks import Clock, Known, Layout
 
 
 @dataclass(frozen=True, slots=True)

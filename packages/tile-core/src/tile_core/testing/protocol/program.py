@@ -28,7 +28,7 @@ from tile_core.testing.protocol.events import (
     Write,
 )
 from tile_core.testing.protocol.statement_events import WARP, act
-from tile_core.testing.protocol.tile_contents import held_in, put
+from tile_core.testing.protocol.tile_accesses import held_in, put
 from tile_core.testing.protocol.trace import Group, LaunchFacts, at_thread, follow
 from tile_core.testing.protocol.values import Scenario, Values
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +26,7 @@ from tile_core.testing.protocol.events import (
     STORES,
     Arrive,
     BarrierId,
+    Box,
     Event,
     Fence,
     Fill,
@@ -171,11 +173,8 @@ def _barrier(group: Group, stmt: Barrier) -> Iterator[Event]:
     if stmt.scope == "warp":
         return
     rank, threads = group.values.rank, group.count
-    place: BarrierId = (
-        f"the barrier of threads {group.first} to {group.first + threads - 1}",
-        0,
-        rank,
-    )
+    last = group.first + threads - 1
+    place: BarrierId = (f"the barrier of threads {group.first} to {last}", 0, rank)
     if stmt.number is not None:
         number = int(group.values.of(stmt.number))
         threads = threads if stmt.count is None else int(group.values.of(stmt.count))
@@ -253,10 +252,8 @@ def _remote_copy(group: Group, op: RemoteCopy) -> Iterator[Event]:
         yield Fill(target, dst, place, nbytes, content, (source, src), span=op.span)
 
 
-def _nbytes(box: tuple[tuple[int, int], ...], bits: int) -> int:
-    for first, last in box:
-        bits *= last - first
-    return bits // 8
+def _nbytes(box: Box, bits: int) -> int:
+    return bits * math.prod(last - first for first, last in box) // 8
 
 
 # Tiles ---------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tile_core.errors import Span
@@ -20,7 +21,6 @@ from tile_core.testing.protocol.events import (
     named,
     overlaps,
 )
-from tile_core.testing.protocol.tile_contents import held_in, put
 from tile_core.testing.protocol.vector_clocks import Clock, Known
 
 
@@ -123,3 +123,24 @@ def _conflict(tile: Tile, box: Box, other: TileAccess, touch: TileAccess) -> str
     if other.by_engine:
         return f"{name} {does} while an asynchronous operation reads it"
     return f"{name} {does} while others {'write' if other.writes else 'read'} it"
+
+
+def put(parts: list[tuple[Box, Content]], box: Box, content: Content) -> None:
+    """Let a box of a tile have other contents."""
+    parts[:] = [part for part in parts if not covers(box, part[0])]
+    parts.append((box, content))
+
+
+def held_in(parts: Sequence[tuple[Box, Content]], box: Box) -> ExpectedContent:
+    """Return what is in a box of a tile."""
+    inside = [part for part in parts if overlaps(part[0], box)]
+    size = sum(_volume(_common(part[0], box)) for part in inside)
+    return ExpectedContent(frozenset(content for _, content in inside), size >= _volume(box))
+
+
+def _common(a: Box, b: Box) -> Box:
+    return tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
+
+
+def _volume(box: Box) -> int:
+    return math.prod(last - first for first, last in box)

@@ -163,7 +163,10 @@ def follow(group: Group, stmt: Stmt, act: Act) -> None:
             for item in body:
                 follow(group, item, act)
         case OnThreads():
-            _on_threads(group, stmt, act)
+            first = group.first + stmt.first
+            mine = [t for t in group.active if first <= t < first + stmt.count]
+            if mine:
+                with_these(group, mine, stmt.body, act, first, stmt.count)
         case For() | Pipelined() | While():
             _loop(group, stmt, act)
         case If():
@@ -178,13 +181,6 @@ def follow(group: Group, stmt: Stmt, act: Act) -> None:
             raise _Left(type(stmt))
         case Parallel() | Leaf() | Store() | Evaluate():
             act(group, stmt)
-
-
-def _on_threads(group: Group, stmt: OnThreads, act: Act) -> None:
-    first = group.first + stmt.first
-    mine = [t for t in group.active if first <= t < first + stmt.count]
-    if mine:
-        with_these(group, mine, stmt.body, act, first, stmt.count)
 
 
 def with_these(
@@ -262,18 +258,14 @@ def _branch(group: Group, stmt: If, act: Act) -> None:
 
 
 def _holds_for(group: Group, stmt: If, thread: int) -> bool:
-    at_thread(group, thread)
-    result = bool(_known_or_true(group, stmt))
-    at_thread(group, group.active[0])
-    return result
-
-
-def _known_or_true(group: Group, stmt: If) -> bool:
     """Return the outcome for a thread: what depends on results may happen."""
+    at_thread(group, thread)
     try:
         return bool(group.values.of(stmt.cond))
     except Unknown:
         return True
+    finally:
+        at_thread(group, group.active[0])
 
 
 def at_thread(group: Group, thread: int) -> None:

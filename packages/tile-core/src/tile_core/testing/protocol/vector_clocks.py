@@ -39,10 +39,7 @@ class Layout:
     def __init__(self, program: Program) -> None:
         self.roles = len(program.roles)
         self.phases = {p: ENTRIES * self.roles + k for k, p in enumerate(program.arrivals)}
-        self.inits = {
-            (e.barriers, e.rank) for r in program.roles for e in r.events if isinstance(e, Init)
-        }
-        self.named = {name for name, _ in self.inits}
+        self.named = {e.barriers for r in program.roles for e in r.events if isinstance(e, Init)}
 
     def zero(self) -> Clock:
         """Return the clock of who knows nothing."""
