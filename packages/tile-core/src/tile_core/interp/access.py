@@ -96,7 +96,7 @@ def write_elements(
         return
     storage = place.storage
     lanes.machine.stores += 1
-    if not _watched(lanes, buffer, storage):
+    if not _watched(lanes, storage):
         storage.put(offsets, buffer.dtype, stored)
         storage.mark(offsets, buffer.dtype)
         return
@@ -137,16 +137,13 @@ def watch(
     DataRace
         If another party touched one of them in a conflicting way since they last met.
     """
-    if not _watched(lanes, buffer, storage):
+    if not _watched(lanes, storage):
         return
     shape = offsets.shape
     if lanes.count > 1 and lanes.rivals is not None:
         shape = (lanes.count, *shape[1:])
     where = np.broadcast_to(offsets, shape)
-    if lanes.count > 1 and len(where) == 1:
-        keep = active
-    else:
-        keep = _keep(lanes, active, shape)
+    keep = active if lanes.count > 1 and len(where) == 1 else _keep(lanes, active, shape)
     flat = where.ravel() if keep is None else where[keep]
     for kind, parties, epoch in _levels(lanes, buffer, storage):
         party = _parties(parties, flat, keep, lanes.count)
@@ -187,7 +184,7 @@ def check_bounds(
     return inside if mask is None or len(inside) == 1 else mask & inside
 
 
-def _watched(lanes: Lanes, buffer: Buffer, storage: Storage) -> bool:
+def _watched(lanes: Lanes, storage: Storage) -> bool:
     if not lanes.machine.options.check_races or storage.copy_bytes:
         return False
     return storage.contended or lanes.rivals is not None
@@ -276,18 +273,6 @@ def _outside(
     )
 
 
-def _uninitialised(
-    buffer: Buffer, offsets: Array, place: ElementAddresses, node: Node, lanes: Lanes
-) -> UninitialisedRead:
-    return UninitialisedRead(
-        f"{buffer.name}[{coordinates(place, offsets.flat[0])}] is read before anything is "
-        "written to it",
-        span=_span(node, lanes),
-        notes=declared(buffer),
-        hint="initialise it with T.clear, T.fill or T.copy",
-    )
-
-
 def uninitialised(
     lanes: Lanes, buffer: Buffer, place: ElementAddresses, offsets: Array, node: Node
 ) -> None:
@@ -296,14 +281,18 @@ def uninitialised(
     Among explicit threads the error waits until they meet: if one of them writes the element
     before, what is wrong is a race.
     """
-    error = _uninitialised(buffer, offsets, place, node, lanes)
-    block = lanes.block
-    if block is None or lanes.rivals is None or lanes.rivals.kind != "threads":
+    error = UninitialisedRead(
+        f"{buffer.name}[{coordinates(place, offsets.flat[0])}] is read before anything is "
+        "written to it",
+        span=_span(node, lanes),
+        notes=declared(buffer),
+        hint="initialise it with T.clear, T.fill or T.copy",
+    )
+    block, among_threads = lanes.block, lanes.rivals and lanes.rivals.kind == "threads"
+    watched = lanes.machine.options.check_races and not place.storage.copy_bytes
+    if block is None or not among_threads or not watched:
         raise error
-    if lanes.machine.options.check_races and not place.storage.copy_bytes:
-        block.pending = block.pending or error
-    else:
-        raise error
+    block.pending = block.pending or error
 
 
 def _race(

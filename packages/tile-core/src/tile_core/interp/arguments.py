@@ -32,11 +32,8 @@ Finish = Callable[[], None]
 def bind(kernel: Kernel, args: Sequence[Any], machine: InterpreterState) -> list[Finish]:
     """Give every parameter its memory or value, and every symbolic dimension its extent.
 
-    Returns
-    -------
-    list of functions
-        To call when the kernel has run: they bring results back into arrays that could not
-        be used as memory directly.
+    What is returned is to be called when the kernel has run: it brings results back into arrays
+    that could not be used as memory directly.
 
     Raises
     ------

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tile_core.errors import InternalError, Note, Span, TileError, UndefinedOperation
-from tile_core.interp.async_copies import PendingCopy
-from tile_core.interp.mbarriers import Signal
+from tile_core.interp.mbarriers import PendingCopy, Signal
 from tile_core.interp.memory import ElementAddresses, Storage, at_address, row_major, scratch
 from tile_core.interp.statement_facts import StatementFacts, facts_of
 from tile_core.interp.values import Array, constant, element_bits
@@ -72,33 +71,17 @@ def _no_launcher(launch: Launch, lanes: Lanes) -> None:
 
 
 class InterpreterState:
-    """Everything that outlives a block: global memory, symbols, counters.
-
-    Attributes
-    ----------
-    evaluate
-        Gives the values of an expression in some lanes.
-    memory
-        The storage of each parameter and workspace.
-    symbols
-        Values of scalar parameters and symbolic dimensions, shape (1,) each.
-    granules
-        For each storage buffer the bits of the smallest element any view of it has.
-    epoch
-        Numbers stretches of time without synchronisation; never reused.
-    stores
-        Counts changes of memory: waiting threads make no progress while it stands still.
-    """
+    """Everything that outlives a block: global memory, symbols, counters."""
 
     def __init__(self, options: InterpretOptions, evaluate: Callable[[Expr, Lanes], Array]) -> None:
         self.options, self.evaluate = options, evaluate
-        self.memory: dict[Buffer, Storage] = {}
-        self.symbols: dict[Var, Array] = {}
-        self.granules: dict[Buffer, int] = {}
+        self.memory: dict[Buffer, Storage] = {}  # of each parameter and workspace
+        self.symbols: dict[Var, Array] = {}  # scalar parameters, symbolic dimensions; shape (1,)
+        self.granules: dict[Buffer, int] = {}  # bits of the smallest element of any view
         self.constants: dict[Const, Array] = {}
         self.contended: set[Buffer] = set()
-        self.epoch = 0
-        self.stores = 0
+        self.epoch = 0  # numbers stretches of time without synchronisation; never reused
+        self.stores = 0  # changes of memory: without any, waiting threads make no progress
         self.launcher: Callable[[Launch, Lanes], None] = _no_launcher
         self._facts: dict[Node, StatementFacts] = {}
 
@@ -206,47 +189,31 @@ class Loop:
 class Lanes:
     """Lanes that execute one statement at a time together, each with its own values.
 
-    Attributes
-    ----------
-    count
-        Number of lanes. Values have a leading axis of this extent, or 1 where all agree.
-    mask : bool[count] or None
-        Which lanes are active; None if all are. At least one is whenever something runs.
-    private
-        Memory of which each lane has a copy.
-    outer
-        The lanes that this group was made from; private memory not found here is theirs.
-    lane_of_copy : int64[count] or None
-        Which copy of private memory each lane has; None: its own number.
-    warp
-        The number of this warp in a program of explicit threads, or of this part of a block
-        whose threads go apart; else None.
-    team
-        First and count of the threads that run together what these lanes run, if others do
-        something else; else None.
-    first, weight
-        The first thread of the block among those that the lanes stand for, and how many each
-        lane stands for.
+    Values have a leading axis of extent `count`, or 1 where all lanes agree. At least one lane is
+    active whenever something runs. Private memory that is not found here is that of the `outer`
+    lanes, which this group was made from.
     """
 
     def __init__(self, block: BlockState | None, machine: InterpreterState, count: int = 1) -> None:
         self.block = block
         self.machine = machine
         self.count = count
-        self.mask: Array | None = None
+        self.mask: Array | None = None  # bool[count]: which lanes are active; None if all are
         self.env: dict[Var, Array] = dict(machine.symbols)
-        self.private: dict[Buffer, Storage] = {}
+        self.private: dict[Buffer, Storage] = {}  # memory of which each lane has a copy
         self.outer: Lanes | None = None
         self.own_places: dict[Buffer, ElementAddresses] = {}
         self.safe: dict[Buffer, Array] = {}
         self.rivals: ConcurrentLanes | None = None
-        self.lane_of_copy: Array | None = None
+        self.lane_of_copy: Array | None = None  # int64[count]; None: each has its own number's
         self.votes: dict[Node, Array] = {}
         self.random: dict[str, Array] = {}
+        # Of a program of explicit threads, or of a part of a block whose threads go apart.
         self.warp: int | None = None
+        # First and count of the threads that run this together, if others do something else.
         self.team: tuple[int, int] | None = None
-        self.first = 0
-        self.weight = 1
+        self.first = 0  # the first thread of the block that the lanes stand for
+        self.weight = 1  # how many threads each lane stands for
         self.is_part = False  # one lane for some of the threads of a program of tiles
         self.cluster_phase = 0
         self.loops: list[Loop] = []

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.errors import InternalError, UnsupportedOnTarget
-from tile_core.interp import access, arithmetic, atomics, calls, warp
+from tile_core.interp import access, arithmetic, atomics, calls
 from tile_core.interp.execution_state import Lanes
 from tile_core.interp.values import (
     Array,
@@ -50,10 +50,6 @@ def evaluate(expr: Expr, lanes: Lanes) -> Array:
     if handler is None:
         raise InternalError(f"cannot evaluate {type(expr).__name__}", span=expr.span or lanes.span)
     return handler(expr, lanes)
-
-
-def _const(expr: Const, lanes: Lanes) -> Array:
-    return lanes.machine.constant(expr)
 
 
 def _var(expr: Var, lanes: Lanes) -> Array:
@@ -178,7 +174,7 @@ def _call(expr: Call, lanes: Lanes) -> Array:
     if effect & Effect.ATOMIC:
         return atomics.element(expr, lanes, evaluate)
     if effect & Effect.WARP:
-        return warp.collective(expr, [evaluate(a, lanes) for a in expr.args], lanes)
+        return calls.collective(expr, [evaluate(a, lanes) for a in expr.args], lanes)
     if effect & Effect.BLOCK:
         return lanes.votes[expr]
     if effect & Effect.STATE:
@@ -203,7 +199,7 @@ def _extern(expr: Call, lanes: Lanes) -> Array:
 
 
 _HANDLERS: dict[type[Any], Callable[[Any, Lanes], Array]] = {
-    Const: _const,
+    Const: lambda expr, lanes: lanes.machine.constant(expr),
     Var: _var,
     Binary: _binary,
     Unary: _unary,

@@ -193,7 +193,9 @@ def _finish(waiting: list[_Running], total: int, machine: InterpreterState) -> N
         idle = 0 if machine.stores != before or len(remaining) < len(waiting) else idle + 1
         waiting = remaining
         if idle > machine.options.spin_limit:
-            raise _stuck(waiting, _nobody_helps(waiting))
+            in_cluster = any(isinstance(r.event, Pending) for r in waiting)
+            helper = "block of its cluster does" if in_cluster else "thread writes"
+            raise _stuck(waiting, f"no {helper} what it waits for")
 
 
 def _stuck(waiting: list[_Running], why: str) -> Deadlock:
@@ -209,9 +211,3 @@ def _stuck(waiting: list[_Running], why: str) -> Deadlock:
         notes=tuple(notes),
         hint="every block of the cluster must arrive as often as others wait" if notes else None,
     )
-
-
-def _nobody_helps(waiting: list[_Running]) -> str:
-    if any(isinstance(r.event, Pending) for r in waiting):
-        return "no block of its cluster does what it waits for"
-    return "no thread writes what it waits for"

@@ -12,7 +12,7 @@ from tile_core.errors import DataRace
 from tile_core.interp import access, atomics, calls, debug, reductions, regions, specialised_warps
 from tile_core.interp.execution_state import BlockState, Lanes
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.transfers import converted, transfer
+from tile_core.interp.transfers import converted, moved
 from tile_core.interp.values import Array, convert, decode, encode, settle
 from tile_core.ir.buffer import Region, whole
 from tile_core.ir.expr import Expr
@@ -27,7 +27,6 @@ from tile_core.ops.im2col import Im2col
 from tile_core.ops.printing import Print, line
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
-from tile_core.ops.region_pairing import pair
 from tile_core.ops.scan import Scan
 from tile_core.ops.transpose import Transpose
 
@@ -37,15 +36,12 @@ def copy(op: Copy, lanes: Lanes) -> None:
     if op.is_async and lanes.machine.options.late_copies and lanes.block is not None:
         _issue(op, lanes, lanes.block)
     else:
-        transfer(op.src, op.dst, lanes, op)
+        moved(op.src, op.dst, lanes, op)
 
 
 def _issue(op: Copy, lanes: Lanes, block: BlockState) -> None:
     """Start a copy that arrives at the wait for it; until then its tile is undefined."""
-    pairing = pair(op.src, op.dst, op.span)
-    extents = regions.numbers(pairing.extents, lanes)
-    source = regions.box(op.src, lanes, op, pairing.src_axes, extents)
-    target = regions.box(op.dst, lanes, op, pairing.dst_axes, extents)
+    source, target, _ = regions.paired(op.src, op.dst, lanes, op)
     values_known = regions.known(source)
     issued = regions.read_stored(source, lanes, op).copy()
     nowhere = np.zeros(target.offsets.shape, np.bool_)
@@ -174,10 +170,7 @@ def integer_product(a: Array, b: Array) -> Array:
 
 def atomic_tile(op: AtomicTile, lanes: Lanes) -> None:
     """Combine element by element; elements outside the destination are skipped."""
-    pairing = pair(op.src, op.dst, op.span)
-    extents = regions.numbers(pairing.extents, lanes)
-    source = regions.box(op.src, lanes, op, pairing.src_axes, extents)
-    target = regions.box(op.dst, lanes, op, pairing.dst_axes, extents)
+    source, target, extents = regions.paired(op.src, op.dst, lanes, op)
     regions.require_known(source, lanes, op, target.inside)
     regions.require_known(target, lanes, op)
     stored = regions.read_stored(source, lanes, op)
@@ -211,13 +204,9 @@ def show(op: Print, lanes: Lanes) -> None:
             out.write(f"{op.message}\n")
 
 
-def nothing(op: Barrier | WaitProducts, lanes: Lanes) -> None:
-    """Wait for nobody: one lane stands for all threads, and products are complete at once."""
-
-
 MEANINGS: dict[type[Leaf], Callable[[Any, Lanes], None]] = {
     AtomicTile: atomic_tile,
-    Barrier: nothing,
+    Barrier: specialised_warps.nothing,
     Breakpoint: debug.breakpoint_,
     Copy: copy,
     CopyCommit: copy_commit,
@@ -232,7 +221,7 @@ MEANINGS: dict[type[Leaf], Callable[[Any, Lanes], None]] = {
     ReducerUpdate: reductions.update,
     Scan: reductions.scan,
     Transpose: transpose,
-    WaitProducts: nothing,
+    WaitProducts: specialised_warps.nothing,
     **specialised_warps.HANDLERS,
 }
 """By class: what operators mean on arrays. That of all others is their serial form."""

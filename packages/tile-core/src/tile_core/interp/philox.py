@@ -13,12 +13,7 @@ _WEYL = (np.uint32(0x9E3779B9), np.uint32(0xBB67AE85))
 
 
 def philox(counter: Array, key: Array) -> Array:
-    """Return four random words for each counter.
-
-    Parameters
-    ----------
-    counter : uint32[n, 4]
-    key : uint32[n, 2]
+    """Return four random words for each counter, uint32[n, 4], and its key, uint32[n, 2].
 
     References
     ----------

@@ -147,14 +147,9 @@ def as_update(stmt: Store) -> ReducerUpdate | None:
     value = stmt.value
     if not isinstance(value, Binary) or value.op not in _UPDATES:
         return None
-
     for old, new in ((value.a, value.b), (value.b, value.a)):
-        if isinstance(old, Load) and old.buffer is stmt.buffer and _same_place(old, stmt):
+        at = old.indices if isinstance(old, Load) and old.buffer is stmt.buffer else None
+        if at is not None and same_value(at, stmt.indices):
             kind = _UPDATES[value.op]
             return ReducerUpdate(stmt.buffer, kind, stmt.indices, new, span=stmt.span)
     return None
-
-
-def _same_place(old: Load, stmt: Store) -> bool:
-    pairs = zip(old.indices, stmt.indices, strict=True)
-    return all(same_value(a, b) for a, b in pairs)

@@ -15,6 +15,8 @@ from tile_core.interp.values import Array, decode, encode
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Extent
 from tile_core.ir.node import Node
+from tile_core.ir.stmt import Leaf
+from tile_core.ops.region_pairing import pair
 
 
 @dataclass(slots=True, eq=False)
@@ -81,6 +83,14 @@ def box(
         inside = np.broadcast_to(inside, extents)
         offsets = np.where(inside, offsets, 0)
     return Box(region.buffer, place, offsets, inside)
+
+
+def paired(src: Region, dst: Region, lanes: Lanes, op: Leaf) -> tuple[Box, Box, tuple[int, ...]]:
+    """Locate the elements of both sides of a transfer; return its iteration space, too."""
+    pairing = pair(src, dst, op.span)
+    extents = numbers(pairing.extents, lanes)
+    source = box(src, lanes, op, pairing.src_axes, extents)
+    return source, box(dst, lanes, op, pairing.dst_axes, extents), extents
 
 
 def _outside(

@@ -141,13 +141,10 @@ def _wait(node: Leaf | Evaluate, place: Expr, parity: Expr, lanes: Lanes) -> Ite
 
 
 def _arrive_by_warps(op: BarrierArrive, lanes: Lanes) -> None:
-    (start,) = op.barrier.starts
-    number = regions.number(start, lanes)
-    threads = int(lanes.active.sum()) * lanes.weight
-    warps = -(-threads // WARP)
+    warps = -(-int(lanes.active.sum()) * lanes.weight // WARP)
     ranks = [int(evaluate(rank, lanes)[0]) for rank in op.ranks]
     homes = [peer(lanes, rank, op) for rank in ranks] or [_block(lanes)]
-    signals = [_signal(home, op.barrier.buffer, number, op, lanes) for home in homes]
+    signals = [_barrier(op.barrier, home, op, lanes) for home in homes]
     if not op.nbytes:
         for signal in signals:
             signal.arrive(warps)
@@ -159,11 +156,9 @@ def _arrive_by_warps(op: BarrierArrive, lanes: Lanes) -> None:
 
 def _copies_arrive(op: CopyArrive, lanes: Lanes) -> None:
     """Let the copies begun so far end, and arrive at once: no order of events forbids it."""
-    (start,) = op.barrier.starts
     _block(lanes).flight.land()
     threads = int(lanes.active.sum()) * lanes.weight
-    number = regions.number(start, lanes)
-    _signal(_block(lanes), op.barrier.buffer, number, op, lanes).arrive(threads)
+    _barrier(op.barrier, _block(lanes), op, lanes).arrive(threads)
     _told(lanes)
 
 
@@ -267,7 +262,7 @@ def remote_copy(op: RemoteCopy, lanes: Lanes) -> None:
 
 
 def nothing(op: Leaf, lanes: Lanes) -> None:
-    """Order what is in order already."""
+    """Order what is in order already: products are complete at once, lanes stand for threads."""
 
 
 def _block(lanes: Lanes) -> BlockState:

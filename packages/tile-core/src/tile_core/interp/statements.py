@@ -93,10 +93,6 @@ def run(stmt: Stmt, lanes: Lanes) -> None:
             raise InternalError(f"{type(event).__name__} inside a tile operator", span=stmt.span)
 
 
-def _nobody(lanes: Lanes) -> bool:
-    return lanes.mask is not None and not lanes.mask.any()
-
-
 # Simple statements ---------------------------------------------------------------------------
 
 
@@ -173,7 +169,7 @@ def _seq(stmt: Seq, lanes: Lanes) -> Steps:
     safe = lanes.safe
     for item in stmt.body:
         yield from steps(item, lanes)
-        if _nobody(lanes):
+        if lanes.mask is not None and not lanes.mask.any():
             break
     lanes.safe = safe
 

@@ -13,12 +13,6 @@ from tile_core.interp.execution_state import BlockState, Lanes
 from tile_core.interp.values import Array, convert, decode, encode
 from tile_core.ir.buffer import Region
 from tile_core.ir.stmt import Leaf
-from tile_core.ops.region_pairing import pair
-
-
-def transfer(src: Region, dst: Region, lanes: Lanes, op: Leaf) -> None:
-    """Copy `src` to `dst`; equal dtypes keep their bits, undefined contents stay undefined."""
-    moved(src, dst, lanes, op)
 
 
 def moved(
@@ -31,13 +25,11 @@ def moved(
 ) -> int:
     """Copy `src` to `dst` and return how many bytes of `dst` that was, elements outside too.
 
+    Equal dtypes keep their bits, and undefined contents stay undefined.
     `dst` is in the memory of the blocks `homes`, by default that of these lanes. A `reduction`
     says how its elements change instead of being replaced: "add", "min" or "max".
     """
-    pairing = pair(src, dst, op.span)
-    extents = regions.numbers(pairing.extents, lanes)
-    source = regions.box(src, lanes, op, pairing.src_axes, extents)
-    target = regions.box(dst, lanes, op, pairing.dst_axes, extents)
+    source, target, extents = regions.paired(src, dst, lanes, op)
     if dst.buffer.scope.is_global:
         regions.require_known(source, lanes, op, target.inside)
     values_known = regions.known(source)

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from tile_core.dtypes import DType, dtype_of
+from tile_core.dtypes import DType
 from tile_core.ir.build_expr import integer_bounds
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -187,6 +187,3 @@ def from_bytes(raw: Array, dtype: DType) -> Array:
         rows = np.ascontiguousarray(raw).view(unit)
     values = decode(rows, dtype)
     return values if dtype.lanes > 1 else values[:, 0]
-
-
-BOOL, INT32, INT64, FLOAT32 = (dtype_of(n) for n in ("bool", "int32", "int64", "float32"))
