@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from tile_core.arith.interval import Ends
 from tile_core.ir.buffer import static_value
-from tile_core.ir.build_expr import as_expr, binary, const
+from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Extent, Unary, UnaryOp, Var
 from tile_core.ir.free_variables import free_variables, structure
 from tile_core.ir.node import analysis, has_more_nodes
@@ -119,7 +119,7 @@ class Linear:
             total[atom] = _settled(total.get(atom, 0) + factor)
         terms = [term for term in total.items() if term[1]]
         if self.terms and self.terms[-1][0].number > other.terms[0][0].number:
-            terms.sort(key=_by_number)
+            terms.sort(key=lambda term: term[0].number)
         return Linear(tuple(terms), _settled(self.constant + other.constant))
 
     def __neg__(self) -> Linear:
@@ -160,10 +160,6 @@ class Linear:
         whole = tuple((a, c // unit) for a, c in self.terms if c % unit == 0)
         rest = tuple(term for term in self.terms if term[1] % unit)
         return Linear(whole, quotient), Linear(rest, remainder)
-
-
-def _by_number(term: tuple[Atom, Number]) -> int:
-    return term[0].number
 
 
 def as_atom(atom: Atom) -> Linear:
@@ -222,9 +218,7 @@ def linear_in(expr: Extent, var: Var) -> tuple[int, Extent] | None:
 def _combine(op: BinaryOp, a: Extent, b: Extent) -> Extent:
     if isinstance(a, int) and isinstance(b, int):
         return a + b if op is BinaryOp.ADD else a - b
-    combined = binary(op, a, b)
-    value = static_value(combined)
-    return combined if value is None else value
+    return as_extent(binary(op, a, b))
 
 
 def _product(p: int, a: Extent, q: int, b: Extent) -> tuple[int, Extent] | None:
@@ -232,11 +226,7 @@ def _product(p: int, a: Extent, q: int, b: Extent) -> tuple[int, Extent] | None:
     if factor is None:
         return None
     slope, rest = (p, a) if q == 0 else (q, b)
-    return slope * factor, as_extent(binary(BinaryOp.MUL, _as_expr(rest), factor))
-
-
-def _as_expr(extent: Extent) -> Expr:
-    return const(extent) if isinstance(extent, int) else extent
+    return slope * factor, as_extent(binary(BinaryOp.MUL, rest, factor))
 
 
 def as_extent(expr: Expr) -> Extent:
@@ -261,22 +251,16 @@ def subtract(a: Extent, b: Extent, *, together: bool = False) -> Extent:
         return a - b
     if not (_is_small(a) and _is_small(b)):
         return 0 if a is b else as_expr(a) - b
-    left = _difference(a, b, together)
+    terms: dict[Atom, Number] = {}
+    constant = _collect(a, 1, terms, together) + _collect(b, -1, terms, together)
+    left = Linear(tuple(term for term in terms.items() if term[1]), constant)
     if left.is_number:
         return int(left.constant)
     if len(left.terms) == 1:  # one atom times a number: keep the short form
         ((atom, factor),) = left.terms
         if factor == 1:
             return atom.expr + int(left.constant)
-    if isinstance(b, int):
-        return as_expr(a) - b
-    return as_expr(a, b.dtype) - b
-
-
-def _difference(a: Extent, b: Extent, together: bool) -> Linear:
-    terms: dict[Atom, Number] = {}
-    constant = _collect(a, 1, terms, together) + _collect(b, -1, terms, together)
-    return Linear(tuple(term for term in terms.items() if term[1]), constant)
+    return as_expr(a, None if isinstance(b, int) else b.dtype) - b
 
 
 def _is_small(expr: Extent) -> bool:

@@ -84,7 +84,7 @@ def write(value: Linear, dtype: DType) -> Expr:
             total = Binary(BinaryOp.ADD if factor > 0 else BinaryOp.SUB, total, term, dtype)
     if total is None:
         return Const(value.constant, dtype)
-    if value.constant == 0 or _starts_with_const(value):
+    if value.constant == 0 or all(factor < 0 for _, factor in value.terms):
         return total
     op = BinaryOp.ADD if value.constant > 0 else BinaryOp.SUB
     return Binary(op, total, Const(abs(value.constant), dtype), dtype)
@@ -92,16 +92,9 @@ def write(value: Linear, dtype: DType) -> Expr:
 
 def is_narrow(value: Linear) -> bool:
     """Whether a sum is certainly computed right in 32 bits."""
-    if not fits(value, INT32):
+    if not fits(value, INT32) or any(atom.expr.dtype != INT32 for atom, _ in value.terms):
         return False
-    for atom, _ in value.terms:
-        if atom.expr.dtype != INT32:
-            return False
     return is_safe(value, INT32)
-
-
-def _starts_with_const(value: Linear) -> bool:
-    return all(factor < 0 for _, factor in value.terms)
 
 
 def _negative(atom: Atom, factor: int, const: int, term: Expr, dtype: DType) -> Expr:

@@ -20,6 +20,7 @@ from tile_core.arith.expander import (
     write,
 )
 from tile_core.arith.index_rules import IndexRules
+from tile_core.arith.interval import compare
 from tile_core.dtypes import DType
 from tile_core.ir import build_expr
 from tile_core.ir.effect import Effect
@@ -155,10 +156,6 @@ class Simplifier:
         return self._expr(expr)
 
 
-def _form_of_const(s: Simplifier, expr: Const) -> Linear:
-    return Linear.of_number(int(expr.value))
-
-
 def _form_of_var(s: Simplifier, expr: Var) -> Linear:
     multiple = s.multiples.get(expr, 1)
     if expr.contract is not None:
@@ -186,12 +183,8 @@ def _form_of_cast(s: Simplifier, expr: Cast) -> Linear:
         return a
     if fits(a, INT32) or a.single is not None:
         return a
-    return s.rules.leaf(("wide", a), write(a, INT32), _clipped(a.bounds))
-
-
-def _clipped(bounds: Range) -> Range:
-    least, most = limits(INT32)
-    return max(least, bounds[0]), min(most, bounds[1])
+    (low, high), (least, most) = a.bounds, limits(INT32)
+    return s.rules.leaf(("wide", a), write(a, INT32), (max(least, low), min(most, high)))
 
 
 def _form_of_binary(s: Simplifier, expr: Binary) -> Linear:
@@ -247,7 +240,7 @@ _OPERATIONS: dict[BinaryOp, Rule] = {
 }
 
 _FORMS: dict[type, Callable[[Simplifier, Any], Linear]] = {
-    Const: _form_of_const,
+    Const: lambda s, expr: Linear.of_number(int(expr.value)),
     Var: _form_of_var,
     Unary: _form_of_unary,
     Cast: _form_of_cast,
@@ -280,9 +273,9 @@ def _truth(s: Simplifier, expr: Binary | Unary) -> Expr:
     if a.acts or b.acts:
         return expr.map_children(s._child)
     difference = a - b
-    verdict = _decided(expr.op, difference.bounds)
-    if verdict is not None:
-        return Const(verdict, expr.dtype)
+    low, high = compare(expr.op, difference.bounds, (0, 0))
+    if low == high:
+        return Const(bool(low), expr.dtype)
     if len(difference.terms) < len(a.terms) + len(b.terms):
         try:
             return _balanced(expr, difference)
@@ -309,25 +302,6 @@ def _balanced(expr: Binary, difference: Linear) -> Expr:
     return Binary(expr.op, write(left, dtype), write(right, dtype), expr.dtype)
 
 
-def _decided(op: BinaryOp, difference: Range) -> bool | None:
-    """Return what comparing a difference with 0 gives, where its bounds tell."""
-    low, high = difference
-    match op:
-        case BinaryOp.LT:
-            return True if high < 0 else False if low >= 0 else None
-        case BinaryOp.LE:
-            return True if high <= 0 else False if low > 0 else None
-        case BinaryOp.GT:
-            return True if low > 0 else False if high <= 0 else None
-        case BinaryOp.GE:
-            return True if low >= 0 else False if high < 0 else None
-    never = low > 0 or high < 0
-    always = low == high == 0
-    if op is BinaryOp.EQ:
-        return True if always else False if never else None
-    return True if never else False if always else None
-
-
 def _select(s: Simplifier, expr: Select) -> Expr:
     cond = s.expr(expr.cond)
     if isinstance(cond, Const):
@@ -343,12 +317,8 @@ def _address(s: Simplifier, expr: AddressOf) -> Expr:
     return AddressOf(expr.buffer, tuple(map(s.index, expr.indices)), expr.access, span=expr.span)
 
 
-def _itself(s: Simplifier, expr: Expr) -> Expr:
-    return expr
-
-
 _EXPRESSIONS: dict[type, Callable[[Simplifier, Any], Expr]] = {
-    Const: _itself,
+    Const: lambda s, expr: expr,
     Var: _var,
     Binary: _arithmetic,
     Unary: _arithmetic,

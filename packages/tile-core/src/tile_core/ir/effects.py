@@ -57,7 +57,8 @@ def _accesses(root: Node) -> Iterator[Access]:
             case Call(function=function, args=args) if effect_of(function) & Effect.ATOMIC:
                 atomic |= {a for a in args if isinstance(a, AddressOf)}
             case Call(function=gpu_intrinsics.LOAD_MATRIX, args=args):
-                read |= {a for a in args if isinstance(a, AddressOf) and _is_met(a)}
+                addresses = (a for a in args if isinstance(a, AddressOf))
+                read |= {a for a in addresses if not a.buffer.scope.is_thread_private}
             case AddressOf(buffer=buffer) if node in read:
                 yield Access(buffer, Mode.READ, node)
             case AddressOf(buffer=buffer):
@@ -65,10 +66,6 @@ def _accesses(root: Node) -> Iterator[Access]:
             case Leaf():
                 yield from (Access(r.buffer, Mode.READ, node, r) for r in node.reads())
                 yield from (Access(r.buffer, Mode.WRITE, node, r) for r in node.writes())
-
-
-def _is_met(address: AddressOf) -> bool:
-    return not address.buffer.scope.is_thread_private
 
 
 def _addressed(node: AddressOf, buffer: Buffer, is_atomic: bool) -> Iterator[Access]:

@@ -11,16 +11,16 @@ from functools import reduce
 from typing import Any
 
 from tile_core.errors import InternalError
-from tile_core.ir.buffer import Buffer
+from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.build_expr import as_expr
 from tile_core.ir.effects import storages_read, storages_written
 from tile_core.ir.expr import Binary, Cast, Const, Expr, Extent, Select, Unary, UnaryOp, Var
-from tile_core.ir.free_variables import free_variables, is_host_evaluable
+from tile_core.ir.free_variables import is_host_evaluable
 from tile_core.ir.names import Names
 from tile_core.ir.node import Node
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.printer import symbols_of
-from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Seq
+from tile_core.ir.stmt import Check, Kernel, Launch, Seq
 from tile_launch.contract import Contract
 from tile_launch.manifest import Parameter, Scalar, Tensor
 
@@ -184,11 +184,11 @@ def conditions_of(kernel: Kernel, names: HostNames) -> list[tuple[dict[str, Any]
     for stmt in host_conditions(kernel):
         if isinstance(stmt, Launch):
             for axis, extent in zip("xyz", stmt.grid, strict=False):
-                if free_variables(extent) or not _is_positive(extent):
+                if (static_value(extent) or 0) <= 0:
                     text = f"the grid's {axis} extent {print_expr(as_expr(extent), Names())}"
                     add(as_expr(extent), "grid", text, stmt)
         else:
-            add(stmt.cond, _kind(stmt), stmt.message or print_expr(stmt.cond, Names()), stmt)
+            add(stmt.cond, stmt.kind.value, stmt.message or print_expr(stmt.cond, Names()), stmt)
     return found
 
 
@@ -204,15 +204,6 @@ def _promise(contract: Contract, name: str) -> Any:
     if contract.multiple_of > 1:
         parts.append(["==", ["%", name, contract.multiple_of], 0])
     return reduce(lambda a, b: ["and", a, b], parts)
-
-
-def _is_positive(extent: Extent) -> bool:
-    value = extent.value if isinstance(extent, Const) else extent
-    return isinstance(value, int) and value > 0
-
-
-def _kind(check: Check) -> str:
-    return "assume" if check.kind is CheckKind.ASSUME else "assert"
 
 
 def host_conditions(kernel: Kernel) -> list[Check | Launch]:

@@ -282,7 +282,7 @@ class _Rows:
             before = sorted({b + k for b in begin for k in range(0, copied - size, size)})
             apart = {
                 self.row(after, box) - self.row(corner, box)
-                for corner in itertools.product(*_with(corners, dim, before))
+                for corner in itertools.product(*corners[:dim], before, *corners[dim:][1:])
                 for after in [(*corner[:dim], corner[dim] + size, *corner[dim:][1:])]
             }
             if len(apart) > 1:
@@ -305,10 +305,6 @@ class _Rows:
         image = _image(phase + rows, columns, self.bits, self.swizzle)
         expected = image[phase:] - phase * columns
         return phase if np.array_equal(found.reshape(expected.shape) - first, expected) else None
-
-
-def _with(corners: list[list[int]], dim: int, instead: list[int]) -> list[list[int]]:
-    return [instead if d == dim % len(corners) else these for d, these in enumerate(corners)]
 
 
 @lru_cache(maxsize=128)

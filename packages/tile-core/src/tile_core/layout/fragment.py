@@ -237,10 +237,6 @@ class Fragment(FragmentNames):
 
     # Questions -----------------------------------------------------------------------------
 
-    def _holdings(self) -> Table:
-        """Return every pair (element, thread that holds it) as one number, each once."""
-        return _holdings(self)
-
     def same_function(self, other: Fragment) -> bool:
         """Whether both hold every element in the same threads and in the same slot.
 
@@ -251,7 +247,7 @@ class Fragment(FragmentNames):
         return (
             self.slots == other.slots
             and np.array_equal(self.slot_table(), other.slot_table())
-            and np.array_equal(self._holdings(), other._holdings())
+            and np.array_equal(_holdings(self), _holdings(other))
         )
 
     def covers(self, other: Fragment) -> bool:
@@ -267,17 +263,17 @@ class Fragment(FragmentNames):
         )
         elements = np.arange(other.size).reshape(*other.shape, 1)
         needed = elements * wide.thread_extent + other.thread_table()
-        return bool(np.isin(needed, wide._holdings()).all())
+        return bool(np.isin(needed, _holdings(wide)).all())
 
     def is_injective(self) -> bool:
         """Whether no register of any thread holds two different elements."""
-        elements, threads = np.divmod(self._holdings(), self.thread_extent)
+        elements, threads = np.divmod(_holdings(self), self.thread_extent)
         slots = self.slot_table().reshape(-1)[elements]
         return not has_duplicates(threads * self.slots + slots)
 
     def is_fully_replicated(self) -> bool:
         """Whether every thread holds every element."""
-        return int(self._holdings().size) == self.size * self.thread_extent
+        return int(_holdings(self).size) == self.size * self.thread_extent
 
     def fills_registers(self) -> bool:
         """Whether every register of every thread holds an element."""
@@ -398,6 +394,7 @@ def _threads(fragment: Fragment) -> Table:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _holdings(fragment: Fragment) -> Table:
+    """Return every pair (element, thread that holds it) as one number, each once."""
     elements = np.arange(fragment.size).reshape(*fragment.shape, 1)
     pairs = distinct(elements * fragment.thread_extent + fragment.thread_table())
     pairs.flags.writeable = False

@@ -318,7 +318,12 @@ class Layout(LayoutNames):
         LayoutError
             If this layout is not bijective, or its inverse has no formula that we can find.
         """
-        self._check_bijective()
+        self._check_injective()
+        if self.size != self.cosize:
+            raise LayoutError(
+                f"a padded layout has no inverse: {self.size} elements in {self.cosize} places",
+                hint="inverse_table marks the empty places",
+            )
         exprs = invert(self.outputs, self.shape, self.output_shape)
         result = Layout(self.output_shape, exprs, self.shape)
         if not np.array_equal(result.linear_table().reshape(-1), self.inverse_table()):
@@ -335,27 +340,14 @@ class Layout(LayoutNames):
         LayoutError
             If two elements share an address.
         """
-        if not self.is_injective():
-            raise LayoutError(
-                self._clash(), hint="only layouts without such elements have an inverse"
-            )
+        self._check_injective()
         result = np.full(self.cosize, -1, dtype=np.int64)
         result[self.linear_table().reshape(-1)] = np.arange(self.size)
         return result
 
-    def _check_bijective(self) -> None:
-        if not self.is_injective():
-            raise LayoutError(
-                self._clash(), hint="only layouts without such elements have an inverse"
-            )
-        if self.size != self.cosize:
-            raise LayoutError(
-                f"a padded layout has no inverse: {self.size} elements in {self.cosize} places",
-                hint="inverse_table marks the empty places",
-            )
-
-    def _clash(self) -> str:
-        """Name two elements that share an address."""
+    def _check_injective(self) -> None:
+        if self.is_injective():
+            return
         flat = self.linear_table().reshape(-1)
         order = np.argsort(flat, kind="stable")
         twin = int(np.flatnonzero(np.diff(flat[order]) == 0)[0])
@@ -363,7 +355,10 @@ class Layout(LayoutNames):
             tuple(int(x) for x in np.unravel_index(int(order[k]), self.shape))
             for k in (twin, twin + 1)
         )
-        return f"elements {one} and {other} share the address {int(flat[order[twin]])}"
+        raise LayoutError(
+            f"elements {one} and {other} share the address {int(flat[order[twin]])}",
+            hint="only layouts without such elements have an inverse",
+        )
 
     def reshape(
         self, shape: Sequence[int] | int, rescale_num: int = 1, rescale_den: int = 1

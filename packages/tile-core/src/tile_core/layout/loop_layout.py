@@ -161,17 +161,23 @@ def _row_groups(box: tuple[int, ...], threads: int, vector: int) -> LoopLayout |
     v = max(widths, key=lambda w: (min(math.gcd(cols // w, threads) * w, ENOUGH), w))
     lanes = math.gcd(cols // v, threads)
     groups = threads // lanes
-    if rows % groups:
-        return None
+    return None if rows % groups else _in_steps(box, v, lanes, groups, ragged=False)
+
+
+def _in_steps(box: tuple[int, ...], v: int, lanes: int, groups: int, *, ragged: bool) -> LoopLayout:
+    """Return the layout in which `groups` of `lanes` threads go through a row each in steps."""
+    cols, rows = box[-1], math.prod(box[:-1])
+    turns = -(-cols // (v * lanes))
     row = flatten_row_major(inputs(len(box) - 1), box[:-1])
     col = coordinate(len(box) - 1)
-    slot = (row // groups * (cols // (v * lanes)) + col // (v * lanes)) * v + col % v
-    fragment = Fragment(box, None, row % groups * lanes + col // v % lanes, 1, (slot,), threads)
-    domain = (threads, rows * cols // (threads * v), v)
-    turns = cols // (v * lanes)
+    slot = (row // groups * turns + col // (v * lanes)) * v + col % v
+    used = groups * lanes
+    fragment = Fragment(box, None, row % groups * lanes + col // v % lanes, 1, (slot,), used)
+    domain = (used, -(-rows // groups) * turns, v)
     place = (ROUND % turns * lanes + THREAD % lanes) * v + LANE
     at = _unflattened(ROUND // turns * groups + THREAD // lanes, box[:-1], domain)
-    return LoopLayout(fragment, v, domain[1], threads, (*at, simplify(place, domain)), as_index(0))
+    coords = (*at, simplify(place, domain))
+    return LoopLayout(fragment, v, domain[1], used, coords, as_index(0), ragged)
 
 
 def _starts_anew(cols: int, threads: int, vector: int) -> bool:
@@ -202,18 +208,7 @@ def _uneven_rows(box: tuple[int, ...], threads: int, vector: int) -> LoopLayout:
         return -min(v * lanes, ENOUGH), accesses, accesses * v, lanes
 
     v, lanes = min(ways, key=cost)
-    groups = min(threads // lanes, rows)
-    turns = -(-cols // (v * lanes))
-    row = flatten_row_major(inputs(len(box) - 1), box[:-1])
-    col = coordinate(len(box) - 1)
-    slot = (row // groups * turns + col // (v * lanes)) * v + col % v
-    used = groups * lanes
-    fragment = Fragment(box, None, row % groups * lanes + col // v % lanes, 1, (slot,), used)
-    domain = (used, -(-rows // groups) * turns, v)
-    place = (ROUND % turns * lanes + THREAD % lanes) * v + LANE
-    at = _unflattened(ROUND // turns * groups + THREAD // lanes, box[:-1], domain)
-    coords = (*at, simplify(place, domain))
-    return LoopLayout(fragment, v, domain[1], used, coords, as_index(0), ragged=True)
+    return _in_steps(box, v, lanes, min(threads // lanes, rows), ragged=True)
 
 
 def _width(total: int, threads: int, vector: int, *, even: bool) -> int:

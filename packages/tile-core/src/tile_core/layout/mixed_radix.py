@@ -235,15 +235,12 @@ def invert(outputs: Sequence[Expr], extents: Sequence[int], box: Sequence[int]) 
         value = solver.read(coordinate(axis), 1, extent)
         if value is None:
             raise LayoutError(
-                f"no formula gives input {coordinate(axis).name} back from {_listing(outputs)}",
+                f"no formula gives input {coordinate(axis).name} back from "
+                f"({', '.join(map(to_text, outputs))})",
                 hint="inverse_table gives the inverse as numbers",
             )
         result.append(simplify(value, box))
     return tuple(result)
-
-
-def _listing(outputs: Sequence[Expr]) -> str:
-    return "(" + ", ".join(map(to_text, outputs)) + ")"
 
 
 def digits_in(expr: Expr, extents: Sequence[int]) -> list[Digit]:
@@ -257,7 +254,8 @@ def digits_in(expr: Expr, extents: Sequence[int]) -> list[Digit]:
     found: list[Digit] = []
 
     def visit(node: Expr) -> None:
-        digit = digit_of(node, extents) if not _is_sum(node) else None
+        is_sum = isinstance(node, Binary) and node.op in (BinaryOp.ADD, BinaryOp.SUB)
+        digit = None if is_sum else digit_of(node, extents)
         if digit is not None:
             found.append(digit)
         elif isinstance(node, Binary):
@@ -266,10 +264,6 @@ def digits_in(expr: Expr, extents: Sequence[int]) -> list[Digit]:
 
     visit(simplify(expr, extents))
     return found
-
-
-def _is_sum(node: Expr) -> bool:
-    return isinstance(node, Binary) and node.op in (BinaryOp.ADD, BinaryOp.SUB)
 
 
 def leftover(used: Sequence[Digit], source: Expr, extent: int) -> list[Digit]:
