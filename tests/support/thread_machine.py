@@ -19,8 +19,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.interp.launch import interpret
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.build_expr import all_of, as_expr, binary, cast, const, select
-from tile_core.ir.counted_calls import COUNTED_LOAD, UNIFORM
-from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.device_calls import COUNTED_LOAD, PREFIX, UNIFORM
 from tile_core.ir.expr import (
     AddressOf,
     BinaryOp,

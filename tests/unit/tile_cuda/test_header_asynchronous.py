@@ -10,7 +10,7 @@ import pytest
 from support.cuda_header import ptx
 from support.nvrtcs import NVRTCS, machine_code_of
 from tile_core.errors import ToolchainError
-from tile_core.ir.async_calls import ASYNC_CALLS
+from tile_core.ir.device_calls import ASYNC_CALLS
 from tile_cuda.device_names import DEVICE_NAMES
 
 KERNELS = Path(__file__).parents[2] / "data" / "hopper"

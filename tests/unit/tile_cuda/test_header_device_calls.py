@@ -10,9 +10,7 @@ import pytest
 
 from support.cuda_header import compiled, printed
 from tile_core.codegen.source import INCLUDE_DIRECTORY
-from tile_core.ir.async_calls import ASYNC_CALLS
-from tile_core.ir.counted_calls import COUNTED_CALLS
-from tile_core.ir.device_calls import DEVICE_CALLS
+from tile_core.ir.device_calls import ASYNC_CALLS, COUNTED_CALLS, DEVICE_CALLS
 from tile_cuda.device_names import DEVICE_NAMES
 from tile_cuda.headers import HEADERS
 from tile_cuda.machine import machine

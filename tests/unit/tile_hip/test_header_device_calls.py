@@ -8,9 +8,7 @@ import pytest
 
 from support.hip_header import ARCHITECTURES, assembly, built, complaints
 from tile_core.errors import ToolchainError
-from tile_core.ir.async_calls import ASYNC_CALLS
-from tile_core.ir.counted_calls import COUNTED_CALLS
-from tile_core.ir.device_calls import DEVICE_CALLS
+from tile_core.ir.device_calls import ASYNC_CALLS, COUNTED_CALLS, DEVICE_CALLS
 from tile_hip.device_names import DEVICE_NAMES
 from tile_hip.machine import machine
 

@@ -19,10 +19,9 @@ from support.device_programs import (
 )
 from tile_core.codegen import print_program
 from tile_core.dtypes import dtype_of
-from tile_core.ir.async_calls import ASYNC_CALLS
 from tile_core.ir.build_expr import as_expr
 from tile_core.ir.device import device
-from tile_core.ir.device_calls import DEVICE_CALLS
+from tile_core.ir.device_calls import ASYNC_CALLS, DEVICE_CALLS
 from tile_core.ir.effects import effects_of
 from tile_core.ir.expr import Var
 from tile_core.ir.intrinsics import Effect

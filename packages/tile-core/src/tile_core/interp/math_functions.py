@@ -13,35 +13,25 @@ from tile_core.interp.values import Array, settle
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
+_OF_NUMPY = """
+    exp exp2 expm1 log log2 log10 log1p sqrt tanh sin cos tan sinh cosh floor ceil trunc fmod
+    hypot copysign
+"""
+"""Functions that NumPy has under the same name."""
+
 FLOAT64: dict[str, Callable[..., Array]] = {
-    "exp": np.exp,
-    "exp2": np.exp2,
+    **{name: getattr(np, name) for name in _OF_NUMPY.split()},
     "exp10": lambda x: np.power(10.0, x),
-    "expm1": np.expm1,
-    "log": np.log,
-    "log2": np.log2,
-    "log10": np.log10,
-    "log1p": np.log1p,
-    "sqrt": np.sqrt,
     "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
-    "tanh": np.tanh,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
     "asin": np.arcsin,
     "acos": np.arccos,
     "atan": np.arctan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
     "asinh": np.arcsinh,
     "acosh": np.arccosh,
     "atanh": np.arctanh,
     "erf": lambda x: _erf(x),
-    "floor": np.floor,
-    "ceil": np.ceil,
     "round": np.rint,
-    "trunc": np.trunc,
     "nearbyint": np.rint,
     "__exp": np.exp,
     "__exp10": lambda x: np.power(10.0, x),
@@ -53,9 +43,6 @@ FLOAT64: dict[str, Callable[..., Array]] = {
     "__sin": np.sin,
     "fast_rcp": lambda x: 1.0 / x,
     "pow": np.power,
-    "fmod": np.fmod,
-    "hypot": np.hypot,
-    "copysign": np.copysign,
     "atan2": np.arctan2,
 }
 """By intrinsic: the function of float64 values whose result is rounded once."""

@@ -87,6 +87,24 @@ class Arithmetic:
     convert: Callable[[Any, str], Expr]
 
 
+def _operator(op: BinaryOp) -> Callable[[Expr, Any], Expr]:
+    """Return the method that builds ``self op other``."""
+
+    def build(self: Expr, other: Any) -> Expr:
+        return self.arithmetic.binary(op, self, other)
+
+    return build
+
+
+def _reflected(op: BinaryOp) -> Callable[[Expr, Any], Expr]:
+    """Return the method that builds ``other op self``."""
+
+    def build(self: Expr, other: Any) -> Expr:
+        return self.arithmetic.binary(op, other, self)
+
+    return build
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Expr(Node):
     """A scalar (or vector) value. Operators build new expressions; `==` does too.
@@ -118,89 +136,23 @@ class Expr(Node):
 
     __hash__ = Node.__hash__  # as fast as that of any object; `==` would take it away
 
-    def __add__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.ADD, self, other)
-
-    def __radd__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.ADD, other, self)
-
-    def __sub__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.SUB, self, other)
-
-    def __rsub__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.SUB, other, self)
-
-    def __mul__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.MUL, self, other)
-
-    def __rmul__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.MUL, other, self)
-
-    def __truediv__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.DIV, self, other)
-
-    def __rtruediv__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.DIV, other, self)
-
-    def __floordiv__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.FLOORDIV, self, other)
-
-    def __rfloordiv__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.FLOORDIV, other, self)
-
-    def __mod__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.FLOORMOD, self, other)
-
-    def __rmod__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.FLOORMOD, other, self)
-
-    def __and__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.BITAND, self, other)
-
-    def __rand__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.BITAND, other, self)
-
-    def __or__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.BITOR, self, other)
-
-    def __ror__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.BITOR, other, self)
-
-    def __xor__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.BITXOR, self, other)
-
-    def __rxor__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.BITXOR, other, self)
-
-    def __lshift__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.SHL, self, other)
-
-    def __rlshift__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.SHL, other, self)
-
-    def __rshift__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.SHR, self, other)
-
-    def __rrshift__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.SHR, other, self)
-
-    def __lt__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.LT, self, other)
-
-    def __le__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.LE, self, other)
-
-    def __gt__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.GT, self, other)
-
-    def __ge__(self, other: Any) -> Expr:
-        return self.arithmetic.binary(BinaryOp.GE, self, other)
-
-    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
-        return self.arithmetic.binary(BinaryOp.EQ, self, other)
-
-    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
-        return self.arithmetic.binary(BinaryOp.NE, self, other)
+    __add__, __radd__ = _operator(BinaryOp.ADD), _reflected(BinaryOp.ADD)
+    __sub__, __rsub__ = _operator(BinaryOp.SUB), _reflected(BinaryOp.SUB)
+    __mul__, __rmul__ = _operator(BinaryOp.MUL), _reflected(BinaryOp.MUL)
+    __truediv__, __rtruediv__ = _operator(BinaryOp.DIV), _reflected(BinaryOp.DIV)
+    __floordiv__, __rfloordiv__ = _operator(BinaryOp.FLOORDIV), _reflected(BinaryOp.FLOORDIV)
+    __mod__, __rmod__ = _operator(BinaryOp.FLOORMOD), _reflected(BinaryOp.FLOORMOD)
+    __and__, __rand__ = _operator(BinaryOp.BITAND), _reflected(BinaryOp.BITAND)
+    __or__, __ror__ = _operator(BinaryOp.BITOR), _reflected(BinaryOp.BITOR)
+    __xor__, __rxor__ = _operator(BinaryOp.BITXOR), _reflected(BinaryOp.BITXOR)
+    __lshift__, __rlshift__ = _operator(BinaryOp.SHL), _reflected(BinaryOp.SHL)
+    __rshift__, __rrshift__ = _operator(BinaryOp.SHR), _reflected(BinaryOp.SHR)
+    __lt__ = _operator(BinaryOp.LT)
+    __le__ = _operator(BinaryOp.LE)
+    __gt__ = _operator(BinaryOp.GT)
+    __ge__ = _operator(BinaryOp.GE)
+    __eq__ = _operator(BinaryOp.EQ)  # type: ignore[assignment]
+    __ne__ = _operator(BinaryOp.NE)  # type: ignore[assignment]
 
     def __neg__(self) -> Expr:
         return self.arithmetic.unary(UnaryOp.NEG, self)

@@ -8,7 +8,7 @@ from dataclasses import field
 
 from tile_core.errors import TileWarning
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.counted_calls import MOST_UNDER_WAY
+from tile_core.ir.device_calls import MOST_UNDER_WAY
 from tile_core.ir.node import Node, nodes_of, rewrite, walk
 from tile_core.ir.stmt import Alloc, AnnotateLayout, Kernel, Launch, Pipelined, Seq, Stmt, flattened
 from tile_core.ir.visitor import map_launches

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from tile_core.errors import ArgumentLayoutError, Note
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.counted_calls import COUNTED_LOAD
-from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.device_calls import COUNTED_LOAD, PREFIX
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Load
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Store

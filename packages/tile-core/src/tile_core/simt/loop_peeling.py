@@ -8,8 +8,7 @@ from collections.abc import Hashable, Mapping
 from tile_core.arith.affine import Linear
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.simplify import acts, is_index
-from tile_core.ir.counted_calls import COUNTED_LOAD
-from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.device_calls import COUNTED_LOAD, PREFIX
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Load, Select, Unary, UnaryOp, Var
 from tile_core.ir.node import Node, contains, nodes_of, walk
 from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt

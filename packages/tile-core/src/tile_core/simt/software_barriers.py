@@ -5,9 +5,8 @@ from __future__ import annotations
 from tile_core.dtypes import dtype_of
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.build_expr import const
-from tile_core.ir.counted_calls import BAR_ARRIVE, BAR_READY, BAR_SYNC
 from tile_core.ir.device import device
-from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.device_calls import BAR_ARRIVE, BAR_READY, BAR_SYNC, PREFIX
 from tile_core.ir.expr import AddressOf, Call
 from tile_core.ir.node import Node, nodes_of, rewrite
 from tile_core.ir.stmt import Evaluate, Seq, Stmt

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tile_core.ir.buffer import Scope
-from tile_core.ir.counted_calls import COUNTED_LOAD
-from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.device_calls import COUNTED_LOAD, PREFIX
 from tile_core.ir.expr import AddressOf, Call, Expr, Load, Var
 from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.stmt import Evaluate, For, If, Let, Seq, Stmt, While

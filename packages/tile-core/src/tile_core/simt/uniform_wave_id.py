@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tile_core.ir.counted_calls import UNIFORM
-from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.device_calls import PREFIX, UNIFORM
 from tile_core.ir.expr import Call, Expr, Var
 from tile_core.ir.free_variables import structure
 from tile_core.ir.node import Node, nodes_of, rewrite

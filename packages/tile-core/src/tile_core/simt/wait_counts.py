@@ -8,9 +8,8 @@ from itertools import count
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.build_expr import as_expr, binary, const
-from tile_core.ir.counted_calls import COUNTED_LOAD, COUNTED_WAIT, MOST_UNDER_WAY
 from tile_core.ir.device import device
-from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.device_calls import COUNTED_LOAD, COUNTED_WAIT, MOST_UNDER_WAY, PREFIX
 from tile_core.ir.expr import BinaryOp, Call, Const, Expr, Load, Var
 from tile_core.ir.free_variables import structure
 from tile_core.ir.node import Node, contains, nodes_of, walk

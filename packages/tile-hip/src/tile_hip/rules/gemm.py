@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tile_core.ir.buffer import Scope
-from tile_core.ir.counted_calls import KEEP_ORDER
+from tile_core.ir.device_calls import KEEP_ORDER
 from tile_core.layout import Layout
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.counted_calls import COUNTED_LOAD
 from tile_core.ir.device import device
-from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.device_calls import COUNTED_LOAD, PREFIX
 from tile_core.ir.expr import Call
 from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Evaluate, Seq, Stmt

@@ -19,8 +19,8 @@ from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.build_expr import as_expr, binary, cast, const, truth
-from tile_core.ir.counted_calls import COUNTED_LOAD, UNIFORM
 from tile_core.ir.device import device
+from tile_core.ir.device_calls import COUNTED_LOAD, UNIFORM
 from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Extent, Load, Select
 from tile_core.ir.node import Node, substitute, walk
 from tile_core.ir.stmt import If, Parallel, Stmt, Store
