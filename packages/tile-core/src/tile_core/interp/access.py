@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tile_core.dtypes import DType
@@ -12,6 +14,37 @@ from tile_core.interp.races import MANY, Conflict
 from tile_core.interp.values import Array, constant, decode, encode
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """Where lanes access a buffer: in the statement or expression `node`."""
+
+    lanes: Lanes
+    buffer: Buffer
+    node: Node
+    place: ElementAddresses
+
+    @classmethod
+    def of(cls, lanes: Lanes, buffer: Buffer, node: Node) -> Site:
+        """Return the site of an access to the memory that the lanes have for `buffer`."""
+        return cls(lanes, buffer, node, lanes.place(buffer))
+
+    @property
+    def storage(self) -> Storage:
+        """The memory accessed."""
+        return self.place.storage
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self.buffer.dtype
+
+    @property
+    def span(self) -> Span | None:
+        """The line to report."""
+        return self.node.span or self.lanes.span
+
 
 _PARTY = {"iterations": "iteration", "threads": "thread", "blocks": "block"}
 
@@ -26,18 +59,18 @@ def load(lanes: Lanes, buffer: Buffer, indices: list[Array], node: Node) -> Arra
     OutOfBounds, UninitialisedRead, DataRace
         In an active lane.
     """
-    place = lanes.place(buffer)
-    offsets, inside = place.locate(indices)
-    active = check_bounds(lanes, offsets, inside, buffer, place, indices, node)
+    at = Site.of(lanes, buffer, node)
+    offsets, inside = at.place.locate(indices)
+    active = check_bounds(at, offsets, inside, indices)
     if active is not None:
         offsets = np.where(active, offsets, 0)
-    known = place.storage.is_written(offsets, buffer.dtype)
+    known = at.storage.is_written(offsets, at.dtype)
     if known is not None and lanes.machine.options.check_uninitialised:
         missing = ~known if active is None else active & ~known
         if missing.any():
-            uninitialised(lanes, buffer, place, offsets[missing], node)
-    watch(lanes, buffer, place.storage, offsets, active, node, "read")
-    values = decode(place.storage.get(offsets, buffer.dtype), buffer.dtype)
+            uninitialised(at, offsets[missing])
+    watch(at, offsets, active, "read")
+    values = decode(at.storage.get(offsets, at.dtype), at.dtype)
     if inside is None:
         return values
     return np.where(inside, values, safe_value(lanes, buffer))
@@ -57,18 +90,18 @@ def store(lanes: Lanes, buffer: Buffer, indices: list[Array], values: Array, nod
     OutOfBounds, DataRace
         In an active lane.
     """
-    place = lanes.place(buffer)
-    offsets, inside = place.locate(indices)
-    active = check_bounds(lanes, offsets, inside, buffer, place, indices, node)
+    at = Site.of(lanes, buffer, node)
+    offsets, inside = at.place.locate(indices)
+    active = check_bounds(at, offsets, inside, indices)
     rows = (lanes.count, 1) if offsets.ndim > 1 else (lanes.count,)
     shape = np.broadcast_shapes(rows, offsets.shape, values.shape)
     where = np.broadcast_to(offsets, shape)
     stored = np.broadcast_to(encode(values, buffer.dtype), shape)
     keep = _keep(lanes, active, shape)
     if keep is not None:
-        write_elements(lanes, buffer, place, where[keep], stored[keep], node, keep)
+        write_elements(at, where[keep], stored[keep], keep)
     else:
-        write_elements(lanes, buffer, place, where.ravel(), stored.ravel(), node, None)
+        write_elements(at, where.ravel(), stored.ravel(), None)
 
 
 def _keep(lanes: Lanes, active: Array | None, shape: tuple[int, ...]) -> Array | None:
@@ -82,54 +115,37 @@ def _keep(lanes: Lanes, active: Array | None, shape: tuple[int, ...]) -> Array |
     return np.broadcast_to(mask & active, shape)
 
 
-def write_elements(
-    lanes: Lanes,
-    buffer: Buffer,
-    place: ElementAddresses,
-    offsets: Array,
-    stored: Array,
-    node: Node,
-    keep: Array | None,
-) -> None:
+def write_elements(at: Site, offsets: Array, stored: Array, keep: Array | None) -> None:
     """Write stored elements at flat `offsets`; `keep` tells from which lanes they come."""
     if not len(offsets):
         return
-    storage = place.storage
-    lanes.machine.stores += 1
-    if not _watched(lanes, storage):
-        storage.put(offsets, buffer.dtype, stored)
-        storage.mark(offsets, buffer.dtype)
+    storage, dtype = at.storage, at.dtype
+    at.lanes.machine.stores += 1
+    if not _watched(at):
+        storage.put(offsets, dtype, stored)
+        storage.mark(offsets, dtype)
         return
-    before = storage.get(offsets, buffer.dtype)
-    known = storage.is_written(offsets, buffer.dtype)
-    storage.put(offsets, buffer.dtype, stored)
-    storage.mark(offsets, buffer.dtype)
-    after = storage.get(offsets, buffer.dtype)
+    before = storage.get(offsets, dtype)
+    known = storage.is_written(offsets, dtype)
+    storage.put(offsets, dtype, stored)
+    storage.mark(offsets, dtype)
+    after = storage.get(offsets, dtype)
     changes = _differ(before, stored)
     if known is not None:
         changes |= ~known
     lost = _differ(after, stored)
-    for kind, parties, epoch in _levels(lanes, buffer, storage):
-        party = _parties(parties, offsets, keep, lanes.count)
+    for kind, parties, epoch in _levels(at):
+        party = _parties(parties, offsets, keep, at.lanes.count)
         conflict = storage.tracker(kind).write(
-            *_expanded(storage, offsets, buffer.dtype, party), epoch,
-            (node, _span(node, lanes)), _spread(storage, offsets, buffer.dtype, changes),
-        )  # fmt: skip
+            *_expanded(at, offsets, party), epoch, (at.node, at.span), _spread(at, offsets, changes)
+        )
         if conflict is not None:
-            raise _race(kind, "writes", buffer, place, offsets, party, conflict, node, lanes)
+            raise _race(kind, "writes", at, offsets, party, conflict)
         if kind != "blocks" and lost.any():
-            raise _lost(kind, buffer, place, offsets, party, lost, node, lanes)
+            raise _lost(kind, at, offsets, party, lost)
 
 
-def watch(
-    lanes: Lanes,
-    buffer: Buffer,
-    storage: Storage,
-    offsets: Array,
-    active: Array | None,
-    node: Node,
-    how: str,
-) -> None:
+def watch(at: Site, offsets: Array, active: Array | None, how: str) -> None:
     """Note that the active lanes read, or update atomically, the elements at `offsets`.
 
     Raises
@@ -137,34 +153,26 @@ def watch(
     DataRace
         If another party touched one of them in a conflicting way since they last met.
     """
-    if not _watched(lanes, storage):
+    if not _watched(at):
         return
-    shape = offsets.shape
+    shape, lanes = offsets.shape, at.lanes
     if lanes.count > 1 and lanes.rivals is not None:
         shape = (lanes.count, *shape[1:])
     where = np.broadcast_to(offsets, shape)
     keep = active if lanes.count > 1 and len(where) == 1 else _keep(lanes, active, shape)
     flat = where.ravel() if keep is None else where[keep]
-    for kind, parties, epoch in _levels(lanes, buffer, storage):
+    for kind, parties, epoch in _levels(at):
         party = _parties(parties, flat, keep, lanes.count)
-        tracker = storage.tracker(kind)
+        tracker = at.storage.tracker(kind)
         note = tracker.read if how == "read" else tracker.atomic
-        at = (node, _span(node, lanes))
-        conflict = note(*_expanded(storage, flat, buffer.dtype, party), epoch, at)
+        conflict = note(*_expanded(at, flat, party), epoch, (at.node, at.span))
         if conflict is not None:
             verb = "reads" if how == "read" else "updates"
-            place = lanes.place(buffer)
-            raise _race(kind, verb, buffer, place, flat, party, conflict, node, lanes)
+            raise _race(kind, verb, at, flat, party, conflict)
 
 
 def check_bounds(
-    lanes: Lanes,
-    offsets: Array,
-    inside: Array | None,
-    buffer: Buffer,
-    place: ElementAddresses,
-    indices: list[Array],
-    node: Node,
+    at: Site, offsets: Array, inside: Array | None, indices: list[Array]
 ) -> Array | None:
     """Return which elements are accessed, or None for all of them.
 
@@ -173,31 +181,31 @@ def check_bounds(
     OutOfBounds
         If an active lane leaves a buffer that is not global.
     """
-    mask = lanes.mask
-    if mask is not None:
-        mask = mask[:, None] if offsets.ndim > 1 else mask
+    mask = at.lanes.mask
+    if mask is not None and offsets.ndim > 1:
+        mask = mask[:, None]
     if inside is None:
         return None if mask is None or len(offsets) == 1 else mask
     wrong = ~inside if mask is None or len(inside) == 1 else mask & ~inside
-    if not place.guarded and wrong.any():
-        raise _outside(buffer, place, indices, wrong, node, lanes)
+    if not at.place.guarded and wrong.any():
+        raise _outside(at, indices, wrong)
     return inside if mask is None or len(inside) == 1 else mask & inside
 
 
-def _watched(lanes: Lanes, storage: Storage) -> bool:
-    if not lanes.machine.options.check_races or storage.copy_bytes:
+def _watched(at: Site) -> bool:
+    if not at.lanes.machine.options.check_races or at.storage.copy_bytes:
         return False
-    return storage.contended or lanes.rivals is not None
+    return at.storage.contended or at.lanes.rivals is not None
 
 
-def _levels(lanes: Lanes, buffer: Buffer, storage: Storage) -> list[tuple[str, Array, int]]:
-    """Return the kinds of parties that may race for `storage`, who runs now, and the epoch."""
+def _levels(at: Site) -> list[tuple[str, Array, int]]:
+    """Return the kinds of parties that may race for the memory, who runs now, and the epoch."""
     levels: list[tuple[str, Array, int]] = []
-    rivals = lanes.rivals
-    if rivals is not None and (rivals.storages is None or buffer.storage in rivals.storages):
+    rivals, block = at.lanes.rivals, at.lanes.block
+    if rivals is not None and (rivals.storages is None or at.buffer.storage in rivals.storages):
         levels.append((rivals.kind, rivals.party, rivals.epoch()))
-    if storage.is_global and storage.contended and lanes.block is not None:
-        levels.append(("blocks", lanes.block.party, lanes.block.epoch))
+    if at.storage.is_global and at.storage.contended and block is not None:
+        levels.append(("blocks", block.party, block.epoch))
     return levels
 
 
@@ -211,15 +219,15 @@ def _parties(parties: Array, flat: Array, keep: Array | None, count: int) -> Arr
     return np.asarray(np.broadcast_to(column, keep.shape)[keep])
 
 
-def _expanded(storage: Storage, offsets: Array, dtype: DType, party: Array) -> tuple[Array, Array]:
-    units = storage.units(offsets, dtype)
+def _expanded(at: Site, offsets: Array, party: Array) -> tuple[Array, Array]:
+    units = at.storage.units(offsets, at.dtype)
     if units is offsets:
         return units, party
     return units.ravel(), np.repeat(party, units.shape[-1])
 
 
-def _spread(storage: Storage, offsets: Array, dtype: DType, flags: Array) -> Array:
-    units = storage.units(offsets, dtype)
+def _spread(at: Site, offsets: Array, flags: Array) -> Array:
+    units = at.storage.units(offsets, at.dtype)
     return flags if units is offsets else np.repeat(flags, units.shape[-1])
 
 
@@ -235,8 +243,9 @@ def _differ(a: Array, b: Array) -> Array:
 # What went wrong, in words -------------------------------------------------------------------
 
 
-def coordinates(place: ElementAddresses, offset: int) -> str:
-    """Return ``i, j`` for an element offset of a buffer whose strides do not overlap."""
+def _element(at: Site, offset: int) -> str:
+    """Return ``A[i, j]`` for an element offset of a buffer whose strides do not overlap."""
+    place = at.place
     rest = int(offset) - (place.base if isinstance(place.base, int) else 0)
     if not isinstance(place.base, int):
         rest = rest % max(1, place.storage.copy_bytes * 8 // place.storage.granule)
@@ -245,100 +254,68 @@ def coordinates(place: ElementAddresses, offset: int) -> str:
         stride = place.strides[axis]
         found[axis] = min(rest // stride, place.shape[axis] - 1) if stride else 0
         rest -= found[axis] * stride
-    return ", ".join(map(str, found))
+    return f"{at.buffer.name}[{', '.join(map(str, found))}]"
 
 
-def _span(node: Node, lanes: Lanes) -> Span | None:
-    return node.span or lanes.span
-
-
-def _outside(
-    buffer: Buffer,
-    place: ElementAddresses,
-    indices: list[Array],
-    wrong: Array,
-    node: Node,
-    lanes: Lanes,
-) -> OutOfBounds:
+def _outside(at: Site, indices: list[Array], wrong: Array) -> OutOfBounds:
     lane = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-    at = [np.broadcast_to(i if i.ndim == wrong.ndim else i[:, None], wrong.shape)[lane]
-          for i in indices]  # fmt: skip
-    where = ", ".join(str(int(i)) for i in at)
+    aligned = (i if i.ndim == wrong.ndim else i[:, None] for i in indices)
+    where = ", ".join(str(int(np.broadcast_to(i, wrong.shape)[lane])) for i in aligned)
+    name, shape = at.buffer.name, ", ".join(map(str, at.place.shape))
     return OutOfBounds(
-        f"{buffer.name}[{where}] is outside {buffer.name}[{', '.join(map(str, place.shape))}]",
-        span=_span(node, lanes),
-        notes=declared(buffer),
-        hint=f"only global tensors are guarded; guard the access to this {buffer.scope.value} "
+        f"{name}[{where}] is outside {name}[{shape}]",
+        span=at.span,
+        notes=declared(at.buffer),
+        hint=f"only global tensors are guarded; guard the access to this {at.buffer.scope.value} "
         "buffer with `if`, or make it larger",
     )
 
 
-def uninitialised(
-    lanes: Lanes, buffer: Buffer, place: ElementAddresses, offsets: Array, node: Node
-) -> None:
+def uninitialised(at: Site, offsets: Array) -> None:
     """Raise for reading the first of `offsets` too early.
 
     Among explicit threads the error waits until they meet: if one of them writes the element
     before, what is wrong is a race.
     """
     error = UninitialisedRead(
-        f"{buffer.name}[{coordinates(place, offsets.flat[0])}] is read before anything is "
-        "written to it",
-        span=_span(node, lanes),
-        notes=declared(buffer),
+        f"{_element(at, offsets.flat[0])} is read before anything is written to it",
+        span=at.span,
+        notes=declared(at.buffer),
         hint="initialise it with T.clear, T.fill or T.copy",
     )
-    block, among_threads = lanes.block, lanes.rivals and lanes.rivals.kind == "threads"
-    watched = lanes.machine.options.check_races and not place.storage.copy_bytes
+    block, rivals = at.lanes.block, at.lanes.rivals
+    among_threads = rivals is not None and rivals.kind == "threads"
+    watched = at.lanes.machine.options.check_races and not at.storage.copy_bytes
     if block is None or not among_threads or not watched:
         raise error
     block.pending = block.pending or error
 
 
 def _race(
-    kind: str,
-    verb: str,
-    buffer: Buffer,
-    place: ElementAddresses,
-    offsets: Array,
-    party: Array,
-    conflict: Conflict,
-    node: Node,
-    lanes: Lanes,
+    kind: str, verb: str, at: Site, offsets: Array, party: Array, conflict: Conflict
 ) -> DataRace:
-    factor = max(1, len(place.storage.units(offsets, buffer.dtype).ravel()) // len(offsets))
+    factor = max(1, len(at.storage.units(offsets, at.dtype).ravel()) // len(offsets))
     position = conflict.position // factor
     noun = _PARTY[kind]
     other = f"other {noun}s" if conflict.party == MANY else f"{noun} {conflict.party}"
-    element = f"{buffer.name}[{coordinates(place, offsets[position])}]"
+    element = _element(at, offsets[position])
     return DataRace(
         f"{noun} {int(party[position])} {verb} {element}, which was {conflict.earlier.value} "
         f"by {other} without synchronisation in between",
-        span=_span(node, lanes),
-        notes=(Note(f"{conflict.earlier.value} here", conflict.span), *declared(buffer)),
+        span=at.span,
+        notes=(Note(f"{conflict.earlier.value} here", conflict.span), *declared(at.buffer)),
         hint=_way_out(kind),
     )
 
 
-def _lost(
-    kind: str,
-    buffer: Buffer,
-    place: ElementAddresses,
-    offsets: Array,
-    party: Array,
-    lost: Array,
-    node: Node,
-    lanes: Lanes,
-) -> DataRace:
+def _lost(kind: str, at: Site, offsets: Array, party: Array, lost: Array) -> DataRace:
     position = int(np.argmax(lost))
     rival = int(np.flatnonzero(offsets == offsets[position])[-1])
-    noun = _PARTY[kind]
-    element = f"{buffer.name}[{coordinates(place, offsets[position])}]"
     return DataRace(
-        f"{noun}s {int(party[position])} and {int(party[rival])} write different values to "
-        f"{element}",
-        span=_span(node, lanes),
-        notes=declared(buffer),
+        f"{_PARTY[kind]}s {int(party[position])} and {int(party[rival])} write different values "
+        f"to {_element(at, offsets[position])}",
+        span=at.span,
+        notes=declared(at.buffer),
         hint=_way_out(kind),
     )
 

@@ -56,29 +56,28 @@ def element(expr: Call, lanes: Lanes, evaluate: Evaluate) -> Array:
     """
     address = expr.args[0]
     assert isinstance(address, AddressOf)
-    buffer = address.buffer
+    at = access.Site.of(lanes, address.buffer, expr)
     operation = expr.function.removeprefix("atomic_")
     indices = [evaluate(i, lanes) for i in address.indices]
-    place = lanes.place(buffer)
-    offsets, inside = place.locate(indices)
-    active = access.check_bounds(lanes, offsets, inside, buffer, place, indices, expr)
+    offsets, inside = at.place.locate(indices)
+    active = access.check_bounds(at, offsets, inside, indices)
     shape = (lanes.count, *offsets.shape[1:])
     where = np.broadcast_to(offsets, shape)
     keep = np.broadcast_to(_mask(lanes, active, len(shape)), shape)
     flat = where[keep]
     if operation == "load":
-        values = np.zeros(1, decode(place.storage.get(flat[:0], buffer.dtype), buffer.dtype).dtype)
+        values = np.zeros(1, decode(at.storage.get(flat[:0], at.dtype), at.dtype).dtype)
     else:
         values = evaluate(expr.args[1], lanes)
     operands = np.broadcast_to(values, shape)[keep]
-    known = place.storage.is_written(flat, buffer.dtype)
+    known = at.storage.is_written(flat, at.dtype)
     if operation != "store" and known is not None and not known.all():
-        access.uninitialised(lanes, buffer, place, flat[~known], expr)
-    access.watch(lanes, buffer, place.storage, where, keep, expr, "atomic")
-    result: Array = np.broadcast_to(access.safe_value(lanes, buffer), shape).copy()
+        access.uninitialised(at, flat[~known])
+    access.watch(at, where, keep, "atomic")
+    result: Array = np.broadcast_to(access.safe_value(lanes, at.buffer), shape).copy()
     if len(flat):
-        result[keep] = update(place.storage, flat, buffer.dtype, operands, COMBINE[operation])
-        place.storage.mark(flat, buffer.dtype)
+        result[keep] = update(at.storage, flat, at.dtype, operands, COMBINE[operation])
+        at.storage.mark(flat, at.dtype)
     if operation != "load":
         lanes.machine.stores += 1
     _synchronise(expr, lanes)

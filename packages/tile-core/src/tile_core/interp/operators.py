@@ -43,14 +43,14 @@ def _issue(op: Copy, lanes: Lanes, block: BlockState) -> None:
     """Start a copy that arrives at the wait for it; until then its tile is undefined."""
     source, target, _ = regions.paired(op.src, op.dst, lanes, op)
     values_known = regions.known(source)
-    issued = regions.read_stored(source, lanes, op).copy()
+    issued = regions.read_stored(source).copy()
     nowhere = np.zeros(target.offsets.shape, np.bool_)
     noise = np.full(issued.nbytes, 0xA5, np.uint8).view(issued.dtype).reshape(issued.shape)
     noise = converted(noise, op.src.buffer.dtype, op.dst.buffer.dtype)
-    regions.write_stored(target, noise, lanes, op, nowhere)
+    regions.write_stored(target, noise, nowhere)
 
     def arrive() -> None:
-        stored = regions.read_stored(source, lanes, op)
+        stored = regions.read_stored(source)
         if stored.tobytes() != issued.tobytes():
             raise DataRace(
                 f"{op.src.buffer.name!r} changes while an asynchronous copy reads it",
@@ -58,7 +58,7 @@ def _issue(op: Copy, lanes: Lanes, block: BlockState) -> None:
                 hint="wait for the copy before writing its source",
             )
         stored = converted(stored, op.src.buffer.dtype, op.dst.buffer.dtype)
-        regions.write_stored(target, stored, lanes, op, values_known)
+        regions.write_stored(target, stored, values_known)
 
     block.flight.issued.append(arrive)
 
@@ -79,10 +79,10 @@ def transpose(op: Transpose, lanes: Lanes) -> None:
     """Swap the last two dimensions."""
     source = regions.box(op.src, lanes, op)
     values_known = regions.known(source)
-    stored = regions.read_stored(source, lanes, op).swapaxes(-1, -2)
+    stored = regions.read_stored(source).swapaxes(-1, -2)
     stored = converted(stored, op.src.buffer.dtype, op.dst.buffer.dtype)
     flipped = None if values_known is None else values_known.swapaxes(-1, -2)
-    regions.write_stored(regions.box(op.dst, lanes, op), stored, lanes, op, flipped)
+    regions.write_stored(regions.box(op.dst, lanes, op), stored, flipped)
 
 
 def im2col(op: Im2col, lanes: Lanes) -> None:
@@ -100,18 +100,18 @@ def im2col(op: Im2col, lanes: Lanes) -> None:
     indices = [np.broadcast_to(i, (rows, cols)).ravel() for i in (
         m // (out_h * out_w), h - op.pad, w - op.pad, k % channels
     )]  # fmt: skip
-    place = lanes.place(op.image)
-    offsets, inside = place.locate(indices)
-    where = regions.Box(op.image, place, offsets, inside)
+    at = access.Site.of(lanes, op.image, op)
+    offsets, inside = at.place.locate(indices)
+    where = regions.Box(at, offsets, inside)
     if inside is not None:
         where.offsets = np.where(inside, offsets, 0)
-    regions.require_known(where, lanes, op)
-    access.watch(lanes, op.image, place.storage, where.offsets, inside, op, "read")
-    stored = place.storage.get(where.offsets, op.image.dtype)
+    regions.require_known(where)
+    access.watch(at, where.offsets, inside, "read")
+    stored = at.storage.get(where.offsets, op.image.dtype)
     if inside is not None:
         stored = np.where(inside, stored, np.zeros(1, stored.dtype))
     target = regions.box(op.columns, lanes, op)
-    regions.write_stored(target, stored.reshape(target.offsets.shape), lanes, op)
+    regions.write_stored(target, stored.reshape(target.offsets.shape))
 
 
 def _first(value: Expr, lanes: Lanes) -> int:
@@ -122,7 +122,7 @@ def fill(op: Fill, lanes: Lanes) -> None:
     """Set every element to one value."""
     where = regions.box(op.dst, lanes, op)
     value = encode(evaluate(op.value, lanes), op.dst.buffer.dtype)
-    regions.write_stored(where, value.reshape((1,) * where.offsets.ndim), lanes, op)
+    regions.write_stored(where, value.reshape((1,) * where.offsets.ndim))
 
 
 def gemm(op: Gemm, lanes: Lanes) -> None:
@@ -139,11 +139,11 @@ def gemm(op: Gemm, lanes: Lanes) -> None:
     product = integer_product(a, b) if is_exact else a.astype(np.float64) @ b.astype(np.float64)
     where = regions.box(op.c, lanes, op)
     if not bool(evaluate(op.clear, lanes)[0]):
-        regions.require_known(where, lanes, op)
-        old = decode(regions.read_stored(where, lanes, op), dtype).reshape(product.shape)
+        regions.require_known(where)
+        old = decode(regions.read_stored(where), dtype).reshape(product.shape)
         product = product + old.astype(product.dtype)
     values = settle(product, dtype).reshape(where.offsets.shape)
-    regions.write_stored(where, encode(values, dtype), lanes, op)
+    regions.write_stored(where, encode(values, dtype))
 
 
 def _matrix(region: Region, lanes: Lanes, op: Gemm) -> Array:
@@ -171,16 +171,17 @@ def integer_product(a: Array, b: Array) -> Array:
 def atomic_tile(op: AtomicTile, lanes: Lanes) -> None:
     """Combine element by element; elements outside the destination are skipped."""
     source, target, extents = regions.paired(op.src, op.dst, lanes, op)
-    regions.require_known(source, lanes, op, target.inside)
-    regions.require_known(target, lanes, op)
-    stored = regions.read_stored(source, lanes, op)
+    regions.require_known(source, target.inside)
+    regions.require_known(target)
+    stored = regions.read_stored(source)
     dtype = op.dst.buffer.dtype
     values = convert(decode(stored, op.src.buffer.dtype), op.src.buffer.dtype, dtype)
     inside = np.ones(extents, np.bool_) if target.inside is None else target.inside
     offsets = target.offsets[inside]
-    storage = target.place.storage
-    access.watch(lanes, op.dst.buffer, storage, offsets, None, op, "atomic")
-    atomics.update(storage, offsets, dtype, values[inside], atomics.COMBINE[op.kind.value])
+    access.watch(target.at, offsets, None, "atomic")
+    atomics.update(
+        target.at.storage, offsets, dtype, values[inside], atomics.COMBINE[op.kind.value]
+    )
     lanes.machine.stores += 1
 
 

@@ -61,10 +61,10 @@ def reduce(op: Reduce, lanes: Lanes) -> None:
     where = regions.box(op.dst, lanes, op)
     total = total.reshape(where.offsets.shape)
     if not op.clear:
-        regions.require_known(where, lanes, op)
-        old = decode(regions.read_stored(where, lanes, op), dtype)
+        regions.require_known(where)
+        old = decode(regions.read_stored(where), dtype)
         total = ufunc(total, _wide(old, dtype))
-    regions.write_stored(where, encode(_narrow(total, dtype), dtype), lanes, op)
+    regions.write_stored(where, encode(_narrow(total, dtype), dtype))
 
 
 def scan(op: Scan, lanes: Lanes) -> None:
@@ -76,7 +76,7 @@ def scan(op: Scan, lanes: Lanes) -> None:
     total = np.flip(total, op.dim) if op.reverse else total
     where = regions.box(op.dst, lanes, op)
     stored = encode(_narrow(total, dtype), dtype).reshape(where.offsets.shape)
-    regions.write_stored(where, stored, lanes, op)
+    regions.write_stored(where, stored)
 
 
 def begin(op: ReducerInit, lanes: Lanes) -> None:
@@ -87,7 +87,7 @@ def begin(op: ReducerInit, lanes: Lanes) -> None:
         value = convert(evaluate(op.init, lanes), op.init.dtype, dtype)
     where = regions.box(whole(op.reducer), lanes, op)
     stored = np.broadcast_to(encode(value, dtype), where.offsets.shape)
-    regions.write_stored(where, stored, lanes, op)
+    regions.write_stored(where, stored)
 
 
 def update(op: ReducerUpdate, lanes: Lanes) -> None:
@@ -97,15 +97,15 @@ def update(op: ReducerUpdate, lanes: Lanes) -> None:
     values = convert(evaluate(op.value, lanes), op.value.dtype, dtype)
     if op.kind.takes_magnitudes:
         values = settle(np.abs(values), dtype)
-    place = lanes.place(op.reducer)
-    offsets, inside = place.locate(indices)
-    access.check_bounds(lanes, offsets, inside, op.reducer, place, indices, op)
+    at = access.Site.of(lanes, op.reducer, op)
+    offsets, inside = at.place.locate(indices)
+    access.check_bounds(at, offsets, inside, indices)
     flat = np.broadcast_to(offsets, (lanes.count,))[lanes.active]
     operands = np.broadcast_to(values, (lanes.count,))[lanes.active]
-    known = place.storage.is_written(flat, dtype)
+    known = at.storage.is_written(flat, dtype)
     if known is not None and not known.all():
-        access.uninitialised(lanes, op.reducer, place, flat[~known], op)
-    _accumulate(place.storage, flat, dtype, operands, _UFUNC[op.kind])
+        access.uninitialised(at, flat[~known])
+    _accumulate(at.storage, flat, dtype, operands, _UFUNC[op.kind])
     lanes.machine.stores += 1
 
 
@@ -129,7 +129,7 @@ def finalize(op: ReducerFinalize, lanes: Lanes) -> None:
     values = convert(regions.read(source, lanes, op), op.reducer.dtype, dtype)
     where = regions.box(op.dst, lanes, op)
     stored = encode(values, dtype).reshape(where.offsets.shape)
-    regions.write_stored(where, stored, lanes, op)
+    regions.write_stored(where, stored)
 
 
 _UPDATES = {

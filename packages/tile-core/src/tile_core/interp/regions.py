@@ -8,11 +8,11 @@ import numpy as np
 
 from tile_core.errors import OutOfBounds
 from tile_core.interp import access
+from tile_core.interp.access import Site
 from tile_core.interp.execution_state import Lanes, declared
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.memory import ElementAddresses
 from tile_core.interp.values import Array, decode, encode
-from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Extent
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Leaf
@@ -23,8 +23,7 @@ from tile_core.ops.region_pairing import pair
 class Box:
     """The elements of a buffer that an operator's iteration space meets."""
 
-    buffer: Buffer
-    place: ElementAddresses
+    at: Site
     offsets: Array  # int64[extents]: element offsets; 0 where the element is outside
     inside: Array | None  # bool[extents]: which elements exist; None if all do
 
@@ -62,7 +61,8 @@ def box(
         extents = numbers(region.extents, lanes)
     if axes is None:
         axes = tuple(range(len(extents)))
-    place = lanes.place(region.buffer)
+    at = Site.of(lanes, region.buffer, node)
+    place = at.place
     start = place.base if isinstance(place.base, int) else int(place.base[0])
     offsets = np.full((1,) * len(extents), start, np.int64)
     inside: Array | None = None
@@ -75,14 +75,14 @@ def box(
         fits = (index >= 0) & (index < place.shape[dim])
         if not fits.all():
             if not place.guarded:
-                raise _outside(region, place, dim, int(index[~fits][0]), node, lanes)
+                raise _outside(at, dim, int(index[~fits][0]))
             inside = fits.reshape(shape) if inside is None else inside & fits.reshape(shape)
         offsets = offsets + (index * place.strides[dim]).reshape(shape)
     offsets = np.broadcast_to(offsets, extents)
     if inside is not None:
         inside = np.broadcast_to(inside, extents)
         offsets = np.where(inside, offsets, 0)
-    return Box(region.buffer, place, offsets, inside)
+    return Box(at, offsets, inside)
 
 
 def paired(src: Region, dst: Region, lanes: Lanes, op: Leaf) -> tuple[Box, Box, tuple[int, ...]]:
@@ -93,62 +93,55 @@ def paired(src: Region, dst: Region, lanes: Lanes, op: Leaf) -> tuple[Box, Box, 
     return source, box(dst, lanes, op, pairing.dst_axes, extents), extents
 
 
-def _outside(
-    region: Region, place: ElementAddresses, dim: int, index: int, node: Node, lanes: Lanes
-) -> OutOfBounds:
-    buffer = region.buffer
+def _outside(at: Site, dim: int, index: int) -> OutOfBounds:
     return OutOfBounds(
-        f"index {index} leaves dimension {dim} of {buffer.name}"
-        f"[{', '.join(map(str, place.shape))}]",
-        span=node.span or lanes.span,
-        notes=declared(buffer),
+        f"index {index} leaves dimension {dim} of {at.buffer.name}"
+        f"[{', '.join(map(str, at.place.shape))}]",
+        span=at.span,
+        notes=declared(at.buffer),
         hint="only global tensors may be accessed beyond their bounds",
     )
 
 
 def known(where: Box) -> Array | None:
     """Return which elements hold a value; safe values count. None means all."""
-    written = where.place.storage.is_written(where.offsets, where.buffer.dtype)
+    written = where.at.storage.is_written(where.offsets, where.at.dtype)
     if written is None or written.all():
         return None
     result = written if where.inside is None else written | ~where.inside
     return None if result.all() else result
 
 
-def require_known(where: Box, lanes: Lanes, node: Node, mask: Array | None = None) -> None:
+def require_known(where: Box, mask: Array | None = None) -> None:
     """Raise `UninitialisedRead` unless all elements (of `mask`) hold values."""
     values = known(where)
-    if values is None or not lanes.machine.options.check_uninitialised:
+    if values is None or not where.at.lanes.machine.options.check_uninitialised:
         return
     missing = ~values if mask is None else ~values & mask
     if missing.any():
-        access.uninitialised(lanes, where.buffer, where.place, where.offsets[missing], node)
+        access.uninitialised(where.at, where.offsets[missing])
 
 
-def read_stored(where: Box, lanes: Lanes, node: Node) -> Array:
+def read_stored(where: Box) -> Array:
     """Return the elements in stored form, safe values included; the caller checks `known`."""
-    active = where.inside
+    at, active = where.at, where.inside
     flat_active = None if active is None else active.ravel()
-    access.watch(
-        lanes, where.buffer, where.place.storage, where.offsets.ravel(), flat_active, node, "read"
-    )
-    stored = where.place.storage.get(where.offsets, where.buffer.dtype)
+    access.watch(at, where.offsets.ravel(), flat_active, "read")
+    stored = at.storage.get(where.offsets, at.dtype)
     if active is None:
         return stored
-    safe = encode(access.safe_value(lanes, where.buffer), where.buffer.dtype)
+    safe = encode(access.safe_value(at.lanes, at.buffer), at.dtype)
     return np.where(active, stored, safe[0])
 
 
 def read(region: Region, lanes: Lanes, node: Node) -> Array:
     """Return the carried values of a region, all of which must have been written."""
     where = box(region, lanes, node)
-    require_known(where, lanes, node)
-    return decode(read_stored(where, lanes, node), region.buffer.dtype)
+    require_known(where)
+    return decode(read_stored(where), region.buffer.dtype)
 
 
-def write_stored(
-    where: Box, stored: Array, lanes: Lanes, node: Node, values_known: Array | None = None
-) -> None:
+def write_stored(where: Box, stored: Array, values_known: Array | None = None) -> None:
     """Write elements in stored form; those outside are skipped.
 
     `values_known` tells which of them hold a value: copying undefined contents is no error
@@ -159,7 +152,7 @@ def write_stored(
         offsets, flat, keep = where.offsets.ravel(), stored.ravel(), None
     else:
         offsets, flat, keep = where.offsets[where.inside], stored[where.inside], where.inside
-    access.write_elements(lanes, where.buffer, where.place, offsets, flat, node, None)
+    access.write_elements(where.at, offsets, flat, None)
     if values_known is not None:
         marks = values_known.ravel() if keep is None else values_known[keep]
-        where.place.storage.mark(offsets, where.buffer.dtype, marks)
+        where.at.storage.mark(offsets, where.at.dtype, marks)

@@ -31,18 +31,18 @@ def moved(
     """
     source, target, extents = regions.paired(src, dst, lanes, op)
     if dst.buffer.scope.is_global:
-        regions.require_known(source, lanes, op, target.inside)
+        regions.require_known(source, target.inside)
     values_known = regions.known(source)
-    stored = regions.read_stored(source, lanes, op)
+    stored = regions.read_stored(source)
     stored = converted(stored, src.buffer.dtype, dst.buffer.dtype)
     if reduction is not None:
-        regions.require_known(target, lanes, op)
+        regions.require_known(target)
         dtype = dst.buffer.dtype
-        old = decode(regions.read_stored(target, lanes, op), dtype)
+        old = decode(regions.read_stored(target), dtype)
         new = decode(stored, dtype)
         stored = encode(atomics.COMBINE[reduction](old, new), dtype)
     for where in _in_homes(target, homes, dst, lanes):
-        regions.write_stored(where, stored, lanes, op, values_known)
+        regions.write_stored(where, stored, values_known)
     return int(np.prod(extents)) * max(dst.buffer.dtype.bits, 8) // 8
 
 
@@ -58,7 +58,8 @@ def _in_homes(
             storage = lanes.scratch(dst.buffer.storage)
             storage.generation = 1
             home.memory[dst.buffer.storage] = storage
-        made.append(replace(target, place=replace(target.place, storage=storage)))
+        place = replace(target.at.place, storage=storage)
+        made.append(replace(target, at=replace(target.at, place=place)))
     return made
 
 
