@@ -8,7 +8,7 @@ from tile_core.dtypes import DType
 from tile_core.errors import AmbiguousRule
 from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.expr import Const
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Fill
 from tile_core.ops.rule import Rule, select
 from tile_core.target import Target
 

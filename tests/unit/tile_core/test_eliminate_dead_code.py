@@ -9,8 +9,7 @@ import tile_api as tile
 import tile_api.language as T
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Parallel
-from tile_core.ops.copy import Copy
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Copy, Fill
 from tile_core.ops.reduce import Reduce
 from tile_core.passes.eliminate_dead_code import eliminate_dead_code
 

@@ -10,8 +10,7 @@ from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Parallel, Seq, Stmt
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
-from tile_core.ops.copy import Copy
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Copy, Fill
 from tile_core.passes.fence_async_reads import fence_async_reads
 from tile_core.testing import build_ir as ir
 

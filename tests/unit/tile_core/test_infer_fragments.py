@@ -15,7 +15,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.stmt import AnnotateLayout, Kernel, Parallel
 from tile_core.layout import Fragment, Layout, Swizzle, fully_replicated, swizzled
 from tile_core.layout.preimages import reduced_fragment
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import InferLevel, LayoutMap, Rule
 from tile_core.passes.infer_layouts import Layouts, infer_layouts

@@ -15,8 +15,7 @@ from tile_core.errors import FrontendValueError, LayoutConflict
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.stmt import AnnotateLayout, Kernel
 from tile_core.layout import Fragment, Layout, padded, row_major
-from tile_core.ops.copy import Copy
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Copy, Fill
 from tile_core.ops.rule import InferLevel, LayoutMap, Rule
 from tile_core.passes.infer_layouts import infer_layouts
 from tile_core.target import Target

@@ -12,8 +12,8 @@ from tile_core.errors import LayoutConflict, LayoutError, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.stmt import AnnotateLayout
 from tile_core.layout import Fragment
+from tile_core.ops.copy import Transpose
 from tile_core.ops.parallel_form import as_parallel
-from tile_core.ops.transpose import Transpose
 from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.passes.inference.view_layouts import seen_as
 from tile_core.target import parse_target_spec

@@ -20,8 +20,8 @@ from tile_core.ir.stmt import (
     Continue,
     Kernel,
 )
+from tile_core.ops.copy import Transpose
 from tile_core.ops.im2col import Im2col
-from tile_core.ops.transpose import Transpose
 from tile_core.testing.build_ir import (
     alloc,
     copy,

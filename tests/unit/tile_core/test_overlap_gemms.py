@@ -17,7 +17,7 @@ from tile_core.ir.stmt import For, If, Kernel, OnThreads, Stmt
 from tile_core.ir.verify import verify
 from tile_core.machine import SimtMachine
 from tile_core.ops.control import Barrier, PingPongOrder
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Fill
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
 from tile_core.passes import overlap_gemms as overlap

@@ -15,7 +15,7 @@ from tile_core.errors import PassError
 from tile_core.ir.node import rewrite
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.stmt import Kernel, Launch
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Fill
 from tile_core.ops.operator_table import OPERATORS
 from tile_core.pass_manager.instrumentation import recorded
 from tile_core.pass_manager.manager import TILE, PassContext, TileContext

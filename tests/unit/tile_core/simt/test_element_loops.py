@@ -20,8 +20,8 @@ from tile_core.layout.loop_layout import planned
 from tile_core.layout.loop_layout_inverse import loop_over
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.control import Barrier
+from tile_core.ops.copy import Transpose
 from tile_core.ops.im2col import Im2col
-from tile_core.ops.transpose import Transpose
 from tile_core.testing.build_ir import (
     alloc,
     copy,

@@ -23,7 +23,7 @@ from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Region, whole
 from tile_core.ir.expr import AddressOf, BinaryOp, Const, Expr, Extent, Load, UnaryOp
 from tile_core.ir.stmt import Store
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Fill
 from tile_core.records import dataclass
 
 

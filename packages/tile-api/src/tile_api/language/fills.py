@@ -7,7 +7,7 @@ from typing import Any
 from tile_api.frontend.values import as_region, converted
 from tile_api.language.operands import Annotations, emit
 from tile_core.ir import build_expr
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Fill
 
 __all__ = ["clear", "fill"]
 

@@ -9,8 +9,8 @@ from tile_api.frontend.builder import current
 from tile_api.frontend.values import as_buffer, as_region, as_value
 from tile_api.language.copies import EVICTION
 from tile_api.language.operands import Annotations, choice, count, emit
+from tile_core.ops.copy import Transpose
 from tile_core.ops.im2col import Im2col
-from tile_core.ops.transpose import Transpose
 
 __all__ = ["c2d_im2col", "im2col", "transpose"]
 

@@ -14,13 +14,11 @@ from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.names import Names
 from tile_core.ir.printer import symbols_of
 from tile_core.ops.atomic import AtomicTile
-from tile_core.ops.copy import Copy
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Copy, Fill, Transpose
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.scan import Scan
-from tile_core.ops.transpose import Transpose
 
 _ALLOCATED = {Scope.SHARED: "shared", Scope.FRAGMENT: "fragment", Scope.LOCAL: "local"}
 _LOOPS = {

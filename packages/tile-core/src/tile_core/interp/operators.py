@@ -20,15 +20,13 @@ from tile_core.ir.stmt import Leaf
 from tile_core.ops.async_copy import CopyCommit, CopyWait
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.control import Barrier, Breakpoint
-from tile_core.ops.copy import Copy
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Copy, Fill, Transpose
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.im2col import Im2col
 from tile_core.ops.printing import Print, line
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_core.ops.scan import Scan
-from tile_core.ops.transpose import Transpose
 
 
 def copy(op: Copy, lanes: Lanes) -> None:

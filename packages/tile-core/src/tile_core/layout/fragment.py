@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from tile_core.layout.formulas import (
     simplify,
     to_text,
 )
-from tile_core.layout.index_tables import Table, distinct, has_duplicates, tabulate
+from tile_core.layout.index_tables import Table, distinct, has_duplicates, remembered, tabulate
 from tile_core.layout.layout import Layout
 from tile_core.layout.mixed_radix import (
     flatten_row_major,
@@ -36,9 +35,6 @@ from tile_core.layout.mixed_radix import (
 from tile_core.layout.replicas import condensed, derived_index
 from tile_core.layout.tilelang_aliases import FragmentNames
 from tile_core.records import dataclass
-
-_REMEMBERED = 64
-"""Fragments whose tables are kept: one kernel asks for them many times."""
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -178,9 +174,10 @@ class Fragment(FragmentNames):
         """Return the number of the register slot of the element at `coords`."""
         return row_major_position(self.forward_index(*coords), self.index_shape)
 
+    @remembered(64)
     def slot_expr(self) -> Expr:
         """Return the register slot as one number, row-major over `index_shape`."""
-        return _slot(self)
+        return simplify(flatten_row_major(self.index, self.index_shape), self.shape)
 
     def _check(self, coords: tuple[Any, ...]) -> None:
         if len(coords) != self.rank:
@@ -189,13 +186,15 @@ class Fragment(FragmentNames):
             if isinstance(x, (int, np.integer)) and not 0 <= x < extent:
                 raise LayoutError(f"coordinates {coords} are outside the fragment {self.shape}")
 
+    @remembered(64)
     def thread_table(self) -> Table:
         """Return the threads of all elements: int64 of shape ``(*shape, replication)``."""
-        return _threads(self)
+        return tabulate(self.thread, (*self.shape, self.replication))
 
+    @remembered(64)
     def slot_table(self) -> Table:
         """Return the register slots of all elements: int64 of shape `shape`."""
-        return _slots(self)
+        return tabulate(self.slot_expr(), self.shape)
 
     def owners(self, *coords: int) -> tuple[int, ...]:
         """Return the threads that hold the element at `coords`, in ascending order."""
@@ -275,9 +274,11 @@ class Fragment(FragmentNames):
         """Whether every thread holds every element."""
         return int(_holdings(self).size) == self.size * self.thread_extent
 
+    @remembered(64)
     def fills_registers(self) -> bool:
         """Whether every register of every thread holds an element."""
-        return _fills_registers(self)
+        places = self.thread_table() * self.slots + self.slot_table()[..., None]
+        return distinct(places).size == self.thread_extent * self.slots
 
     # New fragments -------------------------------------------------------------------------
 
@@ -373,26 +374,7 @@ def fully_replicated(shape: Sequence[int], threads: int) -> Fragment:
     )
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _slot(fragment: Fragment) -> Expr:
-    return simplify(flatten_row_major(fragment.index, fragment.index_shape), fragment.shape)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _slots(fragment: Fragment) -> Table:
-    table = tabulate(fragment.slot_expr(), fragment.shape)
-    table.flags.writeable = False
-    return table
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _threads(fragment: Fragment) -> Table:
-    table = tabulate(fragment.thread, (*fragment.shape, fragment.replication))
-    table.flags.writeable = False
-    return table
-
-
-@lru_cache(maxsize=_REMEMBERED)
+@remembered(64)
 def _holdings(fragment: Fragment) -> Table:
     """Return every pair (element, thread that holds it) as one number, each once."""
     elements = np.arange(fragment.size).reshape(*fragment.shape, 1)
@@ -401,13 +383,7 @@ def _holdings(fragment: Fragment) -> Table:
     return pairs
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _fills_registers(fragment: Fragment) -> bool:
-    places = fragment.thread_table() * fragment.slots + fragment.slot_table()[..., None]
-    return distinct(places).size == fragment.thread_extent * fragment.slots
-
-
-@lru_cache(maxsize=_REMEMBERED)
+@remembered(64)
 def _reshaped(fragment: Fragment, box: tuple[int, ...]) -> Fragment:
     if math.prod(box) != fragment.size:
         raise LayoutError(f"a fragment of {fragment.shape} cannot be reshaped to {box}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,19 @@ from tile_core.layout.formulas import as_index, evaluate, to_text
 
 Table: TypeAlias = npt.NDArray[np.int64]
 
+F = TypeVar("F", bound=Callable[..., object])
+
 TABLE_LIMIT = 1 << 26
 """The most elements a box may have for its table to be built (half a gigabyte)."""
+
+
+def remembered(count: int) -> Callable[[F], F]:
+    """Let what a method says of the last `count` objects be kept: one kernel asks many times."""
+
+    def keeping(method: F) -> F:
+        return cast("F", lru_cache(maxsize=count)(method))
+
+    return keeping
 
 
 def box_coords(shape: Sequence[int]) -> list[Table]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,15 +30,13 @@ from tile_core.layout.index_tables import (
     check_size,
     distinct,
     has_duplicates,
+    remembered,
     tabulate,
 )
 from tile_core.layout.mixed_radix import flatten_row_major, invert, substitute
 from tile_core.layout.reshaped_layouts import reshaped
 from tile_core.layout.tilelang_aliases import LayoutNames
 from tile_core.records import dataclass
-
-_REMEMBERED = 256
-"""Layouts whose address formula and table are kept: one kernel asks for them many times."""
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -150,9 +147,10 @@ class Layout(LayoutNames):
                     f"coordinate {x} of dimension {axis} is outside 0 ... {extent - 1}"
                 )
 
+    @remembered(256)
     def linear_index_expr(self) -> Expr:
         """Return the address as a formula of the logical coordinates."""
-        return _linear_index(self)
+        return simplify(flatten_row_major(self.outputs, self.output_shape), self.shape)
 
     def table(self) -> Table:
         """Return all physical coordinates: int64 of shape ``(*shape, len(output_shape))``."""
@@ -162,9 +160,10 @@ class Layout(LayoutNames):
             return np.zeros((*self.shape, 0), dtype=np.int64)
         return np.stack(columns, axis=-1)
 
+    @remembered(256)
     def linear_table(self) -> Table:
         """Return all addresses: int64 of shape `shape`, read-only."""
-        return _linear_table(self)
+        return tabulate(self.linear_index_expr(), self.shape)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -443,15 +442,3 @@ def _revived(
     coords: tuple[Var, ...],
 ) -> Layout:
     return Layout(shape, revived(outputs, coords), output_shape)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _linear_index(layout: Layout) -> Expr:
-    return simplify(flatten_row_major(layout.outputs, layout.output_shape), layout.shape)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _linear_table(layout: Layout) -> Table:
-    table = tabulate(layout.linear_index_expr(), layout.shape)
-    table.flags.writeable = False
-    return table

@@ -23,9 +23,6 @@ from tile_core.layout.index_tables import box_coords
 from tile_core.layout.loop_layout import LANE, ROUND, LoopLayout
 from tile_core.layout.mixed_radix import invert, substitute, unflatten_row_major
 
-_REMEMBERED = 256
-"""Fragments whose loops are kept: one kernel asks for them wherever it uses a tile."""
-
 
 def loop_over(fragment: Fragment, vector: int = 1) -> LoopLayout:
     """Return the loop whose points are run by the threads of `fragment`.
@@ -41,7 +38,7 @@ def loop_over(fragment: Fragment, vector: int = 1) -> LoopLayout:
     return _loop_over(fragment, vector)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=256)
 def _loop_over(fragment: Fragment, vector: int) -> LoopLayout:
     found = _inverse(fragment)
     if found is None:

@@ -1,17 +1,17 @@
-"""Copies between tiles and tensors."""
+"""Elements moved as they are: copies between tiles and tensors, transposed ones, fills."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from tile_core.errors import ScopeMismatch
+from tile_core.errors import ScopeMismatch, ShapeMismatch
 from tile_core.ir.buffer import Region, Scope, static_value
-from tile_core.ir.expr import Var
+from tile_core.ir.expr import Expr, Var
 from tile_core.ir.stmt import Stmt
 from tile_core.ops.loop_builders import load, nest, store
 from tile_core.ops.operator import Execution, TileOperator
 from tile_core.ops.operator_work import OperatorWork
-from tile_core.ops.region_pairing import boxes, pair
+from tile_core.ops.region_pairing import boxes, describe, pair
 from tile_core.records import dataclass
 
 
@@ -99,3 +99,69 @@ class Copy(TileOperator):
             return store(self.dst, pairing.dst_axes, at, load(self.src, pairing.src_axes, at))
 
         return nest(pairing.extents, body)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fill(TileOperator):
+    """Set every element of `dst` to `value`, which has the buffer's dtype.
+
+    The region may be in any scope and its bounds may be known only at run time. Elements
+    outside a global buffer are skipped.
+    """
+
+    mnemonic: ClassVar[str] = "fill"
+    spellings: ClassVar[tuple[str, ...]] = ("fill", "clear")
+    execution: ClassVar[Execution] = Execution.ELEMENT_WISE
+    dst: Region
+    value: Expr
+
+    def reads(self) -> tuple[Region, ...]:
+        """Nothing."""
+        return ()
+
+    def writes(self) -> tuple[Region, ...]:
+        """Return the region filled."""
+        return (self.dst,)
+
+    def serial_form(self) -> Stmt:
+        """Return loops that store the value to each element of the region."""
+        axes = tuple(range(len(self.dst.extents)))
+        return nest(self.dst.extents, lambda at: store(self.dst, axes, at, self.value))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transpose(TileOperator):
+    """``dst[..., j, i] = src[..., i, j]`` on the last two dimensions."""
+
+    mnemonic: ClassVar[str] = "transpose"
+    spellings: ClassVar[tuple[str, ...]] = ("transpose",)
+    execution: ClassVar[Execution] = Execution.ELEMENT_WISE
+    src: Region
+    dst: Region
+
+    def reads(self) -> tuple[Region, ...]:
+        """Return the source."""
+        return (self.src,)
+
+    def writes(self) -> tuple[Region, ...]:
+        """Return the destination."""
+        return (self.dst,)
+
+    def verify(self) -> None:
+        """Check that the last two extents are swapped and the others equal."""
+        a, b = self.src.static_extents, self.dst.static_extents
+        if a is None or b is None or len(a) < 2 or (*a[:-2], a[-1], a[-2]) != b:
+            raise ShapeMismatch(
+                f"cannot transpose {describe(self.src)} into {describe(self.dst)}",
+                span=self.span,
+                hint="swap the last two extents of the destination",
+            )
+
+    def serial_form(self) -> Stmt:
+        """Return loops over the source that store with the last two indices swapped."""
+        rank = len(self.src.extents)
+        src_axes = tuple(range(rank))
+        dst_axes = (*range(rank - 2), rank - 1, rank - 2)
+        return nest(
+            self.src.extents, lambda at: store(self.dst, dst_axes, at, load(self.src, src_axes, at))
+        )

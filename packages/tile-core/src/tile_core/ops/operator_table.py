@@ -7,8 +7,7 @@ from tile_core.ops.async_copy import CopyArrive, CopyCommit, CopyWait
 from tile_core.ops.atomic import AtomicTile
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.control import Barrier, Breakpoint, ClusterSync, PingPongOrder
-from tile_core.ops.copy import Copy
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Copy, Fill, Transpose
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.gpu_only import GpuOperator
 from tile_core.ops.im2col import Im2col
@@ -18,7 +17,6 @@ from tile_core.ops.reduce import Reduce
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.ops.scan import Scan
-from tile_core.ops.transpose import Transpose
 
 _CLASSES: tuple[type[Leaf], ...] = (
     AtomicTile,

@@ -9,8 +9,7 @@ from tile_core.ir.buffer import Region, Scope, static_value
 from tile_core.ir.build_expr import INT32, as_expr, binary, cast, const
 from tile_core.ir.expr import BinaryOp, Expr, Var
 from tile_core.ir.stmt import For, If, Parallel, Seq, Stmt, Store
-from tile_core.ops.copy import Copy
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Copy, Fill
 from tile_core.ops.operator import Execution, TileOperator
 from tile_core.ops.serial_forms import expand
 

@@ -9,7 +9,7 @@ from tile_core.ir.build_expr import INT32, as_expr, binary, cast, const
 from tile_core.ir.expr import BinaryOp, Const, Expr, Load, Var
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import If, Kernel, Parallel, Seq, Stmt, Store
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.loop_builders import accumulator
 from tile_core.ops.operator import TileOperator

@@ -11,7 +11,7 @@ from tile_core.ir.node import Node, contains, rewrite, walk
 from tile_core.ir.stmt import Break, Continue, For, If, Kernel, LoopKind, Pipelined, Seq, Stmt
 from tile_core.ir.structural_equality import same_value
 from tile_core.ir.visitor import bound_variables
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.records import replace
 

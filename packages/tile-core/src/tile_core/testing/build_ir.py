@@ -31,8 +31,7 @@ from tile_core.ir.stmt import (
     Store,
     While,
 )
-from tile_core.ops.copy import Copy
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Copy, Fill
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy
 from tile_core.ops.reduce import Reduce, ReduceKind
 

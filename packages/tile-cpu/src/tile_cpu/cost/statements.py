@@ -17,14 +17,12 @@ from tile_core.ir.expr import Call, Expr, Extent, Load, Ramp
 from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Evaluate, For, Let, Pipelined, Stmt, Store, While
 from tile_core.ops.atomic import AtomicTile
-from tile_core.ops.copy import Copy
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Copy, Fill, Transpose
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.reducer import ReducerFinalize, ReducerUpdate
 from tile_core.ops.scan import Scan
-from tile_core.ops.transpose import Transpose
 from tile_cpu.cost.functions import FUNCTION_CYCLES, OTHER_FUNCTION, QUOTIENT_CYCLES
 from tile_cpu.cost.memory import Levels
 from tile_cpu.cost.products import Block, product_cycles, step_count

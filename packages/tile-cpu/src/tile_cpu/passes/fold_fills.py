@@ -9,7 +9,7 @@ from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Const
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Kernel, Seq, Stmt
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.target import Target
 from tile_cpu.ops.streamed_gemm import StreamedGemm

@@ -12,8 +12,7 @@ from tile_core.ir.effects import accesses
 from tile_core.ir.expr import BinaryOp, Const, Expr, Extent, Var
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import For, Kernel, Pipelined, Seq, Stmt
-from tile_core.ops.copy import Copy
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Copy, Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.region_pairing import pair
 from tile_core.records import dataclass

@@ -11,8 +11,7 @@ from tile_core.ir.expr import AddressOf, Call, Expr, Load, Ramp, Var
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, nodes_of, substitute, walk
 from tile_core.ir.stmt import Let, Parallel, Stmt, Store, flattened
-from tile_core.ops.copy import Copy
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Copy, Fill
 from tile_core.ops.loop_builders import accumulator, element, load
 from tile_core.ops.parallel_form import parallel_nest
 from tile_core.ops.reduce import Reduce, ReduceKind, magnitude

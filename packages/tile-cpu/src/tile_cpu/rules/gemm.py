@@ -10,7 +10,7 @@ from tile_core.ir.buffer import Region, static_value
 from tile_core.ir.build_expr import const
 from tile_core.ir.expr import Const
 from tile_core.ir.stmt import If
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial_forms import expand

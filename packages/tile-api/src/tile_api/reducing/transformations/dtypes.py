@@ -11,7 +11,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Cast, Expr, Load
 from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.stmt import Kernel, Store
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Fill
 from tile_core.ops.reducer import ReducerUpdate
 
 

@@ -11,7 +11,7 @@ from tile_core.ir.buffer import Scope
 from tile_core.ir.expr import Const
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Kernel, Leaf
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Fill
 from tile_core.ops.operator import TileOperator
 
 

@@ -8,7 +8,7 @@ from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Const
 from tile_core.ir.node import Node, nodes_of, substitute, walk
 from tile_core.ir.stmt import For, Kernel, OnThreads, Seq, Stmt
-from tile_core.ops.fill import Fill
+from tile_core.ops.copy import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.passes.overlap.gemm_loop_body import RunsBeside, opened, touched, written
 from tile_core.records import replace

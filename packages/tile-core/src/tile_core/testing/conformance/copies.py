@@ -12,8 +12,8 @@ from tile_core.interp.values import Array
 from tile_core.ir.buffer import Buffer, Region, whole
 from tile_core.ir.build_expr import ceildiv
 from tile_core.ir.stmt import AnnotateSafeValue, Kernel
+from tile_core.ops.copy import Transpose
 from tile_core.ops.im2col import Im2col
-from tile_core.ops.transpose import Transpose
 from tile_core.testing import build_ir as ir
 from tile_core.testing.conformance.case import Case, label, logical, seeded_case
 from tile_core.testing.oracle import numbers, poison
