@@ -22,7 +22,7 @@ from tile_core.simt.resources import Resources
 from tile_core.testing.conformance.case import Case
 from tile_core.testing.conformance.catalogue import all_cases
 from tile_hip.backend_compiler import Artifact
-from tile_hip.code_object_metadata import warnings_of
+from tile_hip.code_object import warnings_of
 from tile_hip.machine_code import Compiled, compile_source
 from tile_sim.gfx9.executor import Executable
 

@@ -24,7 +24,7 @@ from tile_core.plugins.host import PluginHost
 from tile_core.simt.resources import Resources
 from tile_core.testing.conformance.case import Case
 from tile_core.testing.conformance.catalogue import all_cases
-from tile_cuda.compile_log import warnings_of
+from tile_cuda.compile_errors import warnings_of
 from tile_cuda.machine_code import compile_source
 
 # Loops that could not be overlapped are told when kernels are lowered; here machine code counts.

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import tile_api as tile
 import tile_api.language as T
 from support.gpu_kernels import gemm
+from tile_core.cost.gpu_calls import sectors, shared_cycles
 from tile_core.cost.iteration_spaces import Axis, Factor, Space
-from tile_core.cost.warp_access import sectors, shared_cycles
 from tile_core.dtypes import dtype_of
 from tile_core.ir.expr import Var
 

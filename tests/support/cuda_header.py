@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.toolchain import nvrtc_for
 from tile_core.codegen import PrintedSource
 from tile_cuda.compile_errors import refusal
-from tile_cuda.headers import header_texts
+from tile_cuda.compiler import header_texts
 from tile_cuda.machine_code import Compiled, compile_source
 
 PARAMETERS = ", ".join(

@@ -15,7 +15,7 @@ from tile_core.ir.expr import AddressOf, Expr, Extent, Load, Var
 from tile_core.ir.stmt import Evaluate, For, Kernel, Launch, LoopKind, Seq, Stmt, Store
 from tile_core.machine import SimtMachine
 from tile_core.simt.program import DeviceFunction, DeviceProgram
-from tile_cuda.device_names import DEVICE_NAMES
+from tile_cuda.machine import DEVICE_NAMES
 
 MACHINE = SimtMachine(
     name="sm_80",

@@ -57,11 +57,7 @@ from tile_core.passes.inference.loop_layouts import loop_of_region
 from tile_core.simt.buffer_addresses import BufferAddresses
 from tile_core.simt.context import Names, SimtContext
 from tile_core.simt.lower_statements import lower_stmt
-from tile_core.simt.rules import element_rules
-from tile_core.simt.rules.control import control_rules
-from tile_core.simt.rules.fallback_rules import with_default
-from tile_core.simt.rules.reduce import reduce_rules
-from tile_core.simt.rules.scan import scan_rules
+from tile_core.simt.rules.rule_table import SHARED_RULES, with_default
 from tile_core.target import parse_target_spec
 
 MACHINE = SimtMachine(
@@ -77,7 +73,7 @@ WAVES = SimtMachine(
 
 WAVE = WAVES.warp_size
 
-RULES = with_default((*element_rules(), *control_rules(), *reduce_rules(), *scan_rules()))
+RULES = with_default(SHARED_RULES)
 
 
 @dataclass(slots=True)

@@ -9,12 +9,12 @@ import tile_api as tile
 import tile_api.language as T
 from support.gpu_kernels import gemm
 from tile_core.cost.gpu import overlapped, registers_wanted
+from tile_core.cost.gpu_calls import sectors, shared_cycles
 from tile_core.cost.gpu_issue import Issue, Issued
 from tile_core.cost.gpu_memory import bytes_from_memory
 from tile_core.cost.gpu_speeds import speeds_of
 from tile_core.cost.iteration_spaces import Space
 from tile_core.cost.statement_walk import visit
-from tile_core.cost.warp_access import sectors, shared_cycles
 from tile_core.errors import TargetError
 from tile_core.simt.program import DeviceFunction
 from tile_core.simt.resources import Resources

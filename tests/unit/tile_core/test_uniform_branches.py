@@ -11,9 +11,8 @@ from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Call, Expr
 from tile_core.ir.stmt import If, Let, Seq, Stmt
 from tile_core.machine import SimtMachine
-from tile_core.simt.hoist_warp_shuffles import hoist_warp_shuffles
 from tile_core.simt.merge_branches import merge_branches
-from tile_core.simt.warp_uniform_branches import make_branches_warp_uniform
+from tile_core.simt.warp_uniform_branches import hoist_warp_shuffles, make_branches_warp_uniform
 
 A = flat("A", 4096, "int32")
 BARRIERS = shared("bars", 4, "uint64")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile_core.simt.resources import Resources
-from tile_cuda.compile_log import parse_resources, warnings_of
+from tile_cuda.compile_errors import parse_resources, warnings_of
 
 LOG = """\
 nvrtc: warning: Architectures prior to '<compute/sm>_75' are deprecated

@@ -21,7 +21,7 @@ from tile_core.testing import build_ir as ir
 from tile_cuda.machine import machine
 from tile_cuda.rules import all_rules
 from tile_cuda.rules.gemm import gemm_rules, tf32_rules
-from tile_cuda.rules.shared_layouts import read_by_elements
+from tile_cuda.rules.mma_unit import read_by_elements
 
 HALF = Product("sm_80", 64, 64, 64)
 

@@ -11,7 +11,7 @@ from support.cuda_header import ptx
 from support.nvrtcs import NVRTCS, machine_code_of
 from tile_core.errors import ToolchainError
 from tile_core.ir.device_calls import ASYNC_CALLS
-from tile_cuda.device_names import DEVICE_NAMES
+from tile_cuda.machine import DEVICE_NAMES
 
 KERNELS = Path(__file__).parents[2] / "data" / "hopper"
 RANKS = range(1, 6)

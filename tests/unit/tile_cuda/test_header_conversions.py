@@ -13,7 +13,7 @@ import pytest
 
 from support.conversions import NAMES, built, check_conversions_of
 from tile_core.codegen.source import INCLUDE_DIRECTORY
-from tile_cuda.headers import HEADERS
+from tile_cuda.compiler import HEADERS
 
 HOST = Path(__file__).parents[2] / "support" / "cuda_host"
 

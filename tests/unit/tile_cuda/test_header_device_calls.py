@@ -11,9 +11,8 @@ import pytest
 from support.cuda_header import compiled, printed
 from tile_core.codegen.source import INCLUDE_DIRECTORY
 from tile_core.ir.device_calls import ASYNC_CALLS, COUNTED_CALLS, DEVICE_CALLS
-from tile_cuda.device_names import DEVICE_NAMES
-from tile_cuda.headers import HEADERS
-from tile_cuda.machine import machine
+from tile_cuda.compiler import HEADERS
+from tile_cuda.machine import DEVICE_NAMES, machine
 
 ARCHITECTURES = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a"]
 

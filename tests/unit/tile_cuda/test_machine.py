@@ -9,7 +9,7 @@ import pytest
 from support.toolchain import nvrtc_for
 from tile_core.codegen import PrintedSource
 from tile_core.errors import TargetError, ToolchainError
-from tile_cuda.machine import ARCHITECTURES, architecture, machine
+from tile_cuda.machine import ARCHITECTURES, machine
 from tile_cuda.machine_code import compile_source
 
 KIB = 1024
@@ -22,7 +22,7 @@ def test_sizes(arch):
     found = machine(arch)
     assert (found.name, found.family, found.warp_size) == (arch, "cuda", 32)
     assert found.shared_bytes == SHARED[arch] * KIB
-    assert architecture(arch).multiprocessor.shared_bytes >= found.shared_bytes
+    assert found.multiprocessor.shared_bytes >= found.shared_bytes
 
 
 def test_the_table_is_complete():
@@ -113,7 +113,7 @@ DECLARATIONS = " ".join(
 
 
 def test_every_feature_has_an_instruction():
-    named = frozenset().union(*(row.simt.features for row in ARCHITECTURES.values()))
+    named = frozenset().union(*(row.features for row in ARCHITECTURES.values()))
     assert named - {"mma_m8n8k4", "fast_float64"} == set(INSTRUCTIONS)
 
 

@@ -15,10 +15,9 @@ from support.toolchain import nvrtc_for
 from tile_core.codegen import PrintedSource
 from tile_core.errors import Span, TileWarning, ToolchainError
 from tile_cuda.compile_errors import parse_complaints
-from tile_cuda.headers import header_texts
+from tile_cuda.compiler import header_texts
 from tile_cuda.machine_code import compile_source
-from tile_cuda.nvrtc import nvrtc_flags
-from tile_cuda.nvrtc_library import compiler_for, load
+from tile_cuda.nvrtc_library import compiler_for, load, nvrtc_flags
 from tile_cuda.toolkit import Toolkit, extra_of, toolkits
 
 

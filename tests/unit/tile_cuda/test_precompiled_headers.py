@@ -9,9 +9,8 @@ import pytest
 
 from support.cuda_header import printed
 from tile_core.toolchains import runtime_compiler
-from tile_cuda.headers import header_texts
-from tile_cuda.nvrtc import PRECOMPILES, nvrtc_options
-from tile_cuda.nvrtc_library import Nvrtc, installed
+from tile_cuda.compiler import header_texts
+from tile_cuda.nvrtc_library import PRECOMPILES, Nvrtc, installed, nvrtc_options
 
 NVRTCS = [n for n in installed() if n.version >= PRECOMPILES] or [
     pytest.param(None, marks=pytest.mark.skip("no NVRTC keeps headers"))

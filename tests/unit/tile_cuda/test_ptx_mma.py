@@ -11,7 +11,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.machine import MmaInstruction
 from tile_cuda.atoms import all_atoms
 from tile_cuda.compile_errors import parse_complaints
-from tile_cuda.headers import header_texts
+from tile_cuda.compiler import header_texts
 from tile_cuda.machine import ARCHITECTURES, machine
 
 ALL = frozenset(p for arch in ARCHITECTURES for p in machine(arch).mma_instructions)

@@ -16,7 +16,7 @@ from tile_core.codegen import PrintedSource, print_program
 from tile_core.ir.build_expr import cast
 from tile_core.ir.stmt import Kernel
 from tile_core.testing import build_ir as ir
-from tile_cuda.compile_log import warnings_of
+from tile_cuda.compile_errors import warnings_of
 from tile_cuda.disassembly import sass
 from tile_cuda.machine_code import Compiled, compile_source
 

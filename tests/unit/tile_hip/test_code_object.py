@@ -11,8 +11,7 @@ from tile_core.errors import ToolchainError
 from tile_core.simt.resources import Resources
 from tile_core.toolchains.compiler import Output
 from tile_hip.assembly import kernels_of
-from tile_hip.code_object import functions_in, resources_in
-from tile_hip.code_object_metadata import resources_of, warnings_of
+from tile_hip.code_object import functions_in, resources_in, resources_of, warnings_of
 
 ARCHS = ("gfx90a", "gfx942", "gfx950")
 TEXT = """

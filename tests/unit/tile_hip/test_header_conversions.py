@@ -12,7 +12,7 @@ import pytest
 
 from support.conversions import NAMES, built, check_conversions_of
 from tile_core.codegen.source import INCLUDE_DIRECTORY
-from tile_hip.headers import HEADERS
+from tile_hip.compiler import HEADERS
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 

@@ -9,8 +9,7 @@ import pytest
 from support.hip_header import ARCHITECTURES, assembly, built, complaints
 from tile_core.errors import ToolchainError
 from tile_core.ir.device_calls import ASYNC_CALLS, COUNTED_CALLS, DEVICE_CALLS
-from tile_hip.device_names import DEVICE_NAMES
-from tile_hip.machine import machine
+from tile_hip.machine import DEVICE_NAMES, machine
 
 FRAGMENTS = {
     "f": ("float", "F"), "d": ("double", "D"), "h": ("half_t", "H"), "b": ("bfloat16_t", "B"),

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tile_core.codegen.source import INCLUDE_DIRECTORY
-from tile_hip.headers import HEADERS
+from tile_hip.compiler import HEADERS
 
 HOST = Path(__file__).parents[2] / "support" / "hip_host"
 SINGLE, DOUBLE = np.dtype("float32"), np.dtype("float64")

@@ -112,7 +112,7 @@ BYTES = {
 
 
 def test_every_feature_has_an_instruction():
-    named = frozenset().union(*(row.simt.features for row in ARCHITECTURES.values()))
+    named = frozenset().union(*(row.features for row in ARCHITECTURES.values()))
     fnuz = {name.replace("fp8", "fp8_fnuz") for name in BYTES}
     assert named == {*INSTRUCTIONS, *BYTES, *fnuz}
 

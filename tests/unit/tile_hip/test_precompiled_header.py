@@ -8,9 +8,8 @@ import pytest
 
 from support.hip_header import printed
 from support.toolchain import clang_for
-from tile_hip import precompiled
-from tile_hip.clang import options_of
-from tile_hip.precompiled import precompiled_header
+from tile_hip import clang as compilation
+from tile_hip.clang import options_of, precompiled_header
 
 ARCH = "gfx942"
 BODY = "F[tid] = tile::exp2(F[tid]) + {n};"
@@ -18,13 +17,13 @@ BODY = "F[tid] = tile::exp2(F[tid]) + {n};"
 
 @pytest.fixture
 def clang(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(precompiled, "_made", {})
+    monkeypatch.setattr(compilation, "_made", {})
     return clang_for(ARCH)
 
 
 def made() -> list[Path]:
     """Return the files of headers that were compiled."""
-    return [Path(options[-1]) for options in precompiled._made.values() if options]
+    return [Path(options[-1]) for options in compilation._made.values() if options]
 
 
 def test_what_comes_again_is_kept_and_gives_the_same_code(clang):
@@ -47,7 +46,7 @@ def test_what_precedes_the_header_is_read_before_it(clang):
     text = "#define assert(x) static_assert(x)\n" + printed("").text
     outputs = [clang.build(text, ARCH, ()) for _ in range(3)]
     assert outputs[2] == outputs[0]
-    assert precompiled._made == {}
+    assert compilation._made == {}
 
 
 def test_mistakes_are_told_as_ever(clang):

@@ -14,8 +14,7 @@ from typing import Any
 from tile_core.dtypes import dtype_of
 from tile_core.layout import Fragment
 from tile_core.machine import SimtMachine
-from tile_core.simt.atoms import MatrixAtom, atom_of_words
-from tile_core.simt.gemm.operand_register_types import register_types
+from tile_core.simt.atoms import MatrixAtom, atom_of_words, register_types
 
 ROUNDS_FLOAT32 = "float32_as_tf32"
 """A feature that users grant, and no machine has: products of float32 may round to tf32."""
@@ -109,13 +108,7 @@ def all_atoms() -> tuple[MatrixAtom, ...]:
 
 @cache
 def atoms_for(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom, ...]:
-    """Return the instructions of `machine` for element types, the largest first.
-
-    Parameters
-    ----------
-    a, b, c
-        Names of the element types of both operands and of the accumulator.
-    """
+    """Return the instructions of `machine` for element types, the largest first."""
     made = [_atom(*row) for row in _rows() if row[3] == (a, b, c) and machine.has(row[1])]
     if machine.has("mma_m8n8k4") and (a, b) == ("float16", "float16"):
         made += _volta_atoms(c) if c in ("float32", "float16") else ()
@@ -127,11 +120,6 @@ def atoms_for_nibbles(machine: SimtMachine, a: str, b: str, c: str) -> tuple[Mat
     """Return the instructions that multiply 4-bit integers, two in each byte of the operands.
 
     They hold the bytes of their operands as the instructions for bytes do, so K counts bytes.
-
-    Parameters
-    ----------
-    a, b, c
-        Names of the element types of both operands' bytes, and of the accumulator.
     """
     if a not in _INT8 or b not in _INT8 or c != "int32":
         return ()

@@ -39,14 +39,8 @@ _OF_BYTES = (8, 16, 24, *range(32, 257, 16))
 class WgmmaInstructions:
     """The instructions that multiply elements of two types.
 
-    Parameters
-    ----------
-    a, b, c
-        Names of the element types of the operands and of the accumulators.
-    sizes
-        Columns that one instruction can have, ascending.
-    transposes
-        Whether operands in shared memory may have rows of K (MN-major); else only columns.
+    One instruction can have any of `sizes` columns, ascending. If it `transposes`, operands in
+    shared memory may have rows of K (MN-major); else only columns.
     """
 
     a: str
@@ -71,13 +65,9 @@ class WgmmaInstructions:
     def columns(self, extent: int, multiple: int = 1, registers: int = 255) -> int | None:
         """Return the widest instruction that divides `extent` columns, None if none does.
 
-        Parameters
-        ----------
-        multiple
-            What its width must be a multiple of if more than one instruction is needed.
-        registers
-            Those of 32 bits that a thread has: the assembler refuses instructions whose
-            accumulators, and what else they need, do not fit.
+        More than one instruction must each be a `multiple` wide. A thread has `registers`
+        of 32 bits: the assembler refuses instructions whose accumulators, and what else
+        they need, do not fit.
         """
         return _columns(self, extent, multiple, registers)
 
@@ -133,11 +123,6 @@ def wgmma_for(machine: SimtMachine, a: str, b: str, c: str) -> WgmmaInstructions
     """Return the instructions of `machine` that multiply `a` by `b` exactly into `c`, if any.
 
     Operands of float32 would be rounded to tf32: only machines that are said to do so take them.
-
-    Parameters
-    ----------
-    a, b, c
-        Names of the element types, as they are in memory.
     """
     if not machine.has(FEATURE) or ("float32" in (a, b) and not machine.has(ROUNDS_FLOAT32)):
         return None

@@ -1,6 +1,12 @@
-"""What the compilers of CUDA C++ have in common: the library NVRTC, and the program nvcc."""
+"""What the compilers of CUDA C++, NVRTC and nvcc, have in common: options, and headers."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from tile_core.codegen.source import all_headers
 
 COMMON_OPTIONS = (
     "--std=c++17",
@@ -22,3 +28,13 @@ def of_assembler(flag: str) -> str:
     ('--ptxas-options=-O3', '-DX=1')
     """
     return f"--ptxas-options={flag}" if flag in _LEVELS else flag
+
+
+HEADERS = Path(__file__).parent / "include"
+"""Where ``tile_cuda.h`` lies; ``tile.h``, which includes it, is the printer's."""
+
+
+@cache
+def header_texts() -> Mapping[str, str]:
+    """Return the device header and those of C, by the names under which they are included."""
+    return all_headers(HEADERS)

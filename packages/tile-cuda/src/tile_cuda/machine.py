@@ -8,14 +8,82 @@ and warp-level fp8 products on Hopper) are not features. Sizes: CUDA C++ Program
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from tile_core.machine import AsyncMma, Multiprocessor, SimtMachine
+from tile_core.machine import AsyncMma, MmaInstruction, Multiprocessor, SimtMachine
 from tile_core.simt.architectures import row_called
 from tile_core.simt.division_strength_reduction import FEATURE
-from tile_cuda.device_names import DEVICE_NAMES
-from tile_cuda.ptx_mma import mma_instructions_of
+
+_BYTES = ("int8", "uint8")
+_FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
+
+
+def mma_instructions_of(features: frozenset[str]) -> frozenset[MmaInstruction]:
+    """Return the matrix instructions that kernels may name where `features` are: `T.ptx_mma`.
+
+    Those of `tile_cuda.atoms`, and beside them forms that matrix products never choose: packed
+    4-bit integers, and accumulators in float16 of 8-bit floats. An instruction is offered wherever
+    it assembles, be it in one step or in several. PTX ISA, "Matrix multiply-accumulate operation
+    using mma".
+    """
+    return frozenset(product for feature, product in _named_products() if feature in features)
+
+
+def _named_products() -> Iterator[tuple[str, MmaInstruction]]:
+    """Yield a feature and a product that assembles where it is.
+
+    Registers of 4-bit integers are bytes of two, the low half first.
+    """
+    for total in ("float32", "float16"):
+        half = ("float16", "float16", total)
+        yield "mma_m16n8k16", MmaInstruction("m16n8k16", *half)
+        yield "mma_m16n8k8_f16", MmaInstruction("m16n8k8", *half)
+        yield "f16_arithmetic", MmaInstruction("m8n8k4", *half)
+    for shape in ("m16n8k16", "m16n8k8"):
+        yield "mma_bf16", MmaInstruction(shape, "bfloat16", "bfloat16", "float32")
+    for shape in ("m16n8k8", "m16n8k4"):
+        for kind in ("float32", "tfloat32"):
+            yield "mma_tf32", MmaInstruction(shape, kind, kind, "float32")
+    yield "mma_f64", MmaInstruction("m8n8k4", "float64", "float64", "float64")
+    for a in _BYTES:
+        for b in _BYTES:
+            yield "mma_int8_m8n8k16", MmaInstruction("m8n8k16", a, b, "int32")
+            for shape in ("m16n8k16", "m16n8k32", "m16n8k64"):
+                yield "mma_int8_m16n8k32", MmaInstruction(shape, a, b, "int32")
+    for a in _FLOAT8:
+        for b in _FLOAT8:
+            for shape in ("m16n8k16", "m16n8k32"):
+                for total in ("float32", "float16"):
+                    yield "fp8_convert", MmaInstruction(shape, a, b, total)
+
+
+_PRODUCTS = ("fence", "commit", "wait", "pin", "ss", "ss_set", "rs", "rs_set", "operand")
+_MATRICES = tuple(f"x{count}{order}" for count in (1, 2, 4) for order in ("", "_trans"))
+
+DEVICE_NAMES: Mapping[str, str] = {
+    **{
+        "async_copy": "cp_async",
+        "async_copy_commit": "cp_async_commit",
+        "async_copy_wait": "cp_async_wait",
+        "async_copy_mbarrier_arrive": "cp_async_mbarrier_arrive",
+        "tensor_load": "tma_load",
+        "tensor_load_multicast": "tma_load_multicast",
+        "tensor_store": "tma_store",
+        "tensor_reduce_add": "tma_reduce_add",
+        "tensor_reduce_min": "tma_reduce_min",
+        "tensor_reduce_max": "tma_reduce_max",
+        "bulk_store_commit": "tma_store_commit",
+        "bulk_store_wait_read": "tma_store_wait_read",
+        "bulk_store_wait": "tma_store_wait",
+        "tensor_map_prefetch": "tma_prefetch",
+    },
+    **{f"async_mma_{name}": f"wgmma_{name}" for name in _PRODUCTS},
+    **{f"load_matrix_{form}": f"ldmatrix_{form}" for form in _MATRICES},
+    **{f"store_matrix_{form}": f"stmatrix_{form}" for form in _MATRICES},
+}
+"""What the device header calls functions of `tile_core.ir.device_calls`; PTX ISA has most names."""
+
 
 _KIB = 1024
 
@@ -75,37 +143,26 @@ _WGMMA = AsyncMma(rows=64, step_bits=256, warps=4)
 """PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """One row of the table: what lowering sees, and what limits occupancy."""
-
-    simt: SimtMachine
-    multiprocessor: Multiprocessor
-
-
 def _row(
     name: str, features: frozenset[str], block_kib: int, threads: int, blocks: int, all_kib: int
-) -> Architecture:
+) -> SimtMachine:
     # From Ampere on a block costs one kilobyte more than it asks for.
     shares = Multiprocessor(threads, blocks, all_kib * _KIB, (all_kib - block_kib) * _KIB)
-    return Architecture(
-        SimtMachine(
-            name=name,
-            family="cuda",
-            shared_bytes=block_kib * _KIB,
-            features=features,
-            mma_instructions=mma_instructions_of(features),
-            async_mma=_WGMMA if "async_mma" in features else None,
-            multiprocessor=shares,
-            device_names=DEVICE_NAMES,
-        ),
-        shares,
+    return SimtMachine(
+        name=name,
+        family="cuda",
+        shared_bytes=block_kib * _KIB,
+        features=features,
+        mma_instructions=mma_instructions_of(features),
+        async_mma=_WGMMA if "async_mma" in features else None,
+        multiprocessor=shares,
+        device_names=DEVICE_NAMES,
     )
 
 
 ARCHITECTURES = MappingProxyType(
     {
-        row.simt.name: row
+        row.name: row
         for row in (
             #    name       features   KiB per block, threads, blocks, KiB in all
             _row("sm_70", _VOLTA | _FAST_FLOAT64, 96, 2048, 32, 96),
@@ -122,17 +179,6 @@ ARCHITECTURES = MappingProxyType(
 """By name, oldest first."""
 
 
-def architecture(arch: str) -> Architecture:
-    """Return the row called `arch`, such as ``"sm_80"``.
-
-    Raises
-    ------
-    TargetError
-        If there is no such row; the hint names the nearest ones.
-    """
-    return row_called(arch, ARCHITECTURES, "cuda", f"no NVIDIA architecture is called {arch!r}")
-
-
 def machine(arch: str) -> SimtMachine:
     """Return what lowering must know of the architecture `arch`, such as ``"sm_80"``.
 
@@ -141,4 +187,4 @@ def machine(arch: str) -> SimtMachine:
     TargetError
         If there is no such architecture; the hint names the nearest ones.
     """
-    return architecture(arch).simt
+    return row_called(arch, ARCHITECTURES, "cuda", f"no NVIDIA architecture is called {arch!r}")

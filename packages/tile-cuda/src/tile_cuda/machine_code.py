@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from tile_core.codegen import PrintedSource
 from tile_core.codegen.compiler_diagnostics import with_line_directives
 from tile_core.toolchains.machine_code import Compiled, MachineCode
-from tile_cuda.compile_errors import NAME, refusal
-from tile_cuda.compile_log import parse_resources, warnings_of
+from tile_cuda.compile_errors import NAME, parse_resources, refusal, warnings_of
 from tile_cuda.compilers import wanted_compiler
 from tile_cuda.wgmma_shapes import shape_flags
 

@@ -16,8 +16,7 @@ from tile_core.errors import ToolchainError
 from tile_core.toolchains.compiler import Output, identity_of
 from tile_core.toolchains.subprocesses import run_program
 from tile_cuda.compile_errors import NAME
-from tile_cuda.compiler import COMMON_OPTIONS, of_assembler
-from tile_cuda.headers import HEADERS
+from tile_cuda.compiler import COMMON_OPTIONS, HEADERS, of_assembler
 
 _VERSION = re.compile(r"release (\d+)\.(\d+)")
 _NVRTC_ONLY = frozenset({"-default-device", "--device-as-default-execution-space"})
@@ -25,17 +24,7 @@ _NVRTC_ONLY = frozenset({"-default-device", "--device-as-default-execution-space
 
 @dataclass(frozen=True, slots=True)
 class Nvcc:
-    """One nvcc. It needs a C++ compiler of the host beside it, to preprocess.
-
-    Parameters
-    ----------
-    path
-        The program.
-    version
-        Such as ``(13, 0)``.
-    architectures
-        What it compiles for, such as ``"sm_80"``.
-    """
+    """One nvcc. It needs a C++ compiler of the host beside it, to preprocess."""
 
     path: Path
     version: tuple[int, int]
@@ -56,18 +45,7 @@ class Nvcc:
         return arch.rstrip("af") in self.architectures
 
     def build(self, text: str, arch: str, flags: Sequence[str]) -> Output:
-        """Compile one translation unit in a folder of its own.
-
-        Parameters
-        ----------
-        flags
-            What the user adds, as nvcc or NVRTC spells it.
-
-        Raises
-        ------
-        ToolchainError
-            If nvcc cannot be run, or does not come to an end.
-        """
+        """Compile one translation unit in a folder of its own."""
         with tempfile.TemporaryDirectory(prefix="tile_nvcc_") as name:
             folder = Path(name)
             (folder / NAME).write_text(text)

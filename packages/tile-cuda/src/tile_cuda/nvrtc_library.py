@@ -5,30 +5,53 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from tile_core.toolchains.compiler import Output, identity_of
 from tile_core.toolchains.runtime_compiler import RuntimeCompiler
 from tile_cuda.compile_errors import NAME
-from tile_cuda.headers import header_texts
-from tile_cuda.nvrtc import PRECOMPILES, nvrtc_options, precompiled_headers
+from tile_cuda.compiler import COMMON_OPTIONS, header_texts, of_assembler
 from tile_cuda.toolkit import Toolkit, no_compiler, toolkits
+
+_NVCC_ONLY = frozenset({"--expt-relaxed-constexpr", "--expt-extended-lambda", "-lineinfo"})
+
+PRECOMPILES = (12, 8)
+"""The version from which on NVRTC keeps headers in compiled form."""
+
+
+def nvrtc_options(arch: str, include: Path, flags: Sequence[str]) -> tuple[str, ...]:
+    """Return all options of one compilation for `arch`.
+
+    `include` is the folder of CUDA's own headers.
+    """
+    return (
+        f"--gpu-architecture={arch}",
+        *COMMON_OPTIONS,
+        "-default-device",  # the user's functions in plain C run on the GPU
+        f"-I{include}",
+        *nvrtc_flags(flags),
+    )
+
+
+def nvrtc_flags(flags: Sequence[str]) -> list[str]:
+    """Return flags as NVRTC spells them; those it has no need of are dropped.
+
+    Examples
+    --------
+    >>> nvrtc_flags(["-O3", "--use_fast_math", "--expt-relaxed-constexpr"])
+    ['--ptxas-options=-O3', '--use_fast_math']
+    """
+    return [of_assembler(flag) for flag in flags if flag not in _NVCC_ONLY]
+
+
+def precompiled_headers(folder: str) -> tuple[str, ...]:
+    """Return options that keep headers in compiled form in `folder`: half of what a text takes."""
+    return ("--pch", f"--pch-dir={folder}", "--pch-messages=false")
 
 
 @dataclass(frozen=True, slots=True)
 class Nvrtc:
-    """One NVRTC, in processes of its own.
-
-    Parameters
-    ----------
-    library
-        The library, and how it is asked.
-    toolkit
-        Where it came from.
-    version
-        Such as ``(13, 0)``.
-    architectures
-        What it compiles for, such as ``"sm_80"``.
-    """
+    """One NVRTC, in processes of its own."""
 
     library: RuntimeCompiler
     toolkit: Toolkit
@@ -50,13 +73,7 @@ class Nvrtc:
         return arch.rstrip("af") in self.architectures
 
     def build(self, text: str, arch: str, flags: Sequence[str]) -> Output:
-        """Compile kernels for `arch` against the device header.
-
-        Raises
-        ------
-        ToolchainError
-            As `compile`.
-        """
+        """Compile kernels for `arch` against the device header."""
         options = nvrtc_options(arch, self.toolkit.include, flags)
         return self.compile(text, NAME, options, header_texts())
 
@@ -64,15 +81,6 @@ class Nvrtc:
         self, text: str, name: str, options: Sequence[str], headers: Mapping[str, str]
     ) -> Output:
         """Compile one translation unit.
-
-        Parameters
-        ----------
-        name
-            What the text is called in the log.
-        options
-            NVRTC's, the architecture among them.
-        headers
-            Texts by the name under which they are included.
 
         Raises
         ------
@@ -97,11 +105,6 @@ def load(toolkit: Toolkit) -> Nvrtc:
 
     The built-in functions are opened first, by their path: NVRTC asks for them by name only, and
     another version's search path would not find them.
-
-    Raises
-    ------
-    ToolchainError
-        If the library cannot be loaded.
     """
     library = RuntimeCompiler("nvrtc", (*toolkit.builtins, toolkit.library))
     (major, minor), numbers = library.facts()
@@ -109,13 +112,7 @@ def load(toolkit: Toolkit) -> Nvrtc:
 
 
 def installed() -> Iterator[Nvrtc]:
-    """Yield every NVRTC there is, loaded, in the order in which they are tried.
-
-    Raises
-    ------
-    ToolchainError
-        If one cannot be loaded.
-    """
+    """Yield every NVRTC there is, loaded, in the order in which they are tried."""
     for toolkit in toolkits():
         yield load(toolkit)
 

@@ -70,12 +70,8 @@ def _is_packable(buffer: Buffer) -> bool:
 class _Uses:
     """The operators of a launch that may work on bytes.
 
-    Parameters
-    ----------
-    made
-        What each of them then would be.
-    touched
-        For them and their regions, the tiles that they touch.
+    `made` is what each of them then would be, `touched` the tiles that they and their regions
+    touch.
     """
 
     made: dict[Node, Node]

@@ -11,7 +11,9 @@ NVIDIA Hopper GPU Architecture via Microbenchmarking".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from tile_core.cost.gpu_speeds import GpuSpeeds
 
@@ -65,132 +67,52 @@ _HOPPER = MappingProxyType(
 )
 
 
-def _hopper(name: str, arch: str, gbps: float) -> GpuSpeeds:
+def _row(
+    name: str,
+    arch: str,
+    multiprocessors: int,
+    clock: float,
+    products: Mapping[str, int],
+    lanes: tuple[int, int],
+    gbps: float,
+    cache: tuple[float, int],
+    cycles: float,
+    **others: Any,
+) -> GpuSpeeds:
+    """Return one product; `lanes` are those of float32 and of float64, `cache` bytes and MiB."""
     return GpuSpeeds(
         name=name,
         arch=arch,
-        multiprocessors=132,
-        clock_ghz=1.83,
-        products=_HOPPER,
-        lanes=128,
-        double_lanes=64,
+        multiprocessors=multiprocessors,
+        clock_ghz=clock,
+        products=products,
+        lanes=lanes[0],
+        double_lanes=lanes[1],
         integer_lanes=64,
         function_lanes=16,
-        cache_bytes=40.0,
-        cache_size=50 * _MIB,
+        cache_bytes=cache[0],
+        cache_size=cache[1] * _MIB,
         memory_gbps=gbps,
-        warp_share=0.62,
-        memory_cycles=650.0,
+        memory_cycles=cycles,
+        **others,
     )
 
 
+def _hopper(name: str, arch: str, gbps: float) -> GpuSpeeds:
+    cache = (40.0, 50)
+    return _row(name, arch, 132, 1.83, _HOPPER, (128, 64), gbps, cache, 650.0, warp_share=0.62)
+
+
+_ORIN = MappingProxyType({**_GEFORCE_AMPERE, "float16": 1024, "bfloat16": 1024})
+
 PRODUCTS = (
-    GpuSpeeds(
-        name="v100",
-        arch="sm_70",
-        multiprocessors=80,
-        clock_ghz=1.53,
-        products=_VOLTA,
-        lanes=64,
-        double_lanes=32,
-        integer_lanes=64,
-        function_lanes=16,
-        cache_bytes=18.0,
-        cache_size=6 * _MIB,
-        memory_gbps=900.0,
-        memory_cycles=430.0,
-    ),
-    GpuSpeeds(
-        name="t4",
-        arch="sm_75",
-        multiprocessors=40,
-        clock_ghz=1.59,
-        products=_TURING,
-        lanes=64,
-        double_lanes=2,
-        integer_lanes=64,
-        function_lanes=16,
-        cache_bytes=20.0,
-        cache_size=4 * _MIB,
-        memory_gbps=320.0,
-        shared_bytes=64,
-        memory_cycles=500.0,
-    ),
-    GpuSpeeds(
-        name="a100",
-        arch="sm_80",
-        multiprocessors=108,
-        clock_ghz=1.41,
-        products=_AMPERE,
-        lanes=64,
-        double_lanes=32,
-        integer_lanes=64,
-        function_lanes=16,
-        cache_bytes=40.0,
-        cache_size=40 * _MIB,
-        memory_gbps=2039.0,
-        memory_cycles=570.0,
-    ),
-    GpuSpeeds(
-        name="rtx3090",
-        arch="sm_86",
-        multiprocessors=82,
-        clock_ghz=1.695,
-        products=_GEFORCE_AMPERE,
-        lanes=128,
-        double_lanes=2,
-        integer_lanes=64,
-        function_lanes=16,
-        cache_bytes=16.0,
-        cache_size=6 * _MIB,
-        memory_gbps=936.0,
-        memory_cycles=550.0,
-    ),
-    GpuSpeeds(
-        name="orin",
-        arch="sm_87",
-        multiprocessors=16,
-        clock_ghz=1.3,
-        products=MappingProxyType({**_GEFORCE_AMPERE, "float16": 1024, "bfloat16": 1024}),
-        lanes=128,
-        double_lanes=2,
-        integer_lanes=64,
-        function_lanes=16,
-        cache_bytes=32.0,
-        cache_size=4 * _MIB,
-        memory_gbps=204.8,
-        memory_cycles=600.0,
-    ),
-    GpuSpeeds(
-        name="rtx4090",
-        arch="sm_89",
-        multiprocessors=128,
-        clock_ghz=2.52,
-        products=_GEFORCE_ADA,
-        lanes=128,
-        double_lanes=2,
-        integer_lanes=64,
-        function_lanes=16,
-        cache_bytes=15.0,
-        cache_size=72 * _MIB,
-        memory_gbps=1008.0,
-        memory_cycles=650.0,
-    ),
-    GpuSpeeds(
-        name="l40s",
-        arch="sm_89",
-        multiprocessors=142,
-        clock_ghz=2.52,
-        products=_ADA,
-        lanes=128,
-        double_lanes=2,
-        integer_lanes=64,
-        function_lanes=16,
-        cache_bytes=14.0,
-        cache_size=96 * _MIB,
-        memory_gbps=864.0,
-        memory_cycles=650.0,
-    ),
+    _row("v100", "sm_70", 80, 1.53, _VOLTA, (64, 32), 900.0, (18.0, 6), 430.0),
+    _row("t4", "sm_75", 40, 1.59, _TURING, (64, 2), 320.0, (20.0, 4), 500.0, shared_bytes=64),
+    _row("a100", "sm_80", 108, 1.41, _AMPERE, (64, 32), 2039.0, (40.0, 40), 570.0),
+    _row("rtx3090", "sm_86", 82, 1.695, _GEFORCE_AMPERE, (128, 2), 936.0, (16.0, 6), 550.0),
+    _row("orin", "sm_87", 16, 1.3, _ORIN, (128, 2), 204.8, (32.0, 4), 600.0),
+    _row("rtx4090", "sm_89", 128, 2.52, _GEFORCE_ADA, (128, 2), 1008.0, (15.0, 72), 650.0),
+    _row("l40s", "sm_89", 142, 2.52, _ADA, (128, 2), 864.0, (14.0, 96), 650.0),
     _hopper("h100", "sm_90", 3352.0),
     _hopper("h200", "sm_90", 4800.0),
     _hopper("h100", "sm_90a", 3352.0),

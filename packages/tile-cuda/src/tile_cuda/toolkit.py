@@ -16,15 +16,7 @@ _HEADER = "cuda_fp16.h"
 
 @dataclass(frozen=True, slots=True)
 class Toolkit:
-    """One compiler and the headers it belongs with.
-
-    Parameters
-    ----------
-    library
-        ``libnvrtc.so.<major>``.
-    include
-        The folder of ``cuda_fp16.h``.
-    """
+    """One compiler and the headers it belongs with."""
 
     library: Path
     include: Path
@@ -96,10 +88,7 @@ def _number(text: str) -> int:
 def no_compiler(arch: str, tried: tuple[str, ...] = ()) -> ToolchainError:
     """Return the error that no NVRTC can compile for `arch`.
 
-    Parameters
-    ----------
-    tried
-        Those there are, such as ``"NVRTC 13.0"``, which know other architectures only.
+    Those `tried`, such as ``"NVRTC 13.0"``, know other architectures only.
     """
     if not tried:
         return ToolchainError(

@@ -30,8 +30,7 @@ from typing import Any, TypeAlias
 from tile_core.dtypes import DType, dtype_of
 from tile_core.layout import Fragment
 from tile_core.machine import SimtMachine
-from tile_core.simt.atoms import MatrixAtom
-from tile_core.simt.gemm.operand_register_types import register_types
+from tile_core.simt.atoms import MatrixAtom, register_types
 
 LANES = 64
 """Threads of a wave."""
@@ -73,14 +72,7 @@ ONE_PIECE = Pieces()
 class MatrixInstruction:
     """One instruction: the accumulator of D×D is increased by the product of D×K and K×D.
 
-    Parameters
-    ----------
-    feature
-        The ability that a machine must have.
-    edge, k
-        D and K.
-    a, b, c
-        Element types of the operands and of the accumulator.
+    D is `edge`; a machine must have the ability `feature`.
     """
 
     feature: str
@@ -103,10 +95,7 @@ class MatrixInstruction:
     def atom(self, pack: int, run: int, pieces: Pieces = ONE_PIECE) -> MatrixAtom:
         """Return `pack` instructions that follow each other along K, for each of the pieces.
 
-        Parameters
-        ----------
-        run
-            Neighbours along K in a lane.
+        A lane holds `run` neighbours along K.
         """
         edge, depth, held = self.edge, self.k * pack, self.held * pack
         operand, total = held_in_runs(edge, run), held_in_runs(edge, self.accumulator_run)
@@ -137,10 +126,8 @@ class MatrixInstruction:
 def held_in_runs(edge: int, run: int) -> ElementPlace:
     """Return lane and register of element ``x`` in row ``i`` of `edge` rows.
 
-    Parameters
-    ----------
-    run
-        How many neighbours of a row are in one lane, in registers that follow each other.
+    So many neighbours of a row as `run` says are in one lane, in registers that follow each
+    other.
     """
     groups = LANES // edge
 
@@ -153,10 +140,7 @@ def held_in_runs(edge: int, run: int) -> ElementPlace:
 def _in_pieces(of_piece: ElementPlace, count: int, held: int, side_by_side: bool) -> ElementPlace:
     """Return lane and register in an operand whose neighbouring rows belong to so many pieces.
 
-    Parameters
-    ----------
-    held
-        Registers of one piece.
+    One piece has `held` registers.
     """
 
     def place(i: Any, k: Any) -> tuple[Any, Any]:
@@ -237,11 +221,6 @@ def atoms_in_runs(
     """Return the atoms whose lanes hold neighbours along K: most at once come first.
 
     These are 16 bytes of the narrower tile. Of a wider one they are several reads.
-
-    Parameters
-    ----------
-    a, b, c
-        Names of the element types of both operands' tiles and of the accumulator.
     """
     bits = min(max(8, dtype_of(x).bits) for x in (a, b))
     return tuple(
@@ -255,13 +234,7 @@ def atoms_in_runs(
 def atoms_like_accumulators(
     machine: SimtMachine, a: str, b: str, c: str, pieces: Pieces = ONE_PIECE
 ) -> tuple[MatrixAtom, ...]:
-    """Return the atoms whose operands are held as accumulators are.
-
-    Parameters
-    ----------
-    a, b, c
-        Names of the element types of both operands' tiles and of the accumulator.
-    """
+    """Return the atoms whose operands are held as accumulators are."""
     return tuple(
         i.atom(_accumulator_pack(i), i.accumulator_run, pieces)
         for i in instructions_for(machine, a, b, c)
@@ -275,11 +248,6 @@ def atoms_in_turns(
     """Return the atoms in which neighbours along K are in different groups of lanes.
 
     Groups that read across K then read neighbouring rows of a tile.
-
-    Parameters
-    ----------
-    a, b, c
-        Names of the element types of both operands' tiles and of the accumulator.
     """
     found = instructions_for(machine, a, b, c)
     return tuple(i.atom(pack, 1, pieces) for i in found for pack in _packs(i))
@@ -288,10 +256,7 @@ def atoms_in_turns(
 def _packs(instruction: MatrixInstruction, bits: int = 0) -> Iterator[int]:
     """Yield how many instructions may follow each other: as many as 16 bytes feed, and fewer.
 
-    Parameters
-    ----------
-    bits
-        Width of an element in memory, if it is not that in registers.
+    `bits` is the width of an element in memory, if it is not that in registers.
     """
     pack = max(1, _READ_BITS // (instruction.held * (bits or instruction.a.bits)))
     while pack:

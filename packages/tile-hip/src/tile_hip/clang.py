@@ -6,6 +6,8 @@ so that the assembly is always kept, and is exactly what the code object was mad
 
 from __future__ import annotations
 
+import atexit
+import os
 import re
 import shutil
 import tempfile
@@ -14,14 +16,60 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from subprocess import CompletedProcess
+from threading import Lock
 
 from tile_core.codegen.source import C_HEADERS, INCLUDE_DIRECTORY
 from tile_core.errors import ToolchainError
 from tile_core.toolchains.compiler import Output, identity_of
 from tile_core.toolchains.subprocesses import run_program
-from tile_hip.compiler import COMMON_OPTIONS, NAME, clang_flags
-from tile_hip.headers import HEADERS
-from tile_hip.precompiled import INCLUSION, precompiled_header
+from tile_hip.compiler import COMMON_OPTIONS, HEADERS, NAME, clang_flags
+
+INCLUSION = '#include "tile.h"\n'
+"""How a printed kernel begins."""
+
+_made: dict[tuple[str, ...], tuple[str, ...] | None] = {}
+"""By command and options: options that name the compiled form; None until it is needed again."""
+
+_lock = Lock()
+
+
+def precompiled_header(command: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
+    """Return options that name the device header in compiled form, for one text with `options`.
+
+    The first text with them reads the header itself: what comes once is read once. So do all where
+    clang has something to say of the header, or cannot compile it alone.
+    """
+    key = (*command, *options)
+    with _lock:
+        if key not in _made:
+            _made[key] = None
+            return ()
+        found = _made[key]
+        if found is None:
+            found = _made[key] = _compiled(key)
+        return found
+
+
+def _compiled(command: Sequence[str]) -> tuple[str, ...]:
+    """Compile the header; return the options that name the result, none if it is no use."""
+    folder = Path(tempfile.mkdtemp(prefix="tile_headers_"))
+    atexit.register(_remove, folder, os.getpid())
+    (folder / NAME).write_text(INCLUSION)
+    made = str(folder / "tile.pch")
+    to_file = ("-Xclang", "-emit-pch", "-fsyntax-only", "-Xclang", "-o", "-Xclang", made)
+    try:
+        done = run_program((*command, *to_file, NAME), folder)
+    except ToolchainError:
+        return ()
+    if done.returncode or done.stdout or done.stderr:
+        return ()
+    return ("-Xclang", "-include-pch", "-Xclang", made)
+
+
+def _remove(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:  # and not a fork of it
+        shutil.rmtree(folder, ignore_errors=True)
+
 
 TRIPLE = "amdgcn-amd-amdhsa"
 _VERSION = re.compile(r"clang version (\d+(?:\.\d+)*)")
@@ -37,18 +85,8 @@ _BARE = (
 class Clang:
     """One clang with an AMD backend, and the linker beside it.
 
-    Parameters
-    ----------
-    kind
-        What it is called: ``"clang"``, ``"hipcc"`` or ``"zig"``.
-    command
-        The program, and a subcommand if it has one.
-    linker
-        The same of ``ld.lld``; empty if there is none.
-    version
-        Such as ``"19.1.7"``.
-    processors
-        What it compiles for, such as ``"gfx942"``.
+    It is called ``"clang"``, ``"hipcc"`` or ``"zig"``; `command` and `linker` are programs with
+    a subcommand if they have one, `linker` is empty if there is none.
     """
 
     kind: str
@@ -72,13 +110,7 @@ class Clang:
         return arch in self.processors and bool(self.linker)
 
     def build(self, text: str, arch: str, flags: Sequence[str]) -> Output:
-        """Compile one translation unit in a folder of its own.
-
-        Raises
-        ------
-        ToolchainError
-            If a program cannot be run, or does not come to an end.
-        """
+        """Compile one translation unit in a folder of its own."""
         with tempfile.TemporaryDirectory(prefix="tile_hip_") as name:
             folder = Path(name)
             (folder / NAME).write_text(text)
@@ -110,13 +142,7 @@ class Clang:
 
 
 def options_of(arch: str, flags: Sequence[str]) -> tuple[str, ...]:
-    """Return what clang is told before the names of files.
-
-    Parameters
-    ----------
-    flags
-        What the user adds, as clang or nvcc spells it.
-    """
+    """Return what clang is told before the names of files."""
     return (
         *_BARE,
         f"--offload-arch={arch}",
@@ -134,10 +160,8 @@ def _assembly_options(arch: str) -> tuple[str, ...]:
 def clang_at(kind: str, command: tuple[str, ...], linker: tuple[str, ...]) -> Clang:
     """Ask a clang what it is; a process asks each of them once.
 
-    Parameters
-    ----------
-    linker
-        That of the same package; empty to look for one beside the compiler, then in ``PATH``.
+    `linker` is that of the same package; empty to look for one beside the compiler, then in
+    ``PATH``.
 
     Raises
     ------

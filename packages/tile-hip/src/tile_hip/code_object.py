@@ -1,7 +1,8 @@
 """Code objects: the ELF files that AMD's compilers make and its driver loads.
 
-Only what must be read without the compiler's text: metadata, and where functions are. Source:
-LLVM, "User Guide for AMDGPU Backend", ELF code object; the System V ABI, chapters 4 and 5.
+Only what must be read without the compiler's text: metadata, and where functions are. The compiler
+writes metadata as a note into the code object. Source: LLVM, "User Guide for AMDGPU Backend", ELF
+code object, and code object metadata (V3 and later); the System V ABI, chapters 4 and 5.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tile_core.errors import ToolchainError
 from tile_core.simt.resources import Resources
-from tile_hip.code_object_metadata import resources_of
 from tile_hip.message_pack import unpack
 
 _NOTE, _SYMBOLS = 7, 11  # SHT_NOTE, SHT_DYNSYM
@@ -103,3 +104,45 @@ def _notes(section: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _aligned(size: int) -> int:
     return -(-size // 4) * 4
+
+
+_WORD = 4
+
+
+def resources_of(table: Mapping[str, Any]) -> Resources:
+    """Return what one kernel needs.
+
+    `table` is the kernel's metadata by its keys, such as ``".vgpr_count"``.
+    """
+
+    def number(key: str) -> int:
+        return int(table.get(key, 0))
+
+    spilled = _WORD * number(".vgpr_spill_count")
+    return Resources(
+        name=str(table[".name"]),
+        registers=number(".vgpr_count"),
+        matrix_registers=number(".agpr_count"),
+        scalar_registers=number(".sgpr_count"),
+        stack_bytes=number(".private_segment_fixed_size"),
+        spill_stores=spilled,
+        spill_loads=spilled,
+        shared_bytes=number(".group_segment_fixed_size"),
+        constant_bytes=number(".kernarg_segment_size"),
+    )
+
+
+def warnings_of(needs: Resources) -> tuple[str, ...]:
+    """Return what the author of a kernel should know, in sentences; nothing if all is well."""
+    if needs.spill_stores:
+        return (
+            f"kernel {needs.name!r} needs more than its {needs.registers} registers per thread: "
+            f"{needs.spill_stores} bytes of each go to scratch memory and back; use smaller tiles "
+            "or more threads",
+        )
+    if needs.stack_bytes:
+        return (
+            f"kernel {needs.name!r} keeps {needs.stack_bytes} bytes of each thread in scratch "
+            "memory: an array is indexed by a number that is not known when it is compiled",
+        )
+    return ()

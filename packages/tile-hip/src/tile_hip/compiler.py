@@ -1,8 +1,12 @@
-"""What the compilers for AMD GPUs have in common: any clang, and the library hiprtc."""
+"""What the compilers for AMD GPUs, any clang and hiprtc, have in common: options, and headers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from tile_core.codegen.source import all_headers
 
 NAME = "kernel.hip"
 """What the printed text is called in the compiler's log."""
@@ -37,3 +41,13 @@ def clang_flags(flags: Sequence[str]) -> tuple[str, ...]:
         elif not flag.startswith(_OF_NVIDIA):
             found.append(flag)
     return tuple(found)
+
+
+HEADERS = Path(__file__).parent / "include"
+"""Where ``tile_hip.h`` lies; ``tile.h``, which includes it, is the printer's."""
+
+
+@cache
+def header_texts() -> Mapping[str, str]:
+    """Return the device header and those of C, by the names under which they are included."""
+    return all_headers(HEADERS)

@@ -29,12 +29,8 @@ _SYSTEM = (
 class Library:
     """One hiprtc and the Code Object Manager in the same folder.
 
-    Parameters
-    ----------
-    hiprtc, comgr
-        The files.
-    version
-        That of ROCm, such as ``"6.2"``, as the name of the file tells it; empty if it does not.
+    `version` is that of ROCm, such as ``"6.2"``, as the name of the file tells it; empty if it
+    does not.
     """
 
     hiprtc: Path

@@ -6,14 +6,34 @@ Guide for AMDGPU Backend". A matrix instruction is a feature only where it is se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from tile_core.machine import Multiprocessor, SimtMachine
 from tile_core.simt.architectures import row_called
 from tile_core.simt.division_strength_reduction import FEATURE
 from tile_core.simt.software_barriers import FEATURE as BARRIERS_IN_MEMORY
-from tile_hip.device_names import DEVICE_NAMES
+
+_SHAPES = (
+    "32x32x2", "32x32x4", "32x32x8", "32x32x16", "32x32x32",
+    "16x16x4", "16x16x8", "16x16x16", "16x16x32", "16x16x64",
+)  # fmt: skip
+
+DEVICE_NAMES: Mapping[str, str] = {
+    "async_copy": "cp_async",
+    "async_copy_commit": "cp_async_commit",
+    "async_copy_wait": "cp_async_wait",
+    "async_copy_mbarrier_arrive": "cp_async_mbarrier_arrive",
+    "counted_load": "lds_load",
+    "counted_wait": "lds_wait",
+    **{f"mma_{shape}": f"mfma_{shape}" for shape in _SHAPES},
+}
+"""What the device header calls functions of `tile_core.ir.device_calls`, if not the same.
+
+`lds_load` is a buffer load into the LDS, `lds_wait` waits for a count of them (``s_waitcnt
+vmcnt``): AMD "CDNA3 Instruction Set Architecture", "Memory Buffer Instructions" and "S_WAITCNT".
+"""
+
 
 _KIB = 1024
 _WAVE = 64
@@ -58,15 +78,7 @@ _CDNA4 = (_CDNA3 - {"mfma_fp8_fnuz", "mfma_xf32", "fp8_fnuz_convert"}) | {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
-    """One row of the table: what lowering sees, and what limits occupancy."""
-
-    simt: SimtMachine
-    multiprocessor: Multiprocessor
-
-
-def _row(name: str, features: frozenset[str], shared_kib: int, banks: int) -> Architecture:
+def _row(name: str, features: frozenset[str], shared_kib: int, banks: int) -> SimtMachine:
     compute_unit = Multiprocessor(
         threads=_SIMDS * _WAVES_OF_SIMD * _WAVE,
         blocks=_SIMDS * _WAVES_OF_SIMD,
@@ -74,28 +86,25 @@ def _row(name: str, features: frozenset[str], shared_kib: int, banks: int) -> Ar
         registers=_SIMDS * _REGISTERS_OF_LANE * _WAVE,
         register_unit=_REGISTER_UNIT * _WAVE,
     )
-    return Architecture(
-        SimtMachine(
-            name=name,
-            family="hip",
-            shared_bytes=shared_kib * _KIB,
-            features=features,
-            warp_size=_WAVE,
-            registers=_REGISTERS_OF_LANE,
-            plain_registers=_REGISTERS_OF_LANE // 2,
-            banks=banks,
-            barriers=_BARRIERS,
-            max_block=(1024, 1024, 1024),
-            multiprocessor=compute_unit,
-            device_names=DEVICE_NAMES,
-        ),
-        compute_unit,
+    return SimtMachine(
+        name=name,
+        family="hip",
+        shared_bytes=shared_kib * _KIB,
+        features=features,
+        warp_size=_WAVE,
+        registers=_REGISTERS_OF_LANE,
+        plain_registers=_REGISTERS_OF_LANE // 2,
+        banks=banks,
+        barriers=_BARRIERS,
+        max_block=(1024, 1024, 1024),
+        multiprocessor=compute_unit,
+        device_names=DEVICE_NAMES,
     )
 
 
 ARCHITECTURES = MappingProxyType(
     {
-        row.simt.name: row
+        row.name: row
         for row in (
             #    name      features  KiB of LDS, its banks
             _row("gfx90a", _CDNA2, 64, 32),
@@ -107,19 +116,6 @@ ARCHITECTURES = MappingProxyType(
 """By name, oldest first."""
 
 
-def architecture(arch: str) -> Architecture:
-    """Return the row called `arch`, such as ``"gfx942"``.
-
-    Raises
-    ------
-    TargetError
-        If there is no such row; the hint names the nearest ones.
-    """
-    return row_called(
-        arch, ARCHITECTURES, "hip", f"no AMD architecture that is known here is called {arch!r}"
-    )
-
-
 def machine(arch: str) -> SimtMachine:
     """Return what lowering must know of the architecture `arch`, such as ``"gfx942"``.
 
@@ -128,4 +124,6 @@ def machine(arch: str) -> SimtMachine:
     TargetError
         If there is no such architecture; the hint names the nearest ones.
     """
-    return architecture(arch).simt
+    return row_called(
+        arch, ARCHITECTURES, "hip", f"no AMD architecture that is known here is called {arch!r}"
+    )

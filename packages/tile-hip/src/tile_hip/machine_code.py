@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from tile_core.codegen import PrintedSource
 from tile_core.codegen.compiler_diagnostics import with_line_directives
 from tile_core.toolchains.machine_code import Compiled, MachineCode
-from tile_hip.code_object import resources_in
-from tile_hip.code_object_metadata import warnings_of
+from tile_hip.code_object import resources_in, warnings_of
 from tile_hip.compile_errors import refusal
 from tile_hip.compiler import NAME
 from tile_hip.compilers import wanted_compiler

@@ -10,7 +10,7 @@ import tile_api.language as T
 from tile_core.errors import OutOfScratch, TileWarning
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Pipelined
-from tile_core.simt.pipeline_depth import with_reduced_depth, without_hopeless_depths
+from tile_core.simt.lowering_attempts import with_reduced_depth, without_hopeless_depths
 from tile_hip.machine import machine
 
 

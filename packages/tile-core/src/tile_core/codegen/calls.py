@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from tile_core.codegen.literals import string_literal
 from tile_core.codegen.operators import function_name
-from tile_core.codegen.types import cpp_type
+from tile_core.codegen.types import cpp_type, string_literal
 from tile_core.errors import InternalError
 from tile_core.ir.build_expr import cast
 from tile_core.ir.cache_hints import hint_name

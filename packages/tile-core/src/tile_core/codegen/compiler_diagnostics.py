@@ -17,14 +17,8 @@ _SOURCE = re.compile(r"^<source (\d+)>$")
 class Complaint:
     """One error of a compiler.
 
-    Parameters
-    ----------
-    text
-        Its first line.
-    lines
-        The refused line, and marks under it.
-    file, line
-        Where: the user's file, ``<source n>`` for C text, or the printed text.
+    `text` is its first line, `lines` the refused line and marks under it. It is about a line of
+    the user's file, of the C text ``<source n>``, or of the printed text.
     """
 
     text: str
@@ -45,11 +39,6 @@ def with_line_directives(source: PrintedSource, name: str) -> str:
     After    #line 41 "matmul.py"
              C[i] = 0.0f;
              #line 31 "kernel.cu"
-
-    Parameters
-    ----------
-    name
-        What the printed text is called, such as ``"kernel.cu"``.
     """
     result: list[str] = []
     told: tuple[str, int] = (name, 1)  # what the compiler believes the next line to be
@@ -80,16 +69,8 @@ def refusal_of(
     The first complaint gives the place: the user's line, or a line of the text given to
     `T.import_source`, which is shown.
 
-    Parameters
-    ----------
-    name
-        What the printed text was called.
-    head
-        The first line: which compiler refused what.
-    complaints
-        One or more, in the compiler's order.
-    hint
-        What to do about the first of them; None if nothing better than to look at the text.
+    `name` is what the printed text was called, `head` the first line of the error, `hint` what
+    to do about the first of `complaints`; None if nothing better than to look at the text.
     """
     first = complaints[0]
     words = "\n".join(_shown(c) for c in complaints[:_SHOWN])

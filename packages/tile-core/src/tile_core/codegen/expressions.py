@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from tile_core.arith.bounds import Bounds
 from tile_core.codegen.calls import print_call
-from tile_core.codegen.literals import is_bare, literal, string_literal
 from tile_core.codegen.names import CppNames
 from tile_core.codegen.operators import (
     BIT_AND,
@@ -22,7 +21,7 @@ from tile_core.codegen.operators import (
     UNARY,
     Infix,
 )
-from tile_core.codegen.types import cpp_type, is_small_int
+from tile_core.codegen.types import cpp_type, is_bare, is_small_int, literal, string_literal
 from tile_core.dtypes import DType
 from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer, Scope
@@ -53,15 +52,8 @@ Text: TypeAlias = "tuple[str, int]"
 class ExpressionPrinter:
     """Prints the expressions of one function.
 
-    Parameters
-    ----------
-    names
-        What buffers and variables are called.
-    bounds
-        What values integers can have: divisions of numbers that are never negative need no
-        function.
-    device_names
-        What the machine's header calls functions that have another name there.
+    `bounds` tells what values integers can have: divisions of numbers that are never negative
+    need no function. The machine's header may have other names for functions: `device_names`.
     """
 
     names: CppNames

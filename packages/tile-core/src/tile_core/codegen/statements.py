@@ -8,16 +8,14 @@ from pathlib import PurePath
 from typing import Any
 
 from tile_core.codegen.expressions import ExpressionPrinter
-from tile_core.codegen.literals import string_literal
 from tile_core.codegen.operators import PRODUCT, SUM
 from tile_core.codegen.source import Lines
-from tile_core.codegen.types import cpp_type
-from tile_core.codegen.usage import reads_registers_by
+from tile_core.codegen.types import cpp_type, string_literal
 from tile_core.errors import InternalError, Span
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.device_calls import PREFIX
-from tile_core.ir.expr import Call, Const, Expr, Load
-from tile_core.ir.node import Node, contains, nodes_of
+from tile_core.ir.expr import AddressOf, Call, Const, Expr, Load, Var
+from tile_core.ir.node import Node, contains, nodes_of, walk
 from tile_core.ir.stmt import (
     Alloc,
     Break,
@@ -46,12 +44,8 @@ MUCH_WORK = 1024
 class StatementPrinter:
     """Prints the statements of one function.
 
-    Parameters
-    ----------
-    views
-        Views to name once their storage is, by that storage.
-    constant
-        Global buffers that are only read.
+    `views` are to be named once their storage is, by that storage; `constant` buffers are only
+    read.
     """
 
     expressions: ExpressionPrinter
@@ -246,9 +240,18 @@ def _unrolling(
         return "TILE_NO_UNROLL"
     iterations = len(range(start[0], stop[0], step[0]))
     work = iterations * _work(loop.body)
-    if work <= MUCH_WORK and reads_registers_by(loop.body, loop.var):
+    if work <= MUCH_WORK and _reads_registers_by(loop.body, loop.var):
         return "TILE_UNROLL"
     return "" if iterations <= SHORT_LOOP and work <= LITTLE_WORK else "TILE_NO_UNROLL"
+
+
+def _reads_registers_by(root: Node, var: Var) -> bool:
+    """Whether an element of a register array is picked by a value that depends on `var`."""
+    for node in nodes_of(root, Load, Store, AddressOf):
+        parts = (part for index in node.indices for part in walk(index))
+        if node.buffer.scope.is_thread_private and any(part is var for part in parts):
+            return True
+    return False
 
 
 def _work(stmt: Node) -> int:

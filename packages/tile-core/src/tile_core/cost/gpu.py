@@ -94,12 +94,8 @@ def estimate_lowered(
 ) -> Estimate:
     """Return the time that the model expects of a kernel; it is lowered, not compiled.
 
-    Parameters
-    ----------
-    lower
-        The backend's.
-    products
-        What is known of the machines that it makes programs for.
+    `lower` is the backend's; `products` is what is known of the machines that it makes programs
+    for.
 
     Raises
     ------

@@ -11,10 +11,16 @@ import numpy as np
 
 from tile_core.arith.evaluate_arrays import Unknown
 from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of, hoisted_from_masks
-from tile_core.cost.gpu_calls import MatrixInstructionWork, product_of
+from tile_core.cost.gpu_calls import (
+    SECTOR,
+    MatrixInstructionWork,
+    lane_offsets,
+    product_of,
+    sectors,
+    shared_cycles,
+)
 from tile_core.cost.iteration_spaces import Space
 from tile_core.cost.statement_walk import Visitor
-from tile_core.cost.warp_access import SECTOR, lane_offsets, sectors, shared_cycles
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effect import Effect
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Extent, Load, Ramp, Var

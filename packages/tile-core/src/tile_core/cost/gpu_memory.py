@@ -28,14 +28,8 @@ def bytes_from_memory(
 ) -> float:
     """Return the bytes that memory delivers and takes.
 
-    Parameters
-    ----------
-    sizes
-        Bytes of each tensor.
-    cache
-        Bytes of the last-level cache.
-    together
-        Blocks that run at the same time.
+    The tensors have `sizes` bytes, the last-level cache has `cache`, and `together` blocks run
+    at a time.
 
     Notes
     -----

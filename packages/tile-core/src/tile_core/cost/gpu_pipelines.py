@@ -21,14 +21,9 @@ from tile_core.simt.program import DeviceFunction
 class Pipeline:
     """One loop whose copies may run ahead.
 
-    Parameters
-    ----------
-    iterations
-        Of one block, on average.
-    ahead
-        How many iterations before it is used a tile is asked for; 0 where it is waited for at once.
-    wanted
-        What the kernel asked for, in versions of each tile.
+    `iterations` are those of one block, on average. A tile is asked for `ahead` iterations
+    before it is used; 0 where it is waited for at once. The kernel asked for `wanted` versions
+    of each tile.
     """
 
     iterations: float
@@ -41,12 +36,7 @@ def pipelines_of(
 ) -> list[Pipeline]:
     """Return the pipelined loops of `launch` that copy from tensors.
 
-    Parameters
-    ----------
-    launch
-        As tile IR.
-    function
-        What it was lowered to: tiles in it have room for their versions.
+    Tiles in `function`, what `launch` was lowered to, have room for their versions.
     """
     return [*_Loops(launch, space, _versions(launch, function)).told(max(1.0, blocks))]
 

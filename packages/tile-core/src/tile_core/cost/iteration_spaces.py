@@ -35,14 +35,8 @@ ASSUMED_TRIPS = 16
 class Axis:
     """The variable takes the values ``start + step * t`` for t below `count`.
 
-    Parameters
-    ----------
-    is_thread, is_block
-        It numbers threads of a block, x last; or blocks of the grid.
-    is_element
-        It numbers elements that a loop without order touches.
-    is_unrolled
-        Its iterations are written out one after the other.
+    It numbers threads of a block, x last, blocks of the grid, or elements that a loop without
+    order touches; the iterations of an unrolled one are written out one after the other.
     """
 
     var: Var
@@ -76,16 +70,9 @@ def as_factor(expr: Extent) -> Factor:
 class Space:
     """The points at which a statement runs.
 
-    Parameters
-    ----------
-    sizes
-        Values of symbols.
-    axes
-        Variables around the statement, outermost first.
-    conditions
-        What holds there; unknown ones hold at half of the points.
-    names
-        What further variables are bound to.
+    `axes` are the variables around the statement, outermost first, `names` what further
+    variables are bound to, `sizes` the values of symbols. Unknown `conditions` hold at half of
+    the points.
     """
 
     sizes: Mapping[Var, int]
@@ -137,10 +124,8 @@ class Space:
     def total(self, *factors: Factor, warp: int = 0) -> float:
         """Return the sum of the product of `factors` over all points: their number for none.
 
-        Parameters
-        ----------
-        warp
-            Count groups of so many threads, of which at least one is there, instead of threads.
+        `warp` counts groups of so many threads, of which at least one is there, instead of
+        threads.
 
         Raises
         ------

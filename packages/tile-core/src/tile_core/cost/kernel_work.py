@@ -28,16 +28,8 @@ from tile_core.ops.operator import TileOperator
 class Access:
     """One place in a kernel that reads a tensor or writes one.
 
-    Parameters
-    ----------
-    tensor
-        The storage.
-    nbytes
-        Bytes that all runs of it together touch, each block and iteration on its own.
-    starts
-        Where the boxes begin that it touches, in elements, for each dimension.
-    space
-        Where it runs.
+    All runs of it together touch `nbytes` of the storage `tensor`, each block and iteration on
+    its own, in boxes that begin at `starts`, in elements.
     """
 
     tensor: Buffer
@@ -89,13 +81,7 @@ def tensor_bytes(tensor: Buffer, space: Space) -> float:
 
 
 def count_launch(launch: Launch, space: Space) -> Work:
-    """Return the work of all blocks of `launch`.
-
-    Parameters
-    ----------
-    space
-        Values of symbols and names, without axes.
-    """
+    """Return the work of all blocks of `launch`."""
     counting = _Counting()
     visit(launch, space, counting)
     return counting.work

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from tile_core.cost.cost_request import CostQuestion
 from tile_core.cost.estimate import Estimate, Part, amount
+from tile_core.cost.gpu_speeds import GpuSpeeds
 from tile_core.cost.kernel_work import Work, total_traffic
 
 
@@ -112,3 +113,18 @@ def merged_flops(works: Iterable[Work]) -> dict[str, float]:
 def merged_notes(works: Iterable[Work]) -> tuple[str, ...]:
     """Return what had to be assumed for any of several launches, once each."""
     return tuple(dict.fromkeys(note for work in works for note in work.notes))
+
+
+def peaks_of(speeds: GpuSpeeds) -> Peaks:
+    """Return the stated peaks of a product: all its multiprocessors, at its stated clock."""
+    rate = speeds.multiprocessors * speeds.clock_ghz / 1e3
+    dtypes = (*speeds.products, "float64")
+    products = {dtype: speeds.product_rate(dtype) * rate for dtype in dtypes}
+    products["float32"] = speeds.product_rate("float32") * rate
+    return Peaks(
+        name=speeds.name,
+        products=MappingProxyType(products),
+        tflops=2.0 * speeds.lanes * rate,
+        memory_gbps=speeds.memory_gbps,
+        launch_us=speeds.launch_us,
+    )

@@ -40,12 +40,8 @@ class Visitor:
 def visit(launch: Launch, space: Space, visitor: Visitor, *, with_threads: bool = False) -> None:
     """Show `visitor` the statements of `launch`, each with its space.
 
-    Parameters
-    ----------
-    space
-        Values of symbols and names, without axes.
-    with_threads
-        Statements are those of one thread: the threads of a block are among their axes.
+    `space` has values of symbols and names, without axes. If statements are those of one
+    thread, the threads of a block are among their axes.
     """
     axes = [
         Axis(v, 0, n, is_block=True)

@@ -148,8 +148,8 @@ class GpuBackend:
 
     def peaks(self, target: Target, machine: str) -> Peaks:
         """Return what the maker of the GPU states that it does at most."""
-        from tile_core.cost.gpu_peaks import peaks_of
         from tile_core.cost.gpu_speeds import speeds_of
+        from tile_core.cost.roofline import peaks_of
 
         return peaks_of(speeds_of(self.module("speeds").PRODUCTS, target.arch, machine))
 

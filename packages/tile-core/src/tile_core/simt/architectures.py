@@ -14,14 +14,8 @@ Row = TypeVar("Row")
 def row_called(arch: str, table: Mapping[str, Row], family: str, unknown: str) -> Row:
     """Return the row of `table` called `arch`.
 
-    Parameters
-    ----------
-    table
-        By name.
-    family
-        What targets of this table start with.
-    unknown
-        What to say if there is no such row; a hint names the nearest ones.
+    `family` is what targets of this table start with; `unknown` says that there is no such row,
+    and a hint names the nearest ones.
 
     Raises
     ------

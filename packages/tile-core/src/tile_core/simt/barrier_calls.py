@@ -60,13 +60,7 @@ def lacks_instruction(expr: Call, ctx: SimtContext) -> bool:
 
 
 def refuse_raw(expr: Call, ctx: SimtContext) -> None:
-    """Say why an instruction that the machine has is not offered in its raw form.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If that is the case.
-    """
+    """Say why an instruction that the machine has is not offered in its raw form."""
     for feature, names, reason, hint in _RAW:
         if expr.function in names and ctx.machine.has(feature):
             raise UnsupportedOnTarget(

@@ -30,12 +30,8 @@ class BufferAddresses:
     Tensors keep their strides, tiles in shared memory follow their layout, and fragments
     become the registers of one thread.
 
-    Parameters
-    ----------
-    layouts
-        The layout of each tile; see `tile_core.passes.infer_layouts.Layouts`.
-    flats
-        Flat buffers made so far, by the buffer (or view) they stand for.
+    `layouts` has the layout of each tile (see `tile_core.passes.infer_layouts.Layouts`),
+    `flats` the flat buffers made so far, by the buffer (or view) they stand for.
     """
 
     layouts: Any
@@ -112,13 +108,7 @@ class BufferAddresses:
 
 
 def check_views(kernel: Kernel) -> None:
-    """Refuse to see as whole bytes what has a byte for each of its narrow elements.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If a kernel does.
-    """
+    """Refuse to see as whole bytes what has a byte for each of its narrow elements."""
     for node in nodes_of(kernel.body, Buffer):
         if node.storage is not node:
             _check_view(node)

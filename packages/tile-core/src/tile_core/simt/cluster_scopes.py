@@ -53,7 +53,3 @@ def _renamed(body: Stmt, old: str, new: str) -> Stmt:
         node: replace(node, function=new) for node in nodes_of(body, Call) if node.function == old
     }
     return substitute(body, changed)
-
-
-def _calls(node: Node, function: str) -> bool:
-    return isinstance(node, Call) and node.function == function

@@ -26,14 +26,8 @@ from tile_core.simt.subbyte_access import carrier, converted, packed, unpacked
 class RowPlan:
     """The rows of a tile in registers.
 
-    Parameters
-    ----------
-    source, row
-        Who holds the tile, and who its rows.
-    slots
-        For each register of the source, that of its row.
-    exchange
-        How the threads of a row bring their parts together.
+    `source` holds the tile and `row` its rows; `slots` has for each register of the source that
+    of its row, and `exchange` is how the threads of a row bring their parts together.
     """
 
     source: Fragment

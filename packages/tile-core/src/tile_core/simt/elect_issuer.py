@@ -17,7 +17,7 @@ from tile_core.ir.stmt import Alloc, Break, Continue, For, If, Let, Seq, Stmt, S
 from tile_core.ir.visitor import StmtRewriter, expressions_in, statements_in
 from tile_core.machine import SimtMachine
 from tile_core.records import dataclass, replace
-from tile_core.simt.hoist_warp_shuffles import is_exchange
+from tile_core.simt.warp_uniform_branches import is_exchange
 
 _LOADS = frozenset(
     f"{PREFIX}{name}"
@@ -49,11 +49,6 @@ def elect_issuers(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
     Branches are left as they are where whole warps may not come to them, or where it matters
     which thread takes them. Stores are counted by the thread that starts them: those of a
     program are all elected, or none.
-
-    Parameters
-    ----------
-    thread
-        The number of the thread in its block.
     """
     if not machine.has("elect"):
         return stmt

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from tile_core.errors import FrontendValueError, ScopeMismatch, UnsupportedOnTarget
+from tile_core.errors import DtypeMismatch, FrontendValueError, ScopeMismatch, UnsupportedOnTarget
 from tile_core.ir.buffer import Scope, static_value
 from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
 from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS, RANGE_INTRINSICS
 from tile_core.layout import row_major
+from tile_core.machine import MmaInstruction, SimtMachine
 from tile_core.simt.barrier_calls import lower_range_call, refuse_raw
 from tile_core.simt.context import SimtContext
-from tile_core.simt.explicit_mma import CHOOSE_FOR_ME, must_be_offered, shape_of_product
 from tile_core.simt.lower_accesses import lower_address, lower_expr
 
 
@@ -58,13 +59,7 @@ def _mma(expr: Call, ctx: SimtContext) -> Expr:
 
 
 def _must_lie(address: AddressOf, kind: str, scope: Scope, expr: Call) -> None:
-    """Refuse an operand in another memory than the instruction reads or writes.
-
-    Raises
-    ------
-    ScopeMismatch
-        If it lies in one.
-    """
+    """Refuse an operand in another memory than the instruction reads or writes."""
     if address.buffer.scope is not scope:
         raise ScopeMismatch(
             f"T.{expr.function} wants {kind} here, and {address.buffer.name!r} is in "
@@ -75,13 +70,7 @@ def _must_lie(address: AddressOf, kind: str, scope: Scope, expr: Call) -> None:
 
 
 def _must_have(feature: str, expr: Call, ctx: SimtContext) -> None:
-    """Refuse an instruction that the machine lacks, before any compiler does.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If it does.
-    """
+    """Refuse an instruction that the machine lacks, before any compiler does."""
     if not ctx.machine.has(feature):
         raise UnsupportedOnTarget(
             f"T.{expr.function} is not an instruction of {ctx.machine.name}",
@@ -140,13 +129,7 @@ def _cp_async(expr: Call, ctx: SimtContext) -> Expr:
 
 
 def _addresses(expr: Call, count: int, ctx: SimtContext) -> tuple[AddressOf, ...]:
-    """Return the first `count` addresses among the arguments, each moved by its offset.
-
-    Raises
-    ------
-    FrontendValueError
-        If there are fewer.
-    """
+    """Return the first `count` addresses among the arguments, each moved by its offset."""
     found = [(k, a) for k, a in enumerate(expr.args) if isinstance(a, AddressOf)][:count]
     if len(found) < count:
         raise FrontendValueError(
@@ -176,13 +159,7 @@ def _moved(
 
 
 def _require_rows(address: AddressOf, ctx: SimtContext) -> None:
-    """Refuse an offset into a tile that is not stored by rows: it would mean another element.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If the tile is swizzled or padded.
-    """
+    """Refuse an offset into a tile that is not stored by rows: it would mean another element."""
     if address.buffer.scope is not Scope.SHARED:
         return
     layout = ctx.layout_of(address.buffer)
@@ -207,3 +184,101 @@ _LOWERINGS: dict[str, Callable[[Call, SimtContext], Expr]] = {
     "ptx_ldmatrix": _ldmatrix,
     "ptx_cp_async": _cp_async,
 }
+
+
+CHOOSE_FOR_ME = "use T.copy and T.gemm, which choose the instructions of each machine"
+"""The hint where a machine has nothing like what a kernel names."""
+
+_SHAPE = re.compile(r"m\d+n\d+k\d+")
+_SHAPES = ("m8n8k4", "m8n8k16", "m8n8k32",
+           "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32", "m16n8k64")  # fmt: skip
+_SHOWN = 3
+
+
+def shape_of_product(expr: Call) -> str:
+    """Return the shape that a call of `T.ptx_mma` names, such as ``"m16n8k16"``.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If no machine has it, or the operands do not lie as instructions want them.
+    """
+    words = [a.value for a in expr.args if isinstance(a, StringConst)]
+    shape = next((w for w in words if _SHAPE.fullmatch(w)), None)
+    if shape not in _SHAPES:
+        raise UnsupportedOnTarget(
+            f"T.ptx_mma does not know the shape {shape or words!r}",
+            span=expr.span,
+            hint="use one of " + ", ".join(_SHAPES),
+        )
+    layouts = [w for w in words if w in ("row", "col")]
+    if layouts not in ([], ["row", "col"]):
+        raise UnsupportedOnTarget(
+            f"T.ptx_mma multiplies a row-major A by a column-major B, not {layouts}",
+            span=expr.span,
+            hint='pass "row", "col", and load B transposed',
+        )
+    return shape
+
+
+def must_be_offered(
+    expr: Call, shape: str, operands: Sequence[AddressOf], machine: SimtMachine
+) -> None:
+    """Refuse a product that `machine` does not list, before any compiler does.
+
+    The hint names the forms that are most like it; `operands` are the registers of a, b and c,
+    of the types that the call names.
+    """
+    _check_names(expr, operands)
+    named = MmaInstruction(shape, *(str(operand.buffer.dtype) for operand in operands))
+    if named in machine.mma_instructions:
+        return
+    near = sorted(machine.mma_instructions, key=lambda p: (-_likeness(p, named), str(p)))[:_SHOWN]
+    raise UnsupportedOnTarget(
+        f"T.ptx_mma {named} is not an instruction of {machine.name}",
+        span=expr.span,
+        hint=f"it has {'; '.join(map(str, near))}" if near else CHOOSE_FOR_ME,
+    )
+
+
+def _check_names(expr: Call, operands: Sequence[AddressOf]) -> None:
+    """Refuse registers of other types than the call says; words nobody knows say nothing.
+
+    The types of a, b and c follow the layouts of the operands.
+    """
+    words = [a.value for a in expr.args if isinstance(a, StringConst)]
+    types = words[words.index("col") + 1 :] if "col" in words else []
+    for name, word, operand in zip("ABC", types, operands, strict=False):
+        held = str(operand.buffer.dtype)
+        if held not in _MEANINGS.get(word, (held,)) and word != held:
+            raise DtypeMismatch(
+                f"T.ptx_mma is told that {name} is {word}, and the registers "
+                f"{operand.buffer.name!r} hold {held}",
+                span=expr.span,
+                hint="name the element type of the registers, or load others",
+            )
+
+
+_MEANINGS = {
+    "fp16": ("float16",), "float16": ("float16",),
+    "bf16": ("bfloat16",), "bfloat16": ("bfloat16",),
+    "fp32": ("float32",), "float32": ("float32",),
+    "fp64": ("float64",), "float64": ("float64",),
+    "tf32": ("float32", "tfloat32"), "tfloat32": ("float32", "tfloat32"),
+    "int8": ("int8",), "uint8": ("uint8",), "int32": ("int32",),
+    "int4": ("int8",), "uint4": ("uint8",),  # bytes of two
+    "e4m3": ("float8_e4m3fn",), "float8_e4m3": ("float8_e4m3fn",),
+    "e5m2": ("float8_e5m2",), "float8_e5m2": ("float8_e5m2",),
+}  # fmt: skip
+"""What registers may hold for the words that name types in a call."""
+
+
+def _likeness(offered: MmaInstruction, named: MmaInstruction) -> int:
+    """Return how much two forms have in common; operands count more than accumulator and shape."""
+    weighed = (
+        (4, offered.a == named.a),
+        (4, offered.b == named.b),
+        (3, offered.c == named.c),
+        (2, offered.shape == named.shape),
+    )
+    return sum(weight for weight, is_same in weighed if is_same)

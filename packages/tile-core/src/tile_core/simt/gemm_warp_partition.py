@@ -19,12 +19,7 @@ _REMEMBERED = 64
 def partitions(rows: int, columns: int, warps: int) -> Iterator[tuple[int, int]]:
     """Yield every (warps along M, warps along N) that divides a grid of atoms exactly.
 
-    Parameters
-    ----------
-    rows, columns
-        Atoms along M and N.
-    warps
-        How many there are; all get the same share.
+    There are so many atoms along M and N; all warps get the same share.
     """
     for m_warps in range(1, warps + 1):
         if warps % m_warps or rows % m_warps or columns % (warps // m_warps):
@@ -41,12 +36,7 @@ def choose_partition(
     of the warps as nearly square as can be: a warp then reads fewest elements of the operands.
     Of equally good ones it takes the one that leaves rows whole.
 
-    Parameters
-    ----------
-    rows, columns
-        Atoms along M and N.
-    shape
-        M and N, in elements.
+    There are so many atoms along M and N, which are `shape` elements.
 
     Examples
     --------
@@ -74,14 +64,7 @@ class WarpTiling:
     ``w % m_warps`` and column ``w // m_warps`` of C. In it atoms follow each other row by row,
     and their registers too.
 
-    Parameters
-    ----------
-    atom
-        The instruction.
-    m_warps, n_warps
-        The grid of warps.
-    rows, columns, steps
-        Atoms of one warp along M, N and K.
+    One warp has `rows`, `columns` and `steps` atoms along M, N and K.
     """
 
     atom: MatrixAtom
@@ -184,12 +167,8 @@ def best_shared_first(
 def permuted(fragment: Fragment, order: Sequence[int], lead: Sequence[int] = ()) -> Fragment:
     """Return the fragment with dimensions in another order, behind leading ones.
 
-    Parameters
-    ----------
-    order
-        Dimension ``k`` of the result (after `lead`) is dimension ``order[k]`` of `fragment`.
-    lead
-        Extents of new leading dimensions; each of their coordinates has registers of its own.
+    Dimension ``k`` of the result (after `lead`) is dimension ``order[k]`` of `fragment`. Each
+    coordinate of a new leading dimension has registers of its own.
     """
     if not lead and list(order) == list(range(fragment.rank)):
         return fragment

@@ -60,12 +60,7 @@ class InductionPattern:
 class InductionAddress:
     """Where a thread's element lies in each iteration.
 
-    Parameters
-    ----------
-    setup
-        What must run before, once; it may be nothing.
-    of
-        The address, given the index of each loop.
+    `setup` must run before, once; `of` gives the address, given the index of each loop.
     """
 
     setup: Stmt
@@ -81,16 +76,8 @@ def induction_address(
 ) -> InductionAddress:
     """Return the addresses of a thread's elements in the last two dimensions of a shared tile.
 
-    Parameters
-    ----------
-    name_hint
-        Name of the variable that holds the thread's part.
-    region
-        The part of the tile whose origin coordinates count from.
-    place
-        The thread's element in the first iteration.
-    steps
-        The loops around the access.
+    `name_hint` names the variable that holds the thread's part, `place` the thread's element in
+    the first iteration, from the origin of `region`; `steps` are the loops around the access.
     """
     cadences = _cadences(ctx, region, place, steps)
     lead = None if cadences is None else _lead_offset(ctx, region)

@@ -18,12 +18,7 @@ from tile_core.simt.context import SimtContext
 class HeldElement:
     """The element in one register slot of one thread.
 
-    Parameters
-    ----------
-    coords
-        Its coordinates in the tile.
-    replica
-        Which of the copies of the element this is, from 0.
+    `replica` is which of the copies of the element this is, from 0.
     """
 
     coords: tuple[Expr, ...]
@@ -33,15 +28,7 @@ class HeldElement:
 def held(fragment: Fragment, thread: Expr, slot: Expr) -> HeldElement:
     """Return the element that register `slot` of `thread` holds.
 
-    Parameters
-    ----------
-    fragment
-        One that `is_known`.
-
-    Raises
-    ------
-    InternalError
-        If it is not.
+    The fragment is one that `is_known`.
     """
     loop = loop_over(fragment)
     if loop.searched:
@@ -54,19 +41,8 @@ def held(fragment: Fragment, thread: Expr, slot: Expr) -> HeldElement:
 def slot_map(source: Fragment, target: Fragment, dim: int) -> tuple[int, ...] | None:
     """Return, for each slot of `source`, the slot of its row in `target`.
 
-    Parameters
-    ----------
-    source
-        A tile.
-    target
-        The tile without dimension `dim`, in which each thread that holds an element of a row
-        holds that row.
-    dim
-        The dimension that `target` lacks.
-
-    Returns
-    -------
-    tuple of int, or None if the slot depends on the thread.
+    Each thread that holds an element of a row holds that row in `target`, the tile without
+    dimension `dim`. None if the slot depends on the thread.
     """
     slots = source.slot_table()
     table = target.slot_table()

@@ -14,13 +14,7 @@ from tile_core.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The lanes ``0 <= var < count``, and what is known about everything else.
-
-    Parameters
-    ----------
-    env
-        Knows the range of `var` too.
-    """
+    """The lanes ``0 <= var < count``, and what is known about everything else."""
 
     var: Var
     count: int

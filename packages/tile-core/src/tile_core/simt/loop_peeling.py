@@ -33,10 +33,7 @@ SIGNALS = frozenset(
 class PeelScope:
     """What is known at a place of a thread's program.
 
-    Parameters
-    ----------
-    varying
-        Variables that threads of a block may have different values of.
+    Threads of a block may have different values of the variables in `varying`.
     """
 
     env: ConstraintSet

@@ -183,11 +183,6 @@ def blocks_to_hold(launch: Launch, machine: SimtMachine) -> int:
     others hold sums of matrix products, which are moved for all else that is done with them. A
     thread that is content with the plain ones gets no others: then as many blocks as have these
     shall fit.
-
-    Parameters
-    ----------
-    launch
-        With its tiles, before it is a program of one thread.
     """
     annotated = blocks_together(launch)
     if annotated is not None:

@@ -1,16 +1,20 @@
-"""The ways to lower a kernel that are tried, until what it needs fits into shared memory."""
+"""The ways to lower a kernel that are tried, with fewer stages, until shared memory suffices."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from tile_core.ir.stmt import Kernel
+from tile_core.ir.buffer import Scope
+from tile_core.ir.node import Node, nodes_of, rewrite
+from tile_core.ir.stmt import Kernel, Pipelined
+from tile_core.machine import SimtMachine
+from tile_core.ops.copy import Copy
 from tile_core.passes.cooperative_grids import is_cooperative
 from tile_core.records import dataclass, replace
-from tile_core.remarks import remark
+from tile_core.remarks import remark, warn
 from tile_core.simt.lowering_options import Choices
 from tile_core.simt.pass_contexts import KernelContext
-from tile_core.simt.pipeline_depth import depths, warn_of_reduced_depth
 
 NO_ROOM = (
     "results are stored from registers: what threads exchange does not fit into shared memory "
@@ -22,18 +26,9 @@ NO_ROOM = (
 class Attempt:
     """A kernel with what is still allowed, and what was given up for it.
 
-    Parameters
-    ----------
-    asked
-        The kernel as it was to be lowered.
-    kernel
-        The same, perhaps with fewer stages.
-    context
-        Of its passes, none of which has run.
-    stages
-        How many stages loops have at most; None: as many as they ask for.
-    has_room
-        Whether shared memory may hold the rows of results on their way to tensors.
+    `asked` is the kernel as it was to be lowered, `kernel` the same with perhaps fewer stages:
+    at most `stages`, if not None. No pass of `context` has run. `has_room` tells whether shared
+    memory may hold the rows of results on their way to tensors.
     """
 
     asked: Kernel
@@ -73,3 +68,61 @@ def _context(kernel: Kernel, like: KernelContext, choices: Choices) -> KernelCon
         target=like.target, machine=like.machine, rules=like.rules, choices=choices,
         has_engines=not is_cooperative(kernel),
     )  # fmt: skip
+
+
+def depths(kernel: Kernel, machine: SimtMachine) -> Iterator[tuple[int | None, Kernel]]:
+    """Yield what may fit, best first, with the number of stages where it is less than asked for."""
+    hopeful = without_hopeless_depths(kernel, machine)
+    yield None, hopeful
+    yield from with_reduced_depth(hopeful)
+
+
+def without_hopeless_depths(kernel: Kernel, machine: SimtMachine) -> Kernel:
+    """Return `kernel` with no more stages than would fit if a loop's smallest tile were all.
+
+    Each further attempt takes longer than the one after it: hopeless ones are spared.
+    """
+
+    def rule(node: Node) -> Node:
+        if not isinstance(node, Pipelined):
+            return node
+        tiles = {n.dst.buffer.storage for n in nodes_of(node.body, Copy)}
+        sizes = [t.nbytes for t in tiles if t.scope is Scope.SHARED and t.nbytes]
+        return _limited(1 + machine.shared_bytes // min(sizes), node) if sizes else node
+
+    return rewrite(kernel, rule, (Pipelined,))
+
+
+def with_reduced_depth(kernel: Kernel) -> Iterator[tuple[int, Kernel]]:
+    """Yield `kernel` with one stage less at a time, down to loops that overlap nothing.
+
+    Before   pipelined k with 4 stages: copy, gemm
+    After    pipelined k with 3 stages: copy, gemm;  then with 2;  then with 1
+
+    Schedules that the user wrote down stay: they say how many iterations are in flight.
+    """
+    most = max((loop.num_stages for loop in _adjustable(kernel)), default=0)
+    for stages in range(most - 1, 0, -1):
+        yield stages, rewrite(kernel, partial(_limited, stages))
+
+
+def warn_of_reduced_depth(kernel: Kernel, stages: int, machine: SimtMachine) -> None:
+    """Warn, at each loop of `kernel` that asked for more, that `stages` are what fits."""
+    for loop in _adjustable(kernel):
+        if loop.num_stages > stages:
+            warn(
+                f"{stages} of {loop.num_stages} stages fit into the {machine.shared_bytes} bytes "
+                f"of shared memory that {machine.name} gives a block",
+                loop.span,
+                pass_name="with_reduced_depth",
+            )
+
+
+def _adjustable(kernel: Kernel) -> Iterator[Pipelined]:
+    return (n for n in nodes_of(kernel, Pipelined) if not n.order)
+
+
+def _limited(stages: int, node: Node) -> Node:
+    if isinstance(node, Pipelined) and not node.order and node.num_stages > stages:
+        return replace(node, num_stages=stages)
+    return node

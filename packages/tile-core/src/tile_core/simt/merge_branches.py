@@ -25,12 +25,7 @@ def merge_branches(stmt: Stmt, threads: Collection[Var], warp: int) -> Stmt:
     between the branches, and computes what a warp has in common in registers that its lanes
     share. Neighbouring branches of the same thread become one as well.
 
-    Parameters
-    ----------
-    threads
-        Variables that number threads, from 0 on.
-    warp
-        Threads of a warp.
+    `threads` are variables that number threads, from 0 on; a warp has `warp` of them.
     """
     stmt = map_statements(stmt, lambda inner: merge_branches(inner, threads, warp))
     if not isinstance(stmt, Seq):

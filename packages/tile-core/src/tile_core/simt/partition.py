@@ -75,13 +75,9 @@ def partition(
     After    for r in unrolled(4): for v in vectorised(4):  i, j of r*512 + tid*4 + v
                  if by*64 + i < M: B[...] = A[by*64 + i < M ? ... : 0]
 
-    Parameters
-    ----------
-    layout
-        Which thread runs each iteration; None where extents are known at run time only: then
-        iterations go round the threads in row-major order.
-    finish
-        Makes statements of the loop over the lanes of one round.
+    `layout` is None where extents are known at run time only: then iterations go round the
+    threads in row-major order. `finish` makes statements of the loop over the lanes of one
+    round.
 
     Notes
     -----
@@ -194,13 +190,7 @@ _REGISTERS = (Scope.LOCAL, Scope.REDUCER)
 
 
 def _once(stmt: Stmt, speaks: Expr | None) -> Stmt:
-    """Let only the speaking thread do what all others would repeat.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If threads that do not speak need the result of what happens once.
-    """
+    """Let only the speaking thread do what all others would repeat."""
     if speaks is None:
         return stmt
     leaves = [n for n in walk(stmt) if isinstance(n, (Store, Evaluate)) or _is_acting_name(n)]

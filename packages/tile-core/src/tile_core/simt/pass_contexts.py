@@ -22,17 +22,9 @@ from tile_core.target import Target
 class KernelContext(PassContext):
     """Of passes on a whole kernel, up to its layouts.
 
-    Parameters
-    ----------
-    rules
-        The ways the target runs each operator.
-    choices
-        What the user allows.
-    has_engines
-        Whether the copy engine may be used: what threads have written before a barrier of the grid,
-        they would not see behind it.
-    is_split
-        Whether loops have copies of the tiles that were in their way.
+    `has_engines` tells whether the copy engine may be used: what threads have written before a
+    barrier of the grid, they would not see behind it. `is_split` tells whether loops have
+    copies of the tiles that were in their way.
     """
 
     target: Target
@@ -88,14 +80,8 @@ class KernelContext(PassContext):
 class LaunchContext(PassContext):
     """Of passes on one launch, its operators still whole.
 
-    Parameters
-    ----------
-    places, shared
-        Where tiles lie: flat buffers and their byte offsets.
-    orders_threads
-        Whether explicit programs of threads get the barriers that they need.
-    warp_size
-        Threads of a warp.
+    Flat buffers have their byte offsets in `shared`. `orders_threads` tells whether explicit
+    programs of threads get the barriers that they need.
     """
 
     places: Any
@@ -108,10 +94,7 @@ class LaunchContext(PassContext):
 class ThreadContext(PassContext):
     """Of passes on the program of one thread.
 
-    Parameters
-    ----------
-    lowering
-        The context of operators' rules, at the top of the launch.
+    `lowering` is the context of operators' rules, at the top of the launch.
     """
 
     lowering: SimtContext

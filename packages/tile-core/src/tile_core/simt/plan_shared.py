@@ -33,18 +33,6 @@ def add_workspaces(
     """Return the plan with what operators need for themselves behind the tiles.
 
     One operator after the other uses the same bytes.
-
-    Parameters
-    ----------
-    shared, room
-        The plan of the tiles: offsets, and the bytes they need.
-    span
-        The launch.
-
-    Raises
-    ------
-    OutOfScratch
-        If there is no room for them.
     """
     if not workspaces:
         return dict(shared), room
@@ -88,11 +76,6 @@ def plan_shared(
     Tiles that are never alive at the same time may share bytes; a barrier must then separate
     the last use of one from the first use of the other (`insert_barriers` sees it in the
     offsets). Large tiles are placed first, each at the lowest place that is free.
-
-    Parameters
-    ----------
-    reuse
-        Whether tiles may share bytes at all.
 
     Raises
     ------

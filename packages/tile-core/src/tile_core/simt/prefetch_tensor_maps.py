@@ -19,11 +19,6 @@ def prefetch_tensor_maps(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
 
     A map is 128 bytes in global memory, which the copy engine reads before its first copy; that
     would otherwise wait for it. Source: PTX ISA, "prefetch.tensormap".
-
-    Parameters
-    ----------
-    thread
-        The number of the thread in its block.
     """
     if not machine.has("copy_engine"):
         return stmt

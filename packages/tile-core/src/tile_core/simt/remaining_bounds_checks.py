@@ -20,16 +20,9 @@ from tile_launch.spans import Span
 class _Condition:
     """Something that runs under a condition.
 
-    Parameters
-    ----------
-    places
-        The lines that it stands for.
-    variables
-        What the condition depends on.
-    loops
-        Names of the loops around it.
-    is_tail
-        Whether one of them has the last iterations of a loop that was split in two.
+    `places` are the lines that it stands for, `variables` what it depends on, and `loops` the
+    names of the loops around it; `is_tail` tells whether one of them has the last iterations of
+    a loop that was split in two.
     """
 
     places: frozenset[tuple[str, int]]

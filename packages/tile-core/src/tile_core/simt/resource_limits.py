@@ -58,13 +58,7 @@ def _check_fragment(buffer: Buffer, threads: int, machine: SimtMachine) -> None:
 
 
 def check_launch(launch: Launch, machine: SimtMachine) -> None:
-    """Make sure that `machine` runs blocks and, as far as it is known, grids of this size.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If it does not.
-    """
+    """Make sure that `machine` runs blocks and, as far as it is known, grids of this size."""
     threads = math.prod(launch.threads)
     if threads > machine.max_threads:
         raise UnsupportedOnTarget(
@@ -100,13 +94,7 @@ def check_launch(launch: Launch, machine: SimtMachine) -> None:
 
 
 def check_grid(extents: Sequence[int], machine: SimtMachine, launch: Launch) -> None:
-    """Make sure that `machine` runs a grid whose extents became known at the call.
-
-    Raises
-    ------
-    LaunchError
-        If it does not.
-    """
+    """Make sure that `machine` runs a grid whose extents became known at the call."""
     problem = _too_many(extents, machine)
     if problem is not None:
         raise LaunchError(problem, span=launch.span, hint=_HINT)

@@ -54,12 +54,8 @@ class Resources:
     def occupancy(self, machine: SimtMachine, threads: int, shared_bytes: int = 0) -> Occupancy:
         """Return how many blocks of `threads` threads run at once on one multiprocessor.
 
-        Parameters
-        ----------
-        machine
-            One that tells what resident blocks share.
-        shared_bytes
-            Shared memory that the launch asks for, per block.
+        The machine is one that tells what resident blocks share; `shared_bytes` is what the
+        launch asks for, per block.
         """
         return occupancy(self, machine, threads, shared_bytes)
 

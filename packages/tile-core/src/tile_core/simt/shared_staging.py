@@ -1,8 +1,8 @@
-"""Tiles on their way through shared memory, where threads find what others hold."""
+"""Tiles on their way through shared memory, in batches where all of one does not fit at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, Region, static_value
@@ -14,7 +14,7 @@ from tile_core.layout.loop_layout_inverse import loop_over
 from tile_core.ops.copy import Copy
 from tile_core.ops.region_pairing import boxes, pair
 from tile_core.passes.lower_serially import nested_loops
-from tile_core.records import replace
+from tile_core.records import dataclass, replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.partition import partition, unrolled
 
@@ -88,14 +88,8 @@ def over_region(
     known at run time only, they run the loop over all of the tile and leave out what is beside
     the part; likewise where that is less. Elements in memory go round the threads.
 
-    Parameters
-    ----------
-    extents
-        Of the region, one for each dimension.
-    step
-        Makes the statement for one element, given its indices in the buffer and in the region.
-    vector
-        The most neighbours of a register tile that a thread runs at once.
+    `step` makes the statement for one element, given its indices in the buffer and in the
+    region. A thread runs at most `vector` neighbours of a register tile at once.
     """
     points = tuple(ctx.fresh_var(f"i{axis}") for axis in range(len(extents)))
     starts = tuple(as_expr(start) for start in region.starts)
@@ -134,3 +128,46 @@ def _inside(indices: Indices, extents: Sequence[Extent]) -> Expr:
         found = binary(BinaryOp.AND, found, binary(BinaryOp.GE, index, 0))
         found = binary(BinaryOp.AND, found, binary(BinaryOp.LT, index, extent))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The elements of a tile with indices ``first <= i < first + count`` in one dimension."""
+
+    dim: int
+    first: int
+    count: int
+
+    def has(self, index: Expr) -> Expr:
+        """Return whether `index` in the dimension is one of the batch."""
+        last = binary(BinaryOp.LT, index, self.first + self.count)
+        return binary(BinaryOp.AND, binary(BinaryOp.GE, index, self.first), last)
+
+    def of(self, region: Region, dim: int) -> Region:
+        """Return the elements of `region` that belong to the batch along its dimension `dim`."""
+        starts, extents = list(region.starts), list(region.extents)
+        starts[dim] = binary(BinaryOp.ADD, as_expr(starts[dim]), self.first)
+        extents[dim] = self.count
+        return Region(region.buffer, tuple(starts), tuple(extents), span=region.span)
+
+
+def batches(
+    shape: Sequence[int], nbytes: int, dims: Iterable[int], ctx: SimtContext
+) -> list[Batch]:
+    """Return the batches in which a tile passes through a block's shared memory.
+
+    None where all of it fits beside the kernel's tiles, or where not even one index of the
+    longest dimension does: the memory plan then says what is missing.
+
+    Before   exchange 131072 bytes, of 65536
+    After    exchange 65536 bytes; barrier; exchange 65536 bytes
+
+    The tile takes `nbytes` there. It may be cut along `dims`, and is along the longest.
+    """
+    dim = max(dims, key=lambda d: shape[d], default=None)
+    if dim is None or ctx.exchange_bytes is None or nbytes <= ctx.exchange_bytes:
+        return []
+    count = ctx.exchange_bytes * shape[dim] // nbytes
+    if count < 1:
+        return []
+    return [Batch(dim, at, min(count, shape[dim] - at)) for at in range(0, shape[dim], count)]

@@ -24,14 +24,8 @@ from tile_core.simt.subbyte_access import is_packed
 class PairedIterations:
     """Iterations that one thread runs, two neighbours of which are ``2*pair`` and ``2*pair + 1``.
 
-    Parameters
-    ----------
-    lane, of_pair
-        The variable that counts the iterations from 0 on, and its two values of one pair.
-    two
-        The lanes 0 and 1 of a pair.
-    written
-        What the iterations write: loads of it may give another value to each of them.
+    `lane` counts the iterations from 0 on, `of_pair` is its value for the lanes 0 and 1 of
+    `two`. Loads of what the iterations write may give another value to each of them.
     """
 
     lane: Var
@@ -123,11 +117,8 @@ class Runs:
     def fill_bytes(self, buffer: Buffer, offset: Expr, guard: Expr | None) -> bool:
         """Whether a thread that stores an element at `offset` stores the rest of its byte too.
 
-        Parameters
-        ----------
-        guard
-            The condition under which the element exists, None if it always does. Behind the
-            last element of all there is nothing to be kept.
+        The element exists if `guard` holds, None: always. Behind the last element of all
+        there is nothing to be kept.
         """
         place = self._of_thread(offset)
         if place is None:
@@ -153,12 +144,7 @@ NO_RUNS = Runs()
 def runs_of(body: Stmt, lanes: Lanes, points: dict[Node, Node], conditions: Sequence[Expr]) -> Runs:
     """Return what is known about the neighbours in the body of a parallel loop.
 
-    Parameters
-    ----------
-    lanes
-        The neighbours that one thread runs.
-    conditions
-        When it runs them, in terms of thread and lane.
+    `conditions` tell when a thread runs the neighbours `lanes`, in terms of thread and lane.
     """
     if not _stores_packed(body):
         return NO_RUNS

@@ -44,15 +44,6 @@ def map_values(
 ) -> MapValues:
     """Return what `described` says for a tensor at `address`.
 
-    Parameters
-    ----------
-    kernel
-        Its name, for messages.
-    address
-        Of the first element of the tensor, to which the map's offset is added.
-    values
-        Of the symbols in its extents and strides.
-
     Raises
     ------
     ArgumentLayoutError
@@ -69,11 +60,6 @@ def map_values(
 
 def check_boxes(found: manifest.TensorMap) -> None:
     """Refuse boxes that no copy engine moves: the compiler chose them.
-
-    Raises
-    ------
-    InternalError
-        If the rank, the box, the strides among its elements or the swizzle are not allowed.
 
     Notes
     -----

@@ -25,11 +25,6 @@ def uncounted_loads(stmt: Stmt, threads: frozenset[Var]) -> None:
 
     One for the first such load; loads at an index that all threads share are left to another
     unit, and another counter.
-
-    Parameters
-    ----------
-    threads
-        The variables that tell the threads of a block apart.
     """
     for loop in _loops(stmt):
         if (found := next(_loads(loop.body, set(threads)), None)) is not None:

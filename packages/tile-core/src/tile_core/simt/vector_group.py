@@ -28,14 +28,15 @@ from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lane_strides import Lanes
 from tile_core.simt.vector_access import (
+    MEMORY,
     Registers,
     Vector,
     load_vector,
     store_vector,
     widest,
     widest_shared,
+    within,
 )
-from tile_core.simt.vector_lanes import MEMORY, within
 
 Guarded = tuple[Load, tuple[Expr, ...]]
 

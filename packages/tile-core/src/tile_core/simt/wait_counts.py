@@ -48,11 +48,6 @@ def insert_wait_counts(stmt: Stmt, env: ConstraintSet) -> Stmt:
     The machine counts other accesses of tensors together with these copies: with them in flight
     a wait is stricter, never weaker.
 
-    Parameters
-    ----------
-    env
-        What is known of numbers.
-
     Notes
     -----
     Source: AMD "CDNA3 Instruction Set Architecture", "Manually Inserted Wait States" and
@@ -72,12 +67,8 @@ def insert_wait_counts(stmt: Stmt, env: ConstraintSet) -> Stmt:
 class AtLeast:
     """How many copies a group has, at least.
 
-    Parameters
-    ----------
-    sure
-        In any case.
-    given
-        If a condition holds: more than that. By what conditions written alike share.
+    `sure` in any case; `given` has more if a condition holds, by what conditions written alike
+    share.
     """
 
     sure: int

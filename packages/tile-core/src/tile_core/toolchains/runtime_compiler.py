@@ -35,12 +35,8 @@ _FORMS = 6
 class RuntimeCompiler:
     """A library that compiles.
 
-    Parameters
-    ----------
-    prefix
-        What the names of its functions begin with.
-    libraries
-        Files that are loaded, itself the last.
+    `prefix` begins the names of its functions; of the files `libraries`, which are loaded, it
+    is the last.
     """
 
     prefix: str

@@ -68,12 +68,8 @@ def run_program(
 def crash_of(name: str, status: int | None, said: str = "") -> ToolchainCrash:
     """Return the error that a compiler went down, or had to be ended.
 
-    Parameters
-    ----------
-    status
-        What it ended with; an alarm is the end of its time.
-    said
-        All that it printed; the last lines are shown.
+    It ended with `status`, of which an alarm is the end of its time; the last lines of all that
+    it `said` are shown.
     """
     if status == -signal.SIGALRM:
         return ToolchainCrash(f"{name} did not come to an end within {TIME_LIMIT} s")
@@ -82,13 +78,7 @@ def crash_of(name: str, status: int | None, said: str = "") -> ToolchainCrash:
 
 
 def end_with_parent(parent: int) -> None:
-    """Ask the system to end this process with the one that started it, where it can.
-
-    Parameters
-    ----------
-    parent
-        The number of that process, which may have ended already.
-    """
+    """Ask the system to end this process with the one that started it, where it can."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
@@ -97,11 +87,6 @@ def end_with_parent(parent: int) -> None:
 
 def ended_with(status: int | None) -> str:
     """Return what ended a process.
-
-    Parameters
-    ----------
-    status
-        What it ended with; negative if a signal ended it.
 
     Examples
     --------

@@ -29,13 +29,8 @@ from tile_core.simt.subbyte_access import storage_dtype
 class BoxCopies:
     """The boxes that a copy is made of.
 
-    Parameters
-    ----------
-    handle
-        Stands for the map of the tensor.
-    places
-        For each box its place in shared memory, and its coordinates in the tensor, innermost
-        first.
+    `handle` stands for the map of the tensor; `places` has for each box its place in shared
+    memory, and its coordinates in the tensor, innermost first.
     """
 
     handle: Var

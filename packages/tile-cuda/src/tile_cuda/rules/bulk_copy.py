@@ -5,16 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from tile_core.errors import LayoutError, UnsupportedOnTarget
-from tile_core.ir.buffer import static_value
+from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.device import device
 from tile_core.ir.expr import BinaryOp
 from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
-from tile_core.layout import Layout, row_major
-from tile_core.layout.copy_engine_boxes import Boxes, boxes_of, layout_for_parts, layout_in_boxes
+from tile_core.layout import Layout, box_spans, boxed_operand, row_major
+from tile_core.layout.copy_engine_boxes import (
+    Boxes,
+    Part,
+    boxes_of,
+    layout_for_parts,
+    layout_in_boxes,
+    suits,
+)
 from tile_core.machine import SimtMachine
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
 from tile_core.ops.copy import Copy
@@ -28,7 +36,6 @@ from tile_core.simt.rules.mbarrier import barrier_address
 from tile_core.simt.subbyte_access import storage_dtype
 from tile_core.target import Target
 from tile_cuda.rules.bulk_calls import box_copies, extents_of, stretch_call
-from tile_cuda.rules.bulk_copy_layouts import parts_of
 
 
 def bulk_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
@@ -185,3 +192,28 @@ def lower_bulk_wait(op: BulkWait, ctx: SimtContext) -> Stmt:
     name = "bulk_store_wait_read" if op.is_read_enough else "bulk_store_wait"
     made = (Evaluate(device("bulk_store_commit")), Evaluate(device(name, op.pending)))
     return _by_the_first(Seq(made), ctx)
+
+
+def parts_of(tile: Buffer, ctx: InferContext) -> tuple[Part, ...]:
+    """Return the parts of `tile` that are bulk copies; nothing if rows and columns are whole."""
+    parts = {
+        (extents, starts_of(user.tile, partial(ctx.multiple_at, user)))
+        for user in ctx.users_of(tile)
+        if isinstance(user, BulkCopy) and not user.is_1d and user.tile.buffer is tile
+        if (extents := user.tile.static_extents) is not None
+    }
+    is_cut = any(is_part(tile, extents) for extents, _ in parts)
+    return tuple(sorted(parts, key=repr)) if is_cut else ()
+
+
+def span_for_parts(tile: Buffer, bits: int, ctx: InferContext) -> int | None:
+    """Return how wide boxes of `tile` may be for its copies in part; None if that is no matter.
+
+    Products read boxes of any width: what they prefer is the widest.
+    """
+    parts = parts_of(tile, ctx)
+    shape = tile.static_shape
+    if not parts or shape is None:
+        return None
+    spans = (s for s in box_spans(shape, bits) if suits(boxed_operand(shape, bits, s), bits, parts))
+    return next(spans, None)

@@ -20,7 +20,7 @@ from tile_core.remarks import NotApplicable, remark
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import seq
 from tile_core.simt.gemm_warp_partition import permuted
-from tile_core.simt.rules.convert_layout import lower_layout_conversion
+from tile_core.simt.rules.staged_copy import lower_layout_conversion
 from tile_core.target import Target
 from tile_cuda.rules.wgmma_box_widths import in_the_way, layouts_for_all
 from tile_cuda.rules.wgmma_lowering import lower_warpgroups
@@ -39,11 +39,8 @@ from tile_cuda.rules.wgmma_plan import (
 def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
     """Return the rule for MMAs that warpgroups of `machine` compute.
 
-    Parameters
-    ----------
-    others
-        The rules for MMAs that the threads of a block cannot share as warpgroups, or
-        whose tiles are stored so that no descriptor describes them; in order of preference.
+    `others` are the rules, in order of preference, for MMAs that the threads of a block cannot
+    share as warpgroups, or whose tiles are stored so that no descriptor describes them.
     """
 
     def rejects(op: Gemm, target: Target) -> str | None:

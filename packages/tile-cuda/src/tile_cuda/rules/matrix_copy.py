@@ -32,16 +32,9 @@ from tile_cuda.rules.matrix_loads import ROW_BITS, keeps_rows
 class Matrices:
     """A tile in registers as 8x8 matrices of 16-bit elements, or others of as many bytes.
 
-    Parameters
-    ----------
-    inverse
-        From thread and register slot to the coordinates of an element, and its replica.
-    count
-        Matrices that each warp holds.
-    word
-        Elements in the 32 bits that a thread holds of a matrix.
-    is_transposed
-        Whether a thread holds neighbours of a column, not of a row.
+    `inverse` leads from thread and register slot to the coordinates of an element, and its
+    replica. Each warp holds `count` matrices, each thread `word` elements in the 32 bits that
+    it has of one: neighbours of a column if it `is_transposed`, else of a row.
     """
 
     inverse: Layout
@@ -70,10 +63,7 @@ class Matrices:
 def matrices_of(fragment: Fragment, bits: int) -> Matrices | None:
     """Return a tile of two dimensions as matrices, None if warps do not hold such.
 
-    Parameters
-    ----------
-    bits
-        Width of an element: 8, 16 or 32; columns are possible for 16 only.
+    Elements have 8, 16 or 32 bits; columns are possible for 16 only.
     """
     if fragment.rank != 2 or bits not in (8, 16, 32) or len(fragment.index_shape) != 1:
         return None

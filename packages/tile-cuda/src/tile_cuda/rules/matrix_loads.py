@@ -16,7 +16,7 @@ from tile_core.records import dataclass, replace
 from tile_core.simt.atoms import row_pattern
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, do, seq, unrolled
-from tile_core.simt.gemm.operands import Operand
+from tile_core.simt.gemm.matrix_unit import Operand
 from tile_core.simt.induction_strength_reduction import Step, induction_address
 from tile_core.simt.subbyte_access import storage_dtype
 
@@ -75,12 +75,8 @@ class MatrixOrder:
 
     Within an atom they run along `x` first; atoms follow each other along `x`.
 
-    Parameters
-    ----------
-    x_blocks, k_blocks
-        Matrices of one atom along `x` and `k`.
-    row
-        Elements in 16 bytes.
+    An atom has `x_blocks` and `k_blocks` matrices along `x` and `k`; 16 bytes are `row`
+    elements.
     """
 
     x_blocks: int

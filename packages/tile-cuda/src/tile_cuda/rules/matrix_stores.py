@@ -15,8 +15,7 @@ from tile_core.ops.rule import Rule
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, do, seq, unrolled
-from tile_core.simt.rules.copy import lower_copy
-from tile_core.simt.rules.store_layouts import infer_copy
+from tile_core.simt.rules.copy import infer_copy, lower_copy
 from tile_core.simt.subbyte_access import storage_dtype
 from tile_core.target import Target
 from tile_cuda.rules.matrix_copy import matrices_of, row_addresses

@@ -28,7 +28,7 @@ from tile_core.passes.register_estimate import threads_together
 from tile_core.remarks import NotApplicable
 from tile_core.simt.context import SimtContext
 from tile_cuda.atoms_wgmma import THREADS, wgmma_for
-from tile_cuda.rules.bulk_copy_layouts import span_for_parts
+from tile_cuda.rules.bulk_copy import span_for_parts
 from tile_cuda.rules.wgmma_operands import LayoutOf, SharedOperand, shared_operand, width_of
 from tile_cuda.rules.wgmma_plan import (
     grids,
@@ -64,11 +64,6 @@ def in_the_way(op: Gemm, why: str, machine: SimtMachine, ctx: SimtContext) -> st
 
     It is not if boxes as narrow as there are do not help either: tiles may be stored as they are
     because warpgroups cannot share the MMA.
-
-    Parameters
-    ----------
-    why
-        What is said of the tiles as they are stored.
     """
     tiles = [r.buffer for r in (op.a, op.b) if r.buffer.scope is Scope.SHARED]
     try:

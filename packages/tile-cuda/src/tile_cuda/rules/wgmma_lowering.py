@@ -19,9 +19,8 @@ from tile_core.simt.expr_builders import at, do, seq, unrolled
 from tile_core.simt.gemm.mma_lowering import accumulator_offset, zero
 from tile_core.simt.lower_accesses import lower_expr
 from tile_cuda.atoms_wgmma import ROWS, THREADS
-from tile_cuda.rules.wgmma_operands import SharedOperand
+from tile_cuda.rules.wgmma_operands import SharedOperand, part_of
 from tile_cuda.rules.wgmma_plan import WarpgroupPlan, operand_part
-from tile_cuda.rules.wgmma_register_slices import part_of
 from tile_cuda.rules.wgmma_waits import waited
 from tile_cuda.wgmma_shapes import MOST_STEPS
 
@@ -40,10 +39,7 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
     does not know: accumulators and operands are pinned in front of the fence, so that all that was
     computed in them is there, and accumulators behind the wait, so that nothing reads them earlier.
 
-    Parameters
-    ----------
-    origin
-        The MMA as the kernel has it; `op` may have got an operand of its own.
+    `origin` is the MMA as the kernel has it; `op` may have got an operand of its own.
     """
     total = ctx.places.flat(op.c.buffer)
     accumulators = _accumulators(op, plan)
@@ -69,16 +65,8 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
 class _Registers:
     """Registers of each thread, a row of instructions after the other.
 
-    Parameters
-    ----------
-    first
-        The first one.
-    rows
-        How many rows there are.
-    count
-        Registers of a row.
-    apart
-        From one row to the next; more than `count` if others are between them.
+    Each of `rows` has `count` registers and begins `apart` behind the one before: more than
+    `count` if others are between them.
     """
 
     first: Expr
@@ -247,12 +235,8 @@ class _Parts:
 def steps_at_once(steps: int, depth: int, operands: Sequence[SharedOperand]) -> int:
     """Return how many of the `steps` of a product one statement takes: a power of two.
 
-    Parameters
-    ----------
-    depth
-        Elements along K that a step multiplies.
-    operands
-        Those in shared memory, which must move alike in all statements.
+    A step multiplies `depth` elements along K; `operands` are those in shared memory, which
+    must move alike in all statements.
     """
     count = MOST_STEPS
     while count > 1 and (steps % count or not _are_alike(steps, depth, count, operands)):
@@ -263,10 +247,8 @@ def steps_at_once(steps: int, depth: int, operands: Sequence[SharedOperand]) -> 
 def moves_between(operand: SharedOperand, depth: int, count: int) -> tuple[int, ...]:
     """Return how an operand moves within the `count` steps of a statement, in units of 16 bytes.
 
-    Returns
-    -------
-    Nothing for one step; the way from each step to the next if all are alike; else this way,
-    how many steps are side by side, and the way from the first of these to the next such.
+    That is nothing for one step; the way from each step to the next if all are alike; else this
+    way, how many steps are side by side, and the way from the first of these to the next such.
     """
     if count == 1:
         return ()

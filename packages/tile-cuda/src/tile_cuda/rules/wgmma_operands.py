@@ -1,4 +1,4 @@
-"""Operands that the instructions of warpgroups read from shared memory on their own."""
+"""Operands of warpgroup MMAs: tiles that instructions read on their own, and parts of fragments."""
 
 from __future__ import annotations
 
@@ -24,14 +24,8 @@ LayoutOf: TypeAlias = Callable[[Buffer], "Layout | Fragment | None"]
 class SharedOperand:
     """An operand that instructions read from shared memory.
 
-    Parameters
-    ----------
-    region
-        Where it is.
-    tile
-        How descriptors see the buffer.
-    is_k_last
-        Whether neighbours along K are neighbours in the buffer's last dimension (K-major).
+    Descriptors see the buffer as `tile`; `is_k_last` tells whether neighbours along K are
+    neighbours in its last dimension (K-major).
     """
 
     region: Region
@@ -108,3 +102,42 @@ def width_of(buffer: Buffer) -> int:
     """Return the bits of an element in memory."""
     bits: int = storage_dtype(buffer.dtype, buffer.scope).bits
     return bits
+
+
+COLUMNS = 8
+"""Sums of so many columns are registers that follow each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Neighbours along one dimension of a fragment, all along the other one.
+
+    The fragment goes as far as `all`.
+    """
+
+    first: int
+    extent: int
+    all: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the part is all of the fragment."""
+        return self.extent == self.all
+
+    def is_made_of(self, step: int) -> bool:
+        """Whether the part, and what is before and behind it, are whole steps."""
+        return self.first % step == 0 and self.extent % step == 0 and self.all % step == 0
+
+
+def part_of(region: Region, *, along: int = -1) -> Part | None:
+    """Return which part of a fragment a region is.
+
+    The dimension `along` which it may be a part is the last, or the one before. None if it is a
+    part along the other one too, or its place is not known.
+    """
+    shape, extents = region.buffer.static_shape, region.static_extents
+    first = static_value(region.starts[along])
+    other = -3 - along
+    if shape is None or extents is None or first is None or shape[other] != extents[other]:
+        return None
+    return Part(first, extents[along], shape[along])

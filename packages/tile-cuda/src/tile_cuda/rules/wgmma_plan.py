@@ -15,22 +15,23 @@ from tile_core.simt.context import SimtContext
 from tile_core.simt.gemm_warp_partition import WarpTiling, permuted
 from tile_cuda.atoms import ROUNDS_FLOAT32
 from tile_cuda.atoms_wgmma import ROWS, THREADS, WgmmaInstructions, wgmma_for
-from tile_cuda.rules.wgmma_operands import LayoutOf, SharedOperand, settled_layouts, shared_operand
-from tile_cuda.rules.wgmma_register_slices import COLUMNS, Part, part_of
+from tile_cuda.rules.wgmma_operands import (
+    COLUMNS,
+    LayoutOf,
+    Part,
+    SharedOperand,
+    part_of,
+    settled_layouts,
+    shared_operand,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class WarpgroupPlan:
     """An MMA as the warpgroups of a block share it.
 
-    Parameters
-    ----------
-    tiling
-        The instruction, and the grid of warpgroups in place of warps.
-    a
-        The first operand, None if it is in registers.
-    b
-        The second operand.
+    `tiling` has the instruction, and the grid of warpgroups in place of warps; `a` is None if
+    the first operand is in registers.
     """
 
     tiling: WarpTiling

@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from tile_core.errors import LayoutError
 from tile_core.ir.buffer import Scope
 from tile_core.ir.device_calls import KEEP_ORDER
-from tile_core.layout import Layout
+from tile_core.layout import Layout, shared_operand
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule
 from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.gemm.gemm_rules import fma_rule, instruction_rule
 from tile_core.simt.gemm.matrix_unit import MatrixUnit
-from tile_core.simt.gemm.operand_copies import operand_copy_rule
+from tile_core.simt.gemm.shared_layouts import operand_copy_rule
 from tile_core.simt.gemm_warp_partition import best_shared_first
 from tile_core.target import Target
 from tile_hip.atoms import (
@@ -26,7 +27,6 @@ from tile_hip.atoms import (
     atoms_in_turns,
     atoms_like_accumulators,
 )
-from tile_hip.rules.shared_layouts import rows_in_turns, rows_of_chunks
 
 MFMA, FMA, COPY = "hip.gemm.mfma", "hip.gemm.fma", "hip.copy.operand"
 
@@ -138,3 +138,67 @@ def _table(op: Gemm) -> Callable[..., tuple[MatrixAtom, ...]]:
         return atoms_in_runs
     in_registers = any(r.buffer.scope is Scope.FRAGMENT for r, _ in along_k)
     return atoms_like_accumulators if in_registers else atoms_in_turns
+
+
+_CHUNK_BITS, _WORD_BITS = 128, 32
+
+
+def rows_of_chunks(shape: tuple[int, ...], bits: int, banks: int) -> Layout:
+    """Return a layout in which neighbouring lanes read 16 bytes of neighbouring rows at once.
+
+    As many lanes are served together as fill all banks: 8 of 32 banks, 16 of 64. The chunks of
+    a row change places by its number, counted in lines of all banks, so that these lanes find
+    theirs in different banks. With 32 banks these are the swizzles of all machines.
+
+    Raises
+    ------
+    LayoutError
+        If elements do not fill chunks.
+    """
+    served = banks * _WORD_BITS // _CHUNK_BITS
+    if served == 8 or len(shape) < 2:
+        return shared_operand(shape, bits)
+    if bits < 1 or _CHUNK_BITS % bits:
+        raise LayoutError(f"elements of {bits} bits do not fill 16-byte chunks")
+    vector = _CHUNK_BITS // bits
+    chunks = shape[-1] // vector
+    span = next(s for s in (16, 8, 4, 2, 1) if chunks % s == 0)
+    if shape[-1] % vector or span == 1:
+        return shared_operand(shape, bits)
+    per_line = served // span
+
+    def place(*coords: Any) -> Any:
+        *lead, i, j = coords
+        chunk = j // vector
+        turned = chunk // span * span + (chunk % span ^ i // per_line % span)
+        return (*lead, i, turned * vector + j % vector)
+
+    return Layout(shape, place, shape)
+
+
+def rows_in_turns(shape: tuple[int, ...], bits: int, banks: int) -> Layout:
+    """Return the layout of an operand that lies across K: groups of lanes read rows far apart.
+
+    A group of lanes reads a row, and begins `_RUN` rows behind the group before it. Where several
+    rows are in one line of all banks, all groups would find theirs at the same place of a line:
+    rows of a line change places by the number of the group. Longer rows lie as `rows_of_chunks`.
+
+    Raises
+    ------
+    LayoutError
+        If elements do not fill chunks.
+    """
+    per_line, rest = divmod(banks * _WORD_BITS, shape[-1] * bits)
+    if len(shape) < 2 or rest or per_line not in (2, 4) or shape[-2] % (_RUN * per_line):
+        return rows_of_chunks(shape, bits, banks)
+
+    def place(*coords: Any) -> Any:
+        *lead, i, j = coords
+        turned = i // per_line * per_line + (i % per_line ^ i // _RUN % per_line)
+        return (*lead, turned, j)
+
+    return Layout(shape, place, shape)
+
+
+_RUN = 8
+"""Rows along K that a group of lanes holds of 16-bit operands: 16 bytes of the other one."""

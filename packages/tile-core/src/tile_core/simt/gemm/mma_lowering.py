@@ -16,10 +16,9 @@ from tile_core.records import replace
 from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, do, seq, unrolled
-from tile_core.simt.gemm.matrix_unit import MatrixUnit
+from tile_core.simt.gemm.matrix_unit import MatrixUnit, operands
 from tile_core.simt.gemm.operand_registers import operand_registers, reads_ahead
-from tile_core.simt.gemm.operands import operands
-from tile_core.simt.gemm.staged_operands import staged
+from tile_core.simt.gemm.shared_layouts import staged
 from tile_core.simt.gemm_warp_partition import WarpTiling, permuted, tiling_of
 from tile_core.simt.lower_accesses import lower_expr
 
@@ -29,11 +28,8 @@ def warp_tiling(
 ) -> WarpTiling | None:
     """Return how the warps of a block share `op`, None if no instruction divides it.
 
-    Parameters
-    ----------
-    known
-        How the accumulators are spread, if that is settled: by another MMA, or by the user. If any
-        way to share spreads them so, that one is taken.
+    `known` is how the accumulators are spread, if that is settled: by another MMA, or by the
+    user. If any way to share spreads them so, that one is taken.
     """
     warps, rest = divmod(threads, unit.machine.warp_size)
     if rest or not _is_whole_fragment(op.c):
@@ -89,10 +85,7 @@ def _suits(region: Region, k_axis: int, atom_k: int) -> bool:
 
     It consists of whole k-steps, and of all rows or columns.
 
-    Parameters
-    ----------
-    k_axis
-        Which of the last two dimensions, 0 or 1, is K.
+    `k_axis` says which of the last two dimensions, 0 or 1, is K.
     """
     buffer, shape, extents = region.buffer, region.buffer.static_shape, region.static_extents
     if buffer.scope is not Scope.FRAGMENT:

@@ -35,14 +35,7 @@ class BlockTiling:
     `vector` neighbours, the columns whose group is ``c, c + columns, ...``: neighbouring
     threads read neighbouring elements, and each element that is loaded is used several times.
 
-    Parameters
-    ----------
-    shape
-        M and N.
-    rows, columns
-        The grid of threads.
-    vector
-        Neighbouring columns of one thread.
+    `shape` is M and N; a thread has `vector` neighbouring columns.
     """
 
     shape: tuple[int, int]

@@ -23,12 +23,8 @@ from tile_core.target import Target
 def mbarrier_rules(has_barriers: bool, moves_registers: bool) -> tuple[Rule[Any], ...]:
     """Return the rules of barriers in memory.
 
-    Parameters
-    ----------
-    has_barriers
-        Whether the machine has barriers that count the bytes of asynchronous copies.
-    moves_registers
-        Whether warp groups can hand registers to each other.
+    The machine may have no barriers that count bytes, or warp groups that cannot hand registers
+    to each other.
     """
 
     def rejects(op: TileOperator, target: Target) -> str | None:

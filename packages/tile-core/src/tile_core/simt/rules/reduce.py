@@ -1,30 +1,32 @@
-"""Reductions as programs of one thread: among the holders of a tile, or by way of memory."""
+"""Reductions as programs of one thread: of tiles, and of accumulators across iterations."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from tile_core.errors import ShapeMismatch
-from tile_core.ir.buffer import Region, Scope, static_value, whole
-from tile_core.ir.build_expr import as_expr
-from tile_core.ir.expr import Extent, Var
-from tile_core.ir.stmt import If, Parallel, Seq, Stmt
+from tile_core.errors import InternalError, ShapeMismatch
+from tile_core.ir.buffer import Buffer, Region, Scope, static_value, whole
+from tile_core.ir.build_expr import as_expr, binary, const, select
+from tile_core.ir.expr import BinaryOp, Expr, Extent, Var
+from tile_core.ir.stmt import If, Parallel, Seq, Stmt, Store
 from tile_core.layout import Fragment
+from tile_core.layout.fragment import fully_replicated
 from tile_core.layout.loop_layout import LoopLayout, planned
 from tile_core.layout.loop_layout_inverse import loop_over
 from tile_core.layout.preimages import reduced_fragment
 from tile_core.ops.loop_builders import nest as loops
 from tile_core.ops.reduce import Reduce
-from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
+from tile_core.ops.reducer import ReducerFinalize, ReducerInit
+from tile_core.ops.rule import InferContext, InferLevel, LayoutMap
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.cross_warp_reduction import reduce_across_warps, row_plan
-from tile_core.simt.exchange_batches import Batch, batches
-from tile_core.simt.expr_builders import do
+from tile_core.simt.expr_builders import do, unrolled
+from tile_core.simt.inverse_fragment import held
+from tile_core.simt.lower_accesses import lower_expr
 from tile_core.simt.partition import partition
-from tile_core.simt.shared_staging import by_each_thread, copied_in
-from tile_core.simt.subbyte_access import storage_dtype
+from tile_core.simt.shared_staging import Batch, batches, by_each_thread, copied_in
+from tile_core.simt.subbyte_access import carrier, converted, packed, storage_dtype
 
 
 def infer_reduce(op: Reduce, ctx: InferContext, level: InferLevel) -> LayoutMap:
@@ -118,6 +120,59 @@ def _loop_of_rows(op: Reduce, kept: list[Extent], ctx: SimtContext) -> LoopLayou
     return planned(box, ctx.threads) if len(box) == len(shape) else None
 
 
-def reduce_rules() -> tuple[Rule[Any], ...]:
-    """Return the rules of reductions."""
-    return (Rule(name="simt.reduce", op=Reduce, lower=lower_reduce, infer_layout=infer_reduce),)
+def infer_init(op: ReducerInit, ctx: InferContext, level: InferLevel) -> LayoutMap:
+    """Give every thread a copy of the whole accumulator, unless its loops make do with less.
+
+    See `tile_core.passes.inference.reducer_layouts`.
+    """
+    shape = op.reducer.static_shape
+    if shape is None or ctx.layout_of(op.reducer) is not None:
+        return {}
+    return {op.reducer: fully_replicated(shape, ctx.threads)}
+
+
+def lower_init(op: ReducerInit, ctx: SimtContext) -> Stmt:
+    """Return the start of each part: a start value counts once, in the first of an element's."""
+    registers = ctx.places.flat(op.reducer)
+    fragment = ctx.fragment_of(op.reducer)
+    dtype = op.reducer.dtype
+    identity = packed(converted(const(op.kind.identity(dtype), carrier(dtype)), dtype), dtype)
+    if op.init is None:
+        return unrolled(ctx, "r", fragment.slots, lambda r: Store(registers, (r,), identity))
+    start = packed(converted(lower_expr(op.init, ctx), dtype), dtype)
+
+    def first(slot: Expr) -> Stmt:
+        replica = held(fragment, ctx.thread, slot).replica
+        value = select(binary(BinaryOp.EQ, replica, 0), start, identity)
+        return Store(registers, (slot,), value)
+
+    return unrolled(ctx, "r", fragment.slots, first)
+
+
+def lower_finalize(op: ReducerFinalize, ctx: SimtContext) -> Stmt:
+    """Return the sum over all threads: the parts are one tile with a row per replica.
+
+    Before   finalize_reducer sum acc -> total
+    After    reduce sum parts[replica, ...], dim=0 -> total
+    """
+    fragment = ctx.fragment_of(op.reducer)
+    shape = (fragment.replication, *_shape(op.reducer))
+    copies = Buffer(
+        ctx.names.fresh(f"{op.reducer.name}_parts"), shape,
+        op.reducer.dtype, Scope.FRAGMENT, span=op.span,
+    )  # fmt: skip
+    ctx.places.layouts.known[copies] = Fragment(
+        shape,
+        forward_thread_fn=lambda rep, *x: fragment.forward_thread(*x, rep=rep),
+        forward_index_fn=lambda rep, *x: (fragment.slot_at(*x),),
+        threads=fragment.thread_extent,
+    )
+    ctx.places.flats[copies] = ctx.places.flat(op.reducer)
+    return lower_reduce(Reduce(op.kind, whole(copies), op.dst, 0, span=op.span), ctx)
+
+
+def _shape(reducer: Buffer) -> tuple[int, ...]:
+    shape = reducer.static_shape
+    if shape is None:  # T.alloc_reducer refuses such extents
+        raise InternalError(f"reducer {reducer.name!r} has no fixed extents", span=reducer.span)
+    return shape

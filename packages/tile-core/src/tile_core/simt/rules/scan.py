@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from tile_core.errors import ShapeMismatch
 from tile_core.ir.buffer import Buffer
@@ -12,13 +11,11 @@ from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.stmt import Alloc, For, If, Let, LoopKind, Seq, Stmt, Store
 from tile_core.ops.loop_builders import accumulator
 from tile_core.ops.reduce import combine
-from tile_core.ops.rule import Rule
 from tile_core.ops.scan import Scan
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
-from tile_core.simt.exchange_batches import batches
 from tile_core.simt.expr_builders import do
-from tile_core.simt.shared_staging import by_each_thread, copied_in, copied_out
+from tile_core.simt.shared_staging import batches, by_each_thread, copied_in, copied_out
 from tile_core.simt.subbyte_access import carrier
 
 
@@ -152,8 +149,3 @@ def _place(op: Scan, others: list[int], row: Var, along: Expr) -> tuple[Expr, ..
 
 def _for(var: Var, start: Expr, stop: int, step: int, body: Stmt) -> Stmt:
     return For(var, start, as_expr(stop), as_expr(step), body, LoopKind.SERIAL)
-
-
-def scan_rules() -> tuple[Rule[Any], ...]:
-    """Return the rule of scans."""
-    return (Rule(name="simt.scan", op=Scan, lower=lower_scan),)

@@ -53,7 +53,7 @@ def violation_of(
 def with_and_without_turns(launch: Launch) -> list[Launch]:
     """Return the launch, and what it is where groups do not take turns.
 
-    Turns are given up in loops in which all threads meet (`tile_core.simt.drop_ping_pong`): whoever
+    Turns are given up in loops in which all threads meet (`tile_core.simt.thread_subsets`): whoever
     had the turn would wait for those who wait for it. What is right must not need them.
     """
     if not contains(launch.body, PingPongOrder):
