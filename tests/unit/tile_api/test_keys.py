@@ -12,7 +12,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from tile_api import keys, versions
+from tile_api import keys
 from tile_core.compilation.options import BuildOptions
 from tile_core.errors import FrontendValueError
 from tile_core.plugins.host import default_host
@@ -129,13 +129,13 @@ def test_versions_of_installed_packages_tell_their_files(monkeypatch, tmp_path):
     package.mkdir()
     (package / "__init__.py").write_text("x = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    before = versions.version_of("made_for_a_test")
-    versions.version_of.cache_clear()
-    assert versions.version_of("made_for_a_test") == before
+    before = keys.version_of("made_for_a_test")
+    keys.version_of.cache_clear()
+    assert keys.version_of("made_for_a_test") == before
     (package / "rules.py").write_text("y = 2\n")
-    versions.version_of.cache_clear()
-    assert versions.version_of("made_for_a_test") != before
-    record = versions.version_of("pluggy")  # from a wheel
+    keys.version_of.cache_clear()
+    assert keys.version_of("made_for_a_test") != before
+    record = keys.version_of("pluggy")  # from a wheel
     assert record.count("+") == 1
     assert ".files." not in record
 

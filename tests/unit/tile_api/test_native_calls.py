@@ -14,7 +14,7 @@ import torch
 import tile_api as tile
 import tile_api.language as T
 from support.native_calls import library_in
-from tile_api import native_calls
+from tile_api import launching
 from tile_core.errors import (
     ArgumentCountError,
     ArgumentDtypeError,
@@ -60,7 +60,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(autouse=True)
 def _in_c(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_calls, "native_library", lambda: library)
+    monkeypatch.setattr(launching, "native_library", lambda: library)
 
 
 @pytest.fixture

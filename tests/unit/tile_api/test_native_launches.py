@@ -15,7 +15,7 @@ import tile_api as tile
 import tile_api.language as T
 from support.native_calls import library_in
 from support.stubs import compiled_stub
-from tile_api import native_calls
+from tile_api import launching
 from tile_api.launching import Launcher
 from tile_core.errors import LaunchError
 from tile_launch.native.call_specialisation import MOST_ATTEMPTS, not_in_c
@@ -31,7 +31,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(autouse=True)
 def _in_c(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_calls, "native_library", lambda: library)
+    monkeypatch.setattr(launching, "native_library", lambda: library)
 
 
 @dataclass(frozen=True)

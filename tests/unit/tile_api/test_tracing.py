@@ -12,7 +12,7 @@ import tile_api as tile
 import tile_api.language as T
 from tile_api import tracing
 from tile_api.cli import main
-from tile_api.phase_times import timings_of
+from tile_api.tracing import timings_of
 from tile_core.errors import TileError
 from tile_core.pass_manager.instrumentation import (
     Event,

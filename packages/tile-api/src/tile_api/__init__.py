@@ -31,9 +31,12 @@ __author__ = "The tile authors"
 __version__ = "0.1.0"
 
 if getattr(tile_core, "__author__", None) != __author__:
-    from tile_api.companions import foreign_core
-
-    raise foreign_core(tile_core, __version__)
+    _place = next(iter(getattr(tile_core, "__path__", ())), tile_core.__file__)
+    raise ImportError(
+        f"[TL7004] the package tile_core in {_place} is not this project's\n"
+        "hint: python -m pip uninstall tile-core; then install tile-core "
+        f"{__version__} from where tile-api {__version__} came from"
+    )
 tile_core.verify_companion("tile_core", __version__)
 tile_core.verify_companion("tile_launch", __version__)  # from now on it sees forks
 
@@ -72,35 +75,11 @@ _HOMES = {
 }
 
 __all__ = [
-    "AutoTuner",
-    "CompiledKernel",
-    "Fragment",
-    "JITKernel",
-    "Layout",
-    "PassConfigKey",
-    "Profiler",
-    "TensorSupplyType",
-    "autotune",
-    "cdiv",
-    "compile",
-    "compile_key",
-    "disable_cache",
-    "do_bench",
-    "do_bench_cudagraph",
-    "enable_cache",
-    "estimate",
-    "is_cache_enabled",
-    "jit",
-    "language",
-    "layout",
-    "lower",
-    "next_power_of_2",
-    "par_compile",
-    "reducing",
-    "settings",
-    "tools",
-    "tracing",
-]
+    "AutoTuner", "CompiledKernel", "Fragment", "JITKernel", "Layout", "PassConfigKey", "Profiler",
+    "TensorSupplyType", "autotune", "cdiv", "compile", "compile_key", "disable_cache", "do_bench",
+    "do_bench_cudagraph", "enable_cache", "estimate", "is_cache_enabled", "jit", "language",
+    "layout", "lower", "next_power_of_2", "par_compile", "reducing", "settings", "tools", "tracing",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

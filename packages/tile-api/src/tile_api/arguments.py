@@ -26,22 +26,12 @@ from tile_launch.scalars import scalar_value
 
 @dataclass(frozen=True)
 class Signature:
-    """The parameters of a kernel, and which of them the caller passes.
-
-    Parameters
-    ----------
-    inputs
-        Positions of the parameters the caller passes, in call order.
-    untouched
-        Positions whose tensors the body never reads or writes: None is accepted there.
-    written
-        Positions whose tensors the body may change: read-only arrays are refused there.
-    """
+    """The parameters of a kernel, and which of them the caller passes: positions, in call order."""
 
     kernel: Kernel
     inputs: tuple[int, ...]
-    untouched: frozenset[int]
-    written: frozenset[int]
+    untouched: frozenset[int]  # whose tensors the body never reads or writes: None will do
+    written: frozenset[int]  # whose tensors the body may change: not read-only
 
     @classmethod
     def of(cls, kernel: Kernel) -> Signature:

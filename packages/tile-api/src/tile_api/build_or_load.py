@@ -24,21 +24,10 @@ def build_or_load(
     entry: Entry | None = None,
     verbose: bool = False,
 ) -> Build:
-    """Return a kernel from memory, from disk, or compiled.
+    """Return a kernel from memory, from disk, or compiled; `verbose` tells how long a new one took.
 
-    Parameters
-    ----------
-    is_cached
-        Whether it may come from caches, if settings do not turn them off.
-    entry
-        Its machine code, where another process compiled it.
-    verbose
-        Whether to write how long it took, if the process did not have it yet.
-
-    Raises
-    ------
-    TileError
-        Whatever is wrong with the kernel or the toolchain.
+    Where another process compiled it, `entry` is its machine code. It may come from caches if
+    `is_cached`, and settings do not turn them off.
     """
     is_new = True
     with shallow(wanted.kernel):

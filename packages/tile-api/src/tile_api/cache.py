@@ -21,17 +21,9 @@ Value = TypeVar("Value")
 class KernelCache(Generic[Value]):
     """Values by everything that changes them; safe among threads.
 
-    Parameters
-    ----------
-    size
-        Values that are held; the least recently used one goes first.
-    lends
-        Values that are no longer held are found as long as somebody else has them.
-
-    Attributes
-    ----------
-    enabled
-        While False nothing is found and nothing is remembered.
+    The least recently used one goes first if there are more than `size`. With `lends` values that
+    are no longer held are found as long as somebody else has them. While not `enabled`, nothing is
+    found and nothing is remembered.
     """
 
     def __init__(self, size: int = CACHE_SIZE, *, lends: bool = False) -> None:

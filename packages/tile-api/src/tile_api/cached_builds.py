@@ -34,11 +34,7 @@ def found_or_built(wanted: CacheRequest, settings: Settings) -> tuple[Build, boo
         about["found"] = "no" if known is None else "yes"
     name = f"{wanted.kernel.name} for {wanted.target}"
     if isinstance(known, Build):
-        log(
-            "cache",
-            lambda: f"{name}: found in memory",
-            lambda: f"{name}: found in memory\n{key}",
-        )
+        log("cache", lambda: f"{name}: found in memory", lambda: f"{name}: found in memory\n{key}")
         return known, False
     disk = disk_cache() if memory.enabled else None
     with timed("look on disk", "cache") as about:

@@ -36,12 +36,6 @@ def build(
     """Compile a kernel like `tile_core.driver.build`, telling and keeping what is asked for.
 
     What was done before something fails is told and kept, too.
-
-    Raises
-    ------
-    TileError
-        Whatever is wrong with the kernel, the target or the toolchain; and if the folder of texts
-        cannot be written.
     """
     from tile_core import driver  # which a kernel from the cache does not need
 
@@ -59,13 +53,7 @@ def build(
 
 
 def watch(built: CachedBuild, settings: Settings) -> None:
-    """Tell of a kernel that was found on disk, and keep its texts, made again where need be.
-
-    Raises
-    ------
-    TileError
-        If they cannot be made, or cannot be written.
-    """
+    """Tell of a kernel that was found on disk, and keep its texts, made again where need be."""
     _tell(built)
     _keep_texts(built, settings)
     _keep_assembly(built, settings)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tile_api.frontend.source import calling_span
 from tile_api.pass_configs import normalise_pass_configs
 from tile_api.settings import Settings
 from tile_core.compilation.options import BuildOptions
@@ -19,13 +21,7 @@ BACKENDS = frozenset({"auto", "tvm_ffi", "cython", "nvrtc", "torch", "cutedsl", 
 
 
 def kernel_of(func: Any) -> Kernel:
-    """Return the tile IR of a traced function.
-
-    Raises
-    ------
-    FrontendTypeError
-        If `func` is not one.
-    """
+    """Return the tile IR of a traced function."""
     kernel = getattr(func, "kernel", func)
     if not isinstance(kernel, Kernel):
         raise FrontendTypeError(
@@ -37,14 +33,7 @@ def kernel_of(func: Any) -> Kernel:
 
 
 def with_outputs(kernel: Kernel, out_idx: int | Sequence[int] | None) -> Kernel:
-    """Return `kernel` with the parameters at `out_idx` turned into outputs.
-
-    Raises
-    ------
-    OutputError
-        If the function already states its outputs, an index is not a tensor parameter, or the
-        body never writes an output.
-    """
+    """Return `kernel` with the parameters at `out_idx` turned into outputs, which it must write."""
     if out_idx is None:
         return _with_written(kernel)
     wanted: list[Any] = list(out_idx) if isinstance(out_idx, (list, tuple)) else [out_idx]
@@ -77,13 +66,7 @@ def with_outputs(kernel: Kernel, out_idx: int | Sequence[int] | None) -> Kernel:
 
 
 def _with_written(kernel: Kernel) -> Kernel:
-    """Return a kernel unless it leaves an output as it was allocated.
-
-    Raises
-    ------
-    OutputError
-        If the body never writes an output.
-    """
+    """Return a kernel unless it leaves an output as it was allocated."""
     if not kernel.outputs:
         return kernel
     written = storages_written(kernel.body)
@@ -110,15 +93,7 @@ def request(
     compile_flags: str | Sequence[str] | None,
     settings: Settings,
 ) -> tuple[Kernel, object, BuildOptions]:
-    """Return what the driver needs: the kernel, the target and the options.
-
-    Parameters are those of `compile`; `settings` are those of the environment.
-
-    Raises
-    ------
-    TileError
-        Whatever is wrong with them.
-    """
+    """Return what the driver needs, out of what `compile` takes: kernel, target, and options."""
     if execution_backend is not None and execution_backend not in BACKENDS:
         raise FrontendValueError(
             f"execution_backend {execution_backend!r} is not known",
@@ -149,3 +124,23 @@ def _flags(flags: object) -> list[str]:
             hint='write compile_flags=["-O2", "-DNAME=1"]',
         )
     return list(listed)
+
+
+def refuse_unknown(function: Callable[..., Any], given: Iterable[str]) -> None:
+    """Raise if `function`, one of the package, was given an option that it does not have.
+
+    The hint names the nearest option, or all.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    known = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "func"]
+    name = next((option for option in given if option not in known), None)
+    if name is None:
+        return
+    from difflib import get_close_matches  # most programs misspell nothing
+
+    near = get_close_matches(name, known, 1, 0.6)
+    raise FrontendTypeError(
+        f"tile.{function.__name__} has no option {name!r}",
+        span=calling_span(),
+        hint=f"did you mean {near[0]}=...?" if near else f"it has {', '.join(known)}",
+    )

@@ -8,11 +8,10 @@ from typing import Any
 from typing_extensions import Never
 
 from tile_api.build_or_load import build_or_load
-from tile_api.compile_request import request
+from tile_api.compile_request import refuse_unknown, request
 from tile_api.disk_cache.cache_request import cache_request
 from tile_api.frontend.source import placed
 from tile_api.kernel import CompiledKernel
-from tile_api.misspelt_options import refuse_unknown
 from tile_api.settings import Settings
 from tile_api.tracebacks import concise
 from tile_core.pass_manager.instrumentation import recorded, timed

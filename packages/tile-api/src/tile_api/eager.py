@@ -15,12 +15,7 @@ from tile_api.frontend.function import PrimFunc
 from tile_api.frozen_values import frozen
 from tile_api.kernel import CompiledKernel
 from tile_api.settings import environment_of_code
-from tile_core.errors import (
-    ArgumentCountError,
-    ConstBindingError,
-    FrontendTypeError,
-    LaunchError,
-)
+from tile_core.errors import ArgumentCountError, ConstBindingError, FrontendTypeError, LaunchError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.host_data import HostNames, tensor_of
 from tile_launch.bound_tensors import check_rank, plain_view, shape_of, strides_of
@@ -29,15 +24,8 @@ from tile_launch.bound_tensors import check_rank, plain_view, shape_of, strides_
 class EagerFunction:
     """A function in eager style, its kernels by everything that changes them.
 
-    A kernel is compiled for the compile-time arguments and the values of the `T.const`
-    names, which the shapes and strides of the tensors give.
-
-    Parameters
-    ----------
-    func
-        The decorated function.
-    options
-        Keywords of `tile_api.compile`.
+    A kernel is compiled, with `options` as keywords of `tile_api.compile`, for the compile-time
+    arguments and the values of the `T.const` names: shapes and strides of the tensors give these.
     """
 
     def __init__(self, func: Callable[..., Any], options: Mapping[str, Any]) -> None:
@@ -55,17 +43,7 @@ class EagerFunction:
         self._kernels: KernelCache[CompiledKernel] = KernelCache()
 
     def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Compile for these arguments unless that was done before, and launch.
-
-        Raises
-        ------
-        LaunchError
-            If the arguments do not fit the declarations.
-        ConstBindingError
-            If a constant is not determined.
-        ContractViolation
-            If the contract of a constant excludes its value.
-        """
+        """Compile for these arguments unless that was done before, and launch."""
         given = self._arguments(args, kwargs)
         kernel = self._kernel(given, {})
         return kernel(*[given[name] for name in self._tensor_names])
@@ -73,11 +51,7 @@ class EagerFunction:
     def compile(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> CompiledKernel:
         """Return the kernel for these arguments without running it.
 
-        Parameters
-        ----------
-        args, kwargs
-            As for a call. Tensors may be left out if `kwargs` gives the constants that they
-            would, by their `T.const` names.
+        Tensors may be left out if `kwargs` gives the constants that they would, by their names.
         """
         given, constants = self._partial(args, kwargs)
         return self._kernel(given, constants)

@@ -13,32 +13,16 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class ErrorPage:
-    """What is told of one kind of error.
+    """What is told of one kind of error."""
 
-    Parameters
-    ----------
-    code, name
-        ``TL6503`` and ``DataRace``.
-    summary
-        One sentence.
-    text
-        The page, as Markdown.
-    """
-
-    code: str
-    name: str
-    summary: str
-    text: str
+    code: str  # ``TL6503``
+    name: str  # ``DataRace``
+    summary: str  # one sentence
+    text: str  # the page, as Markdown
 
 
 def error_pages() -> Mapping[str, ErrorPage]:
-    """Return all pages by code, in the order of codes.
-
-    Raises
-    ------
-    ToolchainError
-        If the package was taken apart, and they are not there.
-    """
+    """Return all pages by code, in the order of codes."""
     folder = _folder()
     pages = [_page(path) for path in sorted(folder.glob("TL*.md"))]
     return {page.code: page for page in pages}

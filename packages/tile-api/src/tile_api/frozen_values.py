@@ -17,11 +17,6 @@ def frozen(value: Any) -> Any:
 
     Stand-ins are equal only for values that make the same kernel: ``1``, ``1.0`` and
     ``True`` are three values, ``0.0`` and ``-0.0`` two, and a nan is one with its bits.
-
-    Raises
-    ------
-    FrontendTypeError
-        If it is neither hashable nor a list, dict or set.
     """
     kind = type(value)
     if kind in _PLAIN:

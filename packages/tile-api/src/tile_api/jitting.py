@@ -11,12 +11,12 @@ from typing import Any
 from typing_extensions import Never
 
 from tile_api.cache import KernelCache
+from tile_api.compile_request import refuse_unknown
 from tile_api.compiling import compile
 from tile_api.frontend.source import calling_span, placed
 from tile_api.frozen_values import frozen, is_number_of_numpy
 from tile_api.kernel import CompiledKernel
 from tile_api.keys import CompileKey
-from tile_api.misspelt_options import refuse_unknown
 from tile_api.settings import environment_of_code
 from tile_api.tracebacks import concise
 from tile_core.errors import ArgumentCountError, FrontendTypeError, OutputError
@@ -65,7 +65,7 @@ class JITKernelFactory(Uncopied):
     @property
     def is_eager(self) -> bool:
         """Whether the function is in eager style, decided now if it was not yet."""
-        return self._decide() == "eager"
+        return self.style() == "eager"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class JITKernelFactory(Uncopied):
         """
         if kwargs and kwargs.pop("__return_kernel", False):
             return self.compile(*args, **kwargs)
-        if self._decide() == "eager":
+        if self.style() == "eager":
             return self._eager_function().run(args, kwargs)
         return self._lazy(args, kwargs)
 
@@ -90,14 +90,14 @@ class JITKernelFactory(Uncopied):
         In eager style the sizes named by `T.const` are given as keywords and tensors may be
         left out.
         """
-        if self._decide() == "eager":
+        if self.style() == "eager":
             kernel: CompiledKernel = self._eager_function().compile(args, kwargs)
             return kernel
         return self._lazy(args, kwargs)
 
     def get_tir(self, *args: Any, **kwargs: Any) -> Any:
         """Return the traced function, not compiled."""
-        if self._decide() == "eager":
+        if self.style() == "eager":
             return self._eager_function().trace(args, kwargs)
         self._key(args, kwargs)
         return self._traced(args, kwargs)
@@ -107,10 +107,7 @@ class JITKernelFactory(Uncopied):
         return self.compile(*args, **kwargs).get_kernel_source(kernel_only)
 
     def par_compile(
-        self,
-        configs: Iterable[Any],
-        num_workers: int | None = None,
-        ignore_error: bool = False,
+        self, configs: Iterable[Any], num_workers: int | None = None, ignore_error: bool = False
     ) -> list[CompiledKernel | None]:
         """Compile for many argument sets (tuples, or dicts of keywords) on several threads.
 
@@ -181,7 +178,19 @@ class JITKernelFactory(Uncopied):
 
     def style(self) -> str:
         """Return ``"lazy"`` or ``"eager"``, deciding now which it is."""
-        return self._decide()
+        if self._mode is None:
+            from tile_api.frontend.eager import is_eager
+
+            with self._lock:
+                mode = "eager" if is_eager(self.func) else "lazy"
+                if mode == "eager" and self._options.get("out_idx") is not None:
+                    raise OutputError(
+                        f"{self.func.__name__} is in eager style, where out_idx has no meaning",
+                        span=calling_span(),
+                        hint="declare outputs with T.empty and return them",
+                    )
+                self._mode = mode
+        return self._mode
 
     def tensor_names(self) -> tuple[str, ...]:
         """Return the names of the tensor parameters of a function in eager style."""
@@ -200,23 +209,8 @@ class JITKernelFactory(Uncopied):
 
     # Inside --------------------------------------------------------------------------------
 
-    def _decide(self) -> str:
-        if self._mode is None:
-            from tile_api.frontend.eager import is_eager
-
-            with self._lock:
-                mode = "eager" if is_eager(self.func) else "lazy"
-                if mode == "eager" and self._options.get("out_idx") is not None:
-                    raise OutputError(
-                        f"{self.func.__name__} is in eager style, where out_idx has no meaning",
-                        span=calling_span(),
-                        hint="declare outputs with T.empty and return them",
-                    )
-                self._mode = mode
-        return self._mode
-
     def _keep(self, args: tuple[Any, ...], kwargs: dict[str, Any], kernel: CompiledKernel) -> None:
-        if self._decide() == "eager":
+        if self.style() == "eager":
             self._eager_function().keep(args, kwargs, kernel)
         else:
             self._kernels.put(self._key(args, kwargs), kernel)
@@ -282,7 +276,7 @@ class JITKernelFactory(Uncopied):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Return what `pickle` writes: the name, as of functions."""
-        from tile_api.pickle_by_name import reduced  # few programs pickle
+        from tile_api.pickling import reduced  # few programs pickle
 
         return reduced(self, self.func, self.func, self._options)
 

@@ -15,10 +15,10 @@ from tile_core.errors import FrontendValueError
 if TYPE_CHECKING:
     from tile_api.integrations.jax_calls import JaxFunction
     from tile_api.keys import CompileKey
-    from tile_api.phase_times import Timings
     from tile_api.pickling import PickledKernel
     from tile_api.remark_report import RemarkReport
     from tile_api.timing.profiler import Profiler
+    from tile_api.tracing import Timings
     from tile_core.cost.estimate import Estimate
     from tile_core.passes.guards.report import GuardReport
     from tile_core.passes.layout_report import LayoutReport
@@ -177,7 +177,7 @@ class CompiledKernel(KernelFiles):
         and the fact that would remove it with the way to promise that. The kernel is lowered
         again for this, once for each such fact: it was seen to remove the guard.
         """
-        from tile_api.guard_report import guards_of
+        from tile_api.remark_report import guards_of
 
         built = self._built
         return guards_of(built.kernel, built.target, built.options, built.host)
@@ -287,7 +287,7 @@ class CompiledKernel(KernelFiles):
         A kernel that was found in a cache tells how it was found. See `phases_ms` for how long
         its compilation took.
         """
-        from tile_api.phase_times import timings_of
+        from tile_api.tracing import timings_of
 
         return timings_of(self._events)
 
@@ -402,18 +402,7 @@ class CompiledKernel(KernelFiles):
 
 
 def unpacked(made: PickledKernel, told: Mapping[str, Any]) -> CompiledKernel:
-    """Return a compiled kernel that was packed; its code is loaded, or compiled again.
-
-    Parameters
-    ----------
-    told
-        Attributes of the kernel beside its code.
-
-    Raises
-    ------
-    TileError
-        If no plugin here serves the target, or it has to be compiled again and cannot be.
-    """
+    """Return a packed kernel, loaded or compiled again; `told` are attributes beside its code."""
     from tile_api.build_or_load import build_or_load  # which loads the caches
     from tile_api.disk_cache.cache_request import cache_request
     from tile_api.disk_cache.entry import decode

@@ -154,6 +154,6 @@ class KernelFiles(CallableKernel):
         """
         if name.startswith("_") or hasattr(type(self), name):  # a protocol, or what failed itself
             return object.__getattribute__(self, name)
-        from tile_api.frontend.misspelt_names import unknown_name
+        from tile_api.frontend.python_errors import unknown_name
 
         raise unknown_name("a kernel", name, dir(type(self)), instead=_INSTEAD.get(name))

@@ -9,14 +9,18 @@ written: places go into messages, and messages are told with the places of the p
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tile_api.versions import version_of
 from tile_core.compilation.options import BuildOptions
+from tile_core.installed import Distribution, distribution
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.stmt import Kernel
 from tile_core.records import dataclass
@@ -72,22 +76,8 @@ class CompileKey:
 def key_of(kernel: Kernel, target: Target, options: BuildOptions, host: PluginHost) -> CompileKey:
     """Return the key of one compilation; nothing is compiled, and TVM is not loaded.
 
-    Parameters
-    ----------
-    kernel
-        With its outputs.
-    target
-        As the host resolved it.
-    options
-        Of them, what only checks (``verify_each``) and what follows from the target (``rules``)
-        are no part of the key.
-    host
-        The plugins that take part.
-
-    Raises
-    ------
-    BackendNotFound
-        If no plugin serves `target`.
+    Of the options, what only checks (``verify_each``) and what follows from the target (``rules``)
+    are no part of the key.
     """
     backend, _ = host.resolve(target)
     versions = {package: version_of(package) for package in host.packages(target)}
@@ -127,3 +117,66 @@ def _plain(value: object) -> object:
     if isinstance(value, set | frozenset):
         return sorted(json.dumps(_plain(v)) for v in value)
     return [type(value).__qualname__, str(value)]
+
+
+@lru_cache(maxsize=64)
+def version_of(package: str) -> str:
+    """Return text that changes whenever the code of an import package does.
+
+    Installed from a wheel, it is the version and a digest of the wheel's own list of files and
+    their digests. In a checkout, which has one version for all its states, it is the version and
+    a digest of names, sizes and times of all files. A process asks once.
+
+    Examples
+    --------
+    >>> version_of("no_such_package")
+    'unknown'
+    """
+    found = distribution(package)
+    version = "" if found is None else found.version
+    if found is not None and not _is_editable(found):
+        record = found.read_text("RECORD")
+        if record:
+            return f"{version}+{_short(record)}"
+    folder = _folder_of(package)
+    if folder is None:
+        return version or "unknown"
+    return f"{version}+files.{_short(json.dumps(sorted(_facts(folder))))}"
+
+
+def _is_editable(found: Distribution) -> bool:
+    told = found.read_text("direct_url.json")
+    return bool(told and json.loads(told).get("dir_info", {}).get("editable"))
+
+
+def _folder_of(package: str) -> Path | None:
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return None
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
+
+
+def _facts(place: Path) -> Iterator[tuple[str, int, int]]:
+    """Yield name, size and time of each file; of a module that is one file, its own."""
+    if place.is_file():
+        facts = place.stat()
+        yield place.name, facts.st_size, facts.st_mtime_ns
+        return
+    yield from _facts_inside(os.fspath(place), "")
+
+
+def _facts_inside(folder: str, before: str) -> Iterator[tuple[str, int, int]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                facts = entry.stat()
+                yield before + entry.name, facts.st_size, facts.st_mtime_ns
+            elif entry.name != "__pycache__":
+                yield from _facts_inside(entry.path, f"{before}{entry.name}/")
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from tile_api.arguments import Signature
@@ -30,28 +30,16 @@ def told_of_calls(hearer: Callable[[str], None]) -> Iterator[None]:
 
 
 class Launcher(CheckedCalls):
-    """Calls one executable.
-
-    Parameters
-    ----------
-    kernel
-        In tile IR, with its outputs.
-    executable
-        Takes one checked argument per parameter.
-    device
-        Where tensors must be.
-    """
+    """Calls one executable with a checked argument per parameter; tensors are on `device`."""
 
     def __init__(self, kernel: Kernel, executable: Callable[..., None], device: str) -> None:
         self.kernel = kernel
         self.signature = Signature.of(kernel)
         outputs = partial(
-            output_maker,
-            torch_of_caller=torch_of_caller,
-            instead="pass the output as an argument",
+            output_maker, torch_of_caller=torch_of_caller, instead="pass the output as an argument"
         )
         manifest = self.signature.host.manifest
-        super().__init__(self.signature, manifest, executable, device, _library, outputs)
+        super().__init__(self.signature, manifest, executable, device, native_library, outputs)
 
     def _prepare(self, args: tuple[Any, ...]) -> tuple[CallPlan, tuple[Any, ...]]:
         found = super()._prepare(args)
@@ -60,7 +48,18 @@ class Launcher(CheckedCalls):
         return found
 
 
-def _library() -> Any:
-    from tile_api import native_calls  # few programs call often
+@lru_cache(maxsize=1)
+def native_library() -> Any:
+    """Return the library that makes calls, compiled on first use; None if there is none.
 
-    return native_calls.native_library()
+    It is kept beside the cache of kernels. Without a C compiler, or where nothing is kept on
+    disk, Python makes the calls.
+    """
+    from tile_api.disk_cache.location import CacheSettings  # few programs call often
+    from tile_api.settings import Settings
+    from tile_launch.native.library import c_compiler, ready_library
+
+    settings = CacheSettings.from_environment()
+    if not settings.limit or not Settings.from_environment().cache:
+        return None
+    return ready_library(settings.folder / "native", c_compiler())

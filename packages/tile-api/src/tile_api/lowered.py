@@ -21,13 +21,7 @@ STAGES = ("tile", "planned", "pipelined", "lowered", "source")
 
 
 def text_at(lowered: Lowered | CachedBuild, stage: str) -> str:
-    """Return a kernel at one of `STAGES` as text.
-
-    Raises
-    ------
-    FrontendValueError
-        If there is no such stage.
-    """
+    """Return a kernel at one of `STAGES` as text."""
     if stage not in STAGES:
         raise FrontendValueError(
             f"there is no stage {stage!r}", hint=f"use one of {', '.join(STAGES)}"
@@ -37,13 +31,7 @@ def text_at(lowered: Lowered | CachedBuild, stage: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoweredKernel(Uncopied):
-    """A kernel on its way to a machine that need not be here.
-
-    Parameters
-    ----------
-    lowered
-        What the driver made.
-    """
+    """A kernel on its way to a machine that need not be here."""
 
     lowered: Lowered
 
@@ -79,7 +67,7 @@ class LoweredKernel(Uncopied):
 
     def guards(self) -> GuardReport:
         """Return the accesses that run under a condition: see `CompiledKernel.guards`."""
-        from tile_api.guard_report import guards_of
+        from tile_api.remark_report import guards_of
 
         lowered = self.lowered
         return guards_of(lowered.kernel, lowered.target, lowered.options, lowered.host)
@@ -115,13 +103,7 @@ class LoweredKernel(Uncopied):
 
 
 def lowered_again(made: PickledKernel) -> LoweredKernel:
-    """Return a kernel that was lowered and packed, lowered again.
-
-    Raises
-    ------
-    TileError
-        If no plugin here serves the target.
-    """
+    """Return a kernel that was lowered and packed, lowered again."""
     from tile_core import driver
     from tile_core.plugins.host import default_host
 

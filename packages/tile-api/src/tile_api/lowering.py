@@ -8,10 +8,9 @@ from typing import Any
 
 from typing_extensions import Never
 
-from tile_api.compile_request import request
+from tile_api.compile_request import refuse_unknown, request
 from tile_api.frontend.source import placed
 from tile_api.lowered import LoweredKernel
-from tile_api.misspelt_options import refuse_unknown
 from tile_api.settings import Settings
 from tile_api.tracebacks import concise
 from tile_core import driver

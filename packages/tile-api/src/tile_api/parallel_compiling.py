@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Never
 
+from tile_api.compile_request import refuse_unknown
 from tile_api.compiling import compile
-from tile_api.misspelt_options import refuse_unknown
 from tile_core.environment import processors
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Kernels on their way to other processes: what they are made of, and how they are made again.
+"""Kernels, and functions that make them, on their way to other processes.
 
 Machine code travels as the cache keeps it and runs where it arrives, without a compiler. What has
 no such form, as kernels of emulators and of the interpreter, is compiled again from its tile IR.
@@ -6,6 +6,8 @@ no such form, as kernels of emulators and of the interpreter, is compiled again 
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
@@ -24,28 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PickledKernel:
-    """A kernel without anything of the process that made it.
+    """A kernel without anything of the process that made it."""
 
-    Parameters
-    ----------
-    kernel
-        Its tile IR, with its outputs.
-    target
-        The exact target, as targets are spelt.
-    options
-        What the user asked for; rules belong to the target and stay behind.
-    entry
-        Its machine code, as `tile_api.disk_cache.entry.encode` writes it; None if it has to be
-        compiled again.
-    source
-        What it was compiled from: a prim func.
-    """
-
-    kernel: Kernel
-    target: str
-    options: BuildOptions
+    kernel: Kernel  # with its outputs
+    target: str  # exact, as targets are spelt
+    options: BuildOptions  # of the user: rules belong to the target and stay behind
     entry: bytes | None = field(default=None, repr=False)
-    source: object = None
+    source: object = None  # a prim func
 
 
 def packed(built: Build, key: CompileKey | None, source: object = None) -> PickledKernel:
@@ -73,3 +60,16 @@ def _entry_of(built: Any, key: str) -> Entry | None:
 def packed_lowered(lowered: Lowered) -> PickledKernel:
     """Return a kernel that was only lowered as it travels."""
     return PickledKernel(lowered.kernel, str(lowered.target), lowered.options.as_asked())
+
+
+def reduced(thing: object, function: Callable[..., Any], *parts: Any) -> str | tuple[Any, ...]:
+    """Return what `pickle` asks of what decorates `function`.
+
+    Where the module of the function has `thing` under the function's name, that is all. Elsewhere
+    it is made again of `parts`, which only pickles that take functions by value can write.
+    """
+    name = getattr(function, "__qualname__", "")
+    found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return name if found is thing else (type(thing), parts)

@@ -16,27 +16,8 @@ if TYPE_CHECKING:
     from tile_launch.bundle import Variant
 
 
-def save(
-    built: Build,
-    path: str | os.PathLike[str],
-    targets: object,
-) -> None:
-    """Write a bundle with a variant of a kernel for each target.
-
-    Parameters
-    ----------
-    built
-        The kernel, with the options that it was compiled with.
-    targets
-        Spellings of machines that need not be here; None means the one it was compiled for.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If kernels for a target cannot be saved: those of emulators and interpreters.
-    ToolchainError
-        If a compiler is missing or fails.
-    """
+def save(built: Build, path: str | os.PathLike[str], targets: object) -> None:
+    """Write a bundle with a variant of a kernel for each target: see `CompiledKernel.save`."""
     from tile_launch.bundle import write_bundle
 
     variants = [own_variant(built)] if targets is None else []

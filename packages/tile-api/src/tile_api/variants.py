@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 
 def require_export(lowered: Lowered) -> Any:
-    """Return what makes a variant of a kernel of this backend.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If its kernels are no machine code.
-    """
+    """Return what makes a variant of a kernel of this backend."""
     export = lowered.backend.export
     if export is None or lowered.target.executor:
         raise UnsupportedOnTarget(
@@ -31,15 +25,7 @@ def require_export(lowered: Lowered) -> Any:
 
 
 def variant_of(lowered: Lowered, artifact: Any) -> Variant:
-    """Return a compiled kernel as bundles hold it.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If kernels for the target cannot be saved.
-    ToolchainError
-        If a tool is missing.
-    """
+    """Return a compiled kernel as bundles hold it."""
     from tile_launch.bundle import Variant
     from tile_launch.manifest_json import from_json
 

@@ -132,7 +132,7 @@ def test_strides_come_back(tmp_path):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e4m3fn", "int64", "bool"])
 def test_tensors_of_torch_come_back(dtype, tmp_path):
     torch = pytest.importorskip("torch")
-    from tile_api.tensors.torch_arrays import array_of, tensor_of
+    from tile_api.tensors import array_of, tensor_of
 
     tensor = (torch.arange(12).reshape(3, 4) % 2).to(getattr(torch, dtype)).T
     write_tensors(tmp_path / "tensors", [tensor])

@@ -173,7 +173,7 @@ class Bench:
             return args
         import numpy as np
 
-        from tile_api.tensors.torch_arrays import tensor_of
+        from tile_api.tensors import tensor_of
 
         return [tensor_of(a, "cuda") if isinstance(a, np.ndarray) else a for a in args]
 

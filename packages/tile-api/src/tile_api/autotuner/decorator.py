@@ -142,7 +142,7 @@ class AutotunedFactory(Uncopied):
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Return what `pickle` writes: the name, as of functions."""
         stated = (self._key, self._prune, self._prune_by, self._left_out)
-        from tile_api.pickle_by_name import reduced  # few programs pickle
+        from tile_api.pickling import reduced  # few programs pickle
 
         return reduced(self, self.func, self.factory, self.configs, self.options, *stated)
 

@@ -43,7 +43,7 @@ class KernelParam:
 
     def torch_dtype(self) -> Any:
         """Return the ``torch.dtype`` that stores such elements."""
-        from tile_api.tensors.torch_dtypes import torch_storage
+        from tile_api.tensors import torch_storage
         from tile_core.dtypes import dtype_of
 
         return torch_storage(dtype_of(self.dtype))
@@ -254,7 +254,7 @@ def _for_user(value: Any, device: str | None) -> Any:
 
     if not isinstance(value, np.ndarray) or torch_if_installed() is None:
         return value
-    from tile_api.tensors.torch_arrays import tensor_of
+    from tile_api.tensors import tensor_of
 
     return tensor_of(value, device)
 

@@ -6,7 +6,7 @@ import platform
 import sys
 from pathlib import Path
 
-from tile_api.tensors.torch_arrays import gpu_name
+from tile_api.tensors import gpu_name
 from tile_core.environment import environment, processors
 from tile_core.errors import MeasuringImpossible, TileError
 from tile_core.target import GPUS, Target

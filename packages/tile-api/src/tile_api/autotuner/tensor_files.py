@@ -71,7 +71,7 @@ def as_array(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return np.ascontiguousarray(value) if any(s < 0 for s in value.strides) else value
     if hasattr(value, "detach"):
-        from tile_api.tensors.torch_arrays import array_of
+        from tile_api.tensors import array_of
 
         return array_of(value)
     if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):

@@ -134,7 +134,7 @@ def _timings(stage: str, function: Any, target: str | None) -> str:
     """Return what it takes to come to a stage, with no cache on the way."""
     from tile_api.compiling import compile
     from tile_api.lowering import lower
-    from tile_api.phase_times import timings_of
+    from tile_api.tracing import timings_of
     from tile_core.pass_manager.instrumentation import recorded
     from tile_core.plugins.host import default_host
 

@@ -10,11 +10,7 @@ from tile_core.ir.stmt import Store
 from tile_core.ops.reduce import ReduceKind
 from tile_core.ops.reducer import ReducerUpdate
 
-_COMBINES = {
-    "sum": BinaryOp.ADD,
-    "max": BinaryOp.MAX,
-    "min": BinaryOp.MIN,
-}
+_COMBINES = {"sum": BinaryOp.ADD, "max": BinaryOp.MAX, "min": BinaryOp.MIN}
 
 
 def as_update(stmt: Store, op: str) -> Store | ReducerUpdate:
@@ -24,11 +20,6 @@ def as_update(stmt: Store, op: str) -> Store | ReducerUpdate:
     After    reducer_update(acc, SUM, [i], x)
 
     Conservative: anything but the reducer's own operation on the same element stays a store.
-
-    Parameters
-    ----------
-    op
-        What the reducer computes: "sum", "max" or "min".
     """
     value = _converted(stmt.value)
     if not isinstance(value, Binary) or value.op is not _COMBINES.get(op):

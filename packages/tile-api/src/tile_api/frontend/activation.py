@@ -90,14 +90,7 @@ class NameScope:
 class ActivationBase:
     """State of one call of a traced function.
 
-    Parameters
-    ----------
-    builder
-        The trace in progress.
-    table
-        The marked places of the function.
-    kind
-        "prim_func", "macro" or "inline": what `return` and attribute targets mean.
+    The `kind`, "prim_func", "macro" or "inline", says what `return` and attribute targets mean.
     """
 
     unbound = UNBOUND

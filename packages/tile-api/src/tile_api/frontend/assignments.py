@@ -147,11 +147,8 @@ class Assignments(ActivationBase):
             hint = "only buffers have elements: allocate one with T.alloc_local"
             if target.dtype.is_handle:
                 hint = "make a tensor of the address: T.make_tensor(pointer, shape, dtype)"
-            raise MutationError(
-                f"an element of a value of dtype {target.dtype} cannot be assigned to",
-                span=self.builder.span,
-                hint=hint,
-            )
+            told = f"an element of a value of dtype {target.dtype} cannot be assigned to"
+            raise MutationError(told, span=self.builder.span, hint=hint)
         else:
             target[index] = value
 
@@ -226,11 +223,8 @@ class Assignments(ActivationBase):
     def param(self, name: str, value: Any, passing: str) -> Any:
         """Return what the parameter `name` of a macro holds for the argument `value`.
 
-        Parameters
-        ----------
-        passing
-            "reference" (`T.Ref`), "either" (`T.Var`: by reference where it is a place), or
-            "value".
+        It is passed by "reference" (`T.Ref`), by "value", or "either": `T.Var` passes places by
+        reference.
         """
         place = isinstance(value, (VarHandle, Load, Region))
         if passing == "reference" or (passing == "either" and place):

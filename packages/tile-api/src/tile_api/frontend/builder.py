@@ -59,14 +59,10 @@ class BlockKind(Enum):
 
 _LOOPS = frozenset(
     {
-        BlockKind.SERIAL,
-        BlockKind.VECTORIZED,
-        BlockKind.PARALLEL,
-        BlockKind.PIPELINED,
-        BlockKind.WHILE,
+        *(BlockKind.SERIAL, BlockKind.VECTORIZED, BlockKind.PARALLEL),
+        *(BlockKind.PIPELINED, BlockKind.WHILE),
     }
 )
-
 
 MOST_TERMS = 512
 """Statements with fewer terms stay as they are written."""
@@ -77,16 +73,10 @@ _NOT_CUT = (Seq, Parallel, Pipelined, While, Launch)
 
 @dataclass(slots=True)
 class Block:
-    """Statements collected so far, and whether a `break` or `continue` ended them.
-
-    Parameters
-    ----------
-    form
-        The frame that opened it, if others ask for that.
-    """
+    """Statements collected so far, and whether a `break` or `continue` ended them."""
 
     kind: BlockKind
-    form: object = None
+    form: object = None  # the frame that opened it, if others ask for that
     statements: list[Stmt] = field(default_factory=list)
     ended_by: str | None = None
     warned: bool = False
@@ -108,35 +98,18 @@ class Prologue(Protocol):
 
 
 class Builder:
-    """Collects the statements of one kernel.
-
-    Parameters
-    ----------
-    name
-        The name of the kernel.
-    eager
-        What an eager function adds: its `T.const` symbols and declared tensors.
-
-    Attributes
-    ----------
-    launch
-        The enclosing ``with T.Kernel``, or None.
-    ranges
-        Bounds of loop, block and thread indices, for the rules about negative indices.
-    outputs
-        Buffers declared with `T.empty`, in order.
-    """
+    """Collects the statements of one kernel."""
 
     def __init__(self, name: str, *, eager: Prologue | None = None) -> None:
         self.name = name
-        self.eager = eager
+        self.eager = eager  # what an eager function adds: constants and declared tensors
         self.blocks: list[Block] = [Block(BlockKind.FUNCTION)]
-        self.launch: Frame | None = None
+        self.launch: Frame | None = None  # the enclosing ``with T.Kernel``
         self.before_launch: list[Stmt] = []  # allocations that the next launch begins with
         self.launched = False
         self._unlaunched: ScopeError | None = None
-        self.ranges: dict[Var, Interval] = {}
-        self.outputs: list[Buffer] = []
+        self.ranges: dict[Var, Interval] = {}  # of loop, block and thread indices
+        self.outputs: list[Buffer] = []  # declared with `T.empty`, in order
         self.returned: tuple[Buffer, ...] | None = None
         self.sources: list[str] = []
         self.pass_configs: dict[str, object] = {}
@@ -173,14 +146,7 @@ class Builder:
     def emit(self, stmt: Stmt) -> Stmt:
         """Append a statement to the innermost block and return it with its span.
 
-        Raises
-        ------
-        ControlFlowError
-            Inside an operand of `and`, `or` or a conditional expression.
-        ScopeError
-            If a tile operator stands outside ``with T.Kernel``.
-        TileError
-            Whatever the verification of a tile operator finds.
+        Tile operators are verified.
         """
         if stmt.span is None:
             stmt = replace(stmt, span=self.span)
@@ -368,13 +334,7 @@ def here() -> Span | None:
 
 
 def current() -> Builder:
-    """Return the trace in progress.
-
-    Raises
-    ------
-    ScopeError
-        Outside the body of a kernel that is being traced.
-    """
+    """Return the trace in progress, or raise: outside the body of a kernel there is none."""
     builder = _ACTIVE.get()
     if builder is None:
         raise ScopeError(

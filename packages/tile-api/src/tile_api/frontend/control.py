@@ -28,13 +28,7 @@ from tile_core.ir.stmt import Break, Check, CheckKind, Continue, Evaluate, If, S
 
 
 def condition(builder: Builder, value: Any, where: str) -> bool | Expr:
-    """Return a condition as a Python bool if it is known now, else as a bool expression.
-
-    Raises
-    ------
-    FrontendTypeError
-        If `value` is a buffer or a region: those have no truth value.
-    """
+    """Return a condition as a Python bool if it is known now, else as a bool expression."""
     if isinstance(value, OutOfScopeName):
         value.refuse()
     if isinstance(value, (BufferValue, Region)):
@@ -63,13 +57,7 @@ def condition(builder: Builder, value: Any, where: str) -> bool | Expr:
 
 
 def while_condition(builder: Builder, cond: bool | Expr) -> bool | Expr:
-    """Return the condition of a loop if it can end; warn if its body never runs.
-
-    Raises
-    ------
-    ControlFlowError
-        If it is always true.
-    """
+    """Return the condition of a loop if it can end; warn if its body never runs."""
     if cond is False:
         builder.warn("the condition of this `while` is always false: its body is dropped")
     if cond is True:
@@ -209,19 +197,16 @@ class Control(ActivationBase):
             return
         name = getattr(manager, "__name__", None) if callable(manager) else None
         told = f"the function {name}" if name else f"an object of type {type(manager).__name__}"
-        raise FrontendTypeError(
-            f"`with` cannot enter {told}",
-            span=self.builder.span,
-            hint="call it, as in `with T.ws(0):`" if name else "use T.Kernel(...) or T.ws(...)",
-        )
+        hint = "call it, as in `with T.ws(0):`" if name else "use T.Kernel(...) or T.ws(...)"
+        raise FrontendTypeError(f"`with` cannot enter {told}", span=self.builder.span, hint=hint)
 
     def assert_(self, value: Any, message: Callable[[], Any]) -> None:
         """Check a condition: now if it is known, else when the kernel runs."""
         cond = condition(self.builder, value, "`assert`")
         if cond is True:
             return
-        text = message()
-        text = "" if text is None else str(text)
+        told = message()
+        text = "" if told is None else str(told)
         if cond is False:
             raise TraceAssertionError(
                 text or "the asserted condition is false",
@@ -282,22 +267,13 @@ def _outputs(builder: Builder, value: Any) -> tuple[Any, ...]:
             )
     buffers = tuple(v.buffer for v in values)
     if len(set(buffers)) != len(buffers):
-        raise OutputError(
-            "a kernel returns each tensor once",
-            span=builder.span,
-            hint="return it once and use the result twice",
-        )
+        told = "a kernel returns each tensor once"
+        raise OutputError(told, span=builder.span, hint="return it once and use the result twice")
     return buffers
 
 
 def emit_jump(builder: Builder, keyword: str) -> None:
-    """Emit `break` or `continue` for the innermost loop.
-
-    Raises
-    ------
-    ControlFlowError
-        If that loop cannot be left early, or there is none.
-    """
+    """Emit `break` or `continue` for the innermost loop."""
     for block in reversed(builder.blocks):
         if block.kind in (BlockKind.SERIAL, BlockKind.WHILE):
             builder.emit(Break() if keyword == "break" else Continue())
@@ -309,8 +285,5 @@ def emit_jump(builder: Builder, keyword: str) -> None:
                 span=builder.span,
                 hint="guard the statements with `if`, or use T.serial or `while`",
             )
-    raise ControlFlowError(
-        f"`{keyword}` stands outside a loop",
-        span=builder.span,
-        hint="use it in the body of T.serial, T.unroll or `while`",
-    )
+    hint = "use it in the body of T.serial, T.unroll or `while`"
+    raise ControlFlowError(f"`{keyword}` stands outside a loop", span=builder.span, hint=hint)

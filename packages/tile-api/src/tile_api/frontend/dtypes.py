@@ -16,14 +16,9 @@ from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Expr, Shuffle, Var
 
 __all__ = [
-    "dtype",
-    "get_tvm_dtype",
-    "is_f8f6f4_family",
-    "is_float4",
-    "is_float4_e2m1_unpacked",
-    "is_float4_e2m1fn",
-    "validate_gemm_ab_dtypes",
-]
+    "dtype", "get_tvm_dtype", "is_f8f6f4_family", "is_float4", "is_float4_e2m1_unpacked",
+    "is_float4_e2m1fn", "validate_gemm_ab_dtypes",
+]  # fmt: skip
 
 
 # Codes of DLPack, which torch, NumPy and TVM agree on.
@@ -142,7 +137,7 @@ class dtype(DType):
 
         Four-bit elements are stored in pairs, types unknown to torch as bytes.
         """
-        from tile_api.tensors.torch_dtypes import torch_storage
+        from tile_api.tensors import torch_storage
 
         return torch_storage(self)
 
@@ -198,11 +193,8 @@ def _parse(target: dtype, text: str) -> float:
 def _check_fits(target: dtype, value: int | float) -> None:
     low, high = build_expr.integer_bounds(target)
     if not (math.isfinite(value) and low <= int(value) <= high):
-        raise FrontendValueError(
-            f"{value} does not fit {target}, which holds {low} to {high}",
-            span=here(),
-            hint="use a wider type",
-        )
+        told = f"{value} does not fit {target}, which holds {low} to {high}"
+        raise FrontendValueError(told, span=here(), hint="use a wider type")
 
 
 _VECTOR_BASES = (
@@ -251,11 +243,7 @@ def is_f8f6f4_family(value: object) -> bool:
 
 
 def validate_gemm_ab_dtypes(
-    a_dtype: object,
-    b_dtype: object,
-    *,
-    a_in_tmem: bool = False,
-    allow_f8f6f4_mixed: bool = False,
+    a_dtype: object, b_dtype: object, *, a_in_tmem: bool = False, allow_f8f6f4_mixed: bool = False
 ) -> None:
     """Check that matrices of these element types can be multiplied.
 

@@ -45,70 +45,15 @@ class ConstBinding:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorMeta:
-    """What is known of a tensor argument before tracing; strides are in elements."""
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class EagerSignature:
-    """What phase 1 learns.
+    """What phase 1 learns of the function `name`."""
 
-    Parameters
-    ----------
-    tensors
-        The declared tensors by parameter name, in signature order; constants are symbols.
-    constants
-        For each `T.const` name, where its value comes from.
-    name
-        Of the function.
-    """
-
-    tensors: Mapping[str, Buffer]
-    constants: Mapping[str, ConstBinding]
+    tensors: Mapping[str, Buffer]  # by parameter, in signature order; constants are symbols
+    constants: Mapping[str, ConstBinding]  # where the value of each `T.const` name comes from
     name: str
 
-    def bind(self, metas: Mapping[str, TensorMeta]) -> dict[str, int]:
-        """Return the constants that the arguments `metas` fix.
-
-        Raises
-        ------
-        ConstBindingError
-            If a tensor has too few dimensions.
-        ContractViolation
-            If a size is none that its `T.const` admits.
-        """
-        values: dict[str, int] = {}
-        for name, place in self.constants.items():
-            meta = metas.get(place.tensor)
-            if meta is None:
-                continue
-            sizes = meta.strides if place.is_stride else meta.shape
-            if sizes is None or place.dim >= len(sizes):
-                raise ConstBindingError(
-                    f"the constant {name!r} is dimension {place.dim} of {place.tensor!r}, which "
-                    f"has {0 if sizes is None else len(sizes)} dimensions",
-                    span=self.tensors[place.tensor].span,
-                    hint=f"pass a tensor of {self.tensors[place.tensor].rank} dimensions",
-                )
-            values[name] = sizes[place.dim]
-        self.require_kept(values, metas)
-        return values
-
     def require_kept(self, values: Mapping[str, int], passed: Mapping[str, Any]) -> None:
-        """Refuse values that the contracts of constants exclude.
-
-        Parameters
-        ----------
-        passed
-            Arguments by name; None for tensors that were left out.
-
-        Raises
-        ------
-        ContractViolation
-        """
+        """Refuse values that contracts of constants exclude; tensors left out are None."""
         for name, value in values.items():
             place = self.constants[name]
             buffer = self.tensors[place.tensor]
@@ -128,15 +73,9 @@ class _PrologueDone(BaseException):
 
 @dataclass(slots=True)
 class EagerState:
-    """What the trace of an eager function knows besides its statements.
+    """What the trace of an eager function knows besides its statements."""
 
-    Parameters
-    ----------
-    values
-        Values of constants in phase 2; None in phase 1, where constants are symbols.
-    """
-
-    values: Mapping[str, int] | None
+    values: Mapping[str, int] | None  # of constants in phase 2; None in phase 1
     symbols: dict[str, Var] = field(default_factory=dict)
     tensors: dict[str, Buffer] = field(default_factory=dict)
     pointers: dict[str, Var] = field(default_factory=dict)
@@ -176,30 +115,15 @@ class EagerState:
 
 @dataclass(frozen=True, slots=True)
 class EagerFunction:
-    """An eager function, parsed once.
-
-    Parameters
-    ----------
-    annotated
-        What annotations declare: tensors, and pointers (`T.ptr`).
-    tensor_names
-        Its parameters that are tensors or pointers, in signature order; every other parameter
-        is compile-time.
-    """
+    """An eager function, parsed once."""
 
     source: FunctionSource
     rewritten: Rewritten
     annotated: Mapping[str, TensorSpec | PointerSpec]
-    tensor_names: tuple[str, ...]
+    tensor_names: tuple[str, ...]  # or of pointers, in signature order; all others are compile-time
 
     def signature(self, compile_time: Mapping[str, Any]) -> EagerSignature:
-        """Run phase 1.
-
-        Raises
-        ------
-        ConstBindingError
-            If a constant is no dimension or stride of any tensor.
-        """
+        """Run phase 1."""
         state = EagerState(None)
         builder = self._run(state, compile_time)
         tensors = {name: state.tensors[name] for name in self.tensor_names if name in state.tensors}
@@ -270,15 +194,7 @@ def _bindings(state: EagerState, tensors: Mapping[str, Buffer]) -> dict[str, Con
 
 
 def eager_function(function: Callable[..., Any]) -> EagerFunction:
-    """Parse an eager function.
-
-    Raises
-    ------
-    SignatureError
-        For positional-only or variadic parameters.
-    FrontendError
-        If the body contains what has no meaning in a kernel.
-    """
+    """Parse an eager function."""
     source = read_source(function)
     rewritten = rewrite_function(source, kind="eager", references={})
     annotations = evaluate_annotations(source.function)
@@ -310,11 +226,6 @@ def is_eager(function: Callable[..., Any]) -> bool:
     Decided by its text: it declares a parameter as a tensor, or it uses `T.const`, `T.empty`
     or ``with T.Kernel`` outside nested functions. Where a decorator wrapped the function, it is
     the text of the inner one; a wrapper is called, and cannot be a kernel itself.
-
-    Raises
-    ------
-    FrontendError
-        If the text was edited since the function was imported, or a kernel is wrapped.
     """
     inner = inspect.unwrap(function)
     if not isinstance(inner, types.FunctionType):
@@ -359,32 +270,3 @@ def _last_name(function: ast.expr) -> str | None:
         library = function.value.id in ("torch", "np", "numpy", "jnp")
         return None if library else function.attr
     return None
-
-
-def eager_signature(
-    function: Callable[..., Any], compile_time: Mapping[str, Any]
-) -> EagerSignature:
-    """Run phase 1 of `function` with the compile-time arguments `compile_time`."""
-    return eager_function(function).signature(compile_time)
-
-
-def trace_eager(
-    function: Callable[..., Any],
-    compile_time: Mapping[str, Any],
-    tensor_metas: Mapping[str, TensorMeta],
-    constants: Mapping[str, int] | None = None,
-) -> Kernel:
-    """Return the kernel of an eager function for given arguments.
-
-    Parameters
-    ----------
-    compile_time
-        Every argument that is not a tensor, by name, defaults filled in.
-    tensor_metas
-        Shapes (and strides) of the tensor arguments, by name; they fix the constants.
-    constants
-        Values of `T.const` names that are given instead of tensors.
-    """
-    parsed = eager_function(function)
-    known = parsed.signature(compile_time).bind(tensor_metas)
-    return parsed.trace(compile_time, {**known, **(constants or {})})

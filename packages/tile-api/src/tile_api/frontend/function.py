@@ -13,26 +13,14 @@ from tile_api.frontend.builder import Builder, tracing
 from tile_api.frontend.host_statements import with_launches
 from tile_api.frontend.python_errors import explained
 from tile_api.frontend.rewrite import Rewritten, rewrite_function
-from tile_api.frontend.source import (
-    FunctionSource,
-    calling_span,
-    evaluate_annotations,
-    read_source,
-)
+from tile_api.frontend.source import FunctionSource, calling_span, evaluate_annotations, read_source
 from tile_api.frontend.statements import activation_factory
 from tile_api.frontend.types import PointerSpec, TensorSpec
 from tile_api.frontend.values import BufferValue
 from tile_api.frontend.vector_buffers import buffer_value
 from tile_api.tracebacks import concise
 from tile_core.dtypes import DType, dtype_of
-from tile_core.errors import (
-    FrontendTypeError,
-    MissingReturn,
-    Note,
-    SignatureError,
-    Span,
-    TileError,
-)
+from tile_core.errors import FrontendTypeError, MissingReturn, Note, SignatureError, Span, TileError
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import Node, walk
@@ -180,11 +168,8 @@ def prim_func(
     """
     unknown = set(options) - {"is_stir"} | ({"eager_jit"} if eager_jit else set())
     if unknown:
-        raise FrontendTypeError(
-            f"T.prim_func has no option {sorted(unknown)[0]!r}",
-            span=calling_span(),
-            hint="use @T.prim_func alone",
-        )
+        told = f"T.prim_func has no option {sorted(unknown)[0]!r}"
+        raise FrontendTypeError(told, span=calling_span(), hint="use @T.prim_func alone")
     if func is None:
         return prim_func
     source = read_source(func)
@@ -232,14 +217,7 @@ def handle(param: Buffer | Var, annotation: Any) -> Any:
 
 
 def parameters(source: FunctionSource, annotations: Mapping[str, Any]) -> dict[str, Buffer | Var]:
-    """Return the kernel parameters that a signature declares, in order.
-
-    Raises
-    ------
-    SignatureError
-        Positional-only, variadic, unannotated or defaulted parameters; annotations that
-        declare nothing.
-    """
+    """Return the kernel parameters that a signature declares, in order."""
     result: dict[str, Buffer | Var] = {}
     for name, parameter in inspect.signature(source.function).parameters.items():
         span = source.parameter_span(name)
@@ -269,11 +247,8 @@ def check_parameter(parameter: inspect.Parameter, function: FunctionType, span: 
     }
     reason = kinds.get(parameter.kind)
     if reason is not None:
-        raise SignatureError(
-            f"parameter {parameter.name!r} of the kernel {function.__name__!r} {reason}",
-            span=span,
-            hint="a kernel has a fixed list of named parameters",
-        )
+        told = f"parameter {parameter.name!r} of the kernel {function.__name__!r} {reason}"
+        raise SignatureError(told, span=span, hint="a kernel has a fixed list of named parameters")
 
 
 def _declaration(annotation: Any) -> Any:
@@ -287,13 +262,7 @@ def _declaration(annotation: Any) -> Any:
 
 
 def declared_parameter(name: str, annotation: Any, span: Span) -> Buffer | Var:
-    """Return the parameter that `annotation` declares.
-
-    Raises
-    ------
-    SignatureError
-        If it declares none.
-    """
+    """Return the parameter that `annotation` declares."""
     spec = _declaration(annotation)
     if isinstance(spec, str) and not isinstance(spec, DType):
         try:
@@ -323,15 +292,7 @@ def declared_parameter(name: str, annotation: Any, span: Span) -> Buffer | Var:
 
 
 def finish(builder: Builder, params: tuple[Buffer | Var, ...], span: Span | None) -> Kernel:
-    """Return the kernel that the trace collected; `T.empty` tensors become parameters.
-
-    Raises
-    ------
-    MissingReturn
-        If a tensor declared with `T.empty` is not returned.
-    ParallelBodyError
-        If an element-wise loop indexes a fragment or a thread's own array as no thread can.
-    """
+    """Return the kernel that the trace collected; `T.empty` tensors become parameters."""
     returned = builder.returned or ()
     for buffer in builder.outputs:
         if not any(buffer is r for r in returned):

@@ -33,12 +33,6 @@ def resolve_index(buffer: Buffer, index: Any) -> ResolvedIndex:
 
     An index that is provably negative counts from the end; one of unknown sign is kept. A
     missing slice bound means the edge.
-
-    Raises
-    ------
-    IndexMismatch
-        Wrong number of indices, a float or other non-integer index, a slice with a step, an
-        index provably outside a buffer that is not global.
     """
     parts = _expand(buffer, index)
     if len(parts) != buffer.rank:
@@ -60,11 +54,8 @@ def _expand(buffer: Buffer, index: Any) -> tuple[Any, ...]:
     parts = index if isinstance(index, tuple) else (index,)
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
-        raise IndexMismatch(
-            "an index can contain only one `...`",
-            span=here(),
-            hint="write `:` for each other whole dimension",
-        )
+        told = "an index can contain only one `...`"
+        raise IndexMismatch(told, span=here(), hint="write `:` for each other whole dimension")
     if dots:
         missing = buffer.rank - len(parts) + 1
         parts = (*parts[: dots[0]], *(slice(None),) * max(missing, 0), *parts[dots[0] + 1 :])

@@ -34,27 +34,14 @@ _DIVISIONS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.
 
 
 def with_named_parts(stmt: S, most: int, let: Callable[[str, Expr], Var]) -> S:
-    """Return `stmt`, with parts of its expressions named where it has very many terms.
+    """Return `stmt`, with parts of its expressions named by `let` if it has more than `most` terms.
 
-    Parts that may not be evaluated (sides of a conditional expression) are named only if
-    nothing can go wrong in them: they neither load nor divide nor call.
+    Its expressions are evaluated once, before what it does. Parts that may not be evaluated (sides
+    of a conditional expression) are named only if nothing can go wrong in them: they neither load
+    nor divide nor call.
 
     Before   B[i] = x + y where y = h ^ (h >> 1), and h has 300 terms of its own
     After    let part = h; B[i] = x + (part ^ (part >> 1))
-
-    Parameters
-    ----------
-    stmt
-        A statement whose expressions are evaluated once, before what it does.
-    most
-        Terms that it may keep as they are written.
-    let
-        Names a value, in a statement before this one.
-
-    Raises
-    ------
-    FrontendValueError
-        If more than `MOST_UNNAMED` terms are left, all in parts that may not be evaluated.
     """
     roots = _expressions_of(stmt)
     order = list(_children_first(roots))

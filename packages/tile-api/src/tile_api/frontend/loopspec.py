@@ -54,23 +54,13 @@ class SerialLoop(LoopSpec):
 def run_time_range(
     start: Any, stop: Any = None, step: Any = None, kind: LoopKind = LoopKind.SERIAL
 ) -> SerialLoop:
-    """Return the loop over ``range(start, stop, step)``; with one argument from zero.
-
-    Raises
-    ------
-    FrontendValueError
-        If `step` is zero.
-    FrontendTypeError
-        If a bound is not an integer.
-    """
+    """Return the loop over ``range(start, stop, step)``; with one argument from zero."""
     if stop is None:
         start, stop = 0, start
     first, last, by = index_bounds(start, stop, 1 if step is None else step)
     if isinstance(by, Const) and by.value == 0:
         raise FrontendValueError(
-            "the step of a loop cannot be zero",
-            span=here(),
-            hint="use a positive or negative step",
+            "the step of a loop cannot be zero", span=here(), hint="use a positive or negative step"
         )
     if not isinstance(by, Const):
         current().warn("the step of this loop is known only at run time; it must not be zero then")
@@ -98,13 +88,7 @@ def count_range(builder: Builder, extent: Expr) -> Interval:
 
 
 def index_bounds(*values: Any) -> tuple[Expr, ...]:
-    """Return loop bounds as expressions of one integer dtype.
-
-    Raises
-    ------
-    FrontendTypeError
-        If one of them is not an integer.
-    """
+    """Return loop bounds as expressions of one integer dtype."""
     exprs: list[Expr] = []
     dtype: DType | None = None
     for value in values:
@@ -134,13 +118,7 @@ def _a(noun: str) -> str:
 
 
 def as_loop(iterable: Any) -> LoopSpec:
-    """Return what a `for` statement in a kernel runs over.
-
-    Raises
-    ------
-    FrontendTypeError
-        If it is a list, a buffer, or anything else that is not a loop of the language.
-    """
+    """Return what a `for` statement in a kernel runs over."""
     if isinstance(iterable, LoopSpec):
         return iterable
     if isinstance(iterable, range):

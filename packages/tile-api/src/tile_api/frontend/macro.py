@@ -9,7 +9,7 @@ from typing import Any
 
 from tile_api.frontend.builder import active, here
 from tile_api.frontend.function import user_errors
-from tile_api.frontend.refused_calls import call_form
+from tile_api.frontend.python_errors import call_form
 from tile_api.frontend.rewrite import rewrite_function
 from tile_api.frontend.source import read_source
 from tile_api.frontend.statements import activation_factory
@@ -112,7 +112,7 @@ class Macro(Uncopied):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """Return what `pickle` writes: the name, as of functions."""
-        from tile_api.pickle_by_name import reduced  # few programs pickle
+        from tile_api.pickling import reduced  # few programs pickle
 
         return reduced(self, self.source.function, self.source.function, self.kind)
 

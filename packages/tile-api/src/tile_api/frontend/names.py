@@ -5,13 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-_SCOPES = (
-    ast.Lambda,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-)
+_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def assigned_names(body: Sequence[ast.AST]) -> set[str]:

@@ -5,28 +5,21 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable
 from functools import partial
+from types import BuiltinFunctionType
 from typing import Any
 
 from tile_api.frontend.activation import ActivationBase, OutOfScopeName
 from tile_api.frontend.control import condition
 from tile_api.frontend.loopspec import LoopSpec, run_time_range
-from tile_api.frontend.refused_calls import refused_call
+from tile_api.frontend.python_errors import refused_call
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_core.errors import FrontendTypeError, TileError
 from tile_core.ir import build_expr
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import BinaryOp, Const, Expr, UnaryOp
+from tile_core.ir.operations import BINARY
 
 Thunk = Callable[[], Any]
-
-_COMPARISONS = {
-    "<": BinaryOp.LT,
-    "<=": BinaryOp.LE,
-    ">": BinaryOp.GT,
-    ">=": BinaryOp.GE,
-    "==": BinaryOp.EQ,
-    "!=": BinaryOp.NE,
-}
 
 # Builtins that need their argument's value or items while the kernel is traced.
 _HINTS: dict[Any, str] = {
@@ -69,7 +62,7 @@ class Operands(ActivationBase):
         With Python values this is Python's own rule. From the first run-time operand on, the
         result is a bool expression whose right sides are evaluated only if needed.
         """
-        op = BinaryOp.AND if keyword == "and" else BinaryOp.OR
+        op = BinaryOp(keyword)
         result: Any = None
         builder = self.builder
         for position, operand in enumerate(operands):
@@ -130,10 +123,7 @@ class Operands(ActivationBase):
     def equal(self, symbol: str, left: Any, right: Any) -> Any:
         """Return ``left == right`` or ``left != right``.
 
-        Raises
-        ------
-        FrontendTypeError
-            If a whole buffer is compared with a value: Python would call them different.
+        A whole buffer is not compared with a value: Python would call them different.
         """
         for one, other in ((left, right), (right, left)):
             if isinstance(one, (BufferValue, Region)) and isinstance(other, (int, float, Expr)):
@@ -160,16 +150,17 @@ class Operands(ActivationBase):
                 return left in right
             case "not in":
                 return left not in right
+        op = BinaryOp(symbol)
         if is_run_time(left) or is_run_time(right):
-            return build_expr.binary(_COMPARISONS[symbol], as_value(left), as_value(right))
-        return _PYTHON[symbol](left, right)
+            return build_expr.binary(op, as_value(left), as_value(right))
+        return BINARY[op](left, right)
 
     def call(self, number: int, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Call `function`; what it emits and what it finds wrong belong to this call."""
         builder = self.builder
         before = builder.place
         builder.place = (self.table, number)
-        hint = _HINTS.get(function) if isinstance(function, (type, _BUILTIN)) else None
+        hint = _HINTS.get(function) if isinstance(function, (type, BuiltinFunctionType)) else None
         if hint is not None and any(is_run_time(a) for a in args):
             raise FrontendTypeError(
                 f"{function.__name__}() of a run-time value is not supported in a kernel",
@@ -210,14 +201,3 @@ class Operands(ActivationBase):
     def slice(self, start: Any, stop: Any, step: Any) -> slice:
         """Return the slice ``start:stop:step``."""
         return slice(start, stop, step)
-
-
-_BUILTIN = type(len)
-_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-}

@@ -37,19 +37,11 @@ _INNER = "__tile_function__"
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A function that traces when it is called.
-
-    Parameters
-    ----------
-    build
-        Given a function that makes the activation of a call, return the tracing function.
-    declared
-        Parameters that a bare annotation in the body declares as tensors.
-    """
+    """A function that traces when it is called."""
 
     table: SpanTable
-    build: Callable[[Callable[[], Any]], types.FunctionType]
-    declared: tuple[str, ...]
+    build: Callable[[Callable[[], Any]], types.FunctionType]  # of what makes activations
+    declared: tuple[str, ...]  # parameters that a bare annotation in the body declares
 
 
 def rewrite_function(
@@ -57,18 +49,9 @@ def rewrite_function(
 ) -> Rewritten:
     """Return the tracing form of a function.
 
-    Parameters
-    ----------
-    kind
-        "prim_func", "eager", "macro" or "inline".
-    references
-        How parameters of a macro are passed, by name, that are not passed by value.
-
-    Raises
-    ------
-    FrontendError
-        For each construct that has no meaning in a kernel: the first is raised, the others
-        are its notes.
+    The `kind` is "prim_func", "eager", "macro" or "inline"; `references` tell how parameters of a
+    macro are passed that are not passed by value. Of all constructs without a meaning in a kernel
+    the first is raised, with the others as notes.
     """
     tree = source.tree
     table = SpanTable(source.file)

@@ -54,12 +54,7 @@ def thunk(body: ast.expr) -> ast.Lambda:
 class ExpressionRewriter(ast.NodeTransformer):
     """Routes names, subscripts, calls, logic and conditional expressions.
 
-    Parameters
-    ----------
-    table
-        Where the places of calls and subscripts are recorded.
-    locals
-        The function's local names; reading them is checked.
+    Places of calls and subscripts are recorded in `table`; reads of local names are checked.
     """
 
     def __init__(self, table: SpanTable, locals_: frozenset[str]) -> None:

@@ -48,12 +48,7 @@ _REJECTED: dict[str, tuple[str, str]] = {
 class StatementRewriter:
     """Turns statements into calls of the activation.
 
-    Parameters
-    ----------
-    kind
-        "prim_func", "eager", "macro" or "inline".
-    parameters
-        The function's parameters, which bare annotations in an eager body declare.
+    The `kind` is that of `rewrite_function`; bare annotations in an eager body declare parameters.
     """
 
     def __init__(
@@ -331,11 +326,7 @@ class StatementRewriter:
         body = self.block(node.body)
         unused = ast.Name(id=self._temporary(), ctx=ast.Store())
         names = sorted(assigned_names(node.body))
-        return [
-            self._at(node),
-            self._for_loop(unused, test, body, node),
-            *self._leave(names, node),
-        ]
+        return [self._at(node), self._for_loop(unused, test, body, node), *self._leave(names, node)]
 
     def _with(self, node: ast.With) -> list[ast.stmt]:
         item, *others = node.items
@@ -383,17 +374,15 @@ class StatementRewriter:
         error = None if node.exc is None else self._value(node.exc)
         return [self._at(node), ast.copy_location(ast.Raise(exc=error, cause=cause), node)]
 
-    def _functiondef(self, node: ast.FunctionDef) -> list[ast.stmt]:
+    def _functiondef(self, node: ast.FunctionDef | ast.ClassDef) -> list[ast.stmt]:
         return [self._at(node, node.name), node, self._named([node.name], node)]
 
-    def _classdef(self, node: ast.ClassDef) -> list[ast.stmt]:
-        return [self._at(node, node.name), node, self._named([node.name], node)]
+    _classdef = _functiondef
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> list[ast.stmt]:
         return [self._at(node), node, self._named(sorted(assigned_names([node])), node)]
 
-    def _importfrom(self, node: ast.ImportFrom) -> list[ast.stmt]:
-        return self._import(node)
+    _importfrom = _import
 
     def _named(self, names: list[str], node: ast.stmt) -> ast.stmt:
         return self._do("named", node, *(constant(n, node) for n in names))

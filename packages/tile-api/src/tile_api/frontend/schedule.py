@@ -17,11 +17,6 @@ def check_schedule(
     Each statement has an entry; names bound inside the loop need none, and where the lists
     count them too their entries are ignored. A statement that reads what another wrote comes
     later: in a later stage, or in the same stage with a larger order.
-
-    Raises
-    ------
-    FrontendValueError
-        If the lists do not fit the body or break a dependency.
     """
     if not order:
         return

@@ -20,19 +20,11 @@ from tile_core.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FunctionSource:
-    """A function as it was written.
-
-    Parameters
-    ----------
-    tree
-        Its definition; line numbers are those of the file, columns those of the line.
-    file
-        The file, notebook cell or other name that `linecache` knows the text under.
-    """
+    """A function as it was written; the lines are those of the file, columns those of the line."""
 
     function: types.FunctionType
     tree: ast.FunctionDef
-    file: str
+    file: str  # or notebook cell, or other name of `linecache`
 
     @property
     def span(self) -> Span:
@@ -52,11 +44,7 @@ class FunctionSource:
 def read_source(function: Callable[..., Any]) -> FunctionSource:
     """Return the source of `function`, as it was when the function was compiled.
 
-    Raises
-    ------
-    FrontendError
-        If the text cannot be found, was edited since, or is not a plain `def`; or if a decorator
-        wrapped the function, which reading its text would leave out.
+    It is a plain `def`, and no decorator wrapped it: reading its text would leave that out.
     """
     if not isinstance(function, types.FunctionType):
         raise FrontendError(
@@ -91,13 +79,7 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
 
 
 def require_bare(function: types.FunctionType) -> None:
-    """Refuse a function that stands for another one, whose text is not its own.
-
-    Raises
-    ------
-    FrontendError
-        If it is what `functools.wraps` made.
-    """
+    """Refuse what `functools.wraps` made: it stands for another one, whose text is not its own."""
     inner = inspect.unwrap(function)
     if inner is function:
         return
@@ -111,13 +93,7 @@ def require_bare(function: types.FunctionType) -> None:
 
 
 def current_lines(function: types.FunctionType) -> tuple[list[str], int]:
-    """Return the lines of the file that has the text of `function`, and where it begins.
-
-    Raises
-    ------
-    FrontendError
-        If the text was edited since the function was compiled.
-    """
+    """Return the lines of the file that has the text of `function`, and where that begins."""
     found = lines_of(function)
     if found is None:
         file = function.__code__.co_filename

@@ -18,17 +18,7 @@ from tile_core.ops.control import Breakpoint
 
 
 class Activation(Assignments, Operands, Control):
-    """One call of a traced function: the object that rewritten code talks to.
-
-    Parameters
-    ----------
-    builder
-        The trace in progress.
-    table
-        The marked places of the function.
-    kind
-        "prim_func", "eager", "macro" or "inline".
-    """
+    """One call of a traced function: the object that rewritten code talks to."""
 
     def unreachable(self, keyword: str) -> None:
         """Warn about statements after a `break` or `continue`."""
@@ -59,8 +49,4 @@ class Activation(Assignments, Operands, Control):
 
 def activation_factory(table: SpanTable, kind: str) -> Callable[[], Activation]:
     """Return the function that rewritten code calls first, to get its activation."""
-
-    def enter() -> Activation:
-        return Activation(current(), table, kind)
-
-    return enter
+    return lambda: Activation(current(), table, kind)

@@ -16,21 +16,13 @@ from tile_core.records import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorSpec:
-    """The declaration of a tensor parameter: everything but its name.
-
-    Parameters
-    ----------
-    shape, strides
-        In elements; ints where static. Strides None mean contiguous row-major.
-    lanes
-        Of a vector type: the last dimension then are the elements of vectors.
-    """
+    """The declaration of a tensor parameter: everything but its name."""
 
     shape: tuple[Extent, ...]
     dtype: DType
     scope: Scope = Scope.GLOBAL
-    strides: tuple[Extent, ...] | None = None
-    lanes: int = 1
+    strides: tuple[Extent, ...] | None = None  # in elements; None: contiguous, row-major
+    lanes: int = 1  # of a vector type: then the last dimension
 
     def buffer(self, name: str, span: Span | None) -> Buffer:
         """Return the buffer of a parameter called `name`."""
@@ -46,13 +38,7 @@ class PointerSpec:
 
 
 def as_dtype(spec: object, what: str = "the dtype") -> DType:
-    """Return the element type meant by `spec`.
-
-    Raises
-    ------
-    FrontendTypeError
-        If it names none; the message says `what` it was meant for.
-    """
+    """Return the element type meant by `spec`; the error says `what` it was meant for."""
     try:
         found = normalise_dtype(spec)
         return dtype_of(str(found)) if type(found) is not DType else found
@@ -63,13 +49,7 @@ def as_dtype(spec: object, what: str = "the dtype") -> DType:
 
 
 def as_element(spec: object, what: str = "the dtype") -> DType:
-    """Return the type of a buffer's elements, which are scalars.
-
-    Raises
-    ------
-    FrontendTypeError
-        If `spec` names no element type, or one of vectors.
-    """
+    """Return the type of a buffer's elements, which are scalars."""
     dtype = as_dtype(spec, what)
     if dtype.lanes > 1:
         raise FrontendTypeError(
@@ -82,13 +62,7 @@ def as_element(spec: object, what: str = "the dtype") -> DType:
 
 
 def as_extent(value: Any, what: str) -> Extent:
-    """Return one extent or stride as an int or an integer expression.
-
-    Raises
-    ------
-    FrontendTypeError
-        If it is not an integer.
-    """
+    """Return one extent or stride as an int or an integer expression."""
     if isinstance(value, (bool, str, float)) or value is None:
         raise _not_an_extent(value, what)
     if isinstance(value, int):
@@ -113,15 +87,7 @@ def _not_an_extent(value: Any, what: str) -> FrontendTypeError:
 
 
 def as_shape(shape: Any, what: str = "the shape") -> tuple[Extent, ...]:
-    """Return a shape given as an int, an expression, or a sequence of either.
-
-    Raises
-    ------
-    FrontendTypeError
-        If an extent is not an integer.
-    FrontendValueError
-        If an extent is negative.
-    """
+    """Return a shape given as an int, an expression, or a sequence of either."""
     scalar = isinstance(shape, (int, str, Expr)) or hasattr(shape, "__tile_expr__")
     items = [shape] if scalar or not isinstance(shape, Sequence) else list(shape)
     result = tuple(as_extent(item, f"extent {k} of {what}") for k, item in enumerate(items))
@@ -147,11 +113,6 @@ def tensor_spec(
     """Return the checked declaration of a tensor.
 
     Strides of a vector type count vectors, as the shape does; the lanes lie side by side.
-
-    Raises
-    ------
-    ShapeMismatch
-        If shape and strides differ in rank.
     """
     extents = as_shape(shape, f"the shape given to {what}" if what else "the tensor shape")
     element = as_dtype(dtype, f"the dtype given to {what}" if what else "the tensor dtype")
@@ -176,19 +137,10 @@ _SCOPES = {"shared.dyn": Scope.SHARED, "": Scope.GLOBAL} | {s.value: s for s in 
 
 
 def as_scope(scope: str | Scope) -> Scope:
-    """Return the memory scope called `scope`; static and dynamic shared memory are one.
-
-    Raises
-    ------
-    FrontendValueError
-        If there is no such scope.
-    """
+    """Return the memory scope called `scope`; static and dynamic shared memory are one."""
     if isinstance(scope, Scope):
         return scope
     if scope not in _SCOPES:
-        raise FrontendValueError(
-            f"there is no memory scope {scope!r}",
-            span=here(),
-            hint=f"use one of {', '.join(sorted(s for s in _SCOPES if s))}",
-        )
+        hint = f"use one of {', '.join(sorted(s for s in _SCOPES if s))}"
+        raise FrontendValueError(f"there is no memory scope {scope!r}", span=here(), hint=hint)
     return _SCOPES[scope]

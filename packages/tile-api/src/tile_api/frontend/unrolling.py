@@ -10,16 +10,7 @@ from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import Binary, Const, Expr, Select, Unary, Var
 from tile_core.ir.node import Node, rewrite, walk
-from tile_core.ir.stmt import (
-    Alloc,
-    AnnotateSafeValue,
-    Break,
-    Continue,
-    If,
-    Let,
-    Seq,
-    Stmt,
-)
+from tile_core.ir.stmt import Alloc, AnnotateSafeValue, Break, Continue, If, Let, Seq, Stmt
 from tile_core.ir.visitor import bound_variables, own_level
 
 
@@ -27,18 +18,10 @@ def unrolled(var: Var, iterations: range, body: Seq, span: Span | None) -> tuple
     """Return one copy of `body` per iteration, with `var` replaced by its value.
 
     Every copy has its own names and allocations; what becomes constant is folded.
-
-    Raises
-    ------
-    ControlFlowError
-        If the body leaves the loop early.
     """
     for jump in (s for s in own_level(body) if isinstance(s, (Break, Continue))):
-        raise ControlFlowError(
-            "`break` and `continue` are not possible in a loop that is unrolled explicitly",
-            span=jump.span or span,
-            hint="leave out explicit=True",
-        )
+        told = "`break` and `continue` are not possible in a loop that is unrolled explicitly"
+        raise ControlFlowError(told, span=jump.span or span, hint="leave out explicit=True")
     copies: list[Stmt] = []
     for value in iterations:
         copy = _copied(body, {var: build_expr.const(value, var.dtype)})

@@ -28,13 +28,7 @@ from tile_core.records import dataclass
 
 
 class BufferValue:
-    """A buffer as the user sees it: a name to index, slice and hand to tile operators.
-
-    Parameters
-    ----------
-    buffer
-        The buffer of tile IR that this stands for.
-    """
+    """A buffer as the user sees it: a name to index, slice and hand to tile operators."""
 
     __slots__ = ("buffer",)
 
@@ -106,11 +100,8 @@ class BufferValue:
         store(self.buffer, index, value)
 
     def __len__(self) -> int:
-        raise FrontendTypeError(
-            f"len() of the buffer {self.name!r} is not supported in a kernel",
-            span=here(),
-            hint=f"use {self.name}.shape[0]",
-        )
+        told = f"len() of the buffer {self.name!r} is not supported in a kernel"
+        raise FrontendTypeError(told, span=here(), hint=f"use {self.name}.shape[0]")
 
     def __iter__(self) -> Any:
         raise FrontendTypeError(
@@ -209,11 +200,8 @@ class VarHandle:
         if isinstance(first, Const):
             first = first.value
         if not isinstance(first, int) or first != 0:
-            raise IndexMismatch(
-                f"the variable {self.name!r} is a single element",
-                span=here(),
-                hint=f"use {self.name} or {self.name}[0]",
-            )
+            told = f"the variable {self.name!r} is a single element"
+            raise IndexMismatch(told, span=here(), hint=f"use {self.name} or {self.name}[0]")
 
     def __getitem__(self, index: Any) -> Expr:
         self._element(index)
@@ -320,13 +308,7 @@ def load(buffer: Buffer, index: Any, span: Span | None) -> Load | Region:
 
 
 def store(buffer: Buffer, index: Any, value: Any) -> None:
-    """Emit ``buffer[index] = value``; the value is converted to the element type.
-
-    Raises
-    ------
-    MutationError
-        If `index` selects more than one element, and neither it nor `value` is a vector.
-    """
+    """Emit ``buffer[index] = value``; the value is converted to the element type."""
     builder = current()
     indices = None
     if has_step(index):
@@ -361,14 +343,9 @@ def _stored(buffer: Buffer, indices: tuple[Expr, ...], value: Any) -> Expr:
 
 
 def converted(value: Any, dtype: DType) -> Expr:
-    """Return `value` as the element type it is assigned to.
+    """Return `value` as the element type it is assigned to, which holds it if it is a plain number.
 
     Expressions are converted when the kernel runs, by the rules of `T.cast`.
-
-    Raises
-    ------
-    FrontendValueError
-        If `value` is a plain number that `dtype` cannot hold.
     """
     number = value if isinstance(value, int) and not isinstance(value, bool) else None
     if number is not None and dtype.is_int and not build_expr.representable(number, dtype):
@@ -377,13 +354,7 @@ def converted(value: Any, dtype: DType) -> Expr:
 
 
 def as_value(x: Any, like: DType | None = None) -> Expr:
-    """Return `x` as a scalar expression; variables are read.
-
-    Raises
-    ------
-    FrontendTypeError
-        If `x` is a buffer, a region, or no value at all.
-    """
+    """Return `x` as a scalar expression; variables are read."""
     if isinstance(x, Expr):
         return x
     if isinstance(x, VarHandle):
@@ -394,20 +365,10 @@ def as_value(x: Any, like: DType | None = None) -> Expr:
 
 
 def as_region(x: Any, what: str) -> Region:
-    """Return the region that an operand of a tile operator stands for.
+    """Return the region that an operand of a tile operator stands for; `what` is its role.
 
     A whole buffer gives the region of all of it; an element ``A[i, j]`` the region at that
     head address; a region itself.
-
-    Parameters
-    ----------
-    what
-        The operand's role, for the message, such as "the source of T.copy".
-
-    Raises
-    ------
-    FrontendTypeError
-        If `x` is none of these.
     """
     if isinstance(x, Region):
         return x
@@ -432,24 +393,15 @@ def _element(buffer: Buffer, indices: tuple[Expr, ...], span: Span | None) -> Re
 
 
 def as_buffer(x: Any, what: str = "the operand") -> Buffer:
-    """Return the buffer that `x` is, or is all of.
-
-    Raises
-    ------
-    FrontendTypeError
-        If `x` is not a whole buffer.
-    """
+    """Return the buffer that `x` is, or is all of."""
     if isinstance(x, (BufferValue, VarHandle)):
         return x.buffer
     if isinstance(x, Buffer):
         return x
     if isinstance(x, Region) and x.is_whole:
         return x.buffer
-    raise FrontendTypeError(
-        f"{what} must be a whole buffer, got {_describe(x)}",
-        span=here(),
-        hint="pass the name of the buffer without an index",
-    )
+    told = f"{what} must be a whole buffer, got {_describe(x)}"
+    raise FrontendTypeError(told, span=here(), hint="pass the name of the buffer without an index")
 
 
 def _describe(x: object) -> str:

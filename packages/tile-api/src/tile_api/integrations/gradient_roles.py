@@ -10,32 +10,15 @@ from tile_core.errors import TileError
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """What each parameter of a kernel that gives gradients stands for.
+    """What each parameter of a kernel that gives gradients stands for."""
 
-    Parameters
-    ----------
-    takes
-        For each argument: ``("input", k)``, ``("output", k)``, or ``("gradient", k)`` of the
-        output at ``k``.
-    gives
-        For each of its outputs the argument of the operator whose gradient it is.
-    inputs
-        How many arguments the operator has.
-    """
-
-    takes: tuple[tuple[str, int], ...]
-    gives: tuple[int, ...]
-    inputs: int
+    takes: tuple[tuple[str, int], ...]  # "input", "output" or "gradient", and of which
+    gives: tuple[int, ...]  # the argument whose gradient each output is
+    inputs: int  # how many arguments the operator has
 
     @classmethod
     def of(cls, forward: Signature, backward: Signature, error: type[TileError]) -> Roles:
-        """Read the roles off the names of the parameters.
-
-        Raises
-        ------
-        TileError
-            An `error`, if a parameter is named after nothing, or the kernel changes its arguments.
-        """
+        """Read the roles off the names of the parameters, or raise an `error`."""
         params = forward.kernel.params
         inputs = [params[p].name for p in forward.inputs]
         outputs = [params[p].name for p in forward.kernel.outputs]

@@ -142,12 +142,7 @@ class JaxFunction:
 
 
 def _check_widths(signature: Signature) -> None:
-    """Raise if JAX, as it is set, cannot hold an output.
-
-    Raises
-    ------
-    JaxCallError
-    """
+    """Raise if JAX, as it is set, cannot hold an output."""
     if jax.config.jax_enable_x64:
         return
     for position in signature.kernel.outputs:
@@ -179,12 +174,7 @@ def _static_scalar(name: str, dtype: str, arg: Any) -> Any:
 
 
 def _refuse(signature: Signature, device: str) -> None:
-    """Raise for kernels that JAX cannot call.
-
-    Raises
-    ------
-    JaxCallError
-    """
+    """Raise for kernels that JAX cannot call."""
     if device != "cpu":
         raise JaxCallError(
             f"{signature.kernel.name} runs on {device}; JAX calls kernels on the processor",

@@ -62,12 +62,9 @@ def factory_op(
     backward: object,
     setup_context: object,
 ) -> Any:
-    """Return a function that makes kernels as an operator; see `KernelFactory.as_torch_op`.
+    """Return a function that makes kernels as an operator; see `JITKernelFactory.as_torch_op`.
 
-    Parameters
-    ----------
-    options
-        The keywords of `tile_api.compile` that the function was decorated with.
+    It was decorated with `options`: keywords of `tile_api.compile`.
     """
     check_op_name(name)
     maker = _maker(factory, options, sizes, like, fixed)

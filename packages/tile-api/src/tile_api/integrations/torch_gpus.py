@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tile_api.tensors.torch_dtypes import torch_storage
+from tile_api.tensors import torch_storage
 from tile_core.dtypes import DType
 from tile_core.errors import UnsupportedOnTarget
 
@@ -29,17 +29,7 @@ def run_on_gpu(
 ) -> list[Any]:
     """Run a kernel on copies of NumPy arrays in torch's GPU; return what becomes of them.
 
-    Parameters
-    ----------
-    arguments
-        Arrays, and numbers for scalars.
-    dtypes
-        Element types of the tensors; None for scalars.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If torch has no GPU.
+    Scalars are numbers, and have no dtype.
     """
     to_gpu = gpu_arrays()
     if to_gpu is None:

@@ -18,22 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """What torch's autograd calls.
+    """What torch's autograd calls."""
 
-    Parameters
-    ----------
-    backward
-        ``backward(ctx, *gradients of outputs)`` returns a gradient for each argument.
-    setup_context
-        ``setup_context(ctx, inputs, output)`` keeps what `backward` needs; None keeps nothing.
-    origin
-        What it is made of: equal for gradients that are the same. A kernel's is its operator,
-        which may have kernels for several kinds of devices.
-    """
-
-    backward: Callable[..., Any]
-    setup_context: Callable[..., Any] | None
-    origin: object
+    backward: Callable[..., Any]  # ``(ctx, *gradients of outputs)``: one for each argument
+    setup_context: Callable[..., Any] | None  # ``(ctx, inputs, output)`` keeps what it needs
+    origin: object  # equal for gradients that are the same: of a kernel, its operator
 
 
 def gradient_of(
@@ -45,18 +34,8 @@ def gradient_of(
 ) -> Gradient | None:
     """Return what autograd calls for an operator; None if it has no gradient.
 
-    Parameters
-    ----------
-    backward
-        A function as `Gradient` has it, a kernel whose parameters are named after what they
-        are, or None.
-    as_op
-        Makes an operator of a kernel that gives gradients, so that they can be traced, too.
-
-    Raises
-    ------
-    TorchOpGradientError
-        If `backward` is neither, or cannot be the gradient of this operator.
+    `backward` is a function as `Gradient` has it, or a kernel whose parameters are named after what
+    they are; `as_op` makes an operator of such a kernel, so that it can be traced, too.
     """
     from tile_api.callable_kernel import CallableKernel
 

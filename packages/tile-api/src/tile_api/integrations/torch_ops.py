@@ -12,12 +12,7 @@ import torch
 
 from tile_api.integrations.torch_fakes import fake_of
 from tile_api.integrations.torch_gradients import Gradient, gradient_of
-from tile_api.integrations.torch_schema import (
-    check_mutates,
-    check_op_name,
-    schema_of,
-    tensors_of,
-)
+from tile_api.integrations.torch_schema import check_mutates, check_op_name, schema_of, tensors_of
 from tile_api.launching import Launcher
 from tile_api.tensors import torch_device
 from tile_core.errors import TileError, TorchOpNameError, TorchOpSignatureError
@@ -28,21 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Registered:
-    """An operator, and what it was made of.
+    """An operator, and what it was made of."""
 
-    Parameters
-    ----------
-    op
-        What torch made: a ``torch.library.CustomOpDef``.
-    first
-        What it was made of first.
-    sources
-        What runs it, by torch's name of a kind of device.
-    """
-
-    op: Any
+    op: Any  # a ``torch.library.CustomOpDef``
     first: Source
-    sources: dict[str, Source]
+    sources: dict[str, Source]  # what runs it, by torch's name of a kind of device
 
 
 @dataclass(slots=True)
@@ -61,31 +46,15 @@ def registry() -> Registry:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What an operator is made of.
-
-    Parameters
-    ----------
-    schema, mutates
-        Its arguments and results, and which arguments it changes.
-    run, fake
-        Takes tensors and returns outputs; the same for tensors without memory.
-    device
-        Torch's name of the kind of device it runs on.
-    origin
-        The kernel or function that the user has, which tells whether two are the same.
-    tensors
-        Shapes and element types of tensors in words; None where each call has its own.
-    gradient
-        None without one.
-    """
+    """What an operator is made of."""
 
     schema: str
-    mutates: tuple[str, ...]
+    mutates: tuple[str, ...]  # which arguments it changes
     run: Callable[..., Any]
-    fake: Callable[..., Any]
-    device: str
-    origin: object
-    tensors: tuple[str, ...] | None = None
+    fake: Callable[..., Any]  # the same for tensors without memory
+    device: str  # torch's name of the kind
+    origin: object  # the kernel or function that the user has
+    tensors: tuple[str, ...] | None = None  # in words; None where each call has its own
     gradient: Gradient | None = None
 
 
@@ -97,13 +66,7 @@ def kernel_op(
     backward: object,
     setup_context: object,
 ) -> Any:
-    """Return a kernel as an operator of torch; see `CompiledKernel.as_torch_op`.
-
-    Parameters
-    ----------
-    launcher
-        Calls the kernel.
-    """
+    """Return a kernel as an operator of torch; see `CompiledKernel.as_torch_op`."""
     check_op_name(name)
     signature = launcher.signature
     mutates = check_mutates(signature, mutates_args)
@@ -142,9 +105,9 @@ def _tensor(made: Any) -> Any:
     """Return an output as a torch tensor; NumPy's come from kernels that take no tensor."""
     if isinstance(made, torch.Tensor):
         return made
-    from tile_api.tensors.torch_dtypes import tensor_of_array
+    from tile_api.tensors import tensor_of
 
-    return tensor_of_array(made)
+    return tensor_of(made)
 
 
 def register(name: str, source: Source) -> Any:
@@ -153,11 +116,6 @@ def register(name: str, source: Source) -> Any:
     Made of the same before, it is that operator. Made for another kind of device before, with
     the same parameters and the same gradient, that operator learns to run on this one, too: calls
     and traces go to the kernel of the device that the first tensor is on.
-
-    Raises
-    ------
-    TorchOpNameError
-        If the name is taken by something else.
     """
     known = registry()
     with known.lock:
@@ -232,13 +190,8 @@ def batched(name: str, op: Callable[..., Any], *, is_functional: bool) -> Callab
     """Return what torch.vmap calls for an operator.
 
     A kernel has no dimension to spare for a batch: it runs once for each entry, on a copy of the
-    entry where that is not contiguous, and the outputs are stacked.
-
-    Parameters
-    ----------
-    is_functional
-        Whether it changes none of its arguments. One that does is refused: what is changed
-        would be the copy.
+    entry where that is not contiguous, and the outputs are stacked. An operator that changes its
+    arguments is refused: what is changed would be the copy.
     """
 
     def over_batch(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:

@@ -17,13 +17,7 @@ _SCALARS = {Kind.BOOL: "bool", Kind.INT: "SymInt", Kind.UINT: "SymInt", Kind.FLO
 
 
 def check_op_name(name: object) -> str:
-    """Return the name of an operator, which has two parts.
-
-    Raises
-    ------
-    TorchOpNameError
-        If it is no ``"namespace::operator"`` made of two identifiers, or torch's own.
-    """
+    """Return the name of an operator, which has two parts."""
     if not isinstance(name, str):
         raise TorchOpNameError(
             f"the name of a torch operator is a str, got {type(name).__name__}",
@@ -50,18 +44,7 @@ def written_inputs(signature: Signature) -> tuple[str, ...]:
 
 
 def check_mutates(signature: Signature, asked: object) -> tuple[str, ...]:
-    """Return which arguments torch shall take for changed.
-
-    Parameters
-    ----------
-    asked
-        Names, or None for those that the kernel may change.
-
-    Raises
-    ------
-    TorchOpSignatureError
-        If `asked` names no tensor argument, or leaves one out that the kernel may change.
-    """
+    """Return which arguments torch shall take for changed: those asked for, or that may change."""
     written = written_inputs(signature)
     if asked is None:
         return written
@@ -88,11 +71,6 @@ def schema_of(signature: Signature, mutates: Sequence[str]) -> str:
 
     Before   (A: T.Tensor, B: T.Tensor, n: T.int32) -> C, where B is changed
     After    (Tensor A, Tensor(a0!) B, SymInt n) -> Tensor
-
-    Raises
-    ------
-    TorchOpSignatureError
-        If a parameter is an address: torch would not know what lies there.
     """
     arguments, letters = [], 0
     for position in signature.inputs:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from tile_api.frontend import misspelt_names as _unknown
 from tile_api.frontend.dtypes import *
 from tile_api.frontend.dtypes import DTYPES, get_tvm_dtype
 from tile_api.frontend.function import *
@@ -26,7 +25,6 @@ from tile_api.language.compat import *
 from tile_api.language.conversions import *
 from tile_api.language.copies import *
 from tile_api.language.elementary import *
-from tile_api.language.fills import *
 from tile_api.language.gpu_only import GPU_NAMES
 from tile_api.language.launch import *
 from tile_api.language.loops import *
@@ -88,7 +86,9 @@ def __getattr__(name: str) -> Any:
     if home is None:
         value = None if name.startswith("_") else _operator(name)
         if value is None:
-            raise _unknown.unknown_name("the language", name, __all__, "T.")
+            from tile_api.frontend.python_errors import unknown_name
+
+            raise unknown_name("the language", name, __all__, "T.")
         return value
     module, _, attribute = home.partition(":")
     value = globals()[name] = getattr(importlib.import_module(module), attribute)
@@ -112,7 +112,7 @@ _MODULES = (
         f"{__name__}.{module}"
         for module in (
             *("allocate", "annotations", "arithmetic", "atomics", "barriers", "clusters"),
-            *("compat", "conversions", "copies", "elementary", "fills"),
+            *("compat", "conversions", "copies", "elementary"),
             *("launch", "loops", "matmul", "reductions", "symbols", "tensor"),
             *("thread", "vectors", "views", "wide_loads"),
         )

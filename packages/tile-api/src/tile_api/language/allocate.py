@@ -228,24 +228,15 @@ def alloc_reducer(
     plain, bits = ("sum", "max", "min"), ("bitand", "bitor", "bitxor")
     element = as_element(dtype, "the dtype given to T.alloc_reducer")
     if replication not in (None, "all", "none"):
-        raise FrontendValueError(
-            f"replication must be None, 'all' or 'none', got {replication!r}",
-            span=builder.span,
-            hint="leave it out",
-        )
+        told = f"replication must be None, 'all' or 'none', got {replication!r}"
+        raise FrontendValueError(told, span=builder.span, hint="leave it out")
     allowed = plain if replication is not None else (*plain, *bits)
     if op not in allowed:
-        raise FrontendValueError(
-            f"a reducer cannot compute {op!r}",
-            span=builder.span,
-            hint=f"use one of {', '.join(allowed)}",
-        )
+        told = f"a reducer cannot compute {op!r}"
+        raise FrontendValueError(told, span=builder.span, hint=f"use one of {', '.join(allowed)}")
     if op in bits and not element.is_int:
-        raise FrontendValueError(
-            f"{op!r} works on integers, not on {element}",
-            span=builder.span,
-            hint="use an integer dtype",
-        )
+        told = f"{op!r} works on integers, not on {element}"
+        raise FrontendValueError(told, span=builder.span, hint="use an integer dtype")
     scope = Scope.REDUCER if replication is None else Scope.FRAGMENT
     value = _tile("T.alloc_reducer", "reducer", shape, element, scope.value)
     builder.reducers[value.buffer] = op
@@ -282,13 +273,6 @@ def empty(*shape: Any, dtype: Any = "float32") -> BufferValue:
 
 
 __all__ = [
-    "alloc_buffer",
-    "alloc_fragment",
-    "alloc_global",
-    "alloc_local",
-    "alloc_reducer",
-    "alloc_shared",
-    "alloc_tmem",
-    "alloc_var",
-    "empty",
-]
+    "alloc_buffer", "alloc_fragment", "alloc_global", "alloc_local", "alloc_reducer",
+    "alloc_shared", "alloc_tmem", "alloc_var", "empty",
+]  # fmt: skip

@@ -98,13 +98,12 @@ def tvm_thread_allreduce(
             hint='put it in `with T.attr(T.comm_reducer(...), "reduce_scope", ...):`',
         )
     axes = [_axis(launch.thread_vars, t) for t in threads]
-    total = 1
-    for extent in launch.threads:
-        total *= extent
     target, at = element(result, "the result of T.tvm_thread_allreduce")
     mine = build_expr.cast(as_value(value, target.dtype), target.dtype)
     identity = build_expr.cast(as_value(reducer.identity, target.dtype), target.dtype)
-    scratch = Buffer(builder.fresh("allreduce"), (total,), target.dtype, Scope.SHARED, span=here())
+    scratch = Buffer(
+        builder.fresh("allreduce"), (launch.num_threads,), target.dtype, Scope.SHARED, span=here()
+    )
     emit(Alloc(scratch))
     me = linear_thread_index()
     emit(Store(scratch, (me,), build_expr.select(as_value(condition), mine, identity)))

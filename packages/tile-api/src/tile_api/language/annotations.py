@@ -23,24 +23,12 @@ from tile_core.ir.stmt import AnnotateLayout, AnnotateSafeValue, Hint
 from tile_core.ops.mbarrier import SetRegisters
 
 __all__ = [
-    "annotate_compile_flags",
-    "annotate_consumer_reg_alloc",
-    "annotate_l2_hit_ratio",
-    "annotate_layout",
-    "annotate_min_blocks_per_sm",
-    "annotate_pass_configs",
-    "annotate_producer_reg_dealloc",
-    "annotate_restrict_buffers",
-    "annotate_safe_value",
-    "attr",
-    "dec_max_nreg",
-    "disable_warp_group_reg_alloc",
-    "func_attr",
-    "inc_max_nreg",
-    "no_set_max_nreg",
-    "set_max_nreg",
-    "use_swizzle",
-]
+    "annotate_compile_flags", "annotate_consumer_reg_alloc", "annotate_l2_hit_ratio",
+    "annotate_layout", "annotate_min_blocks_per_sm", "annotate_pass_configs",
+    "annotate_producer_reg_dealloc", "annotate_restrict_buffers", "annotate_safe_value", "attr",
+    "dec_max_nreg", "disable_warp_group_reg_alloc", "func_attr", "inc_max_nreg", "no_set_max_nreg",
+    "set_max_nreg", "use_swizzle",
+]  # fmt: skip
 
 
 def annotate_layout(layout_map: Mapping[Any, Any]) -> None:
@@ -86,11 +74,8 @@ def _difference(first: Any, second: Any) -> str:
 
 def _items(mapping: Any, what: str) -> list[tuple[Buffer, Any]]:
     if not isinstance(mapping, Mapping):
-        raise FrontendTypeError(
-            f"{what} takes a dictionary from buffers, got {type(mapping).__name__}",
-            span=here(),
-            hint=f"write {what}({{A_shared: ...}})",
-        )
+        told = f"{what} takes a dictionary from buffers, got {type(mapping).__name__}"
+        raise FrontendTypeError(told, span=here(), hint=f"write {what}({{A_shared: ...}})")
     return [(as_buffer(b, f"a key given to {what}"), v) for b, v in mapping.items()]
 
 
@@ -220,11 +205,8 @@ def annotate_l2_hit_ratio(l2_hit_ratio_map: Mapping[Any, Any]) -> None:
     """Ask how much of each tensor shall stay in the GPU's second-level cache, from 0 to 1."""
     for buffer, ratio in _items(l2_hit_ratio_map, "T.annotate_l2_hit_ratio"):
         if not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
-            raise FrontendValueError(
-                f"a hit ratio lies between 0 and 1, got {ratio!r} for {buffer.name!r}",
-                span=here(),
-                hint="give a fraction, such as 0.5",
-            )
+            told = f"a hit ratio lies between 0 and 1, got {ratio!r} for {buffer.name!r}"
+            raise FrontendValueError(told, span=here(), hint="give a fraction, such as 0.5")
         emit(Hint("l2_hit_ratio", (buffer.name, str(float(ratio)))))
 
 
@@ -236,11 +218,8 @@ def annotate_min_blocks_per_sm(n: Any) -> None:
 def _registers(value: Any) -> int:
     number = count(value, "the number of registers", least=0)
     if not 24 <= number <= 240 or number % 8:
-        raise FrontendValueError(
-            f"{number} registers: the number must be a multiple of 8 between 24 and 240",
-            span=here(),
-            hint="round it to a multiple of 8",
-        )
+        told = f"{number} registers: the number must be a multiple of 8 between 24 and 240"
+        raise FrontendValueError(told, span=here(), hint="round it to a multiple of 8")
     return number
 
 
@@ -291,11 +270,8 @@ def annotate_compile_flags(flags: Any) -> None:
     """Append flags for the compiler of the generated source: a string or a list of them."""
     items = [flags] if isinstance(flags, str) else flags
     if not isinstance(items, (list, tuple)) or not all(isinstance(f, str) for f in items):
-        raise FrontendTypeError(
-            f"compile flags are a string or a list of strings, got {flags!r}",
-            span=here(),
-            hint='write T.annotate_compile_flags(["-O2"])',
-        )
+        told = f"compile flags are a string or a list of strings, got {flags!r}"
+        raise FrontendTypeError(told, span=here(), hint='write T.annotate_compile_flags(["-O2"])')
     current().compile_flags.extend(items)
 
 

@@ -14,31 +14,10 @@ from tile_core.ir import build_expr
 from tile_core.ir.expr import BinaryOp, Expr, UnaryOp
 
 __all__ = [
-    "__ffs",
-    "abs",
-    "align_up",
-    "bitwise_and",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_xor",
-    "cdiv",
-    "ceildiv",
-    "clamp",
-    "clz",
-    "fabs",
-    "ffs",
-    "floordiv",
-    "floormod",
-    "fmul",
-    "likely",
-    "max",
-    "min",
-    "popcount",
-    "shift_left",
-    "shift_right",
-    "truncdiv",
-    "truncmod",
-]
+    "__ffs", "abs", "align_up", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cdiv",
+    "ceildiv", "clamp", "clz", "fabs", "ffs", "floordiv", "floormod", "fmul", "likely", "max",
+    "min", "popcount", "shift_left", "shift_right", "truncdiv", "truncmod",
+]  # fmt: skip
 
 
 def operate(op: BinaryOp, a: Any, b: Any) -> Expr:
@@ -54,11 +33,8 @@ def _number(name: str, compute: Callable[[], Any]) -> Any:
     try:
         return compute()
     except (ZeroDivisionError, ValueError, TypeError) as error:
-        raise FrontendValueError(
-            f"T.{name}: {error}",
-            span=here(),
-            hint="this is computed by Python while the kernel is traced: change its operands",
-        ) from error
+        hint = "this is computed by Python while the kernel is traced: change its operands"
+        raise FrontendValueError(f"T.{name}: {error}", span=here(), hint=hint) from error
 
 
 def max(a: Any, b: Any, *more: Any) -> Any:

@@ -34,15 +34,9 @@ from tile_core.ir.stmt import Evaluate, Store
 from tile_core.ops.atomic import ATOMIC_DTYPES, AtomicKind, AtomicTile
 
 __all__ = [
-    "atomic_add",
-    "atomic_addx2",
-    "atomic_addx4",
-    "atomic_load",
-    "atomic_max",
-    "atomic_min",
-    "atomic_or",
-    "atomic_store",
-]
+    "atomic_add", "atomic_addx2", "atomic_addx4", "atomic_load", "atomic_max", "atomic_min",
+    "atomic_or", "atomic_store",
+]  # fmt: skip
 
 
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
@@ -231,11 +225,8 @@ def _check_scope(buffer: Buffer, name: str) -> None:
 
 def _check_dtype(dtype: DType, what: str) -> None:
     if dtype not in ATOMIC_DTYPES:
-        raise DtypeMismatch(
-            f"there is no atomic {what} on {dtype}",
-            span=here(),
-            hint="use float32, float64, float16, bfloat16, or a 32- or 64-bit integer",
-        )
+        hint = "use float32, float64, float16, bfloat16, or a 32- or 64-bit integer"
+        raise DtypeMismatch(f"there is no atomic {what} on {dtype}", span=here(), hint=hint)
 
 
 def _scalar(
@@ -319,11 +310,8 @@ def atomic_or(
     buffer, indices = _scalar_target(dst, "T.atomic_or")
     _check_dtype(buffer.dtype, "or")
     if not buffer.dtype.is_int:
-        raise DtypeMismatch(
-            f"there is no atomic or on {buffer.dtype}",
-            span=here(),
-            hint="use a 32- or 64-bit integer",
-        )
+        told = f"there is no atomic or on {buffer.dtype}"
+        raise DtypeMismatch(told, span=here(), hint="use a 32- or 64-bit integer")
     return _scalar("atomic_or", buffer, indices, value, order, return_prev)
 
 
@@ -383,17 +371,11 @@ def _lane_values(name: str, lanes: int, value: Any) -> list[Expr]:
     if isinstance(value, (Load, Region, BufferValue, Buffer)):
         buffer, indices = element(value, f"the value of {name}")
         if (static_size(buffer) or lanes) < lanes:
-            raise FrontendValueError(
-                f"{name} reads {lanes} elements, but {buffer.name!r} has fewer",
-                span=here(),
-                hint="use T.atomic_add on single elements",
-            )
+            told = f"{name} reads {lanes} elements, but {buffer.name!r} has fewer"
+            raise FrontendValueError(told, span=here(), hint="use T.atomic_add on single elements")
         return [Load(buffer, _shifted(indices, k), span=here()) for k in range(lanes)]
-    raise FrontendTypeError(
-        f"{name} needs the first of {lanes} elements such as A[i, j], or a vector",
-        span=here(),
-        hint="add a single value with T.atomic_add",
-    )
+    told = f"{name} needs the first of {lanes} elements such as A[i, j], or a vector"
+    raise FrontendTypeError(told, span=here(), hint="add a single value with T.atomic_add")
 
 
 def atomic_load(src: Any, memory_order: str = "seq_cst") -> Expr:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tile_api.frontend.builder import current
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
+from tile_api.language import operands
 from tile_api.language.launch import require_launch
 from tile_api.language.operands import count, element, emit, evaluate, here, is_number
 from tile_core.dtypes import dtype_of
@@ -18,29 +19,13 @@ from tile_core.ir.gpu_intrinsics import GPU_INTRINSICS
 from tile_core.ops.gemm import WaitProducts
 
 __all__ = [
-    "alloc_barrier",
-    "alloc_cluster_barrier",
-    "barrier_arrive",
-    "barrier_wait",
-    "cp_async_barrier_noinc",
-    "fence_proxy_async",
-    "mbarrier_arrive",
-    "mbarrier_arrive_expect_tx",
-    "mbarrier_expect_tx",
-    "mbarrier_wait_parity",
-    "pdl_sync",
-    "pdl_trigger",
-    "ptx_arrive_barrier",
-    "ptx_arrive_barrier_expect_tx",
-    "ptx_arrive_cluster_barrier",
-    "ptx_wait_barrier",
-    "tma_store_arrive",
-    "tma_store_wait",
-    "warpgroup_arrive",
-    "warpgroup_commit_batch",
-    "warpgroup_fence_operand",
-    "warpgroup_wait",
-]
+    "alloc_barrier", "alloc_cluster_barrier", "barrier_arrive", "barrier_wait",
+    "cp_async_barrier_noinc", "fence_proxy_async", "mbarrier_arrive", "mbarrier_arrive_expect_tx",
+    "mbarrier_expect_tx", "mbarrier_wait_parity", "pdl_sync", "pdl_trigger", "ptx_arrive_barrier",
+    "ptx_arrive_barrier_expect_tx", "ptx_arrive_cluster_barrier", "ptx_wait_barrier",
+    "tma_store_arrive", "tma_store_wait", "warpgroup_arrive", "warpgroup_commit_batch",
+    "warpgroup_fence_operand", "warpgroup_wait",
+]  # fmt: skip
 
 
 _MOST = (1 << 20) - 1
@@ -110,15 +95,7 @@ def _barriers(what: str, arrive_count: Any) -> BufferValue:
 
 
 def barrier_region(x: Any, what: str) -> Region:
-    """Return the one barrier that `x` is, as a region of an element.
-
-    Raises
-    ------
-    FrontendTypeError
-        If it is none.
-    FrontendValueError
-        If it is several.
-    """
+    """Return the one barrier that `x` is, as a region of an element."""
     if isinstance(x, (Load, BufferValue, Buffer, Region, AddressOf, VarHandle)):
         buffer, indices = element(x, what)
     else:
@@ -212,11 +189,8 @@ def mbarrier_wait_parity(mbarrier: Any, parity: Any) -> None:
         )
     value = as_value(parity)
     if not (value.dtype.is_int or value.dtype.is_bool):
-        raise FrontendTypeError(
-            f"the parity of a phase is an integer, got a {value.dtype} value",
-            span=here(),
-            hint="write k // stages % 2",
-        )
+        told = f"the parity of a phase is an integer, got a {value.dtype} value"
+        raise FrontendTypeError(told, span=here(), hint="write k // stages % 2")
     evaluate(gpu_call("mbarrier_wait_parity", address, build_expr.cast(value, "int32")))
 
 
@@ -237,11 +211,8 @@ def mbarrier_arrive_expect_tx(mbarrier: Any, tx: Any) -> None:
 
 def _bytes(nbytes: Any) -> Expr:
     if is_number(nbytes) and count(nbytes, "the number of bytes", least=0) > _MOST:
-        raise FrontendValueError(
-            f"a barrier counts up to {_MOST} bytes in a phase, got {nbytes}",
-            span=here(),
-            hint="share the bytes out to several barriers",
-        )
+        told = f"a barrier counts up to {_MOST} bytes in a phase, got {nbytes}"
+        raise FrontendValueError(told, span=here(), hint="share the bytes out to several barriers")
     return build_expr.cast(as_value(nbytes), "int32")
 
 
@@ -298,14 +269,10 @@ def tma_store_wait(count: int = 0, read: bool = True) -> None:
     read
         Until their shared tiles have been read; else until the tensors have been written.
     """
-    number = _pending(count)
+    number = operands.count(count, "the number of groups", least=0)
     evaluate(
         gpu_call("tma_store_wait", build_expr.const(number), build_expr.const(int(bool(read))))
     )
-
-
-def _pending(value: Any) -> int:
-    return count(value, "the number of groups", least=0)
 
 
 def warpgroup_arrive() -> None:

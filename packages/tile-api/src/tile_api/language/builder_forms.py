@@ -17,18 +17,8 @@ from tile_core.ir.stmt import If as IfStmt
 from tile_core.ir.stmt import Seq
 
 __all__ = [
-    "Else",
-    "If",
-    "Then",
-    "While",
-    "axis",
-    "block",
-    "init",
-    "reads",
-    "sblock",
-    "where",
-    "writes",
-]
+    "Else", "If", "Then", "While", "axis", "block", "init", "reads", "sblock", "where", "writes",
+]  # fmt: skip
 
 
 class If(Frame):
@@ -69,11 +59,8 @@ class If(Frame):
                 hint="write `with T.Then():` around it, or use the statement `if`",
             )
         if "T.Then" not in self.sides:
-            raise ControlFlowError(
-                "T.If has no T.Then",
-                span=self.span,
-                hint="write `with T.If(condition), T.Then():`, or use the statement `if`",
-            )
+            hint = "write `with T.If(condition), T.Then():`, or use the statement `if`"
+            raise ControlFlowError("T.If has no T.Then", span=self.span, hint=hint)
         then, otherwise = self.sides["T.Then"], self.sides.get("T.Else")
         if isinstance(self.test, Expr):
             builder.emit(IfStmt(self.test, then, otherwise, span=self.span))
@@ -151,13 +138,7 @@ class While(Frame):
 
 
 class BlockFrame(Frame):
-    """What `T.sblock` returns.
-
-    Attributes
-    ----------
-    starts
-        For each of its reduction axes, whether it begins here.
-    """
+    """What `T.sblock` returns; `starts` says of each reduction axis whether it begins here."""
 
     def __init__(self) -> None:
         self.starts: list[Expr] = []
@@ -186,22 +167,13 @@ block = sblock
 
 
 def _enclosing(what: str) -> BlockFrame:
-    """Return the `T.sblock` around.
-
-    Raises
-    ------
-    ControlFlowError
-        If there is none.
-    """
+    """Return the `T.sblock` around."""
     builder = current()
     for around in reversed(builder.blocks):
         if isinstance(around.form, BlockFrame):
             return around.form
-    raise ControlFlowError(
-        f"{what} stands outside of a T.sblock",
-        span=builder.span,
-        hint='write `with T.sblock("name"):` around it, or leave it out',
-    )
+    hint = 'write `with T.sblock("name"):` around it, or leave it out'
+    raise ControlFlowError(f"{what} stands outside of a T.sblock", span=builder.span, hint=hint)
 
 
 def reads(*regions: Any) -> None:
@@ -227,11 +199,8 @@ def _stated(what: str, regions: tuple[Any, ...]) -> None:
     for group in regions:
         for region in group if isinstance(group, (list, tuple)) else (group,):
             if not isinstance(region, (BufferValue, Region, VarHandle, Load)):
-                raise FrontendTypeError(
-                    f"{what} names a buffer, a region or an element",
-                    span=here(),
-                    hint=f"write {what}(A[0:16, k])",
-                )
+                told = f"{what} names a buffer, a region or an element"
+                raise FrontendTypeError(told, span=here(), hint=f"write {what}(A[0:16, k])")
 
 
 class _Guarded(Frame):

@@ -41,20 +41,10 @@ from tile_core.ops.region_pairing import pair
 from tile_core.ops.remote_copy import RemoteCopy, inner_shape
 
 __all__ = [
-    "block_rank_in_cluster",
-    "cluster_arrive",
-    "cluster_arrive_relaxed",
-    "cluster_sync",
-    "cluster_wait",
-    "copy_cluster",
-    "get_cluster_dims",
-    "get_cluster_extent",
-    "get_cluster_extents",
-    "get_cluster_id",
-    "get_cluster_ids",
-    "get_cluster_size",
-    "tma_copy",
-]
+    "block_rank_in_cluster", "cluster_arrive", "cluster_arrive_relaxed", "cluster_sync",
+    "cluster_wait", "copy_cluster", "get_cluster_dims", "get_cluster_extent", "get_cluster_extents",
+    "get_cluster_id", "get_cluster_ids", "get_cluster_size", "tma_copy",
+]  # fmt: skip
 
 _EVICTION = ("evict_normal", "evict_first", "evict_last")
 
@@ -97,11 +87,8 @@ def get_cluster_id(dim: int = 0) -> Expr:
 def _pick(values: list[Any], dim: Any) -> Any:
     number = count(dim, "the dimension of a grid", least=0)
     if number >= len(values):
-        raise FrontendValueError(
-            f"the grid has dimensions 0 to {len(values) - 1}, got {number}",
-            span=here(),
-            hint="dimension 0 is x, the fastest",
-        )
+        told = f"the grid has dimensions 0 to {len(values) - 1}, got {number}"
+        raise FrontendValueError(told, span=here(), hint="dimension 0 is x, the fastest")
     return values[number]
 
 
@@ -139,11 +126,8 @@ def _cluster(name: str) -> None:
 def _launch_in_clusters(what: str) -> KernelLaunchFrame:
     launch = require_launch(what)
     if not launch.cluster:
-        raise FrontendValueError(
-            f"{what} is for blocks in clusters, and this launch has none",
-            span=here(),
-            hint="write T.Kernel(..., cluster_dims=2)",
-        )
+        told = f"{what} is for blocks in clusters, and this launch has none"
+        raise FrontendValueError(told, span=here(), hint="write T.Kernel(..., cluster_dims=2)")
     return launch
 
 
@@ -257,11 +241,8 @@ def _check_block(dst_block: Any, size: int) -> None:
             hint="write dst_block=rank, the number of a block in the cluster",
         )
     if is_number(dst_block) and count(dst_block, "dst_block", least=0) >= size:
-        raise FrontendValueError(
-            f"there is no block {dst_block} in a cluster of {size}",
-            span=here(),
-            hint=f"use ranks 0 to {size - 1}",
-        )
+        told = f"there is no block {dst_block} in a cluster of {size}"
+        raise FrontendValueError(told, span=here(), hint=f"use ranks 0 to {size - 1}")
 
 
 def copy_cluster(

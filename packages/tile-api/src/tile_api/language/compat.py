@@ -18,21 +18,10 @@ from tile_core.errors import FrontendTypeError
 from tile_core.ir.expr import AddressOf
 
 __all__ = [
-    "AnyDType",
-    "Ptr",
-    "SizeVar",
-    "allocate",
-    "break_loop",
-    "buffer_store",
-    "continue_loop",
-    "decl_buffer",
-    "ignore_loop_partition",
-    "meta_var",
-    "sblock_alloc_buffer",
-    "sblock_attr",
-    "tvm_thread_invariant",
-    "type_annotation",
-]
+    "AnyDType", "Ptr", "SizeVar", "allocate", "break_loop", "buffer_store", "continue_loop",
+    "decl_buffer", "ignore_loop_partition", "meta_var", "sblock_alloc_buffer", "sblock_attr",
+    "tvm_thread_invariant", "type_annotation",
+]  # fmt: skip
 
 
 def decl_buffer(
@@ -76,11 +65,7 @@ def continue_loop() -> None:
 
 
 def allocate(
-    extents: Any,
-    dtype: Any,
-    scope: str = "global",
-    condition: Any = None,
-    annotations: Any = None,
+    extents: Any, dtype: Any, scope: str = "global", condition: Any = None, annotations: Any = None
 ) -> Any:
     """Allocate a buffer; `T.alloc_buffer` in TVM's spelling.
 

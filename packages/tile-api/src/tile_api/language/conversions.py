@@ -186,11 +186,8 @@ def min_value(dtype: object) -> Const:
 
 def _refuse_handle(target: DType) -> None:
     if target.is_handle:
-        raise FrontendTypeError(
-            "addresses have no largest or smallest value",
-            span=here(),
-            hint="name the element type that is meant",
-        )
+        told = "addresses have no largest or smallest value"
+        raise FrontendTypeError(told, span=here(), hint="name the element type that is meant")
 
 
 def logical_not(x: Any) -> Any:

@@ -1,11 +1,11 @@
-"""Copies between tiles."""
+"""Copies between tiles, and tiles filled with one value."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tile_api.frontend.builder import BlockKind, current
-from tile_api.frontend.values import as_region
+from tile_api.frontend.values import as_region, converted
 from tile_api.frontend.vectors import is_strided
 from tile_api.language.loops import Parallel, grid
 from tile_api.language.operands import Annotations, choice, count, emit, here, merged
@@ -15,15 +15,10 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Load
 from tile_core.ir.stmt import Store
 from tile_core.ops.async_copy import CopyCommit, CopyWait
-from tile_core.ops.copy import Copy
+from tile_core.ops.copy import Copy, Fill
 from tile_core.ops.region_pairing import describe
 
-__all__ = [
-    "async_copy",
-    "copy",
-    "ptx_commit_group",
-    "ptx_wait_group",
-]
+__all__ = ["async_copy", "clear", "copy", "fill", "ptx_commit_group", "ptx_wait_group"]
 
 
 EVICTION = ("evict_normal", "evict_first", "evict_last")
@@ -87,13 +82,7 @@ def copy(
 
 
 def _copy_strided(src: Any, dst: Any) -> None:
-    """Copy the elements of a slice with a step, such as ``A[i, 0:64:2]``, one by one.
-
-    Raises
-    ------
-    ShapeMismatch
-        If the other side is not as many elements along one dimension.
-    """
+    """Copy the elements of a slice with a step, such as ``A[i, 0:64:2]``, one by one."""
     builder = current()
     lanes = max(x.dtype.lanes for x in (src, dst) if is_strided(x))
     loop = grid if builder.inside(BlockKind.PARALLEL) else Parallel
@@ -185,3 +174,19 @@ def ptx_commit_group() -> None:
 def ptx_wait_group(pending: Any = 0) -> None:
     """Wait until at most `pending` groups of asynchronous copies are in flight."""
     emit(CopyWait(count(pending, "the number of groups", least=0)))
+
+
+def fill(buffer: Any, value: Any, annotations: Annotations = None) -> None:
+    """Set every element of a buffer or region to `value`, converted to the element type.
+
+    The region may be in any memory and its bounds may be known only at run time; elements
+    outside a global tensor are skipped.
+    """
+    region = as_region(buffer, "the destination of T.fill")
+    emit(Fill(region, converted(value, region.buffer.dtype)))
+
+
+def clear(buffer: Any, annotations: Annotations = None) -> None:
+    """Set every element of a buffer or region to zero."""
+    region = as_region(buffer, "the operand of T.clear")
+    emit(Fill(region, build_expr.const(0, region.buffer.dtype)))

@@ -13,64 +13,13 @@ from tile_core.ir import build_expr
 from tile_core.ir.expr import BinaryOp, Expr
 
 __all__ = [
-    "__cos",
-    "__exp",
-    "__exp10",
-    "__log",
-    "__log2",
-    "__log10",
-    "__sin",
-    "__tan",
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "ceil",
-    "copysign",
-    "cos",
-    "cosh",
-    "erf",
-    "exp",
-    "exp2",
-    "exp10",
-    "expm1",
-    "fast_rcp",
-    "floor",
-    "fma",
-    "fmod",
-    "hypot",
-    "ieee_add",
-    "ieee_fdiv",
-    "ieee_fmaf",
-    "ieee_frcp",
-    "ieee_frsqrt",
-    "ieee_fsqrt",
-    "ieee_mul",
-    "ieee_sub",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "ldexp",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "nearbyint",
-    "nextafter",
-    "pow",
-    "round",
-    "rsqrt",
-    "sigmoid",
-    "sin",
-    "sinh",
-    "sqrt",
-    "tan",
-    "tanh",
-    "trunc",
-]
+    "__cos", "__exp", "__exp10", "__log", "__log2", "__log10", "__sin", "__tan", "acos", "acosh",
+    "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos", "cosh", "erf", "exp",
+    "exp2", "exp10", "expm1", "fast_rcp", "floor", "fma", "fmod", "hypot", "ieee_add", "ieee_fdiv",
+    "ieee_fmaf", "ieee_frcp", "ieee_frsqrt", "ieee_fsqrt", "ieee_mul", "ieee_sub", "isfinite",
+    "isinf", "isnan", "ldexp", "log", "log1p", "log2", "log10", "nearbyint", "nextafter", "pow",
+    "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+]  # fmt: skip
 
 
 Function = Callable[[Any], Expr]
@@ -227,9 +176,7 @@ def _check_rounding(name: str, mode: str, dtype: DType) -> None:
     """Refuse what no GPU rounds correctly in one instruction."""
     if name == "frsqrt" and dtype.bits == 64:
         raise DtypeMismatch(
-            f"T.ieee_frsqrt is not supported for {dtype}",
-            span=here(),
-            hint="use T.rsqrt(x)",
+            f"T.ieee_frsqrt is not supported for {dtype}", span=here(), hint="use T.rsqrt(x)"
         )
     if mode != "rn" and dtype.bits < 32:
         raise FrontendValueError(

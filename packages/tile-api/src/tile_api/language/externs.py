@@ -109,11 +109,8 @@ def call_intrin(dtype: Any, func_name: Any, *args: Any, annotations: Annotations
     text = str(getattr(func_name, "name", func_name))
     function = text.rpartition(".")[2]
     if function not in INTRINSICS:
-        raise UnsupportedOnTarget(
-            f"there is no intrinsic {text!r}",
-            span=here(),
-            hint="call a C function with T.call_extern, or use the function of T of that name",
-        )
+        hint = "call a C function with T.call_extern, or use the function of T of that name"
+        raise UnsupportedOnTarget(f"there is no intrinsic {text!r}", span=here(), hint=hint)
     result = call(function, *(_argument(a) for a in args))
     dtype = as_dtype(dtype)
     return result if dtype.is_handle else build_expr.cast(result, dtype)

@@ -145,11 +145,7 @@ class KernelLaunchFrame(Frame):
 
 
 def _thread_vars(span: Span | None) -> tuple[Var, Var, Var]:
-    return (
-        Var("tx", INT32, span=span),
-        Var("ty", INT32, span=span),
-        Var("tz", INT32, span=span),
-    )
+    return (Var("tx", INT32, span=span), Var("ty", INT32, span=span), Var("tz", INT32, span=span))
 
 
 def Kernel(
@@ -204,7 +200,9 @@ def Kernel(
                 hint="use T.ceildiv(size, tile), which rounds up",
             )
     cluster = () if cluster_dims is None else _cluster(cluster_dims, grid)
-    return KernelLaunchFrame(grid, _threads(threads), cluster, prelude)
+    return KernelLaunchFrame(
+        grid, _triple(128 if threads is None else threads, "threads"), cluster, prelude
+    )
 
 
 def _cluster(dims: Any, grid: tuple[Expr, ...]) -> tuple[int, ...]:
@@ -221,32 +219,19 @@ def _cluster(dims: Any, grid: tuple[Expr, ...]) -> tuple[int, ...]:
     return extents if any(e > 1 for e in extents) else ()
 
 
-def _threads(threads: Any) -> tuple[int, int, int]:
-    return _triple(128 if threads is None else threads, "threads")
-
-
 def _triple(value: Any, what: str) -> tuple[int, int, int]:
     items = list(value) if isinstance(value, (tuple, list)) else [value]
     span = current().span
     if not 1 <= len(items) <= 3:
-        raise FrontendValueError(
-            f"{what} has 1 to 3 extents, got {len(items)}",
-            span=span,
-            hint=f"write {what}=128 or {what}=(16, 8)",
-        )
+        told = f"{what} has 1 to 3 extents, got {len(items)}"
+        raise FrontendValueError(told, span=span, hint=f"write {what}=128 or {what}=(16, 8)")
     for item in items:
         if isinstance(item, bool) or not isinstance(item, int):
-            raise FrontendTypeError(
-                f"{what} must be compile-time integers, got {item!r}",
-                span=span,
-                hint=f"write {what}=128 or {what}=(16, 8)",
-            )
+            told = f"{what} must be compile-time integers, got {item!r}"
+            raise FrontendTypeError(told, span=span, hint=f"write {what}=128 or {what}=(16, 8)")
         if item <= 0:
-            raise FrontendValueError(
-                f"{what} must be positive, got {item}",
-                span=span,
-                hint=f"write {what}=128 or {what}=(16, 8)",
-            )
+            told = f"{what} must be positive, got {item}"
+            raise FrontendValueError(told, span=span, hint=f"write {what}=128 or {what}=(16, 8)")
     x, y, z = (*items, 1, 1)[:3]
     return x, y, z
 
@@ -259,30 +244,18 @@ def ClusterKernel(
 
 
 def require_launch(what: str) -> KernelLaunchFrame:
-    """Return the launch being traced.
-
-    Raises
-    ------
-    ScopeError
-        Outside ``with T.Kernel``; the message names `what` was used.
-    """
+    """Return the launch being traced, or raise: `what` stands outside ``with T.Kernel``."""
     launch = KernelLaunchFrame.Current()
     if launch is None:
-        raise ScopeError(
-            f"{what} can only be used inside `with T.Kernel(...)`",
-            span=current().span,
-            hint="move it into the body of the launch",
-        )
+        told = f"{what} can only be used inside `with T.Kernel(...)`"
+        raise ScopeError(told, span=current().span, hint="move it into the body of the launch")
     return launch
 
 
 def _pick(values: tuple[Any, ...], dim: Any, what: str) -> Any:
     if not isinstance(dim, int) or not 0 <= dim < len(values):
-        raise FrontendValueError(
-            f"{what} has dimensions 0 to {len(values) - 1}, got {dim!r}",
-            span=current().span,
-            hint="dimension 0 is x, the fastest",
-        )
+        told = f"{what} has dimensions 0 to {len(values) - 1}, got {dim!r}"
+        raise FrontendValueError(told, span=current().span, hint="dimension 0 is x, the fastest")
     return values[dim]
 
 
@@ -347,15 +320,7 @@ def get_block_extents() -> list[int]:
 
 
 __all__ = [
-    "ClusterKernel",
-    "Kernel",
-    "KernelLaunchFrame",
-    "get_block_binding",
-    "get_block_bindings",
-    "get_block_extent",
-    "get_block_extents",
-    "get_thread_binding",
-    "get_thread_bindings",
-    "get_thread_extent",
-    "get_thread_extents",
-]
+    "ClusterKernel", "Kernel", "KernelLaunchFrame", "get_block_binding", "get_block_bindings",
+    "get_block_extent", "get_block_extents", "get_thread_binding", "get_thread_bindings",
+    "get_thread_extent", "get_thread_extents",
+]  # fmt: skip

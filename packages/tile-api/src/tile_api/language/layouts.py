@@ -20,30 +20,19 @@ from tile_core.layout import (
 )
 
 __all__ = [
-    "Fragment",
-    "Layout",
-    "make_full_bank_swizzled_layout",
-    "make_fully_replicated_layout_fragment",
-    "make_gemm_fragment_8x8",
-    "make_gemm_fragment_8x8_transposed",
-    "make_half_bank_swizzled_layout",
-    "make_linear_layout",
-    "make_mma_swizzle_layout",
-    "make_quarter_bank_swizzled_layout",
-    "make_swizzled_layout",
-    "make_wgmma_swizzled_layout",
-]
+    "Fragment", "Layout", "make_full_bank_swizzled_layout", "make_fully_replicated_layout_fragment",
+    "make_gemm_fragment_8x8", "make_gemm_fragment_8x8_transposed", "make_half_bank_swizzled_layout",
+    "make_linear_layout", "make_mma_swizzle_layout", "make_quarter_bank_swizzled_layout",
+    "make_swizzled_layout", "make_wgmma_swizzled_layout",
+]  # fmt: skip
 
 
 def _tile(x: Any) -> tuple[tuple[int, ...], int]:
     """Return static shape and bits per element of a buffer, region or element."""
     buffer = x.buffer if isinstance(x, (BufferValue, Region, Load)) else x
     if not isinstance(buffer, Buffer):
-        raise FrontendTypeError(
-            f"a layout is made for a buffer, got {type(x).__name__}",
-            span=here(),
-            hint="pass a tile made with T.alloc_shared",
-        )
+        told = f"a layout is made for a buffer, got {type(x).__name__}"
+        raise FrontendTypeError(told, span=here(), hint="pass a tile made with T.alloc_shared")
     shape = buffer.static_shape
     if shape is None:
         raise FrontendValueError(

@@ -107,11 +107,8 @@ def unroll(
     if not explicit:
         return loop
     if not all(isinstance(b, Const) for b in (loop.start, loop.stop, loop.step)):
-        raise FrontendValueError(
-            "a loop can be unrolled explicitly only if its bounds are compile-time integers",
-            span=here(),
-            hint="leave out explicit=True",
-        )
+        told = "a loop can be unrolled explicitly only if its bounds are compile-time integers"
+        raise FrontendValueError(told, span=here(), hint="leave out explicit=True")
     expanded = _ExpandedLoop(loop.start, loop.stop, loop.step, LoopKind.UNROLL)
     if len(expanded.iterations) > _MOST_ITERATIONS:
         raise FrontendValueError(
@@ -210,11 +207,8 @@ def Parallel(
     """
     _check_annotations(annotations)
     if not extents:
-        raise FrontendValueError(
-            "T.Parallel needs at least one extent",
-            span=here(),
-            hint="write `for i, j in T.Parallel(M, N)`",
-        )
+        told = "T.Parallel needs at least one extent"
+        raise FrontendValueError(told, span=here(), hint="write `for i, j in T.Parallel(M, N)`")
     if coalesced_width is not None and (
         not isinstance(coalesced_width, int) or coalesced_width < 1
     ):
@@ -228,11 +222,8 @@ def Parallel(
     if rank is None and loop_layout is not None:
         rank = len(getattr(loop_layout, "shape", extents))
     if rank is not None and rank != len(extents):
-        raise LayoutError(
-            f"the loop_layout has {rank} dimensions, the loop {len(extents)}",
-            span=here(),
-            hint="give a T.Fragment with one dimension per extent",
-        )
+        told = f"the loop_layout has {rank} dimensions, the loop {len(extents)}"
+        raise LayoutError(told, span=here(), hint="give a T.Fragment with one dimension per extent")
     return _ParallelLoop(bounds, coalesced_width, loop_layout)
 
 
@@ -409,9 +400,7 @@ def grid(*extents: Any) -> LoopSpec:
     """
     if not extents:
         raise FrontendValueError(
-            "T.grid needs at least one extent",
-            span=here(),
-            hint="write `for i, j in T.grid(M, N)`",
+            "T.grid needs at least one extent", span=here(), hint="write `for i, j in T.grid(M, N)`"
         )
     return _Grid(index_bounds(*extents))
 
@@ -430,15 +419,6 @@ def loop_break() -> None:
 Serial, Unroll, Vectorized = serial, unroll, vectorized
 
 __all__ = [
-    "Parallel",
-    "Pipelined",
-    "Serial",
-    "Unroll",
-    "Vectorized",
-    "grid",
-    "loop_break",
-    "parallel",
-    "serial",
-    "unroll",
-    "vectorized",
-]
+    "Parallel", "Pipelined", "Serial", "Unroll", "Vectorized", "grid", "loop_break", "parallel",
+    "serial", "unroll", "vectorized",
+]  # fmt: skip

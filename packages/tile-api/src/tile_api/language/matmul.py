@@ -215,11 +215,8 @@ def dp4a(A: Any, B: Any, C: Any) -> None:
     )
     for which, buffer in (("A", a), ("B", b)):
         if buffer.dtype not in ("int8", "uint8"):
-            raise FrontendValueError(
-                f"dp4a requires {which} to be int8 or uint8, got {buffer.dtype}",
-                span=here(),
-                hint="convert it first, or use T.gemm",
-            )
+            told = f"dp4a requires {which} to be int8 or uint8, got {buffer.dtype}"
+            raise FrontendValueError(told, span=here(), hint="convert it first, or use T.gemm")
         _check_four(which, buffer)
     if c.dtype != "int32":
         raise FrontendValueError(

@@ -86,15 +86,6 @@ def _call(dtype: Any, function: Any, args: Any, **_: Any) -> Expr:
     return build_expr.cast(call(name, *args), normalise_dtype(dtype))
 
 
-def _is_const(kind: str) -> Predicate:
-    def matches(e: Any) -> bool:
-        if not isinstance(e, expr.Const):
-            return False
-        return e.dtype.is_float if kind == "float" else not e.dtype.is_float
-
-    return matches
-
-
 NODES: dict[str, NodeClass] = {
     **{name: _binary(name, op) for name, op in _BINARY.items()},
     "Div": _node(
@@ -151,13 +142,13 @@ NODES: dict[str, NodeClass] = {
         "IntImm",
         "An integer constant: ``T.IntImm(dtype, value)``.",
         lambda dtype, value, span=None: build_expr.const(int(value), normalise_dtype(dtype)),
-        _is_const("int"),
+        lambda e: isinstance(e, expr.Const) and not e.dtype.is_float,
     ),
     "FloatImm": _node(
         "FloatImm",
         "A floating-point constant: ``T.FloatImm(dtype, value)``.",
         lambda dtype, value, span=None: build_expr.const(float(value), normalise_dtype(dtype)),
-        _is_const("float"),
+        lambda e: isinstance(e, expr.Const) and e.dtype.is_float,
     ),
     "StringImm": _node(
         "StringImm",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
@@ -12,7 +13,7 @@ from tile_api.frontend.values import BufferValue, VarHandle, as_value
 from tile_core.dtypes import DType
 from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.ir import build_expr
-from tile_core.ir.buffer import Buffer, Region, static_value
+from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.build_expr import resolved
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Load, StringConst
 from tile_core.ir.stmt import Evaluate, Stmt
@@ -47,13 +48,7 @@ def scalar(value: Any, like: DType | None = None) -> Any:
 
 
 def call(function: str, *args: Any) -> Expr:
-    """Return a call of an intrinsic on scalar values, with the user's line.
-
-    Raises
-    ------
-    FrontendTypeError
-        If an argument is a buffer, or their number is wrong.
-    """
+    """Return a call of an intrinsic on scalar values, with the user's line."""
     exprs = _spread(args)
     try:
         converted, dtype = resolved(function, exprs)
@@ -85,13 +80,7 @@ def dtype_by_name(function: F) -> F:
 
 
 def merged(options: dict[str, Any], annotations: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return `options` with those that annotations give, which win; others there are dropped.
-
-    Raises
-    ------
-    FrontendTypeError
-        If the annotations are no dictionary.
-    """
+    """Return `options` with those that annotations give, which win; others there are dropped."""
     if annotations is None:
         return options
     if not isinstance(annotations, Mapping):
@@ -104,77 +93,37 @@ def merged(options: dict[str, Any], annotations: Mapping[str, Any] | None) -> di
 
 
 def count(value: Any, what: str, *, least: int = 1) -> int:
-    """Return a compile-time integer of at least `least`.
-
-    Raises
-    ------
-    FrontendTypeError
-        If it is not an integer known while tracing.
-    FrontendValueError
-        If it is smaller.
-    """
+    """Return a compile-time integer of at least `least`."""
     if isinstance(value, Const) and value.dtype.is_int:
         value = int(value.value)
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         got = f"a {value.dtype} value" if isinstance(value, Expr) else repr(value)
-        raise FrontendTypeError(
-            f"{what} must be an integer known at compile time, got {got}",
-            span=here(),
-            hint="pass a Python int",
-        )
+        told = f"{what} must be an integer known at compile time, got {got}"
+        raise FrontendTypeError(told, span=here(), hint="pass a Python int")
     number = int(value.__index__())
     if number < least:
-        raise FrontendValueError(
-            f"{what} must be at least {least}, got {number}",
-            span=here(),
-            hint=f"pass {least} or more",
-        )
+        told = f"{what} must be at least {least}, got {number}"
+        raise FrontendValueError(told, span=here(), hint=f"pass {least} or more")
     return number
 
 
 def choice(value: Any, allowed: Iterable[str], what: str) -> str:
-    """Return `value` if it is one of the words `allowed`.
-
-    Raises
-    ------
-    FrontendValueError
-        If it is not; the hint lists the words.
-    """
+    """Return `value` if it is one of the words `allowed`."""
     words = list(allowed)
     if value not in words:
-        raise FrontendValueError(
-            f"{what} {value!r} is not known",
-            span=here(),
-            hint=f"use one of {', '.join(repr(w) for w in words)}",
-        )
+        hint = f"use one of {', '.join(repr(w) for w in words)}"
+        raise FrontendValueError(f"{what} {value!r} is not known", span=here(), hint=hint)
     return str(value)
 
 
 def address(x: Any, what: str, access: str = "rw") -> AddressOf:
-    """Return the address of an element: ``A[i, j]``, a variable, or a buffer's first element.
-
-    Parameters
-    ----------
-    access
-        "r", "w" or "rw": what is done through it.
-
-    Raises
-    ------
-    FrontendTypeError
-        If `x` has no address.
-    """
+    """Return the address of an element: ``A[i, j]``, a variable, or a buffer's first element."""
     buffer, indices = element(x, what)
     return AddressOf(buffer, indices, access, span=here())
 
 
 def element(x: Any, what: str) -> tuple[Buffer, tuple[Expr, ...]]:
-    """Return the buffer and the indices of the element that `x` is, or starts at.
-
-    Raises
-    ------
-    FrontendTypeError
-        If `x` is neither an element nor a buffer, region or variable.
-    """
+    """Return the buffer and the indices of the element that `x` is, or starts at."""
     if isinstance(x, (Load, AddressOf, VarHandle)):
         return x.buffer, x.indices
     if isinstance(x, Region):
@@ -202,10 +151,4 @@ def text(value: str) -> StringConst:
 
 def static_size(buffer: Buffer) -> int | None:
     """Return the number of elements, or None if known only at run time."""
-    total = 1
-    for extent in buffer.shape:
-        size = static_value(extent)
-        if size is None:
-            return None
-        total *= size
-    return total
+    return None if buffer.static_shape is None else math.prod(buffer.static_shape)

@@ -168,11 +168,8 @@ class BaseTileScheduler:
 
     def _require_state(self) -> None:
         if not self.stateful:
-            raise FrontendValueError(
-                "a tile scheduler made with stateful=False has no current tile",
-                span=here(),
-                hint="use .coord(tile_id)",
-            )
+            told = "a tile scheduler made with stateful=False has no current tile"
+            raise FrontendValueError(told, span=here(), hint="use .coord(tile_id)")
 
 
 class PersistentTileScheduler(BaseTileScheduler):
@@ -216,11 +213,8 @@ class PersistentTileScheduler(BaseTileScheduler):
         name: str | None = None,
     ) -> None:
         if swizzle_size < 1 or cluster_size != 1:
-            raise FrontendValueError(
-                "a tile scheduler needs swizzle_size >= 1 and cluster_size == 1",
-                span=here(),
-                hint="leave out cluster_size",
-            )
+            told = "a tile scheduler needs swizzle_size >= 1 and cluster_size == 1"
+            raise FrontendValueError(told, span=here(), hint="leave out cluster_size")
         self.num_m_tiles, self.num_n_tiles = num_m_tiles, num_n_tiles
         self.num_workers = _grid_size() if num_workers is None else num_workers
         self.swizzle_size, self.column_major = swizzle_size, column_major

@@ -147,9 +147,6 @@ def _kind(buffer: Buffer, what: str) -> ReduceKind:
         )
     op = current().reducers.get(buffer)
     if op is None:
-        raise ReducerMisuse(
-            f"{buffer.name!r} was not allocated as a reducer of this kernel",
-            span=here(),
-            hint=_ALLOCATE,
-        )
+        told = f"{buffer.name!r} was not allocated as a reducer of this kernel"
+        raise ReducerMisuse(told, span=here(), hint=_ALLOCATE)
     return ReduceKind(op)

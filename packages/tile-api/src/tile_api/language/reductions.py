@@ -18,23 +18,10 @@ from tile_core.ops.reduce import Reduce, ReduceKind
 from tile_core.ops.region_pairing import describe
 
 __all__ = [
-    "all_of",
-    "any_of",
-    "reduce",
-    "reduce_absmax",
-    "reduce_abssum",
-    "reduce_bitand",
-    "reduce_bitor",
-    "reduce_bitxor",
-    "reduce_max",
-    "reduce_min",
-    "reduce_sum",
-    "warp_reduce_bitand",
-    "warp_reduce_bitor",
-    "warp_reduce_max",
-    "warp_reduce_min",
-    "warp_reduce_sum",
-]
+    "all_of", "any_of", "reduce", "reduce_absmax", "reduce_abssum", "reduce_bitand", "reduce_bitor",
+    "reduce_bitxor", "reduce_max", "reduce_min", "reduce_sum", "warp_reduce_bitand",
+    "warp_reduce_bitor", "warp_reduce_max", "warp_reduce_min", "warp_reduce_sum",
+]  # fmt: skip
 
 
 _KINDS = {kind.value: kind for kind in ReduceKind}
@@ -110,13 +97,7 @@ def _reduce(
 
 
 def check_batch(what: str, extents: tuple[int, ...] | None, batch: Any) -> None:
-    """Refuse batches into which results do not come out even.
-
-    Raises
-    ------
-    FrontendValueError
-        If `batch` does not divide the number of results, or is below 1.
-    """
+    """Refuse batches into which results do not come out even."""
     size = count(batch, "batch")
     results = size if extents is None else math.prod(extents)
     if results % size:
@@ -130,22 +111,13 @@ def check_batch(what: str, extents: tuple[int, ...] | None, batch: Any) -> None:
 def flag(name: str, what: str, value: Any) -> bool:
     """Return a truth value known while compiling; refuse any other."""
     if isinstance(value, Expr) or not isinstance(value, (bool, int)):
-        raise FrontendTypeError(
-            f"{what} of {name} must be True or False while compiling, got {value!r}",
-            span=here(),
-            hint="pass True or False",
-        )
+        told = f"{what} of {name} must be True or False while compiling, got {value!r}"
+        raise FrontendTypeError(told, span=here(), hint="pass True or False")
     return bool(value)
 
 
 def normal_dim(name: str, dim: Any, region: Region) -> int:
-    """Return a dimension of `region` counted from 0.
-
-    Raises
-    ------
-    FrontendValueError
-        If there is no such dimension.
-    """
+    """Return a dimension of `region` counted from 0."""
     rank = len(region.extents)
     number = count(dim, f"dim of {name}", least=-(2**31))
     if not -rank <= number < rank:

@@ -47,11 +47,8 @@ def rng_init(seed: Any, seq: Any = None, off: Any = 0, generator: str = _PHILOX)
     """
     name = choice(generator, _GENERATORS, "random generator")
     if name != _PHILOX:
-        raise UnsupportedOnTarget(
-            f"the random generator {name!r} is not available",
-            span=here(),
-            hint=f"use generator={_PHILOX!r}, the default",
-        )
+        told = f"the random generator {name!r} is not available"
+        raise UnsupportedOnTarget(told, span=here(), hint=f"use generator={_PHILOX!r}, the default")
     sequence = _global_thread_index() if seq is None else as_value(seq)
     evaluate_now(call("rng_init", as_value(seed), sequence, as_value(off)))
 
@@ -64,10 +61,7 @@ def _global_thread_index() -> Expr:
     block: Expr = build_expr.as_expr(0)
     for var, blocks in reversed(tuple(zip(frame.block_vars, frame.grid, strict=True))):
         block = block * blocks + var
-    threads = 1
-    for extent in frame.threads:
-        threads *= extent
-    return block * threads + thread
+    return block * frame.num_threads + thread
 
 
 def rng_rand() -> Expr:

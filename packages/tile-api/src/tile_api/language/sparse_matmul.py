@@ -119,11 +119,8 @@ def _check_dtypes(kept: Region, meta: Region) -> None:
             hint="compress into int16 or int32: T.alloc_shared(shape, 'int16')",
         )
     if kept.buffer.dtype.bits not in (8, 16, 32):
-        raise DtypeMismatch(
-            f"T.gemm_sp takes elements of 8, 16 or 32 bits, not {kept.buffer.dtype}",
-            span=here(),
-            hint="write the dense tile out, and use T.gemm",
-        )
+        told = f"T.gemm_sp takes elements of 8, 16 or 32 bits, not {kept.buffer.dtype}"
+        raise DtypeMismatch(told, span=here(), hint="write the dense tile out, and use T.gemm")
 
 
 def _check_shapes(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import warnings
 from typing import Any
 
 from tile_api.frontend.builder import KernelWarning, active, here
-from tile_api.frontend.contracts import contract_of
 from tile_api.frontend.types import as_dtype
-from tile_core.errors import ConstBindingError, FrontendTypeError, FrontendValueError
+from tile_core.dtypes import DType
+from tile_core.errors import ConstBindingError, ContractError, FrontendTypeError, FrontendValueError
+from tile_core.ir.build_expr import integer_bounds
 from tile_core.ir.expr import Var as _Var
+from tile_launch.contract import ANY_EXTENT, Contract
+
+__all__ = ["Var", "const", "dynamic", "symbolic"]
 
 
 def _names(text: str, what: str) -> list[str]:
@@ -22,11 +27,8 @@ def _names(text: str, what: str) -> list[str]:
         )
     names = [name for name in re.split(r"[,\s]+", text) if name]
     if not names or not all(name.isidentifier() for name in names):
-        raise FrontendValueError(
-            f"{text!r} is not a list of names",
-            span=here(),
-            hint=f'write {what}("m") or {what}("m, n")',
-        )
+        told = f"{text!r} is not a list of names"
+        raise FrontendValueError(told, span=here(), hint=f'write {what}("m") or {what}("m, n")')
     return names
 
 
@@ -72,13 +74,11 @@ def dynamic(
     element = as_dtype(dtype, "the dtype of a symbol")
     if not element.is_int:
         raise FrontendTypeError(
-            f"a dimension is an integer, not {element}",
-            span=here(),
-            hint='use "int32" or "int64"',
+            f"a dimension is an integer, not {element}", span=here(), hint='use "int32" or "int64"'
         )
     span = here()
     wanted = _names(name, "T.dynamic")
-    promised = contract_of(wanted[0], element, min, max, multiple_of)
+    promised = _contract(wanted[0], element, min, max, multiple_of)
     symbols = tuple(_Var(each, element, promised, span=span) for each in wanted)
     return symbols[0] if len(symbols) == 1 else symbols
 
@@ -120,7 +120,7 @@ def const(
         )
     element = as_dtype(dtype, "the dtype of a constant")
     wanted = _names(name, "T.const")
-    promised = contract_of(wanted[0], element, min, max, multiple_of)
+    promised = _contract(wanted[0], element, min, max, multiple_of)
     values = tuple(builder.eager.constant(builder, each, element, promised) for each in wanted)
     return values[0] if len(values) == 1 else values
 
@@ -141,4 +141,46 @@ class Var(metaclass=_VarType):
     passed_by = "either"  # as an annotation of a macro's parameter
 
 
-__all__ = ["Var", "const", "dynamic", "symbolic"]
+def _contract(
+    name: str, dtype: DType, low: object, high: object, multiple_of: object
+) -> Contract | None:
+    """Return the contract that keywords of `T.dynamic` state; None if they say nothing."""
+    least = _number("min", low, 0)
+    most = None if high is None else _number("max", high, 0)
+    step = _number("multiple_of", multiple_of, 1)
+    if step < 1:
+        raise _impossible(name, f"a multiple of {step}", "multiple_of is 1 or more")
+    if least < 0:
+        raise _impossible(
+            name, f"at least {least}", "a dimension is never negative: min is 0 or more"
+        )
+    if most is not None and most < least:
+        raise _impossible(name, f"at least {least} and at most {most}", "give min <= max")
+    found = Contract(least, most, step)
+    if not found.is_satisfiable:
+        told = f"a multiple of {step} from {least} to {most}"
+        raise _impossible(name, told, f"there is none; the next is {found.smallest}")
+    limit = integer_bounds(dtype)[1]
+    if max(found.smallest, most or 0) > limit:
+        hint = f'{dtype} ends at {limit}: write T.dynamic("{name}", "int64", …)'
+        raise _impossible(name, found.told(name), hint, verb="have")
+    return None if found == ANY_EXTENT else found
+
+
+def _number(keyword: str, value: object, default: int) -> int:
+    if value is None:
+        return default
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise FrontendTypeError(
+            f"{keyword} is an int, got {type(value).__name__}",
+            span=here(),
+            hint="a contract is known while the kernel is traced",
+        ) from None
+
+
+def _impossible(name: str, told: str, hint: str, verb: str = "be") -> ContractError:
+    return ContractError(f"the dimension {name!r} cannot {verb} {told}", span=here(), hint=hint)

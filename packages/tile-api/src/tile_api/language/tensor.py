@@ -143,11 +143,8 @@ class BufferType(TensorType):
         """
         warnings.warn("T.Buffer is deprecated: use T.Tensor", KernelWarning, stacklevel=2)
         if elem_offset is not None and not (isinstance(elem_offset, int) and elem_offset == 0):
-            raise FrontendValueError(
-                "elem_offset is not supported",
-                span=here(),
-                hint="pass the address of the first element: T.make_tensor(address, shape, dtype)",
-            )
+            hint = "pass the address of the first element: T.make_tensor(address, shape, dtype)"
+            raise FrontendValueError("elem_offset is not supported", span=here(), hint=hint)
         strides = strides or None
         return super().__call__(shape, dtype, data, scope, strides=strides)
 
@@ -186,13 +183,6 @@ handle = ptr
 PrimExpr = Expr
 
 __all__ = [
-    "Buffer",
-    "FragmentBuffer",
-    "LocalBuffer",
-    "PrimExpr",
-    "SharedBuffer",
-    "StridedTensor",
-    "Tensor",
-    "handle",
-    "ptr",
-]
+    "Buffer", "FragmentBuffer", "LocalBuffer", "PrimExpr", "SharedBuffer", "StridedTensor",
+    "Tensor", "handle", "ptr",
+]  # fmt: skip

@@ -15,36 +15,13 @@ from tile_core.ir.expr import BinaryOp, Const, Expr
 from tile_core.ops.control import Barrier
 
 __all__ = [
-    "activemask",
-    "all_sync",
-    "any_sync",
-    "ballot",
-    "ballot_sync",
-    "get_lane_idx",
-    "get_warp_group_idx",
-    "get_warp_idx",
-    "get_warp_idx_sync",
-    "match_all_sync",
-    "match_any_sync",
-    "named_barrier_arrive",
-    "shfl_down",
-    "shfl_sync",
-    "shfl_up",
-    "shfl_xor",
-    "shuffle_elect",
-    "sync_grid",
-    "sync_threads",
-    "sync_warp",
-    "syncthreads_and",
-    "syncthreads_count",
-    "syncthreads_or",
-    "thread_return",
-    "tvm_storage_sync",
-    "tvm_warp_activemask",
-    "tvm_warp_shuffle",
-    "tvm_warp_shuffle_down",
-    "tvm_warp_shuffle_up",
-]
+    "activemask", "all_sync", "any_sync", "ballot", "ballot_sync", "get_lane_idx",
+    "get_warp_group_idx", "get_warp_idx", "get_warp_idx_sync", "match_all_sync", "match_any_sync",
+    "named_barrier_arrive", "shfl_down", "shfl_sync", "shfl_up", "shfl_xor", "shuffle_elect",
+    "sync_grid", "sync_threads", "sync_warp", "syncthreads_and", "syncthreads_count",
+    "syncthreads_or", "thread_return", "tvm_storage_sync", "tvm_warp_activemask",
+    "tvm_warp_shuffle", "tvm_warp_shuffle_down", "tvm_warp_shuffle_up",
+]  # fmt: skip
 
 
 _ALL_LANES = 0xFFFFFFFF
@@ -158,11 +135,8 @@ def tvm_storage_sync(storage_scope: str, is_load: bool = False, num_blocks: int 
     """
     kinds = {"shared": "block", "shared.dyn": "block", "warp": "warp", "global": "grid"}
     if storage_scope not in kinds:
-        raise FrontendValueError(
-            f"there is no barrier for memory {storage_scope!r}",
-            span=here(),
-            hint="use 'shared', 'warp' or 'global'",
-        )
+        told = f"there is no barrier for memory {storage_scope!r}"
+        raise FrontendValueError(told, span=here(), hint="use 'shared', 'warp' or 'global'")
     emit(Barrier(kinds[storage_scope]))
 
 
@@ -195,11 +169,8 @@ def shfl_up(value: Any, delta: Any, width: Any = 32, mask: Any = _ALL_LANES) -> 
 def _shuffle(name: str, value: Any, lane: Any, width: Any) -> Expr:
     size = count(width, "the width of a shuffle")
     if size > 64 or size & (size - 1):
-        raise FrontendValueError(
-            f"the width of a shuffle is a power of two up to 64, got {size}",
-            span=here(),
-            hint="use 32, or leave it out",
-        )
+        told = f"the width of a shuffle is a power of two up to 64, got {size}"
+        raise FrontendValueError(told, span=here(), hint="use 32, or leave it out")
     return call(
         name, as_value(value), build_expr.cast(as_value(lane), "int32"), build_expr.const(size)
     )

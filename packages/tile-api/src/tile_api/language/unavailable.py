@@ -13,19 +13,11 @@ from tile_core.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """The name ``T.name``: calling it, or asking it for a member, raises `UnsupportedOnTarget`.
-
-    Parameters
-    ----------
-    reason
-        What it belongs to, continuing "T.name ...".
-    hint
-        What to write instead.
-    """
+    """The name ``T.name``: calling it, or asking it for a member, raises `UnsupportedOnTarget`."""
 
     name: str
-    reason: str
-    hint: str
+    reason: str  # what it belongs to, continuing "T.name ..."
+    hint: str  # what to write instead
 
     def __call__(self, *args: Any, **kwargs: Any) -> Never:
         """Refuse."""

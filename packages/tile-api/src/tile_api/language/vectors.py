@@ -17,20 +17,9 @@ from tile_core.ir.expr import Ramp as RampNode
 from tile_core.ir.expr import Shuffle as ShuffleNode
 
 __all__ = [
-    "abs2",
-    "add2",
-    "broadcast",
-    "extract_lane",
-    "fma2",
-    "max2",
-    "min2",
-    "mul2",
-    "ramp",
-    "sub2",
-    "vectorcombine",
-    "vectorhigh",
-    "vectorlow",
-]
+    "abs2", "add2", "broadcast", "extract_lane", "fma2", "max2", "min2", "mul2", "ramp", "sub2",
+    "vectorcombine", "vectorhigh", "vectorlow",
+]  # fmt: skip
 
 
 def Ramp(base: Any, stride: Any, lanes: Any) -> Expr:
@@ -62,11 +51,8 @@ def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> Expr:
     picks = tuple(count(i, "a lane", least=0) for i in indices)
     total = sum(p.dtype.lanes for p in parts)
     if not parts or not picks or max(picks) >= total:
-        raise FrontendValueError(
-            f"T.Shuffle picks lanes {list(picks)} out of {total}",
-            span=here(),
-            hint="number the lanes of all vectors from 0",
-        )
+        told = f"T.Shuffle picks lanes {list(picks)} out of {total}"
+        raise FrontendValueError(told, span=here(), hint="number the lanes of all vectors from 0")
     kinds = {str(p.dtype.scalar) for p in parts}
     if len(kinds) > 1:
         raise FrontendTypeError(
@@ -87,11 +73,8 @@ def extract_lane(vector: Any, lane: Any) -> Expr:
     """
     expr, number = as_value(vector), count(lane, "a lane", least=0)
     if number >= expr.dtype.lanes:
-        raise FrontendValueError(
-            f"lane {number} of {expr.dtype}, which has lanes 0 to {expr.dtype.lanes - 1}",
-            span=here(),
-            hint="lanes are counted from 0",
-        )
+        told = f"lane {number} of {expr.dtype}, which has lanes 0 to {expr.dtype.lanes - 1}"
+        raise FrontendValueError(told, span=here(), hint="lanes are counted from 0")
     return lane_of(expr, number)
 
 
@@ -132,11 +115,8 @@ def vectorcombine(dtype: Any, vec1: Any, vec2: Any = None) -> Expr:
 
 def _need_scalar(expr: Expr, what: str) -> None:
     if expr.dtype.lanes > 1:
-        raise FrontendTypeError(
-            f"{what} needs a scalar, got {expr.dtype}",
-            span=here(),
-            hint="extract a lane with T.extract_lane(v, i)",
-        )
+        told = f"{what} needs a scalar, got {expr.dtype}"
+        raise FrontendTypeError(told, span=here(), hint="extract a lane with T.extract_lane(v, i)")
 
 
 def _packed(name: str, arity: int, compute: Callable[..., Any], meaning: str) -> Callable[..., Any]:

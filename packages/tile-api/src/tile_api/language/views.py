@@ -19,16 +19,9 @@ from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import AddressOf, Binary, BinaryOp, Bitcast, Const, Expr, Extent
 
 __all__ = [
-    "access_ptr",
-    "address_of",
-    "index_to_coordinates",
-    "make_tensor",
-    "make_tensor_from_addr",
-    "match_buffer",
-    "reshape",
-    "tvm_access_ptr",
-    "view",
-]
+    "access_ptr", "address_of", "index_to_coordinates", "make_tensor", "make_tensor_from_addr",
+    "match_buffer", "reshape", "tvm_access_ptr", "view",
+]  # fmt: skip
 
 
 def reshape(src: Any, shape: Any) -> BufferValue:
@@ -142,11 +135,8 @@ def _filled(base: Buffer, shape: Any) -> tuple[Extent, ...]:
     known = [as_extent(e, "an extent") for k, e in enumerate(items) if k not in rest]
     total, part = base.static_shape, [static_value(e) for e in known]
     if len(rest) > 1 or total is None or None in part:
-        raise FrontendValueError(
-            "-1 may stand for one extent of a shape that is otherwise known at compile time",
-            span=here(),
-            hint="give all other extents as Python ints",
-        )
+        told = "-1 may stand for one extent of a shape that is otherwise known at compile time"
+        raise FrontendValueError(told, span=here(), hint="give all other extents as Python ints")
     left = math.prod(total) // max(1, math.prod(e for e in part if e is not None))
     return tuple(left if k in rest else as_extent(e, "an extent") for k, e in enumerate(items))
 

@@ -17,22 +17,9 @@ from tile_core.ir.expr import Broadcast, Expr, Load, Ramp
 from tile_core.ir.stmt import If, Seq, Store
 
 __all__ = [
-    "__ldg",
-    "ldg32",
-    "ldg64",
-    "ldg128",
-    "ldg256",
-    "lds32",
-    "lds64",
-    "lds128",
-    "stg32",
-    "stg64",
-    "stg128",
-    "stg256",
-    "sts32",
-    "sts64",
-    "sts128",
-]
+    "__ldg", "ldg32", "ldg64", "ldg128", "ldg256", "lds32", "lds64", "lds128", "stg32", "stg64",
+    "stg128", "stg256", "sts32", "sts64", "sts128",
+]  # fmt: skip
 
 
 _SPACES = {"g": (Scope.GLOBAL, "global"), "s": (Scope.SHARED, "shared")}

@@ -17,13 +17,6 @@ def normalise_pass_configs(configs: Mapping[object, object] | None) -> dict[str,
 
     Warns of keys that nobody knows, and of those that have nothing to do here. A value of None is
     that of a key that is not there.
-
-    Raises
-    ------
-    FrontendTypeError
-        If they are no dictionary with names as keys.
-    FrontendValueError
-        If a value is none that its key may have, or asks for what would change results.
     """
     if not isinstance(configs, (Mapping, type(None))):
         raise FrontendTypeError(

@@ -21,50 +21,24 @@ EVERYWHERE = "cpu, cuda, hip"
 
 @dataclass(frozen=True, slots=True)
 class ConfigKind:
-    """What a value may be.
+    """What a value may be."""
 
-    Parameters
-    ----------
-    allowed
-        In words, as they go on after "is".
-    read
-        Returns the value in the one form that the compiler reads, or raises `ValueError`.
-    """
-
-    allowed: str
-    read: Callable[[object], object]
+    allowed: str  # in words, as they go on after "is"
+    read: Callable[[object], object]  # the value as the compiler reads it, or `ValueError`
 
 
 @dataclass(frozen=True, slots=True)
 class PassConfig:
-    """One key of ``pass_configs``.
-
-    Parameters
-    ----------
-    key, kind
-        Its name, and what its values may be.
-    default
-        What holds without it.
-    targets
-        Kinds of targets on which it does something; empty if on none.
-    meaning
-        What it does; of one that does nothing, why: goes on after "because".
-    silent
-        Values, of a key that does nothing, that ask for what is done anyway.
-    refused
-        Whether another value is an error, since ignoring it would change results.
-    hint
-        What to do instead.
-    """
+    """One key of ``pass_configs``."""
 
     key: PassConfigKey
     kind: ConfigKind
-    default: object
-    targets: str
-    meaning: str
-    silent: tuple[object, ...] = ()
-    refused: bool = False
-    hint: str = ""
+    default: object  # what holds without it
+    targets: str  # kinds of targets on which it does something
+    meaning: str  # what it does; goes on after "because" if that is nothing
+    silent: tuple[object, ...] = ()  # values that ask for what is done anyway
+    refused: bool = False  # whether ignoring another value would change results
+    hint: str = ""  # what to do instead
 
 
 def _flag(value: object) -> bool:
@@ -136,216 +110,129 @@ def table() -> dict[str, PassConfig]:
 
 def _of_mathematics() -> tuple[PassConfig, ...]:
     return (
-        PassConfig(
-            Key.TL_ENABLE_FAST_MATH, FLAG, False, GPUS,
+        PassConfig(Key.TL_ENABLE_FAST_MATH, FLAG, False, GPUS,
             "Functions and divisions are approximated, and on NVIDIA GPUs subnormal numbers are "
             "zero: `--use_fast_math` for their compilers, `-fapprox-func -freciprocal-math` for "
-            "clang. CPUs and emulators have one implementation of each function.",
-        ),
-        PassConfig(
-            Key.TL_DISABLE_FAST_MATH, FLAG, False, GPUS,
-            "Nothing is approximated, whatever `tl.enable_fast_math` says.",
-        ),
-        PassConfig(
-            Key.TL_ALLOW_TF32, FLAG, False, GPUS,
-            "Matrix products may round float32 operands to tf32 (xf32 on AMD GPUs).",
-        ),
-        _idle(
-            Key.TL_ENABLE_FP32X2_REDUCTION,
-            "reductions are written as single operations, which the compiler of the GPU may pair",
-        ),
+            "clang. CPUs and emulators have one implementation of each function."),
+        PassConfig(Key.TL_DISABLE_FAST_MATH, FLAG, False, GPUS,
+            "Nothing is approximated, whatever `tl.enable_fast_math` says."),
+        PassConfig(Key.TL_ALLOW_TF32, FLAG, False, GPUS,
+            "Matrix products may round float32 operands to tf32 (xf32 on AMD GPUs)."),
+        _idle(Key.TL_ENABLE_FP32X2_REDUCTION,
+            "reductions are written as single operations, which the compiler of the GPU may pair"),
     )  # fmt: skip
 
 
 def _of_gpus() -> tuple[PassConfig, ...]:
     return (
-        PassConfig(
-            Key.TL_DISABLE_WARP_SPECIALIZED, FLAG, False, "cuda",
-            "On Hopper all threads copy: no warps do it for others, and no results leave in bulk.",
-        ),
-        PassConfig(
-            Key.TL_DISABLE_TMA_LOWER, FLAG, False, "cuda",
-            "The same as `tl.disable_warp_specialized`: bulk copies are what such warps are for.",
-        ),
-        PassConfig(
-            Key.TL_DISABLE_WGMMA, FLAG, False, "cuda",
-            "Warps multiply on Hopper where warpgroups could.",
-        ),
-        PassConfig(
-            Key.TL_DISABLE_SHUFFLE_ELECT, FLAG, False, "cuda",
-            "Bulk copies are started by a thread of a fixed number instead of an elected one.",
-        ),
-        PassConfig(
-            Key.TL_ENABLE_ASYNC_COPY, FLAG, True, "cuda",
-            "False: copies go through registers instead of `cp.async`.",
-        ),
-        PassConfig(
-            Key.HIP_LDS_LOAD, FLAG, True, "hip",
-            "False: copies go through registers instead of straight into shared memory.",
-        ),
-        PassConfig(
-            Key.TL_DISABLE_PIPELINE_FOLDING, FLAG, False, GPUS,
+        PassConfig(Key.TL_DISABLE_WARP_SPECIALIZED, FLAG, False, "cuda",
+            "On Hopper all threads copy: no warps do it for others, and no results leave in bulk."),
+        PassConfig(Key.TL_DISABLE_TMA_LOWER, FLAG, False, "cuda",
+            "The same as `tl.disable_warp_specialized`: bulk copies are what such warps are for."),
+        PassConfig(Key.TL_DISABLE_WGMMA, FLAG, False, "cuda",
+            "Warps multiply on Hopper where warpgroups could."),
+        PassConfig(Key.TL_DISABLE_SHUFFLE_ELECT, FLAG, False, "cuda",
+            "Bulk copies are started by a thread of a fixed number instead of an elected one."),
+        PassConfig(Key.TL_ENABLE_ASYNC_COPY, FLAG, True, "cuda",
+            "False: copies go through registers instead of `cp.async`."),
+        PassConfig(Key.HIP_LDS_LOAD, FLAG, True, "hip",
+            "False: copies go through registers instead of straight into shared memory."),
+        PassConfig(Key.TL_DISABLE_PIPELINE_FOLDING, FLAG, False, GPUS,
             "The last iterations of software pipelines are peeled off the steady state, which has "
-            "no branch then: longer code, for a comparison less per iteration.",
-        ),
-        PassConfig(
-            Key.TL_DISABLE_STORE_STAGING, FLAG, False, GPUS,
+            "no branch then: longer code, for a comparison less per iteration."),
+        PassConfig(Key.TL_DISABLE_STORE_STAGING, FLAG, False, GPUS,
             "8-bit and 16-bit results of matrix products are stored from where they are: by "
-            "default rows are put together in shared memory first.",
-        ),
-        PassConfig(
-            Key.TL_DISABLE_SHARED_MEMORY_REUSE, FLAG, False, GPUS,
-            "Every shared tile has bytes of its own.",
-        ),
+            "default rows are put together in shared memory first."),
+        PassConfig(Key.TL_DISABLE_SHARED_MEMORY_REUSE, FLAG, False, GPUS,
+            "Every shared tile has bytes of its own."),
     )  # fmt: skip
 
 
 def _of_gpus_alike() -> tuple[PassConfig, ...]:
     """Return the rows about GPUs that have nothing to do."""
     return (
-        _idle(
-            Key.TL_ENABLE_AGGRESSIVE_SHARED_MEMORY_MERGE,
+        _idle(Key.TL_ENABLE_AGGRESSIVE_SHARED_MEMORY_MERGE,
             "shared tiles that are never alive together share bytes wherever they stand", True,
-            hint="tl.disable_shared_memory_reuse gives each tile its own",
-        ),
-        _idle(
-            Key.TL_DISABLE_VECTORIZE_256, "no access is wider than 16 bytes", True,
-        ),
-        _idle(
-            Key.TL_ENABLE_LOWER_LDGSTG,
-            "accesses of tensors are plain, and the compiler of the GPU chooses the instructions",
-        ),
-        _idle(
-            Key.TL_ENABLE_LOWER_LDGSTG_PREDICATED,
-            "accesses of tensors are plain, and the compiler of the GPU chooses the instructions",
-        ),
-        _idle(
-            Key.TL_ENABLE_AUTO_SCHEDULE, "pipelined loops are scheduled by their dependences",
-        ),
-        _idle(
-            Key.TL_ENABLE_AUTO_WARP_SPECIALIZATION,
+            hint="tl.disable_shared_memory_reuse gives each tile its own"),
+        _idle(Key.TL_DISABLE_VECTORIZE_256, "no access is wider than 16 bytes", True),
+        _idle(Key.TL_ENABLE_LOWER_LDGSTG,
+            "accesses of tensors are plain, and the compiler of the GPU chooses the instructions"),
+        _idle(Key.TL_ENABLE_LOWER_LDGSTG_PREDICATED,
+            "accesses of tensors are plain, and the compiler of the GPU chooses the instructions"),
+        _idle(Key.TL_ENABLE_AUTO_SCHEDULE, "pipelined loops are scheduled by their dependences"),
+        _idle(Key.TL_ENABLE_AUTO_WARP_SPECIALIZATION,
             "warps are specialised on Hopper wherever that is of use", True,
-            hint="tl.disable_warp_specialized forbids it",
-        ),
-        _idle(
-            Key.TL_REDUCER_FORCE_BASELINE, "reducers are lowered in one way",
-        ),
-        PassConfig(
-            Key.TL_LAYOUT_COST_MODEL, ANYTHING, None, "", "layouts are chosen in one way", (None,),
-            hint="T.annotate_layout chooses another",
-        ),
+            hint="tl.disable_warp_specialized forbids it"),
+        _idle(Key.TL_REDUCER_FORCE_BASELINE, "reducers are lowered in one way"),
+        PassConfig(Key.TL_LAYOUT_COST_MODEL, ANYTHING, None, "", "layouts are chosen in one way",
+            (None,), hint="T.annotate_layout chooses another"),
     )  # fmt: skip
 
 
 def _of_compilers() -> tuple[PassConfig, ...]:
     return (
-        PassConfig(
-            Key.CUDA_COMPILER, TEXT, "", "cuda",
-            "`nvrtc`, `nvcc` or the path of an nvcc, as `TILE_CUDA_COMPILER` for all kernels.",
-        ),
-        PassConfig(
-            Key.HIP_COMPILER, TEXT, "", "hip",
+        PassConfig(Key.CUDA_COMPILER, TEXT, "", "cuda",
+            "`nvrtc`, `nvcc` or the path of an nvcc, as `TILE_CUDA_COMPILER` for all kernels."),
+        PassConfig(Key.HIP_COMPILER, TEXT, "", "hip",
             "`hiprtc`, `hipcc`, `clang`, `zig` or the path of a clang, as `TILE_HIP_COMPILER` for "
-            "all kernels.",
-        ),
-        PassConfig(
-            Key.TL_DEVICE_COMPILE_FLAGS, FLAGS, "", GPUS,
-            "Further flags for the compiler of the GPU, after `compile_flags`.",
-        ),
-        PassConfig(
-            Key.TL_PTXAS_REGISTER_USAGE_LEVEL, LEVEL, None, "cuda",
-            "How freely NVIDIA's assembler spends registers: its `--register-usage-level`.",
-        ),
-        _idle(
-            Key.TL_ENABLE_PTXAS_VERBOSE_OUTPUT,
-            "the assembler's report is always asked for", hint="read kernel.resources",
-        ),
-        _idle(
-            Key.TL_EMIT_LINE_DIRECTIVES,
+            "all kernels."),
+        PassConfig(Key.TL_DEVICE_COMPILE_FLAGS, FLAGS, "", GPUS,
+            "Further flags for the compiler of the GPU, after `compile_flags`."),
+        PassConfig(Key.TL_PTXAS_REGISTER_USAGE_LEVEL, LEVEL, None, "cuda",
+            "How freely NVIDIA's assembler spends registers: its `--register-usage-level`."),
+        _idle(Key.TL_ENABLE_PTXAS_VERBOSE_OUTPUT,
+            "the assembler's report is always asked for", hint="read kernel.resources"),
+        _idle(Key.TL_EMIT_LINE_DIRECTIVES,
             "the text of a kernel has the lines of its program as comments",
-            hint="read kernel.get_kernel_source()",
-        ),
+            hint="read kernel.get_kernel_source()"),
     )  # fmt: skip
 
 
 def _of_checks() -> tuple[PassConfig, ...]:
     return (
-        PassConfig(
-            Key.TL_DISABLE_SAFE_MEMORY_ACCESS, FLAG, False, EVERYWHERE,
-            "Accesses of tensors are not checked against their box: each must lie inside.",
-        ),
-        PassConfig(
-            Key.TL_DISABLE_THREAD_STORAGE_SYNC, FLAG, False, EVERYWHERE,
+        PassConfig(Key.TL_DISABLE_SAFE_MEMORY_ACCESS, FLAG, False, EVERYWHERE,
+            "Accesses of tensors are not checked against their box: each must lie inside."),
+        PassConfig(Key.TL_DISABLE_THREAD_STORAGE_SYNC, FLAG, False, EVERYWHERE,
             "Barriers are left to programs of threads: between accesses of shared memory that "
-            "such a program makes itself, nothing is put in.",
-        ),
-        _idle(
-            Key.TL_DISABLE_OUT_OF_BOUND_WARNING,
+            "such a program makes itself, nothing is put in."),
+        _idle(Key.TL_DISABLE_OUT_OF_BOUND_WARNING,
             "an index that certainly leaves its tensor is an error (TL2003), and no other is "
-            "warned of", True,
-        ),
-        _idle(
-            Key.TL_DISABLE_DATA_RACE_CHECK, "races are found by running, not by compiling", True,
-            hint="run the program with `tile check`",
-        ),
-        _idle(
-            Key.TL_DISABLE_BUFFER_INIT_CHECK,
+            "warned of", True),
+        _idle(Key.TL_DISABLE_DATA_RACE_CHECK, "races are found by running, not by compiling", True,
+            hint="run the program with `tile check`"),
+        _idle(Key.TL_DISABLE_BUFFER_INIT_CHECK,
             "reads of what nothing has written are found by running, not by compiling", True,
-            hint="run the program with `tile check`",
-        ),
-        _idle(
-            Key.TL_DISABLE_PRELOWER_SEMANTIC_CHECK, "every kernel is verified",
-        ),
-        PassConfig(
-            Key.TL_CONFIG_INDEX_BITWIDTH, BITS, None, "",
+            hint="run the program with `tile check`"),
+        _idle(Key.TL_DISABLE_PRELOWER_SEMANTIC_CHECK, "every kernel is verified"),
+        PassConfig(Key.TL_CONFIG_INDEX_BITWIDTH, BITS, None, "",
             "indices have the bits that they need", (None, 32, 64),
-            hint="leave it out: indices have the bits that they need",
-        ),
+            hint="leave it out: indices have the bits that they need"),
     )  # fmt: skip
 
 
 def _of_looking() -> tuple[PassConfig, ...]:
     logs = "set TILE_LOGS=passes"
     return (
-        _idle(
-            Key.TL_AST_PRINT_ENABLE, "kernels are printed by a command",
-            hint="use `tile lower FILE.py:KERNEL`",
-        ),
-        _idle(
-            Key.TL_ENABLE_DUMP_IR, "programs are kept by a setting", hint="set TILE_KEEP=ir",
-        ),
-        PassConfig(
-            Key.TL_DUMP_IR_DIR, TEXT, "", "", "programs are kept by a setting", ("",),
-            hint="set TILE_KEEP=ir and TILE_KEEP_DIR",
-        ),
-        PassConfig(
-            Key.CUDA_KERNELS_OUTPUT_DIR, TEXT, "", "", "sources are kept by a setting", ("",),
-            hint="set TILE_KEEP=src and TILE_KEEP_DIR",
-        ),
-        _idle(
-            Key.TL_LAYOUT_VISUALIZATION_ENABLE, "layouts are drawn by a command",
-            hint="use `tile report`, or print(kernel.layouts())",
-        ),
-        PassConfig(
-            Key.TL_LAYOUT_VISUALIZATION_FORMATS, ANYTHING, None, "",
+        _idle(Key.TL_AST_PRINT_ENABLE, "kernels are printed by a command",
+            hint="use `tile lower FILE.py:KERNEL`"),
+        _idle(Key.TL_ENABLE_DUMP_IR, "programs are kept by a setting", hint="set TILE_KEEP=ir"),
+        PassConfig(Key.TL_DUMP_IR_DIR, TEXT, "", "", "programs are kept by a setting", ("",),
+            hint="set TILE_KEEP=ir and TILE_KEEP_DIR"),
+        PassConfig(Key.CUDA_KERNELS_OUTPUT_DIR, TEXT, "", "", "sources are kept by a setting",
+            ("",), hint="set TILE_KEEP=src and TILE_KEEP_DIR"),
+        _idle(Key.TL_LAYOUT_VISUALIZATION_ENABLE, "layouts are drawn by a command",
+            hint="use `tile report`, or print(kernel.layouts())"),
+        PassConfig(Key.TL_LAYOUT_VISUALIZATION_FORMATS, ANYTHING, None, "",
             "layouts are drawn by a command", (None, ""),
-            hint="use `tile report`, or print(kernel.layouts())",
-        ),
+            hint="use `tile report`, or print(kernel.layouts())"),
         _idle(Key.TL_PASS_PROFILE, "times of passes are told by a setting", hint=logs),
-        PassConfig(
-            Key.TL_PASS_PROFILE_THRESHOLD_MS, TIME, None, "",
-            "times of passes are told by a setting", hint=logs,
-        ),
-        _idle(
-            Key.TL_DEBUG_MERGE_SHARED_MEMORY_ALLOCATIONS,
-            "the plan of shared memory stands in the report", hint="use `tile report`",
-        ),
-        _idle(
-            Key.TL_ENABLE_VECTORIZE_PLANNER_VERBOSE, "passes are told of by a setting", hint=logs,
-        ),
-        _idle(
-            Key.TL_ENABLE_REDUCER_PLAN_VERBOSE, "passes are told of by a setting", hint=logs,
-        ),
+        PassConfig(Key.TL_PASS_PROFILE_THRESHOLD_MS, TIME, None, "",
+            "times of passes are told by a setting", hint=logs),
+        _idle(Key.TL_DEBUG_MERGE_SHARED_MEMORY_ALLOCATIONS,
+            "the plan of shared memory stands in the report", hint="use `tile report`"),
+        _idle(Key.TL_ENABLE_VECTORIZE_PLANNER_VERBOSE, "passes are told of by a setting",
+            hint=logs),
+        _idle(Key.TL_ENABLE_REDUCER_PLAN_VERBOSE, "passes are told of by a setting", hint=logs),
     )  # fmt: skip
 
 
@@ -365,34 +252,27 @@ def _of_expressions() -> tuple[PassConfig, ...]:
         _idle(Key.TL_IF_STMT_BINDING_INLINE_REPLAYABLE_BINDS, names),
         _idle(Key.TL_DISABLE_LOOP_UNSWITCHING, loops, True),
         _idle(Key.TL_LOOP_UNSWITCHING_ALLOW_NON_TRIVIAL_ELSE, loops),
-        _idle(
-            Key.TL_STORAGE_REWRITE_DETECT_INPLACE, "tiles are reused by their liveness alone",
-        ),
+        _idle(Key.TL_STORAGE_REWRITE_DETECT_INPLACE, "tiles are reused by their liveness alone"),
     )  # fmt: skip
 
 
 def _of_tir() -> tuple[PassConfig, ...]:
     none = "kernels do not pass through that pass of TVM"
     return (
-        PassConfig(
-            Key.TIR_USE_ASYNC_COPY, FLAG, True, "cuda", "The same as `tl.enable_async_copy`."
-        ),
-        PassConfig(
-            Key.TIR_NOALIAS, FLAG, True, "", "tensors of a call are taken not to overlap", (True,),
-            refused=True, hint="name those that may: T.annotate_restrict_buffers(A, B)",
-        ),
-        PassConfig(
-            Key.TIR_ADD_LOWER_PASS, ANYTHING, (), "", "there is no program of TVM to run it on",
+        PassConfig(Key.TIR_USE_ASYNC_COPY, FLAG, True, "cuda",
+            "The same as `tl.enable_async_copy`."),
+        PassConfig(Key.TIR_NOALIAS, FLAG, True, "", "tensors of a call are taken not to overlap",
+            (True,), refused=True, hint="name those that may: T.annotate_restrict_buffers(A, B)"),
+        PassConfig(Key.TIR_ADD_LOWER_PASS, ANYTHING, (), "",
+            "there is no program of TVM to run it on",
             ((), [], None), refused=True,
-            hint="write a plugin with a pass on tile IR: docs/reference/hooks.md",
-        ),
+            hint="write a plugin with a pass on tile IR: docs/reference/hooks.md"),
         _idle(Key.TIR_SIMPLIFY, none, True),
         _idle(Key.TIR_ENABLE_EQUIV_TERMS_IN_CSE, none),
         _idle(Key.TIR_DISABLE_CSE, none),
         _idle(Key.TIR_DISABLE_STORAGE_REWRITE, none),
-        _idle(
-            Key.TIR_DISABLE_VECTORIZE, "the width of accesses follows from layouts and alignment",
-        ),
+        _idle(Key.TIR_DISABLE_VECTORIZE,
+            "the width of accesses follows from layouts and alignment"),
         _idle(Key.TIR_ENABLE_DEBUG, none),
         _idle(Key.TIR_MERGE_STATIC_SMEM, "all shared tiles are in one block of memory", True),
     )  # fmt: skip

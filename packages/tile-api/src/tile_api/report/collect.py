@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tile_api.phase_times import timings_of
 from tile_api.report.assembly import lines_of_assembly
 from tile_api.report.counting import costs_of, counter_for, counts_of
 from tile_api.report.drawings import drawn
@@ -15,6 +14,7 @@ from tile_api.report.programs import lines_of, steps_of
 from tile_api.report.resource_needs import needs_of
 from tile_api.report.source_lines import SourceLines
 from tile_api.report.timeline.simulation import timeline_of
+from tile_api.tracing import timings_of
 from tile_core import driver
 from tile_core.codegen import print_program
 from tile_core.compilation.options import BuildOptions

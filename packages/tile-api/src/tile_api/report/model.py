@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from tile_api.phase_times import Timings
+    from tile_api.tracing import Timings
     from tile_core.plugins.executor import AccessCost
     from tile_core.remarks import Remark
 

@@ -14,18 +14,10 @@ HINT = 'write "model", a time such as "10s" or "2m", or "full"'
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much a search may do.
+    """How much a search may do."""
 
-    Parameters
-    ----------
-    runs
-        False: nothing is run, the cost model decides.
-    seconds
-        Of wall-clock time for compiling and measuring; None tries every configuration.
-    """
-
-    runs: bool = True
-    seconds: float | None = None
+    runs: bool = True  # False: nothing is run, the cost model decides
+    seconds: float | None = None  # of wall-clock time; None tries every configuration
 
     def __str__(self) -> str:
         if not self.runs:
@@ -34,18 +26,7 @@ class Budget:
 
 
 def parse_budget(text: object) -> Budget:
-    """Return the budget that a spelling means.
-
-    Parameters
-    ----------
-    text
-        ``"model"``, ``"full"``, a time such as ``"10s"``, ``"2m"`` or ``"1.5h"``, or a number of
-        seconds.
-
-    Raises
-    ------
-    TuningError
-        If it is none of these.
+    """Return the budget that a spelling means, or a number of seconds.
 
     Examples
     --------

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tile_core.records import dataclass
+
+V = TypeVar("V")
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
@@ -14,22 +16,19 @@ _FALSE = frozenset({"0", "false", "no", "off"})
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """How text becomes a value.
+    """How text becomes a value."""
 
-    Parameters
-    ----------
-    name
-        What tables call it: ``flag``, ``number``.
-    allowed
-        What may stand there; goes on after "set it to".
-    read
-        Returns the value of a text that is not empty, or raises `ValueError`, with what is wrong
-        in it if that is not the whole.
-    """
+    name: str  # in tables: ``flag``, ``number``
+    allowed: str  # what may stand there; goes on after "set it to"
+    read: Callable[[str], Any]  # of a text that is not empty, or raises `ValueError`
 
-    name: str
-    allowed: str
-    read: Callable[[str], Any]
+
+def read_by(parse: Callable[[str], V], text: str) -> V:
+    """Return what `parse` makes of a text; what is wrong with it, if anything, is the whole."""
+    try:
+        return parse(text)
+    except ValueError:
+        raise ValueError from None
 
 
 def flag() -> Domain:
@@ -49,13 +48,7 @@ def inverted_flag() -> Domain:
 
 
 def number(what: str) -> Domain:
-    """Return the kind of whole numbers of something.
-
-    Parameters
-    ----------
-    what
-        Such as ``threads; 0 means one per CPU``.
-    """
+    """Return the kind of whole numbers of something, such as ``threads; 0 means one per CPU``."""
     return Domain("number", f"a number of {what}", _whole)
 
 
@@ -63,10 +56,7 @@ def seconds(most: float, what: str) -> Domain:
     """Return the kind of times from 0 to `most` seconds; `what` tells what 0 means."""
 
     def read(text: str) -> float:
-        try:
-            found = float(text)
-        except ValueError:
-            raise ValueError from None
+        found = read_by(float, text)
         if not 0 <= found <= most:
             raise ValueError
         return found
@@ -80,10 +70,7 @@ def size(what: str) -> Domain:
     def read(text: str) -> int:
         from tile_api.disk_cache.location import parse_size
 
-        try:
-            return parse_size(text)
-        except ValueError:
-            raise ValueError from None
+        return read_by(parse_size, text)
 
     return Domain("size", f"a size such as 500M or 4GiB; {what}", read)
 
@@ -99,13 +86,7 @@ def folder() -> Domain:
 
 
 def path_of(text: str) -> Path:
-    """Return a path; ``~`` and ``~user`` are homes.
-
-    Raises
-    ------
-    ValueError
-        If no path is written so: there is no such home, or it holds what ends a name.
-    """
+    """Return a path; ``~`` and ``~user`` are homes, if there are such."""
     if "\0" in text:
         raise ValueError(text)
     try:
@@ -126,16 +107,9 @@ def choice(*names: str) -> Domain:
 
 
 def names(known: Iterable[str], *, signs: str = "", allowed: str = "") -> Domain:
-    """Return the kind of lists of names, with commas or blanks between them.
+    """Return the kind of lists of `known` names, with commas or blanks between them.
 
-    Parameters
-    ----------
-    known
-        The names there are.
-    signs
-        What may stand before a name.
-    allowed
-        What may stand there; without it, that is some of the names.
+    One of `signs` may stand before a name. Without `allowed`, it is "some of" the names.
 
     Examples
     --------

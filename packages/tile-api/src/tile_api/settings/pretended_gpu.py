@@ -11,30 +11,15 @@ _ARCH = re.compile(r"sm_\d{2,3}[af]?|gfx[0-9a-f]{3,4}")
 
 @dataclass(frozen=True, slots=True)
 class PretendedGpu:
-    """A GPU that programs are told of; what is not said follows from the rest.
+    """A GPU that programs are told of; what is "" or 0 follows from the rest."""
 
-    Parameters
-    ----------
-    arch
-        Such as ``sm_90`` or ``gfx942``, or "".
-    multiprocessors
-        How many it has, or 0.
-    memory
-        In GiB, or 0.
-    """
-
-    arch: str = ""
+    arch: str = ""  # such as ``sm_90`` or ``gfx942``
     multiprocessors: int = 0
-    memory: int = 0
+    memory: int = 0  # in GiB
 
 
 def parse_gpu(text: str) -> PretendedGpu:
     """Return the GPU that `text` names.
-
-    Raises
-    ------
-    ValueError
-        If it names none.
 
     Examples
     --------

@@ -8,16 +8,14 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any
 
-from tile_api.tilelang.after_import import when_imported
-from tile_api.tilelang.devices.patches import Patches
+from tile_api.tilelang.devices.patches import PatchedPackage, Patches
+from tile_api.tilelang.machines import USUAL, runs_on_host
 from tile_api.tilelang.paths import MODULES
-from tile_api.tilelang.targets import USUAL, runs_on_host
 from tile_core.errors import AliasConflict, MissingFeature
 from tile_core.target import Target
 
@@ -26,7 +24,6 @@ HERE = "tile_api.tilelang"
 _TARGET = "TILE_FORCE_TARGET"
 _GPU = "TILE_PRETENDED_GPU"
 _PATH = "PYTHONPATH"
-TVM = "tvm"
 
 
 @dataclass(slots=True)
@@ -51,31 +48,18 @@ class Installation:
     def __enter__(self) -> Installation:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if installed() is self:
             uninstall()
 
 
-@dataclass(slots=True)
-class _Process:
-    """The one installation that a process can have."""
-
-    current: Installation | None = None
-
-
-@lru_cache(maxsize=1)
-def _process() -> _Process:
-    return _Process()
+_OF_PROCESS: list[Installation] = []
+"""The one installation that a process can have."""
 
 
 def installed() -> Installation | None:
     """Return the installation of this process, or None."""
-    return _process().current
+    return _OF_PROCESS[0] if _OF_PROCESS else None
 
 
 def install(target: object = "cpu", gpu: str = "") -> Installation:
@@ -128,12 +112,12 @@ def install(target: object = "cpu", gpu: str = "") -> Installation:
     made._finder = _Finder()
     sys.meta_path.insert(0, made._finder)
     _register()
-    made._tvm = _ChangedTvm()
+    made._tvm = PatchedPackage("tvm", _patch_tvm)
     if made.maps_devices:
         from tile_api.tilelang.devices import map_devices
 
         made._devices = map_devices(exact)
-    _process().current = made
+    _OF_PROCESS.append(made)
     return made
 
 
@@ -148,10 +132,9 @@ def _tell_children(target: object, gpu: str) -> None:
 
 def uninstall() -> None:
     """Undo `install`; without an installation, do nothing."""
-    made = installed()
-    _process().current = None
-    if made is None:
+    if not _OF_PROCESS:
         return
+    made = _OF_PROCESS.pop()
     if made._devices is not None:
         made._devices.undo()
     if made._tvm is not None:
@@ -171,14 +154,7 @@ def uninstall() -> None:
 def require_machine(made: Installation, option: str) -> None:
     """Raise before torch does if programs are to run on a GPU, and there is none.
 
-    Parameters
-    ----------
-    option
-        With which the user says where to run.
-
-    Raises
-    ------
-    MissingFeature
+    The user says with `option` where to run.
     """
     from tile_core.plugins.host import default_host
 
@@ -213,23 +189,11 @@ def _refuse_the_other() -> None:
         )
 
 
-class _ChangedTvm:
-    """The functions of TVM that take expressions of kernels, once TVM is imported."""
+def _patch_tvm(tvm: Any, patches: Patches) -> None:
+    """Let the functions of TVM take expressions of kernels."""
+    from tile_api.tilelang.tvm_names import patch_tvm
 
-    def __init__(self) -> None:
-        self.patches = Patches()
-        self.waiting = when_imported(TVM, self._change)
-
-    def _change(self, tvm: Any) -> None:
-        from tile_api.tilelang.tvm_names import patch_tvm
-
-        patch_tvm(tvm, self.patches)
-
-    def undo(self) -> None:
-        """Put back what was there."""
-        if self.waiting is not None:
-            self.waiting.forget()
-        self.patches.undo()
+    patch_tvm(tvm, patches)
 
 
 class _Finder(importlib.abc.MetaPathFinder):

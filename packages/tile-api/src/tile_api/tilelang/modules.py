@@ -15,16 +15,9 @@ from tile_api.tilelang.unsupported import Unsupported
 class TableModule(ModuleType):
     """A module without a file.
 
-    Parameters
-    ----------
-    name
-        Under which it is imported.
-    called
-        What users call it, for messages.
-    homes
-        Name to ``"module:attribute"``; ``"module:"`` means the module itself.
-    star
-        A module whose public names it has, too, or None.
+    It is imported under `name`, and users call it `called`. The `homes` of its names are
+    ``"module:attribute"``, or ``"module:"`` for a module itself; all public names of the module
+    `star` are there, too.
     """
 
     def __init__(self, name: str, called: str, homes: Mapping[str, str], star: str | None) -> None:
@@ -43,14 +36,11 @@ class TableModule(ModuleType):
         if name.startswith("__") and name not in self._homes and self._star is None:
             raise AttributeError(name)
         below = sys.modules.get(f"{self.__name__}.{name}")
-        if below is not None and not self._has(name):
+        if below is not None and name not in self._public():
             return below
         value = member(self._called, self._homes, self._star, name)
         setattr(self, name, value)
         return value
-
-    def _has(self, name: str) -> bool:
-        return name in self._public()
 
     def __dir__(self) -> list[str]:
         return sorted({*self.__dict__, *self._public()})
@@ -61,13 +51,7 @@ class TableModule(ModuleType):
 
 
 def member(called: str, homes: Mapping[str, str], star: str | None, name: str) -> Any:
-    """Return what `name` means in the module that users call `called`.
-
-    Raises
-    ------
-    UnknownName
-        If the module has no such name.
-    """
+    """Return what `name` means in the module that users call `called`."""
     home = homes.get(name)
     if home is not None and home.startswith("-"):
         return Unsupported(f"{called}.{name}", home[1:])
@@ -79,7 +63,7 @@ def member(called: str, homes: Mapping[str, str], star: str | None, name: str) -
         return getattr(importlib.import_module(star), name)
     if name.startswith("__"):  # somebody looks for one of Python's own protocols
         raise AttributeError(f"module {called!r} has no attribute {name!r}")
-    from tile_api.frontend.misspelt_names import unknown_name
+    from tile_api.frontend.python_errors import unknown_name
 
     raise unknown_name(f"the module {called}", name, homes)
 
@@ -90,19 +74,10 @@ def create(
     stars: Mapping[str, str],
     modules: MutableMapping[str, Any],
 ) -> None:
-    """Put a module for each row of a table under the package `root`.
+    """Put a module for each row of `tables` under the package `root`, and into `modules`.
 
-    Parameters
-    ----------
-    root
-        The package, which is in `modules`.
-    tables
-        The names of each module, by its path below `root`; ``""`` is the package itself.
-        Packages come before what is in them.
-    stars
-        For some of the paths, a module all of whose public names are there, too.
-    modules
-        Where modules are registered: `sys.modules`.
+    Rows are by paths below `root`, packages before what is in them; ``""`` is the package itself.
+    All public names of the module that `stars` has for a path are there, too.
     """
     for path, homes in tables.items():
         if not path:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tile_api.tilelang import internals
-from tile_api.tilelang.names import read_names
+from tile_api.tilelang import names as known
 
 VERSION = "0.1.15"
 """The version of TileLang whose names these are."""
@@ -27,12 +26,12 @@ def _compat(name: str, names: str) -> dict[str, str]:
     return _names(f"{_COMPAT}.{name}", names)
 
 
-_LOWER = _compat("lowering", "lower")
+_LOWER = _compat("compilation", "lower")
 _COMPILE = {
     **_names("tile_api.compiling", "compile"),
     **_names("tile_api.parallel_compiling", "par_compile"),
 }
-_KERNEL = _compat("kernels", "JITKernel")
+_KERNEL = _compat("compilation", "JITKernel")
 _JIT = {
     **_COMPILE,
     **_KERNEL,
@@ -60,7 +59,7 @@ _CONFIGS = _names("tile_api.pass_configs.keys", "PassConfigKey")
 _PARAMS = _compat("params", "KernelParam")
 _ARTIFACT = _names("tile_api.lowered", "CompiledArtifact=LoweredKernel")
 _POSTPROC = _compat(
-    "hooks",
+    "compilation",
     "register_cuda_postproc register_hip_postproc register_c_postproc"
     " register_cuda_postproc_callback register_hip_postproc_callback"
     " register_c_postproc_callback",
@@ -110,11 +109,11 @@ _TEMPLATES = _compat(
     " FlashAttentionTemplate ConvTemplate Hint",
 )
 _ROLLER = _compat("templates", "Hint NoRasterization Rasterization2DRow Rasterization2DColumn")
-_QUANTIZE = _compat("unpacking", internals.UNPACKING) | dict.fromkeys(
-    internals.CUDA_TEXTS.split(), "-sources"
+_QUANTIZE = _compat("unpacking", known.UNPACKING) | dict.fromkeys(
+    known.CUDA_TEXTS.split(), "-sources"
 )
-_COMPRESSING = _compat("compressing", "general_compress") | {"interleave_weight": "-sources"}
-_EMITTERS = dict.fromkeys(internals.EMITTERS.split(), "-emitters") | _names(
+_COMPRESSING = _compat("unpacking", "general_compress") | {"interleave_weight": "-sources"}
+_EMITTERS = dict.fromkeys(known.EMITTERS.split(), "-emitters") | _names(
     "tile_api.layout", "make_mma_swizzle_layout"
 )
 _DEPRECATED = _compat("environment", "deprecated deprecated_warning")
@@ -123,11 +122,11 @@ _SPARSE_LAYOUT = _compat("semi_sparse", "GROUP_CONFIG get_e_factor")
 _SPARSE = {
     **_compat("semi_sparse", "randn_semi_sparse randint_semi_sparse arange_semi_sparse"),
     **_SPARSE_LAYOUT,
-    **dict.fromkeys(internals.SPARSE.split(), "-sparse"),
+    **dict.fromkeys(known.SPARSE.split(), "-sparse"),
 }
-_SIMPLIFY = _compat("passes", "simplify_prim_func apply_simplify")
+_SIMPLIFY = _compat("compilation", "simplify_prim_func apply_simplify")
 _BUILD = _compat("environment", "build_date")
-_REGIONS = _compat("scopes", internals.REGIONS)
+_REGIONS = _compat("scopes", known.REGIONS)
 _TOP = {
     **_JIT,
     **_LOWER,
@@ -167,14 +166,14 @@ _OF_MODULES: dict[str, Mapping[str, str]] = {
         **_names("tile_api.compiling", "cached=compile"),
         **_names("tile_api.language", "prim_func JITFunc"),
         **_compat("targets", "determine_target"),
-        **_compat("gpus", "get_available_cpu_count"),
+        **_compat("archs", "get_available_cpu_count"),
         **_LOGGING,
     },
     "jit.kernel": {**_JIT, **_LOGGING},
     "jit.param": _PARAMS,
-    "jit.exceptions": _compat("failures", "JITNoBuilderError EagerJITBuildError"),
+    "jit.exceptions": _compat("compilation", "JITNoBuilderError EagerJITBuildError"),
     "cache": {**_CACHE, **_KERNEL, **_compat("environment", "env")},
-    "env": _CACHE | _LOGGING | _compat("environment", internals.ENVIRONMENT),
+    "env": _CACHE | _LOGGING | _compat("environment", known.ENVIRONMENT),
     "backend.target": _TARGETS,
     "layout": _LAYOUTS,
     "layout.layout": _LAYOUTS,
@@ -182,7 +181,7 @@ _OF_MODULES: dict[str, Mapping[str, str]] = {
     "layout.swizzle": _LAYOUTS,
     "layout.swizzle_mode": _LAYOUTS,
     "profiler": {**_PROFILER, **_TENSORS, **_PARAMS},
-    "profiler.bench": {**_PROFILER, **_LOGGING, **_compat("gpus", "device")},
+    "profiler.bench": {**_PROFILER, **_LOGGING, **_compat("archs", "device")},
     "autodd": {"main": "-reducing"},
     "autotuner": _TUNING,
     "autotuner.tuner": {**_TUNING, **_LOGGING},
@@ -206,7 +205,7 @@ _OF_MODULES: dict[str, Mapping[str, str]] = {
     "utils.target": _TARGETS,
     "utils.deprecated": _DEPRECATED,
     "utils.device": _compat("targets", "get_current_device is_cuda_available IS_MPS")
-    | _compat("gpus", "IS_CUDA IS_NPU device_synchronize get_available_cpu_count"),
+    | _compat("archs", "IS_CUDA IS_NPU device_synchronize get_available_cpu_count"),
     "utils.sparse": _SPARSE,
     "utils.language": _REGIONS,
     "utils.version": _BUILD,
@@ -216,9 +215,9 @@ _OF_MODULES: dict[str, Mapping[str, str]] = {
     "metal.target": _TARGETS,
     "carver": {**_ARCHS, **_ROLLER, **_TEMPLATES},
     "carver.arch": {**_ARCHS, **_TARGETS},
-    **dict.fromkeys((f"carver.arch.{name}" for name in internals.ARCHS.split()), _ARCHS),
+    **dict.fromkeys((f"carver.arch.{name}" for name in known.ARCHS.split()), _ARCHS),
     "carver.template": _TEMPLATES,
-    **dict.fromkeys((f"carver.template.{name}" for name in internals.SHAPES.split()), _TEMPLATES),
+    **dict.fromkeys((f"carver.template.{name}" for name in known.SHAPES.split()), _TEMPLATES),
     "carver.roller": {**_ROLLER, **_ARCHS},
     "carver.roller.hint": _ROLLER,
     "carver.roller.rasterization": _ROLLER,
@@ -236,10 +235,8 @@ _OF_MODULES: dict[str, Mapping[str, str]] = {
     "intrinsics": _EMITTERS,
     "cuda.intrinsics": _EMITTERS,
     "rocm.intrinsics": _EMITTERS,
-    **dict.fromkeys((f"intrinsics.{name}" for name in internals.INTRINSICS.split()), _EMITTERS),
-    **dict.fromkeys(
-        (f"cuda.intrinsics.{name}" for name in internals.INTRINSICS.split()), _EMITTERS
-    ),
+    **dict.fromkeys((f"intrinsics.{name}" for name in known.INTRINSICS.split()), _EMITTERS),
+    **dict.fromkeys((f"cuda.intrinsics.{name}" for name in known.INTRINSICS.split()), _EMITTERS),
     "cuda.intrinsics.sparse_layout": _SPARSE_LAYOUT,
     "libinfo": _compat("environment", "find_lib_path get_dll_directories=get_runtime_library_dirs"),
 }
@@ -247,15 +244,17 @@ _OF_MODULES: dict[str, Mapping[str, str]] = {
 
 def _modules() -> tuple[dict[str, Mapping[str, str]], dict[str, str]]:
     """Return the names of all modules: those with a counterpart, and the rest with a reason."""
-    rows: dict[str, dict[str, str]] = {path: {} for path in internals.LANGUAGE.split()}
+    rows: dict[str, dict[str, str]] = {path: {} for path in known.LANGUAGE.split()}
     stars = dict.fromkeys(rows, "tile_api.language")
-    for row in read_names():
-        rows[row.path] = {name: _EXPORTED.get(name, f"-{row.reason}") for name in row.names}
-        if row.is_language:
-            stars[row.path] = "tile_api.language"
-    for where, names in internals.OLDER.items():
-        path, _, reason = where.partition(" ")
-        rows.setdefault(path, {}).update(dict.fromkeys(names.split(), f"-{reason}"))
+    for head, names in known.read_names().items():
+        path, _, kind = head.partition(": ")
+        *language, reason = kind.split()
+        rows[path] = {name: _EXPORTED.get(name, f"-{reason}") for name in names}
+        if language:
+            stars[path] = "tile_api.language"
+    for where, older in known.OLDER.items():
+        path, _, key = where.partition(" ")
+        rows.setdefault(path, {}).update(dict.fromkeys(older.split(), f"-{key}"))
     for path, homes in _OF_MODULES.items():
         rows.setdefault(path, {}).update(homes)
     return dict(sorted(rows.items())), stars

@@ -62,10 +62,7 @@ REASONS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "is a part of another tuner",
             "use tilelang.autotune, or tile tune on the command line",
         ),
-        "settings": (
-            "is a setting of another project",
-            "tile env tells the settings of this one",
-        ),
+        "settings": ("is a setting of another project", "tile env tells the settings of this one"),
         "reducing": (
             "makes failing programs small by another command",
             "write tile reduce FILE.py:NAME --message TEXT",
@@ -84,17 +81,10 @@ class Unsupported:
     """A name that raises `UnsupportedName` when it is called or asked for a member.
 
     Nothing is an instance of it, and annotations may name it.
-
-    Parameters
-    ----------
-    name
-        In full, such as ``tilelang.transform.LayoutInference``.
-    kind
-        A key of `REASONS`.
     """
 
-    name: str
-    kind: str
+    name: str  # in full, such as ``tilelang.transform.LayoutInference``
+    kind: str  # a key of `REASONS`
 
     def __call__(self, *args: Any, **keywords: Any) -> Never:
         """Refuse."""

@@ -37,7 +37,7 @@ def _bytes(tensor: Any) -> Any:
     import numpy as np
 
     if hasattr(tensor, "detach"):
-        from tile_api.tensors.torch_arrays import array_of
+        from tile_api.tensors import array_of
 
         tensor = array_of(tensor)
     return np.ascontiguousarray(tensor).reshape(-1).view(np.uint8)

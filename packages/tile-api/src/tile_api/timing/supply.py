@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_api.tensors import packed_type, torch_if_installed
-from tile_api.tensors.torch_dtypes import torch_storage
+from tile_api.tensors import packed_type, torch_if_installed, torch_storage
 from tile_core.dtypes import DType
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tile_api.phase_times import Duration
 from tile_api.report.markup import Html, element
 from tile_api.report.model import KernelReport
 from tile_api.report.section import Section
+from tile_api.tracing import Duration
 
 
 def section(report: KernelReport) -> Section:

@@ -8,36 +8,19 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class AnalysisResult:
-    """What the cost model tells of a kernel.
+    """What the cost model tells of a kernel."""
 
-    Parameters
-    ----------
-    total_flops
-        Operations of all kinds.
-    total_global_bytes
-        Bytes that blocks read from tensors and write to them.
-    estimated_time
-        Seconds.
-    expected_tflops, expected_bandwidth_GBps
-        Both per second of that time.
-    """
-
-    total_flops: float
-    total_global_bytes: float
-    estimated_time: float
+    total_flops: float  # operations of all kinds
+    total_global_bytes: float  # that blocks read from tensors and write to them
+    estimated_time: float  # in seconds
     expected_tflops: float
-    expected_bandwidth_GBps: float
+    expected_bandwidth_GBps: float  # as the rate above, over that time
 
 
 class Analyzer:
     """A kernel and a machine; ``Analyzer.analysis(func, arch)`` does both steps at once.
 
-    Parameters
-    ----------
-    fn
-        A traced function.
-    device
-        Accepted for compatibility: the machine is the one that kernels are compiled for.
+    A `device` is accepted for compatibility: the machine is what kernels are compiled for.
     """
 
     def __init__(self, fn: Any, device: Any = None) -> None:
@@ -45,13 +28,7 @@ class Analyzer:
         self.device = device
 
     def calculate(self) -> AnalysisResult:
-        """Return the numbers: see `tile_api.cost.estimate`.
-
-        Raises
-        ------
-        TileError
-            If the kernel cannot be lowered, or has sizes that are known only at a call.
-        """
+        """Return the numbers: see `tile_api.cost.estimate`."""
         from tile_api.cost import estimate
 
         told = estimate(self.fn)

@@ -1,4 +1,4 @@
-"""`tilelang.carver.arch`: the machine as programs ask for it when they choose tile sizes."""
+"""`tilelang.carver.arch` and `utils.device`: the machine as programs ask for it."""
 
 from __future__ import annotations
 
@@ -6,32 +6,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tile_api.tensors import torch_if_installed
 from tile_api.tilelang.devices.device_properties import DeviceProperties
 from tile_api.tilelang.machines import VisibleMachine, machine
 from tile_core.dtypes import dtype_of, normalise_dtype
+from tile_core.environment import processors
 from tile_core.target import Target, parse_target_spec
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A machine's sizes.
+    """A machine's sizes."""
 
-    Parameters
-    ----------
-    target
-        In TileLang's spelling.
-    platform
-        ``"CUDA"``, ``"CDNA"`` or ``"CPU"``.
-    compute_capability
-        Such as ``"89"``.
-    facts
-        The sizes that programs are told.
-    """
-
-    target: str
-    platform: str
-    compute_capability: str
-    facts: DeviceProperties
+    target: str  # in TileLang's spelling
+    platform: str  # "CUDA", "CDNA" or "CPU"
+    compute_capability: str  # such as "89"
+    facts: DeviceProperties  # the sizes that programs are told
 
     @property
     def name(self) -> str:
@@ -246,3 +236,28 @@ _ATTRIBUTES = {
     82: "regs_per_multiprocessor",
     97: "shared_memory_per_block_optin",
 }
+
+
+IS_NPU = False
+
+
+def __getattr__(name: str) -> Any:
+    """Answer when asked: where kernels run may be chosen after the import."""
+    if name == "IS_CUDA":
+        here = machine()
+        return here.is_cuda or here.is_hip
+    if name == "device":
+        return "cuda:0"
+    raise AttributeError(name)
+
+
+def device_synchronize(device: Any = None) -> None:
+    """Wait for the GPU that tensors are on, where there is one."""
+    torch = torch_if_installed()
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.synchronize(device)
+
+
+def get_available_cpu_count() -> int:
+    """Return how many processors of this machine may be used."""
+    return processors()

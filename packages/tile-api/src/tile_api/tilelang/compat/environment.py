@@ -54,17 +54,9 @@ class Environment:
     def __setattr__(self, name: str, value: object) -> None:
         os.environ[name] = str(value)
 
-    def is_cache_enabled(self) -> bool:
-        """Tell whether kernels are found again."""
-        return cache.is_cache_enabled()
-
-    def enable_cache(self) -> None:
-        """Let kernels be found again."""
-        cache.enable_cache()
-
-    def disable_cache(self) -> None:
-        """Compile every kernel anew."""
-        cache.disable_cache()
+    is_cache_enabled = staticmethod(cache.is_cache_enabled)
+    enable_cache = staticmethod(cache.enable_cache)
+    disable_cache = staticmethod(cache.disable_cache)
 
     def is_cache_globally_disabled(self) -> bool:
         """Tell whether kernels are compiled anew each time."""
@@ -86,35 +78,24 @@ class Environment:
         """Return ``"auto"``: there is one runtime."""
         return "auto"
 
-    def get_default_verbose(self) -> bool:
-        """Tell whether compilations are reported."""
-        return Settings.from_environment().verbose
-
-    def get_compile_timeout_seconds(self) -> float | None:
-        """Return None: a compilation takes as long as it takes."""
+    def _unlimited(self) -> float | None:
+        """Return None: a compilation takes as long as it takes, and times are in reports."""
         return None
 
-    def get_pass_profile_threshold_ms(self) -> float | None:
-        """Return None: times of passes are in reports."""
-        return None
+    get_compile_timeout_seconds = get_pass_profile_threshold_ms = _unlimited
 
-    def get_pass_diff_mode(self) -> str:
-        """Return that differences between passes are not printed: reports show them."""
+    def _only_way(self) -> str:
+        """Return ``""``: there is one cost model, and reports show passes and differences."""
         return ""
 
-    def get_lower_trace_mode(self) -> str:
-        """Return that passes are not traced: reports show them."""
-        return ""
+    get_pass_diff_mode = get_lower_trace_mode = get_default_layout_cost_model = _only_way
 
     def get_lower_trace_dir(self) -> str:
         """Return the folder of such traces."""
         return self.TILELANG_LOWER_TRACE_DIR
 
-    def get_default_layout_cost_model(self) -> str:
-        """Return that there is one cost model."""
-        return ""
-
     is_jit_diagnostics_enabled = is_pass_profile_enabled = is_print_on_compilation_enabled
+    get_default_verbose = is_print_on_compilation_enabled
 
     def _no(self) -> bool:
         """Tell that it is not so: the question is one of another project's build."""
@@ -130,13 +111,7 @@ env = Environment()
 
 
 def set_log_level(level: int | str) -> None:
-    """Set from which level on the loggers of this project, and TileLang's name, report.
-
-    Parameters
-    ----------
-    level
-        As for `logging.Logger.setLevel`; names in any case.
-    """
+    """Set from which level on the loggers of this project, and TileLang's name, report."""
     wanted = level.upper() if isinstance(level, str) else level
     for name in ("tilelang", "tile"):
         logging.getLogger(name).setLevel(wanted)

@@ -16,18 +16,10 @@ from tile_core.ir.buffer import Buffer
 
 @dataclass(frozen=True, slots=True)
 class KernelParam:
-    """A parameter of a kernel.
+    """A parameter of a kernel."""
 
-    Parameters
-    ----------
-    dtype
-        Of its elements.
-    shape
-        Its extents: ints, or expressions; empty for a scalar.
-    """
-
-    dtype: Any
-    shape: list[Any]
+    dtype: Any  # of its elements
+    shape: list[Any]  # ints, or expressions; empty for a scalar
 
     @classmethod
     def from_buffer(cls, buffer: Any) -> KernelParam:
@@ -82,16 +74,10 @@ def _plain(extent: Any) -> Any:
 
 
 def map_torch_type(intype: Any) -> Any:
-    """Return the ``torch.dtype`` that stores elements of a type.
-
-    Raises
-    ------
-    MissingFeature
-        If torch is not installed.
-    """
+    """Return the ``torch.dtype`` that stores elements of a type."""
     if torch_if_installed() is None:
         raise MissingFeature("torch is not installed", hint="pip install torch")
-    from tile_api.tensors.torch_dtypes import torch_storage
+    from tile_api.tensors import torch_storage
 
     return torch_storage(_dtype(intype))
 
@@ -115,13 +101,7 @@ def fp8_remove_negative_zeros_(tensor: Any) -> Any:
 def get_tensor_supply(
     supply_type: TensorSupplyType = TensorSupplyType.Integer,
 ) -> Callable[[Any], Any]:
-    """Return a function that makes a tensor, seeded, for a `KernelParam`.
-
-    Parameters
-    ----------
-    supply_type
-        What the elements are.
-    """
+    """Return a function that makes a tensor, seeded, for a `KernelParam`."""
 
     def supply(param: Any) -> Any:
         shape = tuple(int(extent) for extent in param.shape)

@@ -25,11 +25,6 @@ def get_e_factor(a_dtype: Any, meta_dtype: Any) -> int:
     """Return how many elements of a dense row one element of the metadata describes.
 
     A group of neighbours takes four bits.
-
-    Raises
-    ------
-    DtypeMismatch
-        If no sparse product takes the dtype.
     """
     dtype = dtype_of(str(a_dtype))
     if dtype not in GROUP_CONFIG:

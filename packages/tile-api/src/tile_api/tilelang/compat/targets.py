@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from tile_api.tilelang.machines import machine
-from tile_api.tilelang.targets import USUAL
+from tile_api.tilelang.machines import USUAL, machine
 from tile_core.target import Target, parse_target_spec
 
 AVAILABLE_TARGETS = {
@@ -25,13 +24,7 @@ IS_MPS = False
 
 @dataclass(frozen=True, slots=True)
 class NamedTarget:
-    """A target with the attributes that programs look at.
-
-    Parameters
-    ----------
-    target
-        What it is.
-    """
+    """A target with the attributes that programs look at."""
 
     target: Target
 

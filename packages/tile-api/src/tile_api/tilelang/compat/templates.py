@@ -39,34 +39,18 @@ class Rasterization2DColumn(Rasterization2DRow):
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """Sizes of a kernel.
+    """Sizes of a kernel."""
 
-    Parameters
-    ----------
-    block
-        Elements of the result per block.
-    warp
-        Elements of the result per warp.
-    rstep
-        Elements per step of the loop over what is summed.
-    thread
-        Threads along each axis of the block, where warps share no matrix instructions.
-    pipeline_stage
-        Steps in flight; 1 means none ahead.
-    cost
-        What the model thinks, in units of its own.
-    """
-
-    block: list[int]
-    warp: list[int]
-    rstep: list[int]
-    thread: list[int]
-    pipeline_stage: int = 1
+    block: list[int]  # elements of the result per block
+    warp: list[int]  # the same per warp
+    rstep: list[int]  # elements per step of the loop over what is summed
+    thread: list[int]  # along each axis of the block, where warps share no instructions
+    pipeline_stage: int = 1  # steps in flight; 1 means none ahead
     use_tc: bool = False
     use_async: bool = False
     rasterization_plan: Any = NoRasterization
     vectorize: dict[str, int] = field(default_factory=dict)
-    cost: float = 0.0
+    cost: float = 0.0  # what the model thinks, in units of its own
 
 
 @dataclass(slots=True)

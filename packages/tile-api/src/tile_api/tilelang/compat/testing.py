@@ -38,18 +38,10 @@ def set_random_seed(seed: int = 42) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A decorator for tests, functions or classes, that skips them on other machines.
+    """A decorator for tests, functions or classes, that skips them on other machines."""
 
-    Parameters
-    ----------
-    what
-        The machine that is needed, for the reason of the skip.
-    holds
-        Whether the machine that kernels run on will do.
-    """
-
-    what: str
-    holds: Callable[[VisibleMachine], bool]
+    what: str  # the machine that is needed, for the reason of the skip
+    holds: Callable[[VisibleMachine], bool]  # whether the machine at hand will do
 
     def __call__(self, func: Any = None) -> Any:
         """Mark a test; without one, return the decorator itself."""
@@ -87,15 +79,7 @@ def requires_cuda_compute_version(
 ) -> Requirement:
     """Return a decorator for tests that need certain NVIDIA GPUs.
 
-    Parameters
-    ----------
-    mode
-        How the machine's version compares with the given one: ge, gt, le, lt or eq.
-
-    Raises
-    ------
-    FrontendValueError
-        For another mode.
+    The machine's version compares with the given one as `mode` says: ge, gt, le, lt or eq.
     """
     if mode not in _MODES:
         raise FrontendValueError(
@@ -108,29 +92,19 @@ def requires_cuda_compute_version(
     )
 
 
-def requires_cuda_compute_version_ge(major_version: int, minor_version: int = 0) -> Requirement:
-    """Return a decorator for tests that need this NVIDIA GPU or a newer one."""
-    return requires_cuda_compute_version(major_version, minor_version, "ge")
+def _comparing(mode: str, told: str) -> Callable[..., Requirement]:
+    def requires(major_version: int, minor_version: int = 0) -> Requirement:
+        return requires_cuda_compute_version(major_version, minor_version, mode)
+
+    requires.__doc__ = f"Return a decorator for tests that need {told}."
+    return requires
 
 
-def requires_cuda_compute_version_gt(major_version: int, minor_version: int = 0) -> Requirement:
-    """Return a decorator for tests that need a newer NVIDIA GPU than this."""
-    return requires_cuda_compute_version(major_version, minor_version, "gt")
-
-
-def requires_cuda_compute_version_le(major_version: int, minor_version: int = 0) -> Requirement:
-    """Return a decorator for tests that need this NVIDIA GPU or an older one."""
-    return requires_cuda_compute_version(major_version, minor_version, "le")
-
-
-def requires_cuda_compute_version_lt(major_version: int, minor_version: int = 0) -> Requirement:
-    """Return a decorator for tests that need an older NVIDIA GPU than this."""
-    return requires_cuda_compute_version(major_version, minor_version, "lt")
-
-
-def requires_cuda_compute_version_eq(major_version: int, minor_version: int = 0) -> Requirement:
-    """Return a decorator for tests that need just this NVIDIA GPU."""
-    return requires_cuda_compute_version(major_version, minor_version, "eq")
+requires_cuda_compute_version_ge = _comparing("ge", "this NVIDIA GPU or a newer one")
+requires_cuda_compute_version_gt = _comparing("gt", "a newer NVIDIA GPU than this")
+requires_cuda_compute_version_le = _comparing("le", "this NVIDIA GPU or an older one")
+requires_cuda_compute_version_lt = _comparing("lt", "an older NVIDIA GPU than this")
+requires_cuda_compute_version_eq = _comparing("eq", "just this NVIDIA GPU")
 
 
 def requires_package(*packages: str) -> Requirement:
@@ -186,32 +160,14 @@ def torch_assert_close(
 
 
 def process_func(func: Callable[..., Any], name: str | None = None, **kwargs: Any) -> Any:
-    """Run a function that measures a kernel; print its name and what it returns, and return that.
-
-    Parameters
-    ----------
-    func
-        Returns milliseconds.
-    name
-        For what is printed.
-    kwargs
-        Arguments of the function.
-    """
+    """Run a function that measures a kernel; print its name and the time, and return that."""
     latency = func(**kwargs)
     sys.stdout.write(f"{name or f'{func.__module__}.{func.__name__}'}: {latency} ms\n")
     return latency
 
 
 def regression(prefixes: Sequence[str] = ("regression_",), verbose: bool = True) -> None:
-    """Run all functions of the calling file that are called ``regression_…``.
-
-    Parameters
-    ----------
-    prefixes
-        How names of those that are run begin.
-    verbose
-        Accepted for compatibility.
-    """
+    """Run all functions of the calling file that are called ``regression_…``."""
     space = sys._getframe(1).f_globals
     for name, value in list(space.items()):
         if name.startswith(tuple(prefixes)) and callable(value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tile_api.frontend.dtypes import DTYPES, dtype
-from tile_api.tensors.torch_dtypes import torch_storage
+from tile_api.tensors import torch_storage
 from tile_api.tilelang.machines import machine
 from tile_core.errors import FrontendValueError
 
@@ -34,19 +34,9 @@ def resolve_torch_storage_dtype(value: object) -> Any:
 
 
 def determine_fp8_type(fp8_format: str = "e4m3", device: Any = None) -> str:
-    """Return the name of the FP8 type that the machine multiplies.
+    """Return the name of the FP8 type that the machine multiplies: ``"e4m3"`` or ``"e5m2"``.
 
-    Parameters
-    ----------
-    fp8_format
-        ``"e4m3"`` or ``"e5m2"``.
-    device
-        Accepted for compatibility: there is one machine.
-
-    Raises
-    ------
-    FrontendValueError
-        If there is no such format.
+    The `device` is accepted for compatibility: there is one machine.
     """
     if fp8_format not in _FORMATS:
         raise FrontendValueError(

@@ -1,6 +1,6 @@
 """`tilelang.quantize`: numbers of a few bits out of packed ones, for use in kernels.
 
-Each function returns one that takes the packed value and the position within it. All of them are
+Those that unpack return a function of the packed value and the position within it. All of them are
 expressions of the language, so that they mean the same on every target.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tile_api.language as T
+from tile_core.errors import FrontendValueError
 
 Unpack = Callable[..., Any]
 
@@ -113,3 +114,43 @@ def _tir_u8_to_f8_e5m2_to_f16(nbit: int, val: Any, dtype: Any) -> Any:
 def _tir_u32_to_f4_to_f16(nbit: int, val: Any, pos: Any, dtype: Any) -> Any:
     """Return what `_tir_packed_to_fp4_to_f16` unpacks, out of 32 bits."""
     return _tir_packed_to_fp4_to_f16("uint", 32)(nbit, val, pos, dtype)
+
+
+def general_compress(
+    lowprecision_weight: Any, source_bits: int = 4, storage_dtype: Any = None
+) -> Any:
+    """Return small numbers packed along the last axis, the first in the lowest bits.
+
+    Parameters
+    ----------
+    lowprecision_weight
+        Integers, of which the lowest `source_bits` bits count: a NumPy array or a torch tensor.
+    source_bits
+        Bits per number: a divisor of 8.
+    storage_dtype
+        What to view the bytes as: a NumPy type; None means int8.
+
+    Raises
+    ------
+    FrontendValueError
+        If numbers do not fill bytes.
+    """
+    import numpy as np
+
+    values = np.asarray(
+        lowprecision_weight.cpu().numpy()
+        if hasattr(lowprecision_weight, "cpu")
+        else lowprecision_weight
+    )
+    each = 8 // source_bits
+    if source_bits * each != 8 or values.shape[-1] % each:
+        raise FrontendValueError(
+            f"{values.shape[-1]} numbers of {source_bits} bits do not fill bytes",
+            hint="use 1, 2, 4 or 8 bits, and a last axis that fills whole bytes",
+        )
+    grouped = (values.astype(np.uint8) & ((1 << source_bits) - 1)).reshape(
+        *values.shape[:-1], -1, each
+    )
+    shifts = np.arange(each, dtype=np.uint8) * np.uint8(source_bits)
+    packed = np.bitwise_or.reduce(grouped << shifts, axis=-1)
+    return packed.view(np.int8 if storage_dtype is None else storage_dtype)

@@ -19,42 +19,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_api.tilelang.after_import import when_imported
-from tile_api.tilelang.devices.patches import Patches
+from tile_api.tilelang.devices.patches import PatchedPackage, Patches
 from tile_core.target import Target
 
-TORCH = "torch"
 
-
-def map_devices(target: Target) -> MappedDevices:
+def map_devices(target: Target) -> PatchedPackage:
     """Let torch's GPU mean the CPU, now or as soon as torch is imported.
 
-    Parameters
-    ----------
-    target
-        What kernels run on; programs that ask are told about the GPU it emulates.
+    Programs that ask are told about the GPU that `target`, on which kernels run, emulates.
     """
-    return MappedDevices(target)
 
-
-class MappedDevices:
-    """The patches of one installation."""
-
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self.patches = Patches()
-        self.waiting = when_imported(TORCH, self.patch)
-
-    def patch(self, torch: Any) -> None:
-        """Replace what concerns devices in torch."""
+    def patch(torch: Any, patches: Patches) -> None:
         from tile_api.tilelang.devices.cuda import cuda_patches
         from tile_api.tilelang.devices.tensors import tensor_patches
 
-        tensor_patches(torch, self.patches)
-        cuda_patches(torch, self.target, self.patches)
+        tensor_patches(torch, patches)
+        cuda_patches(torch, target, patches)
 
-    def undo(self) -> None:
-        """Put back what was there."""
-        if self.waiting is not None:
-            self.waiting.forget()
-        self.patches.undo()
+    return PatchedPackage("torch", patch)
