@@ -61,7 +61,7 @@ def texts(traced: Any) -> dict[str, str]:
         kernel = tile.compile(traced, target=target)
         found |= {f"{target} {stage}": kernel.ir(stage) for stage in STAGES}
         found[f"{target} assembly"] = kernel.asm
-        found[f"{target} module"] = digest(kernel.artifact.module.to_bytes())
+        found[f"{target} module"] = digest(kernel.artifact.module.source().encode())
     with TemporaryDirectory() as folder:
         tile.compile(traced, target=MACHINES[0]).save(Path(folder, "saved"))
         found["saved"] = digest(Path(folder, "saved").read_bytes())

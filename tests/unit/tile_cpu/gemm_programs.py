@@ -10,7 +10,7 @@ import torch
 
 from support.guarded import IN_ITS_OWN_PROCESS, SIDES, guarded
 from tile_cpu.gemm.macrokernel import emit_blocked_gemm, plan_gemm
-from tile_cpu.gemm.operands import Extent, start_from, store_to
+from tile_cpu.gemm.operands import Extent, StoreTo, start_from
 from tile_cpu.machine import CpuMachine, host_machine
 from tile_cpu.tir.build import bind, i32, loop, parameter, seq
 from tile_cpu.tir.nodes import ForKind, PrimFunc, Var, tirx
@@ -64,7 +64,7 @@ def program(case: Case, machine: CpuMachine | None = None):
             columns,
             Extent(bm, bn, 0, **valid),
             k_extent=k,
-            finish=store_to(result),
+            finish=StoreTo(result),
             start=start_from(result, spec.kernel) if case.accumulate else None,
             transposed_a=case.trans_a,
             transposed_b=case.trans_b,

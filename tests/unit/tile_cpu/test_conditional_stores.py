@@ -69,7 +69,7 @@ def test_no_masked_store_is_of_what_is_cut_off(
 ) -> None:
     """On machines that are not here, too."""
     kernel = tile.compile(of_rounds(source, target, CONDITIONS[name]), target=f"cpu:{machine}")
-    text = kernel.artifact.module.source("ll")
+    text = kernel.artifact.module.source()
     cut_off = set(re.findall(r"(%\S+) = trunc ", text))
     stores = re.findall(r"@llvm\.masked\.store\S+\(<[^>]*> (%\S+), .*?<\d+ x i1> (\S+)", text)
     assert not [value for value, mask in stores if value in cut_off and mask.startswith("<i1")]

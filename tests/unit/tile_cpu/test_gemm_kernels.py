@@ -15,10 +15,10 @@ from tile_cpu.gemm.operands import (
     Extent,
     GemmSpec,
     OperandA,
+    StoreTo,
     copied_a,
     packed_b,
     start_from,
-    store_to,
 )
 from tile_cpu.gemm.packing import emit_copy_rows, emit_pack_b
 from tile_cpu.gemm.register_tile_shape import RegisterTile, Segment, choose_tile, row_segments
@@ -284,7 +284,7 @@ def run_tile(
         emit_pack_b(spec, Matrix.of(b), panels, k, n),
         ready,
         emit_tile_gemm(
-            spec, left, panels, Extent(m, n, k), start=start, finish=store_to(Matrix.of(c))
+            spec, left, panels, Extent(m, n, k), start=start, finish=StoreTo(Matrix.of(c))
         ),
     )
     rng = np.random.default_rng(0)

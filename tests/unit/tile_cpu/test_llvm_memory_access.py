@@ -1,8 +1,5 @@
-"""Masked, scattered and indivisible accesses; the writer of LLVM functions."""
+"""Masked and scattered accesses; the writer of LLVM functions."""
 
-import threading
-
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -10,10 +7,10 @@ from support.vector_kernels import compiled, machines
 from tile_core.errors import InternalError
 from tile_cpu.llvm.builder import Function, Type, constant_text
 from tile_cpu.llvm_functions import definitions
-from tile_cpu.llvm_memory_access import address, atomic, gather, reinterpret
-from tile_cpu.machine import MACHINES, host_machine
-from tile_cpu.tir.build import extern, i32, loop, parameter, vload, vstore
-from tile_cpu.tir.nodes import BufferStore, Evaluate, PrimFunc, Var, tirx
+from tile_cpu.llvm_memory_access import address, gather, reinterpret
+from tile_cpu.machine import MACHINES
+from tile_cpu.tir.build import extern, i32, parameter, vload, vstore
+from tile_cpu.tir.nodes import Evaluate, PrimFunc, Var, tirx
 
 VECTORS = [row for row in machines() if row[2] > 1]
 ROWS = pytest.mark.parametrize(
@@ -91,96 +88,7 @@ def test_gathers(machine, lanes, offset_type):
         np.testing.assert_array_equal(c[32 : 32 + lanes], np.where(chosen, a[where], 0))
 
 
-ATOMIC_TYPES = ("float16", "float32", "float64", "int8", "int32", "uint32", "int64", "uint64")
-COMBINE = {
-    "add": lambda a, b: a + b,
-    "max": np.fmax,
-    "min": np.fmin,
-    "exchange": lambda a, b: b,
-    "store": lambda a, b: b,
-    "load": lambda a, b: a,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
-
-
-def _atomic_function(operation: str, dtype: str, order: str):
-    cell, given = parameter([2], dtype, "X"), parameter([1], dtype, "V")
-    old = parameter([1], dtype, "O")
-    value = None if operation == "load" else vload(given, [i32(0)], 1)
-    return PrimFunc(
-        [cell, given, old],
-        BufferStore(old, atomic(operation, cell, [i32(1)], value, order), [i32(0)]),
-    )
-
-
-def _operations(dtype: str) -> list[str]:
-    return [o for o in COMBINE if "float" not in dtype or o not in ("and", "or", "xor")]
-
-
-@pytest.mark.parametrize("order", ["relaxed", "acq_rel", "seq_cst"])
-def test_atomics_on_one_thread(order):
-    functions = {
-        f"{operation}_{dtype}": _atomic_function(operation, dtype, order)
-        for dtype in ATOMIC_TYPES
-        for operation in _operations(dtype)
-    }
-    module = compiled(functions, host_machine())
-    for dtype in ATOMIC_TYPES:
-        unsigned = dtype.startswith("u")
-        for before, value in ((3, 5), (7, 2), (200 if unsigned else -4, 1)):
-            for operation in _operations(dtype):
-                cell, given = np.array([11, before], dtype), np.array([value], dtype)
-                old = np.zeros(1, dtype)
-                module.entry(f"{operation}_{dtype}")(cell, given, old)
-                want = COMBINE[operation](np.array(before, dtype), given[0])
-                assert cell.tolist() == [11, want], (operation, dtype)
-                assert operation == "store" or old[0] == before
-
-
-def test_atomic_bfloat16_and_nan():
-    torch = pytest.importorskip("torch")
-    functions = {
-        f"{operation}_{dtype}": _atomic_function(operation, dtype, "relaxed")
-        for operation in ("add", "max", "min")
-        for dtype in ("bfloat16", "float32")
-    }
-    module = compiled(functions, host_machine())
-    cell = torch.tensor([1.0, 256.0], dtype=torch.bfloat16)
-    old = torch.zeros(1, dtype=torch.bfloat16)
-    module.entry("add_bfloat16")(cell, torch.tensor([3.0], dtype=torch.bfloat16), old)
-    assert cell[1] == float(ml_dtypes.bfloat16(259.0))
-    assert old[0] == 256.0
-    nan, cell32, old32 = np.float32([np.nan]), np.float32([0, 4]), np.zeros(1, np.float32)
-    module.entry("max_float32")(cell32, nan, old32)
-    assert cell32[1] == 4
-    cell32[1] = np.nan
-    module.entry("min_float32")(cell32, np.float32([6]), old32)
-    assert cell32[1] == 6
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
-def test_atomic_adds_from_two_threads_are_all_counted(dtype):
-    cell, rounds = parameter([1], dtype, "X"), 1000 if dtype == "float16" else 20000
-    add = atomic("add", cell, [i32(0)], tirx.const(1, dtype))
-    function = PrimFunc([cell], loop(rounds, lambda i: Evaluate(add)))
-    entry = compiled({"main": function}, host_machine()).entry()
-    total = np.zeros(1, dtype)
-    threads = [threading.Thread(target=entry, args=(total,)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert total[0] == 2 * rounds
-
-
 def test_helpers_refuse_what_does_not_exist():
-    x = parameter([1], "float32", "X")
-    with pytest.raises(InternalError, match="no atomic 'xor'"):
-        atomic("xor", x, [i32(0)], vload(x, [i32(0)], 1))
-    with pytest.raises(InternalError, match="no atomic 'add'"):
-        atomic("add", x, [i32(0)], vload(x, [i32(0)], 1), "sometimes")
     with pytest.raises(InternalError, match="no LLVM text defines 'tile_math_nothing_f32x8'"):
         definitions({"tile_math_nothing_f32x8"}, MACHINES["haswell"])
 
@@ -190,7 +98,6 @@ def test_constants_are_written_exactly():
     assert constant_text(0.1, Type("float")) == "0x3FB99999A0000000"
     assert constant_text(0.1, Type("double", 2)) == "splat (double 0x3FB999999999999A)"
     assert constant_text(-1, Type("i8", 4)) == "splat (i8 255)"
-    assert constant_text(1.0, Type("half")) == "0xH3C00"
 
 
 def test_a_function_is_written_as_read():

@@ -8,7 +8,7 @@ import pytest
 import tile_api as tile
 import tile_api.language as T
 from tile_core.errors import ToolchainError
-from tile_cpu.lowering.externs import defines, own_symbols
+from tile_cpu.lowering.calls import defines, own_symbols
 
 
 def scaled(text: str) -> object:

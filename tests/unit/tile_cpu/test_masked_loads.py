@@ -9,7 +9,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from tile_cpu.llvm.masked_loads import keep_masked_loads
+from tile_cpu.llvm.kernel_text import keep_masked_loads
 from tile_cpu.machine import MACHINES
 
 WITH_MASKS = sorted(name for name, row in MACHINES.items() if row.has("avx512f"))

@@ -14,7 +14,7 @@ import tile_api as tile
 import tile_api.language as T
 from tile_api import cached_builds
 from tile_api.cache import KernelCache
-from tile_cpu.toolchain import load_module
+from tile_cpu.toolchain import CompiledModule, _loaded
 
 KERNELS = 30
 """Each took more than a megabyte that was not returned."""
@@ -71,11 +71,11 @@ def test_kernels_are_given_back() -> None:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux tells it there")
 def test_loaded_kernels_are_given_back() -> None:
     module = tile.compile(program(1), target="cpu").artifact.module
-    code = module.to_bytes()
+    text = module.source()
 
     def step(number: int) -> None:
         del number
-        load_module(code, module.machine).entry()
+        CompiledModule(module.machine, _loaded(text)).entry()
 
     assert growth(step) < KERNELS / 3
 

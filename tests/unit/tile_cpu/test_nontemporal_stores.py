@@ -11,7 +11,7 @@ import tile_api as tile
 import tile_api.language as T
 from tile_core.ir.parser import parse_kernel
 from tile_core.ops.operator_table import OPERATORS
-from tile_cpu.lowering.nontemporal_stores import streamed_buffers
+from tile_cpu.lowering.cache_hints import streamed_buffers
 from tile_cpu.machine import MACHINES
 
 TEXT = """\

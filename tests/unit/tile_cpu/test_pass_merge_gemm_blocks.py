@@ -16,7 +16,7 @@ from tile_core.ir.verify import verify
 from tile_core.ops.operator_table import OPERATORS
 from tile_core.target import Target
 from tile_cpu.openmp_threads import set_num_threads
-from tile_cpu.ops.blocked_gemm import BlockedGemm
+from tile_cpu.ops import BlockedGemm
 from tile_cpu.passes.merge_gemm_blocks import for_one_thread, merge_gemm_blocks
 
 CPU = Target("cpu")

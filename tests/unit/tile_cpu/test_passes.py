@@ -13,8 +13,7 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 from tile_core.ops.operator_table import OPERATORS
 from tile_core.target import Target
-from tile_cpu.ops.blocked_gemm import BlockedGemm
-from tile_cpu.ops.streamed_gemm import StreamedGemm
+from tile_cpu.ops import BlockedGemm, StreamedGemm
 from tile_cpu.passes.eliminate_dead_tiles import eliminate_dead_tiles
 from tile_cpu.passes.fold_fills import fold_fills
 from tile_cpu.passes.forward_tile_copies import forward_tile_copies

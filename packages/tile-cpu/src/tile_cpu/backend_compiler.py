@@ -9,27 +9,17 @@ from tile_core.records import dataclass
 from tile_cpu.csource import SharedLibrary, compile_c
 from tile_cpu.lowering.kernel import Lowered
 from tile_cpu.openmp_threads import set_num_threads
+from tile_cpu.tir.nodes import Unpicklable
 from tile_cpu.toolchain import CompiledModule, compile_module
-from tile_cpu.unpicklable import Unpicklable
 
 
 @dataclass(frozen=True, slots=True)
 class CpuArtifact(Unpicklable):
-    """Machine code of one kernel.
+    """Machine code of one kernel."""
 
-    Parameters
-    ----------
-    lowered
-        What the host must know to call it.
-    module
-        The compiled function.
-    library
-        The C functions it calls, if it brought any.
-    """
-
-    lowered: Lowered
+    lowered: Lowered  # what the host must know to call it
     module: CompiledModule
-    library: SharedLibrary | None = None
+    library: SharedLibrary | None  # the C functions it calls, if it brought any
 
     def asm(self) -> str:
         """Return the assembly."""
@@ -38,7 +28,7 @@ class CpuArtifact(Unpicklable):
 
 def source(lowered: Lowered) -> str:
     """Return the optimised LLVM IR of the kernel."""
-    return compile_module(lowered.function, lowered.machine).source("ll")
+    return compile_module(lowered.function, lowered.machine).source()
 
 
 def compile_kernel(lowered: Lowered, options: Any) -> CpuArtifact:

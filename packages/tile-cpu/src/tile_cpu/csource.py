@@ -13,7 +13,7 @@ from tile_core.pass_manager.instrumentation import timed
 from tile_core.records import dataclass
 
 _COMPILERS = ("cc", "gcc", "clang")
-_DIALECT = ("-D__device__=", "-D__host__=", "-D__forceinline__=inline", "-D__restrict__=restrict")
+DIALECT = ("-D__device__=", "-D__host__=", "-D__forceinline__=inline", "-D__restrict__=restrict")
 """GPU qualifiers mean nothing here; C text shared with a GPU kernel still compiles."""
 
 _TEXT = "import_source"
@@ -21,13 +21,7 @@ _TEXT = "import_source"
 
 @dataclass(frozen=True, slots=True)
 class SharedLibrary:
-    """A compiled C text.
-
-    Parameters
-    ----------
-    code
-        The bytes of the shared object.
-    """
+    """A compiled C text: the bytes of the shared object."""
 
     code: bytes
 
@@ -59,11 +53,6 @@ def find_compiler() -> str:
     )
 
 
-def dialect_of() -> tuple[str, ...]:
-    """Return the flags under which C text shared with a GPU kernel compiles."""
-    return _DIALECT
-
-
 def text_of(sources: Sequence[str], symbols: Mapping[str, str]) -> str:
     """Return C texts as one, with second names for functions: name in C -> symbol."""
     text = "".join(
@@ -77,14 +66,9 @@ def text_of(sources: Sequence[str], symbols: Mapping[str, str]) -> str:
 
 
 def compile_c(
-    sources: Sequence[str], symbols: Mapping[str, str], flags: Sequence[str] = ()
+    sources: Sequence[str], symbols: Mapping[str, str], flags: Sequence[str]
 ) -> SharedLibrary:
-    """Compile C texts into one shared library.
-
-    Parameters
-    ----------
-    symbols
-        Second names to give to functions: name in C -> symbol.
+    """Compile C texts into one shared library, with second names for functions as in `text_of`.
 
     Raises
     ------
@@ -101,7 +85,7 @@ def compile_c(
     with TemporaryDirectory() as folder:
         source, target = Path(folder, "extern.c"), Path(folder, "extern.so")
         source.write_text(text)
-        command = [compiler, "-shared", "-fPIC", "-O3", "-march=native", *_DIALECT, *flags]
+        command = [compiler, "-shared", "-fPIC", "-O3", "-march=native", *DIALECT, *flags]
         with timed(Path(compiler).name, "tool"):
             done = run_program([*command, "-o", str(target), str(source), "-lm"])
         if done.returncode:

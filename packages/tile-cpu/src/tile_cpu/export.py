@@ -12,17 +12,16 @@ from typing import Any
 
 from tile_core.errors import ToolchainError
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.expr import Var
 from tile_core.ir.host_data import HostNames, conditions_data, parameters_data, symbols_data
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Kernel
 from tile_core.toolchains.subprocesses import run_program
 from tile_cpu.backend_compiler import CpuArtifact
-from tile_cpu.csource import dialect_of, find_compiler, text_of
+from tile_cpu.csource import DIALECT, find_compiler, text_of
 from tile_cpu.lowering.kernel import Lowered
 from tile_cpu.lowering.types import value_type
-from tile_cpu.machine import MACHINES, CpuMachine, names_of_linux
+from tile_cpu.machine import generic_level, names_of_linux
 
 SCHEMA = 1
 """The form of the data; `tile_launch.manifest` knows which it reads."""
@@ -42,12 +41,8 @@ def export(
 ) -> tuple[dict[str, Any], bytes]:
     """Return what a host must know to run a kernel, and its shared library.
 
-    Parameters
-    ----------
-    kernel
-        As people call it, with its outputs and the conditions on its arguments.
-    provenance
-        Where the code comes from.
+    `kernel` is as people call it, with its outputs and the conditions on its arguments;
+    `provenance` tells where the code comes from.
 
     Raises
     ------
@@ -99,12 +94,9 @@ def _arguments(lowered: Lowered, names: HostNames) -> list[dict[str, Any]]:
         if isinstance(param, Buffer):
             found.append({"kind": "address", "tensor": names.of(param)})
         else:
-            found.append(_value(param, names))
+            dtype = value_type(param.dtype)
+            found.append({"kind": "value", "variable": names.of(param), "dtype": dtype})
     return [*found, *([{"kind": "status"}] if lowered.checks else ())]
-
-
-def _value(param: Var, names: HostNames) -> dict[str, Any]:
-    return {"kind": "value", "variable": names.of(param), "dtype": value_type(param.dtype)}
 
 
 def _kinds(arguments: Sequence[Mapping[str, Any]]) -> str:
@@ -123,10 +115,10 @@ def _library(artifact: CpuArtifact, kinds: str) -> bytes:
         objects = [str(code), f"{folder}/support.o"]
         if artifact.lowered.kernel.sources:
             source = Path(folder, "extern.c")
-            source.write_text(
-                text_of(artifact.lowered.kernel.sources, artifact.lowered.extern_names)
-            )
-            flags = (*dialect_of(), f"-march={_level_of(machine)}")
+            lowered = artifact.lowered
+            source.write_text(text_of(lowered.kernel.sources, lowered.extern_names))
+            # C compilers know few names of machines.
+            flags = (*DIALECT, f"-march={generic_level(machine.features, 'x86-64')}")
             _run([*compiler, "-c", "-O3", "-fPIC", *flags, "-o", f"{folder}/extern.o", str(source)])
             objects.append(f"{folder}/extern.o")
         link = (f"-Wl,--version-script={shown}", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-s")
@@ -162,13 +154,6 @@ def _compiler() -> list[str]:
             "code for a processor is linked by a C compiler, and there is none",
             hint="install gcc or clang, point CC at one, or pip install ziglang",
         ) from missing
-
-
-def _level_of(machine: CpuMachine) -> str:
-    """Return the generic level of x86-64 that `machine` reaches: C compilers know few names."""
-    levels = ("x86-64-v4", "x86-64-v3", "x86-64-v2")
-    fitting = (name for name in levels if MACHINES[name].features <= machine.features)
-    return next(fitting, "x86-64")
 
 
 def _run(command: Sequence[str]) -> None:

@@ -28,11 +28,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from tile_core.errors import InternalError
-from tile_cpu import llvm_atomics
-from tile_cpu.llvm import memory
 from tile_cpu.llvm.builder import Function
+from tile_cpu.llvm_memory_access import define_gather
 from tile_cpu.machine import CpuMachine
-from tile_cpu.math import convert, reduce, table
+from tile_cpu.math import narrow, reduce, table
 
 PREFIX = "tile_"
 ENTER_AHEAD = 8192
@@ -349,10 +348,9 @@ def _attributes(machine: CpuMachine) -> str:
 
 _DEFINERS: tuple[Callable[[str, CpuMachine], Function | None], ...] = (
     table.define,
-    convert.define,
+    narrow.define,
     reduce.define,
-    memory.define,
-    llvm_atomics.define,
+    define_gather,
 )
 # Lanes are looped over where a function is called for each; unrolling would repeat the call.
 _LOOP_METADATA = '!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.unroll.disable"}\n'

@@ -1,16 +1,18 @@
-"""Memory accesses TIR has no words for, as expressions: scattered and indivisible.
+"""What memory holds, read as TIR has no words for: scattered, as other types, element by element.
 
-Each calls an LLVM function by name; `tile_cpu.toolchain` sees the names in the kernel and links
-the definitions. Nothing needs to be collected.
+Each of these calls an LLVM function by name; `tile_cpu.toolchain` sees the names in the kernel and
+links the definitions. Nothing needs to be collected.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from tile_core.dtypes import dtype_of
-from tile_core.errors import InternalError
+from tile_cpu.llvm.builder import Function, Type
+from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import dtype_of_expr, extern, splat
 from tile_cpu.tir.nodes import (
     BufferLoad,
@@ -22,33 +24,12 @@ from tile_cpu.tir.nodes import (
     tirx,
 )
 
-ELEMENT_CODES = {
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float32": "f32",
-    "float64": "f64",
-    **{f"int{n}": f"i{n}" for n in (8, 16, 32, 64)},
-    **{f"uint{n}": f"u{n}" for n in (8, 16, 32, 64)},
-}
-"""What element types are called in the names of functions."""
+_GATHER = re.compile(r"tile_gather_i(8|16|32|64)_o(32|64)x(\d+)")
 _SCALARS = {
     **{f"{sign}int{n}": f"i{n}" for n in (8, 16, 32, 64) for sign in ("", "u")},
     **{f"float{n}": f"f{n}" for n in (16, 32, 64)},
 }
 """Types of LLVM that are the same whether TVM calls them signed or not."""
-ATOMIC_OPERATIONS = frozenset(
-    ["add", "max", "min", "and", "or", "xor", "exchange", "load", "store"]
-)
-
-ORDERS = {
-    "relaxed": "monotonic",
-    "consume": "acquire",
-    "acquire": "acquire",
-    "release": "release",
-    "acq_rel": "acq_rel",
-    "seq_cst": "seq_cst",
-}
-"""Memory orders of C++, and LLVM's for each."""
 
 
 def address(buffer: TirBuffer, indices: Sequence[Any]) -> PrimExpr:
@@ -86,62 +67,34 @@ def stored_value(value: PrimExpr) -> PrimExpr:
 def gather(
     buffer: TirBuffer, offsets: PrimExpr, lanes: int, mask: PrimExpr | None = None
 ) -> PrimExpr:
-    """Load the elements of a flat `buffer` at `offsets`; zero where `mask` is not set.
+    """Load the elements of a flat `buffer` at `offsets`, int32 or int64; zero where not `mask`.
 
-    Parameters
-    ----------
-    offsets
-        A vector of int32 or int64, in elements.
-    mask
-        A bool vector; None reads every lane. Lanes not set are not touched in memory.
+    Lanes that are not set are not touched in memory; without a mask every lane is read.
     """
-    bits = _storage_bits(buffer)
-    name = f"tile_gather_i{bits}_{_offset_code(offsets)}x{lanes}"
+    bits = dtype_of(str(buffer.dtype)).bits
+    width = 64 if dtype_of_expr(offsets).startswith("int64") else 32
     start = address(buffer, [IntImm("int32", 0)])
-    raw = extern(f"int{bits}x{lanes}", name, start, offsets, _mask(mask, lanes))
+    lit = splat(IntImm("bool", 1), lanes) if mask is None else mask
+    name = f"tile_gather_i{bits}_o{width}x{lanes}"
+    raw = extern(f"int{bits}x{lanes}", name, start, offsets, lit)
     return reinterpret(raw, str(buffer.dtype), lanes)
 
 
-def atomic(
-    operation: str,
-    buffer: TirBuffer,
-    indices: Sequence[Any],
-    value: PrimExpr | None = None,
-    order: str = "relaxed",
-) -> PrimExpr:
-    """Update one element indivisibly and return what it held before.
+def define_gather(symbol: str, machine: CpuMachine) -> Function | None:
+    """Return the LLVM function called `symbol`, or None if it is no gather.
 
-    Parameters
-    ----------
-    operation
-        ``add``, ``max``, ``min`` (floats: a NaN loses), ``and``, ``or``, ``xor`` (integers),
-        ``exchange``, ``store``, or ``load``, which takes no `value`.
-    order
-        ``relaxed``, ``consume``, ``acquire``, ``release``, ``acq_rel`` or ``seq_cst``.
-
-    Raises
-    ------
-    InternalError
-        If the operation, order or element type has no atomic.
+    ``tile_gather_i32_o64x16(ptr, <16 x i64> offsets, <16 x i1> mask)`` reads the elements at
+    `offsets` (in elements) where `mask` is set and zero elsewhere.
     """
-    dtype = str(buffer.dtype)
-    code = ELEMENT_CODES.get(dtype)
-    bitwise = operation in ("and", "or", "xor") and "float" in dtype
-    if code is None or operation not in ATOMIC_OPERATIONS or order not in ORDERS or bitwise:
-        raise InternalError(f"no atomic {operation!r} ({order}) of {dtype}")
-    carrier = "uint16" if dtype == "bfloat16" else dtype
-    given = tirx.const(0, carrier) if value is None else reinterpret(value, carrier, 1)
-    name = f"tile_atomic_{operation}_{code}_{order}"
-    return reinterpret(extern(carrier, name, address(buffer, indices), given), dtype, 1)
-
-
-def _storage_bits(buffer: TirBuffer) -> int:
-    return dtype_of(str(buffer.dtype)).bits
-
-
-def _offset_code(offsets: PrimExpr) -> str:
-    return "o64" if dtype_of_expr(offsets).startswith("int64") else "o32"
-
-
-def _mask(mask: PrimExpr | None, lanes: int) -> PrimExpr:
-    return splat(IntImm("bool", 1), lanes) if mask is None else mask
+    match = _GATHER.fullmatch(symbol)
+    if match is None:
+        return None
+    bits, lanes = int(match[1]), int(match[3])
+    fn, kind = Function(symbol, machine), Type(f"i{bits}", lanes)
+    base, offsets = fn.parameter(Type("ptr")), fn.parameter(kind.of(f"i{match[2]}"))
+    where = f"{kind.scalar}, ptr {base.text}, {offsets.type} {offsets.text}"
+    addresses = fn.emit(f"getelementptr {where}", kind.of("ptr"))
+    mask = fn.parameter(kind.of("i1"))
+    name = f"llvm.masked.gather.{kind.suffix}.v{lanes}p0"
+    aligned = f"{addresses.type} align {bits // 8} {addresses.text}"
+    return fn.finish(fn.call(name, kind, aligned, mask, fn.constant(0, kind)))

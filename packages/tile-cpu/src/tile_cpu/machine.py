@@ -56,18 +56,6 @@ class CpuMachine:
 
     Parameters
     ----------
-    name
-        The name users write after ``cpu:``; also the row's name.
-    cpu
-        LLVM's name for it (``-mcpu``).
-    features
-        Instruction sets that generated code may use, in LLVM's spelling.
-    l1_bytes, l2_bytes
-        Data cache of one core.
-    disabled
-        Features of `cpu` this machine lacks after all: virtual machines mask some.
-    l3_bytes
-        Last-level cache that one core reaches.
     packs_in_kernel
         Whether panels of second factors are best written by the kernel that multiplies them
         with its first rows, whose multiplications then hide loads and stores; measured, machine
@@ -82,13 +70,13 @@ class CpuMachine:
         machine by machine.
     """
 
-    name: str
-    cpu: str
-    features: frozenset[str]
-    l1_bytes: int
+    name: str  # what users write after ``cpu:``
+    cpu: str  # LLVM's name for it (-mcpu)
+    features: frozenset[str]  # instruction sets that generated code may use, in LLVM's spelling
+    l1_bytes: int  # data cache of one core
     l2_bytes: int
-    disabled: tuple[str, ...] = ()
-    l3_bytes: int = 32 << 20
+    disabled: tuple[str, ...] = ()  # features of `cpu` it lacks: virtual machines mask some
+    l3_bytes: int = 32 << 20  # last-level cache that one core reaches
     packs_in_kernel: bool = False
     dot_row_bytes: int = 0
     streams_unaided: bool = False
@@ -194,13 +182,15 @@ def match_host(vendor: str, family: int, model: int, features: frozenset[str]) -
     hypervisor masks is switched off again. An unknown model gets the best generic level.
     """
     known = (row for v, f, models, row in _MODELS if (v, f) == (vendor, family) and model in models)
-    name = next(known, "")
-    if not name:
-        levels = ("x86-64-v4", "x86-64-v3", "x86-64-v2")
-        name = next((n for n in levels if MACHINES[n].features <= features), "x86-64-v2")
-    row = MACHINES[name]
+    row = MACHINES[next(known, "") or generic_level(features, "x86-64-v2")]
     lacking = tuple(sorted(row.features - features))
     return replace(row, features=row.features & features, disabled=lacking) if lacking else row
+
+
+def generic_level(features: frozenset[str], lowest: str) -> str:
+    """Return the best generic level of x86-64 whose `features` are all there, or else `lowest`."""
+    levels = ("x86-64-v4", "x86-64-v3", "x86-64-v2")
+    return next((name for name in levels if MACHINES[name].features <= features), lowest)
 
 
 @lru_cache(maxsize=1)

@@ -40,14 +40,9 @@ SHARES = 8
 def measure_fma_gflops(machine: CpuMachine | None = None, seconds: float = 0.2) -> float:
     """Return the most float32 GFLOP/s one core reaches: fused multiply-adds on registers.
 
-    Parameters
-    ----------
-    machine
-        Which instructions to use; None means all this machine has.
-    seconds
-        How long to look for the best runs. Time is the thread's own, so that other
-        processes do not lower the result; of the fast runs the tenth percentile counts,
-        because such clocks err to both sides.
+    `machine` tells which instructions to use; None means all this machine has. The best runs are
+    looked for so many `seconds`. Time is the thread's own, so that other processes do not lower the
+    result; of the fast runs the tenth percentile counts, because such clocks err to both sides.
     """
     run, work = multiply_adds(machine)
     times: list[float] = []
@@ -64,12 +59,7 @@ def multiply_adds(
 ) -> tuple[Callable[[], object], float]:
     """Return what runs fused multiply-adds on registers, and how many GFLOP one call is.
 
-    Parameters
-    ----------
-    machine
-        Which instructions to use; None means all this machine has.
-    threads
-        For how many threads there is work, as much as for one alone for each.
+    For each of several threads there is as much work as for one alone.
     """
     target = machine or host_machine()
     lanes, parts = target.lanes(32), 1 if threads == 1 else SHARES * threads
@@ -133,15 +123,8 @@ def measure_copy_gbps(nbytes: int = 1 << 26, seconds: float = 0.3, threads: int 
 def peaks_of(arch: str, name: str = "", seconds: float = 0.2) -> Peaks:
     """Return what a processor does at most with as many threads as loops run on.
 
-    Parameters
-    ----------
-    arch
-        What stands behind ``cpu:``; nothing, ``native`` and ``host`` are the one at hand,
-        which is measured.
-    name
-        A row of the table of speeds, taken as it is.
-    seconds
-        How long each measurement takes.
+    `arch` stands behind ``cpu:``; nothing, ``native`` and ``host`` are the one at hand, which is
+    measured, so many `seconds` each. A `name` is a row of the table of speeds, taken as it is.
 
     Raises
     ------

@@ -7,6 +7,9 @@ so uneven blocks balance themselves.
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
+
 from tile_core.records import dataclass
 
 # Chunks per thread: enough to balance, few enough that taking one costs nothing.
@@ -19,29 +22,18 @@ _LAYOUT = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:
 class Addresses:
     """Where in this process the launcher finds what it calls and reads.
 
-    Parameters
-    ----------
-    parallel, max_threads, in_parallel
-        ``GOMP_parallel``, ``omp_get_max_threads``, ``omp_in_parallel``.
-    take_error, set_error, describe_error, release
-        ``TVMFFIErrorMoveFromRaised``, ``TVMFFIErrorSetRaised``,
-        ``TVMFFIErrorSetRaisedFromCStr``, ``TVMFFIObjectDecRef``: an error belongs to the
-        thread that raised it, and has to be carried to the caller.
-    thread_count
-        An int32: threads to use, 0 to ask OpenMP.
-    work
-        An int64: nanoseconds the next loop will take on one thread, 0 if unknown.
+    An error belongs to the thread that raised it, and has to be carried to the caller.
     """
 
-    parallel: int
-    max_threads: int
-    in_parallel: int
-    take_error: int
-    set_error: int
-    describe_error: int
-    release: int
-    thread_count: int
-    work: int
+    parallel: int  # GOMP_parallel
+    max_threads: int  # omp_get_max_threads
+    in_parallel: int  # omp_in_parallel
+    take_error: int  # TVMFFIErrorMoveFromRaised
+    set_error: int  # TVMFFIErrorSetRaised
+    describe_error: int  # TVMFFIErrorSetRaisedFromCStr
+    release: int  # TVMFFIObjectDecRef
+    thread_count: int  # an int32: threads to use, 0 to ask OpenMP
+    work: int  # an int64: nanoseconds the next loop will take on one thread, 0 if unknown
 
 
 def launcher_text(at: Addresses, inline_below_ns: int) -> str:
@@ -52,26 +44,14 @@ def launcher_text(at: Addresses, inline_below_ns: int) -> str:
     `tvm.runtime.load_module` reads it.
     """
     known = {
-        "PARALLEL": at.parallel,
-        "MAX_THREADS": at.max_threads,
-        "IN_PARALLEL": at.in_parallel,
-        "TAKE_ERROR": at.take_error,
-        "SET_ERROR": at.set_error,
-        "DESCRIBE_ERROR": at.describe_error,
-        "RELEASE": at.release,
-        "THREAD_COUNT": at.thread_count,
-        "WORK": at.work,
+        "CHUNKS": CHUNKS_PER_THREAD,
+        "SMALL": inline_below_ns,
+        "ENTRY": ENTRY,
+        "THREADS_ENTRY": THREADS_ENTRY,
+        "LAYOUT": _LAYOUT,
+        **{f.name.upper(): f"inttoptr (i64 {getattr(at, f.name)} to ptr)" for f in fields(at)},
     }
-    text = _TEXT
-    for name, address in known.items():
-        text = text.replace(f"@{name}@", f"inttoptr (i64 {address} to ptr)")
-    return (
-        text.replace("@CHUNKS@", str(CHUNKS_PER_THREAD))
-        .replace("@SMALL@", str(inline_below_ns))
-        .replace("@ENTRY@", ENTRY)
-        .replace("@THREADS_ENTRY@", THREADS_ENTRY)
-        .replace("@LAYOUT@", _LAYOUT)
-    )
+    return re.sub("@([A-Z_]+)@", lambda found: str(known[found[1]]), _TEXT)
 
 
 # The data layout is LLVM's for x86-64 with ELF; the just-in-time linker insists on it.

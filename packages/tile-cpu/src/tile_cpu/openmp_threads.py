@@ -29,24 +29,12 @@ _LAUNCH_SYMBOL = "__TVMBackendParallelLaunch"
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What parallel loops run on, installed once per process and never removed.
+    """What parallel loops run on, installed once per process and never removed."""
 
-    Parameters
-    ----------
-    openmp
-        The OpenMP library, or None: loops then use TVM's pool.
-    thread_count
-        Threads to use, 0 for OpenMP's own choice.
-    work
-        Nanoseconds the next loop will take, 0 if unknown.
-    code
-        Keeps the launcher's machine code alive.
-    """
-
-    openmp: ctypes.CDLL | None
-    thread_count: ctypes.c_int32
-    work: ctypes.c_int64
-    code: Any = None
+    openmp: ctypes.CDLL | None  # loops use TVM's pool without it
+    thread_count: ctypes.c_int32  # threads to use, 0 for OpenMP's own choice
+    work: ctypes.c_int64  # nanoseconds the next loop will take, 0 if unknown
+    code: Any = None  # keeps the launcher's machine code alive
 
 
 class _Once:
@@ -127,16 +115,12 @@ def work_hint(nanoseconds: Any) -> Any:
     """Return a statement that tells how long the next PARALLEL loop takes on one thread.
 
     A loop shorter than it takes to wake a thread then runs on the calling thread. Put it
-    right before the loop; `nanoseconds` is an int or an integer expression.
+    right before the loop; `nanoseconds` is an integer expression.
     """
-    from tile_cpu.tir.build import extern, i64
+    from tile_cpu.tir.build import extern
     from tile_cpu.tir.nodes import Cast, Evaluate, PrimType
 
-    if isinstance(nanoseconds, int):
-        value = i64(max(1, nanoseconds))
-    else:
-        value = Cast(PrimType("int64"), nanoseconds)
-    return Evaluate(extern("int32", "tile_work_hint", value))
+    return Evaluate(extern("int32", "tile_work_hint", Cast(PrimType("int64"), nanoseconds)))
 
 
 def is_one_thread() -> Any:

@@ -16,7 +16,7 @@ from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_core.passes.coroutines import STUCK
 from tile_cpu.backend_compiler import CpuArtifact
-from tile_cpu.lowering.externs import require_symbols
+from tile_cpu.lowering.calls import require_symbols
 from tile_cpu.lowering.kernel import MAIN, Lowered
 from tile_cpu.machine import missing_features, require_runnable
 from tile_cpu.openmp_threads import packed_call, raise_packed_error

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +14,22 @@ from tvm_ffi import structural_map, structural_walk
 from tile_core.errors import ToolchainError
 from tile_core.pass_manager.instrumentation import timed
 from tile_core.records import dataclass
-from tile_cpu.llvm.alias_names import number_alias_names
-from tile_cpu.llvm.masked_loads import MASKED_LOAD, keep_masked_loads
+from tile_cpu.llvm.kernel_text import MASKED_LOAD, keep_masked_loads, number_alias_names
 from tile_cpu.llvm_functions import definitions
 from tile_cpu.machine import CpuMachine, host_machine, require_runnable
 from tile_cpu.tir.build import dtype_of_expr, i32
-from tile_cpu.tir.nodes import AttrStmt, IntImm, PrimFunc, StringImm, tirx, tvm
-from tile_cpu.unpicklable import Unpicklable
+from tile_cpu.tir.nodes import AttrStmt, IntImm, PrimFunc, StringImm, Unpicklable, tirx, tvm
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledModule(Unpicklable):
-    """Machine code for one machine, linked when its entry is first asked for.
+    """Machine code, TVM's module, linked when its entry is first asked for.
 
-    Parameters
-    ----------
-    machine
-        What it was compiled for; it can be read anywhere and run where the features exist.
-    library
-        TVM's module.
-    seconds
-        Time spent per phase: ``passes``, ``llvm``, and ``link`` once linked.
+    It can be read anywhere, and run where the features of `machine` exist.
     """
 
     machine: CpuMachine
     library: Any
-    seconds: dict[str, float] = field(default_factory=dict)
 
     def entry(self, name: str = "main") -> Any:
         """Return the callable function `name`; it takes DLPack tensors and numbers.
@@ -55,34 +43,15 @@ class CompiledModule(Unpicklable):
         from tile_cpu.openmp_threads import install
 
         install()
-        start = time.perf_counter()
-        function = self.library[name]
-        self.seconds.setdefault("link", time.perf_counter() - start)
-        return function
+        return self.library[name]
 
-    def source(self, kind: str = "ll") -> str:
-        """Return the code as text: ``ll`` (optimised LLVM IR) or ``s`` (assembly).
-
-        It is the same text in every process that compiles the same function.
-        """
-        if kind == "ll":
-            return _llvm_ir(self.library)
-        return str(self.library.inspect_source("asm" if kind == "s" else kind))
+    def source(self) -> str:
+        """Return the optimised LLVM IR, the same in every process that compiles the function."""
+        return _llvm_ir(self.library)
 
     def asm(self) -> str:
         """Return the assembly."""
-        return self.source("asm")
-
-    def to_bytes(self) -> bytes:
-        """Return the code in a form `load_module` reads back without compiling again."""
-        return self.source("ll").encode()
-
-
-def load_module(code: bytes, machine: CpuMachine) -> CompiledModule:
-    """Return the module saved by `CompiledModule.to_bytes`."""
-    start = time.perf_counter()
-    library = _loaded(code.decode())
-    return CompiledModule(machine, library, {"load": time.perf_counter() - start})
+        return str(self.library.inspect_source("asm"))
 
 
 def _loaded(text: str) -> Any:
@@ -100,12 +69,7 @@ def compile_module(source: Any, machine: CpuMachine | None = None) -> CompiledMo
     Before   PrimFuncs on multi-dimensional buffers with explicit vectors and PARALLEL loops
     After    a TVM module of packed functions
 
-    Parameters
-    ----------
-    source
-        A PrimFunc (it becomes ``main``), a dict of them by name, or an IRModule.
-    machine
-        Default: the machine of this process.
+    `source` is a PrimFunc, which becomes ``main``, or a dict of them by name.
 
     Raises
     ------
@@ -114,7 +78,6 @@ def compile_module(source: Any, machine: CpuMachine | None = None) -> CompiledMo
     """
     machine = machine or host_machine()
     functions = _functions(source)
-    start = time.perf_counter()
     try:
         target = _tvm_target(machine)
         names, has_fp8 = _scan(functions)
@@ -127,7 +90,6 @@ def compile_module(source: Any, machine: CpuMachine | None = None) -> CompiledMo
                     raise
                 wide = {name: _compared_wide(f) for name, f in functions.items()}
                 module = _lowered(wide, target, _passes(has_fp8))
-        middle = time.perf_counter()
         with timed("LLVM", "tool", machine=machine.name):
             library = tvm.get_global_func("target.build.llvm")(module, target)
             library = _with_masked_loads_kept(library, machine)
@@ -136,8 +98,7 @@ def compile_module(source: Any, machine: CpuMachine | None = None) -> CompiledMo
         raise ToolchainError(
             f"TVM could not compile for {machine.name}: {lines[-1] if lines else error}"
         ).of_text() from error
-    done = time.perf_counter()
-    return CompiledModule(machine, library, {"passes": middle - start, "llvm": done - middle})
+    return CompiledModule(machine, library)
 
 
 def _with_masked_loads_kept(library: Any, machine: CpuMachine) -> Any:
@@ -154,12 +115,7 @@ def _llvm_ir(library: Any) -> str:
 
 
 def _functions(source: Any) -> dict[str, Any]:
-    if isinstance(source, PrimFunc):
-        named: Mapping[str, Any] = {"main": source}
-    elif isinstance(source, tvm.IRModule):
-        named = {var.name_hint: function for var, function in source.functions.items()}
-    else:
-        named = source
+    named = {"main": source} if isinstance(source, PrimFunc) else source
     return {name: f.with_attr({"global_symbol": name}) for name, f in named.items()}
 
 

@@ -22,13 +22,13 @@ from tile_cpu.tir.nodes import (
     BufferStore,
     Cast,
     Evaluate,
+    IfThenElse,
     IntImm,
     PrimExpr,
     Ramp,
     Stmt,
     TirBuffer,
     tirx,
-    tvm,
 )
 
 IndexMap = Callable[[Any, Any], Sequence[Any]]
@@ -38,21 +38,14 @@ IndexMap = Callable[[Any, Any], Sequence[Any]]
 class Matrix:
     """A row-major matrix somewhere in memory: a tile of a tensor or of scratch.
 
-    Parameters
-    ----------
-    buffer
-        Where it lies; any rank.
-    at
-        ``(row, column) -> indices of buffer``. Neighbouring columns are neighbours in
-        memory, along the buffer's last index; rows may be any distance apart.
-    element
-        Element type, where the buffer only holds its bits; empty means the buffer's own.
-        Scratch of bfloat16 must be declared uint16: TVM widens bfloat16 scratch to float32
-        and then loses track of it. 8-bit floats are always held as uint8.
+    Neighbouring columns are neighbours in memory, along the last index of `buffer`; rows may be
+    any distance apart. `element` is the type of elements where the buffer only holds their bits:
+    scratch of bfloat16 must be declared uint16, as TVM widens bfloat16 scratch to float32 and then
+    loses track of it; 8-bit floats are always held as uint8.
     """
 
     buffer: TirBuffer
-    at: IndexMap
+    at: IndexMap  # (row, column) -> indices of buffer
     element: str = ""
 
     @classmethod
@@ -71,7 +64,7 @@ class Matrix:
 
     def address(self, row: Any, column: Any) -> PrimExpr:
         """Return the address of one element."""
-        return tirx.address_of(BufferLoad(self.buffer, _exprs(self.at(row, column))))
+        return tirx.address_of(BufferLoad(self.buffer, _ramped(self.at(row, column), 1)))
 
     def load(self, row: Any, column: Any, lanes: int, count: Any = None) -> PrimExpr:
         """Load `lanes` columns from (`row`, `column`) as stored; from lane `count` on zeros.
@@ -80,7 +73,7 @@ class Matrix:
         """
         held = str(self.buffer.dtype)
         if count is None:
-            return _vload(self.buffer, _exprs(self.at(row, column)), lanes)
+            return BufferLoad(self.buffer, _ramped(self.at(row, column), lanes))
         return masked_load(held, self.address(row, column), as_expr(count), lanes)
 
     def load_as(self, dtype: str, row: Any, column: Any, lanes: int, count: Any = None) -> PrimExpr:
@@ -98,7 +91,7 @@ class Matrix:
         held = str(self.buffer.dtype)
         value = reinterpret(convert(value, self.dtype, lanes, keep=keep), held, lanes)
         if count is None:
-            store = _vstore(self.buffer, _exprs(self.at(row, column)), value, lanes)
+            store = BufferStore(self.buffer, value, _ramped(self.at(row, column), lanes))
             return seq(keep.statements, store)
         at = self.address(row, column)
         return seq(keep.statements, masked_store(held, at, as_expr(count), value, lanes))
@@ -107,10 +100,7 @@ class Matrix:
 def masked_load(dtype: str, at: PrimExpr, which: PrimExpr, lanes: int) -> PrimExpr:
     """Return `lanes` elements from an address on, zero where they are not read.
 
-    Parameters
-    ----------
-    which
-        How many lanes are read, or a mask of them.
+    `which` is how many lanes are read, or a mask of them.
     """
     bits = dtype_of(dtype).bits
     how = "cload" if dtype_of_expr(which).startswith("bool") else "mload"
@@ -125,28 +115,14 @@ def masked_store(dtype: str, at: PrimExpr, count: PrimExpr, value: PrimExpr, lan
     return Evaluate(extern("int32", f"tile_mstore_i{bits}x{lanes}", at, count, raw))
 
 
-def _vload(buffer: TirBuffer, indices: list[PrimExpr], lanes: int) -> PrimExpr:
-    return BufferLoad(buffer, _ramped(indices, lanes))
-
-
-def _vstore(buffer: TirBuffer, indices: list[PrimExpr], value: PrimExpr, lanes: int) -> Stmt:
-    return BufferStore(buffer, value, _ramped(indices, lanes))
-
-
-def _ramped(indices: list[PrimExpr], lanes: int) -> list[PrimExpr]:
-    if lanes == 1:
-        return indices
-    last = indices[-1]
-    return [*indices[:-1], Ramp(last, IntImm(dtype_of_expr(last), 1), lanes)]
+def _ramped(indices: Sequence[Any], lanes: int) -> list[PrimExpr]:
+    *rest, last = (as_expr(index) for index in indices)
+    return [*rest, last if lanes == 1 else Ramp(last, IntImm(dtype_of_expr(last), 1), lanes)]
 
 
 def as_expr(value: Any) -> PrimExpr:
     """Return a Python int as an int32 constant, anything else unchanged."""
     return i32(value) if isinstance(value, int) else value
-
-
-def _exprs(indices: Sequence[Any]) -> list[PrimExpr]:
-    return [as_expr(index) for index in indices]
 
 
 def convert(
@@ -159,23 +135,15 @@ def convert(
 ) -> PrimExpr:
     """Return `value`, `lanes` elements of type `source`, as elements of `dtype`.
 
-    Parameters
-    ----------
-    source
-        Needed when `value` only holds the bits; default: the type of `value`.
-    keep
-        Names intermediate values; see `tile_cpu.tir.build.Temporaries`.
-
-    Notes
-    -----
-    Done here and not by TVM's casts where those are wrong on vectors: bfloat16 rounds to
-    nearest even and keeps NaN, 8-bit floats keep subnormals.
+    `source` is needed where `value` only holds the bits. Done here and not by TVM's casts where
+    those are wrong on vectors: bfloat16 rounds to nearest even and keeps NaN, 8-bit floats keep
+    subnormals.
     """
     source = source or dtype_of(dtype_of_expr(value)).base
     if source == dtype:
         return value
     if dtype_of(source).is_narrow_float:
-        from tile_cpu.math.convert import decode_narrow
+        from tile_cpu.math.narrow import decode_narrow
 
         bits = reinterpret(value, "uint8", lanes)
         wide = decode_narrow(keep or _Inline(), bits, dtype_of(source), lanes)
@@ -185,7 +153,7 @@ def convert(
         wide = tirx.shift_left(wide, splat(IntImm("uint32", 16), lanes))
         return convert(reinterpret(wide, "float32", lanes), dtype, lanes, keep=keep)
     if dtype_of(dtype).is_narrow_float:
-        from tile_cpu.math.convert import encode_narrow
+        from tile_cpu.math.narrow import encode_narrow
 
         single = convert(value, "float32", lanes, source=source, keep=keep)
         return encode_narrow(keep or _Inline(), single, dtype_of(dtype), lanes, saturate=True)
@@ -206,7 +174,7 @@ class _Inline(Temporaries):
 
 def zero(dtype: str, lanes: int) -> PrimExpr:
     """Return a vector of zeros."""
-    return splat(tvm.tirx.const(0, dtype), lanes)
+    return splat(tirx.const(0, dtype), lanes)
 
 
 def ceil_div(value: Any, unit: int) -> Any:
@@ -247,6 +215,13 @@ def opaque(name: str, value: Any) -> tuple[PrimExpr, list[Stmt]]:
     """
     keep = Temporaries()
     return keep(as_expr(value), name), keep.statements
+
+
+def if_any(count: Any, body: Callable[[], Any]) -> Stmt | None:
+    """Return what `body` does if `count` > 0, None where an int tells now that it is not."""
+    if isinstance(count, int):
+        return seq(body()) if count else None
+    return IfThenElse(count > 0, seq(body()), None)
 
 
 def minimum(a: Any, b: Any) -> Any:

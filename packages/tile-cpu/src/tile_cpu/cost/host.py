@@ -24,12 +24,7 @@ SECONDS = 0.15
 def speeds_of(arch: str, name: str = "") -> CpuSpeeds:
     """Return the speeds of a target: measured, if it is the processor at hand.
 
-    Parameters
-    ----------
-    arch
-        What stands behind ``cpu:``.
-    name
-        A row of the table to use as it is; empty for the target's.
+    `arch` stands behind ``cpu:``; a `name` is a row of the table to use as it is.
 
     Raises
     ------

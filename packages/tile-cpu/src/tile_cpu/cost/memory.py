@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from tile_core.cost.iteration_spaces import Space
 from tile_core.cost.kernel_work import Access, tensor_bytes
-from tile_core.ir.buffer import Buffer
 from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Alloc, Launch
 from tile_cpu.machine import CpuMachine
@@ -28,21 +27,11 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """What is near in one launch.
+    """What is near in one launch."""
 
-    Parameters
-    ----------
-    far
-        Where the tensors of the launch are found.
-    scratch
-        Where the tiles of a block are.
-    footprint
-        Bytes of all tensors.
-    """
-
-    far: Level
-    scratch: Level
-    footprint: float
+    far: Level  # where its tensors are found
+    scratch: Level  # where the tiles of a block are
+    footprint: float  # bytes of all tensors
 
 
 def levels_of(
@@ -55,19 +44,10 @@ def levels_of(
     """Return what is near in `launch`, which runs over and over as in steady use."""
     tensors = {a.tensor: tensor_bytes(a.tensor, a.space) for a in accesses}
     footprint = math.fsum(tensors.values())
+    tiles = {n.buffer for n in nodes_of(launch.body, Alloc)}
     caches = _caches(machine, speeds)
     far = _that_holds(footprint, caches)
-    return Levels(far, _that_holds(scratch_bytes(launch), caches), footprint)
-
-
-def scratch_bytes(launch: Launch) -> float:
-    """Return the bytes of the tiles of one block."""
-    tiles = {n.buffer for n in nodes_of(launch.body, Alloc)}
-    return math.fsum(_size(tile) for tile in tiles)
-
-
-def _size(tile: Buffer) -> float:
-    return float(tile.nbytes or 0)
+    return Levels(far, _that_holds(sum(tile.nbytes or 0 for tile in tiles), caches), footprint)
 
 
 def _caches(machine: CpuMachine, speeds: CpuSpeeds) -> Mapping[Level, float]:

@@ -15,12 +15,12 @@ from tile_core.cost.statement_walk import visit
 from tile_core.ir.stmt import Launch
 from tile_core.passes.infer_layouts import infer_layouts
 from tile_cpu.cost.host import speeds_of
-from tile_cpu.cost.memory import Levels, levels_of
+from tile_cpu.cost.memory import levels_of
 from tile_cpu.cost.statements import Timing
-from tile_cpu.lowering.layouts import admits_in
+from tile_cpu.lowering.buffer_addresses import admits_in
+from tile_cpu.lowering.storage import require_scratch
 from tile_cpu.machine import CpuMachine, machine
 from tile_cpu.openmp_threads import INLINE_BELOW_NS, num_threads
-from tile_cpu.scratch import require_scratch
 from tile_cpu.speeds import CpuSpeeds, with_cores
 
 CALL_US = 1.0
@@ -38,29 +38,15 @@ INLINE_BLOCK_NS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class LaunchTime:
-    """What one launch takes.
+    """What one launch takes."""
 
-    Parameters
-    ----------
-    core_ms
-        Of all blocks on one core, by what it is spent on.
-    threads, blocks
-        How many there are.
-    compute_ms
-        On all threads, the last of which ends when others have nothing left.
-    memory_ms
-        In which memory delivers what is not in a cache.
-    overhead_ms
-        Of the call and of waking threads.
-    """
-
-    core_ms: Mapping[str, float]
+    core_ms: Mapping[str, float]  # of all blocks on one core, by what it is spent on
     threads: int
     blocks: float
-    compute_ms: float
-    memory_ms: float
+    compute_ms: float  # on all threads, the last of which ends when others have nothing left
+    memory_ms: float  # in which memory delivers what is not in a cache
     memory_bytes: float
-    overhead_ms: float
+    overhead_ms: float  # of the call and of waking threads
 
     @property
     def milliseconds(self) -> float:
@@ -83,9 +69,10 @@ def estimate(question: CostQuestion) -> Estimate:
     threads = question.options.threads or num_threads()
     row = with_cores(speeds_of(target.arch, question.machine), threads)
     notes: dict[str, None] = {}
-    times = []
-    for launch, space in launches(planned, question.sizes):
-        times.append(_launch_time(launch, space, cpu, row, threads, notes))
+    times = [
+        _launch_time(launch, space, cpu, row, threads, notes)
+        for launch, space in launches(planned, question.sizes)
+    ]
     return _told(question, row, times, tuple(notes))
 
 
@@ -108,21 +95,17 @@ def _launch_time(
     core["blocks"] = blocks * (INLINE_BLOCK_NS if is_short else BLOCK_NS) / 1e6
     alone = math.fsum(core.values())
     used = 1 if is_short else threads
-    compute = alone * _imbalance(launch, space, int(blocks), used) / used
-    missed = _missed_bytes(work.nbytes(is_write=False), work.nbytes(is_write=True), levels)
+    compute = alone * _imbalance(int(blocks), used) / used
+    missed = 0.0  # where all tensors fit into a cache, nothing comes from memory
+    if levels.far.name == "memory":
+        both = work.nbytes(is_write=False) + work.nbytes(is_write=True)
+        missed = min(both, levels.footprint)
     gbps = min(row.socket_gbps, used * row.memory_gbps)
     overhead = (CALL_US + (WAKE_US if used > 1 else 0.0)) / 1e3
     return LaunchTime(core, used, blocks, compute, missed / gbps / 1e6, missed, overhead)
 
 
-def _missed_bytes(read: float, written: float, levels: Levels) -> float:
-    """Return the bytes that come from memory: nothing does where all tensors fit into a cache."""
-    if levels.far.name != "memory":
-        return 0.0
-    return min(read + written, levels.footprint)
-
-
-def _imbalance(launch: Launch, space: Space, blocks: int, threads: int) -> float:
+def _imbalance(blocks: int, threads: int) -> float:
     """Return how much longer the last thread runs than the average one.
 
     Threads take blocks from a counter. Equal blocks leave some threads idle in the last round;

@@ -24,21 +24,11 @@ TRANSPOSE_VECTOR_CYCLES = 6.0
 
 @dataclass(frozen=True, slots=True)
 class ProductCycles:
-    """What one run of a product takes on one core, in cycles.
+    """What one run of a product takes on one core, in cycles."""
 
-    Parameters
-    ----------
-    multiply
-        Multiply-adds, or loads of their operands where these are more.
-    edges
-        Sums loaded, stored and waited for around the inner loops.
-    pack
-        Copying operands into the form that is multiplied.
-    """
-
-    multiply: float
-    edges: float
-    pack: float
+    multiply: float  # multiply-adds, or loads of their operands where these are more
+    edges: float  # sums loaded, stored and waited for around the inner loops
+    pack: float  # copying operands into the form that is multiplied
 
     @property
     def total(self) -> float:
@@ -48,20 +38,13 @@ class ProductCycles:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A product of `m` x `k` and `k` x `n` elements, and how its operands arrive.
-
-    Parameters
-    ----------
-    packs_b, transposed_b, copies_a
-        Whether B is brought into panels by the product itself, transposed on the way, and
-        whether A is copied.
-    """
+    """A product of `m` x `k` and `k` x `n` elements, and how its operands arrive."""
 
     m: float
     n: float
     k: float
-    packs_b: bool
-    transposed_b: bool = False
+    packs_b: bool  # B is brought into panels by the product itself
+    transposed_b: bool = False  # on the way
     copies_a: bool = False
 
 

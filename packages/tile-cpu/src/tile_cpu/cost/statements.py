@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tile_core.arith.affine import linear_in
 from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of
-from tile_core.cost.iteration_spaces import Space
+from tile_core.cost.iteration_spaces import Space, as_factor
 from tile_core.cost.kernel_work import region_elements
 from tile_core.cost.statement_walk import Visitor
 from tile_core.dtypes import DType
@@ -25,10 +26,12 @@ from tile_core.ops.reducer import ReducerFinalize, ReducerUpdate
 from tile_core.ops.scan import Scan
 from tile_cpu.cost.functions import FUNCTION_CYCLES, OTHER_FUNCTION, QUOTIENT_CYCLES
 from tile_cpu.cost.memory import Levels
-from tile_cpu.cost.products import Block, product_cycles, step_count
+from tile_cpu.cost.products import Block, ProductCycles, product_cycles, step_count
+from tile_cpu.gemm.macrokernel import plan_gemm
+from tile_cpu.gemm.register_tile_shape import GemmForm
 from tile_cpu.machine import CpuMachine
-from tile_cpu.ops.blocked_gemm import BlockedGemm
-from tile_cpu.ops.streamed_gemm import StreamedGemm
+from tile_cpu.ops import BlockedGemm, StreamedGemm
+from tile_cpu.rules.panels import extents_of, tile_spec
 from tile_cpu.speeds import CpuSpeeds
 
 NEST_CYCLES = 12.0
@@ -90,9 +93,6 @@ class Timing(Visitor):
     # Products --------------------------------------------------------------------------------
 
     def _blocked_product(self, op: BlockedGemm, space: Space) -> None:
-        from tile_cpu.gemm.macrokernel import plan_gemm
-        from tile_cpu.gemm.register_tile_shape import GemmForm
-
         times = space.total()
         if not times:
             return
@@ -105,9 +105,7 @@ class Timing(Visitor):
         copies = op.transpose_a or types[0] != spec.kernel.a_dtype or spec.tile.mr > 8
         block = Block(rows, columns, k, spec.form is GemmForm.PANELS, op.transpose_b, copies)
         once = product_cycles(self.speeds, spec, block, steps)
-        self.cycles["multiply"] += times * once.multiply
-        self.cycles["edges"] += times * (once.edges + NEST_CYCLES)
-        self.cycles["pack"] += times * once.pack
+        self._add_product(once, times)
         operands, _ = op.work().touched or ((), ())
         rows_of_b = n if op.transpose_b else k
         self.cycles["wait"] += self._second_operand(op.b, operands[1], rows_of_b, space)
@@ -115,8 +113,6 @@ class Timing(Visitor):
         self.cycles["wait"] += max(0.0, arriving - times * once.total)
 
     def _tile_product(self, op: Gemm | StreamedGemm, space: Space) -> None:
-        from tile_cpu.rules.panels import extents_of, tile_spec
-
         times = space.total()
         m, n, k = extents_of(op)
         spec = tile_spec(op, self.machine)
@@ -125,12 +121,15 @@ class Timing(Visitor):
         copies = op.transpose_a or str(op.a.buffer.dtype) != spec.kernel.a_dtype
         block = Block(m, n, k, not in_place or b_global, op.transpose_b, copies)
         once = product_cycles(self.speeds, spec, block, 1.0)
-        self.cycles["multiply"] += times * once.multiply
-        self.cycles["edges"] += times * (once.edges + NEST_CYCLES)
-        self.cycles["pack"] += times * once.pack
+        self._add_product(once, times)
         if b_global:
             arriving = self._arrival((op.b,), space)
             self.cycles["wait"] += max(0.0, arriving - times * once.pack)
+
+    def _add_product(self, once: ProductCycles, times: float) -> None:
+        self.cycles["multiply"] += times * once.multiply
+        self.cycles["edges"] += times * (once.edges + NEST_CYCLES)
+        self.cycles["pack"] += times * once.pack
 
     def _second_operand(self, b: Region, all_of_it: Region, rows: float, space: Space) -> float:
         """Return the cycles in which B comes near: it is packed before it is multiplied.
@@ -289,14 +288,11 @@ def _mean(extent: Extent, space: Space) -> float:
     fixed = space.constant(extent)
     if fixed is not None:
         return float(fixed)
-    from tile_core.cost.iteration_spaces import as_factor
-
     return space.total(as_factor(extent)) / space.total()
 
 
 def _valid(op: BlockedGemm, space: Space, times: float) -> tuple[float, float]:
     """Return the rows and columns that a block has inside of the tensors, on average."""
-    from dataclasses import replace
 
     def mean(region: Region, axis: int) -> float:
         ones = tuple(e if d == axis else 1 for d, e in enumerate(region.extents))

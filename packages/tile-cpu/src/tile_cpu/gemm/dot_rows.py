@@ -16,6 +16,7 @@ from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.tir.build import (
     Temporaries,
     allocate,
+    bind,
     i32,
     loop,
     scratch,
@@ -23,15 +24,15 @@ from tile_cpu.tir.build import (
     vload,
     vstore,
 )
-from tile_cpu.tir.nodes import Bind, IfThenElse, PrimExpr, Select, Stmt, TirBuffer, Var, tirx
+from tile_cpu.tir.nodes import IfThenElse, PrimExpr, Select, Stmt, TirBuffer, tirx
 from tile_cpu.vectors import (
     Matrix,
     as_expr,
     ceil_div,
     floor_div,
     floor_mod,
+    if_any,
     minimum,
-    opaque,
     zero,
 )
 
@@ -59,22 +60,12 @@ def emit_dot_rows(
     start: Start = None,
     finish: Finish,
 ) -> Stmt:
-    """Return ``finish(start + A Bᵀ)`` for a block of few rows.
+    """Return ``finish(start + A Bᵀ)`` for a block of few rows; `start` must not be a `Choice`.
 
-    Parameters
-    ----------
-    a
-        ``(i, k)`` elements of any type.
-    b
-        ``(j, k)`` elements of any type; fetched once, several rows at a time.
-    extent, start, finish
-        As in `emit_tile_gemm`; `start` must not be a `Choice`.
-
-    Notes
-    -----
-    Each sum is kept as one vector of partial sums over k, added up at the end. More rows of
-    A than there are registers for take several passes over the same rows of B, or over a
-    piece of them at a time, while the next ones are fetched.
+    `a` has elements ``(i, k)``, `b` ``(j, k)``, of any type. Each sum is kept as one vector of
+    partial sums over k, added up at the end. B is fetched once, several rows at a time: more rows
+    of A than there are registers for take several passes over the same rows of B, or over a piece
+    of them at a time, while the next ones are fetched.
     """
     kernel = spec.kernel
     columns = extent.n if extent.n_valid is None else extent.n_valid
@@ -91,15 +82,11 @@ def emit_dot_rows(
     def some_rows(block: Any) -> Stmt:
         first = block * at_once
         ragged = extent.n_valid is not None or extent.n % at_once != 0
-        names: list[PrimExpr] = []
-        binds: list[Stmt] = []
-        for r in range(at_once):
-            row = minimum(first + r, columns - 1) if ragged else first + r
-            name, named = opaque("row", row)
-            names.append(name)
-            binds += named
+        keep = Temporaries()
+        every = [first + r for r in range(at_once)]
+        names = [keep(minimum(row, columns - 1) if ragged else row, "row") for row in every]
         rows = _Rows(kernel, a, b, extent, tuple(names), first, partial)
-        return seq(binds, _multiply(rows, passes), _add_up(rows, sums))
+        return seq(keep.statements, _multiply(rows, passes), _add_up(rows, sums))
 
     return seq(
         allocate(sums),
@@ -120,22 +107,12 @@ def _blocks(extent: Extent, columns: Any, at_once: int) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Passes:
-    """How many rows of A are multiplied with how many of B, and how far along k.
+    """How many rows of A are multiplied with how many of B, and how far along k."""
 
-    Parameters
-    ----------
-    rows, at_once
-        Rows of A, and of B, in one pass.
-    piece
-        Steps of one vector along k until the next pass; 0 for whole rows.
-    fetches
-        Whether they fetch the next rows of B.
-    """
-
-    rows: int
-    at_once: int
-    piece: int = 0
-    fetches: bool = True
+    rows: int  # of A in one pass
+    at_once: int  # rows of B in one pass
+    piece: int = 0  # steps of one vector along k until the next pass; 0 for whole rows
+    fetches: bool = True  # the next rows of B
 
     @classmethod
     def of(cls, spec: GemmSpec, m: int, *, converts: bool) -> _Passes:
@@ -169,13 +146,7 @@ def _spread_out(spec: GemmSpec, a: Matrix, extent: Extent) -> tuple[Matrix, list
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Some rows of B, named, from column `first` of the product on.
-
-    Parameters
-    ----------
-    partial
-        A vector of partial sums for each row of A and each of these rows.
-    """
+    """Some rows of B, named, from column `first` of the product on."""
 
     kernel: MicroKernel
     a: Matrix
@@ -183,7 +154,7 @@ class _Rows:
     extent: Extent
     names: tuple[PrimExpr, ...]
     first: Any
-    partial: TirBuffer
+    partial: TirBuffer  # a vector of sums for each row of A and each of these rows
 
     def load_a(self, row: Any, c: Any, tail: Any) -> PrimExpr:
         """Return groups of k of one row of A; rows that do not exist repeat the last."""
@@ -209,20 +180,12 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """`count` steps of one vector along k from step `first` on.
-
-    Parameters
-    ----------
-    adds
-        Whether there are sums already; they start from zero otherwise.
-    is_last
-        Whether what is left of k, less than a vector, belongs to it.
-    """
+    """`count` steps of one vector along k from step `first` on."""
 
     first: Any
     count: Any
-    adds: bool = False
-    is_last: PrimExpr | bool = True
+    adds: bool = False  # to sums that there are; they start from zero otherwise
+    is_last: PrimExpr | bool = True  # what is left of k, less than a vector, belongs to it
 
 
 def _multiply(rows: _Rows, passes: _Passes) -> Stmt:
@@ -290,11 +253,11 @@ def _pass(rows: _Rows, stretch: _Stretch, top: Any, m: int, turn: tuple[Any, int
             statements += rows.fetch_next(c, *turn)
         left = []
         for i in range(m):
-            var, bound = _name("a", rows.load_a(top + i, c, tail))
+            var, bound = bind("a", rows.load_a(top + i, c, tail))
             statements.append(bound)
             left.append(var)
         for r in range(count):
-            var, bound = _name("b", rows.load_b(r, c, tail))
+            var, bound = bind("b", rows.load_b(r, c, tail))
             statements.append(bound)
             for i in range(m):
                 total = kernel.accumulate(vload(acc, cell(i, r), lanes), left[i], var)
@@ -313,11 +276,7 @@ def _pass(rows: _Rows, stretch: _Stretch, top: Any, m: int, turn: tuple[Any, int
         return vstore(rows.partial, place(i, r), vload(acc, cell(i, r), lanes), lanes)
 
     whole, rest = floor_div(depth, chunk), floor_mod(depth, chunk)
-    last = None
-    if not isinstance(rest, int):
-        last = IfThenElse(rest > 0, seq(step(whole, rest)), None)
-    elif rest:
-        last = seq(step(i32(whole), i32(rest)))
+    last = if_any(rest, lambda: step(as_expr(whole), as_expr(rest)))
     if last is not None and stretch.is_last is not True:
         last = IfThenElse(stretch.is_last, last, None)
     return seq(
@@ -327,11 +286,6 @@ def _pass(rows: _Rows, stretch: _Stretch, top: Any, m: int, turn: tuple[Any, int
         last,
         [kept(i, r) for i, r in cells],
     )
-
-
-def _name(name: str, value: PrimExpr) -> tuple[Any, Stmt]:
-    var = Var(name, value.ty)
-    return var, Bind(var, value)
 
 
 def _add_up(rows: _Rows, sums: TirBuffer) -> Stmt:
@@ -374,11 +328,7 @@ def _write_out(
 
     def row(i: Any) -> Stmt:
         whole, rest = floor_div(columns, lanes), floor_mod(columns, lanes)
-        tail = None
-        if not isinstance(rest, int):
-            tail = IfThenElse(rest > 0, one(i, whole * lanes, rest, finish), None)
-        elif rest:
-            tail = one(i, whole * lanes, rest, finish)
+        tail = if_any(rest, lambda: one(i, whole * lanes, rest, finish))
         return seq(loop(whole, lambda j: one(i, j * lanes, None, finish), name="j"), tail)
 
     return loop(extent.m if extent.m_valid is None else extent.m_valid, row)

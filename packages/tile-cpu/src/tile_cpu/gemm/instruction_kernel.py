@@ -25,25 +25,15 @@ class MultiplyStep(Enum):
 class MicroKernel:
     """The inner step: ``acc[lane] += sum(a[x] * b[lane][x] for x in range(group))``.
 
-    Parameters
-    ----------
-    lanes
-        Accumulators in one vector register.
-    accumulator
-        Their element type.
-    group
-        Neighbours in k consumed by one step: 1, 2 or 4. Above 1 a group has 32 bits.
-    a_dtype, b_dtype
-        Element types the step reads. Operands of other types are converted when copied.
-    flip_b
-        The sign bit of each 8-bit B element is flipped when packed, so that exactly one
-        side is unsigned; A then carries the sums of its rows to compensate.
+    It reads elements of `a_dtype` and `b_dtype`: operands of other types are converted when copied.
+    With `flip_b` the sign bit of each 8-bit B element is flipped when packed, so that exactly one
+    side is unsigned; A then carries the sums of its rows to compensate.
     """
 
     step: MultiplyStep
-    lanes: int
-    accumulator: str
-    group: int
+    lanes: int  # accumulators in one vector register
+    accumulator: str  # their element type
+    group: int  # neighbours in k consumed by one step: 1, 2 or 4; above 1 it has 32 bits
     a_dtype: str
     b_dtype: str
     flip_b: bool = False
@@ -91,13 +81,7 @@ def choose_kernel(
 ) -> MicroKernel:
     """Return the fastest exact step for ``C += A B`` with these element types.
 
-    Parameters
-    ----------
-    grouped
-        Allow steps that need groups of k, hence packed B. False when B is read in place.
-
-    Notes
-    -----
+    Steps that need groups of k, hence packed B, only if `grouped`: not where B is read in place.
     float16, bfloat16 and 8-bit floats accumulate in float32 unless C is float64; 8- and
     16-bit integers in int32 unless C is wider. Integers wrap modulo their width, so the
     width of the accumulator cannot be seen in a narrower C.

@@ -25,7 +25,6 @@ from tile_cpu.gemm.operands import (
     padded_row,
     round_up,
     start_from,
-    store_to,
     window_columns,
 )
 from tile_cpu.gemm.packing import emit_copy_rows, emit_pack_b
@@ -139,21 +138,10 @@ def emit_blocked_gemm(
 ) -> Stmt:
     """Return ``finish(start + op(A) op(B))`` for one block of C, over all of k.
 
-    Parameters
-    ----------
-    spec
-        From `plan_gemm` with the same `transposed_b`.
-    a, b
-        The block's rows of A and columns of B: ``(i, k)`` and ``(k, j)``, or ``(k, i)`` and
-        ``(j, k)`` if transposed; i and j count from the block's corner, k from the start.
-    extent
-        Capacity of the block and how much of it exists; its k is not used.
-    k_extent
-        Length of k, a Python int or an int32 expression, may be 0.
-    finish
-        Where results go; called once for each vector of C.
-    start
-        What sums start from; None is zero. Must not be a `Choice`.
+    `spec` is from `plan_gemm` with the same `transposed_b`. The elements of the block's rows of A
+    and columns of B are ``(i, k)`` and ``(k, j)``, or ``(k, i)`` and ``(j, k)`` if transposed; i
+    and j count from the block's corner, k from the start to `k_extent`, an int or an int32
+    expression, may be 0; the k of `extent` is not used. `start` must not be a `Choice`.
     """
     if spec.form is GemmForm.DOT_ROWS and not transposed_a:
         static = isinstance(k_extent, int)
@@ -181,7 +169,7 @@ def _all_steps(run: _Block, start: Start, finish: Finish) -> Stmt:
 
     def one(ko: Any) -> Stmt:
         first = Choice(tirx.EQ(ko, i32(0)), start, start_from(kept, kernel))
-        last = Choice(tirx.EQ(ko, as_expr(steps.count) - 1), finish, store_to(kept))
+        last = Choice(tirx.EQ(ko, as_expr(steps.count) - 1), finish, StoreTo(kept))
         return run.step(ko, first, last, prefetch=True)
 
     return seq(
@@ -198,28 +186,22 @@ def _readable(spec: GemmSpec, a: Matrix, k_extent: Any, transposed: bool) -> boo
     return not transposed and same and whole_groups and spec.tile.mr <= CACHE_WAYS
 
 
+@dataclass(slots=True, eq=False)
 class _Block:
     """The operands of one block, and how a step along k is emitted."""
 
-    def __init__(
-        self,
-        spec: GemmSpec,
-        a: Matrix,
-        b: Matrix,
-        extent: Extent,
-        steps: KSteps,
-        k_extent: Any,
-        transposed_a: bool,
-        transposed_b: bool,
-        a_in_place: bool,
-    ) -> None:
-        self.spec, self.a, self.b, self.extent = spec, a, b, extent
-        self.steps, self.k_extent = steps, k_extent
-        self.transposed_a, self.transposed_b = transposed_a, transposed_b
-        self.a_in_place = a_in_place
-        self.a_copy: OperandA | None = None
-        self.b_copy: PackedB | None = None
-        self.sums: TirBuffer | None = None
+    spec: GemmSpec
+    a: Matrix
+    b: Matrix
+    extent: Extent
+    steps: KSteps
+    k_extent: Any
+    transposed_a: bool
+    transposed_b: bool
+    a_in_place: bool
+    a_copy: OperandA | None = None
+    b_copy: PackedB | None = None
+    sums: TirBuffer | None = None
 
     def allocations(self) -> list[Stmt]:
         """Return the allocation of what operands are copied to."""

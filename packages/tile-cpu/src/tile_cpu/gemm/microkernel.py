@@ -9,9 +9,20 @@ from tile_core.records import dataclass
 from tile_cpu.gemm.instruction_kernel import MicroKernel
 from tile_cpu.gemm.operands import Choice, DirectB, Finish, OperandA, OperandB, PackingB, Start
 from tile_cpu.gemm.prefetch import fetch
-from tile_cpu.tir.build import allocate, i32, loop, scratch, seq, splat, vload, vstore
-from tile_cpu.tir.nodes import Bind, BufferLoad, IfThenElse, PrimExpr, Stmt, Var
-from tile_cpu.vectors import as_expr, ceil_div, minimum, opaque, zero
+from tile_cpu.tir.build import (
+    Temporaries,
+    allocate,
+    bind,
+    i32,
+    loop,
+    scratch,
+    seq,
+    splat,
+    vload,
+    vstore,
+)
+from tile_cpu.tir.nodes import BufferLoad, IfThenElse, PrimExpr, Stmt
+from tile_cpu.vectors import as_expr, minimum, zero
 
 
 class _Accumulators:
@@ -35,18 +46,12 @@ class _Accumulators:
 
 @dataclass(frozen=True, slots=True)
 class RegisterTiledGemm:
-    """What every register tile of a block has in common.
-
-    Parameters
-    ----------
-    groups
-        Trip count of the k loop: groups of `MicroKernel.group` elements.
-    """
+    """What every register tile of a block has in common."""
 
     kernel: MicroKernel
     a: OperandA
     b: OperandB
-    groups: Any
+    groups: Any  # trip count of the k loop: groups of `MicroKernel.group` elements
     start: Start
     finish: Finish
 
@@ -57,7 +62,8 @@ class RegisterTiledGemm:
         def step(q: Any) -> list[Stmt]:
             names, binds = [], []
             for v, count in enumerate(counts):
-                name, bound = _name("b", self.b.load(kernel, q, vector + v, count))
+                # One level of `Bind` only: TVM substitutes bound values into each other.
+                name, bound = bind("b", self.b.load(kernel, q, vector + v, count))
                 names.append(name)
                 binds.append(bound)
                 if isinstance(self.b, PackingB):
@@ -77,12 +83,8 @@ def emit_tile(
 ) -> Stmt:
     """Multiply a whole register tile: nothing in it is guarded.
 
-    Parameters
-    ----------
-    rows, vectors
-        First row and their number; first vector of columns and their number.
-    tail
-        Lanes of the last vector that exist, known now; None means all.
+    `rows` and `vectors` of columns are each the first one and their number. Of the last vector
+    `tail` lanes exist, known now; None means all.
     """
     kernel, (row, mr), (vector, nv) = product.kernel, rows, vectors
     acc = _Accumulators(kernel, mr, nv)
@@ -122,14 +124,10 @@ def emit_edge_tile(
 ) -> Stmt:
     """Multiply a register tile, one vector wide, that may stick out of the block.
 
+    `limits` are the rows and columns of the block that exist.
     Rows that do not exist read the last row that does and are not stored. Loads and stores
     of C go through a small buffer row by row, so this is little code; the k loop runs at
     the speed of a whole tile of one vector.
-
-    Parameters
-    ----------
-    limits
-        Rows and columns of the block that exist.
     """
     kernel, lanes = product.kernel, product.kernel.lanes
     acc = _Accumulators(kernel, mr, 1)
@@ -137,7 +135,8 @@ def emit_edge_tile(
     column = vector * lanes
     count = minimum(limits[1] - column, lanes)
     present = minimum(limits[0] - row, mr)
-    rows, name_rows = _clamped_rows(row, mr, limits[0])
+    keep, last = Temporaries(), as_expr(limits[0]) - i32(1)
+    rows = [keep(minimum(row + i, last), "row") for i in range(mr)]
 
     def begin(how: Start) -> Stmt:
         if isinstance(how, Choice):
@@ -159,7 +158,7 @@ def emit_edge_tile(
         )
 
     return seq(
-        name_rows,
+        keep.statements,
         allocate(acc.buffer, on_stack=True),
         allocate(edge, on_stack=True),
         begin(product.start),
@@ -167,17 +166,6 @@ def emit_edge_tile(
         [vstore(edge, [i32(i), i32(0)], acc.load(i, 0), lanes) for i in range(mr)],
         end(product.finish),
     )
-
-
-def _clamped_rows(row: Any, mr: int, limit: Any) -> tuple[list[PrimExpr], list[Stmt]]:
-    last = as_expr(limit) - i32(1)
-    rows: list[PrimExpr] = []
-    statements: list[Stmt] = []
-    for i in range(mr):
-        name, named = opaque("row", minimum(row + i, last))
-        rows.append(name)
-        statements += named
-    return rows, statements
 
 
 def _fetch_below(kernel: MicroKernel, b: OperandB, q: Any, vector: Any, nv: int) -> list[Stmt]:
@@ -190,23 +178,12 @@ def _fetch_below(kernel: MicroKernel, b: OperandB, q: Any, vector: Any, nv: int)
     return [fetch(b.matrix, q + b.ahead, (vector + v) * kernel.lanes) for v in range(nv)]
 
 
-def group_count(kernel: MicroKernel, k: Any) -> Any:
-    """Return how many groups cover `k` elements."""
-    return ceil_div(k, kernel.group)
-
-
-def _name(name: str, value: PrimExpr) -> tuple[Any, Stmt]:
-    # One level of `Bind` only: TVM substitutes bound values into each other.
-    var = Var(name, value.ty)
-    return var, Bind(var, value)
-
-
 def _products(
     kernel: MicroKernel, acc: _Accumulators, a: OperandA, q: Any, rows: list[Any], b: list[Any]
 ) -> list[Stmt]:
     statements: list[Stmt] = []
     for i, row in enumerate(rows):
-        name, bound = _name("a", splat(a.group(kernel, row, q), kernel.lanes))
+        name, bound = bind("a", splat(a.group(kernel, row, q), kernel.lanes))
         statements.append(bound)
         for v, vector in enumerate(b):
             total = kernel.accumulate(acc.load(i, v), name, vector)

@@ -43,24 +43,15 @@ class GemmSpec:
 class OperandA:
     """The row operand: one group of k of one row is broadcast to all lanes.
 
-    Parameters
-    ----------
-    matrix
-        ``(i, k)`` elements of `MicroKernel.a_dtype`, or, if `k_major`, ``(k group, i)``
-        elements of the kernel's group type. Another element type is converted while
-        reading, one scalar at a time; only for kernels whose group is 1.
-    strip
-        Of a `k_major` matrix, so many neighbours along i, and their multiples, begin strips
-        that lie apart; 0 if it lies in rows.
-    sums
-        ``int32[m]`` to subtract from each row of the product, if B's signs were flipped;
-        see `emit_row_sums`.
+    `matrix` has ``(i, k)`` elements of `MicroKernel.a_dtype`, or, if `k_major`, ``(k group, i)``
+    elements of the kernel's group type. Another element type is converted while reading, one scalar
+    at a time; only for kernels whose group is 1.
     """
 
     matrix: Matrix
     k_major: bool = False
-    strip: int = 0
-    sums: TirBuffer | None = None
+    strip: int = 0  # neighbours along i of a `k_major` matrix that lie together; 0: in rows
+    sums: TirBuffer | None = None  # int32[m] to subtract from each row, see `emit_row_sums`
 
     def group(self, kernel: MicroKernel, row: Any, q: Any) -> PrimExpr:
         """Return group `q` of `row` as one scalar."""
@@ -75,21 +66,11 @@ class OperandA:
 
 @dataclass(frozen=True, slots=True)
 class PackedB:
-    """B in panels: ``[n / NR][k / group][NR]`` groups.
+    """B in panels: ``[n / NR][k / group][NR]`` groups."""
 
-    Parameters
-    ----------
-    buffer
-        Scratch of the kernel's group type; see `packed_b`.
-    nv
-        Vectors per panel row, ``NR / lanes``.
-    window
-        Panels the buffer has room for when it holds only some at a time; 0 means all.
-    """
-
-    buffer: TirBuffer
-    nv: int
-    window: int = 0
+    buffer: TirBuffer  # scratch of the kernel's group type; see `packed_b`
+    nv: int  # vectors per panel row, NR / lanes
+    window: int = 0  # panels there is room for when it holds only some at a time; 0 means all
 
     def load(self, kernel: MicroKernel, q: Any, vector: Any, count: Any = None) -> PrimExpr:
         """Return group row `q` of the `vector`-th vector of columns."""
@@ -110,21 +91,11 @@ class PackedB:
 
 @dataclass(frozen=True, slots=True)
 class TilePanels:
-    """B in panels in the memory of a tile: ``[n / NR][k / group][NR][group]`` elements.
+    """B in panels in the memory of a tile: ``[n / NR][k / group][NR][group]`` elements."""
 
-    Parameters
-    ----------
-    buffer
-        Flat scratch of the tile's memory type, which has the bits of `MicroKernel.b_dtype`.
-    nv
-        Vectors per panel row, ``NR / lanes``.
-    groups
-        Groups along k.
-    """
-
-    buffer: TirBuffer
-    nv: int
-    groups: int
+    buffer: TirBuffer  # flat, of the tile's memory type, with the bits of `MicroKernel.b_dtype`
+    nv: int  # vectors per panel row, NR / lanes
+    groups: int  # along k
 
     def load(self, kernel: MicroKernel, q: Any, vector: Any, count: Any = None) -> PrimExpr:
         """Return group row `q` of the `vector`-th vector of columns."""
@@ -144,16 +115,10 @@ class TilePanels:
 
 @dataclass(frozen=True, slots=True)
 class DirectB:
-    """B where it lies, ``(k, j)``, for kernels whose group is 1; converted while reading.
-
-    Parameters
-    ----------
-    ahead
-        Fetch the same columns this many rows below what is read; 0 for nothing.
-    """
+    """B where it lies, ``(k, j)``, for kernels whose group is 1; converted while reading."""
 
     matrix: Matrix
-    ahead: Any = 0
+    ahead: Any = 0  # fetch the same columns this many rows below what is read; 0 for nothing
 
     def load(self, kernel: MicroKernel, q: Any, vector: Any, count: Any = None) -> PrimExpr:
         """Return row `q` of the `vector`-th vector of columns, zero from lane `count` on."""
@@ -163,18 +128,10 @@ class DirectB:
 
 @dataclass(frozen=True, slots=True)
 class PackingB:
-    """B where it lies, which is put into a panel as it is read.
-
-    Parameters
-    ----------
-    source
-        What is read.
-    packed
-        The panels; they hold B for everybody who multiplies later.
-    """
+    """B where it lies, which is put into a panel as it is read."""
 
     source: DirectB
-    packed: PackedB
+    packed: PackedB  # they hold B for everybody who multiplies later
 
     def load(self, kernel: MicroKernel, q: Any, vector: Any, count: Any = None) -> PrimExpr:
         """Return row `q` of the `vector`-th vector of columns, zero from lane `count` on."""
@@ -192,13 +149,8 @@ OperandB: TypeAlias = "PackedB | TilePanels | DirectB | PackingB"
 class Extent:
     """Size of a block: known capacity, and how much of it exists when that varies.
 
-    Parameters
-    ----------
-    m, n, k
-        Elements; Python ints.
-    m_valid, n_valid, k_valid
-        int32 expressions, 0 <= valid <= capacity; None means all. What does not exist is
-        neither read nor written.
+    The latter are int32 expressions, 0 <= valid <= capacity; None means all. What does not exist is
+    neither read nor written.
     """
 
     m: int
@@ -256,11 +208,6 @@ class StoreTo:
     def __call__(self, row: Any, column: Any, value: PrimExpr, lanes: int, count: Any) -> Stmt:
         """Return the statement that stores one vector."""
         return self.matrix.store(row, column, value, lanes, count)
-
-
-def store_to(matrix: Matrix) -> StoreTo:
-    """Finish by storing to `matrix`, converted to its element type."""
-    return StoreTo(matrix)
 
 
 def round_up(value: int, unit: int) -> int:

@@ -50,21 +50,12 @@ def emit_pack_b(
     k_valid: Any = None,
     n_valid: Any = None,
 ) -> Stmt:
-    """Copy a region of B into panels, converting to the kernel's element type.
+    """Copy ``(k, n)`` elements of B, ``(n, k)`` if `transposed`, into panels of the kernel's type.
 
-    Parameters
-    ----------
-    source
-        ``(k, n)`` elements, or ``(n, k)`` if `transposed`.
-    packed
-        Room for `k` x `n`, from `packed_b`; or a tile of panels, which has no room for more,
-        so that `k` and `n` must be whole vectors there.
-    k, n
-        Extent of the region; compile-time.
-    k_valid, n_valid
-        How much of it exists, 0 <= valid <= extent; None means all. What does not exist is
-        not touched, and is zero along k up to a whole group. Columns that do not exist are
-        zero up to a whole vector.
+    There is room for `k` x `n`, from `packed_b`; a tile of panels has no room for more, so that
+    both must be whole vectors there. `k_valid` and `n_valid` tell how much of the region exists,
+    0 <= valid <= extent; None means all. What does not exist is not touched, and is zero along k up
+    to a whole group. Columns that do not exist are zero up to a whole vector.
     """
     kernel = spec.kernel
 
@@ -88,17 +79,11 @@ def emit_copy_rows(
     m_valid: Any = None,
     k_valid: Any = None,
 ) -> Stmt:
-    """Copy a region of A into the form the kernel reads.
+    """Copy ``(i, k)`` elements of A, ``(k, i)`` if `transposed`, into the form the kernel reads.
 
-    Parameters
-    ----------
-    source
-        ``(i, k)`` elements, or ``(k, i)`` if `transposed`.
-    target
-        Room from `copied_a`; `k_major` must equal `transposed`.
-    m, k, m_valid, k_valid
-        As in `emit_pack_b`. Rows that do not exist are left alone; along k there are zeros
-        up to a whole vector.
+    There is room from `copied_a`, whose `k_major` must equal `transposed`. Extents are as in
+    `emit_pack_b`. Rows that do not exist are left alone; along k there are zeros up to a whole
+    vector.
     """
     kernel = spec.kernel
     if transposed:
@@ -212,20 +197,12 @@ def _pack_columns(
 
 @dataclass(frozen=True, slots=True)
 class _Copied:
-    """How much is copied, and whether it consists of whole vectors.
-
-    Parameters
-    ----------
-    whole
-        Known now, or an expression.
-    statements
-        Run before the copy.
-    """
+    """How much is copied, and whether it consists of whole vectors: known now, or an expression."""
 
     depth: Any
     width: Any
     whole: bool | PrimExpr
-    statements: list[Stmt]
+    statements: list[Stmt]  # run before the copy
 
 
 def _region(depth: tuple[int, Any, int], width: tuple[int, Any, int]) -> _Copied:

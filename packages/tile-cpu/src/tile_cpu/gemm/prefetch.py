@@ -43,15 +43,9 @@ def spread(*regions: PrefetchRegion) -> Prefetch:
 def spread_by_panel(source: Matrix, depth: int, width: int, window: int) -> Prefetch:
     """Fetch the part of a ``(k, n)`` source that replaces a panel while that panel is used.
 
-    The next rows of the same columns often fall into the same cache sets. Fetched any
-    earlier they would push out rows that are still to be packed.
-
-    Parameters
-    ----------
-    depth, width
-        Rows, and columns of one panel.
-    window
-        Panels packed together.
+    A panel has `depth` rows and `width` columns; `window` of them are packed together. The next
+    rows of the same columns often fall into the same cache sets. Fetched any earlier they would
+    push out rows that are still to be packed.
     """
 
     def before(panel: Any, tile: Any, per_panel: int, panels: int) -> list[Stmt]:
@@ -72,14 +66,8 @@ def spread_next_window(
 ) -> Prefetch:
     """Fetch what is packed next while the panels that were packed last are used.
 
-    Parameters
-    ----------
-    region_at
-        Called with a place along k and a column; returns what is packed from there on.
-    now, then
-        The place along k of this step; that of what comes behind its last panels, and its column.
-    width, window
-        Columns of one panel, and panels packed together.
+    `region_at` returns what is packed from a place along k and a column on. This step is at `now`;
+    what comes behind its last panels is at `then`, with its column.
     """
 
     def before(panel: Any, tile: Any, per_panel: int, panels: int) -> list[Stmt]:
@@ -95,14 +83,8 @@ def spread_next_window(
 def spread_results(matrix: Matrix, rows: int, columns: int, condition: Any) -> Prefetch:
     """Fetch the place of each register tile's results before it is multiplied.
 
-    Otherwise its stores would wait for memory, one after the other.
-
-    Parameters
-    ----------
-    rows, columns
-        Of a register tile.
-    condition
-        Whether this step stores results.
+    Otherwise its stores would wait for memory, one after the other. Nothing is fetched unless
+    `condition` holds: this step stores results.
     """
     per_line = LINE_BYTES * 8 // dtype_of(matrix.dtype).bits
 

@@ -46,19 +46,12 @@ class Segment:
 
 def choose_form(b_dtype: str, m: int, *, transposed_b: bool) -> GemmForm:
     """Return the loop form for blocks of `m` rows."""
+    bits = dtype_of(b_dtype).bits
     if transposed_b:
-        narrow = dtype_of(b_dtype).bits <= 8
-        return (
-            GemmForm.DOT_ROWS
-            if m <= (MAX_VECTOR_ROWS if narrow else MAX_DOT_ROWS)
-            else GemmForm.PANELS
-        )
-    native = dtype_of(b_dtype).bits >= 32
-    return (
-        GemmForm.DIRECT
-        if m <= (MAX_DIRECT_ROWS if native else MAX_VECTOR_ROWS)
-        else GemmForm.PANELS
-    )
+        form, limit = GemmForm.DOT_ROWS, MAX_VECTOR_ROWS if bits <= 8 else MAX_DOT_ROWS
+    else:
+        form, limit = GemmForm.DIRECT, MAX_DIRECT_ROWS if bits >= 32 else MAX_VECTOR_ROWS
+    return form if m <= limit else GemmForm.PANELS
 
 
 def choose_tile(machine: CpuMachine, kernel: MicroKernel, m: int, n: int) -> RegisterTile:

@@ -20,14 +20,14 @@ from tile_cpu.tir.build import (
     vload,
     vstore,
 )
-from tile_cpu.tir.nodes import IfThenElse, PrimExpr, Stmt, TirBuffer
+from tile_cpu.tir.nodes import PrimExpr, Stmt, TirBuffer
 from tile_cpu.vectors import (
     as_expr,
     ceil_div,
     floor_div,
     floor_mod,
+    if_any,
     minimum,
-    opaque,
     zero,
 )
 
@@ -55,16 +55,8 @@ def emit_row_sums(
     a B is off by 128 times the sum of the row of A, with that sign: what the same
     instruction gives with 128 in place of every element of B.
 
-    Parameters
-    ----------
-    operand
-        A in the form the kernel reads.
-    sums
-        From `row_sums`.
-    m, k, m_valid, k_valid
-        Extent of A, as in `emit_pack_b`.
-    padded
-        Rows are zero from their end to a whole vector, as `emit_copy_rows` leaves them.
+    `operand` is A in the form the kernel reads, its extents are as in `emit_pack_b`. If `padded`,
+    rows are zero from their end to a whole vector, as `emit_copy_rows` leaves them.
     """
     kernel = spec.kernel
     rows, depth = m if m_valid is None else m_valid, k if k_valid is None else k_valid
@@ -117,13 +109,9 @@ def _square(
     (rows, depth), lanes, chunk = extent, kernel.lanes, kernel.chunk
     acc = scratch([lanes * lanes], "int32", "acc")
     ragged = not isinstance(rows, int) or rows % lanes != 0
-    names: list[PrimExpr] = []
-    binds: list[Stmt] = []
-    for r in range(lanes):
-        row = minimum(as_expr(first + r), as_expr(rows) - 1) if ragged else as_expr(first + r)
-        name, named = opaque("row", row)
-        names.append(name)
-        binds += named
+    named, every = Temporaries(), [as_expr(first + r) for r in range(lanes)]
+    last = as_expr(rows) - 1
+    names = [named(minimum(row, last) if ragged else row, "row") for row in every]
 
     def step(c: Any, count: Any = None) -> list[Stmt]:
         statements = []
@@ -135,15 +123,11 @@ def _square(
         return statements
 
     whole, rest = floor_div(depth, chunk), 0 if padded else floor_mod(depth, chunk)
-    tail: Stmt | None = None
-    if not isinstance(rest, int):
-        tail = IfThenElse(rest > 0, seq(step(whole, rest)), None)
-    elif rest:
-        tail = seq(step(i32(whole), rest))
+    tail = if_any(rest, lambda: step(as_expr(whole), rest))
     keep = Temporaries()
     total, _ = lane_sums(keep, [vload(acc, [i32(r * lanes)], lanes) for r in range(lanes)], lanes)
     return seq(
-        binds,
+        named.statements,
         allocate(acc, on_stack=True),
         [vstore(acc, [i32(r * lanes)], zero("int32", lanes), lanes) for r in range(lanes)],
         loop(whole, step, name="c"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from tile_cpu.gemm.microkernel import RegisterTiledGemm, emit_edge_tile, emit_tile, group_count
+from tile_cpu.gemm.microkernel import RegisterTiledGemm, emit_edge_tile, emit_tile
 from tile_cpu.gemm.operands import (
     Extent,
     Finish,
@@ -37,20 +37,14 @@ def emit_tile_gemm(
     before_panel: BeforePanel | None = None,
     packing: PackingB | None = None,
 ) -> Stmt:
-    """Return ``finish(start + A B)`` for one block whose operands are ready.
+    """Return ``finish(start + A B)`` for one block whose operands are ready; k starts at 0 in both.
 
     Parameters
     ----------
-    spec
-        From `plan_gemm`, or made by hand.
-    a, b
-        Operands in the forms the kernel reads; k starts at 0 in both.
-    extent
-        Size of the block. With `m_valid` or `n_valid` only the existing part is computed.
     start
-        What accumulators start from: None for zero, a `ValueAt`, or a `Choice`.
+        What accumulators start from; None for zero.
     finish
-        Where results go: a `StoreAt` or a `Choice`. Called once for each vector.
+        Where results go. Called once for each vector.
     prefetch
         What to fetch meanwhile: `spread` over the whole register tiles.
     before_panel
@@ -65,7 +59,7 @@ def emit_tile_gemm(
     streams past it. Register tiles that exist entirely run unguarded; the ragged rim runs
     one vector wide with masked stores, and reads nothing outside the operands.
     """
-    groups = group_count(spec.kernel, extent.depth)
+    groups = ceil_div(extent.depth, spec.kernel.group)
     product = RegisterTiledGemm(spec.kernel, a, b, groups, start, finish)
     ready = before_panel or (lambda panel: seq())
     ahead = prefetch or (lambda panel, tile, per_panel, panels: [])

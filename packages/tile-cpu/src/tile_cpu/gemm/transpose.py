@@ -11,21 +11,11 @@ from tile_cpu.tir.nodes import PrimExpr
 def transpose(
     keep: Temporaries, rows: Sequence[PrimExpr], element_bits: int = 32
 ) -> list[PrimExpr]:
-    """Return the transpose of ``len(rows)`` vectors of ``len(rows)`` elements.
+    """Return the transpose of 4, 8 or 16 vectors of as many elements, of 32 or 64 bits.
 
-    Parameters
-    ----------
-    keep
-        Collects the shuffles; run its statements before using the result.
-    rows
-        4, 8 or 16 vectors, as many lanes each.
-    element_bits
-        32 or 64.
-
-    Notes
-    -----
-    ``n log2(n)`` two-input shuffles: unpacks inside 128-bit lanes first, then whole lanes.
-    Each is one instruction.
+    `keep` collects the shuffles: run its statements before using the result. There are
+    ``n log2(n)`` of two inputs, each one instruction: unpacks inside 128-bit lanes first, then
+    whole lanes.
     """
     n = len(rows)
     per_lane = 128 // element_bits

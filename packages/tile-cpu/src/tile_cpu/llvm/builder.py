@@ -15,7 +15,7 @@ from tile_core.errors import InternalError
 from tile_core.records import dataclass
 from tile_cpu.machine import CpuMachine
 
-FLOAT_BITS = {"half": 16, "float": 32, "double": 64}
+FLOAT_BITS = {"float": 32, "double": 64}
 Operand = Any  # Value | int | float
 
 
@@ -57,9 +57,7 @@ class Type:
 
 def constant_text(value: float, kind: Type) -> str:
     """Return `value` as an LLVM constant of `kind`, the same in every lane."""
-    if kind.scalar == "half":
-        text = f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}"
-    elif kind.scalar == "float":
+    if kind.scalar == "float":
         single = value if value in (float("inf"), -float("inf")) else _single(value)
         text = f"0x{struct.unpack('<Q', struct.pack('<d', single))[0]:016X}"
     elif kind.scalar == "double":
@@ -127,9 +125,6 @@ class Value:
     def __xor__(self, other: Operand) -> Value:
         return self._binary("", "xor", other)
 
-    def __invert__(self) -> Value:
-        return self ^ -1
-
     def __neg__(self) -> Value:
         if self.type.is_float:
             return self.fn.emit(f"fneg {self.type} {self.text}", self.type)
@@ -155,10 +150,6 @@ class Value:
     def lt(self, other: Operand) -> Value:
         """Tell where self < other."""
         return self._compare("olt", "slt", other)
-
-    def le(self, other: Operand) -> Value:
-        """Tell where self <= other."""
-        return self._compare("ole", "sle", other)
 
     def gt(self, other: Operand) -> Value:
         """Tell where self > other."""
@@ -207,16 +198,10 @@ class Value:
         return self.fn.emit(f"bitcast {self.type} {self.text} to {kind}", kind)
 
     def to(self, scalar: str, *, signed: bool = True) -> Value:
-        """Convert to another scalar type; `signed` says how to read integers.
-
-        float -> int saturates and turns NaN into 0.
-        """
+        """Convert to another scalar type, floats to floats; `signed` tells how to read integers."""
         source, kind = self.type, self.type.of(scalar)
         if source == kind:
             return self
-        if source.is_float and not kind.is_float:
-            name = f"llvm.fpto{'si' if signed else 'ui'}.sat.{kind.suffix}.{source.suffix}"
-            return self.fn.call(name, kind, self)
         if source.is_float:
             op = "fpext" if kind.bits > source.bits else "fptrunc"
         elif kind.is_float:
@@ -226,11 +211,6 @@ class Value:
         else:
             op = "sext" if signed else "zext"
         return self.fn.emit(f"{op} {source} {self.text} to {kind}", kind)
-
-    def to_int_in_range(self, scalar: str, *, signed: bool = True) -> Value:
-        """Convert floats known to lie in the range of an integer type, toward zero."""
-        kind, op = self.type.of(scalar), "fptosi" if signed else "fptoui"
-        return self.fn.emit(f"{op} {self.type} {self.text} to {kind}", kind)
 
     def where(self, yes: Operand, no: Operand) -> Value:
         """Return `yes` in the lanes where this mask is set, else `no`; one must be a Value."""
@@ -253,29 +233,17 @@ class Value:
 
 
 def _exponent_mask(kind: Type) -> int:
-    return {16: 0x7C00, 32: 0x7F800000, 64: 0x7FF0000000000000}[kind.bits]
+    return {32: 0x7F800000, 64: 0x7FF0000000000000}[kind.bits]
 
 
 @dataclass(slots=True, eq=False)
 class Function:
-    """One LLVM function under construction.
-
-    Parameters
-    ----------
-    name
-        Its symbol.
-    machine
-        What it may use.
-    lines
-        Instructions so far.
-    declared
-        Declarations of outside functions it calls; intrinsics need none.
-    """
+    """One LLVM function under construction."""
 
     name: str
-    machine: CpuMachine
+    machine: CpuMachine  # what it may use
     lines: list[str] = field(default_factory=list)
-    declared: set[str] = field(default_factory=set)
+    declared: set[str] = field(default_factory=set)  # of outside functions; intrinsics need none
     _parameters: list[Value] = field(default_factory=list)
     _next: int = 0
     _block: str = "entry"

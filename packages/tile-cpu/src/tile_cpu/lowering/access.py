@@ -14,9 +14,16 @@ from tile_cpu.lowering import casts
 from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import divide
-from tile_cpu.lowering.low_bits import coordinate
-from tile_cpu.lowering.overflow import may_leave_tile
-from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, spread
+from tile_cpu.lowering.overflow import coordinate, may_leave_tile
+from tile_cpu.lowering.types import (
+    all_of,
+    lanes_of,
+    memory_type,
+    number,
+    prim,
+    scalar_name,
+    spread,
+)
 from tile_cpu.tir.build import dtype_of_expr
 from tile_cpu.tir.nodes import BufferLoad, BufferStore, IfThenElse, IntImm, PrimExpr, tirx
 from tile_cpu.tir.nodes import Cast as TirCast
@@ -34,17 +41,16 @@ def guard(
     if not ctx.settings.guarded or node in ctx.trusted:
         return None
     is_tile = not buffer.scope.is_global
-    result: PrimExpr | None = None
+    checks: list[PrimExpr] = []
     env = ctx.env
     if ctx.speculative is not None:  # the condition may hold in no lane at all
         ctx.env = ctx.speculative
     for axis, at in enumerate(indices):
         if is_tile and not may_leave_tile(ctx, at, buffer.shape[axis]):
             continue
-        for condition in outside_checks(ctx, at, buffer, axis):
-            result = condition if result is None else tirx.And(result, condition)
+        checks += outside_checks(ctx, at, buffer, axis)
     ctx.env = env
-    return result
+    return all_of(checks)
 
 
 def outside_checks(ctx: Context, at: Expr, buffer: Buffer, axis: int) -> list[PrimExpr]:
@@ -163,10 +169,7 @@ def store(ctx: Context, stmt: Store) -> TirStmt:
 def encoded_value(ctx: Context, expr: Expr, *, for_products: bool = False) -> PrimExpr:
     """Return `expr` as it is stored; a conversion to a short float rounds only once.
 
-    Parameters
-    ----------
-    for_products
-        Nothing but products read it, as a factor.
+    It may be one `for_products` if nothing else reads it: as a factor.
     """
     dtype = expr.dtype
     if isinstance(expr, Cast) and dtype.is_float and expr.value.dtype.is_float:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from tile_core.dtypes import DType, Kind
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, StringConst
+from tile_core.ir.expr import AddressOf, BinaryOp, Call, StringConst
 from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.arithmetic import binary
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.types import memory_type, number
-from tile_cpu.tir.build import extern
-from tile_cpu.tir.nodes import Bind, Evaluate, IfThenElse, PrimExpr
-from tile_cpu.tir.nodes import Var as TirVar
+from tile_cpu.tir.build import bind, extern
+from tile_cpu.tir.nodes import Evaluate, IfThenElse, PrimExpr
 
 _ORDERS = {
     "relaxed": "monotonic",
@@ -68,7 +67,8 @@ def _plain(
     ctx: Context, kind: str, target: AddressOf, operand: PrimExpr | None, cell: PrimExpr
 ) -> None:
     dtype, place = target.buffer.dtype, ctx.place(target.buffer)
-    at = _named(ctx, access.position(ctx, place, target.indices))
+    at, statement = bind("at", access.position(ctx, place, target.indices))
+    ctx.run(statement)
     ctx.run(assigned(cell, access.fetch(place, at)))
     if operand is None:
         return
@@ -79,12 +79,6 @@ def _plain(
         ctx.run(access.put(ctx, place, at, casts.encode(ctx, new, dtype)))
 
 
-def _named(ctx: Context, value: PrimExpr) -> PrimExpr:
-    name = TirVar("at", value.ty)
-    ctx.run(Bind(name, value))
-    return name
-
-
 def _indivisible(
     ctx: Context, call: Call, kind: str, target: AddressOf, operand: PrimExpr | None
 ) -> PrimExpr:
@@ -93,7 +87,9 @@ def _indivisible(
         raise UnsupportedOnTarget(
             f"there is no atomic access to {dtype}", span=call.span, hint="use a 32- or 64-bit type"
         )
-    order = _ORDERS[_text(call.args[-1])]
+    told = call.args[-1]
+    assert isinstance(told, StringConst)
+    order = _ORDERS[told.value]
     memory = memory_type(dtype)
     half = dtype.base == "float16"  # travels as its bits
     name = f"cpu_atomic_{kind}_{dtype.base}_{order}"
@@ -109,13 +105,8 @@ def _indivisible(
     return reinterpret(before, memory) if half else before
 
 
-def _text(order: Expr) -> str:
-    assert isinstance(order, StringConst)
-    return order.value
-
-
 def _definition(name: str, kind: str, dtype: DType, order: str) -> str:
-    llvm = llvm_type(dtype)
+    llvm = _llvm_type(dtype)
     head, align = f"define {llvm} @{name}(ptr %p", dtype.bits // 8
     if kind == "load":
         return (
@@ -136,7 +127,7 @@ def _definition(name: str, kind: str, dtype: DType, order: str) -> str:
     )
 
 
-def llvm_type(dtype: DType) -> str:
+def _llvm_type(dtype: DType) -> str:
     """Return LLVM's type of one element; 16-bit floats travel as their bits."""
     if dtype.is_float and dtype.bits > 16:
         return "float" if dtype.bits == 32 else "double"

@@ -1,4 +1,4 @@
-"""Where the elements of a tile buffer lie in flat memory."""
+"""Where the elements of a tile buffer lie in flat memory, and which layouts it follows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import Any
 
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, static_value
-from tile_core.ir.expr import BinaryOp, Extent
+from tile_core.ir.effects import Mode, accesses
+from tile_core.ir.expr import AddressOf, BinaryOp, Extent
 from tile_core.ir.operations import BINARY
+from tile_core.ir.stmt import Kernel
 from tile_core.layout import Layout, evaluate
+from tile_core.passes.infer_layouts import Layouts
 from tile_core.records import dataclass
 from tile_cpu.lowering.types import number
 from tile_cpu.tir.nodes import PrimExpr, TirBuffer, tirx
@@ -24,30 +27,16 @@ INT32_LIMIT = 2**31 - 1
 class FlatBuffer:
     """A tile buffer as a flat TIR buffer and the distances between its elements.
 
-    Parameters
-    ----------
-    flat
-        One-dimensional TIR buffer of the memory type.
-    dtype
-        The element type in tile IR.
-    strides
-        Distance in elements along each dimension; ints where static.
-    index
-        TIR type of offsets: int64 where an offset may not fit 32 bits.
-    packing
-        Elements per stored unit: 2 for four-bit elements in packed storage.
-    base, base_shape
-        For a view of storage that is not contiguous: the place and extents of the storage.
-    layout
-        Of scratch that is not stored by rows; `strides` are those of rows then, without
-        meaning in memory.
+    A view of storage that is not contiguous has the place and the extents of the storage as `base`
+    and `base_shape`. Scratch that is not stored by rows has a `layout`; `strides` are those of rows
+    then, without meaning in memory.
     """
 
-    flat: TirBuffer
-    dtype: DType
-    strides: tuple[Any, ...]
-    index: str = "int32"
-    packing: int = 1
+    flat: TirBuffer  # one-dimensional, of the memory type
+    dtype: DType  # in tile IR
+    strides: tuple[Any, ...]  # in elements along each dimension; ints where static
+    index: str = "int32"  # TIR type of offsets: int64 where one may not fit 32 bits
+    packing: int = 1  # elements per stored unit: 2 for four-bit elements in packed storage
     base: FlatBuffer | None = None
     base_shape: tuple[Any, ...] = ()
     layout: Layout | None = None
@@ -136,8 +125,48 @@ def index_type(buffer: Buffer) -> str:
 
 def extents(shape: Sequence[Extent], emit: Any) -> tuple[Any, ...]:
     """Return `shape` with run-time extents emitted by ``emit(expr)``, ints as they are."""
-    result: list[Any] = []
-    for extent in shape:
-        fixed = static_value(extent)
-        result.append(emit(extent) if fixed is None else fixed)
-    return tuple(result)
+    known = ((extent, static_value(extent)) for extent in shape)
+    return tuple(emit(extent) if fixed is None else fixed for extent, fixed in known)
+
+
+def admits_in(kernel: Kernel) -> Callable[[Buffer, Layout], bool]:
+    """Return the test whether an annotated tile of `kernel` is stored as annotated.
+
+    Rows must stay rows, of consecutive elements: any distance apart, so padding is followed.
+    What the swizzles and fragments of GPUs are for, banks of memory and registers of
+    threads, does not exist here, and they would tear vectors apart. Tiles that are also seen
+    through views, or whose address is handed out, stay as they are.
+    """
+    fixed: set[Buffer] = set()
+    for access in accesses(kernel.body):
+        is_address = isinstance(access.node, AddressOf) and access.mode is not Mode.ATOMIC
+        if is_address or access.buffer.origin is not None:
+            fixed.add(access.buffer.storage)
+
+    def admits(buffer: Buffer, layout: Layout) -> bool:
+        is_plain = buffer.origin is None and buffer not in fixed and buffer.dtype.packing == 1
+        is_tile = is_plain and not buffer.scope.is_thread_private
+        return is_tile and row_strides(layout) is not None
+
+    return admits
+
+
+def special_layouts(layouts: Layouts) -> dict[Buffer, Layout]:
+    """Return what is not stored row by row without gaps."""
+    return {
+        buffer: layout
+        for buffer, layout in layouts.known.items()
+        if isinstance(layout, Layout)
+        and (layout.cosize != layout.size or not _counts_elements(layout))
+    }
+
+
+def _counts_elements(layout: Layout) -> bool:
+    strides, step = row_strides(layout), 1
+    if strides is None:
+        return layout.size == 1
+    for extent, stride in zip(reversed(layout.shape), reversed(strides), strict=True):
+        if extent > 1 and stride != step:
+            return False
+        step *= extent
+    return True

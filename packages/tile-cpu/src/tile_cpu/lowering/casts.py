@@ -149,10 +149,8 @@ def encode(
 ) -> PrimExpr:
     """Return a value as it is stored in memory (four-bit elements: one per byte).
 
-    Parameters
-    ----------
-    for_products
-        Subnormal bfloat16 values may become zeros: instructions that multiply take them so.
+    Subnormal bfloat16 values may become zeros `for_products`: instructions that multiply take them
+    so.
     """
     lanes = lanes_of(value)
     if dtype.is_bool:
@@ -167,9 +165,9 @@ def encode(
         value = Cast(prim("float32", lanes), value)
     if dtype.base == "bfloat16":
         return _bf16_bits(ctx, value, for_products)
-    from tile_cpu.math.convert import encode_narrow
+    from tile_cpu.math.narrow import encode_narrow
 
-    return encode_narrow(ctx.temporaries, value, dtype, lanes, saturate=saturate)
+    return encode_narrow(ctx.keep, value, dtype, lanes, saturate=saturate)
 
 
 def decode(ctx: Context, stored: PrimExpr, dtype: DType) -> PrimExpr:
@@ -187,9 +185,9 @@ def decode(ctx: Context, stored: PrimExpr, dtype: DType) -> PrimExpr:
         wide = Cast(prim("uint32", lanes), stored)
         shifted = tirx.shift_left(wide, number(16, "uint32", lanes))
         return reinterpret(shifted, with_lanes("float32", lanes))
-    from tile_cpu.math.convert import decode_narrow
+    from tile_cpu.math.narrow import decode_narrow
 
-    return decode_narrow(ctx.temporaries, stored, dtype, lanes)
+    return decode_narrow(ctx.keep, stored, dtype, lanes)
 
 
 def _bf16_bits(ctx: Context, value: PrimExpr, for_products: bool) -> PrimExpr:

@@ -21,10 +21,9 @@ from tile_core.ops.rule import Rule
 from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.lowering.buffer_addresses import FlatBuffer
-from tile_cpu.lowering.types import prim
 from tile_cpu.machine import CpuMachine
-from tile_cpu.tir.build import allocate, dtype_of_expr, i32, scratch, seq
-from tile_cpu.tir.nodes import Bind, BufferLoad, BufferStore, IntImm, PrimExpr, TirBuffer
+from tile_cpu.tir.build import allocate, bind, dtype_of_expr, i32, scratch, seq
+from tile_cpu.tir.nodes import BufferLoad, BufferStore, IntImm, PrimExpr, TirBuffer
 from tile_cpu.tir.nodes import Stmt as TirStmt
 from tile_cpu.tir.nodes import Var as TirVar
 
@@ -49,54 +48,26 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The loop index that became the lanes of vectors.
+    """The loop index that became the lanes of vectors."""
 
-    Parameters
-    ----------
-    var
-        The index; in a vector it is ``base, base + 1, …``.
-    base
-        TIR value of the first lane.
-    lanes
-        Number of lanes.
-    count
-        Lanes before it are inside the loop; None if all are.
-    """
-
-    var: Var
+    var: Var  # in a vector it is base, base + 1, …
     base: PrimExpr
     lanes: int
-    count: PrimExpr | None = None
+    count: PrimExpr | None = None  # lanes before it are inside the loop; None if all are
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What does not change while one kernel is emitted.
-
-    Parameters
-    ----------
-    guarded
-        Whether global accesses that are not provably in range are guarded.
-    extern_names
-        The symbols of C functions that the kernel brings along, by their names in C.
-    rules
-        The rule chosen for each operator.
-    retyped
-        Storages that are read under more than one element type.
-    layouts
-        The layouts of the storages that are not stored row by row without gaps.
-    users
-        For each storage, the nodes that access it.
-    """
+    """What does not change while one kernel is emitted."""
 
     machine: CpuMachine
     target: Target
-    rules: Mapping[TileOperator, Rule[Any]]
-    retyped: frozenset[Buffer] = frozenset()
-    guarded: bool = True
-    extern_names: Mapping[str, str] = field(default_factory=dict)
-    layouts: Mapping[Buffer, Layout] = field(default_factory=dict)
-    users: Mapping[Buffer, tuple[Node, ...]] = field(default_factory=dict)
+    rules: Mapping[TileOperator, Rule[Any]]  # the one chosen for each operator
+    retyped: frozenset[Buffer]  # storages that are read under more than one element type
+    guarded: bool  # global accesses that are not provably in range
+    extern_names: Mapping[str, str]  # symbols of C functions that the kernel brings, by C name
+    layouts: Mapping[Buffer, Layout]  # of storages that are not stored row by row without gaps
+    users: Mapping[Buffer, tuple[Node, ...]]  # for each storage, the nodes that access it
 
 
 class Context(ABC):
@@ -129,9 +100,8 @@ class Context(ABC):
         self.trusted: frozenset[Node] = frozenset()  # accesses proven by a test up front
         self.speculative: ConstraintSet | None = None  # what is known without conditions on lanes
         self.lane_mask: PrimExpr | None = None  # the lanes whose conditions hold
-        self.ahead_of_conditions: ConstraintSet | None = (
-            None  # the same of all conditions of an expression
-        )
+        # The same of all conditions of an expression.
+        self.ahead_of_conditions: ConstraintSet | None = None
         self.low_bits: set[Var] = set()  # names of integers of which bits were cut
         self.is_in_branch = False  # whether a condition decides on the statement at hand
         self.block_entry: list[TirStmt] = []
@@ -185,17 +155,12 @@ class Context(ABC):
         self.run(BufferStore(cell, value, [i32(0)]))
         return BufferLoad(cell, [i32(0)])
 
-    @property
-    def temporaries(self) -> Any:
-        """What `tile_cpu.math` takes to keep intermediate values: `keep`, for short."""
-        return self.keep
-
     def keep_index(self, value: PrimExpr) -> PrimExpr:
         """Return a name for an integer, computed once, here; TVM may still look into it."""
         if isinstance(value, (IntImm, TirVar)):
             return value
-        named = TirVar("n", value.ty)
-        self.run(Bind(named, value))
+        named, statement = bind("n", value)
+        self.run(statement)
         return named
 
     def cell(self, dtype: str, name: str = "t") -> TirBuffer:
@@ -278,12 +243,8 @@ class Context(ABC):
         """Return the TIR value of `expr`, in its value type."""
 
     @abstractmethod
-    def stmt(self, stmt: Stmt) -> TirStmt:
-        """Return the TIR of `stmt`."""
-
     def lower_stmt(self, stmt: Stmt) -> TirStmt:
         """Return the TIR of `stmt`, such as an operator's expansion to loops."""
-        return self.stmt(stmt)
 
     @abstractmethod
     def unrounded(self, expr: Expr) -> PrimExpr:
@@ -316,6 +277,3 @@ def assigned(cell: TirBuffer, value: PrimExpr) -> TirStmt:
 def sequence(statements: list[TirStmt], *more: Any) -> TirStmt:
     """Return the statements in order as one."""
     return seq([*statements, *more])
-
-
-__all__ = ["Context", "Frame", "Lane", "Settings", "assigned", "loaded", "prim", "sequence"]

@@ -28,10 +28,7 @@ def divide(
 ) -> PrimExpr:
     """Return the quotient or remainder of two integers of one type.
 
-    Parameters
-    ----------
-    is_safe
-        `b` is neither zero nor -1: the machine's instruction always has a result.
+    It `is_safe` if `b` is neither zero nor -1: the machine's instruction always has a result.
     """
     kind, lanes = scalar_name(a), lanes_of(a)
     divisor = _constant(b)

@@ -10,30 +10,25 @@ from tile_core.ir.expr import Expr, Extent, Var
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Check, Kernel, Stmt
 from tile_core.passes.guards.registry import located, open_registry
-from tile_core.passes.infer_layouts import Layouts
+from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.records import dataclass
 from tile_core.target import Target
-from tile_cpu.lowering import casts, expressions, externs, statements, storage
-from tile_cpu.lowering.buffer_addresses import FlatBuffer
+from tile_cpu.lowering import calls, casts, expressions, statements, storage
+from tile_cpu.lowering.buffer_addresses import FlatBuffer, admits_in, special_layouts
+from tile_cpu.lowering.cache_hints import streamed_buffers
 from tile_cpu.lowering.context import Context, Settings, assigned
-from tile_cpu.lowering.layouts import special_layouts
-from tile_cpu.lowering.nontemporal_stores import streamed_buffers
 from tile_cpu.lowering.types import prim, value_type
-from tile_cpu.machine import CpuMachine
+from tile_cpu.machine import CpuMachine, machine
 from tile_cpu.tir.build import i32, seq
-from tile_cpu.tir.nodes import (
-    AttrStmt,
-    PrimExpr,
-    PrimFunc,
-    StringImm,
-    tirx,
-)
+from tile_cpu.tir.definitions import verify_definitions
+from tile_cpu.tir.nodes import AttrStmt, PrimExpr, PrimFunc, StringImm, Unpicklable, tirx
 from tile_cpu.tir.nodes import Stmt as TirStmt
 from tile_cpu.tir.nodes import Var as TirVar
-from tile_cpu.unpicklable import Unpicklable
 
 MAIN = "main"
 """The symbol of the compiled function."""
+
+UNGUARDED = "tl.disable_safe_memory_legalize"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +53,26 @@ class Lowered(Unpicklable):
         return str(self.function.script())
 
 
-def lower_kernel(
-    kernel: Kernel,
-    machine: CpuMachine,
-    target: Target,
-    layouts: Layouts,
-    *,
-    guarded: bool = True,
+def lower(kernel: Kernel, target: Target, options: Any) -> Lowered:
+    """Choose rules for operators and layouts for tiles, then emit the kernel as one function."""
+    storage.require_scratch(kernel)
+    layouts = infer_layouts(kernel, target, options.rules, admits_in(kernel))
+    guarded = not options.config(UNGUARDED, False)
+    lowered = _emitted(kernel, machine(target.arch), target, layouts, guarded=guarded)
+    if options.verify_each:
+        verify_definitions(lowered.function)
+    return lowered
+
+
+def _emitted(
+    kernel: Kernel, machine: CpuMachine, target: Target, layouts: Layouts, *, guarded: bool
 ) -> Lowered:
     """Return `kernel` as thread-level TIR.
 
     Before   launch bx in (4): alloc T; copy A[bx*32], T; …
     After    parallel for b in 4: scratch T; loops of vector loads and stores; …
     """
-    names = externs.own_symbols(kernel.sources, externs.names_called(kernel))
+    names = calls.own_symbols(kernel.sources, calls.names_called(kernel))
     settings = Settings(
         machine,
         target,
@@ -99,7 +100,7 @@ def lower_kernel(
             ctx.status = storage.at_address(ctx, status, "int32", "failed")
         ctx.jump = ctx.cell("int32", "jump")
         ctx.run(assigned(ctx.jump, i32(0)))
-        body = ctx.stmt(kernel.body)
+        body = ctx.lower_stmt(kernel.body)
         registry = open_registry()
         if registry is not None:
             registry.settle()
@@ -161,7 +162,7 @@ class Emitter(Context):
         """Return where `buffer` lies; views are placed on first use."""
         return storage.place_of(self, buffer)
 
-    def stmt(self, stmt: Stmt) -> TirStmt:
+    def lower_stmt(self, stmt: Stmt) -> TirStmt:
         """Return the TIR of `stmt`."""
         registry = open_registry()
         if registry is None:

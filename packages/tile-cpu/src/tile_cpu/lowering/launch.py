@@ -10,9 +10,9 @@ from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import BinaryOp, Var
 from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Launch
+from tile_cpu.lowering.cache_hints import fence
 from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.division import divide
-from tile_cpu.lowering.nontemporal_stores import fence
 from tile_cpu.lowering.parallel_threshold import block_nanoseconds
 from tile_cpu.lowering.subbyte_races import may_share_bytes
 from tile_cpu.lowering.types import number, prim
@@ -124,7 +124,7 @@ def _block(ctx: Context, launch: Launch, grid: list[PrimExpr], block: PrimExpr) 
         ctx.jump = ctx.cell("int32", "jump")
         ctx.run(assigned(ctx.jump, i32(0)))
         ctx.streams = False
-        body = ctx.stmt(launch.body)
+        body = ctx.lower_stmt(launch.body)
         if ctx.streams:
             body = seq(body, fence())
     entry = ctx.block_entry

@@ -44,7 +44,7 @@ def emit_loop(ctx: Context, stmt: For | Pipelined) -> TirStmt:
         kind = str(stmt.var.dtype)
         start, stop = ctx.index(stmt.start, kind), ctx.index(stmt.stop, kind)
         unroll = isinstance(stmt, For) and stmt.kind is LoopKind.UNROLL
-        body = counted(ctx, stmt, start, stop, lambda: ctx.stmt(stmt.body), unroll=unroll)
+        body = counted(ctx, stmt, start, stop, lambda: ctx.lower_stmt(stmt.body), unroll=unroll)
     return sequence(statements, body)
 
 
@@ -94,7 +94,7 @@ def _general_loop(ctx: Context, stmt: For | Pipelined) -> TirStmt:
             ctx.vars[stmt.var] = named
             if all(isinstance(x, IntImm) for x in (start, stop, stride)):
                 ctx.iterations[stmt.var] = range(*(int(x.value) for x in (start, stop, stride)))
-            body = [Bind(named, loaded(counter)), ctx.stmt(stmt.body)]
+            body = [Bind(named, loaded(counter)), ctx.lower_stmt(stmt.body)]
         advance = assigned(counter, loaded(counter) + stride)
         if jumping:
             loop = _jumping_loop(ctx, more, body, advance)
@@ -122,7 +122,7 @@ def emit_while(ctx: Context, stmt: While) -> TirStmt:
         ctx.run(test)
         more = tirx.NE(loaded(go), i32(0))
         with ctx.scope():
-            body = ctx.stmt(stmt.body)
+            body = ctx.lower_stmt(stmt.body)
         again = _tested(ctx, stmt.cond, go)
         if jumps(stmt.body):
             loop = _jumping_loop(ctx, more, body, again)

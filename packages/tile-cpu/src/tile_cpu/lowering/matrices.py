@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
 
 from tile_core.errors import InternalError
@@ -12,8 +11,9 @@ from tile_core.ir.expr import BinaryOp
 from tile_core.passes.guards.registry import note_guard
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.overflow import may_leave_tile
+from tile_cpu.lowering.types import all_of
 from tile_cpu.tir.build import bind
-from tile_cpu.tir.nodes import PrimExpr, tirx
+from tile_cpu.tir.nodes import PrimExpr
 from tile_cpu.vectors import Matrix
 
 
@@ -71,7 +71,7 @@ def exists(ctx: Context, region: Region, rows: int) -> PrimExpr | None:
         return _is_in_tile(ctx, region)
     others = [d for d in range(region.buffer.rank - 1) if d != rows]
     found = [valid for d in others if (valid := valid_extent(ctx, region, d)) is not None]
-    return reduce(tirx.And, [valid > 0 for valid in found]) if found else None
+    return all_of([valid > 0 for valid in found])
 
 
 def _is_in_tile(ctx: Context, region: Region) -> PrimExpr | None:
@@ -84,4 +84,4 @@ def _is_in_tile(ctx: Context, region: Region) -> PrimExpr | None:
         if may_leave_tile(ctx, as_expr(start), static_value(room) or room):
             at = ctx.index(start, "int64")
             conditions += [at >= 0, at < ctx.index(room, "int64")]
-    return reduce(tirx.And, conditions) if conditions else None
+    return all_of(conditions)

@@ -27,8 +27,7 @@ from tile_core.ir.stmt import (
 from tile_core.ir.visitor import static_range
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
-from tile_cpu.ops.blocked_gemm import BlockedGemm
-from tile_cpu.ops.streamed_gemm import StreamedGemm
+from tile_cpu.ops import BlockedGemm, StreamedGemm
 
 # Generous: work that is split although it is short costs little, and work that is not split
 # although it is long costs a core. Nanoseconds per operation of an element in vectors, and of

@@ -55,7 +55,7 @@ def combined(
             from tile_cpu.math.table import call as math_call
 
             name = "max_nan" if is_max else "min_nan"
-            return math_call(ctx.temporaries, name, value, old, lanes=lanes_of(value))
+            return math_call(ctx.keep, name, value, old, lanes=lanes_of(value))
         # Of a first operand that is NaN the instruction returns the second.
         return (tirx.Max if is_max else tirx.Min)(value, old)
     match HORIZONTAL[kind]:
@@ -207,12 +207,12 @@ class RowSums:
         name = HORIZONTAL[update.kind]
         if wide.is_float and name in ("max", "min"):
             name += "_number"
-        single = horizontal(ctx.temporaries, loaded(first), name, lanes=self.lanes)
+        single = horizontal(ctx.keep, loaded(first), name, lanes=self.lanes)
         result = Var("total", wide)
         ctx.vars[result] = ctx.keep(single)
         old = cast(Load(update.reducer, update.indices), wide)
         new = cast(combine(update.kind, old, result), update.reducer.dtype)
-        ctx.run(ctx.stmt(Store(update.reducer, update.indices, new)))
+        ctx.run(ctx.lower_stmt(Store(update.reducer, update.indices, new)))
 
 
 @contextmanager

@@ -47,7 +47,7 @@ from tile_cpu.lowering.arithmetic import negated
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.launch import emit_launch
 from tile_cpu.lowering.loops import emit_loop, emit_while, jumps
-from tile_cpu.lowering.low_bits import learn
+from tile_cpu.lowering.overflow import learn
 from tile_cpu.lowering.types import scalar_name
 from tile_cpu.lowering.vectorise import vectorised
 from tile_cpu.tir.build import extern, i32, seq
@@ -81,7 +81,7 @@ def emit(ctx: Context, stmt: Stmt) -> TirStmt:
         case TileOperator():
             return ctx.rule_of(stmt).lower(stmt, ctx)
         case Leaf():
-            return ctx.stmt(expand(stmt))
+            return ctx.lower_stmt(expand(stmt))
         case AnnotateLayout() | Hint():
             return seq()
     with ctx.statement() as statements:
@@ -122,7 +122,7 @@ def _sequence(ctx: Context, body: list[Stmt]) -> TirStmt:
             case AnnotateSafeValue(buffer=buffer, value=value):
                 ctx.safe[buffer] = value
             case _:
-                result.append(ctx.stmt(stmt))
+                result.append(ctx.lower_stmt(stmt))
         if isinstance(stmt, Check):
             ctx.env = ctx.env.assuming(stmt.cond)
         rest = body[position + 1 :]
@@ -165,11 +165,11 @@ def _if(ctx: Context, stmt: If) -> TirStmt:
     with ctx.statement() as statements:
         cond = ctx.value(stmt.cond)
         with ctx.in_branch(), ctx.scope(ctx.env.assuming(stmt.cond)):
-            then = ctx.stmt(stmt.then)
+            then = ctx.lower_stmt(stmt.then)
         otherwise = None
         if stmt.otherwise is not None:
             with ctx.in_branch(), ctx.scope(ctx.env.assuming(stmt.cond, holds=False)):
-                otherwise = ctx.stmt(stmt.otherwise)
+                otherwise = ctx.lower_stmt(stmt.otherwise)
         if otherwise is not None:  # a bare `else` would make TVM negate a comparison of floats
             cond = tirx.NE(ctx.keep(tirx.Cast(i32(0).ty, cond)), i32(0))
     return sequence(statements, IfThenElse(cond, then, otherwise))
@@ -181,7 +181,7 @@ def _parallel(ctx: Context, stmt: Parallel) -> TirStmt:
         fast = vectorised(ctx, stmt)
         if fast is not None:
             return fast
-    return ctx.stmt(nested_loops(stmt))
+    return ctx.lower_stmt(nested_loops(stmt))
 
 
 REPORT = "cpu_report_failure"

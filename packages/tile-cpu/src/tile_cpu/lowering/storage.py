@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tile_core.errors import InternalError
+from tile_core.errors import InternalError, Note, OutOfScratch
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node, nodes_of
+from tile_core.ir.stmt import Alloc, Kernel, Launch
 from tile_cpu.lowering.buffer_addresses import FlatBuffer, extents, index_type, laid_out, row_major
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.types import memory_type
@@ -29,8 +30,55 @@ from tile_cpu.tir.nodes import Stmt as TirStmt
 STACK_BYTES = 256
 """Scratch up to this size is a stack variable: cheap, and a register where LLVM can."""
 
+SCRATCH_LIMIT_BYTES = 1 << 30
+"""Every thread has the tiles of its block at once; offsets inside them are 32 bits wide."""
+
 _ALIGNMENT = 64
 _UNBOUNDED = 2**31 - 1
+
+
+def require_scratch(kernel: Kernel) -> None:
+    """Check that the tiles of a block fit the memory that a thread gets.
+
+    Raises
+    ------
+    OutOfScratch
+        If the tiles of one launch take more than `SCRATCH_LIMIT_BYTES`; the notes name the largest.
+    """
+    for launch in nodes_of(kernel.body, Launch):
+        _require(launch)
+
+
+def _require(launch: Launch) -> None:
+    tiles = [
+        (_bytes_of(node.buffer), node.buffer)
+        for node in nodes_of(launch.body, Alloc)
+        if not node.buffer.scope.is_global
+    ]
+    total = sum(size for size, _ in tiles)
+    if total <= SCRATCH_LIMIT_BYTES:
+        return
+    largest = sorted(tiles, key=lambda tile: -tile[0])[:3]
+    raise OutOfScratch(
+        f"the tiles of one block take {_spelt(total)}, and a block on the CPU has "
+        f"{_spelt(SCRATCH_LIMIT_BYTES)}",
+        span=largest[0][1].span or launch.span,
+        notes=tuple(Note(f"{b.name} takes {_spelt(size)}", b.span) for size, b in largest),
+        hint="choose smaller tiles and loop over them, or a narrower element type; T.alloc_global "
+        "makes a workspace of any size",
+    )
+
+
+def _bytes_of(buffer: Buffer) -> int:
+    """Return the size of a tile, counting elements known only at run time as one."""
+    return math.prod(buffer.static_shape or (1,)) * buffer.dtype.bytes
+
+
+def _spelt(size: int) -> str:
+    for unit, width in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << width:
+            return f"{size / (1 << width):.1f} {unit}".replace(".0 ", " ")
+    return f"{size} bytes"
 
 
 def retyped_storages(root: Node) -> frozenset[Buffer]:

@@ -6,11 +6,22 @@ are computed in: floats of 16 bits and fewer become float32, four-bit integers i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
 from typing import Any
 
 from tile_core.dtypes import DType, Kind
 from tile_cpu.tir.build import i32, i64
-from tile_cpu.tir.nodes import Broadcast, Cast, FloatImm, IntImm, PointerType, PrimExpr, PrimType
+from tile_cpu.tir.nodes import (
+    Broadcast,
+    Cast,
+    FloatImm,
+    IntImm,
+    PointerType,
+    PrimExpr,
+    PrimType,
+    tirx,
+)
 
 
 def memory_type(dtype: DType) -> str:
@@ -89,6 +100,12 @@ def together(*values: PrimExpr) -> tuple[PrimExpr, ...]:
     """Return the values with equally many lanes, repeating scalars."""
     lanes = max(lanes_of(v) for v in values)
     return tuple(spread(v, lanes) for v in values)
+
+
+def all_of(conditions: Iterable[PrimExpr | None]) -> PrimExpr | None:
+    """Return whether all of `conditions` hold; None is one that certainly does, and so is none."""
+    unsure = [condition for condition in conditions if condition is not None]
+    return reduce(tirx.And, unsure) if unsure else None
 
 
 def is_zero(value: PrimExpr) -> bool:

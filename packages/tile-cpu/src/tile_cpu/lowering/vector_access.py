@@ -16,13 +16,14 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.operator import TileOperator
 from tile_core.passes.guards.registry import note_guard
 from tile_core.records import dataclass
+from tile_cpu.llvm_memory_access import gather
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.buffer_addresses import FlatBuffer, row_major
+from tile_cpu.lowering.cache_hints import prefetch_next_iteration, read_ahead, streamed
 from tile_cpu.lowering.context import Context, Frame, Lane
-from tile_cpu.lowering.nontemporal_stores import streamed
 from tile_cpu.lowering.overflow import is_inside, may_leave_tile
-from tile_cpu.lowering.prefetch import prefetch_next_iteration, read_ahead
 from tile_cpu.lowering.types import (
+    all_of,
     lanes_of,
     memory_type,
     number,
@@ -30,8 +31,8 @@ from tile_cpu.lowering.types import (
     scalar_name,
     spread,
 )
-from tile_cpu.ops.streamed_gemm import StreamedGemm
-from tile_cpu.tir.build import i32, vload, vstore
+from tile_cpu.ops import StreamedGemm
+from tile_cpu.tir.build import i32, shuffle, vload, vstore
 from tile_cpu.tir.nodes import (
     BufferLoad,
     BufferStore,
@@ -55,18 +56,10 @@ class NotVectorisable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LaneReach:
-    """Which lanes of an access are inside its buffer.
+    """Which lanes of an access are inside its buffer."""
 
-    Parameters
-    ----------
-    condition
-        Holds if any is, as far as dimensions that do not move are concerned; None: always.
-    count
-        Lanes before it are; None: all.
-    """
-
-    condition: PrimExpr | None
-    count: PrimExpr | None
+    condition: PrimExpr | None  # any is, as for dimensions that do not move; None: always
+    count: PrimExpr | None  # lanes before it are; None: all
 
 
 def varies(ctx: Context, root: Expr) -> bool:
@@ -135,8 +128,8 @@ def reach(ctx: Context, node: Load | Store) -> LaneReach:
     lane = ctx.lane
     assert lane is not None
     count = lane.count
-    condition: PrimExpr | None = None
     buffer = node.buffer
+    checks: list[PrimExpr] = []
     if not ctx.settings.guarded or node in ctx.trusted:
         return LaneReach(None, count)
     is_tile = not buffer.scope.is_global
@@ -144,13 +137,12 @@ def reach(ctx: Context, node: Load | Store) -> LaneReach:
         if not may_leave_tile(ctx, at, extent) if is_tile else is_inside(ctx, at, extent):
             continue
         if not varies(ctx, at):
-            for check in access.outside_checks(ctx, at, buffer, axis):
-                condition = check if condition is None else tirx.And(condition, check)
+            checks += access.outside_checks(ctx, at, buffer, axis)
             continue
         room = _room(ctx, at, extent, lane)
         note_guard(buffer, axis, at, ctx.env)
         count = room if count is None else tirx.Min(count, room)
-    return LaneReach(condition, count)
+    return LaneReach(all_of(checks), count)
 
 
 def _room(ctx: Context, at: Expr, extent: Any, lane: Lane) -> PrimExpr:
@@ -187,11 +179,8 @@ def vector_load(ctx: Context, expr: Load) -> PrimExpr | None:
     stride = lane_stride(ctx, place, expr.indices, lane.var)
     if place.packing > 1:
         raise NotVectorisable("elements are packed")
-    if stride == 1:
-        stored = _contiguous(ctx, expr, place, lane)
-    else:
-        stored = _gathered(ctx, expr, place, lane)
-    return casts.decode(ctx, stored, expr.buffer.dtype)
+    emit = _contiguous if stride == 1 else _gathered
+    return casts.decode(ctx, emit(ctx, expr, place, lane), expr.buffer.dtype)
 
 
 def private_element(ctx: Context, node: Load | Store) -> tuple[TirBuffer, PrimExpr]:
@@ -296,8 +285,6 @@ def _gathered(ctx: Context, expr: Load, place: FlatBuffer, lane: Lane) -> PrimEx
     is_short = memory not in ("float32", "int32", "uint32", "float64", "int64", "uint64")
     if is_short and mask is None:
         return _assembled(ctx, place, ctx.keep(offset), lane.lanes)
-    from tile_cpu.llvm_memory_access import gather
-
     return ctx.keep(gather(place.flat, spread(offset, lane.lanes), lane.lanes, mask))
 
 
@@ -308,17 +295,14 @@ def _inside_tile(ctx: Context, expr: Load, mask: PrimExpr | None, lane: Lane) ->
     for axis, (at, extent) in enumerate(zip(expr.indices, expr.buffer.shape, strict=True)):
         if may_leave_tile(ctx, at, extent):
             for check in access.outside_checks(ctx, at, expr.buffer, axis):
-                inside = spread(check, lane.lanes)
-                mask = inside if mask is None else tirx.And(mask, inside)
+                mask = all_of([mask, spread(check, lane.lanes)])
     return mask
 
 
 def _assembled(ctx: Context, place: FlatBuffer, offsets: PrimExpr, lanes: int) -> PrimExpr:
-    elements = []
-    for k in range(lanes):
-        at = tirx.Shuffle([offsets], [i32(k)])
-        elements.append(ctx.keep(BufferLoad(place.flat, [at])))
-    return ctx.keep(tirx.Shuffle(elements, [i32(k) for k in range(lanes)]))
+    places = (shuffle([offsets], [k]) for k in range(lanes))
+    elements = [ctx.keep(BufferLoad(place.flat, [at])) for at in places]
+    return ctx.keep(shuffle(elements, range(lanes)))
 
 
 def _is_streamed(ctx: Context, stmt: Store, stored: PrimExpr) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from tile_core.dtypes import DType
+from tile_core.dtypes import DType, dtype_of
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Call, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect, effect_of
@@ -25,10 +25,11 @@ from tile_core.ir.stmt import (
 )
 from tile_core.ops.reducer import ReducerUpdate
 from tile_core.passes.guards.registry import at_the_edge
+from tile_core.passes.lower_serially import nested_loops
 from tile_cpu.lowering.context import Context, Lane, sequence
 from tile_cpu.lowering.invariants import hoisted
 from tile_cpu.lowering.loops import counted
-from tile_cpu.lowering.low_bits import learn
+from tile_cpu.lowering.overflow import learn
 from tile_cpu.lowering.row_reductions import RowSums, can_sum, updates_of, vector_update
 from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, with_lanes
 from tile_cpu.lowering.vector_access import (
@@ -75,32 +76,20 @@ def _lane_variable(ctx: Context, loop: Parallel) -> Var | None:
         return None
     stores = [n for n in nodes_of(loop.body, Store) if n.buffer not in private]
     sums = updates_of(loop)
-    if sums:
-        return _summing_variable(ctx, loop, stores)
-    if not stores:
+    if sums:  # may follow the last index alone
+        candidates = [loop.vars[-1]] if can_sum(ctx, loop, loop.vars[-1]) else []
+    elif stores:
+        pairs = zip(reversed(loop.vars), reversed(loop.extents), strict=True)
+        candidates = [var for var, extent in pairs if static_value(extent) != 1]
+    else:
         return None
     with ctx.scope(_inside(ctx, loop)), ctx.statement():
         for let in nodes_of(loop.body, Let):
             ctx.env = ctx.env.with_let(let.var, let.value)
-        for var, extent in zip(reversed(loop.vars), reversed(loop.extents), strict=True):
-            if static_value(extent) == 1:
-                continue
-            strides = {lane_stride(ctx, ctx.place(s.buffer), s.indices, var) for s in stores}
-            if strides == {1}:
+        for var in candidates:
+            if {lane_stride(ctx, ctx.place(s.buffer), s.indices, var) for s in stores} <= {1}:
                 return var
     return None
-
-
-def _summing_variable(ctx: Context, loop: Parallel, stores: list[Store]) -> Var | None:
-    """Return the last index if sums may follow it and every store is contiguous along it."""
-    var = loop.vars[-1]
-    if not can_sum(ctx, loop, var):
-        return None
-    with ctx.scope(_inside(ctx, loop)), ctx.statement():
-        for let in nodes_of(loop.body, Let):
-            ctx.env = ctx.env.with_let(let.var, let.value)
-        strides = {lane_stride(ctx, ctx.place(s.buffer), s.indices, var) for s in stores}
-    return var if strides <= {1} else None
 
 
 def _is_supported(node: Node, private: set[Buffer]) -> bool:
@@ -112,11 +101,9 @@ def _is_supported(node: Node, private: set[Buffer]) -> bool:
             return buffer.scope.is_thread_private and buffer.static_shape is not None
         case Store(buffer=buffer):
             return buffer in private or not buffer.storage.scope.is_thread_private
-        case Seq() | Let() | If() | For() | AnnotateSafeValue() | Expr() | Buffer():
-            return True
-        case Hint() | ReducerUpdate():
-            return True
-    return False
+    return isinstance(
+        node, (Seq, Let, If, For, AnnotateSafeValue, Hint, ReducerUpdate, Expr, Buffer)
+    )
 
 
 def _inside(ctx: Context, loop: Parallel) -> Any:
@@ -169,62 +156,43 @@ def _element_types(body: Node) -> Iterator[DType]:
 
 def _stored(dtype: DType) -> DType:
     """Return an integer type as wide as an element in memory."""
-    from tile_core.dtypes import dtype_of
-
     return dtype_of(f"int{max(8, dtype.bits)}") if dtype.bits in (8, 16, 32, 64) else dtype
 
 
 def _emit(ctx: Context, loop: Parallel, var: Var) -> TirStmt:
     with ctx.statement() as statements, ctx.scope(_inside(ctx, loop)):
         plan = whole_tile(ctx, loop)
-        if plan.certain:
-            body = _nest(ctx, loop, var, plan, guarded=False)
-        else:
-            condition = plan.emit(ctx)
-            fast = _nest(ctx, loop, var, plan, guarded=False)
+        condition = None if plan.condition is None else ctx.value(plan.condition)
+        body = fast = _nest(ctx, loop, var, plan, guarded=False)
+        if condition is not None:
             with at_the_edge():
                 try:
                     with ctx.attempt():
                         slow = _nest(ctx, loop, var, plan, guarded=True)
                 except NotVectorisable:
-                    slow = _scalar_nest(ctx, loop)
+                    slow = ctx.lower_stmt(nested_loops(loop))
             body = IfThenElse(condition, fast, slow)
     return sequence(statements, body)
-
-
-def _scalar_nest(ctx: Context, loop: Parallel) -> TirStmt:
-    from tile_core.passes.lower_serially import nested_loops
-
-    return ctx.stmt(nested_loops(loop))
 
 
 def _nest(ctx: Context, loop: Parallel, var: Var, plan: Whole, *, guarded: bool) -> TirStmt:
     """Return loops over the other indices around the loop of vectors."""
     trusted, ahead = ctx.trusted, ctx.ahead
-    hint = next((n for n in walk(loop.body) if _is_fetching(n)), None)
-    if isinstance(hint, Hint) and ctx.iteration is not None:
-        ctx.ahead = ctx.iteration, int(hint.values[0])
+    for hint in nodes_of(loop.body, Hint):
+        if hint.name == PREFETCH_NEXT_ITERATION and ctx.iteration is not None:
+            ctx.ahead = ctx.iteration, int(hint.values[0])
     if not guarded:
         ctx.trusted = trusted | plan.accesses
     try:
         pairs = list(zip(loop.vars, loop.extents, strict=True))
         outer = [(v, e) for v, e in pairs if v is not var]
         extent = next(e for v, e in pairs if v is var)
-        if _computes_a_stream(ctx, loop.body):
+        streams = any(n.buffer in ctx.streamed for n in nodes_of(loop.body, Store))
+        if streams and contains(loop.body, Call):  # functions are called for what is stored so
             ctx.stretch = static_value(extent) or 0
         return _outer(ctx, loop, outer, var, extent, guarded)
     finally:
         ctx.trusted, ctx.ahead, ctx.stretch = trusted, ahead, 0
-
-
-def _computes_a_stream(ctx: Context, body: Stmt) -> bool:
-    """Whether functions are called for what is stored past the caches."""
-    streams = any(n.buffer in ctx.streamed for n in nodes_of(body, Store))
-    return streams and contains(body, Call)
-
-
-def _is_fetching(node: Node) -> bool:
-    return isinstance(node, Hint) and node.name == PREFETCH_NEXT_ITERATION
 
 
 def _outer(
@@ -297,15 +265,11 @@ def _counted_vectors(
 ) -> TirStmt:
     """Return a loop over `count` vectors; ``left(base)`` tells how many lanes remain."""
     kind = str(var.dtype)
-    if isinstance(count, IntImm) and count.value == 1:
-        base = number(0, kind)
-        lane = Lane(var, base, lanes, None if left is None else _as_count(left(base)))
-        return _one_vector(ctx, body, lane)
-    vector = TirVar("v", prim(kind))
-    base = vector * number(lanes, kind)
+    vector, is_one = TirVar("v", prim(kind)), isinstance(count, IntImm) and count.value == 1
+    base = number(0, kind) if is_one else vector * number(lanes, kind)
     lane = Lane(var, base, lanes, None if left is None else _as_count(left(base)))
     inner = _one_vector(ctx, body, lane)
-    return TirFor(vector, number(0, kind), count, ForKind.SERIAL, inner)
+    return inner if is_one else TirFor(vector, number(0, kind), count, ForKind.SERIAL, inner)
 
 
 def _as_count(value: PrimExpr) -> PrimExpr:

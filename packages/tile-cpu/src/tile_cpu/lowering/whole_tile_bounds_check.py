@@ -16,34 +16,14 @@ from tile_core.ir.node import Node, nodes_of, walk
 from tile_core.ir.stmt import Alloc, For, Let, Parallel, Store
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.overflow import may_leave_tile
-from tile_cpu.tir.nodes import PrimExpr
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Accesses that need no guard as long as some conditions hold.
-
-    Parameters
-    ----------
-    accesses
-        The loads and stores that are then in range everywhere in the loop.
-    conditions
-        On values known before the loop.
-    """
+    """Accesses that are in range everywhere in a loop as long as a condition holds before it."""
 
     accesses: frozenset[Node]
-    conditions: tuple[Expr, ...]
-
-    @property
-    def certain(self) -> bool:
-        """Whether nothing has to hold."""
-        return not self.conditions
-
-    def emit(self, ctx: Context) -> PrimExpr:
-        """Return the conjunction of the conditions."""
-        together = all_of(list(self.conditions))
-        assert together is not None
-        return ctx.value(together)
+    condition: Expr | None  # None: nothing has to hold
 
 
 def whole_tile(ctx: Context, loop: Parallel) -> Whole:
@@ -53,7 +33,7 @@ def whole_tile(ctx: Context, loop: Parallel) -> Whole:
     inner indices are left out: they stay guarded.
     """
     if not ctx.settings.guarded:
-        return Whole(frozenset(), ())
+        return Whole(frozenset(), None)
     accesses: set[Node] = set()
     conditions: dict[object, Expr] = {}
     inner: list[Var] = list(loop.vars)
@@ -66,7 +46,7 @@ def whole_tile(ctx: Context, loop: Parallel) -> Whole:
         if needed is not None:
             accesses.add(node)
             conditions.update(needed)
-    return Whole(frozenset(accesses), tuple(conditions.values()))
+    return Whole(frozenset(accesses), all_of(list(conditions.values())))
 
 
 def _may_leave(ctx: Context, node: Load | Store, env: ConstraintSet, private: set[Buffer]) -> bool:

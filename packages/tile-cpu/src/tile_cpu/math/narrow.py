@@ -1,11 +1,22 @@
-"""Decoding and encoding floats of 16 bits and fewer, in LLVM, on the bits."""
+"""Decoding and encoding floats of 8 bits and fewer, in LLVM, on the bits.
+
+In TIR a value of such a type is its code in a uint8, one per lane.
+"""
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
+from tile_core.dtypes import DType
 from tile_core.records import dataclass
-from tile_cpu.llvm.builder import Function, Value
+from tile_cpu.llvm.builder import Function, Type, Value
+from tile_cpu.machine import CpuMachine
+from tile_cpu.math.common import Keep
+from tile_cpu.tir.nodes import PrimExpr, tirx
+
+_SYMBOL = re.compile(r"tile_cast_(\w+)_to_(\w+)_(sat|raw)_x(\d+)")
+_EXPONENT_ONLY = "float8_e8m0fnu"
 
 _FLOAT_BIAS, _FLOAT_MANTISSA = 127, 23
 _FLOAT_NAN, _FLOAT_INF = 0x7FC00000, 0x7F800000
@@ -73,20 +84,41 @@ NARROW_FORMATS: dict[str, NarrowFormat] = {
 _FP4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 
 
-def bfloat_value(bits: Value) -> Value:
-    """Return the float32 value of bfloat16 bits."""
-    return bits.to("i32", signed=False).shl(16).bitcast(bits.type.of("float"))
+def encode_narrow(
+    keep: Keep, value: PrimExpr, dtype: DType, lanes: int, *, saturate: bool = True
+) -> PrimExpr:
+    """Return float32 values as codes, rounded to nearest even.
 
-
-def bfloat_bits(x: Value) -> Value:
-    """Return the bits of float32 rounded to nearest even bfloat16; NaN stays NaN.
-
-    In integers on every machine: ``vcvtneps2bf16`` takes denormals for zeros.
+    Out of range they become the largest number if `saturate`, else the infinity or NaN as in
+    ml_dtypes. Formats with neither always saturate.
     """
-    bits = x.bits()
-    rounded = (bits + 0x7FFF + (bits.lshr(16) & 1)).lshr(16)
-    quiet = bits.lshr(16) | 0x40
-    return x.is_nan().where(quiet, rounded).to("i16")
+    symbol = f"tile_cast_float32_to_{dtype.base}_{'sat' if saturate else 'raw'}_x{lanes}"
+    kind = "uint8" if lanes == 1 else f"uint8x{lanes}"
+    return keep(tirx.call_pure_extern(kind, symbol, value))
+
+
+def decode_narrow(keep: Keep, code: PrimExpr, dtype: DType, lanes: int) -> PrimExpr:
+    """Return codes as float32 values."""
+    symbol = f"tile_cast_{dtype.base}_to_float32_sat_x{lanes}"
+    kind = "float32" if lanes == 1 else f"float32x{lanes}"
+    return keep(tirx.call_pure_extern(kind, symbol, code))
+
+
+def define(symbol: str, machine: CpuMachine) -> Function | None:
+    """Return the LLVM function called `symbol`, or None if it is no conversion."""
+    match = _SYMBOL.fullmatch(symbol)
+    if match is None:
+        return None
+    source, target, saturate = match[1], match[2], match[3] == "sat"
+    fn = Function(symbol, machine)
+    value = fn.parameter(Type("float" if source == "float32" else "i8", int(match[4])))
+    if source == _EXPONENT_ONLY:
+        return fn.finish(decode_exponent(value))
+    if source != "float32":
+        return fn.finish(decode(NARROW_FORMATS[source], value))
+    if target == _EXPONENT_ONLY:
+        return fn.finish(encode_exponent(value, saturate=saturate))
+    return fn.finish(encode(NARROW_FORMATS[target], value, saturate=saturate))
 
 
 def decode(form: NarrowFormat, code: Value) -> Value:
@@ -194,16 +226,3 @@ def encode_exponent(x: Value, *, saturate: bool) -> Value:
         code = code.gt(254).where(254, code)
     valid = x.is_nan() | x.lt(0.0)
     return valid.where(255, code).to("i8")
-
-
-def single_rounded_to_odd(fn: Function, x: Value) -> Value:
-    """Return doubles as float32 such that rounding once more rounds as if only once.
-
-    What is not exact gets an odd last bit, so that it is never taken for a tie.
-    """
-    near = x.to("float")
-    back = near.to("double")
-    bits = near.bits()
-    inexact = back.ne(x) & fn.abs(near).lt(float("inf"))
-    below = bits - fn.abs(back).gt(fn.abs(x)).where(1, fn.constant(0, bits.type))
-    return inexact.where(below | 1, bits).bitcast(near.type)

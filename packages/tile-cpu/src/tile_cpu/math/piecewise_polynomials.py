@@ -28,17 +28,11 @@ def pieces_at_hand(fn: Function, kind: Type) -> int:
 
 
 def split(fn: Function, t: Value, width: float, last: int | None = None) -> tuple[Value, Value]:
-    """Return the number of the piece nearest to each of `t`, and its distance from the centre.
+    """Return the number of the piece nearest to each of `t` >= 0, and its distance from the centre.
 
-    Parameters
-    ----------
-    t
-        0 or more. Beyond the last piece the results mean nothing.
-    width
-        Of a piece; the centre of piece ``i`` is ``i * width``. Half of it to either side
-        belongs to the piece, more or less unless it is a power of two.
-    last
-        The piece that everything beyond it belongs to as well; None: there is nothing.
+    The centre of piece ``i`` is ``i * width``. Half of it to either side belongs to the piece, more
+    or less unless it is a power of two. All beyond it belongs to the `last` piece as well; without
+    one, results mean nothing there.
     """
     if math.frexp(width)[0] == 0.5:
         shift = width * 2.0**23
@@ -68,13 +62,8 @@ def look_up(fn: Function, table: Sequence[float], number: Value) -> Value:
 def from_pieces(fn: Function, tables: Sequence[Sequence[float]], number: Value, d: Value) -> Value:
     """Return the value at `d` of the polynomial of each lane's piece.
 
-    Parameters
-    ----------
-    tables
-        What `piecewise` returns.
-    number, d
-        What `split` returns. From the second piece on `d` must be less than the value at the
-        centre.
+    `tables` are from `piecewise`, `number` and `d` from `split`. From the second piece on `d` must
+    be less than the value at the centre.
     """
     at_centre, slope, *higher = tables
     # Around 0 the value is d + d*(slope - 1 ...), which rounds once. Everywhere else the value
@@ -99,21 +88,10 @@ def piecewise(
 ) -> list[tuple[float, ...]]:
     """Return, power by power, the coefficients of polynomials of `degree` for all pieces.
 
-    Each is in the distance from its piece's centre.
-
-    Parameters
-    ----------
-    function
-        0 at 0, and growing: relative errors count most where a piece begins.
-    width, count
-        Of pieces, and their number.
-    end
-        Where the last one ends.
-
-    Notes
-    -----
-    They interpolate at Chebyshev's points, which are moved a little towards 0. Of the first
-    piece there is only the upper half, and the polynomial is `function(d) / d` times d.
+    Each is in the distance from its piece's centre. The last one ends at `end`. `function` is 0 at
+    0, and grows: relative errors count most where a piece begins. The polynomials interpolate at
+    Chebyshev's points, which are moved a little towards 0. Of the first piece there is only the
+    upper half, and the polynomial is `function(d) / d` times d.
     """
     half = width / 2
     start = _points(0.0, half, degree)

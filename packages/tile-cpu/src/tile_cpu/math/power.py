@@ -1,4 +1,4 @@
-"""pow through log and exp in double; ldexp; fmod."""
+"""pow through log and exp in double; ldexp; fmod; hypot."""
 
 from __future__ import annotations
 
@@ -63,3 +63,11 @@ def fmod(fn: Function, x: Value, y: Value) -> Value:
         return fn.each_lane(lambda p, q: fn.outside("fmodf", p, q), x, y)
 
     return fn.either(fn.any(moderate ^ 1), slow, fast)
+
+
+def hypot(fn: Function, x: Value, y: Value) -> Value:
+    """Return ``sqrt(x*x + y*y)`` without overflow; infinite if either is, even beside NaN."""
+    wide, other = x.to("double"), y.to("double")
+    root = fn.unary("sqrt", fn.mad(wide, wide, other * other)).to("float")
+    infinite = fn.abs(x).eq(INF) | fn.abs(y).eq(INF)
+    return infinite.where(INF, root)

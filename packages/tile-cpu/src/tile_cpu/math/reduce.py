@@ -8,55 +8,40 @@ from collections.abc import Callable
 from tile_core.errors import InternalError
 from tile_cpu.llvm.builder import Function, Type, Value
 from tile_cpu.machine import CpuMachine
-from tile_cpu.math import rounding
+from tile_cpu.math import exact
 from tile_cpu.math.common import Keep
 from tile_cpu.tir.build import dtype_of_expr
 from tile_cpu.tir.nodes import PrimExpr, tirx
 
 _SYMBOL = re.compile(r"tile_reduce_(\w+)_([fiu]\d+)x(\d+)")
-_SCALARS = {"f16": "half", "f32": "float", "f64": "double"}
+_SCALARS = {"f32": "float", "f64": "double"}
 Combine = Callable[[Function, Value, Value], Value]
 _FLOATS: dict[str, Combine] = {
     "sum": lambda fn, a, b: a + b,
-    "prod": lambda fn, a, b: a * b,
-    "max": rounding.maximum,
-    "min": rounding.minimum,
     "max_number": lambda fn, a, b: b.lt(a).where(a, b),
     "min_number": lambda fn, a, b: a.lt(b).where(a, b),
-    "max_nan": rounding.maximum_or_nan,
-    "min_nan": rounding.minimum_or_nan,
+    "max_nan": exact.maximum_or_nan,
+    "min_nan": exact.minimum_or_nan,
 }
 _INTEGERS: dict[str, Combine] = {
     "sum": lambda fn, a, b: a + b,
-    "prod": lambda fn, a, b: a * b,
     "and": lambda fn, a, b: a & b,
     "or": lambda fn, a, b: a | b,
     "xor": lambda fn, a, b: a ^ b,
 }
-_SIGNED: dict[str, Combine] = {"max": rounding.maximum, "min": rounding.minimum}
-_UNSIGNED: dict[str, Combine] = {
-    "max": rounding.maximum_unsigned,
-    "min": rounding.minimum_unsigned,
-}
 _TABLES = {
     "f": _FLOATS,
-    "i": {**_INTEGERS, **_SIGNED},
-    "u": {**_INTEGERS, **_UNSIGNED},
+    "i": {**_INTEGERS, "max": exact.maximum, "min": exact.minimum},
+    "u": {**_INTEGERS, "max": exact.maximum_unsigned, "min": exact.minimum_unsigned},
 }
 
 
 def horizontal(keep: Keep, vector: PrimExpr, kind: str, *, lanes: int) -> PrimExpr:
     """Return one scalar made of all lanes: halves are combined until one lane is left.
 
-    Parameters
-    ----------
-    vector
-        float16, float32, float64 or integer lanes.
-    kind
-        ``sum``, ``prod``, ``max``, ``min`` (a NaN loses), ``max_nan``, ``min_nan`` (a NaN wins),
-        ``max_number``, ``min_number`` (there is no NaN), and for integers ``and``, ``or``, ``xor``.
-    lanes
-        Any number; one returns the value itself.
+    `kind` is ``sum``; for float32 and float64 ``max_nan``, ``min_nan`` (a NaN wins),
+    ``max_number`` or ``min_number`` (there is no NaN); for integers ``max``, ``min``, ``and``,
+    ``or`` or ``xor``.
 
     Raises
     ------
@@ -81,10 +66,7 @@ def define(symbol: str, machine: CpuMachine) -> Function | None:
         return None
     fn, code, lanes = Function(symbol, machine), match[2], int(match[3])
     vector = fn.parameter(Type(_SCALARS.get(code, f"i{code[1:]}"), lanes))
-    if code == "f16":
-        vector = vector.to("float")
-    result = _fold(fn, vector, combine)
-    return fn.finish(result.to("half") if code == "f16" else result)
+    return fn.finish(_fold(fn, vector, combine))
 
 
 def _fold(fn: Function, vector: Value, combine: Combine) -> Value:

@@ -1,13 +1,17 @@
-"""Who touches each buffer of a kernel, as statements in program order."""
+"""Who touches each buffer of a kernel, and which tensors are matrices as they are."""
 
 from __future__ import annotations
 
-from tile_core.ir.buffer import Buffer, static_value
+from collections.abc import Callable
+
+from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Extent, Var
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, rewrite, walk
 from tile_core.ir.printer import symbols_of
-from tile_core.ir.stmt import For, Kernel, Launch, Let, Parallel, Pipelined
+from tile_core.ir.stmt import For, Kernel, Launch, Let, Parallel, Pipelined, Seq
+from tile_core.ops.copy import Copy
+from tile_core.ops.region_pairing import pair
 
 # Operations whose result is not negative if neither operand is.
 _MONOTONE = frozenset(
@@ -22,29 +26,17 @@ _MONOTONE = frozenset(
 )
 
 
-def touching_nodes(kernel: Kernel) -> dict[Buffer, dict[Node, None]]:
-    """Return, for each storage, the nodes that access it: loads, stores, operators."""
-    found: dict[Buffer, dict[Node, None]] = {}
-    for access in accesses(kernel.body):
-        found.setdefault(access.buffer.storage, {})[access.node] = None
-    return found
-
-
-def viewed_storages(kernel: Kernel) -> set[Buffer]:
-    """Return the storages that are also reached through a view."""
-    return {
-        access.buffer.storage
-        for access in accesses(kernel.body)
-        if access.buffer.storage is not access.buffer
-    }
-
-
 class KernelUses:
     """What a pass asks about the whole kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.touching = touching_nodes(kernel)
-        self.viewed = viewed_storages(kernel)
+        self.touching: dict[Buffer, dict[Node, None]] = {}  # loads, stores, operators by storage
+        self.viewed: set[Buffer] = set()  # storages that are also reached through a view
+        for access in accesses(kernel.body):
+            storage = access.buffer.storage
+            self.touching.setdefault(storage, {})[access.node] = None
+            if storage is not access.buffer:
+                self.viewed.add(storage)
         self.natural: set[Var] = set(symbols_of(kernel))
         for node in walk(kernel):
             self._learn(node)
@@ -83,8 +75,47 @@ class KernelUses:
 
     def is_read_only(self, buffer: Buffer) -> bool:
         """Whether the kernel never writes `buffer`."""
-        return not any(_writes(node, buffer) for node in self.touching[buffer])
+        return not any(
+            access.buffer.storage is buffer and access.mode is not Mode.READ
+            for node in self.touching[buffer]
+            for access in accesses(node)
+        )
 
 
-def _writes(node: Node, buffer: Buffer) -> bool:
-    return any(a.buffer.storage is buffer and a.mode is not Mode.READ for a in accesses(node))
+def rewrite_sequences(kernel: Kernel, change: Callable[[Seq, KernelUses], Seq]) -> Kernel:
+    """Return `kernel` with its sequences changed; the same object if none of them is."""
+    facts = KernelUses(kernel)
+    return rewrite(kernel, lambda node: change(node, facts) if isinstance(node, Seq) else node)
+
+
+def axis_of(axes: tuple[int | None, ...], wanted: int) -> int | None:
+    """Return the dimension that moves along the iteration axis `wanted`, or None."""
+    return next((k for k, axis in enumerate(axes) if axis == wanted), None)
+
+
+def has_contiguous_rows(buffer: Buffer) -> bool:
+    """Tell whether neighbours along the last dimension are neighbours in memory."""
+    return buffer.strides is None or static_value(buffer.strides[-1]) == 1
+
+
+def staged_matrix(copy: Copy, facts: KernelUses) -> tuple[Region, int] | None:
+    """Return the global region that fills a whole tile as it is, and the dimension of its rows.
+
+    None if there is none, or the kernel writes its tensor.
+    """
+    tile, source = copy.dst.buffer, copy.src.buffer
+    shape = tile.static_shape
+    if shape is None or len(shape) != 2 or not copy.dst.is_whole:
+        return None
+    is_plain = source.scope.is_global and source.dtype.packing == 1 and source.origin is None
+    if not (is_plain and source.dtype == tile.dtype and has_contiguous_rows(source)):
+        return None
+    if not facts.is_read_only(source) or not all(map(facts.is_nonnegative, copy.src.starts)):
+        return None
+    pairing = pair(copy.src, copy.dst, copy.span)
+    rows, columns = (axis_of(pairing.src_axes, axis) for axis in (0, 1))
+    if pairing.dst_axes != (0, 1) or rows is None or columns != source.rank - 1:
+        return None
+    extents = [1] * source.rank
+    extents[rows], extents[columns] = shape
+    return Region(source, copy.src.starts, tuple(extents), span=copy.src.span), rows

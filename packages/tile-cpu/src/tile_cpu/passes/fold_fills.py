@@ -7,13 +7,12 @@ from dataclasses import replace
 from tile_core.ir.build_expr import const
 from tile_core.ir.effects import accesses
 from tile_core.ir.expr import Const
-from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Kernel, Seq, Stmt
 from tile_core.ops.copy import Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.target import Target
-from tile_cpu.ops.streamed_gemm import StreamedGemm
-from tile_cpu.passes.buffer_uses import KernelUses
+from tile_cpu.ops import StreamedGemm
+from tile_cpu.passes.buffer_uses import KernelUses, rewrite_sequences
 
 
 def fold_fills(kernel: Kernel, target: Target) -> Kernel:
@@ -25,12 +24,7 @@ def fold_fills(kernel: Kernel, target: Target) -> Kernel:
     Conservative: nothing between the two may touch C, and both must cover all of it.
     Returns the same object when nothing fits.
     """
-    facts = KernelUses(kernel)
-
-    def rule(node: Node) -> Node:
-        return _absorb_in_sequence(node, facts) if isinstance(node, Seq) else node
-
-    return rewrite(kernel, rule)
+    return rewrite_sequences(kernel, _absorb_in_sequence)
 
 
 def _absorb_in_sequence(seq: Seq, facts: KernelUses) -> Seq:

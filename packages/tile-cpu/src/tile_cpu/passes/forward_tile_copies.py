@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.effects import storages_written
-from tile_core.ir.node import Node, rewrite, substitute
+from tile_core.ir.node import Node, substitute
 from tile_core.ir.stmt import Kernel, Seq, Stmt
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.target import Target
-from tile_cpu.ops.streamed_gemm import StreamedGemm
-from tile_cpu.passes.buffer_uses import KernelUses
+from tile_cpu.ops import StreamedGemm
+from tile_cpu.passes.buffer_uses import KernelUses, rewrite_sequences
 
 
 def forward_tile_copies(kernel: Kernel, target: Target) -> Kernel:
@@ -25,12 +25,7 @@ def forward_tile_copies(kernel: Kernel, target: Target) -> Kernel:
     it is a waste. Conservative: equal types and shapes, P read by products later in the
     same sequence only, and S unchanged until then. Returns the same object when nothing fits.
     """
-    facts = KernelUses(kernel)
-
-    def rule(node: Node) -> Node:
-        return _forward_in_sequence(node, facts) if isinstance(node, Seq) else node
-
-    return rewrite(kernel, rule)
+    return rewrite_sequences(kernel, _forward_in_sequence)
 
 
 def _forward_in_sequence(seq: Seq, facts: KernelUses) -> Seq:

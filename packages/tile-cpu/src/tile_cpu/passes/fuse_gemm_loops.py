@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from tile_core.arith.affine import linear_in, same_extent
 from tile_core.ir.buffer import Buffer, Region, static_value, whole
-from tile_core.ir.build_expr import binary, cast, const, maximum, minimum
+from tile_core.ir.build_expr import as_expr, binary, cast, maximum, minimum
 from tile_core.ir.effects import accesses
 from tile_core.ir.expr import BinaryOp, Const, Expr, Extent, Var
-from tile_core.ir.node import Node, rewrite
-from tile_core.ir.stmt import For, Kernel, Pipelined, Seq, Stmt
+from tile_core.ir.stmt import For, Kernel, Pipelined, Seq, Stmt, flattened
 from tile_core.ops.copy import Copy, Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.region_pairing import pair
 from tile_core.records import dataclass
 from tile_core.target import Target
-from tile_cpu.ops.blocked_gemm import BlockedGemm
-from tile_cpu.passes.buffer_uses import KernelUses
-from tile_cpu.passes.global_matrices import axis_of, has_contiguous_rows, is_plain_source
+from tile_cpu.ops import BlockedGemm
+from tile_cpu.passes.buffer_uses import (
+    KernelUses,
+    axis_of,
+    has_contiguous_rows,
+    rewrite_sequences,
+    staged_matrix,
+)
 
 
 def fuse_gemm_loops(kernel: Kernel, target: Target) -> Kernel:
@@ -35,12 +38,7 @@ def fuse_gemm_loops(kernel: Kernel, target: Target) -> Kernel:
     kernel, or differing bounds leave the loop as it is. Returns the same object when
     nothing fits.
     """
-    facts = KernelUses(kernel)
-
-    def rule(node: Node) -> Node:
-        return _fuse_in_sequence(node, facts) if isinstance(node, Seq) else node
-
-    return rewrite(kernel, rule)
+    return rewrite_sequences(kernel, _fuse_in_sequence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +159,6 @@ def _same_bound(one: Region, i: int, other: Region, j: int) -> bool:
     return same_start and same_extent(one.buffer.shape[i], other.buffer.shape[j])
 
 
-def _expr(extent: Extent) -> Expr:
-    return const(extent) if isinstance(extent, int) else extent
-
-
 def _match_loop(loop: For | Pipelined, facts: KernelUses) -> _Match | None:
     """Return what the loop multiplies, or None if it is not a plain staged product."""
     if static_value(loop.step) != 1 or static_value(loop.start) != 0:
@@ -189,7 +183,7 @@ def _match_loop(loop: For | Pipelined, facts: KernelUses) -> _Match | None:
 def _loop_parts(body: Stmt) -> tuple[list[Copy], Gemm | None]:
     copies: list[Copy] = []
     gemm: Gemm | None = None
-    for stmt in _statements(body):
+    for stmt in flattened(body):
         if isinstance(stmt, Copy) and gemm is None:
             copies.append(stmt)
         elif isinstance(stmt, Gemm) and gemm is None:
@@ -199,41 +193,24 @@ def _loop_parts(body: Stmt) -> tuple[list[Copy], Gemm | None]:
     return copies, gemm
 
 
-def _statements(body: Stmt) -> Iterator[Stmt]:
-    if not isinstance(body, Seq):
-        yield body
-        return
-    for item in body.body:
-        yield from _statements(item)
-
-
 def _streamed(
     copy: Copy, operand: Region, k: Var, gemm: Gemm, k_axis: int, facts: KernelUses
 ) -> _Operand | None:
     """Return the global matrix that feeds `operand`, if k steps along it tile by tile."""
-    tile, source = copy.dst.buffer, copy.src
-    shape = tile.static_shape
-    if shape is None or len(shape) != 2 or not (copy.dst.is_whole and operand.is_whole):
+    source = staged_matrix(copy, facts)
+    if source is None or not operand.is_whole:
         return None
-    if not is_plain_source(source.buffer, tile) or not facts.is_read_only(source.buffer):
+    if not facts.is_private(copy.dst.buffer, {copy, gemm}):
         return None
-    if not facts.is_private(tile, {copy, gemm}):
-        return None
-    pairing = pair(source, copy.dst, copy.span)
-    rows, columns = (axis_of(pairing.src_axes, axis) for axis in (0, 1))
-    if pairing.dst_axes != (0, 1) or rows is None or columns != source.buffer.rank - 1:
-        return None
+    region, rows = source
+    along = rows if k_axis == 0 else region.buffer.rank - 1
     starts: list[Extent] = []
-    for dimension, start in enumerate(source.starts):
-        found = linear_in(start, k) if facts.is_nonnegative(start) else None
-        moves = dimension == (rows if k_axis == 0 else columns)
-        if found is None or found[0] != (shape[k_axis] if moves else 0):
+    for dimension, start in enumerate(region.starts):
+        found = linear_in(start, k)
+        if found is None or found[0] != (region.extents[along] if dimension == along else 0):
             return None
         starts.append(found[1])
-    extents = [1] * source.buffer.rank
-    extents[rows], extents[columns] = shape
-    region = Region(source.buffer, tuple(starts), tuple(extents), span=source.span)
-    return _Operand(region, rows)
+    return _Operand(replace(region, starts=tuple(starts)), rows)
 
 
 def _depth(a: _Operand, b: _Operand, gemm: Gemm, stop: Expr) -> Expr | None:
@@ -243,6 +220,6 @@ def _depth(a: _Operand, b: _Operand, gemm: Gemm, stop: Expr) -> Expr | None:
     if not _same_bound(a.region, i, b.region, j):
         return None
     reach = binary(BinaryOp.MUL, stop, gemm.mnk[2])
-    room = binary(BinaryOp.SUB, _expr(a.region.buffer.shape[i]), a.region.starts[i])
+    room = binary(BinaryOp.SUB, as_expr(a.region.buffer.shape[i]), a.region.starts[i])
     depth = maximum(minimum(reach, room), 0)
     return cast(depth, "int32")

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from tile_core.dtypes import dtype_of
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Var
-from tile_core.ir.node import Node, rewrite, walk
+from tile_core.ir.node import walk
 from tile_core.ir.stmt import Kernel, Seq, Stmt
 from tile_core.records import dataclass
 from tile_core.target import Target
-from tile_cpu.passes.buffer_uses import KernelUses
+from tile_cpu.passes.buffer_uses import KernelUses, rewrite_sequences
 from tile_cpu.passes.row_dependence import is_row_by_row
 from tile_cpu.passes.row_fusion import drop_dead_stores, join_passes, read_sources_in_place
 from tile_cpu.passes.row_loops import row_loop
@@ -36,12 +36,7 @@ def fuse_rows(kernel: Kernel, target: Target) -> Kernel:
     sequence of passes; so does any statement between them. Returns the same object when
     nothing fits.
     """
-    facts = KernelUses(kernel)
-
-    def rule(node: Node) -> Node:
-        return _fuse_in_sequence(node, facts) if isinstance(node, Seq) else node
-
-    return rewrite(kernel, rule)
+    return rewrite_sequences(kernel, _fuse_in_sequence)
 
 
 @dataclass(slots=True)

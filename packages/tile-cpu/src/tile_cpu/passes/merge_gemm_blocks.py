@@ -7,15 +7,15 @@ from dataclasses import replace
 from tile_core.arith.affine import linear_in
 from tile_core.environment import processors
 from tile_core.ir.buffer import Region, static_value
-from tile_core.ir.build_expr import binary, const
-from tile_core.ir.expr import BinaryOp, Expr, Extent, Var
+from tile_core.ir.build_expr import as_expr, binary, const
+from tile_core.ir.expr import BinaryOp, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, rewrite
 from tile_core.ir.stmt import Hint, Kernel, Launch, Seq
 from tile_core.ops.operator import TileOperator
 from tile_core.records import dataclass
 from tile_core.target import Target
-from tile_cpu.ops.blocked_gemm import BlockedGemm
+from tile_cpu.ops import BlockedGemm
 
 # A block's sums stay in the second-level cache with the steps of A and B next to them.
 MAX_SIDE, MAX_SUMS_BYTES = 256, 256 * 1024
@@ -66,22 +66,12 @@ def for_one_thread(launch: Launch) -> tuple[Launch, dict[TileOperator, TileOpera
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side of the product's block: its length and the grid dimension that moves it.
+    """One side of the product's block: its length and the grid dimension that moves it."""
 
-    Parameters
-    ----------
-    axis
-        Position in the grid, or None if no dimension moves this side alone.
-    length, count
-        Elements of one block, and blocks.
-    covers
-        Whether the blocks reach the end of the tensor, so that further ones write nothing.
-    """
-
-    axis: int | None
-    length: int
-    count: int
-    covers: bool
+    axis: int | None  # position in the grid, or None if no dimension moves this side alone
+    length: int  # elements of one block
+    count: int  # blocks
+    covers: bool  # the blocks reach the end of the tensor: further ones write nothing
 
     def times(self, factor: int) -> _Side | None:
         """Return the side with blocks `factor` times as long, or None if that is illegal."""
@@ -214,12 +204,8 @@ def _stretched(op: BlockedGemm, var: Var, length: int) -> BlockedGemm:
             found = linear_in(start, var)
             if found is not None and found[0]:
                 moved = binary(BinaryOp.MUL, var, length)
-                starts[dimension] = binary(BinaryOp.ADD, moved, _as_expr(found[1]))
+                starts[dimension] = binary(BinaryOp.ADD, moved, as_expr(found[1]))
                 extents[dimension] = 1 if region.is_element else length
         return replace(region, starts=tuple(starts), extents=tuple(extents))
 
     return replace(op, a=stretch(op.a), b=stretch(op.b), dst=stretch(op.dst))
-
-
-def _as_expr(extent: Extent) -> Expr:
-    return const(extent) if isinstance(extent, int) else extent

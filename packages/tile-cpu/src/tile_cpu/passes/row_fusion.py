@@ -175,10 +175,7 @@ def drop_dead_stores(
 ) -> tuple[list[RowPass], set[Buffer]]:
     """Return `passes` without stores nobody reads, and the buffers that are dead at the end.
 
-    Parameters
-    ----------
-    private
-        Buffers that nothing but `passes` touches.
+    Nothing but `passes` touches the `private` buffers.
     """
     dead = {b for b in private if _starts_covered(passes, b, row)}
     live: dict[Buffer, bool] = {}
@@ -248,7 +245,7 @@ def _rewritten(one: RowPass, replacements: Mapping[Any, Node]) -> RowPass:
         return one
     body = tuple(substitute(stmt, table) for stmt in one.body)
     column = one.column if one.column is None else substitute(one.column, table)
-    totals = tuple(_moved(total, table) for total in one.totals)
+    totals = tuple(replace(t, value=substitute(t.value, table)) for t in one.totals)
     return RowPass(column, one.columns, body, totals)
 
 
@@ -271,7 +268,3 @@ def _with_old_values(one: RowPass, values: Mapping[Any, Node]) -> RowPass:
             stored.add(stmt.buffer.storage)
     totals = tuple(replace(total, value=replaced(total.value)) for total in one.totals)
     return RowPass(one.column, one.columns, tuple(body), totals)
-
-
-def _moved(total: Total, table: dict[Node, Node]) -> Total:
-    return replace(total, value=substitute(total.value, table))

@@ -34,11 +34,8 @@ a stream of them: what the group at hand reads would wait behind (twice as slow 
 def row_loop(passes: Sequence[RowPass], row: Var, rows: int, dead: set[Buffer]) -> list[Stmt]:
     """Return allocations and the loop that runs `passes` on one group of rows after another.
 
-    Parameters
-    ----------
-    dead
-        Buffers with nothing in them before and after a row's passes. They shrink to the
-        rows of a group.
+    Buffers with nothing in them before and after a row's passes, the `dead`, shrink to the rows of
+    a group.
     """
     if not passes:  # nothing reads what they would have written
         return []
@@ -46,7 +43,11 @@ def row_loop(passes: Sequence[RowPass], row: Var, rows: int, dead: set[Buffer]) 
     number = Var("g", row.dtype)
     first = binary(BinaryOp.MUL, number, group)
     touched = dict.fromkeys(b for one in passes for b, _ in one.touched())
-    small = {b: _shrunk(b, group) for b in touched if b in dead and _is_shrinkable(b, passes, row)}
+    small = {
+        b: replace(b, shape=(group, *b.shape[1:]))
+        for b in touched
+        if b in dead and _is_shrinkable(b, passes, row)
+    }
     writer = _Writer(row, first, group, small)
     fetching = _fetching_pass(passes, number, row)
     body: list[Stmt] = []
@@ -76,10 +77,6 @@ def _is_shrinkable(buffer: Buffer, passes: Sequence[RowPass], row: Var) -> bool:
         for touched, indices in one.touched()
         if touched is buffer
     )
-
-
-def _shrunk(buffer: Buffer, rows: int) -> Buffer:
-    return replace(buffer, shape=(rows, *buffer.shape[1:]))
 
 
 def _fetching_pass(passes: Sequence[RowPass], number: Var, row: Var) -> int | None:

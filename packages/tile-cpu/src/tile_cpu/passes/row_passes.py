@@ -25,43 +25,23 @@ _EFFECTS = Effect.ATOMIC | Effect.STATE | Effect.OUTPUT | Effect.WARP | Effect.B
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Values of one row combined into one element.
-
-    Parameters
-    ----------
-    value
-        In the type that combines; of magnitudes if `kind` takes them.
-    dst, indices
-        The element, in terms of the row.
-    clear
-        Its old contents do not take part.
-    """
+    """Values of one row combined into one element."""
 
     kind: ReduceKind
-    value: Expr
+    value: Expr  # in the type that combines; of magnitudes if `kind` takes them
     dst: Buffer
-    indices: Indices
-    clear: bool
+    indices: Indices  # of the element, in terms of the row
+    clear: bool  # its old contents do not take part
 
 
 @dataclass(frozen=True, slots=True)
 class RowPass:
-    """What one statement does to one row.
+    """What one statement does to one row."""
 
-    Parameters
-    ----------
-    column, columns
-        The index along the row and how far it counts; None and 1: once per row.
-    body
-        `Let`s and `Store`s, for each element.
-    totals
-        Combined over the row's elements, and stored after the last of them.
-    """
-
-    column: Var | None
-    columns: int
-    body: tuple[Let | Store, ...]
-    totals: tuple[Total, ...] = ()
+    column: Var | None  # the index along the row; None: once per row
+    columns: int  # how far it counts
+    body: tuple[Let | Store, ...]  # for each element
+    totals: tuple[Total, ...] = ()  # stored after the last of the row's elements
 
     def expressions(self) -> Iterator[Expr]:
         """Yield every expression that is evaluated for each element."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tile_core.ir.buffer import Buffer, Region
-from tile_core.ir.node import Node, nodes_of, rewrite, substitute
+from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import Kernel, Seq
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
-from tile_core.ops.region_pairing import pair
 from tile_core.target import Target
-from tile_cpu.ops.streamed_gemm import StreamedGemm
-from tile_cpu.passes.buffer_uses import KernelUses
-from tile_cpu.passes.global_matrices import axis_of, is_plain_source
+from tile_cpu.ops import StreamedGemm
+from tile_cpu.passes.buffer_uses import KernelUses, rewrite_sequences, staged_matrix
 
 
 def stream_gemm_operands(kernel: Kernel, target: Target) -> Kernel:
@@ -26,24 +24,16 @@ def stream_gemm_operands(kernel: Kernel, target: Target) -> Kernel:
     data. Conservative: the tile must be used by products after the copy in the same
     sequence only, and the source never written. Returns the same object when nothing fits.
     """
-    facts = KernelUses(kernel)
-
-    def rule(node: Node) -> Node:
-        return _stream_in_sequence(node, facts) if isinstance(node, Seq) else node
-
-    return rewrite(kernel, rule)
+    return rewrite_sequences(kernel, _stream_in_sequence)
 
 
 def _stream_in_sequence(seq: Seq, facts: KernelUses) -> Seq:
     for at, stmt in enumerate(seq.body):
         if isinstance(stmt, Copy):
-            source = _source_matrix(stmt, facts)
+            source = None if stmt.is_async else staged_matrix(stmt, facts)
             users = _users(stmt, seq, at, facts) if source is not None else None
             if source is not None and users is not None:
-                region, rows = source
-                replacements: dict[Node, Node] = {
-                    gemm: _streamed(gemm, region, rows) for gemm in users
-                }
+                replacements: dict[Node, Node] = {g: _streamed(g, *source) for g in users}
                 rest = tuple(substitute(later, replacements) for later in seq.body[at + 1 :])
                 return _stream_in_sequence(replace(seq, body=(*seq.body[:at], *rest)), facts)
     return seq
@@ -65,36 +55,16 @@ def _streamed(gemm: Gemm, region: Region, rows: int) -> StreamedGemm:
 def _users(copy: Copy, seq: Seq, at: int, facts: KernelUses) -> list[Gemm] | None:
     """Return the products that read the copied tile, if nobody else does."""
     tile = copy.dst.buffer
-    later: set[Node] = set()
-    for stmt in seq.body[at + 1 :]:
-        later |= {*nodes_of(stmt, Gemm)}
+    later = {gemm for stmt in seq.body[at + 1 :] for gemm in nodes_of(stmt, Gemm)}
     users = [node for node in facts.touching[tile] if node is not copy]
     if tile in facts.viewed or not users:
         return None
     gemms = [node for node in users if isinstance(node, Gemm) and node in later]
-    is_only_operand = all(_reads_only_as_b(gemm, tile) for gemm in gemms)
+    is_only_operand = all(reads_only_as_b(gemm, tile) for gemm in gemms)
     return gemms if len(gemms) == len(users) and is_only_operand else None
 
 
-def _reads_only_as_b(gemm: Gemm, tile: Buffer) -> bool:
+def reads_only_as_b(gemm: Gemm, tile: Buffer) -> bool:
+    """Whether `gemm` reads all of `tile` as its second operand, and touches it in no other way."""
     others = (gemm.a.buffer.storage, gemm.c.buffer.storage)
     return gemm.b.buffer is tile and gemm.b.is_whole and all(o is not tile for o in others)
-
-
-def _source_matrix(copy: Copy, facts: KernelUses) -> tuple[Region, int] | None:
-    """Return the global region a copy reads and the dimension of its rows, if it is plain."""
-    tile, source = copy.dst.buffer, copy.src
-    shape = tile.static_shape
-    if shape is None or len(shape) != 2 or not copy.dst.is_whole or copy.is_async:
-        return None
-    if not is_plain_source(source.buffer, tile) or not facts.is_read_only(source.buffer):
-        return None
-    if not all(facts.is_nonnegative(start) for start in source.starts):
-        return None
-    pairing = pair(source, copy.dst, copy.span)
-    rows, columns = (axis_of(pairing.src_axes, axis) for axis in (0, 1))
-    if pairing.dst_axes != (0, 1) or rows is None or columns != source.buffer.rank - 1:
-        return None
-    extents = [1] * source.buffer.rank
-    extents[rows], extents[columns] = shape
-    return Region(source.buffer, source.starts, tuple(extents), span=source.span), rows

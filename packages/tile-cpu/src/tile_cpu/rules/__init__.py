@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tile_core.ops.rule import Rule
-from tile_core.target import Target
 from tile_cpu.rules.elementwise import ELEMENTWISE_RULES
 from tile_cpu.rules.gemm import GEMM_RULES
-from tile_cpu.rules.reduce import REDUCE_RULES
-from tile_cpu.rules.serial import SERIAL_RULES
+from tile_cpu.rules.reduce import REDUCE_RULE
 
-
-def all_rules(target: Target) -> tuple[Rule[Any], ...]:
-    """Return every way the CPU runs an operator."""
-    return (*SERIAL_RULES, *ELEMENTWISE_RULES, *GEMM_RULES, *REDUCE_RULES)
+RULES: tuple[Rule[Any], ...] = (*ELEMENTWISE_RULES, *GEMM_RULES, REDUCE_RULE)
+"""Every way the CPU runs an operator."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
 
-from tile_core.dtypes import DType
 from tile_core.ir.buffer import Region, static_value
 from tile_core.ir.build_expr import const
 from tile_core.ir.expr import Const
@@ -17,37 +15,23 @@ from tile_core.ops.serial_forms import expand
 from tile_core.target import Target
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
-from tile_cpu.ops.blocked_gemm import BlockedGemm
-from tile_cpu.ops.streamed_gemm import StreamedGemm
+from tile_cpu.lowering.types import all_of
+from tile_cpu.ops import BlockedGemm, StreamedGemm
 from tile_cpu.rules.panels import extents_of, infer_gemm, panels_of, tile_spec
 from tile_cpu.tir.build import i32, loop, seq
 from tile_cpu.tir.nodes import IfThenElse, Stmt, tirx
 
 
-def lower_blocked_gemm(op: BlockedGemm, ctx: Context) -> Stmt:
-    """Return a block of a product over all of K, read from and written to global memory."""
+def lower_gemm(op: Gemm | StreamedGemm | BlockedGemm, ctx: Context) -> Stmt:
+    """Return a product of tiles in scratch, or of regions of global memory."""
     with ctx.statement() as before:
-        product = _block_product(op, ctx)
-    return seq(before, product)
-
-
-def lower_gemm(op: Gemm, ctx: Context) -> Stmt:
-    """Return the product of two tiles in scratch."""
-    with ctx.statement() as before:
-        product = _tile_product(op, ctx, op.b.buffer.rank - 2)
-    return seq(before, product)
-
-
-def lower_streamed_gemm(op: StreamedGemm, ctx: Context) -> Stmt:
-    """Return the product of a tile in scratch with one packed from global memory."""
-    with ctx.statement() as before:
-        product = _tile_product(op, ctx, op.b_rows)
+        product = _block_product(op, ctx) if isinstance(op, BlockedGemm) else _tile_product(op, ctx)
     return seq(before, product)
 
 
 def _block_product(op: BlockedGemm, ctx: Context) -> Stmt:
     from tile_cpu.gemm.macrokernel import emit_blocked_gemm, plan_gemm
-    from tile_cpu.gemm.operands import Extent, start_from, store_to
+    from tile_cpu.gemm.operands import Extent, StoreTo, start_from
 
     m, n = op.mn
     spec = plan_gemm(
@@ -79,12 +63,12 @@ def _block_product(op: BlockedGemm, ctx: Context) -> Stmt:
         b,
         extent,
         k_extent=ctx.index(op.k) if depth is None else depth,
-        finish=store_to(dst),
+        finish=StoreTo(dst),
         start=start,
         transposed_a=op.transpose_a,
         transposed_b=op.transpose_b,
     )
-    present = _all_of(exists(ctx, op.a, op.a_rows), exists(ctx, op.b, op.b_rows))
+    present = all_of([exists(ctx, op.a, op.a_rows), exists(ctx, op.b, op.b_rows)])
     rest = _zeros_beside(op, dst, extent, spec.kernel.lanes)
     if present is not None:
         empty = _empty_product(op, dst, extent, spec.kernel.lanes)
@@ -100,50 +84,41 @@ def _zeros_beside(op: BlockedGemm, dst: Any, extent: Any, lanes: int) -> Stmt | 
     A tensor has no such elements: it ends where they would begin. A tile that the products are
     added to holds them already.
     """
-    m, n = op.mn
-    sides = [(extent.m_valid, m), (extent.n_valid, n)]
+    sides = [(extent.m_valid, extent.m), (extent.n_valid, extent.n)]
     tests = [tirx.LT(valid, i32(size)) for valid, size in sides if valid is not None]
     if op.dst.buffer.scope.is_global or op.start is not None or not tests:
         return None
     is_clipped = tests[0] if len(tests) == 1 else tirx.Or(*tests)
-    return IfThenElse(is_clipped, zero_matrix(dst, m, n, lanes), None)
+    return IfThenElse(is_clipped, zero_matrix(dst, extent.m, extent.n, lanes), None)
 
 
 def _empty_product(op: BlockedGemm, dst: Any, extent: Any, lanes: int) -> Stmt | None:
     """Return what is stored where an operand is outside of its tensor: sums of nothing."""
     if op.start is not None:
         return None
-    m, n = op.mn
-    rows = m if extent.m_valid is None else extent.m_valid
-    columns = n if extent.n_valid is None else extent.n_valid
+    rows = extent.m if extent.m_valid is None else extent.m_valid
+    columns = extent.n if extent.n_valid is None else extent.n_valid
     return zero_matrix(dst, rows, columns, lanes)
 
 
-def _all_of(*conditions: Any) -> Any:
-    """Return whether all of `conditions` hold; None is one that certainly does."""
-    unsure = [condition for condition in conditions if condition is not None]
-    return reduce(tirx.And, unsure) if unsure else None
-
-
-def _tile_product(op: Gemm | StreamedGemm, ctx: Context, b_rows: int) -> Stmt:
-    from tile_cpu.gemm.operands import Extent, store_to
+def _tile_product(op: Gemm | StreamedGemm, ctx: Context) -> Stmt:
+    from tile_cpu.gemm.operands import Extent, StoreTo
     from tile_cpu.gemm.tile_loops import emit_tile_gemm
 
     m, n, k = extents_of(op)
     spec = tile_spec(op, ctx.machine)
     last = op.b.buffer.rank - 1
+    b_rows = op.b_rows if isinstance(op, StreamedGemm) else last - 1
     k_valid = valid_extent(ctx, op.b, last if op.transpose_b else b_rows)
     n_valid = valid_extent(ctx, op.b, b_rows if op.transpose_b else last)
     c = matrix_of(ctx, op.c, op.c.buffer.rank - 2)
-    rows, prepare_a = _row_operand(op, ctx, spec, m, k)
-    columns, prepare_b = _column_operand(
-        op, ctx, spec, b_rows, Extent(m, n, k, None, n_valid, k_valid)
-    )
-    start, prepare_c = _start(op, ctx, spec, c, is_clipped=n_valid is not None)
     # What does not exist of B is zero: nothing to add.
     extent = Extent(m, n, k, None, n_valid, k_valid)
-    product = emit_tile_gemm(spec, rows, columns, extent, start=start, finish=store_to(c))
-    present = _all_of(exists(ctx, op.a, op.a.buffer.rank - 2), exists(ctx, op.b, b_rows))
+    rows, prepare_a = _row_operand(op, ctx, spec, m, k)
+    columns, prepare_b = _column_operand(op, ctx, spec, b_rows, extent)
+    start, prepare_c = _start(op, ctx, spec, c, is_clipped=n_valid is not None)
+    product = emit_tile_gemm(spec, rows, columns, extent, start=start, finish=StoreTo(c))
+    present = all_of([exists(ctx, op.a, op.a.buffer.rank - 2), exists(ctx, op.b, b_rows)])
     product = seq(prepare_a, prepare_b, product)
     if present is not None:
         nothing = None if start else zero_matrix(c, m, n, spec.kernel.lanes)
@@ -244,12 +219,17 @@ def rejects_gemm(op: Gemm, target: Target) -> str | None:
         return "rows of an operand are not contiguous"
     if any(r.buffer.scope.is_global for r in (op.a, op.c)):
         return "only the second operand may be in global memory"
-    return unsupported_product(*(r.buffer.dtype for r in regions))
+    for dtype in (r.buffer.dtype for r in regions):
+        if dtype.is_bool or dtype.is_handle:
+            return f"{dtype} is not a number"
+        if dtype.bits in (4, 6) or dtype.is_narrow_float:
+            return f"{dtype} is widened before it is multiplied"
+    return None
 
 
 GEMM_RULES: tuple[Rule[Any], ...] = (
-    Rule(name="cpu.blocked_gemm", op=BlockedGemm, lower=lower_blocked_gemm),
-    Rule(name="cpu.streamed_gemm", op=StreamedGemm, lower=lower_streamed_gemm),
+    Rule(name="cpu.blocked_gemm", op=BlockedGemm, lower=lower_gemm),
+    Rule(name="cpu.streamed_gemm", op=StreamedGemm, lower=lower_gemm),
     Rule(
         name="cpu.gemm.tiled",
         op=Gemm,
@@ -259,13 +239,3 @@ GEMM_RULES: tuple[Rule[Any], ...] = (
         priority=10,
     ),
 )
-
-
-def unsupported_product(a: DType, b: DType, c: DType) -> str | None:
-    """Say why ``c += a b`` has no register-tiled kernel, or return None if it has one."""
-    for dtype in (a, b, c):
-        if dtype.is_bool or dtype.is_handle:
-            return f"{dtype} is not a number"
-        if dtype.bits in (4, 6) or dtype.is_narrow_float:
-            return f"{dtype} is widened before it is multiplied"
-    return None

@@ -21,7 +21,8 @@ from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
 from tile_cpu.lowering.storage import allocate_buffer
 from tile_cpu.machine import CpuMachine, machine
-from tile_cpu.ops.streamed_gemm import StreamedGemm
+from tile_cpu.ops import StreamedGemm
+from tile_cpu.passes.stream_gemm_operands import reads_only_as_b
 from tile_cpu.tir.build import seq
 from tile_cpu.tir.nodes import Stmt
 
@@ -46,11 +47,11 @@ def infer_gemm(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
     """
     if level is not InferLevel.STRICT or ctx.layout_of(op.b.buffer) is not None:
         return {}
-    layout = panel_layout(op, ctx)
+    layout = _common_panels(op, ctx)
     return {} if layout is None else {op.b.buffer: layout}
 
 
-def panel_layout(op: Gemm, ctx: InferContext) -> Layout | None:
+def _common_panels(op: Gemm, ctx: InferContext) -> Layout | None:
     """Return the panels in which all users of the second operand of `op` agree to keep it."""
     tile, cpu = op.b.buffer, machine(ctx.target.arch)
     wanted = _panels(op, cpu)
@@ -59,7 +60,7 @@ def panel_layout(op: Gemm, ctx: InferContext) -> Layout | None:
     copies = 0
     for user in ctx.users_of(tile):
         if isinstance(user, Gemm):
-            if not _reads_as_operand(user, tile) or _panels(user, cpu) != wanted:
+            if not reads_only_as_b(user, tile) or _panels(user, cpu) != wanted:
                 return None
         elif isinstance(user, Copy) and _fills(user, tile):
             copies += 1
@@ -85,11 +86,6 @@ def _panels(op: Gemm, cpu: CpuMachine) -> Layout | None:
     if k % depth or n % width:
         return None
     return packed_panels(shape, spec.panel_width, kernel.group, 0 if op.transpose_b else 1)
-
-
-def _reads_as_operand(op: Gemm, tile: Buffer) -> bool:
-    others = (op.a.buffer.storage, op.c.buffer.storage)
-    return op.b.buffer is tile and op.b.is_whole and all(o is not tile for o in others)
 
 
 def _fills(op: Copy, tile: Buffer) -> bool:

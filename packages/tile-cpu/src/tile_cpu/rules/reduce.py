@@ -1,4 +1,4 @@
-"""Reductions and scans on vectors."""
+"""Reductions on vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tile_core.ops.loop_builders import accumulator, load, store
 from tile_core.ops.parallel_form import parallel_nest
 from tile_core.ops.reduce import Reduce, combine, magnitude
 from tile_core.ops.rule import Rule
-from tile_core.ops.scan import Scan
 from tile_core.ops.serial_forms import expand
 from tile_cpu.lowering.context import Context, Lane, assigned, loaded, sequence
 from tile_cpu.lowering.row_reductions import HORIZONTAL, combined
@@ -182,7 +181,7 @@ class _Rows:
         if name in ("max", "min") and self.total.is_float:
             name += "_nan" if op.nan_propagate else "_number"
         ctx.vars.update(row)
-        single = horizontal(ctx.temporaries, loaded(cell), name, lanes=self.lanes)
+        single = horizontal(ctx.keep, loaded(cell), name, lanes=self.lanes)
         result = Var("total", self.total)
         ctx.vars[result] = ctx.keep(single)
         dst_axes = tuple(None if d is None else self.kept.index(d) for d in op.dst_axes)
@@ -190,15 +189,7 @@ class _Rows:
         if not op.clear:
             old = cast(load(op.dst, dst_axes, self.at), self.total)
             value = combine(op.kind, result, old, nan_propagate=op.nan_propagate)
-        ctx.run(ctx.stmt(store(op.dst, dst_axes, self.at, value)))
+        ctx.run(ctx.lower_stmt(store(op.dst, dst_axes, self.at, value)))
 
 
-def lower_scan(op: Scan, ctx: Context) -> TirStmt:
-    """Return running totals, one lane per independent sequence where they lie side by side."""
-    return ctx.lower_stmt(parallel_nest(expand(op)))
-
-
-REDUCE_RULES: tuple[Rule[Any], ...] = (
-    Rule(name="cpu.reduce.vector", op=Reduce, lower=lower_reduce),
-    Rule(name="cpu.scan.vector", op=Scan, lower=lower_scan),
-)
+REDUCE_RULE = Rule(name="cpu.reduce.vector", op=Reduce, lower=lower_reduce)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import tvm
 from tvm import tirx
@@ -33,42 +33,37 @@ from tvm.tirx import (
     While,
 )
 
+from tile_core.errors import UnsupportedOnTarget
+from tile_core.records import Uncopied
+
 # TVM is untyped: behind the door everything is `Any`.
 PrimExpr: TypeAlias = Any
 Stmt: TypeAlias = Any
 TirBuffer: TypeAlias = Any
 
 __all__ = [
-    "AllocBuffer",
-    "AssertStmt",
-    "AttrStmt",
-    "Bind",
-    "Broadcast",
-    "BufferLoad",
-    "BufferStore",
-    "Call",
-    "Cast",
-    "DeclBuffer",
-    "Evaluate",
-    "FloatImm",
-    "For",
-    "ForKind",
-    "IfThenElse",
-    "IntImm",
-    "PointerType",
-    "PrimExpr",
-    "PrimFunc",
-    "PrimType",
-    "Ramp",
-    "Select",
-    "SeqStmt",
-    "Shuffle",
-    "Stmt",
-    "StringImm",
-    "TensorLoad",
-    "TirBuffer",
-    "Var",
-    "While",
-    "tirx",
-    "tvm",
-]
+    "AllocBuffer", "AssertStmt", "AttrStmt", "Bind", "Broadcast", "BufferLoad", "BufferStore",
+    "Call", "Cast", "DeclBuffer", "Evaluate", "FloatImm", "For", "ForKind", "IfThenElse", "IntImm",
+    "PointerType", "PrimExpr", "PrimFunc", "PrimType", "Ramp", "Select", "SeqStmt", "Shuffle",
+    "Stmt", "StringImm", "TensorLoad", "TirBuffer", "Unpicklable", "Var", "While", "tirx", "tvm",
+]  # fmt: skip
+
+
+class Unpicklable(Uncopied):
+    """A stage of compilation that holds objects of TVM: they end the process that pickles them."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse to be pickled.
+
+        Raises
+        ------
+        UnsupportedOnTarget
+            Always.
+        """
+        raise UnsupportedOnTarget(
+            f"{type(self).__name__} of the CPU backend cannot be pickled: TVM's objects stay in "
+            "their process",
+            hint="pickle the kernel: pickle.dumps(kernel)",
+        )

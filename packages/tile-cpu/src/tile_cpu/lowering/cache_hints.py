@@ -1,4 +1,4 @@
-"""Stores that go past the caches: of results too large to stay in one until they are read."""
+"""Hints to the caches: stores that go past them, and loads that are fetched ahead."""
 
 from __future__ import annotations
 
@@ -6,21 +6,33 @@ from collections.abc import Iterator
 
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.effects import Mode, accesses
-from tile_core.ir.expr import Expr, Var
+from tile_core.ir.expr import Expr, Load, Var
 from tile_core.ir.free_variables import free_variables
-from tile_core.ir.node import Node
+from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import For, Kernel, Parallel, Pipelined, Store, While
 from tile_core.ops.operator import TileOperator
 from tile_cpu.llvm_memory_access import reinterpret
+from tile_cpu.lowering import access
 from tile_cpu.lowering.buffer_addresses import FlatBuffer
-from tile_cpu.lowering.types import lanes_of, scalar_name, with_lanes
+from tile_cpu.lowering.context import Context
+from tile_cpu.lowering.types import lanes_of, number, scalar_name, with_lanes
 from tile_cpu.machine import CpuMachine
-from tile_cpu.tir.build import extern, llvm_effect
+from tile_cpu.tir.build import extern, i32, llvm_effect
 from tile_cpu.tir.nodes import BufferLoad, Evaluate, PrimExpr, tirx
 from tile_cpu.tir.nodes import Stmt as TirStmt
 
 SMALLEST_PART = 8
-"""Tensors smaller than this part of the last-level cache are stored into it as usual."""
+"""Tensors smaller than this part of the last-level cache are stored into it as usual: results
+that are larger do not stay in a cache until they are read."""
+
+READ_AHEAD = 4096
+"""Bytes between what a long stretch reads and what it fetches: a page, so that addresses are
+translated ahead of time as well."""
+
+LONG_STRETCH = 2 * READ_AHEAD
+"""Bytes of a stretch that is read ahead: what is fetched beyond its end is the lesser part."""
+
+_READ, _DATA = 0, 1
 
 
 def streamed_buffers(kernel: Kernel, machine: CpuMachine) -> frozenset[Buffer]:
@@ -35,10 +47,10 @@ def streamed_buffers(kernel: Kernel, machine: CpuMachine) -> frozenset[Buffer]:
     if total < machine.l3_bytes or any(size is None for size in sizes.values()):
         return frozenset()
     modes: dict[Buffer, set[Mode]] = {}
-    for access in accesses(kernel.body):
-        modes.setdefault(access.buffer.storage, set()).add(access.mode)
-        if access.buffer.storage is not access.buffer:
-            modes[access.buffer.storage].add(Mode.READ)
+    for one in accesses(kernel.body):
+        modes.setdefault(one.buffer.storage, set()).add(one.mode)
+        if one.buffer.storage is not one.buffer:
+            modes[one.buffer.storage].add(Mode.READ)
     repeated = set(_written_again(kernel.body, ()))
     return frozenset(
         p
@@ -85,10 +97,7 @@ def _names_all(indices: tuple[Expr, ...], loops: tuple[Var | None, ...]) -> bool
 def streamed(place: FlatBuffer, offset: PrimExpr, stored: PrimExpr, *, ahead: bool) -> TirStmt:
     """Return the store of a vector past the caches, as far as its address is aligned.
 
-    Parameters
-    ----------
-    ahead
-        Whether to have addresses translated ahead of time.
+    Addresses may be translated `ahead` of time.
     """
     lanes = lanes_of(stored)
     bits = int("".join(c for c in scalar_name(stored) if c.isdigit()))
@@ -103,3 +112,47 @@ def streamed(place: FlatBuffer, offset: PrimExpr, stored: PrimExpr, *, ahead: bo
 def fence() -> TirStmt:
     """Return what makes streamed stores visible to other threads."""
     return llvm_effect("llvm.x86.sse.sfence")
+
+
+def prefetch_next_iteration(ctx: Context, expr: Load, place: FlatBuffer) -> None:
+    """Fetch the cache line that `expr`, as a scalar here, reads in the next iteration.
+
+    Nothing happens unless the loop asks for it and the load follows that iteration's index. The
+    address may lie outside the tensor: a prefetch never faults.
+    """
+    if ctx.ahead is None or not expr.buffer.scope.is_global:
+        return
+    index, level = ctx.ahead
+    if not any(node is index for at in expr.indices for node in walk(at)):
+        return
+    now = ctx.vars[index]
+    outer_known, ctx.frame.known = ctx.frame.known, {}
+    ctx.vars[index] = now + number(1, scalar_name(now))
+    offset = access.position(ctx, place, expr.indices)
+    ctx.vars[index], ctx.frame.known = now, outer_known
+    _fetch(ctx, place, offset, level)
+
+
+def read_ahead(ctx: Context, expr: Load, place: FlatBuffer, offset: PrimExpr) -> None:
+    """Fetch what lies `READ_AHEAD` bytes beyond `offset`, which `expr` reads now.
+
+    Nothing happens unless the loop at hand is long, calls functions and stores past the
+    caches. It has few reads in flight, which hides neither the latency of memory nor the
+    translation of addresses behind them; a loop that merely moves has many, and prefetches
+    would get in their way.
+    """
+    buffer = expr.buffer
+    bits = max(8, buffer.dtype.bits)
+    if not buffer.scope.is_global or ctx.stretch * bits < LONG_STRETCH * 8:
+        return
+    size = buffer.storage.nbytes
+    if size is not None and is_large(size, ctx.machine):
+        ahead = number(READ_AHEAD * 8 // bits, scalar_name(offset))
+        _fetch(ctx, place, offset + ahead, level=1)
+
+
+def _fetch(ctx: Context, place: FlatBuffer, offset: PrimExpr, level: int) -> None:
+    address = tirx.address_of(BufferLoad(place.flat, [offset]))
+    # LLVM counts locality the other way round: 3 is the nearest cache.
+    locality = i32(4 - level)
+    ctx.run(llvm_effect("llvm.prefetch", address, i32(_READ), locality, i32(_DATA)))

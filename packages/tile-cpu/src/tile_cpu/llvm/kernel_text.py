@@ -1,10 +1,4 @@
-"""Masked loads that LLVM's code generator may not join with what uses their values.
-
-Its peephole optimiser makes a masked load the memory operand of a masked instruction, which reads
-no lane that is off. The two-address pass may take that apart again, and then loads without the
-mask: it reads beside tensors. Passing the value through an empty instruction keeps the two apart.
-LLVM 22 does so for AVX-512, where instructions have masks.
-"""
+"""Changes to the LLVM IR of whole kernels: names of memory, and masked loads that stay apart."""
 
 from __future__ import annotations
 
@@ -12,6 +6,8 @@ import re
 from collections.abc import Iterator
 from itertools import count
 
+_ADDRESS = re.compile(r'(?<=!")0x[0-9a-f]+')
+# LLVM escapes quotes in constants, so this is found in strings of metadata alone.
 MASKED_LOAD = "@llvm.masked.load."
 _CALL = re.compile(
     r'^  (%[\w.$-]+|%"[^"]*") = '
@@ -22,8 +18,34 @@ _BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 _REGISTER = 512  # bits
 
 
+def number_alias_names(text: str) -> str:
+    r"""Return LLVM IR in which what may alias is called ``buffer0``, ``buffer1`` and so on.
+
+    TVM names each kind of memory after the address of its variable in the compiler's process,
+    which would make each compilation of a kernel another text. Different addresses get
+    different numbers, in the order of the text: the IR means the same.
+
+    Examples
+    --------
+    >>> print(number_alias_names('!7 = !{!"0x55d0.w32.b0", !8, i64 0}\n!8 = !{!"0x55d0", !9}'))
+    !7 = !{!"buffer0.w32.b0", !8, i64 0}
+    !8 = !{!"buffer0", !9}
+    """
+    numbers: dict[str, int] = {}
+
+    def name(found: re.Match[str]) -> str:
+        return f"buffer{numbers.setdefault(found[0], len(numbers))}"
+
+    return _ADDRESS.sub(name, text)
+
+
 def keep_masked_loads(text: str) -> str:
     """Return LLVM IR whose masked loads stay instructions of their own.
+
+    LLVM's peephole optimiser makes a masked load the memory operand of a masked instruction, which
+    reads no lane that is off. The two-address pass may take that apart again, and then loads
+    without the mask: it reads beside tensors. Passing the value through an empty instruction keeps
+    the two apart. LLVM 22 does so for AVX-512, where instructions have masks.
 
     Before   %v = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %p, <16 x i1> %m, ...)
     After    %kept0 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %p, <16 x i1> %m, ...)

@@ -1,0 +1,127 @@
+"""Exact functions, and roots that the hardware rounds: bits, whole numbers, signs, extrema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tile_cpu.llvm.builder import Function, Value
+
+# Floats are told apart by their bits: no assumption about floats can fold that away.
+_INFINITE = {32: 0x7F800000, 64: 0x7FF0000000000000}
+
+
+def _counted(value: Value) -> Value:
+    return value.to("i32", signed=False)
+
+
+def popcount(fn: Function, x: Value) -> Value:
+    """Return how many bits are set, as int32."""
+    return _counted(fn.unary("ctpop", x))
+
+
+def clz(fn: Function, x: Value) -> Value:
+    """Return how many zeros precede the first set bit, as int32; all bits for 0."""
+    return _counted(fn.call(f"llvm.ctlz.{x.type.suffix}", x.type, x, "i1 false"))
+
+
+def ffs(fn: Function, x: Value) -> Value:
+    """Return one plus the position of the lowest set bit, as int32; 0 for 0."""
+    position = _counted(fn.call(f"llvm.cttz.{x.type.suffix}", x.type, x, "i1 false"))
+    return x.eq(0).where(0, position + 1)
+
+
+def dp4a(fn: Function, a: Value, b: Value, c: Value) -> Value:
+    """Return ``c`` plus the dot product of the four signed bytes of `a` and of `b`."""
+    del fn
+    for shift in (24, 16, 8, 0):
+        c = c + a.shl(shift).ashr(24) * b.shl(shift).ashr(24)
+    return c
+
+
+def isnan(fn: Function, x: Value) -> Value:
+    """Tell where `x` is NaN."""
+    del fn
+    return x.is_nan()
+
+
+def isinf(fn: Function, x: Value) -> Value:
+    """Tell where `x` is infinite."""
+    del fn
+    return x.magnitude().eq(_INFINITE[x.type.bits])
+
+
+def isfinite(fn: Function, x: Value) -> Value:
+    """Tell where `x` is neither infinite nor NaN."""
+    del fn
+    return x.magnitude().ult(_INFINITE[x.type.bits])
+
+
+def sqrt(fn: Function, x: Value) -> Value:
+    """Return the square root, correctly rounded."""
+    return fn.unary("sqrt", x)
+
+
+def rsqrt(fn: Function, x: Value) -> Value:
+    """Return ``1 / sqrt(x)``."""
+    return 1.0 / fn.unary("sqrt", x)
+
+
+def reciprocal(fn: Function, x: Value) -> Value:
+    """Return ``1 / x``, correctly rounded."""
+    del fn
+    return 1.0 / x
+
+
+def native(name: str) -> Callable[[Function, Value], Value]:
+    """Return the function that calls ``llvm.<name>``."""
+    return lambda fn, x: fn.unary(name, x)
+
+
+def copysign(fn: Function, x: Value, y: Value) -> Value:
+    """Return the magnitude of `x` with the sign of `y`."""
+    return fn.copysign(x, y)
+
+
+def absolute(fn: Function, x: Value) -> Value:
+    """Return the magnitude; that of the least signed integer is itself."""
+    if x.type.is_float:
+        return fn.abs(x)
+    return fn.call(f"llvm.abs.{x.type.suffix}", x.type, x, "i1 false")
+
+
+def nextafter(fn: Function, x: Value, y: Value) -> Value:
+    """Return the representable number that follows `x` in the direction of `y`."""
+    bits = x.bits()
+    away = x.gt(0.0) ^ x.gt(y)  # the magnitude grows
+    step = away.where(1, fn.constant(-1, bits.type))
+    moved = (bits + step).bitcast(x.type)
+    least = (y.sign() | 1).bitcast(x.type)
+    result = x.eq(0.0).where(least, moved)
+    result = x.eq(y).where(y, result)
+    return x.is_nan().where(x, y.is_nan().where(y, result))
+
+
+def extremum(better: Callable[[Value, Value], Value]) -> Callable[..., Value]:
+    """Return the function that picks the first value where it is `better`; a NaN loses."""
+
+    def run(fn: Function, x: Value, y: Value) -> Value:
+        del fn
+        picked = better(x, y).where(x, y)
+        return y.is_nan().where(x, picked) if x.type.is_float else picked
+
+    return run
+
+
+def extremum_or_nan(better: Callable[[Value, Value], Value]) -> Callable[..., Value]:
+    """Return the function that picks the first float where it is `better`; a NaN wins."""
+
+    def run(fn: Function, x: Value, y: Value) -> Value:
+        del fn
+        return x.is_nan().where(x, better(x, y).where(x, y))
+
+    return run
+
+
+maximum, minimum = extremum(Value.gt), extremum(Value.lt)
+maximum_unsigned, minimum_unsigned = extremum(Value.ugt), extremum(Value.ult)
+maximum_or_nan, minimum_or_nan = extremum_or_nan(Value.gt), extremum_or_nan(Value.lt)

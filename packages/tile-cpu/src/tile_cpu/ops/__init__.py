@@ -1,1 +1,0 @@
-"""Operators that CPU passes introduce; users never write them."""
