@@ -84,7 +84,9 @@ def export(
         "prints": lowered.prints,
         "provenance": dict(provenance),
     }
-    return told, _library(artifact, _kinds(arguments))
+    # A letter for the type in C of each argument, as the entry reads it.
+    kinds = "".join(_KINDS[a["dtype"]] if a["kind"] == "value" else "p" for a in arguments)
+    return told, _library(artifact, kinds)
 
 
 def _arguments(lowered: Lowered, names: HostNames) -> list[dict[str, Any]]:
@@ -97,11 +99,6 @@ def _arguments(lowered: Lowered, names: HostNames) -> list[dict[str, Any]]:
             dtype = value_type(param.dtype)
             found.append({"kind": "value", "variable": names.of(param), "dtype": dtype})
     return [*found, *([{"kind": "status"}] if lowered.checks else ())]
-
-
-def _kinds(arguments: Sequence[Mapping[str, Any]]) -> str:
-    """Return a letter for the type in C of each argument, as the entry reads it."""
-    return "".join(_KINDS[a["dtype"]] if a["kind"] == "value" else "p" for a in arguments)
 
 
 def _library(artifact: CpuArtifact, kinds: str) -> bytes:

@@ -56,28 +56,14 @@ def _lane_mask(lanes: int) -> str:
 """
 
 
-def _masked_load(match: re.Match[str], machine: CpuMachine) -> str:
-    del machine
-    bits, lanes = int(match[1]), int(match[2])
-    vec, name = f"<{lanes} x i{bits}>", f"llvm.masked.load.v{lanes}i{bits}.p0"
-    return f"""\
-declare {vec} @{name}(ptr, i32, <{lanes} x i1>, {vec})
-define {vec} @{match[0]}(ptr %p, i32 %n) #0 {{
-{_lane_mask(lanes)}\
-  %r = call {vec} @{name}(ptr %p, i32 {bits // 8}, <{lanes} x i1> %m, {vec} zeroinitializer)
-  ret {vec} %r
-}}
-"""
-
-
-def _conditional_load(match: re.Match[str], machine: CpuMachine) -> str:
-    del machine
-    bits, lanes = int(match[1]), int(match[2])
+def _load(match: re.Match[str], machine: CpuMachine) -> str:
+    bits, lanes = int(match[2]), int(match[3])
     vec, mask = f"<{lanes} x i{bits}>", f"<{lanes} x i1>"
-    name = f"llvm.masked.load.v{lanes}i{bits}.p0"
+    name, is_counted = f"llvm.masked.load.v{lanes}i{bits}.p0", match[1] == "m"
     return f"""\
 declare {vec} @{name}(ptr, i32, {mask}, {vec})
-define {vec} @{match[0]}(ptr %p, {mask} %m) #0 {{
+define {vec} @{match[0]}(ptr %p, {"i32 %n" if is_counted else f"{mask} %m"}) #0 {{
+{_lane_mask(lanes) if is_counted else ""}\
   %r = call {vec} @{name}(ptr %p, i32 {bits // 8}, {mask} %m, {vec} zeroinitializer)
   ret {vec} %r
 }}
@@ -85,7 +71,6 @@ define {vec} @{match[0]}(ptr %p, {mask} %m) #0 {{
 
 
 def _masked_store(match: re.Match[str], machine: CpuMachine) -> str:
-    del machine
     bits, lanes = int(match[1]), int(match[2])
     vec, name = f"<{lanes} x i{bits}>", f"llvm.masked.store.v{lanes}i{bits}.p0"
     # LLVM 22 turns a masked store of one known lane of a truncated vector into a store of the
@@ -104,7 +89,6 @@ define i32 @{match[0]}(ptr %p, i32 %count, {vec} %v) #0 {{
 
 def _stored(match: re.Match[str], machine: CpuMachine) -> str:
     # A sum with what may be anything for all LLVM knows is no truncated value; see `_masked_store`.
-    del machine
     zero, kind = f"@tile_zero_{match[1]}", match[1]
     return f"""\
 {zero} = weak hidden global {kind} 0, align 8
@@ -117,7 +101,6 @@ define {kind} @{match[0]}({kind} %v) #0 {{
 
 
 def _bits(match: re.Match[str], machine: CpuMachine) -> str:
-    del machine
     given = match[1]
     wanted = {"f16": "half", "f32": "float", "f64": "double"}.get(match[2], match[2])
     return f"""\
@@ -129,7 +112,6 @@ define {wanted} @{match[0]}({given} %v) #0 {{
 
 
 def _stream(match: re.Match[str], machine: CpuMachine) -> str:
-    del machine
     bits, lanes = int(match[2]), int(match[3])
     vec, size = f"<{lanes} x i{bits}>", lanes * bits // 8
     return f"""\
@@ -163,7 +145,6 @@ go:
 
 
 def _dot_bf16(match: re.Match[str], machine: CpuMachine) -> str:
-    del machine
     n = int(match[1])
     intrinsic = f"llvm.x86.avx512bf16.dpbf16ps.{n * 32}"
     acc, raw, pairs = f"<{n} x float>", f"<{n} x i32>", f"<{2 * n} x bfloat>"
@@ -238,7 +219,6 @@ def _extremum(match: re.Match[str], machine: CpuMachine) -> str:
     LLVM 22 recognises a reduction by the intrinsic, and where it vectorises one it may drop the
     iterations that do not fill a vector.
     """
-    del machine
     kind = {"f16": "half", "f32": "float", "f64": "double"}[match[2]]
     compare = {"max": "ogt", "min": "olt"}[match[1]]
     return f"""\
@@ -254,7 +234,6 @@ define {kind} @{match[0]}({kind} %a, {kind} %b) #0 {{
 
 def _work_hint(match: re.Match[str], machine: CpuMachine) -> str:
     # The runtime fills the global when it loads the module; see `tile_cpu.openmp_threads`.
-    del machine
     return f"""\
 @{WORK_HINT_SYMBOL} = dllexport global ptr null, align 8
 define i32 @{match[0]}(i64 %w) #0 {{
@@ -272,7 +251,6 @@ done:
 
 def _threads(match: re.Match[str], machine: CpuMachine) -> str:
     # As above: the address of a function, where there is an OpenMP runtime.
-    del machine
     return f"""\
 @{THREADS_SYMBOL} = dllexport global ptr null, align 8
 define i32 @{match[0]}() #0 {{
@@ -289,8 +267,7 @@ unknown:
 
 
 _WRITERS: tuple[tuple[str, Callable[[re.Match[str], CpuMachine], str]], ...] = (
-    (r"tile_mload_i(8|16|32|64)x(\d+)", _masked_load),
-    (r"tile_cload_i(8|16|32|64)x(\d+)", _conditional_load),
+    (r"tile_([mc])load_i(8|16|32|64)x(\d+)", _load),
     (r"tile_mstore_i(8|16|32|64)x(\d+)", _masked_store),
     (r"tile_stored_(i8|i16|i32|i64)", _stored),
     (r"tile_bits_(i8|i16|i32|i64)_(i8|i16|i32|i64|f16|f32|f64)", _bits),
@@ -314,7 +291,7 @@ def definitions(names: Iterable[str], machine: CpuMachine) -> str:
     wanted = sorted({name for name in names if name.startswith(PREFIX)})
     if not wanted:
         return ""
-    own = {name: _define(name, machine) for name in wanted}
+    own = {name: _written(name, machine) for name in wanted}
     rest = _function_text([name for name, text in own.items() if text is None], machine)
     texts = _declared_once(text for text in own.values() if text)
     return "\n".join([*texts, rest, _attributes(machine)])
@@ -330,12 +307,9 @@ def _declared_once(texts: Iterable[str]) -> Iterator[str]:
         known |= declared
 
 
-def _define(name: str, machine: CpuMachine) -> str | None:
-    for pattern, writer in _WRITERS:
-        match = re.fullmatch(pattern, name)
-        if match:
-            return writer(match, machine)
-    return None
+def _written(name: str, machine: CpuMachine) -> str | None:
+    found = ((re.fullmatch(pattern, name), writer) for pattern, writer in _WRITERS)
+    return next((writer(match, machine) for match, writer in found if match), None)
 
 
 def _attributes(machine: CpuMachine) -> str:
@@ -357,14 +331,8 @@ _LOOP_METADATA = '!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.unroll.disable"}\n
 
 
 def _function_text(names: Iterable[str], machine: CpuMachine) -> str:
-    """Return definitions of `names`, which refer to the attribute group ``#0``.
-
-    Raises
-    ------
-    InternalError
-        If a name means nothing.
-    """
-    functions = [_function(name, machine) for name in sorted(set(names))]
+    """Return definitions of `names`, which refer to the attribute group ``#0``."""
+    functions = [_function(name, machine) for name in names]
     if not functions:
         return ""
     declared = sorted({line for function in functions for line in function.declared})

@@ -14,15 +14,7 @@ from tile_core.dtypes import dtype_of
 from tile_cpu.llvm.builder import Function, Type
 from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import dtype_of_expr, extern, splat
-from tile_cpu.tir.nodes import (
-    BufferLoad,
-    Call,
-    IntImm,
-    PrimExpr,
-    TensorLoad,
-    TirBuffer,
-    tirx,
-)
+from tile_cpu.tir.nodes import BufferLoad, Call, IntImm, PrimExpr, TensorLoad, TirBuffer, tirx
 
 _GATHER = re.compile(r"tile_gather_i(8|16|32|64)_o(32|64)x(\d+)")
 _SCALARS = {

@@ -101,15 +101,11 @@ def launcher_source(lowered: Lowered) -> str:
     after: list[str] = []
     values: list[str] = []
     for name, param in zip(names, kernel.params, strict=True):
-        if isinstance(param, Buffer):
-            if param.dtype.packing > 1:
-                before.append(f"{name}, undo_{name} = packed({name})")
-                after.append(f"undo_{name}()")
-            values.append(f"pointer(address({name}))")
-        elif param.dtype.is_handle:
-            values.append(f"pointer(address({name}))")
-        else:
-            values.append(name)
+        if isinstance(param, Buffer) and param.dtype.packing > 1:
+            before.append(f"{name}, undo_{name} = packed({name})")
+            after.append(f"undo_{name}()")
+        is_address = isinstance(param, Buffer) or param.dtype.is_handle
+        values.append(f"pointer(address({name}))" if is_address else name)
     before += _symbols(lowered, names)
     values += [f"s{position}" for position in range(len(lowered.symbols))]
     if lowered.checks:
@@ -154,10 +150,6 @@ def _solver(lowered: Lowered) -> Callable[..., list[int]]:
     return lambda *args: solutions(params, symbols, args)
 
 
-def _nothing() -> None:
-    return None
-
-
 def _packed(tensor: Any) -> tuple[Any, Callable[[], None]]:
     """Return bytes of two elements each, and what brings results back to `tensor`.
 
@@ -165,7 +157,7 @@ def _packed(tensor: Any) -> tuple[Any, Callable[[], None]]:
     they travel through a copy.
     """
     if not isinstance(tensor, np.ndarray) or tensor.dtype in (np.dtype("int8"), np.dtype("uint8")):
-        return tensor, _nothing
+        return tensor, lambda: None
     nibbles = np.ascontiguousarray(tensor).view(np.uint8) & 15
     bytes_ = nibbles[..., 0::2] | (nibbles[..., 1::2] << 4)
 

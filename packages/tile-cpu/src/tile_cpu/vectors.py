@@ -8,15 +8,7 @@ from typing import Any
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
 from tile_cpu.llvm_memory_access import reinterpret
-from tile_cpu.tir.build import (
-    Temporaries,
-    dtype_of_expr,
-    extern,
-    i32,
-    seq,
-    splat,
-    vector_type,
-)
+from tile_cpu.tir.build import Temporaries, dtype_of_expr, extern, i32, seq, splat, vector_type
 from tile_cpu.tir.nodes import (
     BufferLoad,
     BufferStore,
@@ -168,7 +160,6 @@ class _Inline(Temporaries):
     """Names nothing: for places that have room for an expression only."""
 
     def __call__(self, value: PrimExpr, name: str = "t") -> PrimExpr:
-        del name
         return value
 
 

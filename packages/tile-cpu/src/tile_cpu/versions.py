@@ -19,20 +19,15 @@ def toolchain(target: Target) -> Mapping[str, str]:
     The machine is there with all that code generation reads of it: sizes of caches decide how
     products are cut into blocks, the number of processors how many blocks there should be.
     """
-    found = machine(target.arch)
+    found, tvm = machine(target.arch), distribution("apache-tvm")
     facts = f"{found.name} {found.l1_bytes} {found.l2_bytes} {found.l3_bytes}"
     features = " ".join(sorted(found.features))
     return {
-        "apache-tvm": _version("apache-tvm"),
+        "apache-tvm": "unknown" if tvm is None else tvm.version,
         "c-compiler": _c_compiler(),
         "machine": f"{facts} {features}",
         "processors": str(processors()),
     }
-
-
-def _version(package: str) -> str:
-    found = distribution(package)
-    return "unknown" if found is None else found.version
 
 
 def _c_compiler() -> str:

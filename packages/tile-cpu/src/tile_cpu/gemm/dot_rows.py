@@ -13,28 +13,9 @@ from tile_cpu.gemm.prefetch import fetch
 from tile_cpu.gemm.register_tile_shape import Segment, row_segments
 from tile_cpu.gemm.transpose import lane_sums
 from tile_cpu.llvm_memory_access import reinterpret
-from tile_cpu.tir.build import (
-    Temporaries,
-    allocate,
-    bind,
-    i32,
-    loop,
-    scratch,
-    seq,
-    vload,
-    vstore,
-)
+from tile_cpu.tir.build import Temporaries, allocate, bind, i32, loop, scratch, seq, vload, vstore
 from tile_cpu.tir.nodes import IfThenElse, PrimExpr, Select, Stmt, TirBuffer, tirx
-from tile_cpu.vectors import (
-    Matrix,
-    as_expr,
-    ceil_div,
-    floor_div,
-    floor_mod,
-    if_any,
-    minimum,
-    zero,
-)
+from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_div, floor_mod, if_any, minimum, zero
 
 # Rows of A in one pass over some rows of B.
 _ROWS_PER_PASS = 4

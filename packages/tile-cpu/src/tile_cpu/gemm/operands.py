@@ -73,8 +73,7 @@ class PackedB:
     window: int = 0  # panels there is room for when it holds only some at a time; 0 means all
 
     def load(self, kernel: MicroKernel, q: Any, vector: Any, count: Any = None) -> PrimExpr:
-        """Return group row `q` of the `vector`-th vector of columns."""
-        del count  # panels are padded
+        """Return group row `q` of the `vector`-th vector of columns; panels are padded."""
         return vload(self.buffer, self._indices(kernel, q, vector), kernel.lanes)
 
     def store(self, kernel: MicroKernel, q: Any, vector: Any, value: PrimExpr) -> Stmt:
@@ -98,8 +97,7 @@ class TilePanels:
     groups: int  # along k
 
     def load(self, kernel: MicroKernel, q: Any, vector: Any, count: Any = None) -> PrimExpr:
-        """Return group row `q` of the `vector`-th vector of columns."""
-        del count  # panels are whole
+        """Return group row `q` of the `vector`-th vector of columns; panels are whole."""
         value = vload(self.buffer, [self._at(kernel, q, vector)], kernel.chunk)
         return reinterpret(value, kernel.group_dtype, kernel.lanes)
 

@@ -24,15 +24,7 @@ from tile_cpu.tir.build import (
     vload,
     vstore,
 )
-from tile_cpu.tir.nodes import (
-    BufferLoad,
-    BufferStore,
-    IfThenElse,
-    PrimExpr,
-    Select,
-    Stmt,
-    tirx,
-)
+from tile_cpu.tir.nodes import BufferLoad, BufferStore, IfThenElse, PrimExpr, Select, Stmt, tirx
 from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_mod, opaque
 
 Put = Callable[[Any, Any, PrimExpr], Stmt]  # (group row q, vector of columns, value)

@@ -49,7 +49,6 @@ def spread_by_panel(source: Matrix, depth: int, width: int, window: int) -> Pref
     """
 
     def before(panel: Any, tile: Any, per_panel: int, panels: int) -> list[Stmt]:
-        del panels
         first, within = floor_div(panel, window) * window, floor_mod(panel, window)
         region = PrefetchRegion(source.moved(0, first * width), depth, width * window)
         return _share((region,), within * per_panel + tile, per_panel * window)
@@ -89,7 +88,6 @@ def spread_results(matrix: Matrix, rows: int, columns: int, condition: Any) -> P
     per_line = LINE_BYTES * 8 // dtype_of(matrix.dtype).bits
 
     def before(panel: Any, tile: Any, per_panel: int, panels: int) -> list[Stmt]:
-        del per_panel, panels
         top, left = tile * rows, panel * columns
         places = [(top + i, left + j) for i in range(rows) for j in range(0, columns, per_line)]
         lines = [fetch(matrix, i, j, writes=True) for i, j in places]

@@ -9,27 +9,9 @@ from tile_cpu.gemm.instruction_kernel import SIGN_BITS, MicroKernel
 from tile_cpu.gemm.operands import GemmSpec, OperandA, round_up
 from tile_cpu.gemm.transpose import lane_sums
 from tile_cpu.llvm_memory_access import reinterpret
-from tile_cpu.tir.build import (
-    Temporaries,
-    allocate,
-    i32,
-    loop,
-    scratch,
-    seq,
-    splat,
-    vload,
-    vstore,
-)
+from tile_cpu.tir.build import Temporaries, allocate, i32, loop, scratch, seq, splat, vload, vstore
 from tile_cpu.tir.nodes import PrimExpr, Stmt, TirBuffer
-from tile_cpu.vectors import (
-    as_expr,
-    ceil_div,
-    floor_div,
-    floor_mod,
-    if_any,
-    minimum,
-    zero,
-)
+from tile_cpu.vectors import as_expr, ceil_div, floor_div, floor_mod, if_any, minimum, zero
 
 
 def row_sums(spec: GemmSpec, m: int) -> tuple[TirBuffer, list[Stmt]]:

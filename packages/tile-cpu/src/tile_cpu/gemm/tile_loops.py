@@ -7,15 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tile_cpu.gemm.microkernel import RegisterTiledGemm, emit_edge_tile, emit_tile
-from tile_cpu.gemm.operands import (
-    Extent,
-    Finish,
-    GemmSpec,
-    OperandA,
-    OperandB,
-    PackingB,
-    Start,
-)
+from tile_cpu.gemm.operands import Extent, Finish, GemmSpec, OperandA, OperandB, PackingB, Start
 from tile_cpu.gemm.prefetch import Prefetch
 from tile_cpu.gemm.register_tile_shape import Segment, row_segments
 from tile_cpu.tir.build import i32, loop, seq

@@ -15,15 +15,7 @@ from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.overflow import coordinate, may_leave_tile
-from tile_cpu.lowering.types import (
-    all_of,
-    lanes_of,
-    memory_type,
-    number,
-    prim,
-    scalar_name,
-    spread,
-)
+from tile_cpu.lowering.types import all_of, lanes_of, memory_type, number, prim, scalar_name, spread
 from tile_cpu.tir.build import dtype_of_expr
 from tile_cpu.tir.nodes import BufferLoad, BufferStore, IfThenElse, IntImm, PrimExpr, tirx
 from tile_cpu.tir.nodes import Cast as TirCast

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import Mode, accesses
-from tile_core.ir.expr import Expr, Load, Var
+from tile_core.ir.expr import Expr, Extent, Load, Var
 from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import For, Kernel, Parallel, Pipelined, Store, While
@@ -78,19 +78,15 @@ def _written_again(stmt: Node, loops: tuple[Var | None, ...]) -> Iterator[Buffer
                 yield buffer.storage
         case TileOperator():
             for region in stmt.writes():
-                if not _names_all(_starts(region), loops):
+                if not _names_all(region.starts, loops):
                     yield region.buffer.storage
     for child in stmt.children():
         if not isinstance(child, (Expr, Buffer)):
             yield from _written_again(child, loops)
 
 
-def _starts(region: Region) -> tuple[Expr, ...]:
-    return tuple(start for start in region.starts if isinstance(start, Expr))
-
-
-def _names_all(indices: tuple[Expr, ...], loops: tuple[Var | None, ...]) -> bool:
-    named = {var for index in indices for var in free_variables(index)}
+def _names_all(indices: Iterable[Extent], loops: tuple[Var | None, ...]) -> bool:
+    named = {var for at in indices if isinstance(at, Expr) for var in free_variables(at)}
     return all(var in named for var in loops)
 
 

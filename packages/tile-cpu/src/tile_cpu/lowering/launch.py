@@ -19,13 +19,7 @@ from tile_cpu.lowering.types import number, prim
 from tile_cpu.openmp_threads import INLINE_BELOW_NS, is_one_thread, work_hint
 from tile_cpu.passes.merge_gemm_blocks import for_one_thread
 from tile_cpu.tir.build import i32, seq
-from tile_cpu.tir.nodes import (
-    Bind,
-    ForKind,
-    IfThenElse,
-    PrimExpr,
-    tirx,
-)
+from tile_cpu.tir.nodes import Bind, ForKind, IfThenElse, PrimExpr, tirx
 from tile_cpu.tir.nodes import For as TirFor
 from tile_cpu.tir.nodes import Stmt as TirStmt
 from tile_cpu.tir.nodes import Var as TirVar

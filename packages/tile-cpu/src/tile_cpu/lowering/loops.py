@@ -9,15 +9,7 @@ from tile_core.ir import visitor
 from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import nodes_of
-from tile_core.ir.stmt import (
-    Check,
-    CheckKind,
-    For,
-    LoopKind,
-    Pipelined,
-    Stmt,
-    While,
-)
+from tile_core.ir.stmt import Check, CheckKind, For, LoopKind, Pipelined, Stmt, While
 from tile_cpu.lowering.context import Context, assigned, loaded, sequence
 from tile_cpu.lowering.types import number, scalar_name
 from tile_cpu.tir.build import i32, seq

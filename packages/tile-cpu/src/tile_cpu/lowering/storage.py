@@ -50,10 +50,12 @@ def require_scratch(kernel: Kernel) -> None:
 
 
 def _require(launch: Launch) -> None:
+    found = [node.buffer for node in nodes_of(launch.body, Alloc)]
+    # Elements known only at run time count as one.
     tiles = [
-        (_bytes_of(node.buffer), node.buffer)
-        for node in nodes_of(launch.body, Alloc)
-        if not node.buffer.scope.is_global
+        (math.prod(tile.static_shape or (1,)) * tile.dtype.bytes, tile)
+        for tile in found
+        if not tile.scope.is_global
     ]
     total = sum(size for size, _ in tiles)
     if total <= SCRATCH_LIMIT_BYTES:
@@ -67,11 +69,6 @@ def _require(launch: Launch) -> None:
         hint="choose smaller tiles and loop over them, or a narrower element type; T.alloc_global "
         "makes a workspace of any size",
     )
-
-
-def _bytes_of(buffer: Buffer) -> int:
-    """Return the size of a tile, counting elements known only at run time as one."""
-    return math.prod(buffer.static_shape or (1,)) * buffer.dtype.bytes
 
 
 def _spelt(size: int) -> str:
@@ -209,20 +206,18 @@ def _view(ctx: Context, buffer: Buffer, storage: Buffer) -> FlatBuffer:
         if storage.strides is None or _is_row_major(storage):
             return own
         wide = "int64"
-        shape = extents(storage.shape, lambda e: ctx.index(e, wide))
+        shape, own_shape = (
+            extents(b.shape, lambda e: ctx.index(e, wide)) for b in (storage, buffer)
+        )
         outer = FlatBuffer(base.flat, base.dtype, base.strides, wide, base.packing)
         return FlatBuffer(
-            base.flat, buffer.dtype, _widened(ctx, buffer), wide, base.packing, outer, shape
+            base.flat, buffer.dtype, row_major(own_shape), wide, base.packing, outer, shape
         )
     pointer = ctx.pointers.get(storage)
     if pointer is None:
         raise InternalError(f"storage {storage.name!r} of view {buffer.name!r} has no address")
     flat = at_address(ctx, pointer, memory_type(buffer.dtype), buffer.name)
     return _contiguous(ctx, buffer, flat)
-
-
-def _widened(ctx: Context, buffer: Buffer) -> tuple[Any, ...]:
-    return row_major(extents(buffer.shape, lambda e: ctx.index(e, "int64")))
 
 
 def _is_row_major(buffer: Buffer) -> bool:

@@ -32,7 +32,6 @@ def ffs(fn: Function, x: Value) -> Value:
 
 def dp4a(fn: Function, a: Value, b: Value, c: Value) -> Value:
     """Return ``c`` plus the dot product of the four signed bytes of `a` and of `b`."""
-    del fn
     for shift in (24, 16, 8, 0):
         c = c + a.shl(shift).ashr(24) * b.shl(shift).ashr(24)
     return c
@@ -40,19 +39,16 @@ def dp4a(fn: Function, a: Value, b: Value, c: Value) -> Value:
 
 def isnan(fn: Function, x: Value) -> Value:
     """Tell where `x` is NaN."""
-    del fn
     return x.is_nan()
 
 
 def isinf(fn: Function, x: Value) -> Value:
     """Tell where `x` is infinite."""
-    del fn
     return x.magnitude().eq(_INFINITE[x.type.bits])
 
 
 def isfinite(fn: Function, x: Value) -> Value:
     """Tell where `x` is neither infinite nor NaN."""
-    del fn
     return x.magnitude().ult(_INFINITE[x.type.bits])
 
 
@@ -68,7 +64,6 @@ def rsqrt(fn: Function, x: Value) -> Value:
 
 def reciprocal(fn: Function, x: Value) -> Value:
     """Return ``1 / x``, correctly rounded."""
-    del fn
     return 1.0 / x
 
 
@@ -105,7 +100,6 @@ def extremum(better: Callable[[Value, Value], Value]) -> Callable[..., Value]:
     """Return the function that picks the first value where it is `better`; a NaN loses."""
 
     def run(fn: Function, x: Value, y: Value) -> Value:
-        del fn
         picked = better(x, y).where(x, y)
         return y.is_nan().where(x, picked) if x.type.is_float else picked
 
@@ -116,7 +110,6 @@ def extremum_or_nan(better: Callable[[Value, Value], Value]) -> Callable[..., Va
     """Return the function that picks the first float where it is `better`; a NaN wins."""
 
     def run(fn: Function, x: Value, y: Value) -> Value:
-        del fn
         return x.is_nan().where(x, better(x, y).where(x, y))
 
     return run

@@ -69,11 +69,6 @@ def _testing(body: Body) -> MathFunction:
     return MathFunction(1, body, body, result="bool")
 
 
-def _identity(fn: Function, x: Value) -> Value:
-    del fn
-    return x
-
-
 def _directed() -> dict[str, MathFunction]:
     return {
         f"ieee_{name}_{mode}": _floats(arity, directed_rounding.directed(exactly, mode))
@@ -91,7 +86,7 @@ _EXACT: dict[str, MathFunction] = {
     "nearbyint": _floats(1, exact.native("rint")),
     "copysign": _floats(2, exact.copysign),
     "nextafter": _floats(2, exact.nextafter),
-    "abs": _both(1, exact.absolute, exact.absolute, _identity),
+    "abs": _both(1, exact.absolute, exact.absolute, lambda fn, x: x),
     "max": _both(2, exact.maximum, exact.maximum, exact.maximum_unsigned),
     "min": _both(2, exact.minimum, exact.minimum, exact.minimum_unsigned),
     "max_nan": _both(2, exact.maximum_or_nan, exact.maximum, exact.maximum_unsigned),

@@ -31,7 +31,7 @@ def _absorb_in_sequence(seq: Seq, facts: KernelUses) -> Seq:
     body = list(seq.body)
     dropped: list[int] = []
     for at, stmt in enumerate(body):
-        if isinstance(stmt, Fill) and stmt.dst.is_whole and _is_zero(stmt):
+        if isinstance(stmt, Fill) and stmt.dst.is_whole and is_zero(stmt):
             user = _next_user(body, at, facts)
             if user is not None:
                 gemm = body[user]
@@ -43,7 +43,8 @@ def _absorb_in_sequence(seq: Seq, facts: KernelUses) -> Seq:
     return replace(seq, body=tuple(s for at, s in enumerate(body) if at not in dropped))
 
 
-def _is_zero(fill: Fill) -> bool:
+def is_zero(fill: Fill) -> bool:
+    """Whether a tile is filled with zeros."""
     return isinstance(fill.value, Const) and fill.value.value == 0
 
 

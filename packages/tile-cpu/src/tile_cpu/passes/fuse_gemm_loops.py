@@ -23,6 +23,7 @@ from tile_cpu.passes.buffer_uses import (
     rewrite_sequences,
     staged_matrix,
 )
+from tile_cpu.passes.fold_fills import is_zero
 
 
 def fuse_gemm_loops(kernel: Kernel, target: Target) -> Kernel:
@@ -118,8 +119,7 @@ def _fill_before(body: list[Stmt], at: int, c: Buffer) -> int | None:
     for position in range(at - 1, -1, -1):
         stmt = body[position]
         if isinstance(stmt, Fill) and stmt.dst.buffer is c and stmt.dst.is_whole:
-            is_zero = isinstance(stmt.value, Const) and stmt.value.value == 0
-            return position if is_zero else None
+            return position if is_zero(stmt) else None
         if any(access.buffer.storage is c for access in accesses(stmt)):
             return None
     return None

@@ -40,7 +40,6 @@ def merge_gemm_blocks(kernel: Kernel, target: Target, cores: int | None = None) 
     at compile time, and never so far that there is too little for each of `cores` (default:
     those this process may use). Returns the same object when nothing fits.
     """
-    del target
     available = processors() if cores is None else cores
 
     def rule(node: Node) -> Node:

@@ -21,7 +21,9 @@ def row_dimension(indices: Indices, row: Var, bound: set[Var]) -> dict[int, tupl
     for dimension, index in enumerate(indices):
         moves = linear_in(index, row)
         if moves is not None and moves[0] != 0 and _is_fixed(moves[1], bound):
-            found[dimension] = (moves[0], _key(moves[1]))
+            rest = moves[1]
+            key = structure(rest) if isinstance(rest, Expr) else ("const", rest)
+            found[dimension] = (moves[0], key)
     return found
 
 
@@ -30,10 +32,6 @@ def _is_fixed(rest: Extent, bound: set[Var]) -> bool:
     if isinstance(rest, int):
         return True
     return not any(isinstance(n, Load) or (isinstance(n, Var) and n in bound) for n in walk(rest))
-
-
-def _key(rest: Extent) -> object:
-    return structure(rest) if isinstance(rest, Expr) else ("const", rest)
 
 
 def is_row_by_row(passes: Sequence[RowPass], row: Var) -> bool:
