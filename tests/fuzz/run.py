@@ -30,7 +30,6 @@ from fuzz.source import text
 from support import emulated_features
 from tile_cpu.machine import MACHINES
 
-ON_CPU = ("interpret", "cpu")
 OTHER_CPUS = ("haswell", "skylake-avx512", "znver4")
 """Processors with other vectors than this one, or with other instructions for products."""
 CPUS = ("interpret", "cpu", *(f"cpu:{name}" for name in OTHER_CPUS))

@@ -25,8 +25,6 @@ from tile_cuda import rules as nvidia_rules
 from tile_hip import machine as amd
 from tile_hip import rules as amd_rules
 
-MAKE = {"shared": ir.shared, "fragment": ir.fragment}
-
 
 @dataclass(frozen=True)
 class Product:

@@ -14,24 +14,11 @@ IGNORED = ("span",)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One line ``path.name(parameters)``.
+    """One line ``path.name(parameters)``."""
 
-    Attributes
-    ----------
-    path, name
-        Of the module, and of the function or ``Class.method`` in it.
-    parameters
-        As Python writes them.
-    """
-
-    path: str
-    name: str
-    parameters: str
-
-    @property
-    def is_method(self) -> bool:
-        """Whether the first parameter is the object."""
-        return "." in self.name
+    path: str  # of the module
+    name: str  # of the function or ``Class.method`` in it
+    parameters: str  # as Python writes them
 
     def arguments(self) -> ast.arguments:
         """Return the parameters as Python's grammar has them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tile_api.language as T
+from support.printed import body
 from tile_api.frontend.builder import KernelWarning
 from tile_core.errors import (
     ControlFlowError,
@@ -15,15 +16,6 @@ from tile_core.errors import (
     ScopeError,
     TraceAssertionError,
 )
-from tile_core.ir.verify import verify
-
-
-def body(kernel) -> list[str]:
-    """Return the printed statements of the launch of a kernel."""
-    verify(kernel.kernel)
-    lines = kernel.script().splitlines()
-    start = next(k for k, line in enumerate(lines) if line.lstrip().startswith("launch"))
-    return [line[4:] for line in lines[start + 1 :]]
 
 
 def test_run_time_conditions_trace_both_sides():

@@ -7,16 +7,8 @@ import functools
 import pytest
 
 import tile_api.language as T
+from support.printed import body
 from tile_core.errors import ControlFlowError, FrontendTypeError, ReturnInControlFlow, ScopeError
-from tile_core.ir.verify import verify
-
-
-def body(kernel) -> list[str]:
-    """Return the printed statements of the launch of a kernel."""
-    verify(kernel.kernel)
-    lines = kernel.script().splitlines()
-    start = next(k for k, line in enumerate(lines) if line.lstrip().startswith("launch"))
-    return [line[4:] for line in lines[start + 1 :]]
 
 
 @T.macro

@@ -5,17 +5,9 @@ from __future__ import annotations
 import pytest
 
 import tile_api.language as T
+from support.printed import body
 from tile_api.frontend.builder import KernelWarning
 from tile_core.errors import FrontendError, MutationError, ScopeError
-from tile_core.ir.verify import verify
-
-
-def body(kernel) -> list[str]:
-    """Return the printed statements of the launch of a kernel."""
-    verify(kernel.kernel)
-    lines = kernel.script().splitlines()
-    start = next(k for k, line in enumerate(lines) if line.lstrip().startswith("launch"))
-    return [line[4:] for line in lines[start + 1 :]]
 
 
 def test_a_binding_names_the_value_that_an_expression_has_now():

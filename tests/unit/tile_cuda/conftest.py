@@ -1,4 +1,4 @@
-"""A CUDA driver that remembers what it was asked, for tests of the host side."""
+"""A CUDA driver that remembers what it was asked, and orders of threads on the emulator."""
 
 import ctypes
 import shutil
@@ -39,3 +39,12 @@ def driver(stub_path: Path) -> Driver:
     ):
         getattr(opened.library, name).restype = ctypes.c_uint64
     return opened
+
+
+@pytest.fixture(params=("forward", "random:5"))
+def schedule(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let threads run in turn with copies that end late, or both at random."""
+    chosen: str = request.param
+    monkeypatch.setenv("TILE_SIM_SCHEDULE", chosen)
+    monkeypatch.setenv("TILE_SIM_ASYNC", "random" if "random" in chosen else "late")
+    return chosen

@@ -12,16 +12,6 @@ import tile_api.language as T
 from support.nvrtcs import NVRTCS, machine_code_of
 
 SIM = "cuda:sm_90a@sim"
-SCHEDULES = ("forward", "random:3")
-
-
-@pytest.fixture(params=SCHEDULES)
-def schedule(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let threads run in turn with copies that end late, or both at random."""
-    chosen: str = request.param
-    monkeypatch.setenv("TILE_SIM_SCHEDULE", chosen)
-    monkeypatch.setenv("TILE_SIM_ASYNC", "random" if "random" in chosen else "late")
-    return chosen
 
 
 def numbers(*shape: int, dtype: str = "float16", seed: int = 0) -> Any:

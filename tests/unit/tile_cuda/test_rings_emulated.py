@@ -12,17 +12,6 @@ from tile_core.driver import lower
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing.oracle import runner
 
-SCHEDULES = ("forward", "random:5")
-
-
-@pytest.fixture(params=SCHEDULES)
-def schedule(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Let threads run in turn with copies that end late, or both at random."""
-    chosen: str = request.param
-    monkeypatch.setenv("TILE_SIM_SCHEDULE", chosen)
-    monkeypatch.setenv("TILE_SIM_ASYNC", "random" if "random" in chosen else "late")
-    return chosen
-
 
 def check(case: Case, seed: int = 0) -> None:
     """Run a kernel, and compare what it computes exactly."""
