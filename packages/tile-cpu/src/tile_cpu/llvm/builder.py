@@ -40,6 +40,11 @@ class Type:
         return FLOAT_BITS[self.scalar] if self.is_float else int(self.scalar[1:])
 
     @property
+    def infinity(self) -> int:
+        """Bits of the infinity of a float; those of NaN are beyond."""
+        return {32: 0x7F800000, 64: 0x7FF0000000000000}[self.bits]
+
+    @property
     def suffix(self) -> str:
         """How LLVM mangles this type into the name of an intrinsic."""
         base = f"f{self.bits}" if self.is_float else self.scalar
@@ -177,7 +182,7 @@ class Value:
 
     def is_nan(self) -> Value:
         """Tell where a float is NaN, by its bits."""
-        return self.magnitude().ugt(_exponent_mask(self.type))
+        return self.magnitude().ugt(self.type.infinity)
 
     def magnitude(self) -> Value:
         """Return the bits of a float without its sign."""
@@ -230,10 +235,6 @@ class Value:
             f"shufflevector {self.type} {self.text}, {self.type} poison, {mask}",
             Type(self.type.scalar, len(picked)),
         )
-
-
-def _exponent_mask(kind: Type) -> int:
-    return {32: 0x7F800000, 64: 0x7FF0000000000000}[kind.bits]
 
 
 @dataclass(slots=True, eq=False)

@@ -1,13 +1,10 @@
-"""Exact functions, and roots that the hardware rounds: bits, whole numbers, signs, extrema."""
+"""Exact functions: bits, whole numbers, magnitudes, neighbours, extrema."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from tile_cpu.llvm.builder import Function, Value
-
-# Floats are told apart by their bits: no assumption about floats can fold that away.
-_INFINITE = {32: 0x7F800000, 64: 0x7FF0000000000000}
 
 
 def _counted(value: Value) -> Value:
@@ -37,44 +34,9 @@ def dp4a(fn: Function, a: Value, b: Value, c: Value) -> Value:
     return c
 
 
-def isnan(fn: Function, x: Value) -> Value:
-    """Tell where `x` is NaN."""
-    return x.is_nan()
-
-
-def isinf(fn: Function, x: Value) -> Value:
-    """Tell where `x` is infinite."""
-    return x.magnitude().eq(_INFINITE[x.type.bits])
-
-
-def isfinite(fn: Function, x: Value) -> Value:
-    """Tell where `x` is neither infinite nor NaN."""
-    return x.magnitude().ult(_INFINITE[x.type.bits])
-
-
-def sqrt(fn: Function, x: Value) -> Value:
-    """Return the square root, correctly rounded."""
-    return fn.unary("sqrt", x)
-
-
-def rsqrt(fn: Function, x: Value) -> Value:
-    """Return ``1 / sqrt(x)``."""
-    return 1.0 / fn.unary("sqrt", x)
-
-
-def reciprocal(fn: Function, x: Value) -> Value:
-    """Return ``1 / x``, correctly rounded."""
-    return 1.0 / x
-
-
 def native(name: str) -> Callable[[Function, Value], Value]:
     """Return the function that calls ``llvm.<name>``."""
     return lambda fn, x: fn.unary(name, x)
-
-
-def copysign(fn: Function, x: Value, y: Value) -> Value:
-    """Return the magnitude of `x` with the sign of `y`."""
-    return fn.copysign(x, y)
 
 
 def absolute(fn: Function, x: Value) -> Value:

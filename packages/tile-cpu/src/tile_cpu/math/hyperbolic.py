@@ -45,27 +45,20 @@ def _tanh_in_pieces(fn: Function, x: Value) -> Value:
     return fn.copysign(from_pieces(fn, tables, number, d), x)
 
 
-def _sinh_wide(fn: Function, x: Value) -> Value:
+def sinh(fn: Function, x: Value) -> Value:
+    """Return the hyperbolic sine in double."""
     t = expm1_wide(fn, clamp(fn.abs(x), 0.0, _SINH_OVERFLOW))
     return fn.copysign((t + t / (t + 1.0)) * 0.5, x)
 
 
-def _cosh_wide(fn: Function, x: Value) -> Value:
+def cosh(fn: Function, x: Value) -> Value:
+    """Return the hyperbolic cosine in double."""
     e = exp_wide(fn, clamp(fn.abs(x), 0.0, _SINH_OVERFLOW))
     return (e + 1.0 / e) * 0.5
 
 
-def sinh(fn: Function, x: Value) -> Value:
-    """Return the hyperbolic sine."""
-    return in_double(fn, _sinh_wide, x)
-
-
-def cosh(fn: Function, x: Value) -> Value:
-    """Return the hyperbolic cosine."""
-    return in_double(fn, _cosh_wide, x)
-
-
-def _asinh_wide(fn: Function, x: Value) -> Value:
+def asinh(fn: Function, x: Value) -> Value:
+    """Return the inverse hyperbolic sine in double."""
     size = fn.abs(x)
     square = size * size
     root = fn.unary("sqrt", square + 1.0)
@@ -73,7 +66,8 @@ def _asinh_wide(fn: Function, x: Value) -> Value:
     return fn.copysign(size.eq(INF).where(size, value), x)
 
 
-def _acosh_wide(fn: Function, x: Value) -> Value:
+def acosh(fn: Function, x: Value) -> Value:
+    """Return the inverse hyperbolic cosine in double; NaN below 1."""
     over = x - 1.0
     value = log1p_wide(fn, over + fn.unary("sqrt", over * (x + 1.0)))
     return x.lt(1.0).where(NAN, value)
@@ -82,16 +76,6 @@ def _acosh_wide(fn: Function, x: Value) -> Value:
 def _atanh_wide(fn: Function, x: Value) -> Value:
     size = fn.abs(x)
     return fn.copysign(log1p_wide(fn, (size + size) / (1.0 - size)) * 0.5, x)
-
-
-def asinh(fn: Function, x: Value) -> Value:
-    """Return the inverse hyperbolic sine."""
-    return in_double(fn, _asinh_wide, x)
-
-
-def acosh(fn: Function, x: Value) -> Value:
-    """Return the inverse hyperbolic cosine; NaN below 1."""
-    return in_double(fn, _acosh_wide, x)
 
 
 def atanh(fn: Function, x: Value) -> Value:

@@ -19,7 +19,7 @@ from tile_cpu.math import (
     special,
     trigonometric,
 )
-from tile_cpu.math.common import Keep, library
+from tile_cpu.math.common import Keep, in_double, library
 from tile_cpu.tir.build import dtype_of_expr
 from tile_cpu.tir.nodes import PrimExpr, tirx
 
@@ -53,8 +53,13 @@ class MathFunction:
 
 
 def _floats(arity: int, single: Body, double: Body | str | None = None) -> MathFunction:
-    in_double = library(double) if isinstance(double, str) else double or single
-    return MathFunction(arity, single, in_double)
+    wide = library(double) if isinstance(double, str) else double or single
+    return MathFunction(arity, single, wide)
+
+
+def _wide(arity: int, body: Body, double: str) -> MathFunction:
+    """Return a function whose `body`, in double, is rounded once; in double it is C's."""
+    return _floats(arity, lambda fn, *args: in_double(fn, body, *args), double)
 
 
 def _both(arity: int, body: Body, signed: Body, unsigned: Body) -> MathFunction:
@@ -78,13 +83,13 @@ def _directed() -> dict[str, MathFunction]:
 
 
 _EXACT: dict[str, MathFunction] = {
-    "sqrt": _floats(1, exact.sqrt),
-    "rsqrt": _floats(1, exact.rsqrt),
-    "fast_rcp": _floats(1, exact.reciprocal),
+    "sqrt": _floats(1, exact.native("sqrt")),
+    "rsqrt": _floats(1, lambda fn, x: 1.0 / fn.unary("sqrt", x)),
+    "fast_rcp": _floats(1, lambda fn, x: 1.0 / x),
     **{name: _floats(1, exact.native(name)) for name in ("floor", "ceil", "trunc")},
     "round": _floats(1, exact.native("rint")),
     "nearbyint": _floats(1, exact.native("rint")),
-    "copysign": _floats(2, exact.copysign),
+    "copysign": _floats(2, lambda fn, x, y: fn.copysign(x, y)),
     "nextafter": _floats(2, exact.nextafter),
     "abs": _both(1, exact.absolute, exact.absolute, lambda fn, x: x),
     "max": _both(2, exact.maximum, exact.maximum, exact.maximum_unsigned),
@@ -92,9 +97,10 @@ _EXACT: dict[str, MathFunction] = {
     "max_nan": _both(2, exact.maximum_or_nan, exact.maximum, exact.maximum_unsigned),
     "min_nan": _both(2, exact.minimum_or_nan, exact.minimum, exact.minimum_unsigned),
     "fma": _floats(3, lambda fn, a, b, c: fn.fma(a, b, c)),
-    "isnan": _testing(exact.isnan),
-    "isinf": _testing(exact.isinf),
-    "isfinite": _testing(exact.isfinite),
+    # Floats are told apart by their bits: no assumption about floats can fold that away.
+    "isnan": _testing(lambda fn, x: x.is_nan()),
+    "isinf": _testing(lambda fn, x: x.magnitude().eq(x.type.infinity)),
+    "isfinite": _testing(lambda fn, x: x.magnitude().ult(x.type.infinity)),
     "popcount": _counting(exact.popcount),
     "clz": _counting(exact.clz),
     "ffs": _counting(exact.ffs),
@@ -112,18 +118,18 @@ _TRANSCENDENTAL: dict[str, MathFunction] = {
     "log10": _floats(1, logarithm.log10, "log10"),
     "log1p": _floats(1, logarithm.log1p, "log1p"),
     "tanh": _floats(1, hyperbolic.tanh, "tanh"),
-    "sinh": _floats(1, hyperbolic.sinh, "sinh"),
-    "cosh": _floats(1, hyperbolic.cosh, "cosh"),
-    "asinh": _floats(1, hyperbolic.asinh, "asinh"),
-    "acosh": _floats(1, hyperbolic.acosh, "acosh"),
+    "sinh": _wide(1, hyperbolic.sinh, "sinh"),
+    "cosh": _wide(1, hyperbolic.cosh, "cosh"),
+    "asinh": _wide(1, hyperbolic.asinh, "asinh"),
+    "acosh": _wide(1, hyperbolic.acosh, "acosh"),
     "atanh": _floats(1, hyperbolic.atanh, "atanh"),
     "sin": _floats(1, trigonometric.sin, "sin"),
     "cos": _floats(1, trigonometric.cos, "cos"),
     "tan": _floats(1, trigonometric.tan, "tan"),
-    "asin": _floats(1, trigonometric.asin, "asin"),
-    "acos": _floats(1, trigonometric.acos, "acos"),
-    "atan": _floats(1, trigonometric.atan, "atan"),
-    "atan2": _floats(2, trigonometric.atan2, "atan2"),
+    "asin": _wide(1, trigonometric.asin, "asin"),
+    "acos": _wide(1, trigonometric.acos, "acos"),
+    "atan": _wide(1, trigonometric.atan, "atan"),
+    "atan2": _wide(2, trigonometric.atan2, "atan2"),
     "erf": _floats(1, special.erf, "erf"),
     "pow": _floats(2, power.pow, "pow"),
     "fmod": _floats(2, power.fmod, "fmod"),

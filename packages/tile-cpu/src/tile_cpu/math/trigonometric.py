@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from tile_cpu.llvm.builder import Function, Value
-from tile_cpu.math.common import INF, in_double, keep_zero, nearest
+from tile_cpu.math.common import INF, keep_zero, nearest
 
 _HALF_PI = math.pi / 2
 _HALF_PI_TAIL = 6.123233995736766e-17
@@ -118,7 +118,8 @@ def tan(fn: Function, x: Value) -> Value:
     return _angle(fn, x, "tan", fast)
 
 
-def _atan_wide(fn: Function, x: Value) -> Value:
+def atan(fn: Function, x: Value) -> Value:
+    """Return the arc tangent, in double, in [-pi/2, pi/2]."""
     size = fn.abs(x)
     big = size.gt(1.0)
     q = big.where(1.0 / size, size)
@@ -127,26 +128,17 @@ def _atan_wide(fn: Function, x: Value) -> Value:
     return fn.copysign(big.where(_HALF_PI - p, p), x)
 
 
-def atan(fn: Function, x: Value) -> Value:
-    """Return the arc tangent in [-pi/2, pi/2]."""
-    return in_double(fn, _atan_wide, x)
-
-
-def _atan2_wide(fn: Function, y: Value, x: Value) -> Value:
+def atan2(fn: Function, y: Value, x: Value) -> Value:
+    """Return the angle of the point (x, y), in double, in [-pi, pi]."""
     high, low = fn.abs(x), fn.abs(y)
     steep = low.gt(high)
     high, low = steep.where(low, high), steep.where(high, low)
     ratio = high.eq(0.0).where(0.0, low.eq(INF).where(1.0, low / high))
-    p = _atan_wide(fn, ratio)
+    p = atan(fn, ratio)
     p = steep.where(_HALF_PI - p, p)
     p = x.bits().lt(0).where(math.pi - p, p)
     p = x.ne(x).where(x, y.ne(y).where(y, p))
     return fn.copysign(p, y)
-
-
-def atan2(fn: Function, y: Value, x: Value) -> Value:
-    """Return the angle of the point (x, y) in [-pi, pi]."""
-    return in_double(fn, _atan2_wide, y, x)
 
 
 def _asin_parts(fn: Function, x: Value) -> tuple[Value, Value]:
@@ -158,22 +150,14 @@ def _asin_parts(fn: Function, x: Value) -> tuple[Value, Value]:
     return big, s * fn.mad(z, fn.polynomial(z, _ASIN_DOUBLE), 1.0)
 
 
-def _asin_wide(fn: Function, x: Value) -> Value:
+def asin(fn: Function, x: Value) -> Value:
+    """Return the arc sine, in double, in [-pi/2, pi/2]; NaN outside [-1, 1]."""
     big, p = _asin_parts(fn, x)
     return fn.copysign(big.where(_HALF_PI - 2.0 * p, p), x)
 
 
-def _acos_wide(fn: Function, x: Value) -> Value:
+def acos(fn: Function, x: Value) -> Value:
+    """Return the arc cosine, in double, in [0, pi]; NaN outside [-1, 1]."""
     big, p = _asin_parts(fn, x)
     outer = x.lt(0.0).where(math.pi - 2.0 * p, 2.0 * p)
     return big.where(outer, _HALF_PI - fn.copysign(p, x))
-
-
-def asin(fn: Function, x: Value) -> Value:
-    """Return the arc sine in [-pi/2, pi/2]; NaN outside [-1, 1]."""
-    return in_double(fn, _asin_wide, x)
-
-
-def acos(fn: Function, x: Value) -> Value:
-    """Return the arc cosine in [0, pi]; NaN outside [-1, 1]."""
-    return in_double(fn, _acos_wide, x)
