@@ -306,10 +306,6 @@ SUMS: dict[BinaryOp, tuple[Rule, ...]] = {
 }
 
 
-def _xor_with_itself(r: IndexRules, x: Linear, y: Linear, dtype: DType) -> Linear | None:
-    return Linear() if x == y else None
-
-
 def _xor_again(r: IndexRules, x: Linear, y: Linear, dtype: DType) -> Linear | None:
     match _operands(x):
         case (BinaryOp.BITXOR, Linear() as p, Linear() as q) if y in (p, q):
@@ -337,16 +333,12 @@ def _xor_below(r: IndexRules, x: Linear, y: Linear, dtype: DType) -> Linear | No
     return inside + big.times(top)
 
 
-def _xor_with_nothing(r: IndexRules, x: Linear, y: Linear, dtype: DType) -> Linear | None:
-    return x if not y.terms and y.constant == 0 else None
-
-
 XORS = (
-    Rule("x ^ x", "0", "True", _xor_with_itself),
+    Rule("x ^ x", "0", "True", lambda r, x, y, dtype: Linear() if x == y else None),
     Rule("(x ^ y) ^ y", "x", "True", _xor_again),
     Rule("(u*x + k) ^ (u*y)", "u * (x ^ y) + k", "k < u and u & (u - 1) == 0", _xor_above),
     Rule("(u*x + y) ^ k", "u * x + (y ^ k)", "k < u and u & (u - 1) == 0 <= y < u", _xor_below),
-    Rule("x ^ 0", "x", "True", _xor_with_nothing),
+    Rule("x ^ 0", "x", "True", lambda r, x, y, dtype: x if y == Linear() else None),
 )
 
 
@@ -360,17 +352,13 @@ def _union_of_disjoint(r: IndexRules, x: Linear, y: Linear, dtype: DType) -> Lin
 UNIONS = (Rule("u*x | y", "u*x + y", "0 <= y < u and u & (u - 1) == 0", _union_of_disjoint),)
 
 
-def _smaller(r: IndexRules, x: Linear, y: Linear, dtype: DType) -> Linear | None:
-    return x if (x - y).bounds[1] <= 0 else None
-
-
-def _larger(r: IndexRules, x: Linear, y: Linear, dtype: DType) -> Linear | None:
-    return x if (x - y).bounds[0] >= 0 else None
-
-
 EXTREMES = {
-    BinaryOp.MIN: Rule("min(x, y)", "x", "x <= y", _smaller),
-    BinaryOp.MAX: Rule("max(x, y)", "x", "x >= y", _larger),
+    BinaryOp.MIN: Rule(
+        "min(x, y)", "x", "x <= y", lambda r, x, y, dtype: x if (x - y).bounds[1] <= 0 else None
+    ),
+    BinaryOp.MAX: Rule(
+        "max(x, y)", "x", "x >= y", lambda r, x, y, dtype: x if (x - y).bounds[0] >= 0 else None
+    ),
 }
 
 

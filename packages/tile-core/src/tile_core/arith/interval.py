@@ -112,10 +112,6 @@ def _add(a: Ends, b: Ends) -> Ends:
     return low, high
 
 
-def _sub(a: Ends, b: Ends) -> Ends:
-    return _add(a, negated(b))
-
-
 def _mul(a: Ends, b: Ends) -> Ends:
     if a[0] is not None and a[1] is not None and b[0] is not None and b[1] is not None:
         ends = (a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1])
@@ -177,8 +173,7 @@ def _floormod(a: Ends, b: Ends) -> Ends:
 
 
 def _min(a: Ends, b: Ends) -> Ends:
-    low = None if a[0] is None or b[0] is None else min(a[0], b[0])
-    return low, min((end for end in (a[1], b[1]) if end is not None), default=None)
+    return hull(a, b)[0], intersection(a, b)[1]
 
 
 def _max(a: Ends, b: Ends) -> Ends:
@@ -238,7 +233,7 @@ def _of_natural(rule: Callable[[Ends, Ends], Ends]) -> Callable[[Ends, Ends], En
 
 _RULES: dict[BinaryOp, Callable[[Ends, Ends], Ends]] = {
     BinaryOp.ADD: _add,
-    BinaryOp.SUB: _sub,
+    BinaryOp.SUB: lambda a, b: _add(a, negated(b)),
     BinaryOp.MUL: _mul,
     BinaryOp.FLOORDIV: _floordiv,
     BinaryOp.FLOORMOD: _floormod,

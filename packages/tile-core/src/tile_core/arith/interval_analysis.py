@@ -187,10 +187,6 @@ def _unary(bounds: IntervalAnalysis, expr: Unary) -> Ends:
     return bounds.fitted(flipped, expr)
 
 
-def _select(bounds: IntervalAnalysis, expr: Select) -> Ends:
-    return hull(bounds.part(expr.then), bounds.part(expr.otherwise))
-
-
 def _cast(bounds: IntervalAnalysis, expr: Cast) -> Ends:
     if not (expr.dtype.is_int or expr.dtype.is_bool) or not (
         expr.value.dtype.is_int or expr.value.dtype.is_bool
@@ -204,15 +200,11 @@ def _cast(bounds: IntervalAnalysis, expr: Cast) -> Ends:
     return (low, high) if fits else bounds.leaf(expr)
 
 
-def _variable(bounds: IntervalAnalysis, expr: Var) -> Ends:
-    return bounds.variable(expr)
-
-
 _RULES: dict[type, Callable[[Any, Any], Ends]] = {
     Const: _const,
-    Var: _variable,
+    Var: lambda bounds, expr: bounds.variable(expr),
     Binary: _binary,
     Unary: _unary,
-    Select: _select,
+    Select: lambda bounds, expr: hull(bounds.part(expr.then), bounds.part(expr.otherwise)),
     Cast: _cast,
 }

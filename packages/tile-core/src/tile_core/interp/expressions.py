@@ -92,10 +92,6 @@ def _logical(expr: Binary, lanes: Lanes) -> Array:
     return np.where(undecided, b, a)
 
 
-def _unary(expr: Unary, lanes: Lanes) -> Array:
-    return arithmetic.unary(expr.op, evaluate(expr.a, lanes), expr.dtype)
-
-
 def _select(expr: Select, lanes: Lanes) -> Array:
     cond = evaluate(expr.cond, lanes)
     if not expr.lazy or cond.ndim > 1:
@@ -152,10 +148,6 @@ def _ramp(expr: Ramp, lanes: Lanes) -> Array:
     return result
 
 
-def _broadcast(expr: Broadcast, lanes: Lanes) -> Array:
-    return np.repeat(evaluate(expr.value, lanes)[:, None], expr.lanes, axis=1)
-
-
 def _shuffle(expr: Shuffle, lanes: Lanes) -> Array:
     vectors = [evaluate(v, lanes) for v in expr.vectors]
     columns = [v if v.ndim > 1 else v[:, None] for v in vectors]
@@ -202,14 +194,14 @@ _HANDLERS: dict[type[Any], Callable[[Any, Lanes], Array]] = {
     Const: lambda expr, lanes: lanes.machine.constant(expr),
     Var: _var,
     Binary: _binary,
-    Unary: _unary,
+    Unary: lambda e, lanes: arithmetic.unary(e.op, evaluate(e.a, lanes), e.dtype),
     Select: _select,
     Cast: _cast,
     Bitcast: _bitcast,
     Load: _load,
     AddressOf: _address,
     Ramp: _ramp,
-    Broadcast: _broadcast,
+    Broadcast: lambda e, lanes: np.repeat(evaluate(e.value, lanes)[:, None], e.lanes, axis=1),
     Shuffle: _shuffle,
     Call: _call,
     StringConst: lambda expr, lanes: np.zeros(1, np.uint64),

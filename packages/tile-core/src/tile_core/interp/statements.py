@@ -100,10 +100,6 @@ def _let(stmt: Let, lanes: Lanes) -> None:
     lanes.env[stmt.var] = evaluate(stmt.value, lanes)
 
 
-def _alloc(stmt: Alloc, lanes: Lanes) -> None:
-    lanes.allocate(stmt.buffer)
-
-
 def _store(stmt: Store, lanes: Lanes) -> None:
     if stmt.buffer.scope is Scope.REDUCER:
         updated = reductions.as_update(stmt)
@@ -143,18 +139,14 @@ def _continue(stmt: Continue, lanes: Lanes) -> None:
     lanes.mask = np.zeros(lanes.count, np.bool_)
 
 
-def _ignore(stmt: Stmt, lanes: Lanes) -> None:
-    """Layouts and hints have no effect on results."""
-
-
 _SIMPLE: dict[type[Any], Callable[[Any, Lanes], None]] = {
     Let: _let,
-    Alloc: _alloc,
+    Alloc: lambda stmt, lanes: lanes.allocate(stmt.buffer),
     Store: _store,
     Check: _check,
     AnnotateSafeValue: _safe_value,
-    AnnotateLayout: _ignore,
-    Hint: _ignore,
+    AnnotateLayout: lambda stmt, lanes: None,  # without effect on results, as hints
+    Hint: lambda stmt, lanes: None,
     Break: _break,
     Continue: _continue,
     ReducerUpdate: reductions.update,

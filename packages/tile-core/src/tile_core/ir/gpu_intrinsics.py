@@ -7,59 +7,63 @@ accepted.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from tile_core.ir.effect import Effect
 
 _MEMORY = Effect.READS | Effect.WRITES
 _WAITS = _MEMORY | Effect.STATE  # orders asynchronous work against memory
 _WARP = _MEMORY | Effect.WARP
-_OF_RANGES: tuple[tuple[str, Effect, str], ...] = (
+_WARP_WAITS = _WARP | Effect.STATE
+
+_Row: TypeAlias = "tuple[str, Effect, str]"
+"""Result, effects, names."""
+
+_OF_RANGES: tuple[_Row, ...] = (
     (
         "int32",
         _WAITS,
-        "mbarrier_arrive mbarrier_wait_parity mbarrier_expect_tx mbarrier_arrive_expect_tx"
-        " cp_async_barrier_noinc",
+        """
+        mbarrier_arrive mbarrier_wait_parity mbarrier_expect_tx mbarrier_arrive_expect_tx
+        cp_async_barrier_noinc tma_store_arrive tma_store_wait fence_proxy_async
+        warpgroup_arrive warpgroup_commit_batch pdl_trigger pdl_sync
+        cluster_arrive cluster_arrive_relaxed cluster_wait cluster_sync
+        """,
     ),
-    ("int32", _WAITS, "tma_store_arrive tma_store_wait fence_proxy_async"),
-    ("int32", _WAITS, "warpgroup_arrive warpgroup_commit_batch"),
-    ("int32", _WAITS, "pdl_trigger pdl_sync"),
-    ("int32", _WAITS, "cluster_arrive cluster_arrive_relaxed cluster_wait cluster_sync"),
     ("int32", Effect.NONE, "block_rank_in_cluster"),
 )
-_ROWS: tuple[tuple[str, Effect, str], ...] = (
-    # result, effects, names
+_ROWS: tuple[_Row, ...] = (
     *_OF_RANGES,
     (
         "int32",
         _WAITS,
-        "ptx_init_barrier_thread_count ptx_fence_barrier_init create_barriers ptx_cp_async_barrier",
+        """
+        ptx_init_barrier_thread_count ptx_fence_barrier_init create_barriers ptx_cp_async_barrier
+        ptx_cp_async ptx_cp_async_bulk tma_load tma_load_2sm
+        clc_try_cancel clc_try_cancel_multicast clc_is_canceled clc_get_first_ctaid_x
+        clc_get_first_ctaid_y clc_get_first_ctaid_z
+        """,
     ),
-    ("int32", _WAITS, "ptx_cp_async ptx_cp_async_bulk tma_load tma_load_2sm"),
-    ("handle", Effect.STATE, "create_tma_descriptor"),
     (
         "int32",
-        _WARP | Effect.STATE,
-        "ptx_wgmma_ss ptx_wgmma_rs ptx_wgmma_sp_ss ptx_wgmma_sp_rs initialize_wgmma_descriptor"
-        " increase_descriptor_offset initialize_tcgen05_descriptor",
+        _WARP_WAITS,
+        """
+        ptx_wgmma_ss ptx_wgmma_rs ptx_wgmma_sp_ss ptx_wgmma_sp_rs initialize_wgmma_descriptor
+        increase_descriptor_offset initialize_tcgen05_descriptor
+        ptx_tcgen05_mma_ss ptx_tcgen05_mma_ts ptx_tcgen05_mma_blockscaled_ss
+        tcgen05_after_thread_sync tcgen05_before_thread_sync tcgen05_cp_warpx4
+        tcgen05_mma_arrive tcgen05_sf_warp_transpose deallocate_tmem
+        """,
     ),
     (
         "int32",
         _WARP,
-        "ptx_mma ptx_mma_sm70 ptx_mma_sp ptx_mma_block_scale ptx_ldmatrix mma_store mma_fill"
-        " tvm_mma_sync tvm_bmma_sync tvm_load_matrix_sync tvm_store_matrix_sync tvm_fill_fragment",
+        """
+        ptx_mma ptx_mma_sm70 ptx_mma_sp ptx_mma_block_scale ptx_ldmatrix mma_store mma_fill
+        tvm_mma_sync tvm_bmma_sync tvm_load_matrix_sync tvm_store_matrix_sync tvm_fill_fragment
+        """,
     ),
-    (
-        "int32",
-        _WARP | Effect.STATE,
-        "ptx_tcgen05_mma_ss ptx_tcgen05_mma_ts ptx_tcgen05_mma_blockscaled_ss"
-        " tcgen05_after_thread_sync tcgen05_before_thread_sync tcgen05_cp_warpx4"
-        " tcgen05_mma_arrive tcgen05_sf_warp_transpose deallocate_tmem",
-    ),
-    (
-        "int32",
-        _WAITS,
-        "clc_try_cancel clc_try_cancel_multicast clc_is_canceled clc_get_first_ctaid_x"
-        " clc_get_first_ctaid_y clc_get_first_ctaid_z",
-    ),
+    ("handle", Effect.STATE, "create_tma_descriptor"),
     ("uint32", Effect.NONE, "__fns"),
     ("float32", Effect.NONE, "cast_rs"),
 )

@@ -62,18 +62,18 @@ def _float(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
     return (common,) * len(args), common
 
 
-def _float_only(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
+def _same(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
     common = _common(args)
+    return (common,) * len(args), common
+
+
+def _float_only(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
+    wanted, common = _same(name, args)
     if not common.is_float:
         raise FrontendTypeError(
             f"T.{name} takes floating-point values, got {common}", hint="convert: T.float32(x)"
         )
-    return (common,) * len(args), common
-
-
-def _same(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
-    common = _common(args)
-    return (common,) * len(args), common
+    return wanted, common
 
 
 def _float_test(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
@@ -82,13 +82,13 @@ def _float_test(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
 
 
 def _integer(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
-    common = _common(args)
+    wanted, common = _same(name, args)
     if not common.is_int:
         raise DtypeMismatch(
             f"T.{name} takes integers, got {common}",
             hint="convert the value: T.cast(x, 'int32'), or T.reinterpret(x, 'int32') for its bits",
         )
-    return (common,) * len(args), common
+    return wanted, common
 
 
 def _count(name: str, args: tuple[Expr, ...]) -> tuple[Conversions, DType]:
@@ -150,21 +150,20 @@ INTRINSICS: dict[str, Intrinsic] = {
     "ldexp": Intrinsic(2, _ldexp),
     "abs": Intrinsic(1, _same),
     **{name: Intrinsic(1, _float_test) for name in ("isnan", "isinf", "isfinite")},
-    "popcount": Intrinsic(1, _count),
-    "clz": Intrinsic(1, _count),
-    "ffs": Intrinsic(1, _count),
+    **{name: Intrinsic(1, _count) for name in ("popcount", "clz", "ffs")},
     "dp4a": Intrinsic(3, _returns("int32")),
     **{name: Intrinsic(3, _first, Effect.WARP) for name in _SHUFFLES},
     **{name: Intrinsic(1, _first, Effect.WARP) for name in _WARP_REDUCTIONS},
-    "any_sync": Intrinsic(1, _returns("int32"), Effect.WARP),
-    "all_sync": Intrinsic(1, _returns("int32"), Effect.WARP),
-    "ballot_sync": Intrinsic(1, _returns("uint32"), Effect.WARP),
     "activemask": Intrinsic(0, _returns("uint32"), Effect.WARP),
-    "match_any_sync": Intrinsic(1, _returns("uint32"), Effect.WARP),
-    "match_all_sync": Intrinsic(1, _returns("uint32"), Effect.WARP),
-    "syncthreads_count": Intrinsic(1, _returns("int32"), Effect.BLOCK),
-    "syncthreads_and": Intrinsic(1, _returns("int32"), Effect.BLOCK),
-    "syncthreads_or": Intrinsic(1, _returns("int32"), Effect.BLOCK),
+    **{
+        name: Intrinsic(1, _returns(dtype), effect)
+        for dtype, effect, names in (
+            ("int32", Effect.WARP, "any_sync all_sync"),
+            ("uint32", Effect.WARP, "ballot_sync match_any_sync match_all_sync"),
+            ("int32", Effect.BLOCK, "syncthreads_count syncthreads_and syncthreads_or"),
+        )
+        for name in names.split()
+    },
     **{name: Intrinsic(3, _element, Effect.ATOMIC) for name in _ATOMICS.split()},
     "atomic_load": Intrinsic(2, _element, Effect.ATOMIC),
     "atomic_store": Intrinsic(3, _element, Effect.ATOMIC),

@@ -42,11 +42,7 @@ class _Matcher:
         if isinstance(a, Const):
             return a.dtype == b.dtype and _same_number(a.value, b.value)
         if isinstance(a, Node):
-            return all(
-                self.same(getattr(a, f.name), getattr(b, f.name))
-                for f in fields(a)
-                if f.name != "span"
-            )
+            return self._same_fields(a, b, but=("span",))
         if isinstance(a, tuple):
             return len(a) == len(b) and all(self.same(x, y) for x, y in zip(a, b, strict=True))
         return bool(a == b)
@@ -55,11 +51,11 @@ class _Matcher:
         if a in self._partner or b in self._partner:
             return self._partner.get(a) is b and self._partner.get(b) is a
         self._partner[a], self._partner[b] = b, a
-        return all(
-            self.same(getattr(a, f.name), getattr(b, f.name))
-            for f in fields(a)
-            if f.name not in ("span", "name")
-        )
+        return self._same_fields(a, b, but=("span", "name"))
+
+    def _same_fields(self, a: Node, b: Any, *, but: tuple[str, ...]) -> bool:
+        names = (f.name for f in fields(a) if f.name not in but)
+        return all(self.same(getattr(a, name), getattr(b, name)) for name in names)
 
 
 class _Identity(_Matcher):

@@ -99,10 +99,6 @@ def _gap_of_product(a: Reach, b: Reach, lo: int, hi: int) -> int | None:
     return hi - lo if _independent(a, b) else None
 
 
-def _gap_of_quotient(a: Reach, b: Reach, lo: int, hi: int) -> int | None:
-    return None if a.gap is None else -(-a.gap // b.lo)
-
-
 def _gap_of_remainder(a: Reach, b: Reach, lo: int, hi: int) -> int | None:
     c = b.lo
     if a.lo // c == a.hi // c:
@@ -125,7 +121,7 @@ _GAPS: dict[BinaryOp, Callable[[Reach, Reach, int, int], int | None]] = {
     BinaryOp.ADD: _gap_of_sum,
     BinaryOp.SUB: _gap_of_sum,
     BinaryOp.MUL: _gap_of_product,
-    BinaryOp.FLOORDIV: _gap_of_quotient,
+    BinaryOp.FLOORDIV: lambda a, b, lo, hi: None if a.gap is None else -(-a.gap // b.lo),
     BinaryOp.FLOORMOD: _gap_of_remainder,
     BinaryOp.BITXOR: _gap_of_xor,
     BinaryOp.MIN: _gap_of_extreme,

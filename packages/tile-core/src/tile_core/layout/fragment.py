@@ -253,13 +253,8 @@ class Fragment(FragmentNames):
         """Whether each thread that holds an element in `other` holds it here too."""
         if self.shape != other.shape:
             return False
-        wide = Fragment(
-            self.shape,
-            forward_thread_fn=self.thread,
-            replicate=self.replication,
-            forward_index_fn=self.index,
-            threads=max(self.thread_extent, other.thread_extent),
-        )
+        threads = max(self.thread_extent, other.thread_extent)
+        wide = Fragment(self.shape, None, self.thread, self.replication, self.index, threads)
         elements = np.arange(other.size).reshape(*other.shape, 1)
         needed = elements * wide.thread_extent + other.thread_table()
         return bool(np.isin(needed, _holdings(wide)).all())
@@ -282,22 +277,6 @@ class Fragment(FragmentNames):
 
     # New fragments -------------------------------------------------------------------------
 
-    def _with(
-        self,
-        shape: tuple[int, ...],
-        thread: Expr,
-        index: Sequence[Expr],
-        replication: int,
-        threads: int,
-    ) -> Fragment:
-        return Fragment(
-            shape,
-            forward_thread_fn=as_index(thread),
-            replicate=replication,
-            forward_index_fn=tuple(index),
-            threads=threads,
-        )
-
     def replicate(self, replicate: int) -> Fragment:
         """Return the fragment held `replicate` times, each time by threads of its own."""
         (count,) = extents_of(replicate)
@@ -306,7 +285,8 @@ class Fragment(FragmentNames):
         coords = (*inputs(self.rank), rep % self.replication)
         thread = substitute(self.thread, coords, (*self.shape, copies))
         thread = thread + self.thread_extent * (rep // self.replication)
-        return self._with(self.shape, thread, self.index, copies, self.thread_extent * count)
+        threads = self.thread_extent * count
+        return Fragment(self.shape, None, thread, copies, self.index, threads)
 
     def repeat(
         self, repeats: Sequence[int], repeat_on_thread: bool = False, lower_dim_first: bool = True
@@ -337,16 +317,15 @@ class Fragment(FragmentNames):
         if repeat_on_thread:
             index = [substitute(e, inner, shape) for e in self.index]
             threads = self.thread_extent * math.prod(factors)
-            return self._with(
-                shape, thread + self.thread_extent * number, index, self.replication, threads
-            )
+            thread = thread + self.thread_extent * number
+            return Fragment(shape, None, thread, self.replication, index, threads)
         slot = substitute(self.slot_expr(), inner, shape) + self.slots * number
-        return self._with(shape, thread, [slot], self.replication, self.thread_extent)
+        return Fragment(shape, None, thread, self.replication, [slot], self.thread_extent)
 
     def condense_replication(self) -> Fragment:
         """Return the fragment without the parts of the replica number the thread ignores."""
         thread, copies = condensed(self.thread, (*self.shape, self.replication))
-        return self._with(self.shape, thread, self.index, copies, self.thread_extent)
+        return Fragment(self.shape, None, thread, copies, self.index, self.thread_extent)
 
     def reshape(self, shape: Sequence[int]) -> Fragment:
         """Return the fragment seen through a box of another shape, in row-major order."""
@@ -369,9 +348,7 @@ def fully_replicated(shape: Sequence[int], threads: int) -> Fragment:
     box = extents_of(shape)
     thread = coordinate(len(box)) if threads > 1 else as_index(0)
     slot = flatten_row_major(inputs(len(box)), box)
-    return Fragment(
-        box, forward_thread_fn=thread, replicate=threads, forward_index_fn=(slot,), threads=threads
-    )
+    return Fragment(box, None, thread, threads, (slot,), threads)
 
 
 @remembered(64)

@@ -116,30 +116,20 @@ def _planned(
     used = min(threads, -(-total // v))
     rounds = -(-total // (used * v))
     flat = flatten_row_major(inputs(len(box)), box)
-    fragment = Fragment(
-        box,
-        forward_thread_fn=flat // v % used,
-        forward_index_fn=(flat // (v * used) * v + flat % v,),
-        threads=used,
-    )
+    slot = flat // (v * used) * v + flat % v
+    fragment = Fragment(box, None, flat // v % used, 1, (slot,), used)
     domain = (used, rounds, v)
     coords = _unflattened((ROUND * used + THREAD) * v + LANE, box, domain)
-    return LoopLayout(
-        fragment, v, rounds, used, coords, as_index(0), ragged=used * rounds * v != total
-    )
+    ragged = used * rounds * v != total
+    return LoopLayout(fragment, v, rounds, used, coords, as_index(0), ragged)
 
 
 def _replicated(box: tuple[int, ...], copies: int) -> LoopLayout:
     """Return the layout of a loop of which each point is run by `copies` threads, once."""
     total = math.prod(box)
     flat = flatten_row_major(inputs(len(box)), box)
-    fragment = Fragment(
-        box,
-        forward_thread_fn=flat + coordinate(len(box)) * total if copies > 1 else flat,
-        replicate=copies,
-        forward_index_fn=(as_index(0),),
-        threads=total * copies,
-    )
+    thread = flat + coordinate(len(box)) * total if copies > 1 else flat
+    fragment = Fragment(box, None, thread, copies, (as_index(0),), total * copies)
     domain = (total * copies, 1, 1)
     coords = _unflattened(simplify(THREAD % total, domain), box, domain)
     replica = simplify(THREAD // total, domain)

@@ -141,12 +141,10 @@ def loop_through(
     at = tuple(coords)
     if width > 1 and not _lanes_are_neighbours(at, replica, box):
         return loop_through(held, fragment, moves, width // 2)
-    slots = [held.fragment.slot_expr()]
     indices = [as_index(0) if m is None else coordinate(m[0]) + m[1] for m in moves]
-    numbered = Fragment(
-        fragment.shape, None, fragment.thread, fragment.replication,
-        [substitute(e, indices, fragment.shape) for e in slots], fragment.thread_extent,
-    )  # fmt: skip
+    shape, threads = fragment.shape, fragment.thread_extent
+    slot = substitute(held.fragment.slot_expr(), indices, shape)
+    numbered = Fragment(shape, None, fragment.thread, fragment.replication, [slot], threads)
     return LoopLayout(numbered, width, box[1], held.threads, at, replica, ragged=True)
 
 
@@ -154,6 +152,5 @@ def _searched(fragment: Fragment) -> LoopLayout:
     """Return the loop in which every thread looks at every point."""
     box = (fragment.thread_extent, fragment.size, 1)
     coords = tuple(simplify(e, box) for e in unflatten_row_major(ROUND, fragment.shape))
-    return LoopLayout(
-        fragment, 1, fragment.size, fragment.thread_extent, coords, as_index(0), searched=True
-    )
+    threads, points, _ = box
+    return LoopLayout(fragment, 1, points, threads, coords, as_index(0), searched=True)
