@@ -151,10 +151,8 @@ class Gemm(TileOperator):
             i, j = at
             k = Var("k", i.dtype)
             total = accumulator("total", self.c.buffer.dtype)
-            a_at, b_at = (
-                ((k, i) if self.transpose_a else (i, k)),
-                ((j, k) if self.transpose_b else (k, j)),
-            )
+            a_at = (k, i) if self.transpose_a else (i, k)
+            b_at = (j, k) if self.transpose_b else (k, j)
             a = cast(load(self.a, matrix_axes(self.a), a_at), total.dtype)
             b = cast(load(self.b, matrix_axes(self.b), b_at), total.dtype)
             before = cast(load(self.c, matrix_axes(self.c), at), total.dtype)

@@ -47,9 +47,8 @@ class ReducerInit(TileOperator):
     def serial_form(self) -> Stmt:
         """Return loops that set the accumulator to its start value, else to the identity."""
         dtype = self.reducer.dtype
-        value = (
-            const(self.kind.identity(dtype), dtype) if self.init is None else cast(self.init, dtype)
-        )
+        identity = const(self.kind.identity(dtype), dtype)
+        value = identity if self.init is None else cast(self.init, dtype)
         return nest(self.reducer.shape, lambda at: Store(self.reducer, at, value))
 
 

@@ -38,19 +38,16 @@ def _loops() -> Case:
 
     def build() -> Kernel:
         out = ir.tensor("O", (12,), "int32")
-
-        def body(bx: Any) -> Any:
-            return [
-                ir.fill(out, 0),
-                ir.serial(12, lambda i: [
-                    ir.when(_is(i % 3, 1), Continue()),
-                    ir.when(i > 8, Break()),
-                    ir.store(out, i, i + 10),
-                ]),
-                ir.serial(2, lambda i: ir.store(out, i, ir.load(out, i) - i), start=11, step=-4),
-            ]  # fmt: skip
-
-        return ir.kernel([out], 1, body, threads=64)
+        steps = [
+            ir.fill(out, 0),
+            ir.serial(12, lambda i: [
+                ir.when(_is(i % 3, 1), Continue()),
+                ir.when(i > 8, Break()),
+                ir.store(out, i, i + 10),
+            ]),
+            ir.serial(2, lambda i: ir.store(out, i, ir.load(out, i) - i), start=11, step=-4),
+        ]  # fmt: skip
+        return ir.kernel([out], 1, lambda bx: steps, threads=64)
 
     def expected(out: Array) -> dict[int, Array]:
         out[:] = 0
@@ -160,14 +157,11 @@ def _fills() -> Case:
 
     def build() -> Kernel:
         n, out, t = ir.symbol("n"), ir.tensor("O", (6, 6), "int32"), ir.shared("t", (6, 6), "int32")
-
-        def body(bx: Any) -> Any:
-            return [
-                ir.alloc(t), ir.fill(t, 1), ir.fill(ir.region(t, (0, n), (n, 2)), 2),
-                ir.copy(t, out), ir.fill(ir.region(out, (4, n), (5, 9)), 3),
-            ]  # fmt: skip
-
-        return ir.kernel([n, out], 1, body, threads=64)
+        steps = [
+            ir.alloc(t), ir.fill(t, 1), ir.fill(ir.region(t, (0, n), (n, 2)), 2),
+            ir.copy(t, out), ir.fill(ir.region(out, (4, n), (5, 9)), 3),
+        ]  # fmt: skip
+        return ir.kernel([n, out], 1, lambda bx: steps, threads=64)
 
     def expected(n: int, out: Array) -> dict[int, Array]:
         out[:] = 1
@@ -211,17 +205,14 @@ def _empty_loops() -> Case:
 
     def build() -> Kernel:
         n, out = ir.symbol("n"), ir.tensor("O", (3,), "int32")
-
-        def body(bx: Any) -> Any:
-            return [
-                ir.fill(out, 5),
-                ir.serial(n, lambda s: ir.store(out, 0, 1)),
-                ir.pipelined(n, lambda s: ir.store(out, 1, 1)),
-                ir.parallel((n, 2), lambda i, j: ir.store(out, 2, 1)),
-                ir.loop_while(n > 0, ir.store(out, 0, 2)),
-            ]
-
-        return ir.kernel([n, out], 1, body, threads=64)
+        steps = [
+            ir.fill(out, 5),
+            ir.serial(n, lambda s: ir.store(out, 0, 1)),
+            ir.pipelined(n, lambda s: ir.store(out, 1, 1)),
+            ir.parallel((n, 2), lambda i, j: ir.store(out, 2, 1)),
+            ir.loop_while(n > 0, ir.store(out, 0, 2)),
+        ]
+        return ir.kernel([n, out], 1, lambda bx: steps, threads=64)
 
     return Case(
         "control/empty/int32/3",
@@ -323,11 +314,8 @@ def _atomic(kind: str, dtype: str) -> Case:
 
 def _atomic_tile(dtype: str) -> Case:
     def build() -> Kernel:
-        a, b, t = (
-            ir.tensor("A", (3, 4, 6), dtype),
-            ir.tensor("B", (3, 6), dtype),
-            ir.shared("t", (4, 6), dtype),
-        )
+        a, b = ir.tensor("A", (3, 4, 6), dtype), ir.tensor("B", (3, 6), dtype)
+        t = ir.shared("t", (4, 6), dtype)
 
         def body(bx: Any) -> Any:
             return [

@@ -116,13 +116,8 @@ def _mixed(left: str, right: str) -> Case:
         ]  # fmt: skip
         return ir.kernel([a, b, c], 1, lambda bx: steps, threads=64)
 
-    return seeded_case(
-        f"gemm/mixed/{left}-{right}/{m}x{n}x{k}",
-        build,
-        lambda a, b, c: {2: _product(a, b)},
-        low=-128,
-        high=256,
-    )
+    name = f"gemm/mixed/{left}-{right}/{m}x{n}x{k}"
+    return seeded_case(name, build, lambda a, b, c: {2: _product(a, b)}, low=-128, high=256)
 
 
 def _operands(first: str, second: str) -> Case:
@@ -151,19 +146,16 @@ def _clears(always: bool) -> Case:
     def build() -> Kernel:
         a, b, c = ir.tensor("A", (3, 8, 8)), ir.tensor("B", (3, 8, 8)), ir.tensor("C", (8, 8))
         sa, sb, acc = ir.shared("sa", (8, 8)), ir.shared("sb", (8, 8)), ir.fragment("acc", (8, 8))
-
-        def body(bx: Any) -> Any:
-            return [
-                ir.alloc(sa, sb, acc),
-                ir.serial(3, lambda s: [
-                    ir.copy(ir.region(a, (s, 0, 0), (1, 8, 8)), sa),
-                    ir.copy(ir.region(b, (s, 0, 0), (1, 8, 8)), sb),
-                    ir.gemm(sa, sb, acc, clear=True if always else s < 1),
-                ]),
-                ir.copy(acc, c),
-            ]  # fmt: skip
-
-        return ir.kernel([a, b, c], 1, body, threads=64)
+        steps = [
+            ir.alloc(sa, sb, acc),
+            ir.serial(3, lambda s: [
+                ir.copy(ir.region(a, (s, 0, 0), (1, 8, 8)), sa),
+                ir.copy(ir.region(b, (s, 0, 0), (1, 8, 8)), sb),
+                ir.gemm(sa, sb, acc, clear=True if always else s < 1),
+            ]),
+            ir.copy(acc, c),
+        ]  # fmt: skip
+        return ir.kernel([a, b, c], 1, lambda bx: steps, threads=64)
 
     def expected(a: Array, b: Array, c: Array) -> dict[int, Array]:
         return {2: a[2] @ b[2] if always else (a @ b).sum(0)}
@@ -178,24 +170,18 @@ def _sliced() -> Case:
 
     def build() -> Kernel:
         a, b, c = ir.tensor("A", (2, 8, 16)), ir.tensor("B", (2, 16, 8)), ir.tensor("C", (8, 8))
-        sa, sb, acc = (
-            ir.shared("sa", (2, 8, 16)),
-            ir.shared("sb", (2, 16, 8)),
-            ir.fragment("acc", (8, 8)),
-        )
-
-        def body(bx: Any) -> Any:
-            return [
-                ir.alloc(sa, sb, acc), ir.copy(a, sa), ir.copy(b, sb), ir.fill(acc, 0),
-                ir.serial(2, lambda s: ir.gemm(
-                    ir.region(sa, (s, 0, 4), (1, 8, 8)),
-                    ir.region(sb, (1, s * 8, 0), (1, 8, 8)),
-                    acc,
-                )),
-                ir.copy(acc, c),
-            ]  # fmt: skip
-
-        return ir.kernel([a, b, c], 1, body, threads=64)
+        sa, sb = ir.shared("sa", (2, 8, 16)), ir.shared("sb", (2, 16, 8))
+        acc = ir.fragment("acc", (8, 8))
+        steps = [
+            ir.alloc(sa, sb, acc), ir.copy(a, sa), ir.copy(b, sb), ir.fill(acc, 0),
+            ir.serial(2, lambda s: ir.gemm(
+                ir.region(sa, (s, 0, 4), (1, 8, 8)),
+                ir.region(sb, (1, s * 8, 0), (1, 8, 8)),
+                acc,
+            )),
+            ir.copy(acc, c),
+        ]  # fmt: skip
+        return ir.kernel([a, b, c], 1, lambda bx: steps, threads=64)
 
     return seeded_case(
         "gemm/regions/float32/8x8x8",
@@ -211,19 +197,16 @@ def _nothing() -> Case:
         k = ir.symbol("k")
         a, b, c = ir.tensor("A", (8, k)), ir.tensor("B", (k, 8)), ir.tensor("C", (8, 8))
         sa, sb, acc = ir.shared("sa", (8, 8)), ir.shared("sb", (8, 8)), ir.fragment("acc", (8, 8))
-
-        def body(bx: Any) -> Any:
-            return [
-                ir.alloc(sa, sb, acc), ir.fill(acc, 0),
-                ir.pipelined(ceildiv(k, 8), lambda ko: [
-                    ir.copy(ir.region(a, (0, ko * 8), (8, 8)), sa),
-                    ir.copy(ir.region(b, (ko * 8, 0), (8, 8)), sb),
-                    ir.gemm(sa, sb, acc),
-                ], stages=3),
-                ir.copy(acc, c),
-            ]  # fmt: skip
-
-        return ir.kernel([a, b, c], 1, body, threads=64)
+        steps = [
+            ir.alloc(sa, sb, acc), ir.fill(acc, 0),
+            ir.pipelined(ceildiv(k, 8), lambda ko: [
+                ir.copy(ir.region(a, (0, ko * 8), (8, 8)), sa),
+                ir.copy(ir.region(b, (ko * 8, 0), (8, 8)), sb),
+                ir.gemm(sa, sb, acc),
+            ], stages=3),
+            ir.copy(acc, c),
+        ]  # fmt: skip
+        return ir.kernel([a, b, c], 1, lambda bx: steps, threads=64)
 
     return Case(
         "gemm/dynamic/float32/8x8x0",
@@ -240,11 +223,7 @@ def _empty(m: int, n: int, k: int, *, clear: bool) -> Case:
 
     def build() -> Kernel:
         a, b, c = (ir.tensor(name, (16, 16)) for name in "ABC")
-        sa, sb, acc = (
-            ir.shared("sa", (16, 16)),
-            ir.shared("sb", (16, 16)),
-            ir.shared("acc", (16, 16)),
-        )
+        sa, sb, acc = (ir.shared(name, (16, 16)) for name in ("sa", "sb", "acc"))
         product = ir.gemm(
             ir.region(sa, (4, 0), (m, k)),
             ir.region(sb, (0, 4), (k, n)),

@@ -44,28 +44,21 @@ def _of_tile(shape: tuple[int, ...], scope: str, *, keeps_rows: bool) -> Case:
             at = (index[0],) if keeps_rows else (ir.value(0),)
             return ReducerUpdate(acc, ReduceKind.SUM, at, ir.load(tile, *index))
 
-        def body(bx: Any) -> Any:
-            return [
-                ir.alloc(tile, acc, out),
-                ir.copy(a, tile),
-                ReducerInit(acc, ReduceKind.SUM, ir.value(5)),
-                ir.parallel(shape, update),
-                ReducerFinalize(acc, ReduceKind.SUM, whole(out)),
-                ir.copy(out, b),
-            ]
-
-        return ir.kernel([a, b], 1, body, threads=64)
+        steps = [
+            ir.alloc(tile, acc, out),
+            ir.copy(a, tile),
+            ReducerInit(acc, ReduceKind.SUM, ir.value(5)),
+            ir.parallel(shape, update),
+            ReducerFinalize(acc, ReduceKind.SUM, whole(out)),
+            ir.copy(out, b),
+        ]
+        return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
 
     def expected(a: Array, b: Array) -> dict[int, Array]:
         return {1: 5 + (a.sum(1) if keeps_rows else a.sum().reshape(1))}
 
-    return seeded_case(
-        f"reducer/sum/int32/in-{scope}{'-rows' if keeps_rows else ''}/{label(shape)}",
-        build,
-        expected,
-        low=-9,
-        high=10,
-    )
+    name = f"reducer/sum/int32/in-{scope}{'-rows' if keeps_rows else ''}/{label(shape)}"
+    return seeded_case(name, build, expected, low=-9, high=10)
 
 
 def _reducer(kind: str, dtype: str = "int32") -> Case:
@@ -76,17 +69,14 @@ def _reducer(kind: str, dtype: str = "int32") -> Case:
         acc = Buffer("acc", (6,), dtype_of(dtype), Scope.REDUCER)
         out = ir.fragment("out", (6,), dtype)
         k = ReduceKind(kind)
-
-        def body(bx: Any) -> Any:
-            return [
-                ir.alloc(acc, out),
-                ReducerInit(acc, k, ir.value(-2)),
-                ir.parallel((6, 14), lambda i, j: ReducerUpdate(acc, k, (i,), ir.load(a, i, j))),
-                ReducerFinalize(acc, k, whole(out)),
-                ir.copy(out, b),
-            ]
-
-        return ir.kernel([a, b], 1, body, threads=64)
+        steps = [
+            ir.alloc(acc, out),
+            ReducerInit(acc, k, ir.value(-2)),
+            ir.parallel((6, 14), lambda i, j: ReducerUpdate(acc, k, (i,), ir.load(a, i, j))),
+            ReducerFinalize(acc, k, whole(out)),
+            ir.copy(out, b),
+        ]
+        return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
 
     def expected(a: Array, b: Array) -> dict[int, Array]:
         x = logical(a, dtype, (6, 14)).astype(np.int64)
@@ -102,21 +92,18 @@ def _reducer_without_init() -> Case:
         a, b = ir.tensor("A", (3, 4, 5), "int32"), ir.tensor("B", (3, 4), "int32")
         acc = Buffer("acc", (4,), dtype_of("int32"), Scope.REDUCER)
         out = ir.fragment("out", (4,), "int32")
-
-        def body(bx: Any) -> Any:
-            return [
-                ir.alloc(acc, out),
-                ir.serial(3, lambda s: [
-                    ReducerInit(acc, ReduceKind.MIN),
-                    ir.parallel((4, 5), lambda i, j: ReducerUpdate(
-                        acc, ReduceKind.MIN, (i,), ir.load(a, s, i, j)
-                    )),
-                    ReducerFinalize(acc, ReduceKind.MIN, whole(out)),
-                    ir.copy(out, ir.region(b, (s, 0), (1, 4))),
-                ]),
-            ]  # fmt: skip
-
-        return ir.kernel([a, b], 1, body, threads=64)
+        steps = [
+            ir.alloc(acc, out),
+            ir.serial(3, lambda s: [
+                ReducerInit(acc, ReduceKind.MIN),
+                ir.parallel((4, 5), lambda i, j: ReducerUpdate(
+                    acc, ReduceKind.MIN, (i,), ir.load(a, s, i, j)
+                )),
+                ReducerFinalize(acc, ReduceKind.MIN, whole(out)),
+                ir.copy(out, ir.region(b, (s, 0), (1, 4))),
+            ]),
+        ]  # fmt: skip
+        return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
 
     return seeded_case(
         "reducer/min/int32/reopened", build, lambda a, b: {1: a.min(2)}, low=-9, high=10

@@ -108,12 +108,8 @@ def _part(scopes: tuple[str, ...], *, clear: bool) -> Case:
         b[3:7] = a[5:9, 2:11].sum(1) + (0 if clear else b[3:7])
         return {1: b}
 
-    return seeded_case(
-        f"reduce/part/float32/{scopes[0]}-{scopes[1]}-{'clear' if clear else 'onto'}",
-        build,
-        expected,
-        outputs=0,
-    )
+    name = f"reduce/part/float32/{scopes[0]}-{scopes[1]}-{'clear' if clear else 'onto'}"
+    return seeded_case(name, build, expected, outputs=0)
 
 
 def _of_nothing(scopes: tuple[str, ...], *, clear: bool) -> Case:
@@ -133,11 +129,8 @@ def _of_nothing(scopes: tuple[str, ...], *, clear: bool) -> Case:
         b[3:7] = -np.inf if clear else b[3:7]
         return {2: b}
 
-    return seeded_case(
-        f"reduce/empty/float32/{scopes[0]}-{scopes[1]}-{'clear' if clear else 'onto'}",
-        build,
-        expected,
-    )
+    name = f"reduce/empty/float32/{scopes[0]}-{scopes[1]}-{'clear' if clear else 'onto'}"
+    return seeded_case(name, build, expected)
 
 
 def _scanned_part(scopes: tuple[str, ...]) -> Case:
@@ -247,14 +240,8 @@ def _reduce(kind: str, dtype: str, shape: tuple[int, ...], dim: int, *, clear: b
         result = np.asarray(KINDS[kind](logical(a, dtype), dim)).reshape(out)
         return {1: result if clear else ONTO[kind](result, logical(b, dtype))}
 
-    return seeded_case(
-        f"reduce/{kind}{'' if clear else '-onto'}/{dtype}/{label(shape)}@{dim}",
-        build,
-        expected,
-        outputs=0,
-        low=-9,
-        high=10,
-    )
+    name = f"reduce/{kind}{'' if clear else '-onto'}/{dtype}/{label(shape)}@{dim}"
+    return seeded_case(name, build, expected, outputs=0, low=-9, high=10)
 
 
 def _kept() -> Case:
@@ -328,11 +315,8 @@ def _scan(kind: str, dtype: str, dim: int, reverse: bool) -> Case:
     shape = (5, 12)
 
     def build() -> Kernel:
-        a, b, s = (
-            ir.tensor("A", shape, dtype),
-            ir.tensor("B", shape, dtype),
-            ir.shared("s", shape, dtype),
-        )
+        a, b = ir.tensor("A", shape, dtype), ir.tensor("B", shape, dtype)
+        s = ir.shared("s", shape, dtype)
         scan = Scan(ReduceKind(kind), whole(s), whole(s), dim, reverse)
         steps = [ir.alloc(s), ir.copy(a, s), scan, ir.copy(s, b)]
         return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
