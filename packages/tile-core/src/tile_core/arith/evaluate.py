@@ -34,10 +34,8 @@ def evaluate(
     Variables have `values`, numbers or whatever the `operators` take, which say what operations of
     two operands do. A shared part is computed once.
 
-    Raises
-    ------
-    InternalError
-        If `root` holds anything but constants, variables of `values`, and arithmetic.
+    Raises `InternalError` if `root` holds anything but constants, variables of `values`, and
+    arithmetic.
     """
     return Evaluation(values, operators).of(root)
 

@@ -41,10 +41,7 @@ def value_of(
     Arrays of `values` broadcast against each other; `names` are what other variables were bound
     to. An element of a buffer is taken for `loads`; None makes it unknown.
 
-    Raises
-    ------
-    Unknown
-        If it depends on more than these.
+    Raises `Unknown` if it depends on more than these.
     """
     return _OfArrays(values, names, loads).of(root)  # type: ignore[no-any-return]
 

@@ -66,10 +66,7 @@ def write(value: Linear, dtype: DType) -> Expr:
 
     Sums of 64 bits are computed in 32 as far as that certainly suffices.
 
-    Raises
-    ------
-    MayOverflow
-        If a part of the sum might not fit, though its value does.
+    Raises `MayOverflow` if a part of the sum might not fit, though its value does.
     """
     if not is_safe(value, dtype):
         raise MayOverflow

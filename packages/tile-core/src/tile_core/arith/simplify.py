@@ -287,10 +287,7 @@ def _truth(s: Simplifier, expr: Binary | Unary) -> Expr:
 def _balanced(expr: Binary, difference: Linear) -> Expr:
     """Return a comparison without what stands on both sides.
 
-    Raises
-    ------
-    MayOverflow
-        If what is left might not fit where the whole did.
+    Raises `MayOverflow` if what is left might not fit where the whole did.
     """
     dtype = expr.a.dtype
     left = Linear(tuple(t for t in difference.terms if t[1] > 0))

@@ -54,10 +54,7 @@ def load(lanes: Lanes, buffer: Buffer, indices: list[Array], node: Node) -> Arra
 
     Global buffers give their safe value outside.
 
-    Raises
-    ------
-    OutOfBounds, UninitialisedRead, DataRace
-        In an active lane.
+    Raises `OutOfBounds`, `UninitialisedRead`, `DataRace` in an active lane.
     """
     at = Site.of(lanes, buffer, node)
     offsets, inside = at.place.locate(indices)
@@ -85,10 +82,7 @@ def safe_value(lanes: Lanes, buffer: Buffer) -> Array:
 def store(lanes: Lanes, buffer: Buffer, indices: list[Array], values: Array, node: Node) -> None:
     """Write `values` to `buffer` in the active lanes; outside a global buffer nothing happens.
 
-    Raises
-    ------
-    OutOfBounds, DataRace
-        In an active lane.
+    Raises `OutOfBounds` or `DataRace` in an active lane.
     """
     at = Site.of(lanes, buffer, node)
     offsets, inside = at.place.locate(indices)
@@ -148,10 +142,7 @@ def write_elements(at: Site, offsets: Array, stored: Array, keep: Array | None) 
 def watch(at: Site, offsets: Array, active: Array | None, how: str) -> None:
     """Note that the active lanes read, or update atomically, the elements at `offsets`.
 
-    Raises
-    ------
-    DataRace
-        If another party touched one of them in a conflicting way since they last met.
+    Raises `DataRace` if another party touched one of them in a conflicting way since they last met.
     """
     if not _watched(at):
         return
@@ -176,10 +167,7 @@ def check_bounds(
 ) -> Array | None:
     """Return which elements are accessed, or None for all of them.
 
-    Raises
-    ------
-    OutOfBounds
-        If an active lane leaves a buffer that is not global.
+    Raises `OutOfBounds` if an active lane leaves a buffer that is not global.
     """
     mask = at.lanes.mask
     if mask is not None and offsets.ndim > 1:

@@ -90,10 +90,8 @@ _REDUCE: dict[str, Callable[[Array], Array]] = {
 def collective(expr: Call, args: list[Array], lanes: Lanes) -> Array:
     """Return what a warp-wide intrinsic gives each lane.
 
-    Raises
-    ------
-    Deadlock
-        If some threads of the warp do not take part; ``activemask`` alone does not wait.
+    Raises `Deadlock` if some threads of the warp do not take part; ``activemask`` alone does not
+    wait.
     """
     name = expr.function
     if name == "activemask":

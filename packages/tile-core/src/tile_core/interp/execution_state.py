@@ -319,10 +319,7 @@ class Lanes:
     def agreed(self, values: Array, what: str, span: Span | None, hint: str | None = None) -> Any:
         """Return the one value that all active lanes have.
 
-        Raises
-        ------
-        UndefinedOperation
-            If lanes differ.
+        Raises `UndefinedOperation` if lanes differ.
         """
         active = values if len(values) == 1 or self.mask is None else values[self.mask]
         if len(active) > 1 and (active != active[0]).any():

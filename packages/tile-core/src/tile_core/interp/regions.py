@@ -52,10 +52,7 @@ def box(
     `extents` are those of the iteration space, by default the region's own; `axes` says which of
     its axes moves along each dimension of the region (None: the dimension stays at its start).
 
-    Raises
-    ------
-    OutOfBounds
-        If an element lies outside a buffer that is not global.
+    Raises `OutOfBounds` if an element lies outside a buffer that is not global.
     """
     if extents is None:
         extents = numbers(region.extents, lanes)

@@ -168,10 +168,7 @@ def _copies_arrive(op: CopyArrive, lanes: Lanes) -> None:
 def peer(lanes: Lanes, rank: int, node: Node) -> BlockState:
     """Return the block of the cluster with this rank.
 
-    Raises
-    ------
-    BarrierMisuse
-        If there is none, or it has not begun.
+    Raises `BarrierMisuse` if there is none, or it has not begun.
     """
     cluster = _block(lanes).cluster
     size = 1 if cluster is None else cluster.size

@@ -49,10 +49,7 @@ class _Warp:
 def run_threads(launch: Launch, block: BlockState, host: Lanes) -> Iterator[Event]:
     """Run a block of explicit threads; yield where it waits for other blocks.
 
-    Raises
-    ------
-    Deadlock
-        If threads wait for something that can no longer happen.
+    Raises `Deadlock` if threads wait for something that can no longer happen.
     """
     try:
         yield from _schedule_warps(_warps(launch, block, host), block)

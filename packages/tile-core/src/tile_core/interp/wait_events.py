@@ -30,10 +30,8 @@ class Wait:
     def at(cls, node: Barrier, lanes: Lanes, evaluate: Callable[[Expr, Lanes], Array]) -> Wait:
         """Return the arrival of the active lanes.
 
-        Raises
-        ------
-        Deadlock
-            If only some threads of a warp reach a barrier that all of them must reach.
+        Raises `Deadlock` if only some threads of a warp reach a barrier that all of them must
+        reach.
         """
 
         def value(expr: Expr | None) -> int | None:

@@ -28,10 +28,7 @@ HINTED = frozenset(_HINTED.split())
 def hint(policy: str | None) -> tuple[int, ...]:
     """Return the arguments that say `policy`, none where there is no hint.
 
-    Raises
-    ------
-    InternalError
-        If there is no such hint; the language knows them all.
+    Raises `InternalError` if there is no such hint; the language knows them all.
     """
     if policy is None:
         return ()

@@ -11,10 +11,7 @@ from tile_core.ir.stmt import Launch
 def check_clusters(extents: Sequence[int], launch: Launch) -> None:
     """Make sure that a grid consists of whole clusters.
 
-    Raises
-    ------
-    LaunchError
-        If it does not.
+    Raises `LaunchError` if it does not.
     """
     cluster = launch.cluster
     if any(extent % size for extent, size in zip(extents, cluster, strict=False)):

@@ -15,10 +15,7 @@ def device(name: str, *args: Expr | int | bool, dtype: str | None = None) -> Cal
     Template arguments come first, then addresses (`AddressOf`) and values. `dtype` is the element
     type of the result, where the table leaves it to the call.
 
-    Raises
-    ------
-    InternalError
-        If the header has no such function.
+    Raises `InternalError` if the header has no such function.
     """
     row = device_call(name)
     if row is None:

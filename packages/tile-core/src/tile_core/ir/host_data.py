@@ -53,10 +53,8 @@ def expression_data(extent: Extent, names: HostNames) -> Any:
     Before   (m + 127) // 128
     After    ["//", ["+", "m", 127], 128]
 
-    Raises
-    ------
-    InternalError
-        If it reads memory or calls a function: hosts compute nothing of the kind.
+    Raises `InternalError` if it reads memory or calls a function: hosts compute nothing of the
+    kind.
     """
     match extent:
         case int():

@@ -39,10 +39,7 @@ class Token:
 def tokenize(line: str, number: int) -> list[Token]:
     """Split `line`; columns count from 0.
 
-    Raises
-    ------
-    ParseError
-        At a character that starts no token.
+    Raises `ParseError` at a character that starts no token.
     """
     tokens, at, text = [], 0, line.rstrip()
     while at < len(text):

@@ -25,10 +25,7 @@ def verify_parallel(kernel: Kernel, accumulators: frozenset[Buffer] = frozenset(
 
     The hardware fixes the distribution of `accumulators`, those that matrix products add to.
 
-    Raises
-    ------
-    ParallelBodyError
-        At the first access that breaks one of these.
+    Raises `ParallelBodyError` at the first access that breaks one of these.
     """
     for loop in _outermost(kernel.body):
         _verify_loop(loop, accumulators)

@@ -73,10 +73,7 @@ def boxes_of(
     and columns, and boxes begin with the pattern. Where it is given, they may begin inside of the
     pattern, and be single rows: every part is accepted that the copy engine can copy.
 
-    Raises
-    ------
-    LayoutError
-        With the reason, if the copy engine cannot write the tile.
+    Raises `LayoutError` with the reason, if the copy engine cannot write the tile.
 
     Notes
     -----

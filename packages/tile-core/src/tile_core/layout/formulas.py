@@ -69,10 +69,7 @@ def axis_names(rank: int) -> tuple[str, ...]:
 def as_index(value: Any) -> Expr:
     """Return `value`, a formula or a whole number, as a formula.
 
-    Raises
-    ------
-    LayoutError
-        If it is neither, compares, or divides by what is no positive constant.
+    Raises `LayoutError` if it is neither, compares, or divides by what is no positive constant.
     """
     if isinstance(value, Expr):
         return value if _is_formula(value) else _converted(value)

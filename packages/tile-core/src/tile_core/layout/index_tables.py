@@ -44,10 +44,7 @@ def box_coords(shape: Sequence[int]) -> list[Table]:
 def check_size(shape: Sequence[int]) -> None:
     """Raise if a table over the box would be unreasonable.
 
-    Raises
-    ------
-    LayoutError
-        Above `TABLE_LIMIT` elements.
+    Raises `LayoutError` above `TABLE_LIMIT` elements.
     """
     if math.prod(shape) > TABLE_LIMIT:
         raise LayoutError(
@@ -59,10 +56,7 @@ def check_size(shape: Sequence[int]) -> None:
 def tabulate(expr: Expr, shape: Sequence[int]) -> Table:
     """Return the values of `expr` over the box, int64 of `shape`.
 
-    Raises
-    ------
-    LayoutError
-        If the box is too large, or a value on the way does not fit 64 bits.
+    Raises `LayoutError` if the box is too large, or a value on the way does not fit 64 bits.
     """
     check_size(shape)
     _check_width(expr, shape)
@@ -81,10 +75,7 @@ def _check_width(expr: Expr, shape: Sequence[int]) -> None:
 def exact_bounds(expr: Expr, shape: Sequence[int]) -> tuple[int, int]:
     """Return the smallest and the largest value of `expr` over the box.
 
-    Raises
-    ------
-    LayoutError
-        If only the table can tell, and the box is too large for one.
+    Raises `LayoutError` if only the table can tell, and the box is too large for one.
     """
     r = reach(expr, shape)
     if r.is_exact:

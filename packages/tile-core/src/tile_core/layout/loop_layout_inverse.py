@@ -31,8 +31,6 @@ def loop_over(fragment: Fragment, vector: int = 1) -> LoopLayout:
     round; fewer are taken if iterations that follow each other are not neighbours along the
     innermost dimension.
 
-    Notes
-    -----
     A fragment that no formula leads back from gives a loop that is `searched`.
     """
     return _loop_over(fragment, vector)

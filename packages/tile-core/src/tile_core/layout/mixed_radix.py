@@ -215,11 +215,8 @@ def invert(outputs: Sequence[Expr], extents: Sequence[int], box: Sequence[int]) 
     There is one for each dimension of `box`, over coordinates of extents `extents`; the products
     of both are equal.
 
-    Raises
-    ------
-    LayoutError
-        If the formulas are not digits of the coordinates, shifted or exchanged by exclusive
-        or and rotation: then there is no formula here, only a table.
+    Raises `LayoutError` if the formulas are not digits of the coordinates, shifted or exchanged by
+    exclusive or and rotation: then there is no formula here, only a table.
     """
     solver = _Solver(tuple(extents))
     for axis, output in enumerate(outputs):
@@ -246,10 +243,7 @@ def invert(outputs: Sequence[Expr], extents: Sequence[int], box: Sequence[int]) 
 def digits_in(expr: Expr, extents: Sequence[int]) -> list[Digit]:
     """Return the digits `expr` is made of, each once.
 
-    Raises
-    ------
-    LayoutError
-        If a coordinate occurs otherwise than in a digit.
+    Raises `LayoutError` if a coordinate occurs otherwise than in a digit.
     """
     found: list[Digit] = []
 
@@ -271,10 +265,7 @@ def leftover(used: Sequence[Digit], source: Expr, extent: int) -> list[Digit]:
 
     The highest one may have a larger extent than the values of `source` fill.
 
-    Raises
-    ------
-    LayoutError
-        If the digits overlap.
+    Raises `LayoutError` if the digits overlap.
     """
     mine = sorted((d for d in used if same_expr(d.source, source)), key=lambda d: (d.unit, d.end))
     result: list[Digit] = []

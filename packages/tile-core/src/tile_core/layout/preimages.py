@@ -40,8 +40,6 @@ def pulled_back(held: Fragment, indices: Sequence[Expr], box: Sequence[int]) -> 
 
     `indices` is the index map: one formula per dimension of the tile, over coordinates of `box`.
 
-    Notes
-    -----
     ``result.owners(*x) == held.owners(*indices(x))`` for every point. The slots number the
     iterations of a thread in row-major order of the points, if they can be told apart so.
     """
@@ -86,13 +84,8 @@ def pushed_forward(
     over the coordinates of the loop and then those of sequential loops of extents `serial` inside
     of it.
 
-    Raises
-    ------
-    LayoutError
-        If the map does not take the coordinates apart digit by digit.
+    Raises `LayoutError` if the map does not take the coordinates apart digit by digit.
 
-    Notes
-    -----
     ``result.owners(*b)`` is the union of ``run.owners(*x)`` over all points x with
     ``indices(x) == b``. Elements that no point uses continue the pattern of the others.
     """
@@ -121,8 +114,6 @@ def reduced_fragment(held: Fragment, dim: int, keepdim: bool = False) -> Fragmen
 
     The dimension disappears, or stays with extent 1 if `keepdim`.
 
-    Notes
-    -----
     ``result.owners(*b)`` is the union of ``held.owners(*x)`` over the row x of b: the reduced
     dimension becomes replication, of which only the parts that the thread depends on remain.
     A tile of one dimension reduces to shape (1,).

@@ -33,10 +33,7 @@ def derived_index(thread: Expr, domain: Sequence[int]) -> tuple[Expr, ...]:
 
     `domain` has the extents of the coordinates and, last, of the replica number.
 
-    Raises
-    ------
-    LayoutError
-        If the thread does not use the coordinates digit by digit.
+    Raises `LayoutError` if the thread does not use the coordinates digit by digit.
     """
     try:
         used = digits_in(thread, domain)

@@ -24,10 +24,7 @@ def reshaped(
     The layout is `exprs`, formulas over `shape` with values in `box`; `new` is in row-major
     correspondence to `shape`. Elements have `num` bits before and `den` after.
 
-    Raises
-    ------
-    LayoutError
-        As `Layout.reshape` says.
+    Raises `LayoutError` as `Layout.reshape` says.
     """
     if num < 1 or den < 1 or (num % den and den % num):
         raise LayoutError(f"elements of {num} bits cannot be seen as elements of {den} bits")

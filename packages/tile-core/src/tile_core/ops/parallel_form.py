@@ -56,10 +56,7 @@ def as_parallel(op: TileOperator) -> Parallel:
     register tile whose extents are known only at run time is filled by a loop over all of the
     tile, which its holders run.
 
-    Raises
-    ------
-    InternalError
-        If `op` is not element-wise.
+    Raises `InternalError` if `op` is not element-wise.
     """
     if not is_element_wise(op):
         raise InternalError(f"{op.mnemonic!r} is not an element-wise operator", span=op.span)

@@ -12,10 +12,7 @@ from tile_core.ir.stmt import Kernel, Leaf, Store
 def verify_barriers(kernel: Kernel) -> None:
     """Check that nothing reads or writes barriers as if they were elements of a tile.
 
-    Raises
-    ------
-    FrontendTypeError
-        At the first statement or expression that does.
+    Raises `FrontendTypeError` at the first statement or expression that does.
     """
     for node in nodes_of(kernel.body, Load, Store, Leaf):
         match node:

@@ -22,10 +22,7 @@ def verify_reducers(kernel: Kernel) -> None:
     * updates stand between the two, at any depth;
     * nothing else touches a reducer: it has no value before it is finalised.
 
-    Raises
-    ------
-    ReducerMisuse
-        At the first use that breaks one of these.
+    Raises `ReducerMisuse` at the first use that breaks one of these.
     """
     _block(kernel.body, _Epochs())
 

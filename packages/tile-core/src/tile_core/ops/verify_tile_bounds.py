@@ -38,10 +38,8 @@ def verify_tile_bounds(kernel: Kernel) -> None:
     Only first and last iterations are tried, so what is refused does leave the tile; what may
     leave it is found when the kernel runs, in the interpreter and in emulators.
 
-    Raises
-    ------
-    IndexMismatch
-        At the first index outside a dimension of a tile in shared memory or registers.
+    Raises `IndexMismatch` at the first index outside a dimension of a tile in shared memory or
+    registers.
     """
     for node in nodes_of(kernel.body, Launch):
         _visit(node.body, {}, node.span)

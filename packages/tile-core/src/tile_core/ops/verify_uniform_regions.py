@@ -61,10 +61,7 @@ def verify_common_places(kernel: Kernel) -> None:
     data, or stands behind a condition that does. Operations on memory of a thread's own are each
     thread's own, too.
 
-    Raises
-    ------
-    UndefinedOperation
-        At the first operation of which two threads have different operands.
+    Raises `UndefinedOperation` at the first operation of which two threads have different operands.
     """
     for launch in nodes_of(kernel.body, Launch):
         _Block(launch).run()
@@ -176,10 +173,7 @@ class _Block:
     def value(self, expr: Extent) -> _Value:
         """Return what threads have for `expr`.
 
-        Raises
-        ------
-        Unknown
-            If that depends on data, or on other variables than by adding them.
+        Raises `Unknown` if that depends on data, or on other variables than by adding them.
         """
         if isinstance(expr, Expr):
             for node in walk_once(expr):

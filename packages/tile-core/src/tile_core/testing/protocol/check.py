@@ -30,10 +30,7 @@ def violation_of(
 
     The user wrote `before`, and `after` is what runs.
 
-    Raises
-    ------
-    OverflowError
-        If one order does not decide, and there are too many others.
+    Raises `OverflowError` if one order does not decide, and there are too many others.
     """
     meant = meaning_of(before, scenario, host=host)
     for launch in with_and_without_turns(after):

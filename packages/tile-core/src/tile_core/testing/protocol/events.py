@@ -221,10 +221,7 @@ def named(tile: Tile, box: Box) -> str:
 def check_meant(read: Read, held: ExpectedContent, meant: ExpectedContent | None) -> None:
     """Make sure that a reading finds what it is meant to find.
 
-    Raises
-    ------
-    ProtocolBroken
-        If it does not.
+    Raises `ProtocolBroken` if it does not.
     """
     if meant is None or (held.contents == meant.contents and held.is_whole >= meant.is_whole):
         return

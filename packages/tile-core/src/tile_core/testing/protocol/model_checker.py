@@ -65,10 +65,7 @@ def explore(program: Program) -> Explored:
     what the program means; that nobody writes what others read, or fill; that no barrier is
     arrived at more often than a phase allows, nor hears of bytes that nobody expects.
 
-    Raises
-    ------
-    OverflowError
-        If there are more than `MOST_STATES` states.
+    Raises `OverflowError` if there are more than `MOST_STATES` states.
     """
     explorer = _Explorer(program)
     start = explorer.start()

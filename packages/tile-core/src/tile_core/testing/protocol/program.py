@@ -194,10 +194,7 @@ def _ranges(stmt: Stmt, base: int, count: int) -> Iterator[Interval]:
 def host_names(kernel: Kernel, launch: Launch) -> list[Let]:
     """Return the names that the host gives to values before a launch.
 
-    Raises
-    ------
-    InternalError
-        If the kernel does not hold the launch.
+    Raises `InternalError` if the kernel does not hold the launch.
     """
     inside = set(walk(launch))
     if launch not in set(walk(kernel.body)):

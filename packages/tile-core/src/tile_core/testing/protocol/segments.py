@@ -132,10 +132,7 @@ def _uses(number: int, role: Role, event: Event) -> Iterator[Use]:
 def clash(mine: Iterable[Use], others: Iterable[Use]) -> None:
     """Make sure that accesses may go on at the same time.
 
-    Raises
-    ------
-    ProtocolBroken
-        If two of them disturb each other.
+    Raises `ProtocolBroken` if two of them disturb each other.
     """
     theirs = list(others)
     for use in mine:

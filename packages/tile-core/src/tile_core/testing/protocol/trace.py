@@ -151,10 +151,7 @@ Act = Callable[[Group, Stmt], None]
 def follow(group: Group, stmt: Stmt, act: Act) -> None:
     """Run the control flow of `stmt`; `act` does what is left.
 
-    Raises
-    ------
-    Endless
-        If a loop does not end.
+    Raises `Endless` if a loop does not end.
     """
     if not group.facts.matters(stmt) and not isinstance(stmt, Let):
         return

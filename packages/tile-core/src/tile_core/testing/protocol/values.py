@@ -58,10 +58,7 @@ class Values:
     def of(self, extent: Any) -> Any:
         """Return the value of an expression.
 
-        Raises
-        ------
-        Unknown
-            If it depends on what the block computes.
+        Raises `Unknown` if it depends on what the block computes.
         """
         if isinstance(extent, int):
             return extent
