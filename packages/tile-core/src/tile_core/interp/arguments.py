@@ -33,13 +33,8 @@ def bind(kernel: Kernel, args: Sequence[Any], machine: InterpreterState) -> list
     """Give every parameter its memory or value, and every symbolic dimension its extent.
 
     What is returned is to be called when the kernel has run: it brings results back into arrays
-    that could not be used as memory directly.
-
-    Raises
-    ------
-    ArgumentCountError, ArgumentTypeError, ArgumentShapeError, ArgumentDtypeError,
-    ArgumentLayoutError, ContractViolation
-        If an argument is not what the parameter declares.
+    that could not be used as memory directly. Raises one of the errors of arguments if one is not
+    what the parameter declares.
     """
     if len(args) != len(kernel.params):
         raise ArgumentCountError(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,12 +20,8 @@ from tile_core.ir.expr import Const, Expr, Extent, Var
 from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.stmt import Launch
 
-
-class Debugger(Protocol):
-    """What a breakpoint opens instead of `sys.breakpointhook`."""
-
-    def __call__(self, names: dict[str, Any], span: Span | None) -> None:
-        """Show `names`, the user's names with their values now, at `span`."""
+Debugger: TypeAlias = "Callable[[dict[str, Any], Span | None], None]"
+"""What a breakpoint opens instead of `sys.breakpointhook`: it shows the user's names at a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +62,16 @@ class InterpretOptions:
     late_copies: bool = False
 
 
-def _no_launcher(launch: Launch, lanes: Lanes) -> None:
-    raise InternalError("a launch inside a launch", span=launch.span)
-
-
 class InterpreterState:
     """Everything that outlives a block: global memory, symbols, counters."""
 
-    def __init__(self, options: InterpretOptions, evaluate: Callable[[Expr, Lanes], Array]) -> None:
-        self.options, self.evaluate = options, evaluate
+    def __init__(
+        self,
+        options: InterpretOptions,
+        evaluate: Callable[[Expr, Lanes], Array],
+        launcher: Callable[[Launch, Lanes], None],
+    ) -> None:
+        self.options, self.evaluate, self.launcher = options, evaluate, launcher
         self.memory: dict[Buffer, Storage] = {}  # of each parameter and workspace
         self.symbols: dict[Var, Array] = {}  # scalar parameters, symbolic dimensions; shape (1,)
         self.granules: dict[Buffer, int] = {}  # bits of the smallest element of any view
@@ -82,7 +79,6 @@ class InterpreterState:
         self.contended: set[Buffer] = set()
         self.epoch = 0  # numbers stretches of time without synchronisation; never reused
         self.stores = 0  # changes of memory: without any, waiting threads make no progress
-        self.launcher: Callable[[Launch, Lanes], None] = _no_launcher
         self._facts: dict[Node, StatementFacts] = {}
 
     def facts(self, stmt: Node) -> StatementFacts:

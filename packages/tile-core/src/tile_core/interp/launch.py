@@ -58,10 +58,9 @@ def interpret(
     LaunchError
         If an argument is not what the kernel declares, or a grid is empty.
     """
-    machine = InterpreterState(options or InterpretOptions(), evaluate)
+    machine = InterpreterState(options or InterpretOptions(), evaluate, _launch)
     kernel = privatise_tiles(select_ranges(distribute_random_loops(kernel)))
     machine.granules = _granules(kernel)
-    machine.launcher = _launch
     with np.errstate(all="ignore"):
         finish = bind(kernel, args, machine)
         run(kernel.body, Lanes(None, machine))

@@ -12,7 +12,6 @@ from tile_core.errors import DataRace
 from tile_core.interp import access, atomics, calls, debug, reductions, regions, specialised_warps
 from tile_core.interp.execution_state import BlockState, Lanes
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.transfers import converted, moved
 from tile_core.interp.values import Array, convert, decode, encode, settle
 from tile_core.ir.buffer import Region, whole
 from tile_core.ir.expr import Expr
@@ -34,7 +33,7 @@ def copy(op: Copy, lanes: Lanes) -> None:
     if op.is_async and lanes.machine.options.late_copies and lanes.block is not None:
         _issue(op, lanes, lanes.block)
     else:
-        moved(op.src, op.dst, lanes, op)
+        regions.moved(op.src, op.dst, lanes, op)
 
 
 def _issue(op: Copy, lanes: Lanes, block: BlockState) -> None:
@@ -44,7 +43,7 @@ def _issue(op: Copy, lanes: Lanes, block: BlockState) -> None:
     issued = regions.read_stored(source).copy()
     nowhere = np.zeros(target.offsets.shape, np.bool_)
     noise = np.full(issued.nbytes, 0xA5, np.uint8).view(issued.dtype).reshape(issued.shape)
-    noise = converted(noise, op.src.buffer.dtype, op.dst.buffer.dtype)
+    noise = regions.converted(noise, op.src.buffer.dtype, op.dst.buffer.dtype)
     regions.write_stored(target, noise, nowhere)
 
     def arrive() -> None:
@@ -55,7 +54,7 @@ def _issue(op: Copy, lanes: Lanes, block: BlockState) -> None:
                 span=op.span,
                 hint="wait for the copy before writing its source",
             )
-        stored = converted(stored, op.src.buffer.dtype, op.dst.buffer.dtype)
+        stored = regions.converted(stored, op.src.buffer.dtype, op.dst.buffer.dtype)
         regions.write_stored(target, stored, values_known)
 
     block.flight.issued.append(arrive)
@@ -78,7 +77,7 @@ def transpose(op: Transpose, lanes: Lanes) -> None:
     source = regions.box(op.src, lanes, op)
     values_known = regions.known(source)
     stored = regions.read_stored(source).swapaxes(-1, -2)
-    stored = converted(stored, op.src.buffer.dtype, op.dst.buffer.dtype)
+    stored = regions.converted(stored, op.src.buffer.dtype, op.dst.buffer.dtype)
     flipped = None if values_known is None else values_known.swapaxes(-1, -2)
     regions.write_stored(regions.box(op.dst, lanes, op), stored, flipped)
 

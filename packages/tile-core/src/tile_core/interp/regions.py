@@ -1,17 +1,19 @@
-"""Whole regions, read and written as arrays: what tile operators are made of."""
+"""Whole regions, read, written and moved as arrays: what tile operators are made of."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tile_core.dtypes import DType
 from tile_core.errors import OutOfBounds
-from tile_core.interp import access
+from tile_core.interp import access, atomics
 from tile_core.interp.access import Site
-from tile_core.interp.execution_state import Lanes, declared
+from tile_core.interp.execution_state import BlockState, Lanes, declared
 from tile_core.interp.expressions import evaluate
-from tile_core.interp.values import Array, decode, encode
+from tile_core.interp.values import Array, convert, decode, encode
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Extent
 from tile_core.ir.node import Node
@@ -153,3 +155,58 @@ def write_stored(where: Box, stored: Array, values_known: Array | None = None) -
     if values_known is not None:
         marks = values_known.ravel() if keep is None else values_known[keep]
         where.at.storage.mark(offsets, where.at.dtype, marks)
+
+
+def moved(
+    src: Region,
+    dst: Region,
+    lanes: Lanes,
+    op: Leaf,
+    homes: Sequence[BlockState] | None = None,
+    reduction: str | None = None,
+) -> int:
+    """Copy `src` to `dst` and return how many bytes of `dst` that was, elements outside too.
+
+    Equal dtypes keep their bits, and undefined contents stay undefined.
+    `dst` is in the memory of the blocks `homes`, by default that of these lanes. A `reduction`
+    says how its elements change instead of being replaced: "add", "min" or "max".
+    """
+    source, target, extents = paired(src, dst, lanes, op)
+    if dst.buffer.scope.is_global:
+        require_known(source, target.inside)
+    values_known = known(source)
+    stored = read_stored(source)
+    stored = converted(stored, src.buffer.dtype, dst.buffer.dtype)
+    if reduction is not None:
+        require_known(target)
+        dtype = dst.buffer.dtype
+        old = decode(read_stored(target), dtype)
+        new = decode(stored, dtype)
+        stored = encode(atomics.COMBINE[reduction](old, new), dtype)
+    for where in _in_homes(target, homes, dst, lanes):
+        write_stored(where, stored, values_known)
+    return int(np.prod(extents)) * max(dst.buffer.dtype.bits, 8) // 8
+
+
+def _in_homes(
+    target: Box, homes: Sequence[BlockState] | None, dst: Region, lanes: Lanes
+) -> list[Box]:
+    if homes is None:
+        return [target]
+    made = []
+    for home in homes:
+        storage = home.memory.get(dst.buffer.storage)
+        if storage is None:
+            storage = lanes.scratch(dst.buffer.storage)
+            storage.generation = 1
+            home.memory[dst.buffer.storage] = storage
+        place = replace(target.at.place, storage=storage)
+        made.append(replace(target, at=replace(target.at, place=place)))
+    return made
+
+
+def converted(stored: Array, source: DType, target: DType) -> Array:
+    """Return elements in the stored form of another type."""
+    if source == target:
+        return stored
+    return encode(convert(decode(stored, source), source, target), target)

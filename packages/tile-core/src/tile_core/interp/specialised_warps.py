@@ -16,7 +16,6 @@ from tile_core.interp import regions
 from tile_core.interp.execution_state import BlockState, Lanes
 from tile_core.interp.expressions import evaluate
 from tile_core.interp.mbarriers import Signal
-from tile_core.interp.transfers import moved
 from tile_core.interp.values import Array
 from tile_core.interp.wait_events import Event, Pending
 from tile_core.ir import gpu_intrinsics
@@ -230,7 +229,7 @@ def bulk_copy(op: BulkCopy, lanes: Lanes) -> None:
             homes = [peer(lanes, rank, op) for rank in named]
     if op.expects:
         _expect_bytes(op, lanes)
-    nbytes = moved(op.src, op.dst, lanes, op, homes if op.is_load else None, op.reduce)
+    nbytes = regions.moved(op.src, op.dst, lanes, op, homes if op.is_load else None, op.reduce)
     if op.barrier is not None:
         for home in homes:
             _barrier(op.barrier, home, op, lanes).expect(-nbytes)
@@ -252,7 +251,7 @@ def _barrier(barrier: Region, home: BlockState, op: Leaf, lanes: Lanes) -> Signa
 def remote_copy(op: RemoteCopy, lanes: Lanes) -> None:
     """Copy at once into the tile of another block."""
     home = peer(lanes, int(evaluate(op.block, lanes)[0]), op)
-    nbytes = moved(op.src, op.dst, lanes, op, [home], None)
+    nbytes = regions.moved(op.src, op.dst, lanes, op, [home], None)
     if op.barrier is not None:
         _barrier(op.barrier, home, op, lanes).expect(-nbytes)
     _told(lanes)

@@ -9,7 +9,25 @@ from tile_core.ir.expr import Expr, Var
 from tile_core.layout.formulas import inputs
 
 
-class LayoutNames:
+class _CommonNames:
+    """Further names of what layouts and fragments tell alike."""
+
+    __slots__ = ()
+
+    def get_input_shape(self: Any) -> tuple[int, ...]:
+        """Return the extents of the logical box, or of the tile; `shape`."""
+        return tuple(self.shape)
+
+    def get_forward_vars(self: Any) -> tuple[Var, ...]:
+        """Return the coordinates over which the formulas are written."""
+        return inputs(self.rank)
+
+    def is_equal(self: Any, other: Any) -> bool:
+        """Whether both hold every element at the same places; `same_function`."""
+        return bool(self.same_function(other))
+
+
+class LayoutNames(_CommonNames):
     """Further names of what a `Layout` tells."""
 
     __slots__ = ()
@@ -19,17 +37,9 @@ class LayoutNames:
         """The physical coordinates as formulas; `outputs`."""
         return tuple(self.outputs)
 
-    def get_input_shape(self: Any) -> tuple[int, ...]:
-        """Return the extents of the logical box; `shape`."""
-        return tuple(self.shape)
-
     def get_output_shape(self: Any) -> tuple[int, ...]:
         """Return the extents of the physical box; `output_shape`."""
         return tuple(self.output_shape)
-
-    def get_forward_vars(self: Any) -> tuple[Var, ...]:
-        """Return the coordinates over which the formulas are written."""
-        return inputs(self.rank)
 
     def get_forward_index(self: Any) -> tuple[Expr, ...]:
         """Return the physical coordinates as formulas; `outputs`."""
@@ -44,27 +54,15 @@ class LayoutNames:
         """Return the physical coordinates of the element at `indices`; a call."""
         return list(self(*indices))
 
-    def is_equal(self: Any, other: Any) -> bool:
-        """Whether both store every element at the same place; `same_function`."""
-        return bool(self.same_function(other))
 
-
-class FragmentNames:
+class FragmentNames(_CommonNames):
     """Further names of what a `Fragment` tells."""
 
     __slots__ = ()
 
-    def get_input_shape(self: Any) -> tuple[int, ...]:
-        """Return the extents of the tile; `shape`."""
-        return tuple(self.shape)
-
     def get_output_shape(self: Any) -> tuple[int, ...]:
         """Return the extents of the registers of a thread; `index_shape`."""
         return tuple(self.index_shape)
-
-    def get_forward_vars(self: Any) -> tuple[Var, ...]:
-        """Return the coordinates over which the formulas are written."""
-        return inputs(self.rank)
 
     def get_forward_index(self: Any) -> tuple[Expr, ...]:
         """Return the register slot as formulas; `index`."""
@@ -80,16 +78,9 @@ class FragmentNames:
 
     def map_forward_thread(self: Any, indices: Sequence[Any]) -> Any:
         """Return the thread of the element at `indices`; a replica number may follow them."""
-        coords, rep = tuple(indices), 0
-        if len(coords) == self.rank + 1:
-            *coords_list, rep = coords
-            coords = tuple(coords_list)
+        *coords, rep = indices if len(indices) == self.rank + 1 else (*indices, 0)
         return self.forward_thread(*coords, rep=rep)
 
     def condense_rep_var(self: Any) -> Any:
         """Return the fragment without idle replicas; `condense_replication`."""
         return self.condense_replication()
-
-    def is_equal(self: Any, other: Any) -> bool:
-        """Whether both hold every element in the same places; `same_function`."""
-        return bool(self.same_function(other))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.interp.values import Array
-from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Expr
 from tile_core.ir.stmt import Kernel, Leaf
 from tile_core.ops.operator import ElementCases, TileOperator
@@ -32,16 +32,16 @@ def cases(operators: Mapping[str, type[Leaf]]) -> Iterator[Case]:
                     yield _case(cls, cls.cases, dtype, scope)
 
 
-def regions_of(cls: type[Leaf]) -> tuple[str, ...]:
-    """Return the names of the fields of an operator that are regions."""
-    hints = typing.get_type_hints(cls)
-    return tuple(f.name for f in fields(cls) if hints[f.name] is Region)
-
-
 def _case(cls: type[TileOperator], wanted: ElementCases, dtype: str, scope: str) -> Case:
-    names, values = regions_of(cls), dict(wanted.values or {})
+    hints, values = typing.get_type_hints(cls), dict(wanted.values or {})
+    names = tuple(f.name for f in fields(cls) if hints[f.name] is Region)
     whole = {name: ir.tensor(name, SHAPE, dtype) for name in names}
-    written = _written(cls, {n: ir.operand(t) for n, t in whole.items()}, values, dtype)
+    tensors = {name: ir.operand(tensor) for name, tensor in whole.items()}
+    op = _operator(cls, tensors, values, dtype)
+    read, written = (
+        [n for n, t in whole.items() if any(r.buffer is t for r in some)]
+        for some in (op.reads(), op.writes())
+    )
 
     def build() -> Kernel:
         def body(bx: Any) -> list[Any]:
@@ -63,12 +63,10 @@ def _case(cls: type[TileOperator], wanted: ElementCases, dtype: str, scope: str)
 
     def inputs(rng: np.random.Generator) -> list[Array]:
         return [
-            poison(SHAPE, dtype) if scope == "global" and name not in reads
+            poison(SHAPE, dtype) if scope == "global" and name not in read
             else numbers(rng, SHAPE, dtype)
             for name in names
         ]  # fmt: skip
-
-    reads = _read(cls, {n: ir.operand(t) for n, t in whole.items()}, values, dtype)
 
     def expected(*arrays: Array) -> dict[int, Array]:
         known = {n: logical(a, dtype) for n, a in zip(names, arrays, strict=True)}
@@ -90,16 +88,3 @@ def _operator(
     }
     made: TileOperator = cls(**{**regions, **given})  # type: ignore[arg-type]  # its own fields
     return made
-
-
-def _written(*of: Any) -> tuple[str, ...]:
-    return _names(of[1], _operator(*of).writes())
-
-
-def _read(*of: Any) -> tuple[str, ...]:
-    return _names(of[1], _operator(*of).reads())
-
-
-def _names(regions: Mapping[str, Region], some: tuple[Region, ...]) -> tuple[str, ...]:
-    buffers: set[Buffer] = {region.buffer for region in some}
-    return tuple(name for name, region in regions.items() if region.buffer in buffers)
