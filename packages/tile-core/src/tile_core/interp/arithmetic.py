@@ -46,12 +46,8 @@ def binary(
     """Return ``a op b`` for operands of one dtype; `dtype` is that of the result.
 
     Lanes outside `mask` may hold anything and never raise. Comparisons of NaN are false but
-    for ``!=``; min and max prefer a number over NaN.
-
-    Raises
-    ------
-    UndefinedOperation
-        An integer is divided by zero, or shifted by its width or more, in an active lane.
+    for ``!=``; min and max prefer a number over NaN. Raises `UndefinedOperation` where an integer
+    is divided by zero, or shifted by its width or more, in an active lane.
     """
     if op.is_comparison:
         return _BINARY[op](a, b)

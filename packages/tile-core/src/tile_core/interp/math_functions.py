@@ -94,15 +94,13 @@ def _exactly(rational: Callable[..., Fraction], mode: str, dtype: DType, *args: 
 
 
 def _one(rational: Callable[..., Fraction], mode: str, dtype: DType, row: list[float]) -> float:
-    floats = [np.float64(x) for x in row]
     try:
         exact = rational(*(Fraction(x) for x in row))
     except (ZeroDivisionError, OverflowError, ValueError):
+        exact = Fraction(0)
+    if exact == 0:  # an infinity or NaN, exact as it is, or zero with its sign
         with np.errstate(all="ignore"):
-            return float(rational(*floats))  # an infinity or NaN, exact as it is
-    if exact == 0:
-        with np.errstate(all="ignore"):
-            return float(rational(*floats))  # the sign of zero
+            return float(rational(*map(np.float64, row)))
     return round_rational(exact, mode, dtype)
 
 

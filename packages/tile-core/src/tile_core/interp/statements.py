@@ -196,24 +196,15 @@ def _enter_round(lanes: Lanes, loop: Loop, entry: Array | None, goes_on: Array) 
     return bool(active.any())
 
 
-def _for(stmt: For, lanes: Lanes) -> Steps:
-    step = evaluate(stmt.step, lanes)
+def _counted(stmt: For | Pipelined, lanes: Lanes) -> Steps:
+    value, stop = evaluate(stmt.start, lanes), evaluate(stmt.stop, lanes)
+    step = evaluate(stmt.step, lanes) if isinstance(stmt, For) else np.ones(1, value.dtype)
     if (step == 0).any():
         raise UndefinedOperation(
             "a loop's step is zero",
             span=stmt.span or lanes.span,
             hint="make sure that the step cannot be zero, with T.assume",
         )
-    start, stop = evaluate(stmt.start, lanes), evaluate(stmt.stop, lanes)
-    yield from _counted(stmt, start, stop, step, lanes)
-
-
-def _pipelined(stmt: Pipelined, lanes: Lanes) -> Steps:
-    start, stop = evaluate(stmt.start, lanes), evaluate(stmt.stop, lanes)
-    yield from _counted(stmt, start, stop, np.ones(1, start.dtype), lanes)
-
-
-def _counted(stmt: For | Pipelined, value: Array, stop: Array, step: Array, lanes: Lanes) -> Steps:
     entry, loop = lanes.mask, Loop(lanes)
     lanes.loops.append(loop)
     while True:
@@ -343,8 +334,8 @@ def _vote(stmt: Stmt, lanes: Lanes) -> Steps:
 _COMPOUND: dict[type[Any], Callable[[Any, Lanes], Steps]] = {
     Seq: _seq,
     If: _if,
-    For: _for,
-    Pipelined: _pipelined,
+    For: _counted,
+    Pipelined: _counted,
     While: _while,
     Parallel: _parallel,
     OnThreads: _on_threads,

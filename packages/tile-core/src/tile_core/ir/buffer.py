@@ -41,29 +41,20 @@ class Scope(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffer(Node):
-    """A typed box of elements.
-
-    Parameters
-    ----------
-    shape
-        Extents in elements: Python ints where static, expressions of symbols otherwise.
-    strides
-        Distances in elements, or None for contiguous row-major.
-    origin
-        None: the buffer has storage of its own (or is a parameter). A `Buffer`: this one is
-        a view; its row-major elements are the row-major bits of that buffer (dtype and shape
-        may differ, total bits agree). An `Expr` of dtype handle: a tensor at that address.
-    workspace
-        A global buffer that the runtime allocates for each launch.
-    """
+    """A typed box of elements."""
 
     name: str
+    # Extents in elements: Python ints where static, expressions of symbols otherwise.
     shape: tuple[Extent, ...]
     dtype: DType
     scope: Scope
+    # Distances in elements, or None for contiguous row-major.
     strides: tuple[Extent, ...] | None = None
+    # None: the buffer has storage of its own (or is a parameter). A `Buffer`: this one is a view;
+    # its row-major elements are the row-major bits of that buffer (dtype and shape may differ,
+    # total bits agree). An `Expr` of dtype handle: a tensor at that address.
     origin: Buffer | Expr | None = None
-    workspace: bool = False
+    workspace: bool = False  # a global buffer that the runtime allocates for each launch
 
     @property
     def rank(self) -> int:
@@ -102,20 +93,14 @@ def static_value(extent: Extent) -> int | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region(Node):
-    """The box of elements of `buffer` that an operator touches.
-
-    Parameters
-    ----------
-    starts, extents
-        One entry per dimension. A plain index has extent 1.
-    is_element
-        The region was written as a single element ``buf[i, j]``: the head address of a tile
-        whose extents come from the other operand.
-    """
+    """The box of elements of `buffer` that an operator touches."""
 
     buffer: Buffer
+    # starts, extents: one entry per dimension. A plain index has extent 1.
     starts: tuple[Extent, ...]
     extents: tuple[Extent, ...]
+    # The region was written as a single element ``buf[i, j]``: the head address of a tile whose
+    # extents come from the other operand.
     is_element: bool = False
 
     @property

@@ -42,13 +42,7 @@ def const(value: int | float, dtype: DType | None = None) -> Const:
 
 
 def _natural(value: int | float) -> DType:
-    """Return the element type of a plain number that stands alone.
-
-    Raises
-    ------
-    FrontendValueError
-        If no such type can hold it.
-    """
+    """Return the element type of a plain number that stands alone; refuse one that none holds."""
     if isinstance(value, bool):
         return BOOL
     if not isinstance(value, int):

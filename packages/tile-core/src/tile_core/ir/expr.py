@@ -196,16 +196,11 @@ class StringConst(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var(Expr):
-    """A named scalar: a loop, block or thread index, a parameter, a symbolic dimension.
-
-    Parameters
-    ----------
-    contract
-        What holds of every value of a symbolic dimension or a parameter, beyond its type.
-    """
+    """A named scalar: a loop, block or thread index, a parameter, a symbolic dimension."""
 
     name: str
     dtype: DType
+    # What holds of every value of a symbolic dimension or a parameter, beyond its type.
     contract: Contract | None = None
 
 

@@ -118,28 +118,18 @@ class For(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parallel(Node):
-    """Run `body` once for each point of a box, in any order, spread over the block's threads.
-
-    Parameters
-    ----------
-    vars, extents
-        One index per dimension, from 0, and how far it counts.
-    coalesced_width
-        Elements per vector access that the user asks for, or None.
-    loop_layout
-        A `tile_core.layout.Fragment` that fixes the distribution, or None.
-    is_async
-        What is stored may still be in flight afterwards, as with such a copy.
-    """
+    """Run `body` once for each point of a box, in any order, spread over the block's threads."""
 
     is_block: ClassVar[bool] = True
 
+    # vars, extents: one index per dimension, from 0, and how far it counts.
     vars: tuple[Var, ...]
     extents: tuple[Expr, ...]
     body: Stmt
-    coalesced_width: int | None = None
+    coalesced_width: int | None = None  # elements per vector access that the user asks for, or None
+    # A `tile_core.layout.Fragment` that fixes the distribution, or None.
     loop_layout: object | None = None
-    is_async: bool = False
+    is_async: bool = False  # what is stored may still be in flight afterwards, as with such a copy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,13 +137,6 @@ class Pipelined(Node):
     """``for var in range(start, stop): body``, overlapping copies with work.
 
     The meaning is always that of the sequential loop.
-
-    Parameters
-    ----------
-    num_stages
-        How many versions of a copied tile may be in flight; 0 or 1 ask for no overlap.
-    order, stage
-        A schedule given by the user, one entry per statement of `body`, or empty.
     """
 
     is_block: ClassVar[bool] = True
@@ -162,7 +145,9 @@ class Pipelined(Node):
     start: Expr
     stop: Expr
     body: Stmt
+    # How many versions of a copied tile may be in flight; 0 or 1 ask for no overlap.
     num_stages: int = 0
+    # order, stage: a schedule given by the user, one entry per statement of `body`, or empty.
     order: tuple[int, ...] = ()
     stage: tuple[int, ...] = ()
 
@@ -237,20 +222,14 @@ class Check(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launch(Node):
-    """Run `body` once per block of a grid, with `threads` threads each; blocks in any order.
-
-    Parameters
-    ----------
-    block_vars, grid
-        Up to three indices and extents, x (fastest) first.
-    thread_vars, threads
-        Always three indices (x, y, z) and three extents, padded with 1.
-    """
+    """Run `body` once per block of a grid, with `threads` threads each; blocks in any order."""
 
     is_block: ClassVar[bool] = True
 
+    # block_vars, grid: up to three indices and extents, x (fastest) first.
     block_vars: tuple[Var, ...]
     grid: tuple[Expr, ...]
+    # thread_vars, threads: always three indices (x, y, z) and three extents, padded with 1.
     thread_vars: tuple[Var, Var, Var]
     threads: tuple[int, int, int]
     body: Stmt
@@ -291,29 +270,16 @@ class KernelOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel(Node):
-    """A function on tensors.
-
-    Parameters
-    ----------
-    name
-        The symbol it is compiled to.
-    params
-        Buffers (scope global) for tensors, `Var`s for scalars, in call order.
-    body
-        One or more `Launch`es, run in order, with host-side statements between them.
-    outputs
-        Positions in `params` that the runtime allocates and returns.
-    sources
-        C texts to compile along with the kernel.
-    """
+    """A function on tensors."""
 
     is_block: ClassVar[bool] = True
 
-    name: str
+    name: str  # the symbol it is compiled to
+    # Buffers (scope global) for tensors, `Var`s for scalars, in call order.
     params: tuple[Buffer | Var, ...]
-    body: Stmt
-    outputs: tuple[int, ...] = ()
-    sources: tuple[str, ...] = ()
+    body: Stmt  # one or more `Launch`es, run in order, with host-side statements between them
+    outputs: tuple[int, ...] = ()  # positions in `params` that the runtime allocates and returns
+    sources: tuple[str, ...] = ()  # C texts to compile along with the kernel
     options: KernelOptions = KernelOptions()
 
 

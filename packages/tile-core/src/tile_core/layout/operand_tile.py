@@ -32,41 +32,26 @@ _SPANS = (128, 64, 32, 16)
 
 @dataclass(frozen=True, slots=True)
 class OperandWalk:
-    """What a descriptor says beside where the operand starts.
+    """What a descriptor says beside where the operand starts."""
 
-    Parameters
-    ----------
-    swizzle
-        Bytes in which chunks change places: 128, 64 or 32, or 0 for none.
-    leading, stride
-        Distances in bytes. K-major: `stride` between groups of 8 rows; without swizzle,
-        `leading` between neighbouring 16 bytes of a row. MN-major: `stride` between groups of
-        8 steps of K and `leading` between boxes; without swizzle, the other way round.
-    """
-
-    swizzle: int
+    swizzle: int  # bytes in which chunks change places: 128, 64 or 32, or 0 for none
+    # leading, stride: distances in bytes. K-major: `stride` between groups of 8 rows; without
+    # swizzle, `leading` between neighbouring 16 bytes of a row. MN-major: `stride` between groups
+    # of 8 steps of K and `leading` between boxes; without swizzle, the other way round.
     leading: int
     stride: int
 
 
 @dataclass(frozen=True, slots=True)
 class OperandTile:
-    """A tile of rows and columns as boxes of all rows and `span` bytes of columns.
+    """A tile of rows and columns as boxes of all rows and `span` bytes of columns."""
 
-    Parameters
-    ----------
-    rows, columns
-        Extents, in elements.
-    bits
-        Width of an element in memory.
-    span
-        Bytes of a row of a box. Chunks of 16 bytes are exchanged within them as in `swizzled`;
-        boxes of 16 bytes have nothing to exchange.
-    """
-
+    # rows, columns: extents, in elements.
     rows: int
     columns: int
-    bits: int
+    bits: int  # width of an element in memory
+    # Bytes of a row of a box. Chunks of 16 bytes are exchanged within them as in `swizzled`; boxes
+    # of 16 bytes have nothing to exchange.
     span: int
 
     @property

@@ -6,8 +6,8 @@ from typing import Any, TypeGuard
 
 from tile_core.errors import InternalError
 from tile_core.ir.buffer import Region, Scope, static_value
-from tile_core.ir.build_expr import INT32, as_expr, binary, cast, const
-from tile_core.ir.expr import BinaryOp, Expr, Var
+from tile_core.ir.build_expr import INT32, all_of, as_expr, cast, const, truth
+from tile_core.ir.expr import Expr, Var
 from tile_core.ir.stmt import For, If, Parallel, Seq, Stmt, Store
 from tile_core.ops.copy import Copy, Fill
 from tile_core.ops.operator import Execution, TileOperator
@@ -81,10 +81,8 @@ def _masked(op: Fill) -> Parallel:
     buffer = op.dst.buffer
     extents = tuple(as_expr(e) for e in buffer.shape)
     names = tuple(Var("ijklmnop"[k % 8], e.dtype) for k, e in enumerate(extents))
-    inside: Expr = const(True)
+    inside: list[Expr] = [const(True)]
     for var, start, extent in zip(names, op.dst.starts, op.dst.extents, strict=True):
-        inside = binary(BinaryOp.AND, inside, binary(BinaryOp.GE, var, start))
-        stop = binary(BinaryOp.ADD, start, extent)
-        inside = binary(BinaryOp.AND, inside, binary(BinaryOp.LT, var, stop))
+        inside += [var >= start, var < as_expr(start) + extent]
     store = Store(buffer, names, cast(op.value, buffer.dtype), span=op.span)
-    return Parallel(names, extents, If(inside, store, span=op.span), span=op.span)
+    return Parallel(names, extents, If(truth(all_of(inside)), store, span=op.span), span=op.span)

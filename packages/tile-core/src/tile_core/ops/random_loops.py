@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tile_core.ir.build_expr import as_expr, binary, cast, const
-from tile_core.ir.expr import BinaryOp, Call, Expr, Var
+from tile_core.ir.build_expr import as_expr, cast, const
+from tile_core.ir.expr import Call, Expr, Var
 from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.stmt import For, If, Kernel, Launch, Let, OnThreads, Parallel, Seq, Stmt
 from tile_core.ir.visitor import map_launches
@@ -74,11 +74,10 @@ def _by_threads(launch: Launch, loop: Parallel) -> Stmt:
         size = cast(as_expr(extent), wide)
         lets.insert(0, Let(var, cast(rest if outermost else rest % size, var.dtype)))
         rest = rest // size
-    rounds = binary(BinaryOp.FLOORDIV, total + (threads - 1), const(threads, wide))
-    inside = binary(BinaryOp.LT, number, total)
+    rounds = (total + (threads - 1)) // const(threads, wide)
     body = Seq((
         Let(number, turn * threads + cast(thread, wide)),
-        If(inside, Seq((*lets, loop.body)), span=loop.span),
+        If(number < total, Seq((*lets, loop.body)), span=loop.span),
     ))  # fmt: skip
     rounds_of_threads = For(turn, const(0, wide), rounds, const(1, wide), body, span=loop.span)
     before, after = Barrier(span=loop.span), Barrier(span=loop.span)

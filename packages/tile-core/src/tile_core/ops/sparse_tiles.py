@@ -47,34 +47,26 @@ def with_zeros(
     places = Var("i", int32), Var("k", int32)
     row, k = reversed(places) if transposed else places
     group, each = group_of(kept.buffer.dtype), meta.buffer.dtype.bits // NIBBLE
-    number, place = _quotient(k, group), binary(BinaryOp.FLOORMOD, k, group)
-    word = _element(meta, transposed_meta, row, _quotient(number, each))
-    shift = binary(BinaryOp.FLOORMOD, number, each) * NIBBLE
-    code = binary(BinaryOp.BITAND, binary(BinaryOp.SHR, _wide(word), shift), 15)
-    first = binary(BinaryOp.BITAND, code, 3)
+    number, place = k // group, k % group
+    word = _element(meta, transposed_meta, row, number // each)
+    # of bits of metadata as an integer nobody looks at the upper ones
+    wide = cast(word, "int64" if word.dtype.bits > 32 else "int32")
+    code = (wide >> number % each * NIBBLE) & 15
+    first = code & 3
     zero = const(0, dense.dtype)
     if group == 2:
         value: Expr = _element(kept, transposed, row, number)
-        value = select(_is(binary(BinaryOp.SHR, first, 1), place), value, zero)
+        value = select(_is(first >> 1, place), value, zero)
     else:
         second = _element(kept, transposed, row, number * 2 + 1)
-        value = select(_is(binary(BinaryOp.SHR, code, 2), place), second, zero)
+        value = select(_is(code >> 2, place), second, zero)
         value = select(_is(first, place), _element(kept, transposed, row, number * 2), value)
     extents = tuple(const(n) for n in dense.static_shape or ())
     return Parallel(places, extents, Store(dense, places, value, span=span), span=span)
 
 
-def _wide(word: Expr) -> Expr:
-    """Return bits of metadata as an integer whose upper bits nobody looks at."""
-    return cast(word, "int64" if word.dtype.bits > 32 else "int32")
-
-
 def _is(code: Expr, place: Expr) -> Expr:
     return binary(BinaryOp.EQ, cast(code, str(place.dtype)), place)
-
-
-def _quotient(x: Expr, by: int) -> Expr:
-    return binary(BinaryOp.FLOORDIV, x, by)
 
 
 def _element(region: Region, transposed: bool, row: Expr, column: Expr) -> Load:

@@ -18,27 +18,16 @@ from tile_core.testing.oracle import Runner, assert_agrees, copies, numbers, poi
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A kernel with inputs and the independent expectation of its outputs.
+    """A kernel with inputs and the independent expectation of its outputs."""
 
-    Parameters
-    ----------
-    name
-        ``family/operation/dtype/shape``; markers match on its prefix.
-    build
-        Returns the kernel, in tile IR.
-    inputs
-        Returns the arguments, outputs poisoned, from a seeded generator.
-    expected
-        Returns, for arguments before the run, the logical values of each output by position.
-        Tensors that are not mentioned must not change.
-    exact
-        Whether results must be equal bit for bit rather than within the type's tolerance.
-    """
-
-    name: str
-    build: Callable[[], Kernel]
+    name: str  # ``family/operation/dtype/shape``; markers match on its prefix
+    build: Callable[[], Kernel]  # returns the kernel, in tile IR
+    # Returns the arguments, outputs poisoned, from a seeded generator.
     inputs: Callable[[np.random.Generator], Sequence[Any]]
+    # Returns, for arguments before the run, the logical values of each output by position. Tensors
+    # that are not mentioned must not change.
     expected: Callable[..., Mapping[int, Array]]
+    # Whether results must be equal bit for bit rather than within the type's tolerance.
     exact: bool = True
 
     def check(self, run: Runner) -> None:

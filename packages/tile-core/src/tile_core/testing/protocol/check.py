@@ -6,16 +6,13 @@ from collections.abc import Callable, Sequence
 
 from tile_core.ir.node import Node, contains, nodes_of, rewrite, walk
 from tile_core.ir.stmt import For, Launch, Let, Seq, While
-from tile_core.ops.control import Barrier, PingPongOrder
+from tile_core.ops.control import GROUP, Barrier, PingPongOrder
 from tile_core.ops.gemm import Gemm
 from tile_core.testing.protocol.events import Violation
 from tile_core.testing.protocol.model_checker import explore
 from tile_core.testing.protocol.order_independence import prove
 from tile_core.testing.protocol.program import always, meaning_of, program_of
 from tile_core.testing.protocol.values import Scenario
-
-GROUP = 128
-"""Threads that are followed together where every order is, instead of one."""
 
 
 def violation_of(
