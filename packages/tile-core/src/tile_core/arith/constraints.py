@@ -18,17 +18,7 @@ from tile_core.arith.congruence import DIVISORS
 from tile_core.arith.interval import FLIPPED, NEGATED, Ends, Interval, intersection
 from tile_core.arith.interval_analysis import AtomIntervals, is_widening, promised
 from tile_core.ir.build_expr import const, integer_bounds
-from tile_core.ir.expr import (
-    Binary,
-    BinaryOp,
-    Cast,
-    Const,
-    Expr,
-    Extent,
-    Unary,
-    UnaryOp,
-    Var,
-)
+from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Extent, Unary, UnaryOp, Var
 from tile_core.ir.stmt import For, Pipelined
 from tile_core.records import dataclass, replace
 from tile_launch.contract import ANY_EXTENT

@@ -6,15 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tile_core.arith.affine import subtract
-from tile_core.arith.interval import (
-    UNBOUNDED,
-    Ends,
-    Interval,
-    combine,
-    compare,
-    hull,
-    negated,
-)
+from tile_core.arith.interval import UNBOUNDED, Ends, Interval, combine, compare, hull, negated
 from tile_core.dtypes import DType
 from tile_core.ir.build_expr import integer_bounds
 from tile_core.ir.expr import (

@@ -16,13 +16,7 @@ import numpy as np
 from tile_core.errors import InternalError, UnsupportedOnTarget
 from tile_core.interp import access, arithmetic, atomics, calls
 from tile_core.interp.execution_state import Lanes
-from tile_core.interp.values import (
-    Array,
-    convert,
-    element_bits,
-    from_bytes,
-    to_bytes,
-)
+from tile_core.interp.values import Array, convert, element_bits, from_bytes, to_bytes
 from tile_core.ir.expr import (
     AddressOf,
     Binary,

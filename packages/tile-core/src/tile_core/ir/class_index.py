@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence, Set
 from typing import Generic, TypeVar
 
@@ -30,13 +31,9 @@ class Run(Generic[T]):
 
 
 def _sorted(nodes: Sequence[T]) -> dict[type, list[T]]:
-    found: dict[type, list[T]] = {}
+    found: dict[type, list[T]] = defaultdict(list)
     for node in nodes:
-        kind = type(node)
-        if kind in found:
-            found[kind].append(node)
-        else:
-            found[kind] = [node]
+        found[type(node)].append(node)
     return found
 
 

@@ -9,16 +9,7 @@ from typing import ClassVar
 from tile_core.dtypes import DType
 from tile_core.errors import DtypeMismatch, FrontendValueError, ShapeMismatch
 from tile_core.ir.buffer import Region
-from tile_core.ir.build_expr import (
-    binary,
-    call,
-    cast,
-    const,
-    integer_bounds,
-    maximum,
-    minimum,
-    select,
-)
+from tile_core.ir.build_expr import binary, call, cast, const, integer_bounds, select
 from tile_core.ir.expr import BinaryOp, Expr, Extent, Var
 from tile_core.ir.stmt import Alloc, Stmt
 from tile_core.ops.loop_builders import accumulator, count, load, nest, read, seq, store, write
@@ -82,6 +73,9 @@ def highest(dtype: DType) -> int | float:
 _OPS = {
     ReduceKind.SUM: BinaryOp.ADD,
     ReduceKind.ABSSUM: BinaryOp.ADD,
+    ReduceKind.MAX: BinaryOp.MAX,
+    ReduceKind.ABSMAX: BinaryOp.MAX,
+    ReduceKind.MIN: BinaryOp.MIN,
     ReduceKind.BITAND: BinaryOp.BITAND,
     ReduceKind.BITOR: BinaryOp.BITOR,
     ReduceKind.BITXOR: BinaryOp.BITXOR,
@@ -90,13 +84,13 @@ _OPS = {
 
 def combine(kind: ReduceKind, a: Expr, b: Expr, *, nan_propagate: bool = False) -> Expr:
     """Return `a` and `b`, of one dtype, combined by `kind`; magnitudes are taken by callers."""
-    if kind in _OPS:
-        return cast(binary(_OPS[kind], a, b), a.dtype)
-    better = minimum(a, b) if kind is ReduceKind.MIN else maximum(a, b)
+    combined = binary(_OPS[kind], a, b)
+    if _OPS[kind] not in (BinaryOp.MIN, BinaryOp.MAX):
+        return cast(combined, a.dtype)
     if not (nan_propagate and a.dtype.is_float):
-        return better
+        return combined
     spoiled = binary(BinaryOp.OR, call("isnan", a), call("isnan", b))
-    return select(spoiled, const(math.nan, a.dtype), better)
+    return select(spoiled, const(math.nan, a.dtype), combined)
 
 
 def magnitude(value: Expr) -> Expr:

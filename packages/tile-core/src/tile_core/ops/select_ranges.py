@@ -12,18 +12,7 @@ from tile_core.ir.build_expr import all_of
 from tile_core.ir.expr import Binary, BinaryOp, Expr, Var
 from tile_core.ir.free_variables import is_host_evaluable
 from tile_core.ir.node import Node, nodes_of, substitute, walk
-from tile_core.ir.stmt import (
-    If,
-    Kernel,
-    Launch,
-    Leaf,
-    Let,
-    OnThreads,
-    Parallel,
-    Seq,
-    Stmt,
-    flattened,
-)
+from tile_core.ir.stmt import If, Kernel, Launch, Let, OnThreads, Parallel, Seq, Stmt, flattened
 from tile_core.ir.visitor import map_launches, map_statements, statements_in
 from tile_core.ops.control import Barrier
 from tile_core.ops.operator import Execution, TileOperator
@@ -73,8 +62,6 @@ def does_together(stmt: Node) -> bool:
     if isinstance(stmt, TileOperator) and stmt.execution is not Execution.CONTROL:
         tiles = [*nodes_of(stmt, Buffer)]
         return any(not tile.storage.scope.is_thread_private for tile in tiles)
-    if isinstance(stmt, Leaf):
-        return False
     return any(map(does_together, statements_in(stmt)))
 
 
