@@ -108,11 +108,7 @@ GPU_OPERATORS = frozenset(
 )
 """Operators on tiles that are instructions of one family of GPUs."""
 
-SPELLINGS = {
-    "bulk_copy": "tma_copy",
-    "bulk_wait": STORE_WAIT,
-    "copy_arrive": COPY_ARRIVAL,
-}
+SPELLINGS = {"bulk_copy": "tma_copy", "bulk_wait": STORE_WAIT, "copy_arrive": COPY_ARRIVAL}
 """By mnemonic of an operator: the function of the language that says it, where it has a name of one
 family of GPUs.
 """

@@ -158,9 +158,7 @@ def updated(node: N, **changes: Any) -> N:
 _UNKNOWN: Any = object()
 
 
-def analysis(
-    question: Callable[[N, Unpack[Others]], R],
-) -> Callable[[N, Unpack[Others]], R]:
+def analysis(question: Callable[[N, Unpack[Others]], R]) -> Callable[[N, Unpack[Others]], R]:
     """Let `question` about a node be answered once for each node, and for what else it gets.
 
     This is how analyses are managed: passes ask for them as for any function. Nodes never change,

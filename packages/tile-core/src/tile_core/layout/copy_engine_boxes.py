@@ -60,10 +60,7 @@ class Boxes:
 
 @lru_cache(maxsize=128)
 def boxes_of(
-    layout: Layout,
-    bits: int,
-    extents: tuple[int, ...] | None = None,
-    starts: Starts | None = None,
+    layout: Layout, bits: int, extents: tuple[int, ...] | None = None, starts: Starts | None = None
 ) -> Boxes:
     """Return the boxes that make up a tile of `layout`: few of them, each as large as can be.
 

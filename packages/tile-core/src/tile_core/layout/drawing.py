@@ -84,9 +84,7 @@ def svg(what: Layout | Fragment, max_cells: int = 1 << 14) -> str:
     return "\n".join([head, f"<style>{style}</style>", *body, "</svg>"])
 
 
-def _grids(
-    what: Layout | Fragment,
-) -> Iterator[tuple[tuple[int, ...], np.ndarray, np.ndarray]]:
+def _grids(what: Layout | Fragment) -> Iterator[tuple[tuple[int, ...], np.ndarray, np.ndarray]]:
     """Yield the leading coordinates, the texts and the colour groups of each matrix."""
     if isinstance(what, Fragment):
         texts, groups = _fragment_cells(what)

@@ -100,10 +100,7 @@ def _solved(fragment: Fragment, extents: tuple[int, ...]) -> tuple[Expr, ...] | 
 
 
 def _is_exact(
-    fragment: Fragment,
-    coords: tuple[Expr, ...],
-    replica: Expr,
-    target: tuple[int, int],
+    fragment: Fragment, coords: tuple[Expr, ...], replica: Expr, target: tuple[int, int]
 ) -> bool:
     """Whether the points found inside of the box are those the threads hold, each once."""
     at = [np.broadcast_to(evaluate(e, box_coords(target)), target) for e in (*coords, replica)]

@@ -228,11 +228,7 @@ def reduce(
 
 
 def launch(
-    grid: Any,
-    body: Body,
-    *,
-    threads: int | tuple[int, ...] = 1,
-    thread_indices: bool = False,
+    grid: Any, body: Body, *, threads: int | tuple[int, ...] = 1, thread_indices: bool = False
 ) -> Launch:
     """Return a grid of blocks; `body` takes block indices, then x, y, z if `thread_indices`."""
     extents = grid if isinstance(grid, tuple) else (grid,)

@@ -86,11 +86,7 @@ def unpack(array: Array, shape: Sequence[int], dtype: DType) -> Array:
 
 
 def numbers(
-    rng: np.random.Generator,
-    shape: Sequence[int],
-    dtype: str,
-    low: int = -4,
-    high: int = 5,
+    rng: np.random.Generator, shape: Sequence[int], dtype: str, low: int = -4, high: int = 5
 ) -> Array:
     """Return seeded integer-valued input for an argument of logical `shape`, ready to pass.
 

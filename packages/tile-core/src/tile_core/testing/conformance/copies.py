@@ -112,10 +112,7 @@ def _row_to_column() -> Case:
     def build() -> Kernel:
         a, b = ir.tensor("A", (4, 6)), ir.tensor("B", (6, 3))
         t = ir.shared("t", (6,))
-        steps = [
-            ir.copy(ir.region(a, (2, 0), (1, 6)), t),
-            ir.copy(t, ir.region(b, (0, 1), (6, 1))),
-        ]
+        steps = [ir.copy(ir.region(a, (2, 0), (1, 6)), t), ir.copy(t, ir.region(b, (0, 1), (6, 1)))]
         return ir.kernel([a, b], 1, lambda bx: [ir.alloc(t), *steps], threads=64)
 
     def expected(a: Array, b: Array) -> dict[int, Array]:

@@ -113,12 +113,7 @@ def _pointwise(
 
 
 def _binary(
-    name: str,
-    op: BinaryOp,
-    f: Callable[[Array, Array], Array],
-    dtype: str,
-    *,
-    exact: bool = True,
+    name: str, op: BinaryOp, f: Callable[[Array, Array], Array], dtype: str, *, exact: bool = True
 ) -> Case:
     low = 1 if op is BinaryOp.DIV else -9
     return _pointwise(
