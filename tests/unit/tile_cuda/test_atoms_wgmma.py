@@ -13,7 +13,7 @@ from tile_cuda.atoms import ROUNDS_FLOAT32
 from tile_cuda.atoms_wgmma import WgmmaInstructions, all_wgmma, wgmma_for
 from tile_cuda.machine import machine
 
-ALL = all_wgmma()
+ALL = tuple(all_wgmma())
 HALF = WgmmaInstructions("float16", "float16", "float32", transposes=True)
 
 

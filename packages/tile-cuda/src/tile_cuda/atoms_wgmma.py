@@ -100,7 +100,8 @@ def _atom(product: WgmmaInstructions, n: int) -> MatrixAtom:
     )
 
 
-def _products() -> Iterator[WgmmaInstructions]:
+def all_wgmma() -> Iterator[WgmmaInstructions]:
+    """Yield the instructions of all element types."""
     for total in ("float32", "float16"):
         yield WgmmaInstructions("float16", "float16", total, transposes=True)
     yield WgmmaInstructions("bfloat16", "bfloat16", "float32", transposes=True)
@@ -114,11 +115,6 @@ def _products() -> Iterator[WgmmaInstructions]:
             yield WgmmaInstructions(a, b, "int32", sizes=_OF_BYTES)
 
 
-def all_wgmma() -> tuple[WgmmaInstructions, ...]:
-    """Return the instructions of all element types."""
-    return tuple(_products())
-
-
 def wgmma_for(machine: SimtMachine, a: str, b: str, c: str) -> WgmmaInstructions | None:
     """Return the instructions of `machine` that multiply `a` by `b` exactly into `c`, if any.
 
@@ -126,4 +122,4 @@ def wgmma_for(machine: SimtMachine, a: str, b: str, c: str) -> WgmmaInstructions
     """
     if not machine.has(FEATURE) or ("float32" in (a, b) and not machine.has(ROUNDS_FLOAT32)):
         return None
-    return next((p for p in _products() if (p.a, p.b, p.c) == (a, b, c)), None)
+    return next((p for p in all_wgmma() if (p.a, p.b, p.c) == (a, b, c)), None)

@@ -87,7 +87,7 @@ def hoisted_from_masks(root: Expr) -> Arithmetic:
         node = stack.pop()
         if isinstance(node, Load | AddressOf):
             continue
-        if isinstance(node, Binary) and node.op in _COMPARISONS and _is_position(node):
+        if isinstance(node, Binary) and node.op.is_comparison and _is_position(node):
             found = arithmetic_of(node)
             instructions += found.instructions - node.dtype.lanes
             divisions += found.divisions
@@ -98,14 +98,9 @@ def hoisted_from_masks(root: Expr) -> Arithmetic:
 
 def _is_position(comparison: Binary) -> bool:
     """Whether nothing but indices is compared."""
-    if comparison.a.dtype.is_float:
-        return False
-    return not contains(comparison, Load, Call)
+    return not comparison.a.dtype.is_float and not contains(comparison, Load, Call)
 
 
-_COMPARISONS = frozenset(
-    {BinaryOp.EQ, BinaryOp.NE, BinaryOp.LT, BinaryOp.LE, BinaryOp.GT, BinaryOp.GE}
-)
 _QUOTIENTS = frozenset({BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD})
 
 

@@ -16,16 +16,16 @@ from tile_core.cost.gpu_pipelines import Pipeline, pipelines_of
 from tile_core.cost.gpu_speeds import GpuSpeeds, speeds_of
 from tile_core.cost.iteration_spaces import Space
 from tile_core.cost.kernel_work import tensor_bytes, total_traffic
-from tile_core.cost.roofline import merged_flops, merged_notes
+from tile_core.cost.roofline import merged_flops, merged_notes, totals
 from tile_core.cost.statement_walk import visit
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Call, Const
 from tile_core.ir.node import nodes_of
-from tile_core.ir.stmt import Alloc, Kernel, Launch
+from tile_core.ir.stmt import Alloc, Kernel, Launch, Let
 from tile_core.machine import SimtMachine
 from tile_core.passes.warp_specialisation.register_reallocation import registers_at_entry
 from tile_core.simt.program import DeviceFunction, DeviceProgram
-from tile_core.simt.resources import Occupancy, Resources, occupancy
+from tile_core.simt.resources import Occupancy, Resources
 from tile_core.target import Target
 
 QUARTERS = 4
@@ -119,8 +119,6 @@ def estimate_program(question: CostQuestion, program: DeviceProgram, speeds: Gpu
 
 
 def _lowered(program: DeviceProgram, question: CostQuestion) -> list[tuple[DeviceFunction, Space]]:
-    from tile_core.ir.stmt import Let
-
     space, found = Space(question.sizes), []
     for step in program.steps:
         if isinstance(step, Let):
@@ -142,12 +140,8 @@ def _launch_time(
     issued = counting.found
     blocks = float(math.prod(max(0, space.constant(n) or 0) for n in function.launch.grid))
     registers = _registers(function, machine)
-    resident = occupancy(
-        Resources(name=function.name, registers=registers),
-        machine,
-        function.threads,
-        function.shared_bytes,
-    )
+    needs = Resources(name=function.name, registers=registers)
+    resident = needs.occupancy(machine, function.threads, function.shared_bytes)
     at_once = max(1, resident.blocks)
     units = unit_cycles(issued, machine, speeds)
     pipelines = pipelines_of(tiles, space, function, blocks)
@@ -359,10 +353,7 @@ def _told(question: CostQuestion, speeds: GpuSpeeds, times: Sequence[LaunchTime]
 
 def _parts(times: Sequence[LaunchTime], speeds: GpuSpeeds) -> list[Part]:
     whys = _whys(times, speeds)
-    units: dict[str, float] = {}
-    for t in times:
-        for name, ms in t.units.items():
-            units[name] = units.get(name, 0.0) + ms
+    units = totals(t.units for t in times)
     parts = [Part(_NAMES[n], ms, whys[n]) for n, ms in units.items() if ms > 0]
     memory = math.fsum(t.memory for t in times)
     nbytes = math.fsum(t.memory_bytes for t in times)
@@ -384,13 +375,8 @@ def _parts(times: Sequence[LaunchTime], speeds: GpuSpeeds) -> list[Part]:
 
 
 def _whys(times: Sequence[LaunchTime], speeds: GpuSpeeds) -> dict[str, str]:
-    flops: dict[tuple[str, bool], float] = {}
-    n: dict[str, float] = {}
-    for t in times:
-        for key, value in t.issued.flops.items():
-            flops[key] = flops.get(key, 0.0) + value
-        for name, value in t.issued.instructions.items():
-            n[name] = n.get(name, 0.0) + value
+    flops = totals(t.issued.flops for t in times)
+    n = totals(t.issued.instructions for t in times)
     cycles = math.fsum(t.issued.shared_cycles for t in times)
     ideal = math.fsum(t.issued.shared_ideal for t in times)
     fetched = math.fsum(a.fetched for t in times for a in t.issued.accesses)
@@ -403,10 +389,10 @@ def _whys(times: Sequence[LaunchTime], speeds: GpuSpeeds) -> dict[str, str]:
     long = max(times, key=lambda t: t.milliseconds, default=None)
     return {
         "products": products,
-        "float32": f"{amount(n.get('float32', 0))}instructions of warps",
-        "float64": f"{amount(n.get('float64', 0))}instructions of warps",
-        "integer": f"{amount(n.get('integer', 0))}instructions of warps",
-        "functions": f"{amount(n.get('functions', 0))}instructions of warps",
+        **{
+            unit: f"{amount(n.get(unit, 0))}instructions of warps"
+            for unit in ("float32", "float64", "integer", "functions")
+        },
         "shared": f"{amount(cycles)}cycles, {cycles / max(ideal, 1e-9):.2f} of those without "
         "conflicts of banks",
         "cache": f"{amount(fetched)}B in sectors, {asked / max(fetched, 1e-9):.0%} of them used",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.arith.evaluate_arrays import value_of
+from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Extent, Var
@@ -54,18 +55,12 @@ def _asynchronous(call: Call, instruction: AsyncMma, *, from_shared: bool) -> Ma
     steps = others[turned] if len(others) > turned else 1
     operands = call.args[-2:]
     dtype = _buffer_dtype(operands[1])
-    bits = 16 if not dtype else _bits(dtype)
+    bits = 16 if not dtype else dtype_of(dtype).bits
     k = instruction.step_bits // bits
     rows = instruction.rows if from_shared else 0
     nbytes = steps * (rows + n) * k * bits / 8
     flops = steps * 2.0 * instruction.rows * n * k
     return MatrixInstructionWork(flops / instruction.warps, dtype, nbytes / instruction.warps, True)
-
-
-def _bits(dtype: str) -> int:
-    from tile_core.dtypes import dtype_of
-
-    return dtype_of(dtype).bits
 
 
 def _buffer_dtype(expr: Expr) -> str:

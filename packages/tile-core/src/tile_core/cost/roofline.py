@@ -6,11 +6,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TypeVar
 
 from tile_core.cost.cost_request import CostQuestion
 from tile_core.cost.estimate import Estimate, Part, amount
 from tile_core.cost.gpu_speeds import GpuSpeeds
 from tile_core.cost.kernel_work import Work, total_traffic
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +59,7 @@ def roofline(
 ) -> Estimate:
     """Return the time that the busiest of arithmetic and memory takes, and that of launches."""
     works = question.work()
-    products: dict[str, float] = {}
-    for work in works:
-        for dtype, n in work.products.items():
-            products[dtype] = products.get(dtype, 0.0) + n
+    products = totals(w.products for w in works)
     rates = {
         d: peaks.products.get(d, peaks.products.get("float32", peaks.tflops)) for d in products
     }
@@ -101,13 +101,18 @@ def _products_why(products: Mapping[str, float], rates: Mapping[str, float]) -> 
     return ", ".join(f"{amount(n)}{d} at {rates[d]:g} TFLOP/s" for d, n in products.items()) or "-"
 
 
+def totals(counts: Iterable[Mapping[K, float]]) -> dict[K, float]:
+    """Return the sum of each entry, in the order of their appearance."""
+    found: dict[K, float] = {}
+    for each in counts:
+        for key, n in each.items():
+            found[key] = found.get(key, 0.0) + n
+    return found
+
+
 def merged_flops(works: Iterable[Work]) -> dict[str, float]:
     """Return the operations of several launches by kind."""
-    found: dict[str, float] = {}
-    for work in works:
-        for kind, n in work.flops().items():
-            found[kind] = found.get(kind, 0.0) + n
-    return found
+    return totals(work.flops() for work in works)
 
 
 def merged_notes(works: Iterable[Work]) -> tuple[str, ...]:

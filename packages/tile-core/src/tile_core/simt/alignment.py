@@ -48,7 +48,8 @@ def _accesses(node: Node) -> Iterator[tuple[Buffer, int]]:
             yield buffer, buffer.dtype.bits // 8
         case Call(function=name, args=(Const(value=count), *operands)) if name in _VECTORS:
             for buffer in _addressed(operands):
-                yield buffer, _power_of_two(int(count) * buffer.dtype.bits // 8)
+                size = int(count) * buffer.dtype.bits // 8
+                yield buffer, size & -size  # the largest power of two that divides it
         case Call(function=name, args=operands) if name in _STRETCHES:
             for buffer in _addressed(list(operands)):
                 yield buffer, _STRETCH_BYTES
@@ -59,11 +60,6 @@ def _accesses(node: Node) -> Iterator[tuple[Buffer, int]]:
 
 def _addressed(operands: list[Expr]) -> Iterator[Buffer]:
     return (o.buffer for o in operands if isinstance(o, AddressOf))
-
-
-def _power_of_two(size: int) -> int:
-    """Return the largest power of two that divides `size`."""
-    return size & -size
 
 
 def alignments(program: DeviceProgram) -> dict[Buffer, int]:

@@ -26,9 +26,6 @@ def row_called(arch: str, table: Mapping[str, Row], family: str, unknown: str) -
         return table[arch]
     near = difflib.get_close_matches(arch, table, n=3, cutoff=0.7)
     if near:
-        raise TargetError(unknown, hint=f"did you mean {_targets(family, near)}?")
+        names = " or ".join(f"'{family}:{name}'" for name in near)
+        raise TargetError(unknown, hint=f"did you mean {names}?")
     raise TargetError(unknown, hint=f"use one of {', '.join(table)}")
-
-
-def _targets(family: str, names: list[str]) -> str:
-    return " or ".join(f"'{family}:{name}'" for name in names)

@@ -10,7 +10,7 @@ from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, Call, Expr
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
-from tile_core.simt.lower_accesses import lower_address, lower_expr
+from tile_core.simt.lower_accesses import lower_address, lower_expr, must_have
 
 NAMES = {
     "mbarrier_expect_tx": ("mbarrier_expect_tx", "transaction_barriers"),
@@ -45,10 +45,10 @@ def lower_range_call(expr: Call, ctx: SimtContext) -> Expr:
     special = _SPECIAL.get(expr.function)
     if special is not None:
         feature, lowering = special
-        _must_have(feature, expr, ctx)
+        must_have(feature, expr, ctx, _ELSEWHERE)
         return replace(lowering(expr, ctx), span=expr.span)
     name, feature = NAMES[expr.function]
-    _must_have(feature, expr, ctx)
+    must_have(feature, expr, ctx, _ELSEWHERE)
     return replace(device(name, *_arguments(expr, ctx)), span=expr.span)
 
 
@@ -105,13 +105,7 @@ _RAW: tuple[tuple[str, frozenset[str], str, str], ...] = (
 """By feature of a machine: raw names for it, why they are refused, and what to write."""
 
 
-def _must_have(feature: str, expr: Call, ctx: SimtContext) -> None:
-    if not ctx.machine.has(feature):
-        raise UnsupportedOnTarget(
-            f"T.{expr.function} is not an instruction of {ctx.machine.name}",
-            span=expr.span,
-            hint="compile for a GPU that has it, or use T.copy, T.Pipelined and T.sync_threads",
-        )
+_ELSEWHERE = "compile for a GPU that has it, or use T.copy, T.Pipelined and T.sync_threads"
 
 
 def _arguments(expr: Call, ctx: SimtContext) -> list[Expr]:
@@ -125,7 +119,7 @@ def _arrive(expr: Call, ctx: SimtContext) -> Call:
     bar, *rank = _arguments(expr, ctx)
     if not rank:
         return device("mbarrier_arrive", bar)
-    _must_have("clusters", expr, ctx)
+    must_have("clusters", expr, ctx, _ELSEWHERE)
     return device("mbarrier_arrive_remote", bar, *rank)
 
 

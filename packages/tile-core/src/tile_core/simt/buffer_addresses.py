@@ -60,8 +60,9 @@ class BufferAddresses:
             return replace(below, name=name, shape=(room,), dtype=dtype, origin=below)
         if buffer.scope.is_thread_private and buffer.rank == 1 and buffer.dtype == dtype:
             return buffer  # such as registers that lowering itself made
+        scope = Scope.LOCAL if buffer.scope is Scope.FRAGMENT else buffer.scope
         return Buffer(
-            buffer.name, (self._room(buffer),), dtype, _physical(buffer.scope),
+            buffer.name, (self._room(buffer),), dtype, scope,
             origin=origin, workspace=buffer.workspace, span=buffer.span,
         )  # fmt: skip
 
@@ -109,25 +110,16 @@ class BufferAddresses:
 
 def check_views(kernel: Kernel) -> None:
     """Refuse to see as whole bytes what has a byte for each of its narrow elements."""
-    for node in nodes_of(kernel.body, Buffer):
-        if node.storage is not node:
-            _check_view(node)
-
-
-def _check_view(view: Buffer) -> None:
-    below = view.storage
-    if is_narrow(below.dtype) and not is_packed(below) and view.dtype != below.dtype:
-        raise UnsupportedOnTarget(
-            f"the {below.dtype} elements of {below.name!r} cannot be seen as {view.dtype}: "
-            "a tile gives each of them a byte of its own",
-            span=view.span,
-            notes=(Note(f"{below.name} is declared here", below.span),),
-            hint=f"allocate the tile as {view.dtype} and view it as {below.dtype}",
-        )
-
-
-def _physical(scope: Scope) -> Scope:
-    return Scope.LOCAL if scope is Scope.FRAGMENT else scope
+    for view in nodes_of(kernel.body, Buffer):
+        below = view.storage
+        if is_narrow(below.dtype) and not is_packed(below) and view.dtype != below.dtype:
+            raise UnsupportedOnTarget(
+                f"the {below.dtype} elements of {below.name!r} cannot be seen as {view.dtype}: "
+                "a tile gives each of them a byte of its own",
+                span=view.span,
+                notes=(Note(f"{below.name} is declared here", below.span),),
+                hint=f"allocate the tile as {view.dtype} and view it as {below.dtype}",
+            )
 
 
 def _strided(buffer: Buffer, coords: Sequence[Expr]) -> Expr:

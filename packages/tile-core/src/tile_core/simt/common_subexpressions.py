@@ -159,7 +159,7 @@ class _Namer:
                 uses.buffers[getattr(root, "buffer", None)] = None
         for child in expr.children():
             if isinstance(child, Expr) and not isinstance(child, (Const, Var)):
-                sure = certain and not (_is_lazy(expr) and child is not _first(expr))
+                sure = certain and not (_is_lazy(expr) and child is not expr.children()[0])
                 self._visit(child, place, sure, expr if _is_root(expr) else None, found)
 
     def _chosen(self, body: tuple[Stmt, ...], uses: dict[int, _Uses]) -> list[int]:
@@ -261,10 +261,6 @@ def _is_root(expr: Expr) -> bool:
 
 def _is_lazy(expr: Expr) -> bool:
     return isinstance(expr, Select) or (isinstance(expr, Binary) and expr.op.is_logical)
-
-
-def _first(expr: Expr) -> Node:
-    return expr.children()[0]
 
 
 def _bound_below(body: tuple[Stmt, ...]) -> set[Var]:

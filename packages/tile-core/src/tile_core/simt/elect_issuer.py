@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tile_core.dtypes import dtype_of
-from tile_core.ir.buffer import Buffer
 from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.device import device
 from tile_core.ir.device_calls import PREFIX
@@ -187,13 +186,10 @@ def _depends_on_the_thread(body: Stmt, scope: _Scope) -> bool:
     own = {n.buffer for n in nodes_of(body, Alloc)}
     if not scope.varying.isdisjoint(nodes_of(body, Var)):
         return True
-    if any(_is_older(n.buffer, own) for n in nodes_of(body, Load, Store, AddressOf)):
+    touched = {n.buffer for n in nodes_of(body, Load, Store, AddressOf)}
+    if any(b.scope.is_thread_private and b.storage not in own for b in touched):
         return True
     return bool(effects_of(body) & (Effect.WARP | Effect.BLOCK))
-
-
-def _is_older(buffer: Buffer, own: set[Buffer]) -> bool:
-    return buffer.scope.is_thread_private and buffer.storage not in own
 
 
 def _starts(stmt: Stmt, calls: frozenset[str], *, outside: bool = False) -> bool:

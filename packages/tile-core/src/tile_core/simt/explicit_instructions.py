@@ -16,7 +16,7 @@ from tile_core.layout import row_major
 from tile_core.machine import MmaInstruction, SimtMachine
 from tile_core.simt.barrier_calls import lower_range_call, refuse_raw
 from tile_core.simt.context import SimtContext
-from tile_core.simt.lower_accesses import lower_address, lower_expr
+from tile_core.simt.lower_accesses import lower_address, lower_expr, must_have
 
 
 def names_instruction(expr: Expr) -> bool:
@@ -69,16 +69,6 @@ def _must_lie(address: AddressOf, kind: str, scope: Scope, expr: Call) -> None:
         )
 
 
-def _must_have(feature: str, expr: Call, ctx: SimtContext) -> None:
-    """Refuse an instruction that the machine lacks, before any compiler does."""
-    if not ctx.machine.has(feature):
-        raise UnsupportedOnTarget(
-            f"T.{expr.function} is not an instruction of {ctx.machine.name}",
-            span=expr.span,
-            hint=CHOOSE_FOR_ME,
-        )
-
-
 def _ldmatrix(expr: Call, ctx: SimtContext) -> Expr:
     """Lower T.ptx_ldmatrix(transposed, count, type, registers, offset, row, offset)."""
     numbers = [static_value(a) for a in expr.args if not isinstance(a, (AddressOf, StringConst))]
@@ -96,7 +86,7 @@ def _ldmatrix(expr: Call, ctx: SimtContext) -> Expr:
             span=expr.span,
             hint='pass ".b16": a row of 16 bytes may hold other elements too',
         )
-    _must_have("load_matrix", expr, ctx)
+    must_have("load_matrix", expr, ctx, CHOOSE_FOR_ME)
     target, source = _addresses(expr, 2, ctx)
     _must_lie(target, "registers", Scope.LOCAL, expr)
     _must_lie(source, "a shared tile", Scope.SHARED, expr)

@@ -29,34 +29,29 @@ def seq(*parts: Stmt | Iterable[Stmt] | None) -> Stmt:
 
 
 def unrolled(
-    ctx: SimtContext, name_hint: str, count: int, body: Callable[[Expr], Stmt], *, start: int = 0
+    ctx: SimtContext,
+    name_hint: str,
+    count: int,
+    body: Callable[[Expr], Stmt],
+    *,
+    start: int = 0,
+    kind: LoopKind = LoopKind.UNROLL,
 ) -> Stmt:
     """Return `body` of `start`, ... ``count - 1``: a loop that the compiler unrolls.
 
     One iteration, or none, needs no loop.
     """
-    return _loop(ctx, name_hint, start, count, body, LoopKind.UNROLL)
+    if count <= start:
+        return Seq(())
+    if count == start + 1:
+        return body(as_expr(start))
+    var = ctx.fresh_var(name_hint)
+    return For(var, as_expr(start), as_expr(count), as_expr(1), body(var), kind)
 
 
 def looped(ctx: SimtContext, name_hint: str, count: int, body: Callable[[Expr], Stmt]) -> Stmt:
     """Return `body` of 0, 1, ... ``count - 1`` as a loop that stays one."""
-    return _loop(ctx, name_hint, 0, count, body, LoopKind.SERIAL)
-
-
-def _loop(
-    ctx: SimtContext,
-    name_hint: str,
-    start: int,
-    stop: int,
-    body: Callable[[Expr], Stmt],
-    kind: LoopKind,
-) -> Stmt:
-    if stop <= start:
-        return Seq(())
-    if stop == start + 1:
-        return body(as_expr(start))
-    var = ctx.fresh_var(name_hint)
-    return For(var, as_expr(start), as_expr(stop), as_expr(1), body(var), kind)
+    return unrolled(ctx, name_hint, count, body, kind=LoopKind.SERIAL)
 
 
 def do(name: str, *args: Expr | int | bool, span: Span | None = None) -> Evaluate:

@@ -123,19 +123,10 @@ def _may_split(loop: For, scope: PeelScope) -> bool:
         and is_index(loop.var.dtype)
         and loop.stop.dtype == loop.var.dtype
         and not scope.varies(loop.start)
-        and any(map(_is_guard, nodes_of(loop.body, If, Select, Call)))
+        and any(map(_guards, nodes_of(loop.body, If, Select, Call)))
         and not any(isinstance(inner, Break) for inner in own_level(loop.body))
         and not (static_range(loop) is not None and _picks_registers(loop))
     )
-
-
-def _is_guard(node: Node) -> bool:
-    match node:
-        case If() | Select(lazy=True):
-            return True
-        case Call(function=function, args=args):
-            return function in COPIES and not isinstance(args[-1], Const)
-    return False
 
 
 def _picks_registers(loop: For) -> bool:

@@ -23,7 +23,6 @@ from tile_core.ir.expr import (
     Var,
 )
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node
 from tile_core.ir.stmt import Evaluate, If, Stmt, Store
 from tile_core.records import replace
 from tile_core.simt import subbyte_access
@@ -45,11 +44,7 @@ def lower_expr(expr: Expr, ctx: SimtContext) -> Expr:
     lowering = _EXPRESSIONS.get(type(expr))
     if lowering is not None:
         return lowering(expr, ctx)
-    return expr.map_children(lambda child: _lowered_child(child, ctx))
-
-
-def _lowered_child(child: Node, ctx: SimtContext) -> Node:
-    return lower_expr(child, ctx) if isinstance(child, Expr) else child
+    return expr.map_children(lambda n: lower_expr(n, ctx) if isinstance(n, Expr) else n)
 
 
 def _const(expr: Const, ctx: SimtContext) -> Expr:
@@ -270,10 +265,16 @@ def cluster_rank(expr: Call, ctx: SimtContext) -> Call:
     UnsupportedOnTarget
         If the machine has no clusters.
     """
-    if not ctx.machine.has("clusters"):
-        raise UnsupportedOnTarget(
-            f"T.{RANK} is not an instruction of {ctx.machine.name}",
-            span=expr.span,
-            hint="leave cluster_dims out, or compile for a GPU with clusters of blocks",
-        )
+    hint = "leave cluster_dims out, or compile for a GPU with clusters of blocks"
+    must_have("clusters", expr, ctx, hint)
     return replace(device("cluster_rank"), span=expr.span)
+
+
+def must_have(feature: str, expr: Call, ctx: SimtContext, hint: str) -> None:
+    """Refuse an instruction that a kernel names and the machine lacks, before any compiler does."""
+    if not ctx.machine.has(feature):
+        raise UnsupportedOnTarget(
+            f"T.{expr.function} is not an instruction of {ctx.machine.name}",
+            span=expr.span,
+            hint=hint,
+        )

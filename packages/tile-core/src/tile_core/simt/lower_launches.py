@@ -139,7 +139,8 @@ class _Maker:
         self, launch: Launch
     ) -> tuple[tuple[Buffer | Var, ...], tuple[Buffer | Var, ...]]:
         """Return what the function takes, and what the host passes for it."""
-        flats = {self.places.flat(b): b for b in self.places.flats if _is_tensor(b)}
+        tensors_seen = (b for b in self.places.flats if b.scope.is_global and b.origin is None)
+        flats = {self.places.flat(b): b for b in tensors_seen}
         used = {n: None for n in nodes_of(launch.body, Buffer)}
         tensors = [(flat, owner) for flat, owner in flats.items() if flat in used]
         order = {p: k for k, p in enumerate(self.kernel.params)}
@@ -148,10 +149,6 @@ class _Maker:
         params: list[Buffer | Var] = [flat for flat, _ in tensors]
         arguments: list[Buffer | Var] = [owner for _, owner in tensors]
         return (*params, *scalars), (*arguments, *scalars)
-
-
-def _is_tensor(buffer: Buffer) -> bool:
-    return buffer.scope.is_global and buffer.origin is None
 
 
 def _facts_of_parameters(kernel: Kernel) -> ConstraintSet:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from tile_core.errors import InternalError
-from tile_core.ir.buffer import Buffer, Scope
+from tile_core.ir.buffer import Scope
 from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.expr import BinaryOp, Call, Expr, Load
 from tile_core.ir.intrinsics import Effect, effect_of
@@ -147,8 +147,9 @@ def _alloc(stmt: Alloc, ctx: SimtContext) -> Stmt:
 
 
 def _store(stmt: Store, ctx: SimtContext) -> Stmt:
-    lowered = lower_store(stmt, ctx)
-    return lowered if _is_private(stmt.buffer) else by_one_thread(lowered, ctx)
+    lowered, scope = lower_store(stmt, ctx), stmt.buffer.scope
+    is_private = scope.is_thread_private or scope is Scope.FRAGMENT
+    return lowered if is_private else by_one_thread(lowered, ctx)
 
 
 def _update(stmt: ReducerUpdate, ctx: SimtContext) -> Stmt:
@@ -167,10 +168,6 @@ def _evaluate(stmt: Evaluate, ctx: SimtContext) -> Stmt:
 def _acts(value: Expr) -> bool:
     """Whether evaluating twice differs from evaluating once."""
     return any(bool(effect_of(n.function) & _ACTS) for n in nodes_of(value, Call))
-
-
-def _is_private(buffer: Buffer) -> bool:
-    return buffer.scope.is_thread_private or buffer.scope is Scope.FRAGMENT
 
 
 def by_one_thread(stmt: Stmt, ctx: SimtContext) -> Stmt:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.buffer import Buffer, Scope, static_value
+from tile_core.ir.buffer import Scope, static_value
 from tile_core.ir.build_expr import all_of, as_expr, binary, cast, ceildiv, const
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Expr, Extent, Load, Var
 from tile_core.ir.free_variables import free_variables
@@ -168,7 +168,9 @@ def _dynamic(loop: Parallel, body: Stmt, ctx: SimtContext) -> Share:
 
 def _widest(loop: Parallel, body: Stmt, ctx: SimtContext) -> int:
     """Return how many neighbours along the innermost extent one access could take."""
-    sizes = [storage_dtype(b.dtype, b.scope).bits // 8 for b in _memory(body)]
+    touched = {n.buffer for n in nodes_of(body, Load, Store, AddressOf)}
+    memory = [b for b in touched if b.scope in _OUTSIDE]
+    sizes = [storage_dtype(b.dtype, b.scope).bits // 8 for b in memory]
     width = 1
     if not sizes:
         return width
@@ -176,13 +178,6 @@ def _widest(loop: Parallel, body: Stmt, ctx: SimtContext) -> int:
     while width * 2 * min(sizes) <= ctx.machine.vector_bytes and multiple % (width * 2) == 0:
         width *= 2
     return width
-
-
-def _memory(body: Stmt) -> dict[Buffer, None]:
-    """Return the buffers in shared and global memory that `body` touches."""
-    return {
-        n.buffer: None for n in nodes_of(body, Load, Store, AddressOf) if n.buffer.scope in _OUTSIDE
-    }
 
 
 _OUTSIDE = (Scope.SHARED, Scope.GLOBAL)
@@ -193,7 +188,11 @@ def _once(stmt: Stmt, speaks: Expr | None) -> Stmt:
     """Let only the speaking thread do what all others would repeat."""
     if speaks is None:
         return stmt
-    leaves = [n for n in walk(stmt) if isinstance(n, (Store, Evaluate)) or _is_acting_name(n)]
+    leaves = [
+        n
+        for n in walk(stmt)
+        if isinstance(n, (Store, Evaluate)) or (isinstance(n, Let) and _is_outside(n))
+    ]
     if leaves and all(_is_outside(leaf) for leaf in leaves):
         return If(speaks, stmt, span=stmt.span)
     for leaf in leaves:
@@ -211,10 +210,6 @@ def _once(stmt: Stmt, speaks: Expr | None) -> Stmt:
         return node
 
     return rewrite(stmt, visit)
-
-
-def _is_acting_name(node: Node) -> bool:
-    return isinstance(node, Let) and _is_outside(node)
 
 
 def _is_outside(stmt: Node) -> bool:

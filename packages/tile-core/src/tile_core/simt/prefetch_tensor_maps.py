@@ -23,7 +23,8 @@ def prefetch_tensor_maps(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
     if not machine.has("copy_engine"):
         return stmt
     calls = (n for n in nodes_of(stmt, Call) if n.function.startswith(_COPIES))
-    maps = dict.fromkeys(a for call in calls for a in call.args if _is_map(a))
+    variables = (a for call in calls for a in call.args if isinstance(a, Var))
+    maps = dict.fromkeys(a for a in variables if a.dtype.is_handle)
     if not maps:
         return stmt
     fetched = Seq(tuple(Evaluate(device("tensor_map_prefetch", handle)) for handle in maps))
@@ -31,7 +32,3 @@ def prefetch_tensor_maps(stmt: Stmt, thread: Var, machine: SimtMachine) -> Stmt:
 
 
 _COPIES = (f"{PREFIX}tensor_load", f"{PREFIX}tensor_store", f"{PREFIX}tensor_reduce")
-
-
-def _is_map(arg: object) -> bool:
-    return isinstance(arg, Var) and arg.dtype.is_handle

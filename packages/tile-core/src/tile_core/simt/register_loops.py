@@ -9,7 +9,6 @@ from tile_core.ir.expr import AddressOf, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect
 from tile_core.ir.node import Node, contains, rewrite, walk
 from tile_core.ir.stmt import For, LoopKind, Parallel, Stmt, Store
-from tile_core.layout import Fragment
 from tile_core.ops.reducer import ReducerUpdate
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
@@ -32,9 +31,11 @@ def register_loop(loop: Parallel, extents: tuple[int, ...], ctx: SimtContext) ->
         return None
     held = [ctx.fragment_of(tile) for tile in tiles]
     first = held[0]
-    if first.shape != extents or not all(_is_same(first, other) for other in held[1:]):
+    if first.shape != extents or not all(first == f or first.same_function(f) for f in held[1:]):
         return None
-    if not first.fills_registers() or (first.replication > 1 and _updates_reducer(loop)):
+    if not first.fills_registers() or (
+        first.replication > 1 and contains(loop.body, ReducerUpdate)
+    ):
         return None
     slot = ctx.fresh_var("s")
     flats = {tile: ctx.places.flat(tile) for tile in tiles}
@@ -72,10 +73,6 @@ def _tiles(loop: Parallel) -> list[Buffer]:
     return list(found)
 
 
-def _updates_reducer(loop: Parallel) -> bool:
-    return contains(loop.body, ReducerUpdate)
-
-
 def _names_points(node: Node, variables: set[Var]) -> bool:
     """Whether a variable of the loop occurs otherwise than as an index."""
     if isinstance(node, Load):
@@ -85,7 +82,3 @@ def _names_points(node: Node, variables: set[Var]) -> bool:
     if isinstance(node, Expr) and node in variables:
         return True
     return any(_names_points(child, variables) for child in node.children())
-
-
-def _is_same(a: Fragment, b: Fragment) -> bool:
-    return a == b or a.same_function(b)

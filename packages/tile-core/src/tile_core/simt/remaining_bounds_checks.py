@@ -7,7 +7,7 @@ from dataclasses import field
 
 from tile_core.arith.affine import same_extent
 from tile_core.ir.buffer import Buffer, Region
-from tile_core.ir.expr import Call, Const, Expr, Extent, Select, Var
+from tile_core.ir.expr import Call, Const, Expr, Select, Var
 from tile_core.ir.node import Node, nodes_of, walk
 from tile_core.ir.stmt import For, If, Let, Seq, Stmt
 from tile_core.passes.guards.registry import Often, RegisteredGuard, open_registry
@@ -92,13 +92,11 @@ class _Survey:
 def _is_tail(item: Node, before: Sequence[Stmt]) -> bool:
     """Whether a loop goes on where another with its variable ended."""
     return isinstance(item, For) and any(
-        isinstance(other, For) and other.var is item.var and _same(other.stop, item.start)
+        isinstance(other, For)
+        and other.var is item.var
+        and (other.stop is item.start or same_extent(other.stop, item.start))
         for other in before
     )
-
-
-def _same(a: Extent, b: Extent) -> bool:
-    return a is b or same_extent(a, b)
 
 
 def surviving(

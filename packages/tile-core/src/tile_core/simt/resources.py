@@ -54,10 +54,31 @@ class Resources:
     def occupancy(self, machine: SimtMachine, threads: int, shared_bytes: int = 0) -> Occupancy:
         """Return how many blocks of `threads` threads run at once on one multiprocessor.
 
-        The machine is one that tells what resident blocks share; `shared_bytes` is what the
-        launch asks for, per block.
+        The machine is one that tells what resident blocks share; the launch asks for `shared_bytes`
+        per block. Registers are given to warps in units, from one of the four quarters of the
+        multiprocessor each. CUDA C++ Best Practices Guide, "Calculating Occupancy"; LLVM, "User
+        Guide for AMDGPU Backend", code object metadata.
         """
-        return occupancy(self, machine, threads, shared_bytes)
+        limits = machine.multiprocessor
+        assert limits is not None
+        unit = machine.warp_size
+        warps = -(-threads // unit)
+        most_warps = limits.threads // unit
+        per_warp = _round_up(max(self.registers, 1) * unit, limits.register_unit)
+        warps_by_registers = limits.registers // 4 // per_warp * 4
+        shared = _round_up(
+            self.shared_bytes + shared_bytes + limits.reserved_bytes, limits.shared_unit
+        )
+        fits = {
+            "threads": most_warps // warps,
+            "blocks": limits.blocks,
+            "registers": warps_by_registers // warps,
+        }
+        if shared:
+            fits["shared memory"] = limits.shared_bytes // shared
+        limit = min(fits, key=lambda name: fits[name])
+        blocks = fits[limit]
+        return Occupancy(blocks, blocks * warps, most_warps, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,37 +105,6 @@ class Occupancy:
     def fraction(self) -> float:
         """Resident warps, as a part of the most."""
         return self.warps / self.most_warps
-
-
-def occupancy(
-    needs: Resources, machine: SimtMachine, threads: int, shared_bytes: int = 0
-) -> Occupancy:
-    """Return how many blocks run at once on one multiprocessor; see `Resources.occupancy`.
-
-    Registers are given to warps in units, from one of the four quarters of the multiprocessor
-    each. CUDA C++ Best Practices Guide, "Calculating Occupancy"; LLVM, "User Guide for AMDGPU
-    Backend", code object metadata.
-    """
-    limits = machine.multiprocessor
-    assert limits is not None
-    unit = machine.warp_size
-    warps = -(-threads // unit)
-    most_warps = limits.threads // unit
-    per_warp = _round_up(max(needs.registers, 1) * unit, limits.register_unit)
-    warps_by_registers = limits.registers // 4 // per_warp * 4
-    shared = _round_up(
-        needs.shared_bytes + shared_bytes + limits.reserved_bytes, limits.shared_unit
-    )
-    fits = {
-        "threads": most_warps // warps,
-        "blocks": limits.blocks,
-        "registers": warps_by_registers // warps,
-    }
-    if shared:
-        fits["shared memory"] = limits.shared_bytes // shared
-    limit = min(fits, key=lambda name: fits[name])
-    blocks = fits[limit]
-    return Occupancy(blocks, blocks * warps, most_warps, limit)
 
 
 def _round_up(value: int, unit: int) -> int:

@@ -36,7 +36,7 @@ def simplify_indices(program: P, ranges: ConstraintSet | Mapping[Var, Interval] 
     A function's block and thread indices have the ranges of its launch; `ranges` tells what is
     known of other free variables.
     """
-    simplifier = Simplifier(Ranges(_source(ranges)))
+    simplifier = Simplifier(Ranges({} if ranges is None else ranges))
     if not isinstance(program, DeviceFunction):
         return eliminate_common_subexpressions(simplify_stmt(program, simplifier))
     bounds = Bounds()
@@ -45,12 +45,6 @@ def simplify_indices(program: P, ranges: ConstraintSet | Mapping[Var, Interval] 
         simplifier.ranges.bind(var, *known)
     body = eliminate_common_subexpressions(simplify_stmt(program.launch.body, simplifier))
     return replace(program, launch=replace(program.launch, body=body))
-
-
-def _source(
-    ranges: ConstraintSet | Mapping[Var, Interval] | None,
-) -> ConstraintSet | Mapping[Var, Interval]:
-    return {} if ranges is None else ranges
 
 
 NOTHING = Seq(())

@@ -46,11 +46,8 @@ def _copies(loop: Node) -> bool:
 
 def _has_more(loop: For | While) -> bool:
     """Whether `loop` is more than the instructions of one copy."""
-    return any(isinstance(n, Call) and n.function != COPY for n in _statements(loop.body))
-
-
-def _statements(stmt: Stmt) -> Iterator[Node]:
-    return (n.value for n in nodes_of(stmt, Evaluate))
+    evaluated = (n.value for n in nodes_of(loop.body, Evaluate))
+    return any(isinstance(n, Call) and n.function != COPY for n in evaluated)
 
 
 def _loads(stmt: Stmt, varying: set[Var]) -> Iterator[Stmt]:

@@ -15,7 +15,7 @@ from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
 from tile_core.simt.lane_strides import Lanes, is_steady
-from tile_core.simt.vector_access import MEMORY, LanePart, Vector, independent, part, widest, widths
+from tile_core.simt.vector_access import MEMORY, LanePart, independent, part, widest, widths
 from tile_core.simt.vector_group import vectorised_group
 
 
@@ -253,10 +253,9 @@ def _chunks(
     if rest or width == 0 or lanes.count % width:
         return None
     conditions = [*around, *([] if inside is None else [inside])]
-    source = _vector(load.buffer, load.indices[0], width, lanes, ctx)
-    target = _vector(store.buffer, store.indices[0], width, lanes, ctx)
-    if source is None or target is None:
-        return None
+    for access in (load, store) if width > 1 else ():
+        if widest(access.buffer, access.indices[0], (), lanes, ctx, allowed=(width,)) is None:
+            return None
     piece = part(lanes, width, ctx)
     lane, first = piece.lane, piece.first
     if not all(is_steady(substitute(c, {lanes.var: lane}), piece.lanes) for c in conditions):
@@ -278,12 +277,3 @@ def _chunks(
     for condition in reversed(around):
         made = If(substitute(condition, here), made, span=store.span)
     return piece.each(made)
-
-
-def _vector(
-    buffer: Buffer, index: Expr, width: int, lanes: Lanes, ctx: SimtContext
-) -> Vector | bool | None:
-    """Return whether `width` lanes are neighbours in memory, aligned; one lane always is."""
-    if width == 1:
-        return True
-    return widest(buffer, index, (), lanes, ctx, allowed=(width,))

@@ -173,7 +173,7 @@ def name_uniform_wave_ids(stmt: Stmt, fresh: Callable[[str], str], known: frozen
         if not (isinstance(node, Call) and node.function == _SHARED):
             return node
         (value,) = node.args
-        if not _variables(value) <= known:
+        if not known.issuperset(nodes_of(value, Var)):
             return node
         key = structure(value)
         if key not in names:
@@ -185,7 +185,3 @@ def name_uniform_wave_ids(stmt: Stmt, fresh: Callable[[str], str], known: frozen
     if not lets:
         return stmt
     return Seq((*lets, *(body.body if isinstance(body, Seq) else (body,))), span=stmt.span)
-
-
-def _variables(expr: Expr) -> set[Var]:
-    return {*nodes_of(expr, Var)}

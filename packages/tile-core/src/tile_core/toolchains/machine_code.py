@@ -43,10 +43,6 @@ class Compiled:
     log: str
 
 
-def _nothing(output: Output) -> tuple[str, ...]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class MachineCode:
     """How machine code of one maker's GPUs is made and understood.
@@ -69,7 +65,7 @@ class MachineCode:
     refusal: Callable[[PrintedSource, str, str, str], ToolchainError]
     resources: Callable[[Output], Mapping[str, Resources]]
     warnings_of: Callable[[Resources], Iterable[str]]
-    again: Callable[[Output], tuple[str, ...]] = _nothing
+    again: Callable[[Output], tuple[str, ...]] = lambda output: ()
 
     def compile(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.buffer import Buffer, Region, Scope, whole
+from tile_core.ir.buffer import Buffer, Scope, whole
 from tile_core.ir.device import device
 from tile_core.ir.stmt import Alloc, Evaluate, Seq, Stmt
 from tile_core.layout import Fragment, Layout, boxed_operand
@@ -117,11 +117,9 @@ def _operand(op: Gemm, plan: WarpgroupPlan) -> Fragment:
     order = (1, 0) if op.transpose_a else (0, 1)
     part = operand_part(op)
     steps = part.all // plan.tiling.atom.k if part else plan.tiling.steps
-    return permuted(replace(plan.tiling, steps=steps).a_fragment(), order, _lead(op.a))
-
-
-def _lead(region: Region) -> tuple[int, ...]:
-    return (region.buffer.static_shape or ())[:-2]
+    return permuted(
+        replace(plan.tiling, steps=steps).a_fragment(), order, (op.a.buffer.static_shape or ())[:-2]
+    )
 
 
 def _with_operand_in_place(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext) -> tuple[Stmt, Gemm]:

@@ -29,15 +29,11 @@ def reads_matrices(operand: Operand, ctx: SimtContext) -> bool:
     dtype = operand.dtype
     return (
         ctx.machine.has("load_matrix")
-        and (_is_stored_as(operand, dtype) or _needs_signs(operand))
+        and (storage_dtype(operand.buffer.dtype, Scope.SHARED) == dtype or _needs_signs(operand))
         and is_matrix_shaped(operand.atom, dtype)
         and (operand.is_k_last or dtype.bits == 16)
         and keeps_rows(operand.region, ctx, ROW_BITS // dtype.bits)
     )
-
-
-def _is_stored_as(operand: Operand, dtype: DType) -> bool:
-    return storage_dtype(operand.buffer.dtype, Scope.SHARED) == dtype
 
 
 def _needs_signs(operand: Operand) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.build_expr import cast
 from tile_core.ir.expr import Expr, Load
@@ -93,7 +92,7 @@ def _values(
     op: Copy, count: int, ctx: SimtContext
 ) -> Callable[[Expr], tuple[Buffer, Expr | int, Stmt]]:
     """Return registers with the `count` elements of a group, where, and what fills them."""
-    source, dtype = ctx.places.flat(op.src.buffer), _stored(op)
+    source, dtype = ctx.places.flat(op.src.buffer), storage_dtype(op.dst.buffer.dtype, Scope.SHARED)
     if source.dtype == dtype:
         return lambda group: (source, group * count, seq())
 
@@ -106,7 +105,3 @@ def _values(
         return words, 0, seq(Alloc(words), unrolled(ctx, "s", count, one))
 
     return converted
-
-
-def _stored(op: Copy) -> DType:
-    return storage_dtype(op.dst.buffer.dtype, Scope.SHARED)

@@ -25,7 +25,6 @@ from tile_core.simt.gemm.mma_lowering import (
     warp_tiling,
 )
 from tile_core.simt.gemm.register_blocking import (
-    BlockTiling,
     block_fragment,
     block_tiling,
     lower_blocks,
@@ -57,7 +56,10 @@ def instruction_rule(name: str, unit: MatrixUnit) -> Rule[Gemm]:
             return fma_layouts(op, ctx, level)
         if level is InferLevel.STRICT:
             demands = demanded_fragments(op, tiling)
-            return {b: f for b, f in demands.items() if b is op.c.buffer or _is_open(b, ctx)}
+            # What somebody has fixed already is moved.
+            return {
+                b: f for b, f in demands.items() if b is op.c.buffer or ctx.layout_of(b) is None
+            }
         layouts: dict[Buffer, Layout | Fragment] = {}
         for operand, is_k_last in _operands(op):
             layouts.update(open_operand_layout(operand, ctx, _layout(unit, is_k_last)))
@@ -72,11 +74,6 @@ def instruction_rule(name: str, unit: MatrixUnit) -> Rule[Gemm]:
         return lower_instructions(op, tiling, unit, ctx)
 
     return Rule(name=name, op=Gemm, lower=lower, infer_layout=infer, rejects=rejects, priority=20)
-
-
-def _is_open(buffer: Buffer, ctx: InferContext) -> bool:
-    """Whether nobody has fixed yet how an operand is spread; if somebody has, it is moved."""
-    return ctx.layout_of(buffer) is None
 
 
 def _layout(unit: MatrixUnit, is_k_last: bool) -> Callable[[tuple[int, ...], int], Layout]:
@@ -154,8 +151,8 @@ def tell_of_missing_partition(op: Gemm, unit: MatrixUnit, ctx: SimtContext) -> N
         f"{rows} x {columns} pieces of {atom.m} x {atom.n}, and no grid of warps divides them"
     )
     hint = _hint(op, atom, ctx)
-    tiling = block_tiling(op, ctx.threads)
-    accumulators = _registers(tiling, op)
+    share = block_tiling(op, ctx.threads).share
+    accumulators = math.prod(share) * max(32, op.c.buffer.dtype.bits) // 32
     if accumulators > ctx.machine.registers:
         raise WarpPartitionError(
             f"{why}; without matrix instructions one thread has {accumulators} "
@@ -194,10 +191,6 @@ def _hint(op: Gemm, atom: MatrixAtom, ctx: SimtContext) -> str:
         return "use a smaller tile, or one with more divisors"
     threads = " or ".join(str(w * size) for w in near)
     return f"use threads={threads}, or a tile with more divisors"
-
-
-def _registers(tiling: BlockTiling, op: Gemm) -> int:
-    return math.prod(tiling.share) * max(32, op.c.buffer.dtype.bits) // 32
 
 
 def lower_fma(op: Gemm, ctx: SimtContext) -> Stmt:

@@ -41,18 +41,13 @@ def open_operand_layout(
         or shape is None
         or ctx.layout_of(buffer) is not None
         or ctx.is_viewed(buffer)
-        or _is_copied_in_bulk(buffer, ctx)
+        or any(isinstance(user, BulkCopy) for user in ctx.users_of(buffer))
     ):
         return {}
     try:
         return {buffer: layout(shape, storage_dtype(buffer.dtype, buffer.scope).bits)}
     except LayoutError:
         return {}
-
-
-def _is_copied_in_bulk(buffer: Buffer, ctx: InferContext) -> bool:
-    """Whether the copy engine copies the tile, which writes no patterns but its own."""
-    return any(isinstance(user, BulkCopy) for user in ctx.users_of(buffer))
 
 
 def operand_copy_rule(name: str, unit: MatrixUnit) -> Rule[Copy]:
