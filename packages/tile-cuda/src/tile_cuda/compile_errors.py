@@ -49,8 +49,7 @@ def refusal(source: PrintedSource, log: str, compiler: str, arch: str) -> Toolch
     option = _OPTION.search(log)
     if option is not None:
         return ToolchainError(
-            f"{compiler}: {option['text']}",
-            hint=f"compile_flags go to {_options_of(compiler)}",
+            f"{compiler}: {option['text']}", hint=f"compile_flags go to {_options_of(compiler)}"
         )
     complaints = parse_complaints(log)
     if not complaints:

@@ -14,6 +14,8 @@ empty              the first NVRTC that knows the architecture, else the first s
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from tile_core.environment import environment
@@ -21,7 +23,7 @@ from tile_core.errors import ToolchainError
 from tile_core.toolchains.compiler import Compiler
 from tile_cuda.nvcc import Nvcc, nvcc_at, nvccs
 from tile_cuda.nvrtc_library import compiler_for, installed
-from tile_cuda.toolkit import no_compiler
+from tile_cuda.toolkit import first_for
 
 COMPILER_VARIABLE = "TILE_CUDA_COMPILER"
 """The environment variable with which a user requests a compiler."""
@@ -29,11 +31,6 @@ COMPILER_VARIABLE = "TILE_CUDA_COMPILER"
 
 def wanted_compiler(arch: str, requested: str = "") -> Compiler:
     """Return the compiler that translates kernels for `arch`.
-
-    Parameters
-    ----------
-    requested
-        As in the table above; empty means what the environment says.
 
     Raises
     ------
@@ -45,16 +42,8 @@ def wanted_compiler(arch: str, requested: str = "") -> Compiler:
         return compiler_for(arch)
     if requested:
         return _wanted_nvcc(arch, requested)
-    known: list[Compiler] = []
-    for compiler in installed():
-        known.append(compiler)
-        if compiler.supports(arch):
-            return compiler
-    for nvcc in nvccs():
-        known.append(nvcc)
-        if nvcc.supports(arch):
-            return nvcc
-    raise no_compiler(arch, tuple(compiler.name for compiler in known))
+    every: Iterator[Compiler] = chain(installed(), nvccs())
+    return first_for(arch, every)
 
 
 def _wanted_nvcc(arch: str, requested: str) -> Nvcc:
@@ -68,12 +57,9 @@ def _wanted_nvcc(arch: str, requested: str) -> Nvcc:
             f"the compiler of CUDA is to be {requested!r}, which is none",
             hint=f"set {COMPILER_VARIABLE} to nvrtc, to nvcc, or to the path of an nvcc",
         )
-    for nvcc in found:
-        if nvcc.supports(arch):
-            return nvcc
     if not found:
         raise ToolchainError(
             f"nvcc is requested, and there is none in CUDA_HOME, CUDA_PATH or PATH ({arch})",
             hint=f"install a CUDA toolkit, or unset {COMPILER_VARIABLE}: NVRTC needs none",
         )
-    raise no_compiler(arch, tuple(nvcc.name for nvcc in found))
+    return first_for(arch, found)

@@ -40,8 +40,7 @@ def sass(cubin: bytes) -> str:
             words.append(f"{command}: {(done.stderr or done.stdout).strip()}")
     if not words:
         raise ToolchainError(
-            "reading machine code needs cuobjdump or nvdisasm, and neither is installed",
-            hint=_HINT,
+            "reading machine code needs cuobjdump or nvdisasm, and neither is installed", hint=_HINT
         )
     raise ToolchainError(
         "the machine code could not be read:\n" + "\n".join(words),

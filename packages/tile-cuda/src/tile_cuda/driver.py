@@ -11,13 +11,7 @@ open_driver, installed_driver = _DRIVER.open, _DRIVER.installed
 
 
 def device_arch(device: int = 0) -> str:
-    """Return the architecture to compile for, such as ``"sm_90a"`` on compute capability 9.0.
-
-    Raises
-    ------
-    MissingFeature
-        If there is no GPU.
-    """
+    """Return the architecture to compile for, such as ``"sm_90a"`` on compute capability 9.0."""
     return arch_of(*installed_driver().capability(device))
 
 

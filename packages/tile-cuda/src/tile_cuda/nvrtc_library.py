@@ -11,7 +11,7 @@ from tile_core.toolchains.compiler import Output, identity_of
 from tile_core.toolchains.runtime_compiler import RuntimeCompiler
 from tile_cuda.compile_errors import NAME
 from tile_cuda.compiler import COMMON_OPTIONS, header_texts, of_assembler
-from tile_cuda.toolkit import Toolkit, no_compiler, toolkits
+from tile_cuda.toolkit import Toolkit, first_for, toolkits
 
 _NVCC_ONLY = frozenset({"--expt-relaxed-constexpr", "--expt-extended-lambda", "-lineinfo"})
 
@@ -80,15 +80,7 @@ class Nvrtc:
     def compile(
         self, text: str, name: str, options: Sequence[str], headers: Mapping[str, str]
     ) -> Output:
-        """Compile one translation unit.
-
-        Raises
-        ------
-        ToolchainError
-            If NVRTC fails for another reason than the text: then there is no log.
-        ToolchainCrash
-            If it crashes, or does not come to an end.
-        """
+        """Compile one translation unit."""
         reuse = precompiled_headers if self.version >= PRECOMPILES else None
         log, parts = self.library.compile(
             text, name, options, headers, ("CUBIN", "PTX"), name=self.name, reuse=reuse
@@ -118,16 +110,5 @@ def installed() -> Iterator[Nvrtc]:
 
 
 def compiler_for(arch: str) -> Nvrtc:
-    """Return the first NVRTC found that compiles for `arch`.
-
-    Raises
-    ------
-    ToolchainError
-        If there is none; the hint says which package brings one.
-    """
-    tried = []
-    for found in installed():
-        if found.supports(arch):
-            return found
-        tried.append(found.name)
-    raise no_compiler(arch, tuple(tried))
+    """Return the first NVRTC found that compiles for `arch`."""
+    return first_for(arch, installed())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from tile_core.errors import Note, ToolchainError
+from tile_core.toolchains.compiler import Compiler
 
 PATTERN = "libnvrtc.so.*"
 _HEADER = "cuda_fp16.h"
@@ -100,6 +102,19 @@ def no_compiler(arch: str, tried: tuple[str, ...] = ()) -> ToolchainError:
         notes=tuple(Note(f"{name} does not know {arch}") for name in tried),
         hint=f"pip install 'tile-api[{extra_of(arch)}]'",
     )
+
+
+C = TypeVar("C", bound=Compiler)
+
+
+def first_for(arch: str, compilers: Iterable[C]) -> C:
+    """Return the first of `compilers` that compiles for `arch`; the hint of the error names one."""
+    tried = []
+    for compiler in compilers:
+        if compiler.supports(arch):
+            return compiler
+        tried.append(compiler.name)
+    raise no_compiler(arch, tuple(tried))
 
 
 _LAST_IN_CUDA_12 = frozenset({"sm_70"})

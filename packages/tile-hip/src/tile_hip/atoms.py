@@ -53,11 +53,8 @@ ElementPlace: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
 class Pieces:
     """Products that are made of the same lanes' neighbouring rows and columns.
 
-    Parameters
-    ----------
-    rows, columns
-        How many there are along M and N, and whether neighbours are side by side in the registers
-        of the operand, as reads across K leave them.
+    There are so many along M and N, and neighbours are side by side in the registers of the
+    operand or not, as reads across K leave them.
     """
 
     rows: tuple[int, bool] = (1, False)

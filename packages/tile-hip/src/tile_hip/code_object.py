@@ -51,13 +51,7 @@ def resources_in(code: bytes) -> Mapping[str, Resources]:
 
 
 def functions_in(code: bytes) -> Mapping[str, tuple[int, bytes]]:
-    """Return the address and the instructions of each function of a code object, by its symbol.
-
-    Raises
-    ------
-    ToolchainError
-        If it is no code object.
-    """
+    """Return the address and the instructions of each function of a code object, by its symbol."""
     sections = _sections(code)
     found: dict[str, tuple[int, bytes]] = {}
     for table in sections:

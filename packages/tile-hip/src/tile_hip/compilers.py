@@ -43,11 +43,6 @@ _OLDEST, _NEWEST = 17, 30  # clangs by the numbers in their names
 def wanted_compiler(arch: str, requested: str = "") -> Compiler:
     """Return the compiler that translates kernels for `arch`.
 
-    Parameters
-    ----------
-    requested
-        As in the table above; empty means what the environment says.
-
     Raises
     ------
     ToolchainError
@@ -142,11 +137,7 @@ def _no_compiler(arch: str, requested: str, tried: list[str]) -> ToolchainError:
         message = f"{requested} is requested, and there is none; {arch} needs a compiler"
     else:
         message = f"no compiler that is installed makes code for {arch}"
-    return ToolchainError(
-        message,
-        notes=tuple(map(Note, tried)),
-        hint=install_hint(arch),
-    )
+    return ToolchainError(message, notes=tuple(map(Note, tried)), hint=install_hint(arch))
 
 
 def why_not(compiler: Compiler, arch: str) -> str:

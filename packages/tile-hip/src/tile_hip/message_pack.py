@@ -10,11 +10,7 @@ from typing import Any
 
 from tile_core.errors import ToolchainError
 
-_FIXED = {
-    0xC0: None,
-    0xC2: False,
-    0xC3: True,
-}
+_FIXED = {0xC0: None, 0xC2: False, 0xC3: True}
 _NUMBERS = {
     0xCA: ">f",
     0xCB: ">d",

@@ -285,12 +285,8 @@ def _if(p: StatementPrinter, stmt: If) -> None:
     p.plain("}")
 
 
-def _break(p: StatementPrinter, stmt: Break) -> None:
-    p.line("break;", stmt.span)
-
-
-def _continue(p: StatementPrinter, stmt: Continue) -> None:
-    p.line("continue;", stmt.span)
+def _jump(p: StatementPrinter, stmt: Break | Continue) -> None:
+    p.line("break;" if isinstance(stmt, Break) else "continue;", stmt.span)
 
 
 def _check(p: StatementPrinter, stmt: Check) -> None:
@@ -311,7 +307,7 @@ _PRINTERS: dict[type, Callable[[StatementPrinter, Any], None]] = {
     For: _for,
     While: _while,
     If: _if,
-    Break: _break,
-    Continue: _continue,
+    Break: _jump,
+    Continue: _jump,
     Check: _check,
 }

@@ -70,13 +70,7 @@ def launches(kernel: Kernel, sizes: Mapping[Var, int]) -> Iterator[tuple[Launch,
 
 
 def bind_sizes(kernel: Kernel, sizes: Mapping[str, int]) -> dict[Var, int]:
-    """Return the value of each symbol of the shapes of `kernel`, and of scalars that are named.
-
-    Raises
-    ------
-    FrontendValueError
-        If a symbol has no value, a name is none of the kernel's, or a value no positive integer.
-    """
+    """Return the value of each symbol of the shapes of `kernel`, and of scalars that are named."""
     symbols: dict[str, Var] = {}
     needed: set[str] = set()
     for param in kernel.params:

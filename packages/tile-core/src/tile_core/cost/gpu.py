@@ -57,14 +57,8 @@ REGISTERS_BESIDE = 40
 class LaunchTime:
     """What one launch takes, in milliseconds unless a name says otherwise.
 
-    Parameters
-    ----------
-    units
-        Of each unit, if all multiprocessors were equally busy.
-    memory, memory_bytes
-        Of memory.
-    waves_ms
-        Of all waves of blocks.
+    `units` are of each unit, if all multiprocessors were equally busy; `waves_ms` of all waves
+    of blocks.
     """
 
     issued: Issued
@@ -129,11 +123,7 @@ def _lowered(program: DeviceProgram, question: CostQuestion) -> list[tuple[Devic
 
 
 def _launch_time(
-    function: DeviceFunction,
-    space: Space,
-    tiles: Launch,
-    machine: SimtMachine,
-    speeds: GpuSpeeds,
+    function: DeviceFunction, space: Space, tiles: Launch, machine: SimtMachine, speeds: GpuSpeeds
 ) -> LaunchTime:
     counting = Issue(function, machine)
     visit(function.launch, space, counting, with_threads=True)

@@ -51,18 +51,10 @@ _ORDERS_TO_ENGINES = ("bulk_store_commit", "bulk_store_wait", "bulk_store_wait_r
 class GlobalAccess:
     """One place that touches global memory.
 
-    Parameters
-    ----------
-    tensor
-        The flat tensor.
-    nbytes, fetched
-        Bytes that threads ask for, and those of the sectors that they lie in.
-    at
-        What decides which part of the tensor: offsets, or coordinates of a box.
-    is_waited_for
-        Values arrive in registers: somebody waits for them.
-    iterations
-        How often the loops around it that are not unrolled run, in one block.
+    Threads ask for `nbytes`, which lie in sectors of `fetched` bytes. `at` decides which part
+    of the flat tensor: offsets, or coordinates of a box. Somebody waits for values that arrive
+    in registers. The loops around it that are not unrolled run `iterations` times, in one
+    block.
     """
 
     tensor: Buffer
@@ -89,7 +81,7 @@ class Issued:
     shared_cycles, shared_ideal
         Cycles of shared memory, and how many they were without banks that meet.
     accesses
-        BufferAddresses that touch global memory.
+        Places that touch global memory.
     barriers
         Of blocks, each counted once per block.
     """
@@ -151,6 +143,11 @@ class Issue(Visitor):
         if number:
             self.found.instructions[unit] += number * space.total(warp=self.warp)
 
+    def _keep_busy(self, cycles: float) -> None:
+        """Count cycles of shared memory in which no banks meet."""
+        self.found.shared_cycles += cycles
+        self.found.shared_ideal += cycles
+
     def _value(self, value: Expr, space: Space, share: float = 1.0) -> None:
         found, hoisted = arithmetic_of(value), hoisted_from_masks(value)
         unit = "integer"
@@ -177,8 +174,7 @@ class Issue(Visitor):
             for address in (a for a in call.args if isinstance(a, AddressOf)):
                 self._element(address.buffer, address.indices, space, is_write=True)
         elif effect & Effect.WARP:
-            self.found.shared_cycles += space.total(warp=self.warp)
-            self.found.shared_ideal += space.total(warp=self.warp)
+            self._keep_busy(space.total(warp=self.warp))
 
     # Calls of the device header --------------------------------------------------------------
 
@@ -217,9 +213,7 @@ class Issue(Visitor):
         warps = space.total(warp=self.warp)
         self.found.flops[product.dtype, product.is_joint] += product.flops * warps
         self._count("products", 1, space)
-        cycles = product.shared_bytes / (4 * self.machine.banks) * warps
-        self.found.shared_cycles += cycles
-        self.found.shared_ideal += cycles
+        self._keep_busy(product.shared_bytes / (4 * self.machine.banks) * warps)
 
     def _vector(self, call: Call, space: Space, *, is_load: bool) -> None:
         size = call.args[0]
@@ -250,8 +244,7 @@ class Issue(Visitor):
             at = tensor.indices[0] + call.args[3]
             self._touch(tensor.buffer, at, size, space, is_write=False, is_waited_for=False)
             cycles = size * self.warp / (4 * self.machine.banks) * space.total(warp=self.warp)
-            self.found.shared_cycles += cycles
-            self.found.shared_ideal += cycles
+            self._keep_busy(cycles)
 
     def _matrix(self, call: Call, space: Space, *, is_load: bool) -> None:
         """Count matrices of 8 rows of 16 bytes that lanes give the addresses of."""
@@ -284,13 +277,7 @@ class Issue(Visitor):
             self._engine(address.buffer, nbytes, address.indices, space, is_write=is_write)
 
     def _engine(
-        self,
-        tensor: Buffer,
-        nbytes: float,
-        at: tuple[Extent, ...],
-        space: Space,
-        *,
-        is_write: bool,
+        self, tensor: Buffer, nbytes: float, at: tuple[Extent, ...], space: Space, *, is_write: bool
     ) -> None:
         """Count a copy that one thread starts and an engine does."""
         total = nbytes * space.total(warp=self.warp)
@@ -299,9 +286,7 @@ class Issue(Visitor):
         self.found.accesses.append(
             GlobalAccess(tensor, total, total, is_write, at, False, iterations, space)
         )
-        cycles = total / (4 * self.machine.banks)
-        self.found.shared_cycles += cycles
-        self.found.shared_ideal += cycles
+        self._keep_busy(total / (4 * self.machine.banks))
 
     # Memory ----------------------------------------------------------------------------------
 

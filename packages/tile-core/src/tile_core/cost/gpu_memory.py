@@ -21,10 +21,7 @@ MOST_BLOCKS = 4096
 
 
 def bytes_from_memory(
-    accesses: Iterable[GlobalAccess],
-    sizes: dict[Buffer, float],
-    cache: int,
-    together: int,
+    accesses: Iterable[GlobalAccess], sizes: dict[Buffer, float], cache: int, together: int
 ) -> float:
     """Return the bytes that memory delivers and takes.
 

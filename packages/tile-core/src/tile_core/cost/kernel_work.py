@@ -43,18 +43,10 @@ class Access:
 class Work:
     """What one launch computes and moves.
 
-    Parameters
-    ----------
-    products
-        Operations of matrix products by the element type of the operands.
-    operations, functions
-        Other operations on floats, and values of transcendental functions.
-    scratch
-        Bytes that operators and loops read and write in tiles, by the name of the scope.
-    accesses
-        BufferAddresses that touch tensors.
-    notes
-        What had to be assumed.
+    `products` has operations of matrix products by the element type of the operands;
+    `operations` are other ones on floats, `functions` values of transcendental functions.
+    `scratch` has bytes that operators and loops read and write in tiles, by the name of the
+    scope. `notes` tell what had to be assumed.
     """
 
     products: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))

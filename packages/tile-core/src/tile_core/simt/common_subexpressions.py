@@ -7,17 +7,7 @@ from dataclasses import field
 from typing import TypeVar, cast
 
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.expr import (
-    AddressOf,
-    Binary,
-    Cast,
-    Const,
-    Expr,
-    Load,
-    Select,
-    Unary,
-    Var,
-)
+from tile_core.ir.expr import AddressOf, Binary, Cast, Const, Expr, Load, Select, Unary, Var
 from tile_core.ir.node import Node, analysis, nodes_of, updated
 from tile_core.ir.stmt import For, Let, Seq, Stmt, Store
 from tile_core.ir.visitor import expressions_in, map_statements, statements_in

@@ -8,7 +8,7 @@ from tile_core.errors import Span
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.build_expr import as_expr
 from tile_core.ir.device import device
-from tile_core.ir.expr import AddressOf, Expr, Extent
+from tile_core.ir.expr import AddressOf, Expr, Extent, Var
 from tile_core.ir.stmt import Evaluate, For, LoopKind, Seq, Stmt
 from tile_core.simt.context import SimtContext
 
@@ -52,6 +52,14 @@ def unrolled(
 def looped(ctx: SimtContext, name_hint: str, count: int, body: Callable[[Expr], Stmt]) -> Stmt:
     """Return `body` of 0, 1, ... ``count - 1`` as a loop that stays one."""
     return unrolled(ctx, name_hint, count, body, kind=LoopKind.SERIAL)
+
+
+def counted(
+    var: Var, count: Extent, body: Stmt, kind: LoopKind = LoopKind.UNROLL, span: Span | None = None
+) -> For:
+    """Return the loop in which `var` is 0, 1, ... ``count - 1``."""
+    zero, stop, one = (as_expr(n, var.dtype) for n in (0, count, 1))
+    return For(var, zero, stop, one, body, kind, span=span)
 
 
 def do(name: str, *args: Expr | int | bool, span: Span | None = None) -> Evaluate:

@@ -114,10 +114,7 @@ def _b_fragment(tiling: WarpTiling) -> Fragment:
 
 
 def tiling_of(
-    atoms: Sequence[MatrixAtom],
-    mnk: tuple[int, int, int],
-    warps: int,
-    policy: GemmWarpPolicy,
+    atoms: Sequence[MatrixAtom], mnk: tuple[int, int, int], warps: int, policy: GemmWarpPolicy
 ) -> WarpTiling | None:
     """Return the tiling with the first of `atoms` that divides the product, or None.
 

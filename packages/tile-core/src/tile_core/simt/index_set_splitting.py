@@ -61,14 +61,8 @@ def split_index_sets(stmt: Stmt, env: ConstraintSet, threads: Collection[Var] = 
     do loops with matrix products where only predicates would go, or a branch that all threads
     take together: a comparison costs less than a second copy of the products.
 
-    Parameters
-    ----------
-    stmt
-        A thread-level program, not simplified yet.
-    env
-        What is known of its free variables.
-    threads
-        The variables that tell the threads of a block apart.
+    The program is not simplified yet; `threads` are the variables that tell the threads of a block
+    apart.
     """
     if not any(map(_guards, nodes_of(stmt, If, Select, Call))):
         return stmt

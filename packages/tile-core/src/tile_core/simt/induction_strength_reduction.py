@@ -68,11 +68,7 @@ class InductionAddress:
 
 
 def induction_address(
-    ctx: SimtContext,
-    name_hint: str,
-    region: Region,
-    place: ThreadPosition,
-    steps: Sequence[Step],
+    ctx: SimtContext, name_hint: str, region: Region, place: ThreadPosition, steps: Sequence[Step]
 ) -> InductionAddress:
     """Return the addresses of a thread's elements in the last two dimensions of a shared tile.
 
@@ -140,11 +136,7 @@ def leads_by_offset(layout: Layout) -> bool:
 
 
 def addresses(
-    layout: Layout,
-    region: Region,
-    place: ThreadPosition,
-    steps: Sequence[Step],
-    threads: int,
+    layout: Layout, region: Region, place: ThreadPosition, steps: Sequence[Step], threads: int
 ) -> Ints | None:
     """Return the addresses of all threads in all iterations, leading coordinates being 0.
 

@@ -275,12 +275,7 @@ class Guards:
         return self._kept[atom]
 
 
-_SLACKS = {
-    BinaryOp.LT: (1, 1),
-    BinaryOp.LE: (1, 0),
-    BinaryOp.GT: (-1, 1),
-    BinaryOp.GE: (-1, 0),
-}
+_SLACKS = {BinaryOp.LT: (1, 1), BinaryOp.LE: (1, 0), BinaryOp.GT: (-1, 1), BinaryOp.GE: (-1, 0)}
 """``a op b`` holds if ``(b - a) * first - second`` is natural."""
 
 

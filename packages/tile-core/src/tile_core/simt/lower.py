@@ -26,12 +26,7 @@ def lower_kernel(
     Before   launch (8, 8) x 128: pipelined k: copy, copy, gemm;  copy
     After    the program of thread `tid` of block (bx, by): flat buffers, device calls, loops
 
-    Parameters
-    ----------
-    context
-        The machine, the ways it runs each operator, and what the user may forbid.
-    passes
-        Runs the pipeline: see `tile_core.simt.pipeline`.
+    `context` has the machine, the ways it runs each operator, and what the user may forbid.
 
     Raises
     ------

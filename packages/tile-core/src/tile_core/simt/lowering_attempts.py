@@ -13,7 +13,6 @@ from tile_core.ops.copy import Copy
 from tile_core.passes.cooperative_grids import is_cooperative
 from tile_core.records import dataclass, replace
 from tile_core.remarks import remark, warn
-from tile_core.simt.lowering_options import Choices
 from tile_core.simt.pass_contexts import KernelContext
 
 NO_ROOM = (
@@ -58,16 +57,13 @@ def attempts(kernel: Kernel, context: KernelContext) -> Iterator[Attempt]:
         choices = replace(context.choices, batches_exchanges=is_batched)
         for stages, shallower in depths(kernel, context.machine):
             for through_shared in dict.fromkeys((choices.stages_stores, False)):
-                way = _context(shallower, context, replace(choices, stages_stores=through_shared))
+                way = KernelContext(
+                    target=context.target, machine=context.machine, rules=context.rules,
+                    choices=replace(choices, stages_stores=through_shared),
+                    has_engines=not is_cooperative(shallower),
+                )  # fmt: skip
                 has_room = through_shared or not choices.stages_stores
                 yield Attempt(kernel, shallower, way, stages, has_room)
-
-
-def _context(kernel: Kernel, like: KernelContext, choices: Choices) -> KernelContext:
-    return KernelContext(
-        target=like.target, machine=like.machine, rules=like.rules, choices=choices,
-        has_engines=not is_cooperative(kernel),
-    )  # fmt: skip
 
 
 def depths(kernel: Kernel, machine: SimtMachine) -> Iterator[tuple[int | None, Kernel]]:

@@ -57,10 +57,7 @@ _FORBIDDEN_BY = {
 def choices_of(config: Callable[[str, object], object]) -> Choices:
     """Return what pass configurations leave allowed.
 
-    Parameters
-    ----------
-    config
-        Returns the value of a configuration by its name, or the second argument.
+    `config` returns the value of a configuration by its name, or the second argument.
     """
     forbidden = {field for name, field in _FORBIDDEN_BY.items() if config(name, False)}
     return Choices(**dict.fromkeys(forbidden, False))

@@ -41,15 +41,9 @@ def manifest_of(
     After    {"parameters": [{"name": "A", "shape": ["m", 8], "alignment": 16, …}],
               "steps": [{"kind": "launch", "grid": [["//", ["+", "m", 3], 4], 1, 1], …}], …}
 
-    Parameters
-    ----------
-    symbols
-        The name of each function in the machine code.
-    signature
-        The kernel that people call, with its outputs and the conditions on its arguments; None
-        where somebody else checks arguments.
-    provenance
-        Where the code comes from.
+    `symbols` has the name of each function in the machine code. `signature` is the kernel that
+    people call, with its outputs and the conditions on its arguments; None where somebody else
+    checks arguments. `provenance` tells where the code comes from.
     """
     names = HostNames()
     kernel = program.kernel
@@ -143,11 +137,7 @@ def _argument(argument: Argument, names: HostNames) -> dict[str, Any]:
         case TensorMap():
             return _tensor_map(argument, names)
         case Var():
-            return {
-                "kind": "value",
-                "variable": names.of(argument),
-                "dtype": str(argument.dtype),
-            }
+            return {"kind": "value", "variable": names.of(argument), "dtype": str(argument.dtype)}
         case Buffer():
             return {"kind": "address", "tensor": names.of(argument)}
 

@@ -17,6 +17,7 @@ from tile_core.layout.loop_layout import LoopLayout
 from tile_core.passes.lower_serially import nested_loops
 from tile_core.records import dataclass, replace
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import counted
 from tile_core.simt.lane_strides import Lanes
 from tile_core.simt.register_loops import register_loop
 from tile_core.simt.subbyte_access import storage_dtype
@@ -246,11 +247,7 @@ def _loops(
         return stmt if known is None else If(known, stmt, span=loop.span)
 
     body = guarded(unrolled(body), share.lane)
-    dtype = share.lane.dtype
-    lanes = For(
-        share.lane, const(0, dtype), const(share.lanes, dtype), const(1, dtype), body,
-        LoopKind.VECTORIZED, span=loop.span,
-    )  # fmt: skip
+    lanes = counted(share.lane, share.lanes, body, LoopKind.VECTORIZED, loop.span)
     body = single(finish(lanes, ctx.knowing(share.env)))
     body = guarded(body, share.round)
     count = static_value(share.rounds)
@@ -259,9 +256,7 @@ def _loops(
     else:
         written_out = count is not None and (count <= MOST_UNROLLED or _picks(body, share.round))
         kind = LoopKind.UNROLL if written_out else LoopKind.SERIAL
-        dtype = share.round.dtype
-        stop = cast(share.rounds, dtype)
-        body = For(share.round, const(0, dtype), stop, const(1, dtype), body, kind, span=loop.span)
+        body = counted(share.round, cast(share.rounds, share.round.dtype), body, kind, loop.span)
     return guarded(body)
 
 

@@ -102,10 +102,7 @@ _LAUNCH = (
 _THREAD = (
     _pass("simt.lower_statements", "lower_stmt", function="lower_body", needs=("lowering",)),
     _pass(
-        "simt.uncounted_loads",
-        needs=("thread_variables",),
-        when=("counts_copies",),
-        kind="check",
+        "simt.uncounted_loads", needs=("thread_variables",), when=("counts_copies",), kind="check"
     ),
     _pass("simt.wait_counts", "insert_wait_counts", needs=("env",), when=("counts_copies",)),
     _pass(

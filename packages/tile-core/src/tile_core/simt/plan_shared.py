@@ -62,11 +62,7 @@ def _behind(room: int) -> int:
 
 
 def plan_shared(
-    launch: Launch,
-    places: BufferAddresses,
-    machine: SimtMachine,
-    *,
-    reuse: bool = True,
+    launch: Launch, places: BufferAddresses, machine: SimtMachine, *, reuse: bool = True
 ) -> tuple[dict[Buffer, int], int]:
     """Return the byte offset of each shared tile, by flat buffer, and the bytes needed.
 

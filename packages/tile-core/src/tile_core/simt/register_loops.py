@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.ir.build_expr import const
 from tile_core.ir.effects import effects_of
 from tile_core.ir.expr import AddressOf, Expr, Load, Var
 from tile_core.ir.intrinsics import Effect
 from tile_core.ir.node import Node, contains, rewrite, walk
-from tile_core.ir.stmt import For, LoopKind, Parallel, Stmt, Store
+from tile_core.ir.stmt import For, Parallel, Stmt, Store
 from tile_core.ops.reducer import ReducerUpdate
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import counted
 from tile_core.simt.inverse_fragment import by_holders
 from tile_core.simt.subbyte_access import is_narrow
 
@@ -47,12 +47,7 @@ def register_loop(loop: Parallel, extents: tuple[int, ...], ctx: SimtContext) ->
 
     known = ctx.knowing(ctx.env.with_loop(slot, 0, first.slots))
     body = ctx.lower(rewrite(loop.body, visit), replace(known, by_thread=True))
-    dtype = slot.dtype
-    made = For(
-        slot, const(0, dtype), const(first.slots, dtype), const(1, dtype), body, LoopKind.UNROLL,
-        span=loop.span,
-    )  # fmt: skip
-    return by_holders(first, made, ctx)
+    return by_holders(first, counted(slot, first.slots, body, span=loop.span), ctx)
 
 
 def _tiles(loop: Parallel) -> list[Buffer]:

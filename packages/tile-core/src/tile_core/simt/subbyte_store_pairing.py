@@ -66,16 +66,10 @@ class PairedIterations:
 class Runs:
     """What is known at a place of a program about the neighbours that a thread runs there.
 
-    Parameters
-    ----------
-    all
-        The loops around the place in which both neighbours of a pair get there, or none.
-    points
-        The variables of a parallel loop in terms of the thread and its lanes.
-    moving
-        Names whose value two neighbours may not share.
-    env
-        What is known about the integers that `points` mention.
+    `all` are the loops around the place in which both neighbours of a pair get there; `points`
+    has the variables of a parallel loop in terms of the thread and its lanes, and `env` what is
+    known about the integers that they mention. Two neighbours may not share the values of names
+    in `moving`.
     """
 
     all: tuple[PairedIterations, ...] = ()

@@ -11,9 +11,10 @@ from tile_core.ir.device import device
 from tile_core.ir.effects import Access, Mode, accesses
 from tile_core.ir.expr import AddressOf, BinaryOp, Expr, Load, Var
 from tile_core.ir.node import substitute
-from tile_core.ir.stmt import Evaluate, For, If, LoopKind, Stmt, Store
+from tile_core.ir.stmt import Evaluate, If, Stmt, Store
 from tile_core.records import dataclass, replace
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import counted
 from tile_core.simt.lane_strides import Lanes, LaneStride, along, is_steady
 
 MEMORY = (Scope.GLOBAL, Scope.SHARED)
@@ -42,12 +43,7 @@ class LanePart:
         """Return `body` for each part, written out."""
         if self.chunk is None:
             return body
-        dtype = self.chunk.dtype
-        stop = const(self.chunks, dtype)
-        return For(
-            self.chunk, const(0, dtype), stop, const(1, dtype), body, LoopKind.UNROLL,
-            span=body.span,
-        )  # fmt: skip
+        return counted(self.chunk, self.chunks, body, span=body.span)
 
 
 def part(lanes: Lanes, width: int, ctx: SimtContext) -> LanePart:
@@ -120,16 +116,10 @@ def at_first(expr: Expr, of: Lanes, piece: LanePart) -> Expr:
 class Vector:
     """An access of `width` neighbours in memory for each part of the lanes.
 
-    Parameters
-    ----------
-    base
-        Offset of the first element, over the number of the part.
-    condition
-        When the access happens, alike for all lanes of a part; None: always.
-    sharing
-        How many neighbouring lanes share each element, as two do a byte of 4-bit numbers.
-    hint
-        What a call says to the cache: see `tile_core.ir.cache_hints`.
+    `base` is the offset of the first element, over the number of the part. The access happens
+    under `condition`, alike for all lanes of a part; None: always. `sharing` neighbouring lanes
+    share each element, as two do a byte of 4-bit numbers. `hint` is what a call says to the
+    cache: see `tile_core.ir.cache_hints`.
     """
 
     buffer: Buffer
@@ -240,12 +230,8 @@ def load_vector(vector: Vector, into: Registers, otherwise: Expr | None = None) 
 
 
 def _filled(vector: Vector, into: Registers, value: Expr) -> Stmt:
-    lane, dtype = vector.part.lanes.var, vector.part.lanes.var.dtype
     store = Store(into.buffer, (into.at(vector.part.lane),), value, span=vector.span)
-    stop = const(vector.width, dtype)
-    return For(
-        lane, const(0, dtype), stop, const(1, dtype), store, LoopKind.UNROLL, span=vector.span
-    )
+    return counted(vector.part.lanes.var, vector.width, store, span=vector.span)
 
 
 def store_vector(vector: Vector, source: Registers, function: str = "store") -> Stmt:

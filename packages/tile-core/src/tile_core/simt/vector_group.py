@@ -22,10 +22,11 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.free_variables import free_variables, structure
 from tile_core.ir.node import Node, contains, nodes_of, substitute, walk
-from tile_core.ir.stmt import Alloc, Evaluate, For, Let, LoopKind, Seq, Stmt, Store
+from tile_core.ir.stmt import Alloc, Evaluate, Let, Seq, Stmt, Store
 from tile_core.ir.visitor import expressions_in
 from tile_core.records import dataclass
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import counted
 from tile_core.simt.lane_strides import Lanes
 from tile_core.simt.vector_access import (
     MEMORY,
@@ -46,8 +47,7 @@ def vectorised_group(group: Sequence[Stmt], lanes: Lanes, ctx: SimtContext) -> l
 
     No statement of the group touches memory that an earlier one wrote.
     """
-    work = _Group(group, lanes, ctx)
-    return work.run()
+    return _Group(group, lanes, ctx).run()
 
 
 @dataclass(slots=True)
@@ -214,14 +214,8 @@ class _Group:
     def _lane_loop(self) -> list[Stmt]:
         if not self.compute:
             return []
-        dtype = self.lanes.var.dtype
         body = self.compute[0] if len(self.compute) == 1 else Seq(tuple(self.compute))
-        return [
-            For(
-                self.lanes.var, const(0, dtype), const(self.lanes.count, dtype), const(1, dtype),
-                body, LoopKind.UNROLL, span=self.group[0].span,
-            )
-        ]  # fmt: skip
+        return [counted(self.lanes.var, self.lanes.count, body, span=self.group[0].span)]
 
 
 _FAMILIES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}

@@ -14,6 +14,7 @@ from tile_core.ir.node import Node, contains, substitute
 from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import counted
 from tile_core.simt.lane_strides import Lanes, is_steady
 from tile_core.simt.vector_access import MEMORY, LanePart, independent, part, widest, widths
 from tile_core.simt.vector_group import vectorised_group
@@ -175,11 +176,8 @@ def _branch(stmt: If, lanes: Lanes, piece: LanePart, ctx: SimtContext) -> Stmt:
     def side(body: Stmt, *, holds: bool) -> Stmt:
         inner = Var(ctx.names.fresh(lanes.var.name), lanes.var.dtype)
         at = binary(BinaryOp.ADD, piece.first, inner)
-        zero, one = const(0, inner.dtype), const(1, inner.dtype)
-        loop = For(
-            inner, zero, const(piece.lanes.count, inner.dtype), one,
-            substitute(body, {lanes.var: at}), LoopKind.VECTORIZED, span=stmt.span,
-        )  # fmt: skip
+        body = substitute(body, {lanes.var: at})
+        loop = counted(inner, piece.lanes.count, body, LoopKind.VECTORIZED, stmt.span)
         return vectorise(loop, ctx.knowing(piece.lanes.env.assuming(cond, holds=holds)))
 
     otherwise = None if stmt.otherwise is None else side(stmt.otherwise, holds=False)

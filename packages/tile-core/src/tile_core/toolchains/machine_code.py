@@ -19,20 +19,9 @@ from tile_core.toolchains.compiler import Compiler, Output
 class Compiled:
     """Machine code of one translation unit.
 
-    Parameters
-    ----------
-    arch
-        What it runs on.
-    code
-        The machine code, as the driver loads it.
-    assembly
-        The instructions it was made from; those of the virtual machine, if there is one.
-    resources
-        What each kernel needs, by its symbol.
-    compiler
-        Name and version.
-    log
-        All that the compiler said.
+    `assembly` has the instructions that it was made from; those of the virtual machine, if
+    there is one. `resources` tells what each kernel needs, by its symbol, and `log` all that
+    the compiler said.
     """
 
     arch: str
@@ -79,14 +68,8 @@ class MachineCode:
     ) -> Compiled:
         """Compile kernels for `arch`.
 
-        Parameters
-        ----------
-        text
-            What the compiler is given for `source`.
-        flags
-            What the user adds.
-        warn
-            Tell of `warnings_of`, as a `TileWarning` at the line of the kernel.
+        The compiler is given `text` for `source`. `warn` tells of `warnings_of`, as a
+        `TileWarning` at the line of the kernel.
 
         Raises
         ------

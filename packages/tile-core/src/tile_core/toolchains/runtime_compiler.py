@@ -43,13 +43,7 @@ class RuntimeCompiler:
     libraries: tuple[Path, ...]
 
     def facts(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return its version and the numbers of architectures, empty if it does not tell them.
-
-        Raises
-        ------
-        ToolchainError
-            If it cannot be loaded.
-        """
+        """Return its version and the numbers of architectures, empty if it does not tell them."""
         process = _taken(self)
         _put_back(process)
         return process.facts
@@ -67,19 +61,10 @@ class RuntimeCompiler:
     ) -> tuple[str, Mapping[str, bytes] | None]:
         """Compile one translation unit; return the log, and parts of the result if accepted.
 
-        Parameters
-        ----------
-        file
-            What the text is called in the log.
-        headers
-            Texts by the name under which they are included.
-        parts
-            What is wanted, as the library's functions name it.
-        name
-            Name and version of the compiler, for messages.
-        reuse
-            Options that keep what was read of headers in a folder, for the next text with equal
-            options; None if it has none.
+        `file` is what the text is called in the log, `name` the compiler in messages, and
+        `parts` what is wanted, as the library's functions name it; `headers` are texts by
+        the name under which they are included. `reuse` returns options that keep what was
+        read of headers in a folder, for the next text with equal options.
 
         Raises
         ------

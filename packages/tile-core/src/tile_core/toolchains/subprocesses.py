@@ -29,12 +29,8 @@ def run_program(
 ) -> subprocess.CompletedProcess[str]:
     """Run a compiler to its end, and return its exit code and what it said.
 
-    Parameters
-    ----------
-    folder
-        Where it runs; the current one by default.
-    hint
-        What to do where it cannot be started.
+    It runs in `folder`, by default the current one; `hint` says what to do where it cannot be
+    started.
 
     Raises
     ------

@@ -182,11 +182,6 @@ def rows_in_turns(shape: tuple[int, ...], bits: int, banks: int) -> Layout:
     A group of lanes reads a row, and begins `_RUN` rows behind the group before it. Where several
     rows are in one line of all banks, all groups would find theirs at the same place of a line:
     rows of a line change places by the number of the group. Longer rows lie as `rows_of_chunks`.
-
-    Raises
-    ------
-    LayoutError
-        If elements do not fill chunks.
     """
     per_line, rest = divmod(banks * _WORD_BITS, shape[-1] * bits)
     if len(shape) < 2 or rest or per_line not in (2, 4) or shape[-2] % (_RUN * per_line):

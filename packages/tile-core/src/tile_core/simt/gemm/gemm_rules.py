@@ -19,16 +19,8 @@ from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import seq
 from tile_core.simt.gemm.matrix_unit import MatrixUnit
-from tile_core.simt.gemm.mma_lowering import (
-    demanded_fragments,
-    lower_instructions,
-    warp_tiling,
-)
-from tile_core.simt.gemm.register_blocking import (
-    block_fragment,
-    block_tiling,
-    lower_blocks,
-)
+from tile_core.simt.gemm.mma_lowering import demanded_fragments, lower_instructions, warp_tiling
+from tile_core.simt.gemm.register_blocking import block_fragment, block_tiling, lower_blocks
 from tile_core.simt.gemm.shared_layouts import open_operand_layout, staged
 from tile_core.simt.gemm_warp_partition import partitions
 from tile_core.simt.partition import partition

@@ -6,9 +6,8 @@ from typing import Any
 
 from tile_core.ir.buffer import Region
 from tile_core.ir.build_expr import binary
-from tile_core.ir.device import device
 from tile_core.ir.expr import AddressOf, BinaryOp
-from tile_core.ir.stmt import Evaluate, If, Seq, Stmt
+from tile_core.ir.stmt import If, Seq, Stmt
 from tile_core.ops.async_copy import CopyArrive
 from tile_core.ops.control import ClusterSync
 from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait, SetRegisters
@@ -56,12 +55,10 @@ def lower_init(op: BarrierInit, ctx: SimtContext) -> Stmt:
     Before   barrier_init full, [1, 1]
     After    if tid == 0: mbarrier_init(full + 0, 1);  mbarrier_init(full + 1, 1);  fence
     """
-    made: list[Stmt] = [
-        Evaluate(device("mbarrier_init", ctx.address(op.barriers, k), count))
-        for k, count in enumerate(op.counts)
-    ]
-    made.append(Evaluate(device("fence_mbarrier_init")))
-    return If(binary(BinaryOp.EQ, ctx.thread, 0), Seq(tuple(made)))
+    inits = (
+        do("mbarrier_init", ctx.address(op.barriers, k), count) for k, count in enumerate(op.counts)
+    )
+    return If(binary(BinaryOp.EQ, ctx.thread, 0), Seq((*inits, do("fence_mbarrier_init"))))
 
 
 def lower_arrive(op: BarrierArrive, ctx: SimtContext) -> Stmt:
@@ -71,7 +68,7 @@ def lower_arrive(op: BarrierArrive, ctx: SimtContext) -> Stmt:
     """
     bar = barrier_address(op.barrier, ctx)
     if op.nbytes:
-        arrival = Evaluate(device("mbarrier_arrive_expect_tx", bar, op.nbytes))
+        arrival = do("mbarrier_arrive_expect_tx", bar, op.nbytes)
         return arrival if ctx.threads == 1 else If(binary(BinaryOp.EQ, ctx.thread, 0), arrival)
     ranks = [lower_expr(rank, ctx) for rank in op.ranks]
     arrivals = [do("mbarrier_arrive_remote", bar, rank) for rank in ranks]
@@ -96,11 +93,10 @@ def lower_cluster_sync(op: ClusterSync, ctx: SimtContext) -> Stmt:
 
 def lower_wait(op: BarrierWait, ctx: SimtContext) -> Stmt:
     """Let every thread wait."""
-    bar = barrier_address(op.barrier, ctx)
-    return Evaluate(device("mbarrier_wait", bar, lower_expr(op.parity, ctx)))
+    return do("mbarrier_wait", barrier_address(op.barrier, ctx), lower_expr(op.parity, ctx))
 
 
 def lower_set_registers(op: SetRegisters, ctx: SimtContext) -> Stmt:
     """Let the warp groups take or give registers."""
     name = "registers_increase" if op.is_increase else "registers_decrease"
-    return Evaluate(device(name, op.count))
+    return do(name, op.count)
