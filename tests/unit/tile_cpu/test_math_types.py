@@ -8,7 +8,7 @@ from tile_core.errors import InternalError
 from tile_cpu.machine import host_machine
 from tile_cpu.math.reduce import horizontal
 from tile_cpu.math.table import FUNCTIONS, call
-from tile_cpu.tir.build import Temporaries, splat, vector_type
+from tile_cpu.tir.build import Temporaries, prim, splat
 from tile_cpu.tir.nodes import Cast, FloatImm
 
 MACHINE_ROWS = machines()
@@ -34,7 +34,7 @@ def _call(name, lanes):
 
 def _mask(name, lanes):
     def body(keep, x):
-        return Cast(vector_type("uint8", lanes), call(keep, name, x, lanes=lanes))
+        return Cast(prim("uint8", lanes), call(keep, name, x, lanes=lanes))
 
     return body
 

@@ -13,7 +13,7 @@ from typing import Any
 from tile_core.dtypes import dtype_of
 from tile_cpu.llvm.builder import Function, Type
 from tile_cpu.machine import CpuMachine
-from tile_cpu.tir.build import dtype_of_expr, extern, splat
+from tile_cpu.tir.build import dtype_of_expr, extern, splat, with_lanes
 from tile_cpu.tir.nodes import BufferLoad, Call, IntImm, PrimExpr, TensorLoad, TirBuffer, tirx
 
 _GATHER = re.compile(r"tile_gather_i(8|16|32|64)_o(32|64)x(\d+)")
@@ -36,7 +36,7 @@ def reinterpret(value: PrimExpr, dtype: str, lanes: int = 1) -> PrimExpr:
     ends where the type is none. TVM folds sums to literals after this: calls and what is in
     memory are the only scalar integers that cannot become one.
     """
-    wanted = dtype if lanes == 1 else f"{dtype}x{lanes}"
+    wanted = with_lanes(dtype, lanes)
     given = dtype_of_expr(value)
     if given == wanted:
         return value

@@ -8,7 +8,7 @@ from typing import Any
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
 from tile_cpu.llvm_memory_access import reinterpret
-from tile_cpu.tir.build import Temporaries, dtype_of_expr, extern, i32, seq, splat, vector_type
+from tile_cpu.tir.build import Temporaries, dtype_of_expr, extern, i32, prim, seq, splat
 from tile_cpu.tir.nodes import (
     BufferLoad,
     BufferStore,
@@ -141,7 +141,7 @@ def convert(
         wide = decode_narrow(keep or _Inline(), bits, dtype_of(source), lanes)
         return convert(wide, dtype, lanes, keep=keep)
     if source == "bfloat16":
-        wide = Cast(vector_type("uint32", lanes), reinterpret(value, "uint16", lanes))
+        wide = Cast(prim("uint32", lanes), reinterpret(value, "uint16", lanes))
         wide = tirx.shift_left(wide, splat(IntImm("uint32", 16), lanes))
         return convert(reinterpret(wide, "float32", lanes), dtype, lanes, keep=keep)
     if dtype_of(dtype).is_narrow_float:
@@ -153,7 +153,7 @@ def convert(
         single = convert(value, "float32", lanes, source=source)
         name = f"tile_narrow_bf16_x{lanes}"
         return reinterpret(extern(f"int16x{lanes}", name, single), "bfloat16", lanes)
-    return Cast(vector_type(dtype, lanes), value)
+    return Cast(prim(dtype, lanes), value)
 
 
 class _Inline(Temporaries):

@@ -12,11 +12,11 @@ from tile_core.passes.guards.registry import note_guard
 from tile_cpu.llvm_memory_access import reinterpret, stored_value
 from tile_cpu.lowering import casts
 from tile_cpu.lowering.buffer_addresses import FlatBuffer
-from tile_cpu.lowering.context import Context, assigned, loaded, sequence
+from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.overflow import coordinate, may_leave_tile
-from tile_cpu.lowering.types import all_of, lanes_of, memory_type, number, prim, scalar_name, spread
-from tile_cpu.tir.build import dtype_of_expr
+from tile_cpu.lowering.types import all_of, lanes_of, memory_type, number, scalar_name, spread
+from tile_cpu.tir.build import dtype_of_expr, prim, seq
 from tile_cpu.tir.nodes import BufferLoad, BufferStore, IfThenElse, IntImm, PrimExpr, tirx
 from tile_cpu.tir.nodes import Cast as TirCast
 from tile_cpu.tir.nodes import Stmt as TirStmt
@@ -135,7 +135,7 @@ def load(ctx: Context, expr: Load) -> PrimExpr:
     cell = ctx.cell(memory_type(buffer.dtype), "seen")
     with ctx.branch() as unsafe:
         outside = assigned(cell, safe_value(ctx, buffer))
-    ctx.run(IfThenElse(inside, assigned(cell, fetch(place, offset)), sequence(unsafe, outside)))
+    ctx.run(IfThenElse(inside, assigned(cell, fetch(place, offset)), seq(unsafe, outside)))
     return casts.decode(ctx, loaded(cell), buffer.dtype)
 
 

@@ -14,10 +14,10 @@ from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.expr import BinaryOp, UnaryOp
 from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.lowering.casts import wrapped
-from tile_cpu.lowering.context import Context, assigned, loaded, sequence
+from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.division import DIVISIONS, divide
-from tile_cpu.lowering.types import is_zero, lanes_of, number, prim, scalar_name, spread, with_lanes
-from tile_cpu.tir.build import extern, llvm_pure
+from tile_cpu.lowering.types import is_zero, lanes_of, number, scalar_name, spread
+from tile_cpu.tir.build import extern, llvm_pure, prim, seq, with_lanes
 from tile_cpu.tir.nodes import Broadcast, FloatImm, IfThenElse, IntImm, PrimExpr, Select, tirx
 
 _COMPARE = {
@@ -165,7 +165,7 @@ def divided_by_scalar(ctx: Context, a: PrimExpr, b: PrimExpr) -> PrimExpr:
         ctx.run(assigned(cell, Select(tirx.EQ(better, ctx.keep(better)), better, first)))
     with ctx.branch() as plain:
         ctx.run(assigned(cell, a / spread(b, lanes)))
-    ctx.run(IfThenElse(easy, sequence(fast), sequence(plain)))
+    ctx.run(IfThenElse(easy, seq(fast), seq(plain)))
     return loaded(cell)
 
 

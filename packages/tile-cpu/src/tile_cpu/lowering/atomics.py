@@ -8,9 +8,9 @@ from tile_core.ir.expr import AddressOf, BinaryOp, Call, StringConst
 from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.lowering import access, casts
 from tile_cpu.lowering.arithmetic import binary
-from tile_cpu.lowering.context import Context, assigned, loaded, sequence
+from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.types import memory_type, number
-from tile_cpu.tir.build import bind, extern
+from tile_cpu.tir.build import bind, extern, seq
 from tile_cpu.tir.nodes import Evaluate, IfThenElse, PrimExpr
 
 _ORDERS = {
@@ -53,13 +53,13 @@ def emit_atomic(ctx: Context, call: Call) -> PrimExpr:
             ctx.run(assigned(cell, before))
         else:
             _plain(ctx, kind, target, operand, cell)
-    update = sequence(statements)
+    update = seq(statements)
     if inside is None:
         ctx.run(update)
     else:
         with ctx.branch() as outside:
             ctx.run(assigned(cell, access.safe_value(ctx, target.buffer)))
-        ctx.run(IfThenElse(inside, update, sequence(outside)))
+        ctx.run(IfThenElse(inside, update, seq(outside)))
     return casts.decode(ctx, loaded(cell), dtype)
 
 

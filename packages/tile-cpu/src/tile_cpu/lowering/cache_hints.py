@@ -15,9 +15,9 @@ from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.lowering import access
 from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.types import lanes_of, number, scalar_name, with_lanes
+from tile_cpu.lowering.types import lanes_of, number, scalar_name
 from tile_cpu.machine import CpuMachine
-from tile_cpu.tir.build import extern, i32, llvm_effect
+from tile_cpu.tir.build import extern, i32, llvm_effect, with_lanes
 from tile_cpu.tir.nodes import BufferLoad, Evaluate, PrimExpr, tirx
 from tile_cpu.tir.nodes import Stmt as TirStmt
 

@@ -14,18 +14,9 @@ from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, nodes_of
 from tile_cpu.lowering import access
 from tile_cpu.lowering.atomics import emit_atomic
-from tile_cpu.lowering.context import Context, assigned, loaded, sequence
-from tile_cpu.lowering.types import (
-    all_of,
-    lanes_of,
-    number,
-    prim,
-    scalar_name,
-    together,
-    value_type,
-    with_lanes,
-)
-from tile_cpu.tir.build import extern
+from tile_cpu.lowering.context import Context, assigned, loaded
+from tile_cpu.lowering.types import all_of, lanes_of, number, scalar_name, together, value_type
+from tile_cpu.tir.build import extern, prim, seq, with_lanes
 from tile_cpu.tir.nodes import Cast as TirCast
 from tile_cpu.tir.nodes import IfThenElse, PrimExpr, StringImm, tirx
 
@@ -186,7 +177,7 @@ def emit_extern(ctx: Context, call: Call) -> PrimExpr:
     with ctx.branch() as statements:
         args = [_argument(ctx, a) for a in call.args]
         ctx.run(assigned(cell, extern(returned, symbol, *args)))
-    body = sequence(statements)
+    body = seq(statements)
     ctx.run(body if inside is None else IfThenElse(inside, body, None))
     result = loaded(cell)
     if call.dtype.is_handle:

@@ -5,16 +5,8 @@ from __future__ import annotations
 from tile_core.dtypes import DType, Kind
 from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.types import (
-    lanes_of,
-    memory_type,
-    number,
-    prim,
-    scalar_name,
-    value_type,
-    with_lanes,
-)
-from tile_cpu.tir.build import extern, llvm_pure
+from tile_cpu.lowering.types import lanes_of, memory_type, number, scalar_name, value_type
+from tile_cpu.tir.build import extern, llvm_pure, prim, with_lanes
 from tile_cpu.tir.nodes import Cast, IntImm, PrimExpr, Select, tirx
 
 

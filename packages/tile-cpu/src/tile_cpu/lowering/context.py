@@ -22,7 +22,7 @@ from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.machine import CpuMachine
-from tile_cpu.tir.build import allocate, bind, dtype_of_expr, i32, scratch, seq
+from tile_cpu.tir.build import allocate, bind, dtype_of_expr, i32, scratch
 from tile_cpu.tir.nodes import BufferLoad, BufferStore, IntImm, PrimExpr, TirBuffer
 from tile_cpu.tir.nodes import Stmt as TirStmt
 from tile_cpu.tir.nodes import Var as TirVar
@@ -272,8 +272,3 @@ def loaded(cell: TirBuffer) -> PrimExpr:
 def assigned(cell: TirBuffer, value: PrimExpr) -> TirStmt:
     """Return the assignment of a variable made by `Context.cell`."""
     return BufferStore(cell, value, [i32(0)])
-
-
-def sequence(statements: list[TirStmt], *more: Any) -> TirStmt:
-    """Return the statements in order as one."""
-    return seq([*statements, *more])

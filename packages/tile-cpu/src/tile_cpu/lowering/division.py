@@ -15,7 +15,8 @@ from tile_core.errors import InternalError
 from tile_core.ir.expr import BinaryOp
 from tile_cpu.lowering.casts import wrapped_constant
 from tile_cpu.lowering.context import Context
-from tile_cpu.lowering.types import lanes_of, number, scalar_name, with_lanes
+from tile_cpu.lowering.types import lanes_of, number, scalar_name
+from tile_cpu.tir.build import with_lanes
 from tile_cpu.tir.nodes import IntImm, PrimExpr, tirx
 
 DIVISIONS = frozenset({BinaryOp.FLOORDIV, BinaryOp.FLOORMOD, BinaryOp.TRUNCDIV, BinaryOp.TRUNCMOD})

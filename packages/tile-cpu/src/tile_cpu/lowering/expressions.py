@@ -31,11 +31,12 @@ from tile_core.ir.node import contains, nodes_of
 from tile_cpu.lowering import arithmetic, casts
 from tile_cpu.lowering.access import address, load
 from tile_cpu.lowering.calls import emit_call
-from tile_cpu.lowering.context import Context, assigned, loaded, sequence
+from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.division import DIVISIONS
 from tile_cpu.lowering.overflow import may_wrap, wrapping
-from tile_cpu.lowering.types import lanes_of, number, prim, scalar_name, together, value_type
+from tile_cpu.lowering.types import lanes_of, number, scalar_name, together, value_type
 from tile_cpu.lowering.vector_access import refuse_speculation, vector_load
+from tile_cpu.tir.build import prim, seq
 from tile_cpu.tir.nodes import Cast as TirCast
 from tile_cpu.tir.nodes import IfThenElse, PrimExpr, StringImm, tirx
 from tile_cpu.tir.nodes import Ramp as TirRamp
@@ -198,7 +199,7 @@ def _logical(ctx: Context, expr: Binary) -> PrimExpr:
         return join(*together(a, b))
     flag = ctx.cell("int32", "flag")
     ctx.run(assigned(flag, TirCast(prim("int32"), a)))
-    decide = sequence(statements, assigned(flag, TirCast(prim("int32"), b)))
+    decide = seq(statements, assigned(flag, TirCast(prim("int32"), b)))
     # Asking the variable, not `a`: TVM would negate a comparison of floats wrongly.
     undecided = tirx.NE if expr.op is BinaryOp.AND else tirx.EQ
     ctx.run(IfThenElse(undecided(loaded(flag), number(0, "int32")), decide, None))
@@ -231,8 +232,8 @@ def _select(ctx: Context, expr: Select) -> PrimExpr:
     ctx.run(
         IfThenElse(
             cond,
-            sequence(then_statements, assigned(cell, keep(then))),
-            sequence(else_statements, assigned(cell, keep(otherwise))),
+            seq(then_statements, assigned(cell, keep(then))),
+            seq(else_statements, assigned(cell, keep(otherwise))),
         )
     )
     result = loaded(cell)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.expr import Expr, Extent, Var
+from tile_core.ir.expr import Var
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Check, Kernel, Stmt
 from tile_core.passes.guards.registry import located, open_registry
@@ -14,12 +14,12 @@ from tile_core.passes.infer_layouts import Layouts, infer_layouts
 from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.lowering import calls, casts, expressions, statements, storage
-from tile_cpu.lowering.buffer_addresses import FlatBuffer, admits_in, special_layouts
+from tile_cpu.lowering.buffer_addresses import admits_in, special_layouts
 from tile_cpu.lowering.cache_hints import streamed_buffers
 from tile_cpu.lowering.context import Context, Settings, assigned
-from tile_cpu.lowering.types import prim, value_type
+from tile_cpu.lowering.types import value_type
 from tile_cpu.machine import CpuMachine, machine
-from tile_cpu.tir.build import i32, seq
+from tile_cpu.tir.build import i32, prim, seq
 from tile_cpu.tir.definitions import verify_definitions
 from tile_cpu.tir.nodes import AttrStmt, PrimExpr, PrimFunc, StringImm, Unpicklable, tirx
 from tile_cpu.tir.nodes import Stmt as TirStmt
@@ -146,21 +146,10 @@ def _with_helpers(ctx: Context, body: TirStmt) -> TirStmt:
 class Emitter(Context):
     """A `Context` that emits."""
 
-    def value(self, expr: Expr) -> PrimExpr:
-        """Return the TIR value of `expr`, in its value type."""
-        return expressions.value(self, expr)
-
-    def unrounded(self, expr: Expr) -> PrimExpr:
-        """Return the value of `expr` for a place that rounds it to its type anyway."""
-        return expressions.unrounded(self, expr)
-
-    def index(self, extent: Extent, dtype: str = "int32") -> PrimExpr:
-        """Return an integer of tile IR as a TIR value of type `dtype`."""
-        return expressions.index(self, extent, dtype)
-
-    def place(self, buffer: Buffer) -> FlatBuffer:
-        """Return where `buffer` lies; views are placed on first use."""
-        return storage.place_of(self, buffer)
+    value = expressions.value
+    unrounded = expressions.unrounded
+    index = expressions.index
+    place = storage.place_of
 
     def lower_stmt(self, stmt: Stmt) -> TirStmt:
         """Return the TIR of `stmt`."""

@@ -15,10 +15,10 @@ from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.parallel_threshold import block_nanoseconds
 from tile_cpu.lowering.subbyte_races import may_share_bytes
-from tile_cpu.lowering.types import number, prim
+from tile_cpu.lowering.types import number
 from tile_cpu.openmp_threads import INLINE_BELOW_NS, is_one_thread, work_hint
 from tile_cpu.passes.merge_gemm_blocks import for_one_thread
-from tile_cpu.tir.build import i32, seq
+from tile_cpu.tir.build import i32, prim, seq
 from tile_cpu.tir.nodes import Bind, ForKind, IfThenElse, PrimExpr, tirx
 from tile_cpu.tir.nodes import For as TirFor
 from tile_cpu.tir.nodes import Stmt as TirStmt

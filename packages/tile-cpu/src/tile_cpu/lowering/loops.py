@@ -10,7 +10,7 @@ from tile_core.ir.buffer import static_value
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Check, CheckKind, For, LoopKind, Pipelined, Stmt, While
-from tile_cpu.lowering.context import Context, assigned, loaded, sequence
+from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.types import number, scalar_name
 from tile_cpu.tir.build import i32, seq
 from tile_cpu.tir.nodes import Bind, ForKind, IfThenElse, IntImm, PrimExpr, tirx
@@ -37,7 +37,7 @@ def emit_loop(ctx: Context, stmt: For | Pipelined) -> TirStmt:
         start, stop = ctx.index(stmt.start, kind), ctx.index(stmt.stop, kind)
         unroll = isinstance(stmt, For) and stmt.kind is LoopKind.UNROLL
         body = counted(ctx, stmt, start, stop, lambda: ctx.lower_stmt(stmt.body), unroll=unroll)
-    return sequence(statements, body)
+    return seq(statements, body)
 
 
 def counted(
@@ -92,7 +92,7 @@ def _general_loop(ctx: Context, stmt: For | Pipelined) -> TirStmt:
             loop = _jumping_loop(ctx, more, body, advance)
         else:
             loop = TirWhile(more, seq(body, advance))
-    return sequence(statements, loop)
+    return seq(statements, loop)
 
 
 def _jumping_loop(ctx: Context, more: PrimExpr, body: Any, advance: TirStmt) -> TirStmt:
@@ -120,10 +120,10 @@ def emit_while(ctx: Context, stmt: While) -> TirStmt:
             loop = _jumping_loop(ctx, more, body, again)
         else:
             loop = TirWhile(more, seq(body, again))
-    return sequence(statements, loop)
+    return seq(statements, loop)
 
 
 def _tested(ctx: Context, cond: Expr, go: Any) -> TirStmt:
     with ctx.statement() as statements:
         value = ctx.value(cond)
-    return sequence(statements, assigned(go, tirx.Cast(i32(0).ty, value)))
+    return seq(statements, assigned(go, tirx.Cast(i32(0).ty, value)))

@@ -20,7 +20,8 @@ from tile_core.ir.expr import Binary, BinaryOp, Cast, Const, Expr, Extent, Load,
 from tile_core.ir.node import Node, nodes_of, walk
 from tile_cpu.llvm_memory_access import stored_value
 from tile_cpu.lowering.casts import wrapped_constant
-from tile_cpu.lowering.types import lanes_of, number, scalar_name, with_lanes
+from tile_cpu.lowering.types import lanes_of, number, scalar_name
+from tile_cpu.tir.build import with_lanes
 from tile_cpu.tir.nodes import IntImm, PrimExpr, tirx
 
 if TYPE_CHECKING:

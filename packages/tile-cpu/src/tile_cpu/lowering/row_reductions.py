@@ -17,9 +17,9 @@ from tile_core.ops.reduce import ReduceKind, combine
 from tile_core.ops.reducer import ReducerUpdate
 from tile_cpu.lowering.context import Context, Lane, assigned, loaded
 from tile_cpu.lowering.invariants import hoisted
-from tile_cpu.lowering.types import number, prim, scalar_name, spread, value_type, with_lanes
+from tile_cpu.lowering.types import number, scalar_name, spread, value_type
 from tile_cpu.lowering.vector_access import NotVectorisable
-from tile_cpu.tir.build import i32, seq
+from tile_cpu.tir.build import i32, prim, seq, with_lanes
 from tile_cpu.tir.nodes import For as TirFor
 from tile_cpu.tir.nodes import ForKind, PrimExpr, Select, TirBuffer, tirx
 from tile_cpu.tir.nodes import Stmt as TirStmt

@@ -44,7 +44,7 @@ from tile_core.ops.serial_forms import expand
 from tile_core.passes.lower_serially import nested_loops
 from tile_cpu.lowering import access, storage
 from tile_cpu.lowering.arithmetic import negated
-from tile_cpu.lowering.context import Context, assigned, loaded, sequence
+from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.launch import emit_launch
 from tile_cpu.lowering.loops import emit_loop, emit_while, jumps
 from tile_cpu.lowering.overflow import learn
@@ -86,7 +86,7 @@ def emit(ctx: Context, stmt: Stmt) -> TirStmt:
             return seq()
     with ctx.statement() as statements:
         last = _simple(ctx, stmt)
-    return sequence(statements, last)
+    return seq(statements, last)
 
 
 def _simple(ctx: Context, stmt: Stmt) -> TirStmt:
@@ -172,7 +172,7 @@ def _if(ctx: Context, stmt: If) -> TirStmt:
                 otherwise = ctx.lower_stmt(stmt.otherwise)
         if otherwise is not None:  # a bare `else` would make TVM negate a comparison of floats
             cond = tirx.NE(ctx.keep(tirx.Cast(i32(0).ty, cond)), i32(0))
-    return sequence(statements, IfThenElse(cond, then, otherwise))
+    return seq(statements, IfThenElse(cond, then, otherwise))
 
 
 def _parallel(ctx: Context, stmt: Parallel) -> TirStmt:

@@ -8,20 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import reduce
-from typing import Any
 
 from tile_core.dtypes import DType, Kind
-from tile_cpu.tir.build import i32, i64
-from tile_cpu.tir.nodes import (
-    Broadcast,
-    Cast,
-    FloatImm,
-    IntImm,
-    PointerType,
-    PrimExpr,
-    PrimType,
-    tirx,
-)
+from tile_cpu.tir.build import i32, i64, prim
+from tile_cpu.tir.nodes import Broadcast, Cast, FloatImm, IntImm, PointerType, PrimExpr, tirx
 
 
 def memory_type(dtype: DType) -> str:
@@ -48,16 +38,6 @@ def value_type(dtype: DType) -> str:
     if dtype.bits == 4:
         return "int8" if dtype.kind is Kind.INT else "uint8"
     return str(dtype.base)
-
-
-def with_lanes(dtype: str, lanes: int) -> str:
-    """Return the name of `lanes` elements of `dtype`."""
-    return dtype if lanes == 1 else f"{dtype}x{lanes}"
-
-
-def prim(dtype: str, lanes: int = 1) -> Any:
-    """Return TVM's type object for `lanes` elements of `dtype`."""
-    return PrimType(with_lanes(dtype, lanes))
 
 
 def scalar_name(value: PrimExpr) -> str:

@@ -22,9 +22,9 @@ from tile_cpu.lowering.buffer_addresses import FlatBuffer, row_major
 from tile_cpu.lowering.cache_hints import prefetch_next_iteration, read_ahead, streamed
 from tile_cpu.lowering.context import Context, Frame, Lane
 from tile_cpu.lowering.overflow import is_inside, may_leave_tile
-from tile_cpu.lowering.types import all_of, lanes_of, memory_type, number, prim, scalar_name, spread
+from tile_cpu.lowering.types import all_of, lanes_of, memory_type, number, scalar_name, spread
 from tile_cpu.ops import StreamedGemm
-from tile_cpu.tir.build import i32, shuffle, vload, vstore
+from tile_cpu.tir.build import i32, prim, shuffle, vload, vstore
 from tile_cpu.tir.nodes import (
     BufferLoad,
     BufferStore,

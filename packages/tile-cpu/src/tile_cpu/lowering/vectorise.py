@@ -26,12 +26,12 @@ from tile_core.ir.stmt import (
 from tile_core.ops.reducer import ReducerUpdate
 from tile_core.passes.guards.registry import at_the_edge
 from tile_core.passes.lower_serially import nested_loops
-from tile_cpu.lowering.context import Context, Lane, sequence
+from tile_cpu.lowering.context import Context, Lane
 from tile_cpu.lowering.invariants import hoisted
 from tile_cpu.lowering.loops import counted
 from tile_cpu.lowering.overflow import learn
 from tile_cpu.lowering.row_reductions import RowSums, can_sum, updates_of, vector_update
-from tile_cpu.lowering.types import lanes_of, memory_type, number, prim, scalar_name, with_lanes
+from tile_cpu.lowering.types import lanes_of, memory_type, number, scalar_name
 from tile_cpu.lowering.vector_access import (
     NotVectorisable,
     first_lane,
@@ -41,7 +41,7 @@ from tile_cpu.lowering.vector_access import (
 )
 from tile_cpu.lowering.whole_tile_bounds_check import Whole, whole_tile
 from tile_cpu.passes.row_loops import PREFETCH_NEXT_ITERATION
-from tile_cpu.tir.build import allocate, i32, scratch, seq
+from tile_cpu.tir.build import allocate, i32, prim, scratch, seq, with_lanes
 from tile_cpu.tir.nodes import For as TirFor
 from tile_cpu.tir.nodes import ForKind, IfThenElse, IntImm, PrimExpr, tirx
 from tile_cpu.tir.nodes import Stmt as TirStmt
@@ -172,7 +172,7 @@ def _emit(ctx: Context, loop: Parallel, var: Var) -> TirStmt:
                 except NotVectorisable:
                     slow = ctx.lower_stmt(nested_loops(loop))
             body = IfThenElse(condition, fast, slow)
-    return sequence(statements, body)
+    return seq(statements, body)
 
 
 def _nest(ctx: Context, loop: Parallel, var: Var, plan: Whole, *, guarded: bool) -> TirStmt:
@@ -208,7 +208,7 @@ def _outer(
             before, ctx.hoisted = ctx.hoisted, hoisted(ctx, loop.body, var)
             inner = vector_loop(ctx, loop.body, var, extent, masked=guarded)
             ctx.hoisted = before
-        return sequence(statements, inner)
+        return seq(statements, inner)
     (index, stop), *rest = outer
     if sums is not None and not rest:
         return sums.rows(index, stop)
@@ -218,7 +218,7 @@ def _outer(
         body = _outer(ctx, loop, rest, var, extent, guarded)
         limit = ctx.index(stop, str(index.dtype))
     start = number(0, str(index.dtype))
-    return sequence(statements, TirFor(named, start, limit, ForKind.SERIAL, body))
+    return seq(statements, TirFor(named, start, limit, ForKind.SERIAL, body))
 
 
 def vector_loop(
@@ -250,14 +250,14 @@ def vector_loop(
         if masked:
             whole = tirx.floordiv(total + number(lanes - 1, kind), step)
             loop = _counted_vectors(ctx, body, var, lanes, whole, lambda base: total - base)
-            return sequence(statements, loop)
+            return seq(statements, loop)
         whole = ctx.keep_index(tirx.floordiv(total, step))
         main = _counted_vectors(ctx, body, var, lanes, whole, None)
         base = ctx.keep_index(whole * step)
         left = ctx.keep_index(total - base)
         lane = Lane(var, base, lanes, tirx.Cast(prim("int32"), left))
         tail = _one_vector(ctx, body, lane)
-    return sequence(statements, main, IfThenElse(left > number(0, kind), tail, None))
+    return seq(statements, main, IfThenElse(left > number(0, kind), tail, None))
 
 
 def _counted_vectors(
@@ -305,7 +305,7 @@ def _vector_stmt(ctx: Context, stmt: Stmt) -> TirStmt:
         case Store():
             with ctx.statement() as statements:
                 last = vector_store(ctx, stmt)
-            return sequence(statements, last)
+            return seq(statements, last)
         case If(cond=cond) if not varies(ctx, cond):
             with ctx.statement() as statements:
                 test = ctx.value(cond)
@@ -313,7 +313,7 @@ def _vector_stmt(ctx: Context, stmt: Stmt) -> TirStmt:
                 otherwise = None
                 if stmt.otherwise is not None:
                     otherwise = _vector_stmt(ctx, stmt.otherwise)
-            return sequence(statements, IfThenElse(test, then, otherwise))
+            return seq(statements, IfThenElse(test, then, otherwise))
         case For() if not any(varies(ctx, e) for e in (stmt.start, stmt.stop, stmt.step)):
             return _inner_loop(ctx, stmt)
     raise NotVectorisable(f"{type(stmt).__name__} differs between lanes")
@@ -336,7 +336,7 @@ def _inner_loop(ctx: Context, stmt: For) -> TirStmt:
         kind = str(stmt.var.dtype)
         start, stop = ctx.index(stmt.start, kind), ctx.index(stmt.stop, kind)
         loop = counted(ctx, stmt, start, stop, lambda: _vector_stmt(ctx, stmt.body))
-    return sequence(statements, loop)
+    return seq(statements, loop)
 
 
 def _let(ctx: Context, var: Var, value: Expr) -> TirStmt:
@@ -350,4 +350,4 @@ def _let(ctx: Context, var: Var, value: Expr) -> TirStmt:
         is_bool = scalar_name(computed) == "bool"
         ctx.vars[var] = computed if is_bool else ctx.keep(computed, var.name)
     learn(ctx, var, value)
-    return sequence(statements)
+    return seq(statements)

@@ -13,6 +13,7 @@ from tile_core.records import dataclass
 from tile_cpu.llvm.builder import Function, Type, Value
 from tile_cpu.machine import CpuMachine
 from tile_cpu.math.common import Keep
+from tile_cpu.tir.build import with_lanes
 from tile_cpu.tir.nodes import PrimExpr, tirx
 
 _SYMBOL = re.compile(r"tile_cast_(\w+)_to_(\w+)_(sat|raw)_x(\d+)")
@@ -93,15 +94,13 @@ def encode_narrow(
     ml_dtypes. Formats with neither always saturate.
     """
     symbol = f"tile_cast_float32_to_{dtype.base}_{'sat' if saturate else 'raw'}_x{lanes}"
-    kind = "uint8" if lanes == 1 else f"uint8x{lanes}"
-    return keep(tirx.call_pure_extern(kind, symbol, value))
+    return keep(tirx.call_pure_extern(with_lanes("uint8", lanes), symbol, value))
 
 
 def decode_narrow(keep: Keep, code: PrimExpr, dtype: DType, lanes: int) -> PrimExpr:
     """Return codes as float32 values."""
     symbol = f"tile_cast_{dtype.base}_to_float32_sat_x{lanes}"
-    kind = "float32" if lanes == 1 else f"float32x{lanes}"
-    return keep(tirx.call_pure_extern(kind, symbol, code))
+    return keep(tirx.call_pure_extern(with_lanes("float32", lanes), symbol, code))
 
 
 def define(symbol: str, machine: CpuMachine) -> Function | None:

@@ -20,7 +20,7 @@ from tile_cpu.math import (
     trigonometric,
 )
 from tile_cpu.math.common import Keep, in_double, library
-from tile_cpu.tir.build import dtype_of_expr
+from tile_cpu.tir.build import dtype_of_expr, with_lanes
 from tile_cpu.tir.nodes import PrimExpr, tirx
 
 Body = Callable[..., Value]
@@ -159,8 +159,8 @@ def call(keep: Keep, name: str, *args: PrimExpr, lanes: int) -> PrimExpr:
     if row is None or not code or row.body(code) is None or len(args) != row.arity:
         raise InternalError(f"no function {name!r} of {len(args)} {dtype} values")
     result = row.result or dtype
-    typed = result if lanes == 1 else f"{result}x{lanes}"
-    value = tirx.call_pure_extern(typed, f"tile_math_{name}_{code}x{lanes}", *args)
+    symbol = f"tile_math_{name}_{code}x{lanes}"
+    value = tirx.call_pure_extern(with_lanes(result, lanes), symbol, *args)
     return value if result == "bool" else keep(value)
 
 

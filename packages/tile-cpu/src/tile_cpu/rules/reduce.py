@@ -12,11 +12,11 @@ from tile_core.ops.parallel_form import parallel_nest
 from tile_core.ops.reduce import Reduce, combine, magnitude
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial_forms import expand
-from tile_cpu.lowering.context import Context, Lane, assigned, loaded, sequence
+from tile_cpu.lowering.context import Context, Lane, assigned, loaded
 from tile_cpu.lowering.row_reductions import HORIZONTAL, combined
-from tile_cpu.lowering.types import number, prim, spread, value_type, with_lanes
+from tile_cpu.lowering.types import number, spread, value_type
 from tile_cpu.lowering.vector_access import NotVectorisable, lane_stride
-from tile_cpu.tir.build import i32, seq
+from tile_cpu.tir.build import i32, prim, seq, with_lanes
 from tile_cpu.tir.nodes import For as TirFor
 from tile_cpu.tir.nodes import ForKind, PrimExpr, Select, TirBuffer, tirx
 from tile_cpu.tir.nodes import Stmt as TirStmt
@@ -88,7 +88,7 @@ class _Rows:
         with self.ctx.statement() as statements:
             limit = self.ctx.index(extent)
             body = self.over(depth + 1)
-        return sequence(statements, TirFor(named, i32(0), limit, ForKind.SERIAL, body))
+        return seq(statements, TirFor(named, i32(0), limit, ForKind.SERIAL, body))
 
     def innermost(self, var: Var, extent: Any) -> TirStmt:
         """Return the loop over the last kept dimension, several rows an iteration."""
@@ -100,7 +100,7 @@ class _Rows:
             parts = [self.rounds(var, i32(0), whole, together)]
             if fixed is None or fixed % together:
                 parts.append(self.rounds(var, whole * together, limit - whole * together, 1))
-        return sequence(statements, *parts)
+        return seq(statements, *parts)
 
     def rounds(self, var: Var, first: PrimExpr, count: PrimExpr, together: int) -> TirStmt:
         named = TirVar("i", prim("int32"))

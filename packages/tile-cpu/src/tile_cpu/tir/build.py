@@ -132,9 +132,14 @@ def shuffle(vectors: Sequence[PrimExpr], lanes: Sequence[int]) -> PrimExpr:
     return Shuffle(list(vectors), [i32(lane) for lane in lanes])
 
 
-def vector_type(dtype: str, lanes: int) -> Any:
-    """Return TVM's type of `lanes` elements of `dtype`."""
-    return PrimType(dtype if lanes == 1 else f"{dtype}x{lanes}")
+def with_lanes(dtype: str, lanes: int) -> str:
+    """Return the name of `lanes` elements of `dtype`."""
+    return dtype if lanes == 1 else f"{dtype}x{lanes}"
+
+
+def prim(dtype: str, lanes: int = 1) -> Any:
+    """Return TVM's type object for `lanes` elements of `dtype`."""
+    return PrimType(with_lanes(dtype, lanes))
 
 
 def dtype_of_expr(expr: PrimExpr) -> str:
