@@ -133,26 +133,16 @@ class Atomic:
 
 @dataclass(frozen=True)
 class Accumulate:
-    """An epoch of a reducer: `start`, an update in each iteration of a nest, the results.
-
-    Parameters
-    ----------
-    reducer
-        A tile whose scope is ``reducer_sum``, ``reducer_max`` or ``reducer_min``.
-    index
-        Which element an iteration updates.
-    condition
-        Which iterations do; None: all of them.
-    """
+    """An epoch of a reducer: `start`, an update in each iteration of a nest, the results."""
 
     op: str
-    reducer: str
+    reducer: str  # a tile whose scope is ``reducer_sum``, ``reducer_max`` or ``reducer_min``
     target: str
     start: int
     axes: tuple[tuple[str, int], ...]
-    index: tuple[Expr, ...]
+    index: tuple[Expr, ...]  # which element an iteration updates
     value: Expr
-    condition: Expr | None = None
+    condition: Expr | None = None  # which iterations do; None: all of them
 
 
 @dataclass(frozen=True)

@@ -54,16 +54,12 @@ class Finding:
     kind
         ``wrong`` (a result), ``refused`` (an error with a code of ours), ``raised`` (another
         exception), ``crash`` (the process ended), ``hang``.
-    what
-        Its symptom in a line, the same for all programs that show it.
-    detail
-        All that is known.
     """
 
     target: str
     kind: str
-    what: str
-    detail: str = ""
+    what: str  # its symptom in a line, the same for all programs that show it
+    detail: str = ""  # all that is known
 
 
 @dataclass(frozen=True)

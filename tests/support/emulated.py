@@ -26,10 +26,6 @@ class Program:
     ----------
     arguments
         Makes fresh arguments by name, arrays or boxes of them; outputs are poisoned.
-    output
-        Which of them the kernel writes, and `expected` computes from the others.
-    warp_size
-        32, or 64 as on AMD's machines.
     """
 
     file: str
@@ -38,9 +34,9 @@ class Program:
     block: int
     shared: int
     arguments: Callable[[], dict[str, Any]]
-    output: str
+    output: str  # the argument that the kernel writes, and `expected` computes from the others
     expected: Callable[..., np.ndarray]
-    warp_size: int = 32
+    warp_size: int = 32  # 32, or 64 as on AMD's machines
 
     def run(self, change: Change | None = None) -> SimReport:
         """Run the text, changed or not, and check the result."""

@@ -31,20 +31,14 @@ class Mistake:
 
     Parameters
     ----------
-    name
-        What is wrong, in a few words.
-    program
-        The text of a program in which `T`, `tile` and `np` are known.
-    message
-        All that the user reads.
     whole
         Whether the text is all of the program; else it is the body of `LAUNCH`, whose line 6
         it begins with.
     """
 
-    name: str
-    program: str
-    message: str
+    name: str  # what is wrong, in a few words
+    program: str  # the text of a program in which `T`, `tile` and `np` are known
+    message: str  # all that the user reads
     whole: bool = False
 
     def __str__(self) -> str:

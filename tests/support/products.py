@@ -34,8 +34,6 @@ class Product:
     ----------
     scopes
         Where the factors are when they are multiplied; fragments are filled from shared tiles.
-    steps
-        Above 1: K is gone through in so many pipelined rounds.
     """
 
     arch: str
@@ -50,7 +48,7 @@ class Product:
     threads: int = 128
     policy: GemmWarpPolicy = GemmWarpPolicy.Square
     clear: bool = False
-    steps: int = 1
+    steps: int = 1  # above 1: K is gone through in so many pipelined rounds
     k_pack: int = 1
 
     def __str__(self) -> str:

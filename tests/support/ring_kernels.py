@@ -21,13 +21,11 @@ class Case:
     ----------
     arguments
         Makes inputs, small integers, from a generator; the output comes last, poisoned.
-    expected
-        What the output is, from the inputs.
     """
 
     function: Any
     arguments: Callable[[np.random.Generator], list[np.ndarray]]
-    expected: Callable[..., np.ndarray]
+    expected: Callable[..., np.ndarray]  # what the output is, from the inputs
 
 
 def dequantised(

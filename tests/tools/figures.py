@@ -47,17 +47,11 @@ QUESTIONS = ("nodes_of", "contains")
 
 @dataclass(frozen=True)
 class Row:
-    """A figure.
-
-    Parameters
-    ----------
-    aim
-        What it should be at most, or at least, as text.
-    """
+    """A figure."""
 
     name: str
     value: str
-    aim: str
+    aim: str  # what it should be at most, or at least, as text
 
 
 def lines_of_packages() -> Row:

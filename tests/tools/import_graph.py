@@ -19,25 +19,17 @@ class Imports:
     ----------
     run
         Names that are imported when it is loaded, or when one of its functions runs.
-    types
-        Names that are imported for type checkers only.
     """
 
     run: frozenset[str]
-    types: frozenset[str]
+    types: frozenset[str]  # names that are imported for type checkers only
 
 
 @dataclass(frozen=True)
 class ImportGraph:
-    """Modules with their files, and the modules that each imports.
+    """Modules with their files, and the modules that each imports."""
 
-    Parameters
-    ----------
-    files
-        By module name.
-    """
-
-    files: Mapping[str, Path]
+    files: Mapping[str, Path]  # by module name
 
     @cached_property
     def imports(self) -> dict[str, Imports]:

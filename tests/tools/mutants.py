@@ -40,15 +40,13 @@ class Mutant:
 
     Parameters
     ----------
-    kind
-        "comparison", "off by one", "and/or", "not", "operands" or "statement".
     start, end
         What is replaced: offsets in the bytes of the file.
     """
 
     path: Path
     line: int
-    kind: str
+    kind: str  # "comparison", "off by one", "and/or", "not", "operands" or "statement"
     start: int
     end: int
     after: str

@@ -15,27 +15,13 @@ imports a file that does not stand beside it; needs more memory or time than a t
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """One line of the list.
+    """One line of the list."""
 
-    Attributes
-    ----------
-    targets
-        Wildcards of targets, such as ``cpu,hip:*``.
-    file
-        Path below the folder of programs, with wildcards.
-    test
-        Name of a test function, or of one case of it, or "" for the file.
-    kind
-        One of `KINDS`.
-    reason
-        A sentence.
-    """
-
-    targets: tuple[str, ...]
-    file: str
-    test: str
-    kind: str
-    reason: str
+    targets: tuple[str, ...]  # wildcards of targets, such as ``cpu,hip:*``
+    file: str  # path below the folder of programs, with wildcards
+    test: str  # name of a test function, or of one case of it, or "" for the file
+    kind: str  # one of `KINDS`
+    reason: str  # a sentence
 
     def concerns(self, target: str, file: str) -> bool:
         """Tell whether something of a file is left out on a target."""

@@ -33,27 +33,17 @@ class Outcome:
 
     Attributes
     ----------
-    file
-        Path below the folder of programs.
-    test
-        Name of a test with its parameters, or "".
     outcome
         ``passed``, ``skipped`` by the program itself, ``left out`` by the list, ``failed``,
         ``timeout`` or ``died``; ``done`` ends a file whose tests have lines of their own.
-    reason
-        In a line.
-    seconds
-        How long it took.
-    output
-        The end of what was printed, where it went wrong.
     """
 
-    file: str
-    test: str
+    file: str  # path below the folder of programs
+    test: str  # name of a test with its parameters, or ""
     outcome: str
-    reason: str = ""
-    seconds: float = 0.0
-    output: str = ""
+    reason: str = ""  # in a line
+    seconds: float = 0.0  # how long it took
+    output: str = ""  # the end of what was printed, where it went wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +52,15 @@ class Conditions:
 
     Attributes
     ----------
-    folder
-        Of the programs.
-    target
-        Where kernels run.
     timeout
         Seconds of processor time for a program or a test, and ten times as many on the clock:
         what a busy machine takes longer for is no failure.
-    memory
-        GiB that a process may have.
     """
 
-    folder: Path
-    target: str
+    folder: Path  # of the programs
+    target: str  # where kernels run
     timeout: float
-    memory: int
+    memory: int  # GiB that a process may have
 
     def run(self, file: str, left_out: Mapping[str, str]) -> Iterator[Outcome]:
         """Run a file, and yield what became of it, or of its tests and then that it is done.
