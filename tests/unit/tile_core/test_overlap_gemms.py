@@ -21,8 +21,7 @@ from tile_core.ops.copy import Fill
 from tile_core.ops.gemm import Gemm, WaitProducts
 from tile_core.ops.mbarrier import BarrierArrive, SetRegisters
 from tile_core.passes import overlap_gemms as overlap
-from tile_core.passes.overlap.zero_init import zero_init_accumulators
-from tile_core.passes.overlap_gemms import overlap_gemms
+from tile_core.passes.overlap_gemms import overlap_gemms, zero_init_accumulators
 from tile_core.passes.specialise_warps import specialise_warps
 from tile_cuda.machine import machine
 

@@ -87,13 +87,7 @@ def _brings_text(kernel: Kernel) -> bool:
 
 @contextmanager
 def shallow(kernel: Kernel) -> Iterator[None]:
-    """Explain what happens to expressions nested deeper than Python can follow.
-
-    Raises
-    ------
-    FrontendValueError
-        In place of a `RecursionError`.
-    """
+    """Explain what happens to expressions nested deeper than Python follows, as a `TileError`."""
     try:
         yield
     except RecursionError:

@@ -18,24 +18,12 @@ from tile_core.plugins.host import PluginHost
 def build(
     kernel: Kernel, spec: object, host: PluginHost, options: BuildOptions | None = None
 ) -> Built:
-    """Compile `kernel` for the target `spec` and load it.
-
-    Raises
-    ------
-    TileError
-        Whatever is wrong with the kernel, the target or the toolchain.
-    """
+    """Compile `kernel` for the target `spec` and load it; whatever is wrong is a `TileError`."""
     return complete(lower(kernel, spec, host, options))
 
 
 def complete(lowered: Lowered) -> Built:
-    """Compile and load what `lower` returned.
-
-    Raises
-    ------
-    TileError
-        Whatever is wrong with the toolchain.
-    """
+    """Compile and load what `lower` returned; what is wrong with the toolchain is a `TileError`."""
     kernel, backend, target = lowered.kernel, lowered.backend, lowered.target
     phases = Phases(target, lowered.options.compile_flags, lowered.phases_ms)
     with told_remarks() as remarks, phases.run("compile", kernel, partial(lowered.text, "source")):
@@ -54,10 +42,7 @@ def lower(
 ) -> Lowered:
     """Bring `kernel` to thread-level code for the target `spec`, which need not be here.
 
-    Raises
-    ------
-    TileError
-        Whatever is wrong with the kernel or the target.
+    Whatever is wrong with the kernel or the target is a `TileError`.
     """
     backend, target, options = resolved(spec, host, options)
     phases = Phases(target)

@@ -139,10 +139,8 @@ class DType(str):
         """Bytes of all lanes, rounded up to whole bytes."""
         return -(-self.bits * self.lanes // 8)
 
-    @property
-    def itemsize(self) -> int:
-        """Bytes of all lanes; NumPy's name for `bytes`."""
-        return self.bytes
+    itemsize = bytes
+    """Bytes of all lanes: NumPy's name for `bytes`."""
 
     @property
     def is_bool(self) -> bool:

@@ -41,11 +41,7 @@ def log(category: str, summary: Callable[[], str], detail: Callable[[], str] | N
     Who names the category in ``TILE_LOGS`` reads the summary on stderr, who writes a ``+`` before
     it reads the detail. Handlers of Python's loggers get it at the levels INFO and DEBUG. `summary`
     makes one line; `detail` makes a whole text that comes in place of it.
-
-    Raises
-    ------
-    FrontendValueError
-        If ``TILE_LOGS`` names a category that does not exist.
+    A category that does not exist is refused as by `levels`.
     """
     wanted = levels(environment().get(VARIABLE, "")).get(category, _CRITICAL)
     listens = _listens(category)
@@ -64,13 +60,7 @@ def log(category: str, summary: Callable[[], str], detail: Callable[[], str] | N
 
 
 def wants(category: str) -> bool:
-    """Whether anybody listens to a category.
-
-    Raises
-    ------
-    FrontendValueError
-        If ``TILE_LOGS`` names a category that does not exist.
-    """
+    """Whether anybody listens to a category; one that does not exist is refused as by `levels`."""
     told = levels(environment().get(VARIABLE, "")).get(category, _CRITICAL)
     return min(told, _listens(category)) <= _INFO
 

@@ -30,10 +30,6 @@ class LiveInterval:
         """Whether both are alive somewhere."""
         return self.first <= other.last and other.first <= self.last
 
-    def holds(self, other: LiveInterval) -> bool:
-        """Whether all of `other` lies in this one."""
-        return self.first <= other.first and other.last <= self.last
-
 
 @dataclass(slots=True)
 class _Walk:

@@ -23,24 +23,6 @@ SameThread: TypeAlias = Callable[[MemoryAccess, MemoryAccess], bool]
 """Whether each element of two touches is certainly accessed by one and the same thread."""
 
 
-class DependenceKind(Enum):
-    """What would go wrong if two accesses of the same memory changed places."""
-
-    FLOW = "read after write"
-    ANTI = "write after read"
-    OUTPUT = "write after write"
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryDependence:
-    """A later access, some iterations of a loop on, that must not overtake an earlier one."""
-
-    kind: DependenceKind
-    earlier: MemoryAccess
-    later: MemoryAccess
-    distance: int = 0
-
-
 class IterationDistance(Enum):
     """In which iteration of a loop something happened, seen from now."""
 
@@ -85,13 +67,9 @@ class PendingAccess:
     told: Told = Told.NOT
 
 
-def dependence_kind(earlier: Mode, later: Mode) -> DependenceKind | None:
-    """Return how accesses of one element depend on each other; None if their order is free."""
-    if earlier is later and earlier is not Mode.WRITE:
-        return None
-    if later is Mode.READ:
-        return DependenceKind.FLOW
-    return DependenceKind.ANTI if earlier is Mode.READ else DependenceKind.OUTPUT
+def conflicting(earlier: Mode, later: Mode) -> bool:
+    """Whether accesses of one element must keep their order: reads need not, nor do atomics."""
+    return earlier is not later or earlier is Mode.WRITE
 
 
 def never(a: MemoryAccess, b: MemoryAccess) -> bool:
@@ -120,7 +98,7 @@ class MemoryDependences:
     def conflict(self, before: PendingAccess, now: MemoryAccess) -> bool:
         """Whether a barrier must stand between two accesses."""
         earlier = before.touch
-        if before.in_flight is not None or dependence_kind(earlier.mode, now.mode) is None:
+        if before.in_flight is not None or not conflicting(earlier.mode, now.mode):
             return False
         if not self.share_bytes(earlier.storage, now.storage):
             return False
@@ -177,19 +155,16 @@ class MemoryDependences:
         here, there = self.spans.get(a), self.spans.get(b)
         return here is not None and there is not None and here[0] < there[1] and there[0] < here[1]
 
-    def dependence(
-        self, earlier: MemoryAccess, later: MemoryAccess, distance: int, then: Mapping[Node, Node]
-    ) -> MemoryDependence | None:
-        """Return how `later` depends on `earlier`, so many iterations before; None if it does not.
-
-        `then` stands for variables of `later` in the iteration of `earlier`.
-        """
-        kind = dependence_kind(earlier.mode, later.mode)
-        if kind is None or not self.share_bytes(earlier.storage, later.storage):
-            return None
-        if earlier.buffer is later.buffer and self.apart(earlier.box, _replaced(later.box, then)):
-            return None
-        return MemoryDependence(kind, earlier, later, distance)
+    def depends(
+        self, later: MemoryAccess, earlier: MemoryAccess, then: Mapping[Node, Node]
+    ) -> bool:
+        """Whether `later` must not overtake `earlier`, in whose iteration variables are `then`."""
+        if not conflicting(earlier.mode, later.mode):
+            return False
+        if not self.share_bytes(earlier.storage, later.storage):
+            return False
+        same = earlier.buffer is later.buffer
+        return not (same and self.apart(earlier.box, _replaced(later.box, then)))
 
     def apart(self, a: Box, b: Box) -> bool:
         """Whether two boxes of one buffer certainly have no element in common."""

@@ -27,11 +27,7 @@ def estimate(
 
     `sizes` are values of symbols in shapes, by name; `machine` names a table of speeds, empty for
     the one that the target suggests.
-
-    Raises
-    ------
-    TileError
-        Whatever is wrong with the kernel, the target or the sizes.
+    Whatever is wrong with the kernel, the target or the sizes is a `TileError`.
     """
     backend, target, options = resolved(spec, host, options)
     refuse_wrong(kernel, target, host)

@@ -9,7 +9,7 @@ from functools import partial, reduce
 from typing import ClassVar, cast
 
 from tile_core.dtypes import dtype_of
-from tile_core.ir.buffer import Buffer, Region, Scope, static_value
+from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.build_expr import binary, const
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, contains, nodes_of, substitute
@@ -41,18 +41,10 @@ _DONE = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Await(Leaf):
-    """Wait until a condition on memory holds, which others make true."""
+    """Wait until a condition on memory holds, which others make true; it orders what they read."""
 
     mnemonic: ClassVar[str] = "await"
     cond: Expr
-
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing by itself; it orders what others read."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing."""
-        return ()
 
 
 def awaits(stmt: Node) -> bool:
@@ -140,7 +132,7 @@ class StateMachine:
     def run(self, items: Sequence[Stmt], now: int) -> int:
         """Put statements behind those of state `now`; return the state that follows them."""
         for item in items:
-            if self.is_divided(item):
+            if awaits(item) or (self.loops and jumps(item)):  # it pauses, or leaves what does
                 now = self.divided(item, now)
             else:
                 self.add(item, now)
@@ -157,10 +149,6 @@ class StateMachine:
             place = self.cells[item.var] = Buffer(item.var.name, (1,), item.var.dtype, Scope.SHARED)
             self.allocations.append(Alloc(place))
             body.append(Store(place, (const(0),), item.var))
-
-    def is_divided(self, stmt: Stmt) -> bool:
-        """Whether a statement pauses, or leaves a loop that does."""
-        return awaits(stmt) or (bool(self.loops) and jumps(stmt))
 
     def divided(self, stmt: Stmt, now: int) -> int:
         """Put the states of a statement with pauses behind `now`; return the one that follows."""

@@ -58,14 +58,6 @@ class Arrive(Leaf):
     times: Expr
     nbytes: Expr
 
-    def reads(self) -> tuple[Region, ...]:
-        """Nothing by itself; it orders what others read."""
-        return ()
-
-    def writes(self) -> tuple[Region, ...]:
-        """Nothing."""
-        return ()
-
     def written(self) -> Stmt:
         """Return it as loads and stores."""
 

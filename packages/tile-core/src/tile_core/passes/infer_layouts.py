@@ -92,10 +92,7 @@ def strict_layouts(
 ) -> Layouts:
     """Return the layouts of `kernel` that are demanded strictly, or by annotations.
 
-    Raises
-    ------
-    LayoutConflict
-        If two of these demands differ.
+    It is a `LayoutConflict` if two of these demands differ.
     """
     state, members = _begin(kernel, target, rules, admits_all, simt)
     _demand(state, members)
@@ -183,19 +180,15 @@ def _annotations(kernel: Kernel, state: Layouts, admits: Admits) -> None:
     for node in nodes_of(kernel, AnnotateLayout):
         if node.buffer.scope.is_global:
             continue
-        reason = Reason(ANNOTATION, node.span)
+        layout, reason = node.layout, Reason(ANNOTATION, node.span)
         in_registers = state.machine is not None and node.buffer.scope is Scope.FRAGMENT
-        if isinstance(node.layout, Fragment):
+        if isinstance(layout, Fragment):
             if in_registers:
                 threads = state.found.threads.get(node.buffer.storage, 1)
-                check_threads(node.layout, threads, node.span)
-                state.settle(node.buffer, node.layout, reason, firm=True)
-        elif (
-            isinstance(node.layout, Layout)
-            and not in_registers
-            and (admits(node.buffer, node.layout))
-        ):
-            state.settle(node.buffer, node.layout, reason, firm=True)
+                check_threads(layout, threads, node.span)
+                state.settle(node.buffer, layout, reason, firm=True)
+        elif isinstance(layout, Layout) and not in_registers and admits(node.buffer, layout):
+            state.settle(node.buffer, layout, reason, firm=True)
 
 
 def _fall_back(kernel: Kernel, state: Layouts) -> None:

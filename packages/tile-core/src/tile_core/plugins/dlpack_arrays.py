@@ -21,11 +21,7 @@ class _Memory:
 
 
 def array_at(
-    address: int,
-    shape: tuple[int, ...],
-    strides: tuple[int, ...],
-    dtype: DType,
-    owner: object,
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType, owner: object
 ) -> np.ndarray[Any, Any]:
     """Return the elements at `address` as an array, without a copy.
 

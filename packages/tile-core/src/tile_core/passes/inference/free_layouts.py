@@ -198,12 +198,8 @@ def _give_to_all(layouts: Layouts, tiles: list[Buffer]) -> None:
 def _cost(layouts: Layouts, group: list[Node], tiles: list[Buffer]) -> float:
     """Return registers of a thread, in words, and transactions of global memory per warp.
 
-    What goes through shared memory costs as much as its elements, and a barrier.
-
-    Raises
-    ------
-    LayoutConflict
-        If a loop of the group cannot run.
+    What goes through shared memory costs as much as its elements, and a barrier. It is a
+    `LayoutConflict` if a loop of the group cannot run.
     """
     total = 0.0
     for tile in tiles:

@@ -29,11 +29,7 @@ class Layouts(SettledLayouts):
 
         None if its extents are known at run time only and it touches no registers, or if
         the threads must exchange elements: see `is_exchanged`.
-
-        Raises
-        ------
-        LayoutConflict
-            If the layouts of its tiles do not suit each other.
+        It is a `LayoutConflict` if the layouts of its tiles do not suit each other.
         """
         if node not in self.loops:
             nest = self.found.nests.get(node)

@@ -108,13 +108,8 @@ class SettledLayouts:
         """Fix a layout; whether that is news.
 
         A tile in registers may come to be held by more threads than it was before, unless its
-        layout is firm.
-
-        Raises
-        ------
-        LayoutConflict
-            If another one was fixed before, or a view cannot have it: the error names both
-            places and the first element that would lie in two.
+        layout is firm. It is a `LayoutConflict` if another one was fixed before, or a view cannot
+        have it: the error names both places and the first element that would lie in two.
         """
         storage = buffer.storage
         try:

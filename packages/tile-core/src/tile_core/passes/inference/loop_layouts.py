@@ -97,12 +97,8 @@ def _widen(layouts: SettledLayouts, nest: Nest, chooser: Chooser, base: Candidat
 def bound(layouts: SettledLayouts, nest: Nest) -> LoopLayout | None:
     """Return how the threads run a loop whose tiles all have a layout.
 
-    None for a copy between register tiles that no thread can do alone.
-
-    Raises
-    ------
-    LayoutConflict
-        If no way to run the loop suits all of its tiles.
+    None for a copy between register tiles that no thread can do alone. It is a `LayoutConflict` if
+    no way to run the loop suits all of its tiles.
     """
     chooser = chooser_of(layouts)
     width = chooser.width(nest)

@@ -17,10 +17,7 @@ Place: TypeAlias = "Layout | Fragment"
 def seen_as(place: Place, source: Buffer, target: Buffer) -> Place:
     """Return where `source` is stored for the elements of `target`, which share their bits.
 
-    Raises
-    ------
-    LayoutError
-        If the parts of an element of `target` are torn apart.
+    It is a `LayoutError` if the parts of an element of `target` are torn apart.
     """
     shape = target.static_shape
     if shape is None:  # T.view and T.reshape of a tile keep its number of bits

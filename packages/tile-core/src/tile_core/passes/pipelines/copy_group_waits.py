@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TypeAlias
 
 from tile_core.ir.effects import Mode
@@ -78,16 +79,8 @@ class _Line:
         self.pieces, self.plan, self.waits_late = pieces, plan, late
         self.stage = plan.schedule.stage
         self.sequence = sorted(range(len(pieces)), key=lambda k: plan.schedule.order[k])
-        self.groups: list[list[int]] = []
-        previous: int | None = None
-        for k in self.sequence:
-            if k in plan.asynchronous:
-                joins = previous in plan.asynchronous and self.stage[previous] == self.stage[k]
-                if joins:
-                    self.groups[-1].append(k)
-                else:
-                    self.groups.append([k])
-            previous = k
+        runs = groupby(self.sequence, lambda k: (k in plan.asynchronous, self.stage[k]))
+        self.groups = [list(run) for (is_asynchronous, _), run in runs if is_asynchronous]
         self.group_of = {k: n for n, group in enumerate(self.groups) for k in group}
 
     def events(self, early: int | None = None, late: int | None = None) -> tuple[Event, ...]:

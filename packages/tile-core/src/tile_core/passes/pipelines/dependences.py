@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from tile_core.analysis.memory_access import MemoryAccess, is_whole, memory_accesses
-from tile_core.analysis.memory_dependence import Box, MemoryDependences, dependence_kind
+from tile_core.analysis.memory_dependence import Box, MemoryDependences, conflicting
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.effects import Mode
 from tile_core.ir.expr import Extent, Var
@@ -124,13 +124,13 @@ class Dependences:
             if iterations and a.storage in versions:
                 continue
             for b in self.pieces[second].touches:
-                if self.memory.dependence(a, b, iterations, then) is not None:
+                if self.memory.depends(b, a, then):
                     return b.storage
         return None
 
     def _conflicting(self, first: int, second: int, storage: Buffer) -> bool:
         return any(
-            a.storage is b.storage is storage and dependence_kind(a.mode, b.mode) is not None
+            a.storage is b.storage is storage and conflicting(a.mode, b.mode)
             for a in self.pieces[first].touches
             for b in self.pieces[second].touches
         )

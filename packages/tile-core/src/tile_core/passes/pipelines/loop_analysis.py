@@ -51,13 +51,8 @@ class Analysis:
 
     @property
     def producers(self) -> tuple[Piece, ...]:
-        """The asynchronous copies, in the order in which they run."""
-        return tuple(p for k, p in self._in_order() if k in self.plan.asynchronous)
-
-    @property
-    def consumers(self) -> tuple[Piece, ...]:
-        """All other pieces, in the order in which they run."""
-        return tuple(p for k, p in self._in_order() if k not in self.plan.asynchronous)
+        """The asynchronous copies."""
+        return tuple(self.body.pieces[k] for k in self.plan.asynchronous)
 
     @property
     def is_masked(self) -> bool:
@@ -84,14 +79,6 @@ class Analysis:
             for k in leading
         )
 
-    def stage(self, piece: Piece) -> int:
-        """Return the stage of `piece`."""
-        return self.plan.schedule.stage[self.body.pieces.index(piece)]
-
-    def _in_order(self) -> list[tuple[int, Piece]]:
-        order = self.plan.schedule.order
-        return sorted(enumerate(self.body.pieces), key=lambda item: order[item[0]])
-
 
 def analyse(
     loop: Pipelined,
@@ -106,14 +93,8 @@ def analyse(
     `env` is what is known of numbers in the launch, see `facts_of`. Copies may take the `budget`
     where they run ahead through registers, whichever schedule the loop asks for; it is None where
     copies are asynchronous. If a wave `counts` the copies, it has an instruction for each few of
-    their bytes.
-
-    Raises
-    ------
-    NotApplicable
-        If iterations must follow each other.
-    ScheduleError
-        If the user's ``order=`` and ``stage=`` break a dependence.
+    their bytes. It is `NotApplicable` if iterations must follow each other, and a `ScheduleError`
+    if the user's ``order=`` and ``stage=`` break a dependence.
     """
     body = take_apart(loop)
     halves = in_halves(body, budget, env) if budget is not None else None

@@ -122,13 +122,9 @@ def take_apart(loop: Pipelined) -> PipelineBody:
 
     Names of values that are the same whenever they are computed are given again wherever
     they are needed; a name of a value that the loop changes is a statement like others. A
-    branch that holds a copy into a tile is written around each of its statements.
-
-    Raises
-    ------
-    NotApplicable
-        If the body waits for copies itself, is left in its middle, or says how tensors are
-        read from there on.
+    branch that holds a copy into a tile is written around each of its statements. A body that waits
+    for copies itself, is left in its middle, or says how tensors are read from there on is
+    `NotApplicable`.
     """
     _refuse_forms(loop)
     written = {t.storage for t in memory_accesses(loop.body) if t.mode is not Mode.READ}

@@ -147,12 +147,8 @@ def through_registers(
     next iteration to arrive. Tiles get a second version where shared memory has room for it: a
     iteration's stores then need not wait for the products of the iteration before.
 
-    Loops of which all copies are narrow run iteration after iteration, as they stand.
-
-    Raises
-    ------
-    NotApplicable
-        If no copy can run ahead.
+    Loops of which all copies are narrow run iteration after iteration, as they stand. It is
+    `NotApplicable` if no copy can run ahead.
     """
     groups: dict[int, frozenset[int]] = {}
     if not halves.loads and halves.narrow:

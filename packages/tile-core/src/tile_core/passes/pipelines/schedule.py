@@ -60,12 +60,7 @@ def automatic(
     break a dependence stays where it is. If `behind`, copies that run two iterations ahead or more,
     in every iteration, stand behind all else. Where threads take some time to begin them, they then
     do so while products are in flight. Tiles have as many versions as before: there is no barrier
-    between the two.
-
-    Raises
-    ------
-    NotApplicable
-        If no copy can run ahead.
+    between the two. It is `NotApplicable` if no copy can run ahead.
     """
     pieces, depth = deps.pieces, loop.num_stages - 1
     masked = any(isinstance(step, BranchPredicate) for p in pieces if p.copy for step in p.prefix)
@@ -232,12 +227,8 @@ def by_hand(loop: Pipelined, deps: Dependences, require: Requirement) -> Pipelin
     """Return the user's schedule.
 
     Tiles in shared memory get as many versions as it needs. Copies into them that are in an
-    earlier stage than whatever uses them are asynchronous.
-
-    Raises
-    ------
-    ScheduleError
-        If it breaks a dependence.
+    earlier stage than whatever uses them are asynchronous. It is a `ScheduleError` if it breaks a
+    dependence.
     """
     order, stage = _entries(_without_names(loop), deps)
     shared = {

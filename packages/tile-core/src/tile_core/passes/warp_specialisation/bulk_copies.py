@@ -112,12 +112,9 @@ def require_boxes(
     tensors give, where the program says so. If the program `asked` for the copy engine, rows or
     columns of the tile may be copied in part: which parts are boxes depends on how the tile is
     stored, see `tile_core.layout.copy_engine_boxes.boxes_of`. And a tensor at an address that the
-    kernel computes may be one bulk 1-D copy: nobody checks that address at the launch.
-
-    Notes
-    -----
-    The base address of a tensor is checked at the launch, which knows it.
-    Source: CUDA Driver API, cuTensorMapEncodeTiled.
+    kernel computes may be one bulk 1-D copy: nobody checks that address at the launch. The base
+    address of a tensor is checked at the launch, which knows it. Source: CUDA Driver API,
+    cuTensorMapEncodeTiled.
     """
     _require_transfer(copy)
     tensor, tile = _sides(copy)

@@ -128,10 +128,8 @@ def ranks_of(circular: CircularBuffer, shared: Mapping[Copy, Sharing]) -> tuple[
 
     Whoever reads a version tells all of these that it is free.
     """
-    found: list[Expr] = []
-    for copy in circular.copies:
-        if isinstance(copy, Copy) and copy in shared:
-            found += shared[copy].ranks
+    sharing = (shared[c] for c in circular.copies if isinstance(c, Copy) and c in shared)
+    found = [rank for one in sharing for rank in one.ranks]
     distinct: list[Expr] = []
     for rank in found:
         if not any(same_value(rank, other) for other in distinct):
@@ -175,6 +173,5 @@ class _Dependence:
 def _control(stmt: Stmt, copies: set[Copy]) -> Iterator[Expr]:
     """Yield what decides how often the copies run."""
     for node in nodes_of(stmt, For, Pipelined, If, While):
-        if not any(n in copies for n in nodes_of(node, Copy)):
-            continue
-        yield from expressions_in(node)
+        if any(n in copies for n in nodes_of(node, Copy)):
+            yield from expressions_in(node)

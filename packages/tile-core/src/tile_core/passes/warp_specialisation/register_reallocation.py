@@ -99,12 +99,8 @@ def shared_out(
     As many blocks run at once as would if one warp copied and all threads kept what they begin
     with: those that there is shared memory for, and whose threads find registers for their tiles.
     Where a group of producers would cost one of them, or make MMAs narrower that read both
-    operands from shared memory, it is not worth it. Hints of the program are followed.
-
-    Raises
-    ------
-    NotApplicable
-        Why no registers change hands.
+    operands from shared memory, it is not worth it. Hints of the program are followed. It is
+    `NotApplicable` if no registers change hands.
     """
     consumers = math.prod(launch.threads)
     limits, hints = machine.multiprocessor, _register_hints(launch)
