@@ -36,15 +36,7 @@ from tile_launch.views import View
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What the checks found out.
-
-    Parameters
-    ----------
-    values
-        Of the variables in shapes, and of scalars.
-    passed
-        What to launch on, one per argument.
-    """
+    """What the checks found out: values of variables and scalars, and what to launch on."""
 
     values: Mapping[str, Any]
     passed: tuple[Any, ...]
@@ -52,19 +44,10 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of a kernel, and which of them the caller passes.
+    """The parameters of a kernel, and positions of those that the caller passes, in call order.
 
-    Parameters
-    ----------
-    inputs
-        Positions of the parameters the caller passes, in call order.
-    needed
-        Variables that the code uses: a call may not leave them open.
-    contracts
-        Of the conditions that are contracts, by their number.
-    in_process
-        Whether the kernel was compiled in this process: it takes elements of four bits one to a
-        byte, too, and no integers for a type of floats that NumPy lacks.
+    Calls may not leave `needed` variables open. A kernel that was compiled `in_process` takes
+    elements of four bits one to a byte, too, and no integers for a type of floats that NumPy lacks.
     """
 
     manifest: Manifest
@@ -81,15 +64,9 @@ class Signature:
     ) -> Checked:
         """Return the values of variables and what to pass on, or say what does not fit.
 
-        Parameters
-        ----------
-        args
-            One per entry of `inputs`: arguments, or a `View` that stands for a tensor.
-        device
-            Where tensors must be: ``"cpu"``, or a kind such as ``"cuda"`` or ``"hip"``.
-        scalar
-            ``scalar(name, dtype, argument)`` returns a scalar as a number, or None if its value
-            is not known yet.
+        Arguments are one per entry of `inputs`, or a `View` that stands for a tensor. Tensors must
+        be on `device`: ``"cpu"``, or a kind such as ``"cuda"``. ``scalar(name, dtype, argument)``
+        returns a number, or None if its value is not known yet.
 
         Raises
         ------

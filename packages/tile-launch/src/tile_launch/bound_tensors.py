@@ -37,12 +37,7 @@ def plain_view(name: str, arg: Any) -> View:
 
 
 def check_rank(name: str, param: Tensor, view: View) -> None:
-    """Raise unless the tensor has as many dimensions as the parameter.
-
-    Raises
-    ------
-    ArgumentShapeError
-    """
+    """Raise unless the tensor has as many dimensions as the parameter."""
     if len(view.shape) != len(param.shape):
         raise ArgumentShapeError(
             f"{name}.ndim: expected {len(param.shape)} {spelt(param.shape)}, got "

@@ -48,15 +48,7 @@ _FAMILIES = frozenset({"cpu", "cuda", "hip"})
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A kernel compiled for one machine.
-
-    Parameters
-    ----------
-    manifest
-        What the host must know to run it.
-    code
-        The machine code.
-    """
+    """A kernel compiled for one machine: what the host must know, and the machine code."""
 
     manifest: Manifest
     code: bytes = field(repr=False)
@@ -69,15 +61,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A kernel and its variants.
-
-    Parameters
-    ----------
-    kernel
-        Its name.
-    variants
-        One for each machine, as they were saved.
-    """
+    """A kernel's name and its variants, one for each machine, as they were saved."""
 
     kernel: str
     variants: tuple[Variant, ...]

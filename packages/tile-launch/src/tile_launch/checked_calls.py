@@ -47,12 +47,8 @@ class ArgumentChecks(Protocol):
 class CallPlan:
     """What to do for one kind of arguments that passed all checks.
 
-    Parameters
-    ----------
-    makers
-        Position of each output, and what allocates it; positions ascend.
-    changed
-        Positions among the passed arguments of torch tensors that the kernel may write.
+    Makers allocate outputs at positions, which ascend; `changed` are positions among the passed
+    arguments of torch tensors that the kernel may write.
     """
 
     makers: tuple[tuple[int, Callable[[], Any]], ...]
@@ -62,29 +58,11 @@ class CallPlan:
 class CheckedCalls:
     """Calls one executable.
 
-    Two calls whose tensors agree in shape, strides, element type, device and alignment, and
-    whose scalars agree where sizes depend on them, pass or fail the same checks: only the first
-    of them is checked. Others like it are made in C, where that could be compiled.
-
-    Attributes
-    ----------
-    quick
-        Makes calls of kinds that C knows; NotImplemented, having done nothing, for all others.
-
-    Parameters
-    ----------
-    signature
-        Checks the arguments.
-    manifest
-        The parameters of the kernel, and which of them are returned.
-    executable
-        Takes one checked argument per parameter.
-    device
-        Where tensors must be.
-    library
-        Returns the library that makes calls in C, or None; asked once.
-    outputs
-        Like `tile_launch.outputs.output_maker`.
+    Two calls whose tensors agree in shape, strides, element type, device and alignment, and whose
+    scalars agree where sizes depend on them, pass or fail the same checks: only the first of them
+    is checked. Others like it are made in C, where that could be compiled. What C knows `quick`
+    calls; for all others it returns NotImplemented, having done nothing. The `library` that makes
+    calls in C is asked for once, and may be None.
     """
 
     def __init__(
@@ -156,13 +134,7 @@ class CheckedCalls:
         return result
 
     def check(self, args: tuple[Any, ...]) -> Checked:
-        """Make every check that can be made on the host.
-
-        Raises
-        ------
-        LaunchError
-            If an argument does not fit, a grid is empty, or a stated condition is false.
-        """
+        """Make every check that can be made on the host."""
         return self._checks.check(args, self.device)
 
     def _new_learner(self) -> Learner:
@@ -258,13 +230,7 @@ def _plain(param: Scalar) -> tuple[type | None, float, float]:
 def _parameters(
     manifest: Manifest, keyed: frozenset[int], starter: Starter
 ) -> list[Parameter] | None:
-    """Return what C must know of the parameters; None if it cannot read one of them.
-
-    Parameters
-    ----------
-    keyed
-        Positions of scalars that checks depend on.
-    """
+    """Return what C must know of the parameters; None if it cannot read one of them."""
     from tile_launch.native.c_structures import ArgumentKind
     from tile_launch.native.caller import Parameter
 

@@ -12,16 +12,9 @@ from tile_launch.spans import Note, Span
 class Contract:
     """Every value ``x`` has ``low <= x <= high`` and ``x % multiple_of == 0``.
 
-    The compiler relies on it; hosts check it before anything runs, so it is never silently
-    false. It belongs to the variable (`tile_core.ir.expr.Var`), which takes it along wherever
-    it goes: no pass has to carry facts.
-
-    Parameters
-    ----------
-    low, high
-        Both included; `high` None is unbounded.
-    multiple_of
-        Positive; 0 is a multiple of every number.
+    The compiler relies on it; hosts check it before anything runs, so it is never silently false.
+    It belongs to the variable (`tile_core.ir.expr.Var`), which takes it along wherever it goes: no
+    pass has to carry facts. Both bounds are included, and 0 is a multiple of every number.
     """
 
     low: int = 0
@@ -94,18 +87,9 @@ def require_kept(
     is_scalar: bool = False,
     span: Span | None = None,
 ) -> None:
-    """Raise if `value` is none that a contract admits.
+    """Raise `ContractViolation` if `value`, out of `origin`, is none that a contract admits.
 
-    Parameters
-    ----------
-    kernel, name
-        Of the kernel, and of the variable.
-    origin
-        What gave the value, such as ``A.shape[0]``.
-    is_scalar
-        Whether the call passes the value itself.
-    span
-        Where the contract was written.
+    The span is where the contract was written; a scalar is passed by the call itself.
 
     Raises
     ------

@@ -66,7 +66,7 @@ class CpuDriver:
         return call
 
     def failed(self, number: int) -> NoReturn:
-        """Say which assertion failed inside the kernel.
+        """Raise `DeviceAssertError`: which assertion failed inside the kernel.
 
         Raises
         ------
@@ -76,7 +76,7 @@ class CpuDriver:
         raise DeviceAssertError(f"device assertion failed: {told}", subject=("failure", number - 1))
 
     def check(self, code: int, what: str) -> None:
-        """Raise if a call failed.
+        """Raise `LaunchError` with the words of the kernel if a call failed.
 
         Raises
         ------

@@ -137,7 +137,7 @@ class CudaDriver:
         return function
 
     def check(self, code: int, what: str) -> None:
-        """Raise if the driver refused.
+        """Raise `LaunchError` with the driver's own words if it refused.
 
         Raises
         ------
@@ -242,13 +242,7 @@ class CudaDriver:
         return CudaLaunch(launch)
 
     def allocate(self, size: int, stream: int) -> DeviceMemory:
-        """Return `size` bytes on the current device, free once the stream is past their last use.
-
-        Raises
-        ------
-        LaunchError
-            If there is not as much.
-        """
+        """Return `size` bytes on the device, free once the stream is past their last use."""
         address, joined = ctypes.c_void_p(), ctypes.c_void_p(stream)
         code = self.library.cuMemAllocAsync(ctypes.byref(address), size, joined)
         self.check(code, f"{size} bytes for a workspace")
@@ -299,7 +293,7 @@ def runs_on(arch: str, number: int) -> bool:
 
 
 def open_driver(path: str | None = None) -> CudaDriver:
-    """Return the driver of this machine.
+    """Return the driver of this machine; `MissingFeature` if there is none, or no device.
 
     Raises
     ------

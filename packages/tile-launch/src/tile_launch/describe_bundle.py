@@ -23,13 +23,7 @@ def inspect(path: str | os.PathLike[str]) -> None:
 
 
 def describe(path: str | os.PathLike[str]) -> str:
-    """Return what a bundle holds as text: the kernel, and each variant with its launches.
-
-    Raises
-    ------
-    InvalidBundle, NewerBundle
-        If the file cannot be understood.
-    """
+    """Return what a bundle holds as text: the kernel, and each variant with its launches."""
     bundle = read_bundle(path)
     lines = [signature(bundle.variants[0].manifest)]
     for variant in bundle.variants:

@@ -59,16 +59,7 @@ class _Versioned(ctypes.Structure):
 class DeviceTensor:
     """A tensor of any library, with the questions that launchers ask torch's tensors.
 
-    Parameters
-    ----------
-    shape, strides
-        In elements.
-    address
-        Of the first element.
-    number
-        Of the GPU; 0 for the host.
-    owner
-        What keeps the memory valid.
+    Strides are in elements, `number` is that of the GPU, and the owner keeps the memory valid.
     """
 
     shape: tuple[int, ...]
@@ -92,22 +83,10 @@ class DeviceTensor:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What a DLPack capsule tells.
+    """What a DLPack capsule tells; it keeps the memory valid.
 
-    Parameters
-    ----------
-    shape, strides
-        In elements.
-    dtype
-        Its name; types nobody here knows have one too, which no parameter matches.
-    device, number
-        ``"cpu"``, ``"cuda"`` …, and which of them.
-    address
-        Of the first element.
-    writeable
-        Whether the owner allows writing.
-    capsule
-        Keeps the memory valid.
+    Strides are in elements. Element types that nobody here knows have a name too, which no
+    parameter matches.
     """
 
     shape: tuple[int, ...]
@@ -131,7 +110,7 @@ class Exported:
 
 
 def export(producer: Any) -> Exported:
-    """Return what `producer` exports.
+    """Return what `producer` exports; a tensor that cannot be exported says why.
 
     Raises
     ------
@@ -166,13 +145,7 @@ def _is_immutable(producer: Any) -> bool:
 
 
 def opened(capsule: Any) -> tuple[CapsuleTensor, bool]:
-    """Return the tensor in a capsule, which stays its owner, and whether it may be written.
-
-    Raises
-    ------
-    BufferError
-        If the capsule is of a version of DLPack that breaks with this one.
-    """
+    """Return the tensor in a capsule, which stays its owner, and whether it may be written."""
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     is_valid = ctypes.pythonapi.PyCapsule_IsValid

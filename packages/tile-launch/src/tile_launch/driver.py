@@ -76,12 +76,8 @@ class Driver(Protocol):
     def call_lines(self, launch: Launch, number: int, grid: Sequence[str]) -> list[str]:
         """Return Python text that sets ``code`` to the result of the launch.
 
-        Parameters
-        ----------
-        grid
-            Texts with its extents; the text may also name ``f`` (the memory of the launch),
-            ``functions``, ``row`` (a pointer to the parameters' addresses), ``stream`` (a
-            number) and ``launch``.
+        The text may name the extents in `grid`, ``f`` (the memory of the launch), ``functions``,
+        ``row`` (a pointer to the parameters' addresses), ``stream`` (a number) and ``launch``.
         """
 
     def start(
@@ -89,12 +85,8 @@ class Driver(Protocol):
     ) -> dict[str, Any] | None:
         """Return how C starts `launch`: fields of `tile_launch.native.caller.Start`.
 
-        Parameters
-        ----------
-        loaded
-            The context of a device, and the functions of the machine code in it.
-        memory
-            Of the launch; what the fields point at lives as long.
+        It works with the context of a device, and the functions loaded in it; what the fields point
+        at lives as long as the memory of the launch.
         """
 
 
@@ -114,15 +106,7 @@ def quick_functions(library: Any, kind: type[ctypes.CDLL] = ctypes.CDLL) -> Any:
 
 
 class DeviceMemory:
-    """Memory of a GPU, released in the order of a stream when nobody holds this any more.
-
-    Parameters
-    ----------
-    address
-        Where it begins.
-    release
-        ``release(address, stream)`` gives it back.
-    """
+    """Memory of a GPU, released in the order of a stream when nobody holds this any more."""
 
     __slots__ = ("_address", "_release", "_stream")
 
@@ -140,13 +124,7 @@ class DeviceMemory:
 
 
 class LaunchMemory:
-    """Slots for the parameters of a launch, and where each of them lies.
-
-    Parameters
-    ----------
-    arguments
-        What is passed. `values` has a slot for each; that of a map is not read.
-    """
+    """Slots for the parameters of a launch, and where each lies; that of a map is not read."""
 
     __slots__ = ("parameters", "parameters_pointer", "rows", "table", "values")
 

@@ -37,39 +37,21 @@ def truncmod(a: int, b: int) -> int:
 
 
 def shifted(a: int, b: int) -> int:
-    """Return `a` moved by `b` bits to the left: by 64 at most, as memory is finite.
-
-    Raises
-    ------
-    OverflowError
-        If it is moved further.
-    """
+    """Return `a` moved by `b` bits to the left: by 64 at most, as memory is finite."""
     if not 0 <= b <= FARTHEST:
         raise OverflowError(f"{a} << {b} is no number of a kernel")
     return a << b
 
 
 def shifted_back(a: int, b: int) -> int:
-    """Return `a` moved by `b` bits to the right.
-
-    Raises
-    ------
-    OverflowError
-        If `b` is negative.
-    """
+    """Return `a` moved by `b` bits to the right."""
     if b < 0:
         raise OverflowError(f"{a} >> {b} is no number of a kernel")
     return a >> b
 
 
 def whole(a: Any) -> Any:
-    """Return a number rounded towards zero.
-
-    Raises
-    ------
-    OverflowError
-        If there is none.
-    """
+    """Return a number rounded towards zero."""
     if isinstance(a, float) and a - a != 0:
         raise OverflowError(f"{a} is no integer")
     return int(a) if isinstance(a, float | bool) else a  # symbols of a tracer stay symbols
@@ -121,11 +103,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def read(data: Any, where: str, depth: int = 0) -> Expression:
     """Return what JSON says as an expression.
 
-    Parameters
-    ----------
-    where
-        Its place in the file, for messages.
-
     Raises
     ------
     InvalidBundle
@@ -155,11 +132,6 @@ def _short(data: Any) -> str:
 
 def text_of(expression: Expression, names: Mapping[str, str]) -> str:
     """Return Python text with the value of an expression.
-
-    Parameters
-    ----------
-    names
-        The Python name of each variable.
 
     Raises
     ------
@@ -207,15 +179,7 @@ def value_of(expression: Expression, values: Mapping[str, Any]) -> Any:
 
 
 class ExpressionType(NamedTuple):
-    """What an expression computes.
-
-    Parameters
-    ----------
-    name
-        ``"bool"``, ``"int"`` or ``"float"``.
-    bits
-        An integer has no more than so many.
-    """
+    """What an expression computes: ``"bool"``, ``"int"`` of at most `bits`, or ``"float"``."""
 
     name: str
     bits: int
@@ -292,12 +256,7 @@ STRENGTH = {
 
 
 def words_of(expression: Expression, strength: int = 0) -> str:
-    """Return an expression as people write it, for messages.
-
-    Parameters
-    ----------
-    strength
-        What binds less than that stands in parentheses.
+    """Return an expression as people write it; what binds less than `strength` in parentheses.
 
     Examples
     --------

@@ -83,7 +83,7 @@ class HipDriver:
         return function
 
     def check(self, code: int, what: str) -> None:
-        """Raise if the runtime refused, and make it forget: torch asks for the last error too.
+        """Raise `LaunchError` if the runtime refused, and make it forget: torch asks for it, too.
 
         Raises
         ------
@@ -112,11 +112,6 @@ class HipDriver:
 
         The record of a device's properties differs from version to version of the runtime; the
         name of the architecture is looked for in it as text.
-
-        Raises
-        ------
-        MissingFeature
-            If the runtime tells none.
         """
         properties = ctypes.create_string_buffer(_PROPERTY_BYTES)
         newer = getattr(self.library, "hipGetDevicePropertiesR0600", None)
@@ -135,13 +130,7 @@ class HipDriver:
         return name == self.architecture(device)
 
     def context(self, device: int) -> int:
-        """Return the number of the device, after making sure that it exists.
-
-        Raises
-        ------
-        LaunchError
-            If it does not.
-        """
+        """Return the number of the device, after making sure that it exists."""
         if not 0 <= device < self.device_count():
             raise LaunchError(
                 f"there is no device {device}: the HIP runtime finds {self.device_count()}",
@@ -205,13 +194,7 @@ class HipDriver:
         return HipLaunch(launch.arguments, functions.hipModuleLaunchCooperativeKernel)
 
     def allocate(self, size: int, stream: int) -> DeviceMemory:
-        """Return `size` bytes on the current device, free once the stream is past their last use.
-
-        Raises
-        ------
-        LaunchError
-            If there is not as much.
-        """
+        """Return `size` bytes on the device, free once the stream is past their last use."""
         address, joined = ctypes.c_void_p(), ctypes.c_void_p(stream)
         code = self.library.hipMallocAsync(ctypes.byref(address), size, joined)
         self.check(code, f"{size} bytes for a workspace (hipMallocAsync)")
@@ -244,12 +227,7 @@ class HipDriver:
 
 
 def open_driver(path: str | None = None) -> HipDriver:
-    """Return the runtime of this machine.
-
-    Parameters
-    ----------
-    path
-        Of the library; None looks where `tile_launch.libraries` says.
+    """Return the runtime of this machine; `MissingFeature` if there is none, or no device.
 
     Raises
     ------

@@ -19,17 +19,6 @@ class LoadedKernel:
 
     Only the first of the calls that `tile_launch.checked_calls.CheckedCalls` takes for alike is
     checked; others like it are made in C, where that could be compiled.
-
-    Parameters
-    ----------
-    manifest
-        What the host must know of it.
-    executable
-        Takes one checked argument per parameter, outputs among them.
-    code
-        The machine code, for other processes.
-    load_again
-        Makes the kernel of the text of its manifest and its code there.
     """
 
     def __init__(

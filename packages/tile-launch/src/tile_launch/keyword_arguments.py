@@ -15,16 +15,7 @@ def in_order(
 ) -> tuple[Any, ...]:
     """Return the arguments of a call in the order of the parameters that it passes.
 
-    Parameters
-    ----------
-    kernel
-        What it is called.
-    names
-        Of the parameters that calls pass, in order: those that are returned are not among them.
-    args, named
-        What came by position, and what came by name.
-    refused
-        ``refused(message, hint=)`` makes the error.
+    The names leave out what is returned; ``refused(message, hint=)`` makes the error.
 
     Raises
     ------

@@ -46,24 +46,13 @@ def callable_of(
 ) -> Callable[..., None]:
     """Return ``run(*args)``: one checked argument per parameter, outputs among them.
 
-    The launch goes to the stream that `stream_of` names and is not waited for; it can be
-    captured in a graph. Slots for parameters are each thread's own, so several threads may
-    launch at once; each device gets its own copy of the machine code, loaded at first use.
-    Launches go to the device of the tensors, whatever device the thread works with otherwise.
-
-    Parameters
-    ----------
-    code
-        The machine code, as the driver loads it.
-    stream_of
-        Raw handle of the current stream of a device.
-    device_of
-        Number of the device that holds the tensors among the arguments.
-    empty
-        ``empty(shape, dtype, device)`` allocates a workspace.
-    told
-        Turns an error into the one that is raised: who knows where the kernel was written
-        can say it.
+    The launch goes to the stream that `stream_of` names and is not waited for; it can be captured
+    in a graph. Slots for parameters are each thread's own, so several threads may launch at once;
+    each device gets its own copy of the machine code, loaded at first use. Launches go to the
+    device of the tensors, whatever device the thread works with otherwise. `stream_of` a device is
+    its stream's raw handle, `device_of` tensors the number of theirs; ``empty(shape, dtype,
+    device)`` allocates a workspace, and `told` turns an error into the one that is raised: who
+    knows where the kernel was written can say it.
     """
     text = launcher_source(manifest, driver)
     loaded: dict[int, _Loaded] = {}

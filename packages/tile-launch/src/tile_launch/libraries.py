@@ -16,7 +16,7 @@ _VERSIONS = ("", ".7", ".6", ".5")
 
 
 def cuda_library(path: str | None = None) -> ctypes.CDLL:
-    """Return the library of NVIDIA's driver.
+    """Return the library of NVIDIA's driver; `MissingFeature` if there is none.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def cuda_library(path: str | None = None) -> ctypes.CDLL:
 
 
 def hip_library(path: str | None = None) -> ctypes.CDLL:
-    """Return the library of the HIP runtime.
+    """Return the library of the HIP runtime; `MissingFeature` if there is none.
 
     Raises
     ------

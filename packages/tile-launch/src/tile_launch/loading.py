@@ -64,13 +64,6 @@ def loaded_again(text: str, code: bytes) -> LoadedKernel:
     """Return a kernel that was loaded in another process.
 
     A machine that cannot run it says so when it is called.
-
-    Parameters
-    ----------
-    text
-        Its manifest.
-    code
-        Its machine code.
     """
     from tile_launch.kernel import LoadedKernel
 
@@ -90,11 +83,6 @@ def runner_of(
     variant: Variant, told: Callable[[TileError], Exception] = as_it_is
 ) -> Callable[..., None]:
     """Return ``run(*args)``: one checked argument per parameter, outputs among them.
-
-    Parameters
-    ----------
-    told
-        As for `tile_launch.launcher.callable_of`.
 
     Raises
     ------
@@ -121,13 +109,6 @@ def _the_only_one(*of: Any) -> int:
 
 def choose(bundle: Bundle, target: str | None = None, where: str = "the bundle") -> Variant:
     """Return the variant for the machine at hand.
-
-    Parameters
-    ----------
-    target
-        As for `load`.
-    where
-        What messages call the bundle.
 
     Raises
     ------

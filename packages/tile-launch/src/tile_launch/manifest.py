@@ -200,14 +200,8 @@ Step: TypeAlias = "Let | Check | Launch"
 class Condition:
     """What must hold for the arguments of a call.
 
-    Parameters
-    ----------
-    value
-        A truth value; of a grid, the number of blocks along an axis.
-    kind
-        ``"contract"`` of one variable, ``"assume"``, ``"assert"``, or ``"grid"``.
-    message
-        The condition in words; of a grid, the axis and its extent.
+    It is the ``"contract"`` of one variable, an ``"assume"`` or an ``"assert"``; of a ``"grid"``
+    the value is the number of blocks along an axis, else a truth value.
     """
 
     value: Expression
@@ -217,16 +211,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineRequirements:
-    """What the code was compiled for.
+    """What the code was compiled for, such as ``"cuda"`` and ``"sm_80"``.
 
-    Parameters
-    ----------
-    family, name
-        Such as ``"cuda"`` and ``"sm_80"``.
-    max_grid
-        Blocks along each axis that it runs.
-    features
-        Instruction sets that a processor must have, as Linux calls them.
+    The grid has at most so many blocks along each axis; features are instruction sets that a
+    processor must have, as Linux calls them.
     """
 
     family: str

@@ -75,13 +75,7 @@ def parse_manifest(text: str | bytes, where: str = "the manifest") -> Manifest:
 
 
 def load_json(text: str | bytes, where: str) -> Any:
-    """Return what a JSON text says.
-
-    Raises
-    ------
-    InvalidBundle
-        If it is none.
-    """
+    """Return what a JSON text says."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -93,12 +87,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def check_schema(data: Any, where: str) -> None:
-    """Refuse what was written in a form that is not known.
-
-    Raises
-    ------
-    InvalidBundle, NewerBundle
-    """
+    """Refuse what was written in a form that is not known."""
     version = data.get("schema") if isinstance(data, dict) else None
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise InvalidBundle(f"{where} does not say which form it has")

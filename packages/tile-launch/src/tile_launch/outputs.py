@@ -44,21 +44,12 @@ def output_maker(
 ) -> Callable[[], Any]:
     """Return what allocates an uninitialised, contiguous output.
 
-    Torch tensors are answered with torch tensors, everything else with NumPy arrays, or with
-    torch tensors on a GPU. Four-bit elements are packed: the last extent is halved. NumPy
-    arrays hold element types that NumPy lacks as those of `ml_dtypes`, if it is installed,
-    else as unsigned integers of the same size.
-
-    Parameters
-    ----------
-    like
-        The first tensor among the arguments, or None.
-    device
-        Where the kernel runs: ``"cpu"``, or a kind such as ``"cuda"`` or ``"hip"``.
-    torch_of_caller
-        Asked without `like`: returns torch if outputs are to be its tensors.
-    instead
-        What to do without torch where only torch allocates, for a message.
+    Torch tensors are answered with torch tensors, everything else with NumPy arrays, or with torch
+    tensors on a GPU. Four-bit elements are packed: the last extent is halved. NumPy arrays hold
+    element types that NumPy lacks as those of `ml_dtypes`, if it is installed, else as unsigned
+    integers of the same size. `like` is the first tensor among the arguments, if any: without it
+    `torch_of_caller` returns torch if outputs are to be its tensors. Where only torch allocates, an
+    error tells what to do `instead`.
 
     Raises
     ------

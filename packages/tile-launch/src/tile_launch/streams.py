@@ -32,11 +32,6 @@ def stream_reader(family: str) -> Callable[[int], int]:
 
     It is torch's current stream, so that launches can be captured in a graph, or the default
     stream where torch is not in use, or works with GPUs of another maker.
-
-    Parameters
-    ----------
-    family
-        ``"cuda"`` or ``"hip"``.
     """
     raw: Callable[[int], int] | None = None
 
@@ -112,11 +107,6 @@ def allocator(
 
     They come from torch, whose allocator knows what is free, or from the driver where torch is
     not in use.
-
-    Parameters
-    ----------
-    allocate
-        ``allocate(size, stream)`` returns bytes on the current device.
     """
 
     def empty(shape: tuple[int, ...], dtype: str, device: int) -> Any:

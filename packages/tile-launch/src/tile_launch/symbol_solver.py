@@ -90,15 +90,10 @@ def solve(
 ) -> None:
     """Add to `values` every variable that equations ``extent == number`` determine.
 
-    A variable has the value of the first equation that it stands in alone, else the solution
-    of the first linear one, such as ``2 * m + n == 7``, in which it is the only unknown.
-    What has a value keeps it.
-
-    Parameters
-    ----------
-    variable, variables_of, value_of
-        Of extents that are no `tile_launch.expressions.Expression`: the class of variables, which
-        of them stand in an extent, and its value.
+    A variable has the value of the first equation that it stands in alone, else the solution of the
+    first linear one, such as ``2 * m + n == 7``, in which it is the only unknown. What has a value
+    keeps it. The class of variables, which of them stand in an extent, and its value are given for
+    extents that are no `tile_launch.expressions.Expression`.
     """
     pairs = [*equations]
     for extent, number in pairs:

@@ -52,13 +52,9 @@ class EncodingDriver(Protocol):
 class MapTable:
     """What the driver reads at a launch, for each set of tensors that was passed lately.
 
-    A row points to the slots of the parameters and to the maps of these tensors. Sets that
-    were passed first are dropped first; maps live as long as a row points to them.
-
-    Parameters
-    ----------
-    slots
-        Addresses of the parameters; of maps, anything.
+    A row points to the slots of the parameters and to the maps of these tensors:
+    ``table.rows.get(key) or table.add(key, maps)`` points to it. Sets that were passed first are
+    dropped first; maps live as long as a row points to them.
 
     Examples
     --------
@@ -78,11 +74,8 @@ class MapTable:
     ) -> ctypes.c_void_p:
         """Return a pointer to a new row.
 
-        Parameters
-        ----------
-        maps
-            For each parameter that is a map, by its position: what the map follows from, and
-            what writes it to an address.
+        Maps are by the position of their parameter: what each follows from, and what writes it to
+        an address.
         """
         row = (ctypes.c_void_p * len(self._slots))(*self._slots)
         found = []
@@ -121,16 +114,8 @@ def _put(table: dict[Any, Any], key: Hashable, value: object, most: int) -> None
 class MapValues:
     """A `TensorMap` with the values of one launch; dimensions are innermost first.
 
-    Parameters
-    ----------
-    described
-        What does not depend on the call.
-    address
-        Of the element at coordinates 0.
-    extents
-        Elements, of each dimension.
-    strides
-        Bytes, of each dimension but the innermost.
+    The address is that of the element at coordinates 0; strides are bytes, of each dimension but
+    the innermost.
     """
 
     described: TensorMap
@@ -153,14 +138,7 @@ def map_values(
 ) -> MapValues:
     """Return what `described` says for a tensor at `address`.
 
-    Parameters
-    ----------
-    kernel
-        Its name, for messages.
-    address
-        Of the first element of the tensor, to which the map's offset is added.
-    values
-        Of the variables in its extents and strides.
+    The map's offset is added to the address of the first element of the tensor.
 
     Raises
     ------
@@ -189,16 +167,7 @@ def unreachable(
 ) -> tuple[str, str] | None:
     """Return what keeps a copy engine from a tensor, and what helps; None if nothing does.
 
-    Parameters
-    ----------
-    address
-        Of the element at coordinates 0.
-    extents
-        Elements, of each dimension.
-    strides
-        Bytes, of each dimension but the innermost.
-    interleave
-        Bytes of the pieces in which elements are interleaved, 0 if they are not.
+    The numbers are those of `MapValues`, and how many bytes elements are interleaved by.
     """
     granule = 32 if interleave == 32 else GRANULE
     if address % granule:

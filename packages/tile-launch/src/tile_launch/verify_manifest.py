@@ -33,7 +33,7 @@ _CONDITIONS = frozenset({"contract", "assume", "assert", "grid"})
 
 
 def check(manifest: Manifest, where: str) -> None:
-    """Raise unless a manifest makes sense.
+    """Raise `InvalidBundle` unless a manifest makes sense, naming the part that makes none.
 
     Raises
     ------

@@ -15,20 +15,9 @@ from tile_launch.loaded_torch import loaded_torch
 class View:
     """What a host knows of a tensor argument.
 
-    Parameters
-    ----------
-    shape, strides
-        In elements of `dtype`.
-    device
-        ``"cpu"``, ``"cuda:0"`` …; torch calls AMD's GPUs ``"cuda"`` too.
-    address
-        Of the first element.
-    writeable
-        Whether the owner allows writing.
-    problem
-        Why the memory is not what shape and strides say, or nothing.
-    passed
-        What to launch on instead of a tensor that is neither NumPy's nor torch's.
+    Strides are in elements of `dtype`; the device is ``"cpu"``, ``"cuda:0"`` …: torch calls AMD's
+    GPUs ``"cuda"`` too. `problem` says why the memory is not what shape and strides say, and
+    `passed` is launched on instead of a tensor that is neither NumPy's nor torch's.
     """
 
     shape: tuple[int, ...]

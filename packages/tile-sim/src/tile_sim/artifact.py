@@ -30,23 +30,11 @@ class EmulatorArtifact:
         return tuple(f for f in self.program.compile_flags if f.startswith(_OUR_FLAGS))
 
     def library(self) -> KernelLibrary:
-        """Return the kernel, loaded; it is compiled if the cache has lost it.
-
-        Raises
-        ------
-        ToolchainError
-            If it has to be compiled and cannot be.
-        """
+        """Return the kernel, loaded; it is compiled if the cache has lost it."""
         return KernelLibrary.load(self.compiled())
 
     def compiled(self) -> Path:
-        """Return the path of the kernel, compiled for the machine at hand.
-
-        Raises
-        ------
-        ToolchainError
-            If there is no C++ compiler, or it does not accept the source.
-        """
+        """Return the path of the kernel, compiled for the machine at hand."""
         name = next(iter(self.printed.entry_points), "nothing")
         try:
             return kernel_library(
@@ -74,13 +62,7 @@ class EmulatorArtifact:
 
 
 def compile_program(program: DeviceProgram, target: Target) -> EmulatorArtifact:
-    """Print `program` and compile it for the machine at hand.
-
-    Raises
-    ------
-    ToolchainError
-        If there is no C++ compiler, or it does not accept the source.
-    """
+    """Print `program` and compile it for the machine at hand."""
     artifact = EmulatorArtifact(program, print_program(program))
     artifact.compiled()
     return artifact

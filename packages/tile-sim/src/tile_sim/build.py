@@ -50,13 +50,7 @@ def header_folders() -> tuple[Path, ...]:
 
 
 def runtime_library() -> Path:
-    """Return the path of the emulator's runtime, compiled for this machine if it is not yet.
-
-    Raises
-    ------
-    ToolchainError
-        If there is no C++ compiler, or it fails, or the cache cannot be written.
-    """
+    """Return the path of the emulator's runtime, compiled for this machine if it is not yet."""
     compiler = find_compiler()
     sources = sorted(RUNTIME.glob("*.cpp"))
     headers = [header.read_bytes() for header in SHARED_HEADERS]
@@ -75,16 +69,8 @@ def runtime_library() -> Path:
 def kernel_library(text: str, name: str, flags: Sequence[str] = (), *, warp_size: int = 32) -> Path:
     """Return the path of a shared library with the kernel that `text` holds.
 
-    Parameters
-    ----------
-    text
-        C++ in the form of the printer.
-    name
-        What messages call the kernel.
-    flags
-        The user's, after ours.
-    warp_size
-        Threads of a warp of the machine that the kernel is for: 32 or 64.
+    It is C++ in the form of the printer; messages call it `name`, and `flags` are the user's, after
+    ours. A warp of the machine that the kernel is for has 32 or 64 threads.
 
     Raises
     ------

@@ -44,15 +44,9 @@ def digest_of(parts: Iterable[str | bytes]) -> str:
 def cached(name: str, make: Callable[[Path], None], folder: Path | None = None) -> Path:
     """Return the file called `name` in the cache; `make` writes it if it is not there.
 
-    One process makes it while others that want it wait. It appears complete or not at all:
-    it is written beside its place and then renamed. About the `LIMIT` files used last are kept.
-
-    Parameters
-    ----------
-    name
-        With a digest of everything that decides the contents.
-    make
-        Receives the path to write to.
+    One process makes it while others that want it wait. It appears complete or not at all: it is
+    written beside its place and then renamed. About the `LIMIT` files used last are kept. The name
+    has a digest of everything that decides the contents.
 
     Raises
     ------

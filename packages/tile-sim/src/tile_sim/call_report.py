@@ -12,20 +12,9 @@ from tile_sim.settings import COUNTERS, SimSettings
 
 @dataclass(frozen=True, slots=True)
 class SimReport:
-    """What one call of a kernel did, over all its launches.
+    """What one call of a kernel did, over all its launches: findings, and statistics of each.
 
-    Parameters
-    ----------
-    kernel
-        The kernel's name.
-    settings
-        What was checked, and how it ran.
-    rows
-        What accesses cost, by line; empty unless ``counters`` were on.
-    findings
-        What was wrong.
-    launches
-        Statistics of each launch, in order.
+    `rows` say what accesses cost, by line; there are none unless ``counters`` were on.
     """
 
     kernel: str

@@ -16,24 +16,13 @@ from tile_sim.launch_results import Count
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Accesses of one line to one memory, over all warps and blocks.
+    """Accesses of one line, if any, to one memory, over all warps and blocks.
 
-    Parameters
-    ----------
-    span
-        The user's line, or None if the accesses come from nowhere in particular.
-    space, is_write
-        Which memory, and whether they write. Boxes are global memory as bulk copies move it,
-        operands shared memory as products of warpgroups read it.
-    requests
-        Operations of whole warps; bulk copies; products of whole warpgroups.
-    bytes
-        That the lanes asked for.
-    transactions, ideal_transactions
-        Shared memory: passes through the banks, and how many addresses without conflicts take.
-    sectors, ideal_sectors
-        Global memory: sectors touched, of 32 bytes, or of 64 where warps have 64 lanes; and
-        how many dense, aligned addresses touch.
+    Boxes are global memory as bulk copies move it, operands shared memory as products of warpgroups
+    read it. Requests are operations of whole warps, bulk copies, or products of whole warpgroups;
+    bytes are what the lanes asked for. Transactions are passes through the banks of shared memory,
+    sectors what is touched of global memory: 32 bytes, or 64 where warps have 64 lanes. Ideal ones
+    are those of addresses without conflicts, or dense and aligned.
     """
 
     span: Span | None

@@ -50,15 +50,8 @@ from tile_sim.tensor_maps import c_tensor_map, map_names, written_maps
 class Executable:
     """A kernel that runs on the emulator: ``run(*args)``, one checked argument per parameter.
 
-    Parameters
-    ----------
-    kernel
-        As the user wrote it, for the names of elements in reports.
-
-    Attributes
-    ----------
-    report
-        What the last call did; see `tile_sim.call_report.SimReport`.
+    The kernel is as the user wrote it, for the names of elements in reports; `report` tells what
+    the last call did.
     """
 
     def __init__(self, artifact: EmulatorArtifact, kernel: Kernel) -> None:
@@ -277,13 +270,7 @@ _ACTORS, _ENGINES_OF_A_BLOCK = 1 << 15, 64
 
 
 def check_together(name: str, blocks: int, function: DeviceFunction) -> None:
-    """Refuse a cooperative grid of more blocks than run at a time.
-
-    Raises
-    ------
-    LaunchError
-        With the numbers.
-    """
+    """Refuse a cooperative grid of more blocks than run at a time."""
     most = min(MOST_TOGETHER, _ACTORS // (function.threads + _ENGINES_OF_A_BLOCK))
     if blocks > most:
         raise LaunchError(

@@ -29,20 +29,10 @@ _REGISTERS = re.compile(r"tile::frag<[\w:]+, (\d+)> (\w+)")
 
 @dataclass(frozen=True, slots=True)
 class TileDebugInfo:
-    """A buffer in shared memory.
+    """A buffer in shared memory, at its place in the block's arena.
 
-    Parameters
-    ----------
-    start, bytes
-        Its place in the block's arena.
-    itemsize
-        Bytes of an element.
-    span
-        Where the user declared it.
-    layout
-        From the user's coordinates to places, or None if they are not known.
-    is_versioned
-        The first coordinate numbers the versions that a pipeline made of the user's tile.
+    The layout, if it is known, is from the user's coordinates to places. If it is versioned, the
+    first coordinate numbers the versions that a pipeline made of the user's tile.
     """
 
     name: str
@@ -81,12 +71,7 @@ def tiles_of(
 ) -> tuple[TileDebugInfo, ...]:
     """Return the buffers in shared memory of a launch, with the layouts of their tiles.
 
-    Parameters
-    ----------
-    layouts
-        Those of the tiles of `kernel`, and of the versions that pipelines made of them.
-    kernel
-        As the user wrote it: its tiles tell which dimensions are the user's.
+    The kernel is as the user wrote it: its tiles tell which dimensions are the user's.
     """
     written = {(b.name, b.span): b.rank for b in nodes_of(kernel, Buffer)}
     known = {} if layouts is None else {(b.name, b.span): b for b in layouts.known}
@@ -109,15 +94,7 @@ def tiles_of(
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor in global memory.
-
-    Parameters
-    ----------
-    shape, strides
-        In elements.
-    itemsize
-        Bytes of an element.
-    """
+    """A tensor in global memory; strides are in elements."""
 
     name: str
     shape: tuple[int, ...]
@@ -128,20 +105,10 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The places and names of one launch.
+    """The places and names of one launch, and its emitted source.
 
-    Parameters
-    ----------
-    lines
-        Where the user wrote what a line of the emitted source does.
-    tiles
-        Buffers in shared memory; their places may overlap, for lifetimes do not.
-    tensors
-        By name.
-    rank
-        Dimensions of the grid.
-    text
-        The lines of the emitted source.
+    `lines` tell where the user wrote what a line of that does. The places of tiles may overlap, for
+    lifetimes do not. `rank` are the dimensions of the grid.
     """
 
     lines: Mapping[int, Span]
@@ -181,14 +148,9 @@ class Scene:
     def tile(self, start: int, size: int, offset: int, line: int) -> TileDebugInfo | None:
         """Return the buffer of shared memory that an access is about, or None.
 
-        Parameters
-        ----------
-        start, size
-            The logical buffer that the access belongs to, or all of the block's memory if that
-            is not known; then the place decides, and among tiles that take turns in one place
-            the one that the line names.
-        offset
-            From `start` on.
+        An access belongs to the logical buffer at `start`, or to all of the block's memory if that
+        is not known; then the place decides, `offset` bytes on, and among tiles that take turns in
+        one place the one that the line names.
         """
         exact = [t for t in self.tiles if (t.start, t.bytes) == (start, size)]
         at = start + offset
@@ -199,12 +161,8 @@ class Scene:
     def registers(self, count: int, line: int) -> str:
         """Return the name of the array of registers that a line reads, if it is one.
 
-        Where it reads several, those that the same line of the user made are left out.
-
-        Parameters
-        ----------
-        count
-            How many registers the array has; 0 if that is not known.
+        Where it reads several, those that the same line of the user made are left out. The array
+        has `count` registers, or 0 if that is not known.
         """
         text = self.text[line - 1] if line <= len(self.text) else ""
         declared: dict[str, Span | None] = {

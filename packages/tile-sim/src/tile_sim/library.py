@@ -21,24 +21,10 @@ from tile_sim.settings import ASYNC_MODES, SCHEDULES, SimSettings
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Sizes of a launch.
+    """Sizes of a launch: blocks, threads of each, and blocks of a cluster, in x, y, z.
 
-    Parameters
-    ----------
-    grid, block
-        Blocks, and threads of each, in x, y, z.
-    shared_bytes
-        Shared memory of a block.
-    warp_size
-        Lanes.
-    cluster
-        Blocks that run together, in x, y, z.
-    banks
-        Of shared memory, for the counters.
-    resident
-        Blocks whose registers a multiprocessor holds.
-    cooperative
-        Whether all blocks run together, and may wait for each other.
+    Banks are those of shared memory, for the counters; `resident` blocks have their registers on
+    one multiprocessor. Cooperative blocks all run together, and may wait for each other.
     """
 
     grid: tuple[int, int, int]
@@ -62,13 +48,7 @@ class Geometry:
 
 @lru_cache(maxsize=8)
 def load_runtime(path: Path) -> ctypes.CDLL:
-    """Return the runtime library at `path`.
-
-    Raises
-    ------
-    InternalError
-        If it speaks another version of the interface.
-    """
+    """Return the runtime library at `path`."""
     library = ctypes.CDLL(str(path))
     library.tsim_abi_version.restype = ctypes.c_uint32
     library.tsim_launch.restype = ctypes.POINTER(CResult)
@@ -101,13 +81,7 @@ class KernelLibrary:
         return cls(load_runtime(runtime_library()), library)
 
     def kernel(self, name: str) -> CKernel:
-        """Return the description of the exported kernel `name`.
-
-        Raises
-        ------
-        InternalError
-            If the source exports none of that name.
-        """
+        """Return the description of the exported kernel `name`."""
         try:
             return CKernel.in_dll(self.library, f"tsim_kernel_{name}")
         except ValueError as error:
@@ -118,10 +92,7 @@ class KernelLibrary:
     ) -> LaunchOutcome:
         """Run a grid and return what was found.
 
-        Parameters
-        ----------
-        arguments
-            A ctypes object for each parameter: a `CBuffer`, a `CTensorMap`, or a scalar.
+        Arguments are ctypes objects: a `CBuffer`, a `CTensorMap`, or a scalar.
 
         Raises
         ------

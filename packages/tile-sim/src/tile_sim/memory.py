@@ -25,14 +25,9 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 @dataclass(frozen=True, slots=True)
 class DeviceTensor:
-    """Where a tensor lies on the emulated device.
+    """Where a tensor lies on the emulated device, from its first element to its last one.
 
-    Parameters
-    ----------
-    address
-        Of its first element; 0 for a tensor that is not there.
-    bytes
-        From its first element to the end of its last one.
+    The address is 0 for a tensor that is not there.
     """
 
     address: int
@@ -59,11 +54,6 @@ class DeviceMemory:
     """The tensors of one call, as the emulated device holds them.
 
     Tensors that share memory on the host share it on the device, too, with the same distances.
-
-    Attributes
-    ----------
-    places
-        By parameter or workspace.
     """
 
     places: dict[Buffer, DeviceTensor] = field(default_factory=dict)
@@ -73,10 +63,7 @@ class DeviceMemory:
     def add_tensors(self, params: Sequence[Buffer], arrays: Sequence[Array | None]) -> None:
         """Allocate memory for checked arguments, and copy their elements there.
 
-        Parameters
-        ----------
-        arrays
-            One for each of `params`, with any strides; None for a tensor that is never touched.
+        Arrays have any strides; they are None for tensors that are never touched.
         """
         present = [(p, a) for p, a in zip(params, arrays, strict=True) if a is not None]
         self.places |= {
@@ -123,13 +110,7 @@ class DeviceMemory:
                 )
 
     def copy_back(self) -> None:
-        """Bring what the kernel changed back into the arguments.
-
-        Raises
-        ------
-        LaunchError
-            If it changed an argument that must not be written.
-        """
+        """Bring what the kernel changed back into the arguments."""
         for name, array, copy in self._copies:
             if np.array_equal(_bits(array), _bits(copy)):
                 continue

@@ -23,13 +23,8 @@ def can_precompile(compiler: Compiler) -> bool:
 def precompile(compiler: Compiler, header: str, flags: Sequence[str], target: Path) -> None:
     """Write the compiled form of `header`, as files that are compiled with `flags` can use it.
 
-    Parameters
-    ----------
-    header
-        Its name, in one of the folders that `flags` name.
-    target
-        ``<header>.gch``, in a folder that comes before that of the header. A compiler that
-        cannot use it goes on to the header itself.
+    The target is ``<header>.gch``, in a folder that comes before that of the header. A compiler
+    that cannot use it goes on to the header itself.
 
     Raises
     ------
@@ -43,10 +38,7 @@ def precompile(compiler: Compiler, header: str, flags: Sequence[str], target: Pa
 def precompiled(compiler: Compiler, header: str, flags: Sequence[str], digest: str) -> Path:
     """Return the folder in the cache that holds the compiled form of `header`.
 
-    Parameters
-    ----------
-    digest
-        Of the compiler, the flags and everything that the header includes.
+    The digest is of the compiler, the flags and everything that the header includes.
 
     Raises
     ------

@@ -48,14 +48,7 @@ def map_names(text: str, kernel: str) -> tuple[str, ...]:
 def c_tensor_map(
     found: MapValues, tensor: str, place: DeviceTensor, *, is_written: bool
 ) -> CTensorMap:
-    """Return the record of a map.
-
-    Parameters
-    ----------
-    tensor
-        Name of the tensor, for reports.
-    place
-        All of it, on the emulated device.
+    """Return the record of a map; reports call its tensor, which lies at `place`, `tensor`.
 
     Raises
     ------

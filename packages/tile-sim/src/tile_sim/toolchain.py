@@ -31,15 +31,7 @@ _DIALECT = (
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A C++ compiler.
-
-    Parameters
-    ----------
-    command
-        What starts it: a path, and arguments that always come first.
-    name
-        What messages call it.
-    """
+    """A C++ compiler: a path, and arguments that always come first; and what messages call it."""
 
     command: tuple[str, ...]
     name: str
@@ -82,13 +74,7 @@ def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
 
 
 def machine_flags(cpuinfo: str | None = None) -> tuple[str, ...]:
-    """Return the flags for the machine at hand: fused products and half floats if it has them.
-
-    Parameters
-    ----------
-    cpuinfo
-        The text of ``/proc/cpuinfo``; None reads it.
-    """
+    """Return the flags for the machine at hand: fused products and half floats if it has them."""
     if platform.machine() != "x86_64":
         return ()
     if cpuinfo is None:
@@ -103,14 +89,7 @@ def run_compiler(
 ) -> None:
     """Start the compiler with the flags of every file of the emulator, then `arguments`.
 
-    Parameters
-    ----------
-    what
-        Whose text it compiles, for the message.
-    hint
-        What the user can do; else the message ends with the command.
-    folder
-        Where it runs.
+    Messages tell `what` it compiles, and the hint, or else the command.
 
     Raises
     ------

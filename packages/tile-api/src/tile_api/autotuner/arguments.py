@@ -83,17 +83,9 @@ def bucket_of(
 ) -> dict[str, Any]:
     """Return what results hold for: the arguments as `key` sees them.
 
-    Parameters
-    ----------
-    given
-        The arguments of a call that are not tuned; tensors stand as ``dtype[shape]``.
-    defaults
-        Those of parameters that the call does not give.
-    key
-        None for all arguments; names; a mapping from names to functions, such as one that rounds
-        up; or a function of all arguments.
-    left_out
-        Names that do not matter.
+    `key` is None for all arguments; names; a mapping from names to functions, such as one that
+    rounds up; or a function of all arguments. Names that are `left_out` do not matter; tensors
+    stand as ``dtype[shape]``.
 
     Raises
     ------
@@ -122,15 +114,7 @@ def bucket_of(
 
 
 def sizes_of(params: Sequence[Any], given: Mapping[str, Any]) -> dict[str, int]:
-    """Return the values of symbolic dimensions that tensors of a call have.
-
-    Parameters
-    ----------
-    params
-        Of a kernel.
-    given
-        The tensors by the names of the parameters.
-    """
+    """Return the values of symbolic dimensions that tensors of a call have."""
     found: dict[str, int] = {}
     for param in params:
         shape = getattr(given.get(param.name), "shape", None)

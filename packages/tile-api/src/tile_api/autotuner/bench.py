@@ -78,14 +78,9 @@ class Bench:
     ) -> dict[str, Any]:
         """Run a candidate once on inputs of its own; compare, or write down, what it gives.
 
-        Parameters
-        ----------
-        expected
-            A file: the inputs as the reference left them, and then what it returned.
-        outputs
-            A file to write the kernel's inputs and outputs into, for a check elsewhere.
-        tolerances
-            Absolute, relative, and the share of elements that may differ.
+        `expected` is a file: the inputs as the reference left them, and then what it returned. Into
+        the file `outputs` go the kernel's inputs and outputs, for a check elsewhere. `tolerances`
+        are absolute, relative, and the share of elements that may differ.
         """
         kernel = self._kernel(job)
         before = read_tensors(inputs)
@@ -109,14 +104,8 @@ class Bench:
     ) -> dict[str, Any]:
         """Return milliseconds of single calls of a candidate; on GPUs of the GPU alone.
 
-        Parameters
-        ----------
-        warmup, rep
-            Milliseconds to spend before, and while, calls are timed.
-        most
-            Milliseconds of a call that need no second one: it is far too slow anyway.
-        fewest
-            Else, calls to time at least.
+        Calls are timed for `rep` milliseconds after `warmup`, `fewest` of them at least; one of
+        more than `most` needs no second: it is far too slow anyway.
         """
         run = self._run(job, inputs)
         if _is_on_gpu(self._kernel(job)):

@@ -19,17 +19,8 @@ def compare_results(
     A kernel may return its results or write them into its arguments, and so may a reference. What
     both return is compared; arguments that the reference changed have to be changed alike; what
     only the reference returns stands for the arguments that the kernel changed, in their order.
-
-    Parameters
-    ----------
-    before, args
-        The arguments before and after the kernel ran.
-    got
-        What the kernel returned.
-    expected
-        The arguments after the reference ran, and then what it returned.
-    tolerances
-        Absolute, relative, and the share of elements that may differ.
+    `expected` holds the arguments after the reference ran, and then what it returned; `tolerances`
+    are absolute, relative, and the share of elements that may differ.
     """
     atol, rtol, share = tolerances
     changed_there, returned = expected[: len(args)], expected[len(args) :]

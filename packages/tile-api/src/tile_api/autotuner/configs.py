@@ -18,15 +18,7 @@ _HINT = 'write configs=[{"block_M": 64}, {"block_M": 128}], or a function that r
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Values for the parameters that are tuned.
-
-    Parameters
-    ----------
-    values
-        By the names of the function's parameters.
-    pass_configs
-        On top of those of the kernel.
-    """
+    """Values for the tuned parameters, and pass configurations on top of those of the kernel."""
 
     values: Mapping[str, Any]
     pass_configs: Mapping[Any, object] = field(default_factory=dict)
@@ -54,18 +46,9 @@ def listed_configs(
 ) -> tuple[Config, ...]:
     """Return the configurations to choose from, in the order given, each once.
 
-    Parameters
-    ----------
-    configs
-        A list of dictionaries (or of objects with ``kwargs``, as Triton has them), or a
-        function that returns one; it is called with those of the call's arguments it takes.
-    arguments
-        By name: those of the call, and then the defaults of parameters that it does not give.
-    parameters
-        Of the function that is tuned.
-    positional
-        How many of the arguments, the first ones, the call gives by position: functions that
-        take any arguments get these so.
+    `configs` are dictionaries (or objects with ``kwargs``, as Triton has them), or a function that
+    returns some; it gets those of the `arguments` (the call's, then defaults) that it takes. The
+    first `positional` ones are given by position: functions that take any arguments get these so.
 
     Raises
     ------

@@ -44,15 +44,6 @@ class AutotunedFactory(Uncopied):
 
     It is called as the function is. Parameters that configurations set may be left out: the first
     call with arguments of a bucket then tunes, unless a table knows the result.
-
-    Attributes
-    ----------
-    factory
-        What ``@tile.jit`` made; compiles without tuning.
-    configs
-        As they were given.
-    options
-        How candidates are measured and checked.
     """
 
     def __init__(

@@ -30,14 +30,7 @@ _PACKAGES = ("tile_api", "tile_core", "tilelang", "numpy", "torch", "builtins")
 def identity_of(function: Callable[..., Any], options: Mapping[str, Any], tuned: set[str]) -> str:
     """Return 16 hexadecimal digits for a function and what it is compiled with.
 
-    Parameters
-    ----------
-    function
-        As the user wrote it.
-    options
-        Of `tile_api.jit`; where it is compiled for is no part of it.
-    tuned
-        Parameters that configurations set: their defaults do not matter.
+    Where it is compiled for is no part of it, nor are defaults of parameters that are `tuned`.
     """
     kept = {k: v for k, v in options.items() if k in ("out_idx", "pass_configs", "compile_flags")}
     parts = [canonical(kept), *_parts(function, set(), 0)]

@@ -56,18 +56,8 @@ class KernelParam:
 class Inputs:
     """Files with inputs and right results, made once for candidates with the same parameters.
 
-    Parameters
-    ----------
-    folder
-        For the files.
-    jobs
-        The candidates' kernels, by their number.
-    options
-        Say who supplies inputs, and what they are compared with.
-    given
-        Tensors of the call or of `set_autotune_inputs`, or None.
-    device
-        Where the reference gets its tensors: ``"cuda"``, or None for the host.
+    Inputs are those `given`, by the call or by `set_autotune_inputs`, or as the options say; the
+    reference gets its tensors on `device`: ``"cuda"``, or None for the host.
     """
 
     def __init__(
@@ -184,12 +174,7 @@ class Inputs:
 def open_parameters(params: Sequence[Any], out_idx: Any) -> list[tuple[Any, KernelParam]]:
     """Return the parameters that a caller passes, as they are and as `supply_prog` sees them.
 
-    Parameters
-    ----------
-    params
-        Of a traced function; symbols in their shapes stay.
-    out_idx
-        Positions of those that are returned.
+    Symbols in their shapes stay; parameters at `out_idx` are returned.
     """
     places = [] if out_idx is None else [out_idx] if isinstance(out_idx, int) else out_idx
     returned = {place % len(params) for place in places}

@@ -47,11 +47,6 @@ def rehearsed(
     another one held stays locked. What ends or waits is therefore tried a second time in a new
     fork; what computes without end waits for no lock, and is not. If the first three calls wait
     for ever, forks cannot do this here, and all are left to this process.
-
-    Parameters
-    ----------
-    timeout
-        Seconds for each call.
     """
     if len(calls) < 2 or not CAN_FORK:
         yield from ((number, None) for number in range(len(calls)))
@@ -81,15 +76,7 @@ def rehearsed(
 
 
 class _Fork:
-    """A fork, seen from here.
-
-    Parameters
-    ----------
-    process
-        Its number.
-    pipe
-        Where it tells of calls.
-    """
+    """A fork, seen from here, and the pipe through which it tells of calls."""
 
     def __init__(self, process: int, pipe: int) -> None:
         self._process, self._pipe = process, pipe

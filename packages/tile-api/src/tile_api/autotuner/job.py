@@ -17,17 +17,7 @@ from tile_core.ir.stmt import Kernel
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A kernel and what `tile_api.compile` takes beside it.
-
-    Parameters
-    ----------
-    kernel
-        With its outputs.
-    target
-        In canonical spelling.
-    pass_configs, compile_flags
-        As for `tile_api.compile`.
-    """
+    """A kernel with its outputs, and what `tile_api.compile` takes beside it."""
 
     kernel: Kernel
     target: str

@@ -16,26 +16,15 @@ from tile_api.autotuner.outcome import OK, TrialOutcome
 class TuneLog:
     """A file that only grows, until the search is over.
 
-    A line is written at once. One that a crash cut short is left out when the log is read, and
-    so is whatever cannot be understood.
-
-    Parameters
-    ----------
-    path
-        Of the file; None keeps nothing.
+    A line is written at once. One that a crash cut short is left out when the log is read, and so
+    is whatever cannot be understood. Without a path nothing is kept.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
 
     def note(self, config: str, outcome: TrialOutcome) -> None:
-        """Append what is known of a configuration by now.
-
-        Parameters
-        ----------
-        config
-            Its text: `tile_api.autotuner.configs.Config.key`.
-        """
+        """Append what is known of a configuration by now; `config` is its key."""
         row: dict[str, Any] = {"config": json.loads(config), "status": outcome.status}
         if outcome.status == OK:
             row |= {"visits": [round(v, 6) for v in outcome.visits]}

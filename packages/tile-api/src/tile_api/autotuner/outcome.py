@@ -16,21 +16,9 @@ OK, WRONG, FAILED, UNTRIED = "ok", "wrong", "failed", "untried"
 class Candidate:
     """A configuration and the kernel that it makes.
 
-    Parameters
-    ----------
-    number
-        Its place in the list that was given.
-    config
-        The configuration.
-    func
-        The traced function, or None if tracing failed.
-    estimate
-        Milliseconds that the cost model expects; None if it could not tell.
-    program
-        Names the program that the kernel becomes; empty if nobody knows. Candidates with one
-        program are the same machine code, and one of them is tried.
-    outcome
-        What is known of it so far.
+    `func` is the traced function, None if tracing failed; `estimate` are the milliseconds that the
+    cost model expects, None if it cannot tell. Candidates with one `program` are the same machine
+    code, and one of them is tried; an empty one is not known.
     """
 
     number: int
@@ -64,16 +52,9 @@ class Candidate:
 class TrialOutcome:
     """What is known of a candidate.
 
-    Parameters
-    ----------
-    status
-        ``"ok"``, ``"wrong"`` (its results are), ``"failed"`` or ``"untried"``.
-    code, message
-        Why it failed: a code of an error, ``crashed``, ``hung``, or the name of an exception.
-    visits
-        Milliseconds of a call: the lower quartile of each visit of the clock.
-    is_final
-        Whether it took part in the last rounds.
+    `code` and `message` tell why it failed: a code of an error, ``crashed``, ``hung``, or the name
+    of an exception. `visits` are milliseconds of a call, the lower quartile of each visit of the
+    clock; `is_final` says that it took part in the last rounds.
     """
 
     status: str = UNTRIED

@@ -31,13 +31,8 @@ START_TIMEOUT = 300.0
 class Worker:
     """A process of `tile_api.autotuner.worker`, started when it is asked first.
 
-    Parameters
-    ----------
-    environment
-        Of the process.
-    opening
-        A request that it gets whenever it was started, such as ``{"do": "warm", ...}``: the time
-        for it is not counted as that of a candidate.
+    The `opening` is a request that it gets whenever it was started, such as ``{"do": "warm",
+    ...}``: the time for it is not counted as that of a candidate.
     """
 
     def __init__(self, environment: Mapping[str, str], opening: Mapping[str, Any]) -> None:
@@ -75,14 +70,9 @@ class Worker:
         self._send(self._opening)
 
     def ask(self, do: str, timeout: float, **arguments: Any) -> dict[str, Any]:
-        """Return the reply to a request; ``reply["ok"]`` tells whether it went well.
+        """Return the reply to a request to `Bench`; ``reply["ok"]`` tells whether it went well.
 
-        Parameters
-        ----------
-        do
-            A method of `tile_api.autotuner.bench.Bench`.
-        timeout
-            Seconds after which the process is killed. The time it takes to start is extra.
+        After `timeout` seconds the process is killed; the time it takes to start is extra.
         """
         try:
             self.start()

@@ -12,19 +12,7 @@ _PAUSE = 0.1
 
 
 class Progress:
-    """What a search tells while it runs.
-
-    Parameters
-    ----------
-    name
-        Of what is tuned.
-    total
-        Candidates.
-    seconds
-        That the search may take; None if that is not limited.
-    stream
-        Where to write; nothing is written unless it is a terminal.
-    """
+    """What a search of `total` candidates tells while it runs, if the stream is a terminal."""
 
     def __init__(
         self, name: str, total: int, seconds: float | None, stream: IO[str] | None = None
@@ -36,17 +24,7 @@ class Progress:
         self._last = 0.0
 
     def tell(self, done: int, what: str, best: str = "") -> None:
-        """Draw the line anew, but not more often than anybody reads.
-
-        Parameters
-        ----------
-        done
-            Candidates of which something is known.
-        what
-            What is being done.
-        best
-            The best so far.
-        """
+        """Draw the line anew, but not more often than anybody reads."""
         now = time.monotonic()
         if not self._is_seen or now - self._last < _PAUSE:
             return

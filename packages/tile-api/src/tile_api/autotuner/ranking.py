@@ -31,18 +31,9 @@ def traced(
 ) -> list[Candidate]:
     """Return a candidate for each configuration; what cannot be traced has failed.
 
-    Parameters
-    ----------
-    trace
-        Returns the traced function for values of the tuned parameters. It runs the user's
-        function, whose exceptions are outcomes like any other, and which may hang or end its
-        process: `tile_api.autotuner.isolated_calls.rehearsed`.
-    timeout
-        Seconds for each.
-    known
-        What an earlier search found, by the text of configurations; what failed is not tried.
-    note
-        Is told the text of a configuration that hung or ended its process, and its outcome.
+    `trace` runs the user's function, whose exceptions are outcomes like any other, and which may
+    hang or end its process (see `rehearsed`): `note` is told of those. What is `known` to have
+    failed is not tried; `timeout` are seconds for each.
     """
     failures = {k: o for k, o in (known or {}).items() if o.status == FAILED}
     found = {
@@ -68,15 +59,7 @@ def traced(
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is expected of a candidate before anything is compiled.
-
-    Parameters
-    ----------
-    milliseconds
-        By the cost model; None if it cannot tell.
-    program
-        See `tile_api.autotuner.outcome.Candidate`.
-    """
+    """What is expected of a candidate before anything is compiled: see `Candidate`."""
 
     milliseconds: float | None
     program: str = ""
@@ -87,11 +70,6 @@ def ranked(candidates: Sequence[Candidate], expected: Mapping[int, Expected]) ->
 
     Those that it has no opinion of come after those that it has, in the order given: it may be
     that they cannot be lowered at all, and the compiler says why.
-
-    Parameters
-    ----------
-    expected
-        By the numbers of candidates.
     """
     unknown = Expected(None)
     told = [(c, expected.get(c.number, unknown)) for c in candidates]
@@ -138,15 +116,7 @@ def expected_of(
 def expected_here(
     jobs: Mapping[int, Job], sizes: Mapping[str, int], deadline: float | None
 ) -> dict[int, Expected]:
-    """Return what is expected of kernels, of as many as there is time for.
-
-    Parameters
-    ----------
-    jobs
-        By the numbers of candidates.
-    deadline
-        On the monotonic clock.
-    """
+    """Return what is expected of kernels, of as many as there is time for (a monotonic clock)."""
     found = {}
     for number, job in jobs.items():
         if deadline is not None and time.monotonic() > deadline:

@@ -64,19 +64,7 @@ class Checker(Protocol):
 
 @dataclass(slots=True)
 class Search:
-    """One search among candidates, the most promising first.
-
-    Parameters
-    ----------
-    candidates
-        In the order in which they are tried.
-    jobs
-        Their files, by the number of the candidate.
-    bench, checker, log, progress
-        Who compiles, who checks, who remembers, and who tells.
-    options, budget
-        As the user says.
-    """
+    """One search among candidates, the most promising first; jobs are files, by number."""
 
     candidates: list[Candidate]
     jobs: dict[int, Path]

@@ -35,14 +35,7 @@ _OFF = (
 class TuningSession:
     """Several processes that compile at once, and one that measures while they rest.
 
-    Parameters
-    ----------
-    folder
-        For jobs, tensors, and the cache that hands compiled kernels to who measures them.
-    count
-        Processes that compile.
-    target
-        What they compile for.
+    The folder is for jobs, tensors, and the cache that hands compiled kernels to who measures them.
     """
 
     def __init__(self, folder: Path, count: int, target: str) -> None:
@@ -71,31 +64,16 @@ class TuningSession:
     def compile(
         self, jobs: Sequence[str], timeout: float, deadline: float | None
     ) -> Iterator[dict[str, Any]]:
-        """Compile candidates at once; yield their replies in order.
+        """Compile candidates at once, each in `timeout` seconds; yield their replies in order.
 
-        Parameters
-        ----------
-        jobs
-            Files.
-        timeout
-            Seconds for each.
-        deadline
-            On the monotonic clock: what is not compiled by then is cancelled.
+        What is not compiled by the deadline, on the monotonic clock, is cancelled.
         """
         yield from self._all("compile", [{"job": job} for job in jobs], timeout, deadline)
 
     def expect(
         self, jobs: Sequence[str], sizes: Mapping[str, int], timeout: float, deadline: float | None
     ) -> Iterator[dict[str, Any]]:
-        """Ask the cost model what it expects of candidates; yield the replies in order.
-
-        Parameters
-        ----------
-        jobs, timeout, deadline
-            As for `compile`.
-        sizes
-            Values of symbolic dimensions.
-        """
+        """Ask the cost model what it expects of candidates; yield replies, as `compile`."""
         asked = [{"job": job, "sizes": dict(sizes)} for job in jobs]
         yield from self._all("expect", asked, timeout, deadline)
 

@@ -35,15 +35,7 @@ SUFFIX = ".json"
 
 
 class TuneStore:
-    """Results on disk.
-
-    Parameters
-    ----------
-    settings
-        Say where.
-    more
-        Further tables to look into.
-    """
+    """Results on disk, and `more` tables to look into."""
 
     def __init__(self, settings: TuneSettings, more: Iterable[Path] = ()) -> None:
         self.folder = settings.folder
@@ -130,10 +122,7 @@ class TuneStore:
 def read_table(path: Path, missing: str | None = "name a file that tile tune wrote") -> Table:
     """Return the table of a file.
 
-    Parameters
-    ----------
-    missing
-        What to say to a file that cannot be read; None raises the system's error.
+    If it cannot be read and `missing` says nothing of that, the system's error is raised.
 
     Raises
     ------

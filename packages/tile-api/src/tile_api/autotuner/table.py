@@ -19,16 +19,8 @@ FORM = "tile tuning table 1"
 class TuningKey:
     """What was tuned: results of one place compare with each other.
 
-    Parameters
-    ----------
-    name
-        Of the function.
-    kernel
-        Digest of what its author wrote: `tile_api.autotuner.identity.identity_of`.
-    target, machine
-        What was compiled for, and what measured.
-    bucket
-        The arguments that are not tuned, as JSON text.
+    `kernel` is the digest of what its author wrote, `bucket` the arguments that are not tuned, as
+    JSON text.
     """
 
     name: str
@@ -45,26 +37,10 @@ class TuningKey:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What became of one configuration in one place.
+    """What became of one configuration (JSON text) in one place.
 
-    Parameters
-    ----------
-    place
-        What was tuned.
-    config
-        The configuration as JSON text.
-    status
-        ``"ok"``, ``"wrong"`` or ``"failed"``.
-    milliseconds
-        Of a call; None if it does not work.
-    is_final
-        Whether it took part in the last rounds of a search.
-    reference
-        Milliseconds of the reference program, if it was measured.
-    code
-        Of the error, if it failed.
-    time
-        When: seconds since 1970.
+    `milliseconds` of a call are None if it does not work; `reference` is the time of the reference
+    program, if it was measured, and `time` says when: seconds since 1970.
     """
 
     place: TuningKey
@@ -88,13 +64,7 @@ class Table:
         return tuple(sorted((r for r in self.records if r.place.key == place.key), key=_rank))
 
     def best(self, place: TuningKey, configs: Iterable[str] | None = None) -> Record | None:
-        """Return the record of the fastest configuration.
-
-        Parameters
-        ----------
-        configs
-            Text of those to choose from; None means all.
-        """
+        """Return the record of the fastest of all configurations, or of those given as text."""
         allowed = None if configs is None else {*configs}
         for record in self.at(place):
             if record.status == OK and (allowed is None or record.config in allowed):
@@ -135,11 +105,6 @@ def text_of_table(table: Table) -> str:
 
 def parse_table(text: str, where: str) -> Table:
     """Return the table of a text.
-
-    Parameters
-    ----------
-    where
-        What messages call it.
 
     Raises
     ------

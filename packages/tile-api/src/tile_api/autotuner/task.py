@@ -14,25 +14,9 @@ from tile_api.autotuner.options import TuneOptions
 class Task:
     """A function with arguments, and configurations to choose from.
 
-    Parameters
-    ----------
-    name
-        Of the function.
-    identity
-        `tile_api.autotuner.identity.identity_of` the function.
-    bucket
-        The arguments that are not tuned, as values that JSON can hold: results hold for calls
-        with equal buckets.
-    configs
-        To choose from.
-    trace
-        Returns the traced function for values of the tuned parameters.
-    compile_options
-        Of `tile_api.compile`.
-    options
-        How to measure and check.
-    inputs
-        Tensors to measure on, or None.
+    The bucket holds the arguments that are not tuned, as values that JSON can hold: results hold
+    for calls with equal buckets. `trace` returns the traced function for values of the tuned
+    parameters; `inputs` are tensors to measure on.
     """
 
     name: str

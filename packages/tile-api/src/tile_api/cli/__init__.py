@@ -30,11 +30,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return what the process ends with.
 
     0 means that it was done, 1 that it failed, and 2 that the arguments make no sense.
-
-    Parameters
-    ----------
-    arguments
-        Without the name of the program; None takes those of the process.
     """
     asked = [*(sys.argv[1:] if arguments is None else arguments)]
     args = _parser(next((word for word in asked if word in VERBS), "")).parse_args(asked)

@@ -19,17 +19,7 @@ from tile_core.errors import FrontendValueError
 
 @dataclass(frozen=True, slots=True)
 class CurrentSetting:
-    """One setting as it is now.
-
-    Parameters
-    ----------
-    source
-        The variable that says so, or an empty text where nothing is set.
-    value
-        What it says, or what holds without it.
-    error
-        What is wrong with it.
-    """
+    """One setting as it is now: the variable that says so (or ""), its value, what is wrong."""
 
     row: Variable
     source: str

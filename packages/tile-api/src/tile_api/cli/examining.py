@@ -20,21 +20,10 @@ WRONG = "yes, with a wrong result"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What became of a small kernel for one target.
+    """What became of a small kernel for one target, in a few words: ``yes...`` if it went well.
 
-    Parameters
-    ----------
-    target
-        As it was asked for.
-    compiles, runs
-        How it went, in a few words; it went well if they begin with ``yes``.
-    tool
-        What translated it, where that is known.
-    emulated
-        Which executors ran it in place of the machine, with their ``@``; ``no`` if none did, and
-        ``-`` if there are none for such a machine.
-    errors
-        What stood in the way.
+    `tool` translated it; `emulated` names the executors, with their ``@``, that ran it in place of
+    the machine: ``no`` if none did, ``-`` if there are none for such a machine.
     """
 
     target: str
@@ -53,10 +42,7 @@ class Finding:
 def examined(target: str, *, emulate: bool = True) -> Finding:
     """Return what becomes of a small kernel for `target`, compiled anew.
 
-    Parameters
-    ----------
-    emulate
-        Run it on every executor there is for such a machine, too.
+    With `emulate` it is run on every executor there is for such a machine, too.
     """
     from tile_core.plugins.host import default_host
 

@@ -36,11 +36,6 @@ def run(args: argparse.Namespace) -> int:
 def _code(asked: str, codes: dict[str, str]) -> str:
     """Return the code that a user means: as errors show it, in any case, or by its name.
 
-    Parameters
-    ----------
-    codes
-        By the names of errors.
-
     Raises
     ------
     FrontendValueError

@@ -14,13 +14,7 @@ from tile_core.ir.stmt import Kernel
 
 
 def add_kernel(parser: argparse.ArgumentParser, *, such_as: str = "hip:gfx942") -> None:
-    """Let a verb be told which kernel, with which arguments, for which target.
-
-    Parameters
-    ----------
-    such_as
-        The target that its help gives as an example.
-    """
+    """Let a verb be told which kernel, with which arguments, for which target."""
     parser.add_argument("place", metavar="FILE[:NAME]", help="a Python file, and which kernel")
     parser.add_argument(
         "--args", default="{}", metavar="JSON", help='of a @tile.jit function: {"M": 512, "N": 512}'

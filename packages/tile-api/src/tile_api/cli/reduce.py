@@ -116,12 +116,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _require_one_failure(args: argparse.Namespace) -> None:
-    """Raise if options ask for failures of two kinds: a code and a message are of one error.
-
-    Raises
-    ------
-    FrontendValueError
-    """
+    """Raise if options ask for failures of two kinds: a code and a message are of one error."""
     errors = [f"--{name}" for name in ("code", "message") if getattr(args, name) is not None]
     asked = [*errors[:1], *(["--crash"] if args.crash else [])]
     asked += ["--wrong-against"] if args.wrong_against else []
@@ -160,12 +155,7 @@ def _planned(args: argparse.Namespace) -> tuple[Kernel, Plan]:
 
 
 def _require_values(kernel: Kernel, values: Mapping[str, Any]) -> None:
-    """Raise if a value is no number, or is for what the kernel does not have.
-
-    Raises
-    ------
-    FrontendValueError
-    """
+    """Raise if a value is no number, or is for what the kernel does not have."""
     from tile_core.ir.expr import Var
     from tile_core.ir.printer import symbols_of
 

@@ -20,10 +20,7 @@ ABANDONED_AFTER = 600.0
 def write_whole(path: Path, data: bytes, *, must_last: bool = False) -> None:
     """Give `data` the name `path` once they are complete; the folder is made if need be.
 
-    Parameters
-    ----------
-    must_last
-        Force them onto the disk before: the file is then whole even if the machine stops.
+    With `must_last` they are on the disk before, and the file is whole even if the machine stops.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     about = path.stem[:16].replace("-", "_")

@@ -18,13 +18,7 @@ from tile_core.target import Target
 
 @dataclass(frozen=True)
 class CacheRequest:
-    """A kernel that is looked for.
-
-    Parameters
-    ----------
-    kernel, target, backend, options, host
-        What the driver would compile, and with whom.
-    """
+    """A kernel that is looked for: what the driver would compile, and with whom."""
 
     kernel: Kernel
     target: Target

@@ -21,20 +21,9 @@ _DIGEST = hashlib.sha256().digest_size
 class Entry:
     """A compiled kernel, without anything of the process that compiled it.
 
-    Parameters
-    ----------
-    key
-        The compile key, printed.
-    kernel, target
-        Their names.
-    milliseconds
-        What it took to compile.
-    manifest
-        What the host must know to run it: `tile_launch.manifest_json`.
-    code
-        Its machine code: a shared library, a cubin or a code object.
-    texts
-        Stages of compilation to read, by name; those that are missing are made when asked for.
+    The key is the compile key, printed; the manifest what the host must know to run the code, a
+    shared library, a cubin or a code object. Of the stages in `texts`, those that are missing are
+    made when asked for.
     """
 
     key: str

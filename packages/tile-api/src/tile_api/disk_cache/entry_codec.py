@@ -72,19 +72,9 @@ def entry_of(built: Built, key: str) -> Entry:
 class CachedBuild:
     """A kernel out of the cache: has what `tile_core.compilation.results.Built` has.
 
-    It runs as it is. What an entry does not hold, such as layouts or LLVM IR, is made when it is
-    asked for, by compiling as far as that takes.
-
-    Parameters
-    ----------
-    entry
-        What the cache kept.
-    kernel
-        The program at hand: messages show its lines.
-    executable
-        Runs it.
-    phases_ms
-        Milliseconds by phase: there is ``load`` alone.
+    It runs as it is, and `kernel` is the program at hand: messages show its lines. What an entry
+    does not hold, such as layouts or LLVM IR, is made when it is asked for, by compiling as far as
+    that takes.
     """
 
     def __init__(

@@ -18,11 +18,6 @@ class Journal:
 
     Lines are written at once and are shorter than what file systems write in one piece, so they
     do not mix. Nothing here ever fails: who cannot write is silent.
-
-    Parameters
-    ----------
-    path
-        Of the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -31,12 +26,7 @@ class Journal:
     def note(self, event: str, digest: str, **facts: object) -> None:
         """Append a line: the event, the time, the process, and further facts.
 
-        Parameters
-        ----------
-        event
-            ``hit``, ``miss``, ``store``, ``skip``, ``discard`` or ``evict``.
-        digest
-            Of the compile key.
+        Events are ``hit``, ``miss``, ``store``, ``skip``, ``discard`` and ``evict``.
         """
         row = {"time": round(time.time(), 3), "process": os.getpid(), "event": event}
         row |= {"digest": digest[:16], **facts}
@@ -54,13 +44,7 @@ class Journal:
                 os.replace(self.path, self._before())
 
     def rows(self, last: int | None = None) -> list[dict[str, Any]]:
-        """Return the lines, oldest first; those that cannot be read are left out.
-
-        Parameters
-        ----------
-        last
-            How many at most, from the end; None means all.
-        """
+        """Return the lines, oldest first, or the last of them; what cannot be read is left out."""
         found: list[dict[str, Any]] = []
         for path in (self._before(), self.path):
             with suppress(OSError):

@@ -20,15 +20,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class CacheSettings:
-    """What the environment says of the cache on disk.
-
-    Parameters
-    ----------
-    folder
-        `tile_core.environment.cache_home`.
-    limit
-        ``$TILE_CACHE_SIZE`` in bytes; 0 keeps nothing on disk.
-    """
+    """What the environment says of the cache on disk; of a limit of 0 bytes nothing is kept."""
 
     folder: Path
     limit: int

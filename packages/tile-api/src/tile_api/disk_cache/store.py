@@ -29,17 +29,7 @@ _LEFT_AFTER_PRUNING = 0.9  # so that not each new kernel has to look for the old
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A file in the cache.
-
-    Parameters
-    ----------
-    digest
-        Of the compile key.
-    size
-        In bytes.
-    used
-        When it was last used: seconds since 1970.
-    """
+    """A file in the cache: bytes, and when it was last used, in seconds since 1970."""
 
     digest: str
     size: int
@@ -50,14 +40,8 @@ class DiskCache:
     """Compiled kernels in a folder.
 
     Whatever goes wrong with the disk, compiling goes on: what cannot be read is compiled, what
-    cannot be written is not kept, and the first such failure of a process is a warning.
-
-    Parameters
-    ----------
-    root
-        The folder; it appears when something is kept.
-    limit
-        Bytes that kernels may take; 0 keeps nothing.
+    cannot be written is not kept, and the first such failure of a process is a warning. The folder
+    appears when something is kept; a limit of 0 bytes keeps nothing.
     """
 
     def __init__(self, root: Path, limit: int) -> None:
@@ -70,12 +54,7 @@ class DiskCache:
     def find(self, digest: str, key: str) -> Entry | None:
         """Return the entry of a compile key, or None; it then counts as used now.
 
-        Parameters
-        ----------
-        digest
-            Of the key.
-        key
-            The key itself: an entry of another key is as good as none.
+        An entry of another key with its digest is as good as none.
         """
         path = self._path(digest)
         try:
@@ -124,15 +103,8 @@ class DiskCache:
     def prune(self, limit: int | None = None) -> tuple[int, int]:
         """Remove abandoned files, and the least recently used kernels beyond the limit.
 
-        Parameters
-        ----------
-        limit
-            Bytes that may stay; None means the limit of this cache.
-
-        Returns
-        -------
-        tuple
-            How many kernels were removed, and their bytes.
+        The limit is that of this cache unless one is given; returned is how many kernels were
+        removed, and their bytes.
         """
         from tile_api.disk_cache.atomic_write import remove_abandoned
 

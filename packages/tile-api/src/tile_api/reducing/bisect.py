@@ -40,13 +40,7 @@ def wrong_after(kernel: Kernel, plan: Plan, host: PluginHost) -> str:
 
 
 def wrong_unless(plan: Plan, host: PluginHost, fails: Callable[[tuple[str, ...]], bool]) -> str:
-    """Return the optional pass without which the kernel does not fail any more, or nothing.
-
-    Parameters
-    ----------
-    fails
-        Whether the kernel fails if passes of these names are skipped.
-    """
+    """Return the optional pass without which the kernel does not fail any more, or nothing."""
     _, target = host.resolve(plan.target)
     names = [entry.name for entry in host.pipeline(target).passes if entry.is_optional]
     return next((name for name in names if not fails((name,))), "")

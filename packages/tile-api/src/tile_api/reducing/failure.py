@@ -12,19 +12,10 @@ FINE, ERROR, WRONG, CRASH, HANG = "fine", "error", "wrong", "crash", "hang"
 class RunOutcome:
     """What became of one kernel.
 
-    Parameters
-    ----------
-    kind
-        ``fine``, ``error``, ``wrong`` (another result than the interpreter's), ``crash`` or
-        ``hang``.
-    phase
-        What went on: ``compile``, ``reference`` (in the interpreter) or ``run``.
-    code
-        The code of an error, or the name of its class; of a crash the name of the signal.
-    message
-        One sentence.
-    text
-        Everything that there is to tell, such as an error with notes and hint.
+    It is ``fine``, ``error``, ``wrong`` (another result than the interpreter's), ``crash`` or
+    ``hang`` in the phase ``compile``, ``reference`` (in the interpreter) or ``run``. The code is
+    that of an error, or the name of its class; of a crash the name of the signal. `message` is one
+    sentence, `text` everything, such as an error with notes and hint.
     """
 
     kind: str
@@ -62,14 +53,8 @@ class RunOutcome:
 class Failure:
     """A way to fail, in which a smaller kernel has to fail too.
 
-    Parameters
-    ----------
-    kind, phase, code
-        As in an `RunOutcome`; an empty phase or code is any.
-    needle
-        Text that the message has to hold; takes the place of `gist`.
-    gist
-        What `gist_of` makes of the message, or empty for any message.
+    An empty phase or code is any. The message has to hold `needle`, or else to have this `gist`
+    (see `gist_of`) unless that is empty.
     """
 
     kind: str

@@ -201,10 +201,7 @@ def _operands(op: TileOperator, names: Names) -> Iterator[str]:
 def traced_again(text: str, like: s.Kernel) -> s.Kernel | None:
     """Return the kernel that a program of `language_of` defines; None if it does not trace.
 
-    Parameters
-    ----------
-    like
-        The kernel that the program was made of: it gives the name, and the outputs.
+    The name and the outputs are those of `like`, which the program was made of.
     """
     name = like.name
     import linecache

@@ -69,11 +69,8 @@ _FIELDS = (
 def program_of(kernel: Kernel, plan: Plan, outcome: RunOutcome, language: str | None = None) -> str:
     """Return a program that tries `kernel` once, and tells what becomes of it.
 
-    Parameters
-    ----------
-    language
-        The kernel in the language (`tile_api.reducing.language_text`); else the program holds
-        its tile IR if that `reads_back`, and loads ``kernel.pickle`` beside it if not.
+    It holds the kernel in the language if that is given, else its tile IR if that `reads_back`, and
+    loads ``kernel.pickle`` beside it if not.
     """
     if language is not None:
         text = _LANGUAGE.format(text=language, name=kernel.name, outputs=kernel.outputs)

@@ -32,24 +32,10 @@ _SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")
 
 @dataclass(frozen=True, slots=True)
 class ReductionReport:
-    """What is told about a failing kernel.
+    """What is told about a failing kernel: before and after, and what becomes of the latter.
 
-    Parameters
-    ----------
-    original, reduced
-        The kernel before and after.
-    outcome
-        What becomes of the reduced one.
-    plan
-        How both were tried.
-    command
-        What the user typed.
-    source
-        The user's file, or None.
-    tried
-        Kernels tried on the way.
-    language
-        The reduced kernel as a program in the language, if it has that form.
+    `command` is what the user typed; `tried` kernels were tried on the way; `language` is the
+    reduced one as a program in the language, if it has that form.
     """
 
     original: Kernel

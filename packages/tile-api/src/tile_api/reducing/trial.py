@@ -31,27 +31,12 @@ SIZE, NUMBER = 16, 3
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How kernels are tried.
+    """How kernels are tried: `until` ``lower``, ``compile``, ``run`` or ``compare``.
 
-    Parameters
-    ----------
-    target
-        Any spelling.
-    pass_configs, compile_flags
-        As in `BuildOptions`; what a kernel itself asks for is added.
-    until
-        ``lower``, ``compile``, ``run`` or ``compare`` (with the reference interpreter).
-    checked
-        Whether kernels that run must pass the interpreter's checks before: whoever looks for a
-        crash wants none that the kernel is to blame for.
-    values
-        Of symbolic dimensions and scalar parameters, by name.
-    seed
-        Of the inputs.
-    tolerance
-        See `difference`.
-    skip
-        Names of optional passes that are left out.
+    What a kernel itself asks for is added to the options; optional passes may be skipped. With
+    `checked`, kernels that run must pass the interpreter's checks before: whoever looks for a crash
+    wants none that the kernel is to blame for. `values` are of symbolic dimensions and scalars; for
+    `tolerance` see `difference`.
     """
 
     target: str
@@ -70,11 +55,8 @@ def try_kernel(
 ) -> RunOutcome:
     """Return what becomes of `kernel`; nothing that it raises leaves.
 
-    Parameters
-    ----------
-    entering
-        Told the name of each phase when it begins: of a kernel that takes the process down, it
-        is the last thing that is known.
+    `entering` is told the name of each phase when it begins: of a kernel that takes the process
+    down, it is the last thing that is known.
     """
     enter = entering or (lambda phase: None)
     phase = ["compile"]
@@ -165,10 +147,7 @@ def run_built(built: Built, arguments: Sequence[Any]) -> list[Any]:
 def arguments_of(kernel: Kernel, values: dict[str, int | float], seed: int = 0) -> list[Any]:
     """Return seeded inputs for every parameter, outputs poisoned: small integers in any type.
 
-    Parameters
-    ----------
-    values
-        Of symbolic dimensions and scalars by name; others are 16 and 3.
+    Symbolic dimensions and scalars without a value are 16 and 3.
     """
     import numpy as np
 

@@ -34,13 +34,8 @@ _START = 120.0
 class Trials:
     """Tries kernels in a second process, and starts another one whenever that was lost.
 
-    Parameters
-    ----------
-    plan
-        How kernels are tried.
-    timeout
-        Seconds that one kernel may take; the first of a process has as many more for what is
-        imported when a target is used.
+    One kernel may take `timeout` seconds; the first of a process has as many more for what is
+    imported when a target is used.
 
     Notes
     -----

@@ -38,13 +38,9 @@ class _Known:
 def lines_of_assembly(text: str, places: SourceLines, source: Sequence[Line] = ()) -> list[Line]:
     """Return the lines of a text of assembly.
 
-    Where code came out of a function of a header, the line of the user is the one that the
-    function was called from, through however many others.
-
-    Parameters
-    ----------
-    source
-        The text that was compiled, which compilers know under a name of their own.
+    Where code came out of a function of a header, the line of the user is the one that the function
+    was called from, through however many others. `source` is the text that was compiled, which
+    compilers know under a name of their own.
 
     Notes
     -----

@@ -36,11 +36,6 @@ def costs_of(
 ) -> Sequence[AccessCost]:
     """Run the kernel once in the emulator, on small integers, and return what accesses cost.
 
-    Parameters
-    ----------
-    sizes
-        Values of symbolic dimensions and scalar parameters, by name.
-
     Raises
     ------
     UnsupportedOnTarget

@@ -33,11 +33,8 @@ _IN_LOOPS = f"T3:r1 is iteration 1 of thread 3. {_OF_WARPS}"
 def drawn(report: LayoutReport, places: SourceLines, warp: int) -> Layouts:
     """Return pictures of all tiles and loops; copies of one loop are shown once.
 
-    Parameters
-    ----------
-    warp
-        Threads of a warp, after which threads are coloured; 1 where there are no warps. Shared
-        memory then has no banks, either, after which addresses are coloured.
+    Threads are coloured by warps, of one thread where there are none: shared memory then has no
+    banks, either, after which addresses are coloured.
     """
     return Layouts(
         tuple(_tile(tile, places, warp) for tile in report.tiles),
@@ -70,12 +67,7 @@ def _picture(
 ) -> tuple[Picture | None, str]:
     """Return the picture, and a remark on what is not in it.
 
-    Parameters
-    ----------
-    bits
-        Of an element, where addresses are coloured by banks.
-    legend
-        Of fragments.
+    Addresses are coloured by banks if `bits` of an element are given; the legend is of fragments.
     """
     if what.size > MOST_ELEMENTS:
         return None, f"{what.size:,} elements are too many to be drawn."

@@ -22,15 +22,7 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a program's text.
-
-    Parameters
-    ----------
-    at
-        Where the user wrote what it does; None where nobody knows.
-    aside
-        What is known of it beside the text, such as the layout of a tile.
-    """
+    """A line of a program, where the user wrote what it does, and what else is known of it."""
 
     text: str
     at: SourceLine | None = None
@@ -42,16 +34,9 @@ Change = Literal["same", "new", "gone"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a difference.
+    """A line of a difference, by its numbers in the two programs, from 1; 0 where it is not.
 
-    Parameters
-    ----------
-    change
-        Whether it is in both programs, only in the later one, or only in the earlier one.
-    old, new
-        Its numbers in the two programs, from 1; 0 where it is not.
-    marks
-        Where characters changed, as pairs of begin and end; empty where the whole line did.
+    `marks` are where characters changed, from begin to end; empty where the whole line did.
     """
 
     change: Change
@@ -63,21 +48,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class PassStep:
-    """A program after one pass.
+    """A program after one pass, or the body of launch `launch` (from 1) after it.
 
-    Parameters
-    ----------
-    name
-        The pass.
-    summary
-        What it does, in a sentence; empty where it does not say.
-    launch
-        Which launch the program is the body of, from 1; 0 for whole kernels.
-    kind
-        How it came out of the program before: ``"same"``, ``"changed"``, ``"rewritten"`` so
-        much that a comparison says nothing, or ``"annotated"``: the same, with more known of it.
-    rows
-        The whole program, and what the pass took out of it. Empty where nothing changed.
+    It is ``"same"`` as before, ``"changed"``, ``"rewritten"`` so much that a comparison says
+    nothing, or ``"annotated"``: the same, with more known of it. `rows` are the whole program, and
+    what the pass took out of it; empty where nothing changed.
     """
 
     name: str
@@ -100,17 +75,7 @@ class PassStep:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The program at a stage that is not compared with another.
-
-    Parameters
-    ----------
-    name, title
-        For links, and for people.
-    explanation
-        What one is looking at.
-    left_out
-        How many more lines there are, where the text is too long to be read.
-    """
+    """The program at a stage that is not compared with another, maybe with lines left out."""
 
     name: str
     title: str
@@ -121,15 +86,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the user wrote in one file.
-
-    Parameters
-    ----------
-    name
-        Of the file, without its folders.
-    first
-        The number of the first of `lines`.
-    """
+    """What the user wrote in one file, from line `first` on."""
 
     name: str
     first: int
@@ -146,18 +103,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Where the elements of a tile are.
+    """Where the elements of a tile, or of its first matrix, are: some in words, all in colours.
 
-    Parameters
-    ----------
-    rows, columns
-        Of the whole tile, or of its first matrix, where it has more than two dimensions.
-    corner
-        The first elements, by row.
-    image
-        All elements, one point each, as the text of a PNG file in base 64.
-    legend
-        What the texts and the colours mean.
+    `image` has one point for each, as the text of a PNG file in base 64.
     """
 
     rows: int
@@ -169,18 +117,9 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A tile and how it is stored, or a loop and who runs its iterations.
+    """A tile and how it is stored, or a loop and who runs its iterations; who asked, and where.
 
-    Parameters
-    ----------
-    what
-        The tile with its type and its shape, or the extents of the loop.
-    function
-        From coordinates to places.
-    who, at
-        Who asked for that, and where.
-    picture
-        None where `remark` says why.
+    `function` is from coordinates to places; there is no picture where `remark` says why.
     """
 
     name: str
@@ -211,13 +150,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class FunctionNeeds:
-    """What one launch needs of the machine.
-
-    Parameters
-    ----------
-    occupied
-        The part of the most warps that one multiprocessor holds; None where nobody knows.
-    """
+    """What one launch needs of the machine, and its part of the warps of a multiprocessor."""
 
     name: str
     facts: tuple[Fact, ...]
@@ -226,13 +159,7 @@ class FunctionNeeds:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What the accesses of a line of the user cost in the emulator.
-
-    Parameters
-    ----------
-    where
-        File and line, as text.
-    """
+    """What the accesses of a line of the user, file and line in words, cost in the emulator."""
 
     at: SourceLine | None
     where: str
@@ -245,20 +172,9 @@ Activity: TypeAlias = Literal["issue", "transfer", "product", "work", "wait", "u
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Something that goes on for a while.
+    """Something that goes on for a while, in units of the picture, which are no measured times.
 
-    Parameters
-    ----------
-    lane
-        The number of its lane in `Timeline.lanes`.
-    start, end
-        In units of the picture, which are no measured times.
-    number
-        The iteration: how often the same statement was run before.
-    text
-        The statement.
-    at
-        Where the user wrote it.
+    `number` is the iteration: how often the same statement, `text`, was run before.
     """
 
     lane: int
@@ -272,14 +188,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A row of the picture.
-
-    Parameters
-    ----------
-    kind
-        ``"threads"`` of one role, a ``"unit"`` that works beside them, or a ``"tile"`` that copies
-        fill and threads read.
-    """
+    """A row: threads of one role, a unit beside them, or a tile that is filled and read."""
 
     name: str
     kind: Literal["threads", "unit", "tile"]
@@ -287,13 +196,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What the threads of one block do, and what is in flight meanwhile.
-
-    Parameters
-    ----------
-    notes
-        What was assumed, and what is not drawn.
-    """
+    """What the threads of one block do, what is in flight meanwhile, and what was assumed."""
 
     lanes: tuple[Lane, ...]
     bars: tuple[Bar, ...]
@@ -307,30 +210,10 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class KernelReport:
-    """Everything that is known of one compiled kernel.
+    """Everything that is known of one compiled kernel, and by part why something is missing.
 
-    Parameters
-    ----------
-    facts
-        What stands at the top.
-    sources
-        What the user wrote, the kernel's own file first.
-    steps
-        Passes, in order.
-    layouts
-        None where the target has none.
-    remarks
-        What the compiler said about its choices, and where.
-    pipeline
-        None where nothing is drawn.
-    needs
-        Of each launch; empty where no compiler tells.
-    counts
-        None where the kernel was not run in the emulator.
-    texts
-        What became of the program in the end.
-    missing
-        What could not be told, by part, and why.
+    There are no layouts, pipeline or counts where the target has none, nothing overlaps, or it was
+    not run in the emulator. The sources begin with the kernel's own file.
     """
 
     name: str

@@ -13,12 +13,8 @@ import numpy as np
 def image_of(hues: np.ndarray) -> str:
     """Return a picture with one point for each element of `hues`, as a PNG file in base 64.
 
-    Colours are such that they can be told apart on white and on black.
-
-    Parameters
-    ----------
-    hues
-        Of shape (rows, columns), from 0 to 359.
+    Colours are such that they can be told apart on white and on black. Hues of shape (rows,
+    columns) are from 0 to 359.
 
     Notes
     -----

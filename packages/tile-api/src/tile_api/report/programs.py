@@ -26,12 +26,7 @@ def lines_of(
     """Return the printed program.
 
     Statements that do not know their place have that of the line above: lowering writes what
-    belongs to one line of the user in one piece.
-
-    Parameters
-    ----------
-    aside
-        Tells what else is known of a statement.
+    belongs to one line of the user in one piece. `aside` tells what else is known of a statement.
     """
     printed = kernel_lines(program) if isinstance(program, Kernel) else stmt_lines(program)
     lines: list[Line] = []
@@ -48,13 +43,8 @@ def steps_of(
 ) -> tuple[PassStep, ...]:
     """Return the program after each pass, compared with the program before it.
 
-    Parameters
-    ----------
-    kernel
-        As traced.
-    layouts
-        What inference found, or None; it is shown at the tiles and loops of the last program
-        on which it ran.
+    The layouts that inference found are shown at the tiles and loops of the last program on which
+    it ran.
     """
     before = {0: lines_of(kernel, places)}
     steps = [PassStep("trace", "The program as Python described it.", 0, "rewritten",

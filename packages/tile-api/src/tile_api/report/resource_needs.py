@@ -13,10 +13,7 @@ from tile_core.simt.resources import Resources
 def needs_of(module: Any, resources: dict[str, Resources]) -> tuple[FunctionNeeds, ...]:
     """Return what is known of each launch: from its program, and from the compiler if it told.
 
-    Parameters
-    ----------
-    resources
-        By the symbol of the launch, in the order of the launches; may be empty.
+    Resources are by symbol, in the order of the launches; there may be none.
     """
     if not isinstance(module, DeviceProgram):
         return ()

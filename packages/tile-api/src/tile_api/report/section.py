@@ -17,19 +17,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page.
-
-    Parameters
-    ----------
-    anchor
-        Its identifier, for links.
-    lead
-        What one is looking at, in a sentence or two.
-    body
-        Below the heading and the lead.
-    entries
-        What else the table of contents links to.
-    """
+    """A part of the page: what one is looking at in a sentence or two, and more to link to."""
 
     anchor: str
     title: str

@@ -14,13 +14,7 @@ _AROUND = 3
 
 
 class SourceLines:
-    """Files and lines that a report refers to, numbered in the order in which they come up.
-
-    Parameters
-    ----------
-    first
-        A place in the kernel's own file, which is number 0.
-    """
+    """Files and lines that a report refers to: the kernel's own file, then as they come up."""
 
     def __init__(self, first: Span | None) -> None:
         self._used: dict[str, set[int]] = {}

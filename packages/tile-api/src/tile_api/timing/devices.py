@@ -77,13 +77,7 @@ class HostClock:
 
 
 class GpuClock:
-    """Events in the stream of a GPU, or a graph that holds many calls.
-
-    Parameters
-    ----------
-    api
-        What the GPU offers: see `TorchGpu`, which is all of it.
-    """
+    """Events in the stream of a GPU, or a graph that holds many calls; `TorchGpu` says how."""
 
     def __init__(self, api: Any) -> None:
         self.api = api
@@ -136,13 +130,7 @@ class GpuClock:
 
 
 class TorchGpu:
-    """The GPU that torch sees, NVIDIA's or AMD's.
-
-    Parameters
-    ----------
-    device
-        As torch spells it: ``"cuda"``, ``"cuda:1"``.
-    """
+    """The GPU that torch sees, NVIDIA's or AMD's, as torch spells it: ``"cuda"``, ``"cuda:1"``."""
 
     def __init__(self, device: object = None) -> None:
         from tile_api.tensors import torch_if_installed
@@ -229,13 +217,9 @@ def _nothing() -> None:
 
 
 def clock_of(device: object) -> Clock:
-    """Return the clock of a device.
+    """Return the clock of a device, as torch spells it, or an object with methods of `TorchGpu`.
 
-    Parameters
-    ----------
-    device
-        ``"cpu"``, ``"cuda"``, ``"cuda:1"``, a torch device, or an object with the methods of
-        `TorchGpu`. None: the GPU if torch was imported and sees one, else the CPU.
+    None is the GPU if torch was imported and sees one, else the CPU.
     """
     import sys
 

@@ -105,12 +105,7 @@ class Timing:
 
 
 def check_mode(return_mode: str) -> None:
-    """Refuse a way of telling times that does not exist.
-
-    Raises
-    ------
-    FrontendValueError
-    """
+    """Refuse a way of telling times that does not exist."""
     if return_mode not in _MODES:
         raise FrontendValueError(
             f"return_mode {return_mode!r} is not known", hint=f"use one of {', '.join(_MODES)}"
@@ -118,12 +113,7 @@ def check_mode(return_mode: str) -> None:
 
 
 def check_quantiles(quantiles: Sequence[float] | None) -> None:
-    """Refuse quantiles that no list of times has.
-
-    Raises
-    ------
-    FrontendValueError
-    """
+    """Refuse quantiles that no list of times has."""
     if quantiles is not None and not all(0 <= q <= 1 for q in quantiles):
         raise FrontendValueError(
             f"quantiles are between 0 and 1, got {list(quantiles)}",

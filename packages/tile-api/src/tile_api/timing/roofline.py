@@ -110,15 +110,7 @@ class Roofline:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one call of a kernel has to do.
-
-    Parameters
-    ----------
-    flops, nbytes
-        Operations, and bytes of tensors.
-    dtype
-        Of the factors of most products; empty if there are none.
-    """
+    """What one call of a kernel has to do; `dtype` is of the factors of most products, if any."""
 
     flops: float
     nbytes: float
@@ -132,13 +124,7 @@ class Work:
         flops: float | None = None,
         nbytes: float | None = None,
     ) -> Work:
-        """Return what is counted in a kernel, where it is not given.
-
-        Parameters
-        ----------
-        sizes
-            Values of symbols and scalars by name.
-        """
+        """Return what is counted in a kernel, where it is not given."""
         dtype = ""
         if flops is None:
             extents = [e for p in kernel.params if isinstance(p, Buffer) for e in p.shape]
@@ -158,10 +144,8 @@ def roofline_of(
 ) -> Roofline:
     """Return a measured kernel beside the peaks of its machine.
 
-    Parameters
-    ----------
-    peaks
-        None: those of the machine that it was compiled for, of which `machine` names a row.
+    Without `peaks` they are those of the machine that it was compiled for, of which `machine` names
+    a row.
 
     Raises
     ------
@@ -184,13 +168,7 @@ def roofline_of(
 
 
 def tensor_traffic(kernel: Kernel, sizes: Mapping[str, int]) -> float:
-    """Return the bytes of a kernel's tensors, each read once and written once where it is.
-
-    Parameters
-    ----------
-    sizes
-        Values of the symbols in shapes, by name.
-    """
+    """Return the bytes of a kernel's tensors, each read once and written once where it is."""
     read, written = storages_read(kernel.body), storages_written(kernel.body)
     total = 0.0
     for param in kernel.params:

@@ -20,20 +20,9 @@ def not_in_c(*args: Any) -> Any:
 class Learner:
     """Hands over to C what Python found out about calls of one executable.
 
-    Attributes
-    ----------
-    call
-        Makes the calls that C knows; NotImplemented, having done nothing, for all others.
-
-    Parameters
-    ----------
-    executable
-        Takes one checked argument per parameter. Its `starter`, if it has one, tells how C
-        starts it.
-    parameters
-        ``parameters(starter)`` returns all parameters in order; None if C cannot read one.
-    library
-        Returns the library, or None; asked once.
+    `call` makes the calls that C knows; for all others it returns NotImplemented, having done
+    nothing. The executable's `starter`, if it has one, tells how C starts it;
+    ``parameters(starter)`` is None if C cannot read one; the library is asked for once.
     """
 
     def __init__(
@@ -59,17 +48,9 @@ class Learner:
     ) -> bool:
         """Let calls with arguments like these be made in C from now on, if that is possible.
 
-        Parameters
-        ----------
-        given, everything
-            The arguments as they were passed, and as the code ran on them, with outputs.
-        makers, outputs, changed
-            As for `tile_launch.native.caller.CallResult`; outputs are positions of parameters.
-
-        Returns
-        -------
-        bool
-            Whether to come again with the next arguments that C did not know.
+        Arguments are as they were `given`, and `everything` that the code ran on, with outputs,
+        which are positions of parameters. Returned is whether to come again with the next arguments
+        that C did not know.
         """
         if self._starter is None or (self._caller is None and not self._begin(self._starter)):
             return False

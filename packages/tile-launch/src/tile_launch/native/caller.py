@@ -24,19 +24,10 @@ from tile_launch.native.foreign_types import libraries
 class Parameter:
     """What a caller must know of a parameter.
 
-    Parameters
-    ----------
-    kind
-        What is passed.
-    is_keyed
-        Whether calls with another number are of another kind: sizes depend on it.
-    low, high
-        Of integers.
-    largest
-        Of floats: the greatest finite one that compiled code can take.
-    alignment
-        Bytes; addresses that lie differently against it are of different kinds, and outputs
-        that are no multiple of it are Python's matter.
+    Calls with another number for one that `is_keyed` are of another kind: sizes depend on it.
+    Integers are from `low` to `high`, floats up to `largest`. Addresses that lie differently
+    against the alignment are of different kinds, and outputs that are no multiple of it are
+    Python's matter.
     """
 
     kind: ArgumentKind
@@ -49,19 +40,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """An argument of compiled code.
-
-    Parameters
-    ----------
-    source
-        Where its value comes from.
-    parameter
-        The position of the parameter whose address or number it is.
-    width
-        How compiled code reads a number.
-    value
-        Of a constant, as 64 bits.
-    """
+    """An argument of compiled code: a parameter's address or number, or a constant of 64 bits."""
 
     source: Source
     parameter: int = 0
@@ -73,21 +52,10 @@ class Slot:
 class Start:
     """How compiled code is started for one kind of arguments.
 
-    Parameters
-    ----------
-    function, handle
-        Addresses of what is called, and of what it is called for.
-    failed
-        ``failed(kind, number)`` raises: of kind 0 the call returned `number`, of kind 1 it left
-        `number` in the place for failed assertions.
-    context, read_context
-        Of a device, and the address of a function that tells the thread's.
-    attributes, attribute_count
-        Of a launch on CUDA.
-    stream_of, device
-        ``stream_of(device)`` is the stream to join.
-    keep
-        What lives as long as this.
+    The address of a function is called for a handle, in a context that `read_context` tells, on the
+    stream ``stream_of(device)``. ``failed(kind, number)`` raises: of kind 0 the call returned
+    `number`, of kind 1 it left `number` in the place for failed assertions. Attributes are those of
+    a launch on CUDA; `keep` lives as long as this.
     """
 
     interface: Interface
@@ -111,14 +79,9 @@ class Start:
 class CallResult:
     """What a call does beside running the code.
 
-    Parameters
-    ----------
-    makers
-        Position of each output among the parameters, and what allocates it; positions ascend.
-    returned
-        Positions of outputs in the order in which they are returned.
-    changed
-        Positions among the arguments of torch tensors that the kernel may write.
+    Makers allocate outputs at positions among the parameters, which ascend; `returned` are these in
+    the order in which they are returned; `changed` are positions among the arguments of torch
+    tensors that the kernel may write.
     """
 
     makers: tuple[tuple[int, Callable[[], Any]], ...]
@@ -129,18 +92,8 @@ class CallResult:
 class Caller:
     """Calls of one kernel in C.
 
-    Attributes
-    ----------
-    call
-        ``call(*args)`` returns what the kernel returns, or NotImplemented, having done nothing,
-        for arguments of a kind that it does not know.
-
-    Parameters
-    ----------
-    library
-        As `tile_launch.native.library.open_library` returns it.
-    parameters
-        All of the kernel, in order.
+    ``call(*args)`` returns what the kernel returns, or NotImplemented, having done nothing, for
+    arguments of a kind that it does not know.
     """
 
     def __init__(self, library: Any, parameters: Sequence[Parameter]) -> None:
@@ -159,11 +112,8 @@ class Caller:
     def remember(self, args: tuple[Any, ...], start: Start, outcome: CallResult) -> bool:
         """Let calls with arguments like `args`, which passed all checks, be made in C.
 
-        Returns
-        -------
-        bool
-            False if such arguments are not for C, or C knows their kind already and left the call
-            to Python for another reason.
+        It is False if such arguments are not for C, or C knows their kind already and left the call
+        to Python for another reason.
         """
         if not self._is_able:
             return False

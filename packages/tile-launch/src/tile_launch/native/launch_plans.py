@@ -18,15 +18,9 @@ from tile_launch.symbol_solver import solutions
 class Starter:
     """What an executable tells of itself, so that C may call it.
 
-    Parameters
-    ----------
-    start
-        ``start(args)`` returns how the code is started for checked arguments, one for each
-        parameter, and all others of their kind; None if Python has to do it.
-    keyed
-        Positions of scalars that what `start` returns depends on.
-    alignments
-        Bytes, for each parameter; 1 for scalars.
+    ``start(args)`` returns how the code is started for checked arguments, one for each parameter,
+    and all others of their kind, with the same scalars at `keyed` positions; None if Python has to
+    do it. Alignments are bytes, for each parameter; 1 for scalars.
     """
 
     start: Callable[[Sequence[Any]], Start | None]
@@ -61,15 +55,7 @@ def alignments(manifest: Manifest) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What the host computes before it launches.
-
-    Parameters
-    ----------
-    slots
-        The arguments of the compiled function.
-    grid
-        Blocks along three axes.
-    """
+    """What the host computes before it launches."""
 
     slots: tuple[Slot, ...]
     grid: tuple[int, int, int]
@@ -80,11 +66,6 @@ def planned(manifest: Manifest, symbols: Sequence[str], args: Sequence[Any]) -> 
 
     Before   A: (m, 8), n: int32;  twice = m * 2;  launch on ((m + 3) // 4), (A, m, n, twice)
     After    for m = 9: grid (3, 1, 1), slots: address of A, 9, the number n, 18
-
-    Parameters
-    ----------
-    symbols
-        The variables of the steps that no parameter and no step before them names.
     """
     *before, launch = manifest.steps
     if not isinstance(launch, Launch) or manifest.workspaces or manifest.prints or launch.maps:

@@ -41,18 +41,7 @@ def addresses_of(sizes: list[int]) -> list[int]:
 
 
 class Arena:
-    """All memory that a launch may touch.
-
-    Parameters
-    ----------
-    contents
-        Name, bytes, and whether it may be written, of each region.
-
-    Attributes
-    ----------
-    regions
-        Where each region lies, in the order of `contents`.
-    """
+    """All memory that a launch may touch, of names, bytes, and whether these may be written."""
 
     def __init__(self, contents: list[tuple[str, Array, bool]]) -> None:
         *starts, end = addresses_of([data.nbytes for _, data, _ in contents])
@@ -90,13 +79,7 @@ class Arena:
         return [int(word) for word in found]
 
     def read(self, addresses: Array, size: int, line: Line) -> Array:
-        """Return `size` bytes at each address, as ``(lanes, words)`` or narrow numbers.
-
-        Raises
-        ------
-        OutOfBounds
-            If an access is not inside one region.
-        """
+        """Return `size` bytes at each address, as ``(lanes, words)`` or narrow numbers."""
         start = self._offsets(addresses, size, self._readable, line)
         if size % 4 == 0 and not (start & 3).any():
             if size == 4:
@@ -167,14 +150,8 @@ def atomic(
 ) -> Array:
     """Change numbers one lane after the other; return what each was before.
 
-    Parameters
-    ----------
-    view
-        Memory as numbers; `places` are positions in it.
-    combine
-        ``combine(old, operand)`` is the new number.
-    compared
-        Only numbers that are equal to these are changed.
+    `places` are positions in memory as numbers, ``combine(old, operand)`` the new number; if there
+    are `compared`, only numbers that equal these are changed.
     """
     before = np.empty_like(operands)
     for lane, place in enumerate(places.tolist()):

@@ -18,16 +18,10 @@ _WIDTHS = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One instruction as it stands in the text.
+    """One instruction as it stands in the text, whose lines count from 1.
 
-    Parameters
-    ----------
-    number
-        Its line, counted from 1.
-    mnemonic, operands
-        ``v_add_u32_e32`` and ``("v1", "s3", "v1")``.
-    modifiers
-        What follows the operands: ``{"offset": "16", "offen": ""}``.
+    Of ``v_add_u32_e32`` operands are ``("v1", "s3", "v1")``; modifiers, which follow the operands,
+    are such as ``{"offset": "16", "offen": ""}``.
     """
 
     number: int
@@ -42,22 +36,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """A parsed file.
+    """A parsed file: the instructions of all functions, in the order of the text.
 
-    Parameters
-    ----------
-    lines
-        All instructions of all functions, in the order of the text.
-    labels
-        The position in `lines` that a label stands before.
-    data
-        The bytes of each symbol outside of the code.
-    descriptors
-        ``.amdhsa_*`` directives of each kernel, by name without that prefix.
-    metadata
-        The text between ``.amdgpu_metadata`` and its end.
-    architecture
-        Such as ``gfx942``; empty if the text does not say it.
+    Labels are positions of instructions that they stand before; `data` are the bytes of each symbol
+    outside of the code. Descriptors are ``.amdhsa_*`` directives of each kernel, without that
+    prefix; metadata the text between ``.amdgpu_metadata`` and its end. The architecture, such as
+    ``gfx942``, may not be said.
     """
 
     lines: tuple[Line, ...]

@@ -35,16 +35,9 @@ _DTYPES: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Atomic:
-    """An operation on one number in memory.
+    """An operation on one number in memory: ``combine(old, operand)``.
 
-    Parameters
-    ----------
-    combine
-        ``combine(old, operand)``.
-    dtype
-        The type of the number.
-    compares
-        It has two operands: the number to write, and the one that must be there.
+    If it `compares` it has two operands: the number to write, and the one that must be there.
     """
 
     combine: Callable[[Any, Any], Any]

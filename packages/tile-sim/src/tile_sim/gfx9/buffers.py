@@ -46,14 +46,8 @@ _U64, _I64 = np.uint64, np.int64
 class View:
     """What a descriptor and its offsets give at run time.
 
-    Parameters
-    ----------
-    base
-        The address that `offsets` count from.
-    offsets
-        One for each lane that is on, in bytes.
-    limit
-        The first offset outside.
+    Offsets, one for each lane that is on, count bytes from an address; `limit` is the first
+    outside.
     """
 
     base: int

@@ -129,9 +129,7 @@ def _biased_exponent(a: Any) -> Any:
 def div_scale(value: Any, denominator: Any, numerator: Any) -> tuple[Any, Any]:
     """Scale one side of a division so that no step of it leaves the range of normal numbers.
 
-    Returns
-    -------
-    The scaled value, and where the result will have to be scaled back.
+    With the value comes where the result will have to be scaled back.
     """
     value, denominator, numerator = np.broadcast_arrays(value, denominator, numerator)
     single = value.dtype == np.float32

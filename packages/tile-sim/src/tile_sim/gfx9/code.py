@@ -38,18 +38,10 @@ from tile_sim.gfx9.shared_instructions import grain_of
 class Code:
     """A decoded assembly.
 
-    Parameters
-    ----------
-    assembly, kernels
-        The parsed text, and what its metadata says of each kernel.
-    instructions
-        One for each line, and an end behind them.
-    data
-        Constants and variables of the program, in the order in which they lie in memory.
-    grain
-        The narrowest access to shared memory, in bytes.
-    registers
-        How many vector registers a lane needs, accumulation registers behind all others.
+    There is one instruction for each line, and an end behind them. Data are constants and variables
+    of the program, in the order in which they lie in memory; `grain` are the bytes of the narrowest
+    access to shared memory, `registers` the vector registers of a lane, accumulation registers
+    behind all others.
     """
 
     assembly: Assembly
@@ -90,13 +82,7 @@ class Code:
         )
 
     def kernel(self, name: str) -> KernelInfo:
-        """Return what the metadata says of a kernel.
-
-        Raises
-        ------
-        LaunchError
-            If there is no such kernel.
-        """
+        """Return what the metadata says of a kernel."""
         if name not in self.kernels or name not in self.assembly.labels:
             raise LaunchError(
                 f"the assembly has no kernel {name}; it has {', '.join(sorted(self.kernels))}"
@@ -125,13 +111,7 @@ _DECODERS: tuple[Callable[[Line, Context], Instruction | None], ...] = (
 
 
 def decode_line(line: Line, context: Context) -> Instruction:
-    """Return the instruction of a line.
-
-    Raises
-    ------
-    UnknownInstruction
-        If no decoder knows it, or something about it is unknown.
-    """
+    """Return the instruction of a line."""
     try:
         for decoder in _DECODERS:
             found = decoder(line, context)

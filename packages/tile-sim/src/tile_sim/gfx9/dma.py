@@ -29,14 +29,8 @@ _NAME = re.compile(r"^global_load_lds_(\w+)$")
 def issue_dma(w: Wave, line: Line, start: int, data: Array, transfer: Transfer) -> None:
     """Start a load into shared memory: lane l's words go to ``start`` + l times their size.
 
-    The bytes are poisoned at once, and hold the data when a wait covers the load.
-
-    Parameters
-    ----------
-    start
-        A byte of shared memory, the same in all lanes.
-    data
-        What the lanes that are on have read.
+    The bytes are poisoned at once, and hold the data when a wait covers the load. The byte `start`
+    is the same in all lanes; `data` is what the lanes that are on have read.
     """
     shared = w.group.shared
     words = widened(data, transfer)

@@ -32,13 +32,7 @@ class Compiled(Protocol):
 
 
 class Executable:
-    """A compiled kernel that is interpreted: ``run(*args)``, one argument per parameter.
-
-    Attributes
-    ----------
-    reports
-        What each launch of the last call did.
-    """
+    """A compiled kernel that is interpreted: ``run(*args)``, one argument per parameter."""
 
     def __init__(self, artifact: Compiled, kernel: Kernel) -> None:
         self.reports: tuple[WaveReport, ...] = ()

@@ -13,18 +13,10 @@ from tile_sim.gfx9.arrays import Array
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One 8-bit format.
+    """One 8-bit format, by the bits of its parts.
 
-    Parameters
-    ----------
-    exponent, mantissa
-        Bits of each.
-    bias
-        Subtracted from the stored exponent.
-    is_fnuz
-        No infinities and one zero; the pattern of minus zero is the only NaN.
-    has_infinity
-        The highest exponent stands for infinities and NaN, as in IEEE 754.
+    The ``fnuz`` formats have no infinities and one zero: the pattern of minus zero is their only
+    NaN. With infinities, the highest exponent stands for these and NaN, as in IEEE 754.
     """
 
     exponent: int

@@ -22,14 +22,9 @@ _MEMORY_KINDS = frozenset({Unit.MEMORY, Unit.SHARED})
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """What a matrix instruction asks of those behind it.
+    """What a matrix instruction of so many groups of four cycles asks of those behind it.
 
-    Parameters
-    ----------
-    passes
-        Groups of four cycles that it takes.
-    is_fast
-        It runs on the matrix cores proper: neither floats of 32 bits nor doubles do on gfx942.
+    A fast one runs on the matrix cores proper: neither floats of 32 bits nor doubles do on gfx942.
     """
 
     shape: Shape

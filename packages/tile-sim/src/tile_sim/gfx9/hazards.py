@@ -16,7 +16,7 @@ from tile_sim.gfx9.instruction import Instruction
 
 
 def check_hazards(instructions: Sequence[Instruction], architecture: str) -> None:
-    """Make sure that all instructions keep their distances.
+    """Raise `InstructionHazard` for the first instruction that does not keep its distance.
 
     Raises
     ------

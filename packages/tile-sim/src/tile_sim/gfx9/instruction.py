@@ -37,16 +37,9 @@ class Unit(Enum):
 class Instruction:
     """One decoded instruction.
 
-    Parameters
-    ----------
-    reads, writes
-        Its registers, EXEC as the mask of lanes left out: vector, accumulation, then scalar.
-    reorders
-        Loads from memory come back in order: it may write registers that others will write.
-    target
-        Where a branch may lead.
-    is_final
-        The following instruction does not run next: a branch without condition, an end.
+    Its registers, EXEC as the mask of lanes left out, are vector, accumulation, then scalar ones. A
+    branch may lead to `target`. Behind a final one, a branch without condition or an end, the
+    following instruction does not run next.
     """
 
     line: Line
@@ -62,17 +55,7 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What decoding must know beside the instruction.
-
-    Parameters
-    ----------
-    architecture
-        Such as ``gfx942``.
-    labels
-        Positions of labels.
-    symbols
-        Addresses of data.
-    """
+    """What decoding must know beside the instruction: positions of labels, addresses of data."""
 
     architecture: str
     labels: Mapping[str, int]
@@ -89,13 +72,7 @@ def ids(operands: Iterable[Operand]) -> frozenset[int]:
 
 
 def operands_of(line: Line, count: int | None = None) -> list[Operand]:
-    """Return the operands of a line.
-
-    Raises
-    ------
-    Undecodable
-        If one is neither register nor constant, or there are not `count` of them.
-    """
+    """Return the operands of a line."""
     found = []
     for text in line.operands:
         operand = parse_operand(text)

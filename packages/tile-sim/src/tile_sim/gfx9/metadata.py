@@ -23,12 +23,8 @@ class Argument:
 class KernelInfo:
     """A kernel as its metadata describes it.
 
-    Parameters
-    ----------
-    arguments
-        In order; hidden ones, which the launch fills, have kinds that begin with ``hidden_``.
-    numbers
-        The other entries that are whole numbers: ``kernarg_segment_size``, ``vgpr_count``, …
+    Hidden arguments, which the launch fills, have kinds that begin with ``hidden_``. `numbers` are
+    the other entries that are whole numbers: ``kernarg_segment_size``, ``vgpr_count``, …
     """
 
     name: str = ""

@@ -74,14 +74,8 @@ def reader(
 ) -> Read:
     """Return a reader of a source.
 
-    Parameters
-    ----------
-    half
-        Which half of a word a 16-bit source lies in.
-    raw
-        Reads the word in place of the register: lanes that were moved.
-    select
-        ``src0_sel`` of SDWA, such as ``BYTE_1``.
+    A 16-bit source lies in one `half` of a word; `raw` reads the word in place of the register, of
+    lanes that were moved; `select` is ``src0_sel`` of SDWA, such as ``BYTE_1``.
     """
     if width_of(form) == 64:
         return _reader64(form, operand)

@@ -48,16 +48,10 @@ class Bank(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One operand.
+    """One operand: registers of a bank, or a constant, whose bits depend on the instruction.
 
-    Parameters
-    ----------
-    first, count
-        Its registers; accumulation registers begin at `FIRST_ACCUMULATOR`.
-    text
-        As it was written, for constants, whose bits depend on the type of the instruction.
-    negative, absolute, extended
-        Modifiers of a source: ``-v1``, ``|v1|``, ``sext(v1)``.
+    Accumulation registers begin at `FIRST_ACCUMULATOR`. Modifiers of a source are ``-v1``, ``|v1|``
+    and ``sext(v1)``.
     """
 
     bank: Bank

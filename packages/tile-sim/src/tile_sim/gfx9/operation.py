@@ -11,22 +11,11 @@ from tile_sim.gfx9.operand_sources import Form
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What an instruction computes, lane by lane.
+    """What an instruction computes, lane by lane, or of numbers that all lanes share.
 
-    Parameters
-    ----------
-    result
-        The type of the destination.
-    sources
-        The types of the sources.
-    compute
-        From sources, as arrays or as numbers that all lanes share, to the result.
-    accumulates
-        The destination is the last source, too.
-    keeps_half
-        A 16-bit result leaves the other half of its register alone.
-    is_slow
-        One of the transcendental functions, which have a pipeline of their own.
+    If it accumulates, the destination is the last source, too. A 16-bit result may leave the other
+    half of its register alone. Slow ones, the transcendental functions, have a pipeline of their
+    own.
     """
 
     result: Form

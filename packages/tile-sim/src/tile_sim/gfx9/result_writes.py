@@ -28,13 +28,9 @@ def writer(
 ) -> Write:
     """Return a writer of a vector register.
 
-    Parameters
-    ----------
-    mask
-        The lanes that are written, in place of those that are on: DPP leaves out more.
-    half
-        The half of the word that a 16-bit result goes to, the other one being kept; the other
-        one is cleared if this is None.
+    The mask is of lanes that are written, in place of those that are on: DPP leaves out more. A
+    16-bit result goes to one `half` of the word, the other one being kept; without it, the other
+    one is cleared.
     """
     number = operand.first
     finish = _finisher(form, modifiers)

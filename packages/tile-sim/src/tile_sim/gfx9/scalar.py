@@ -39,14 +39,9 @@ def signed(value: int, bits: int = 32) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A scalar instruction.
+    """A scalar instruction, by the bits of the destination, then of each source.
 
-    Parameters
-    ----------
-    bits
-        Of the destination, then of each source.
-    compute
-        From the sources, and from SCC before, to the result and SCC after; None leaves SCC.
+    It computes from SCC and the sources the result and SCC after; None leaves SCC.
     """
 
     bits: tuple[int, ...]

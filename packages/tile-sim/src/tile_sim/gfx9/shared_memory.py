@@ -17,22 +17,11 @@ _MANY, _ATOMIC, _STRIDE = 31, 30, 32
 class SharedMemory:
     """Shared memory with a detector of races.
 
-    The only thing that orders waves is the barrier: two waves that touch one place between
-    two barriers, one of them writing, race. Operations in flight count at both their ends.
-    Programs in which waves sleep until others have written order them so: they are not watched.
-
-    Parameters
-    ----------
-    size
-        In bytes.
-    grain
-        The narrowest access of the program, in bytes: places are told apart by it.
-    waves
-        How many waves share it; alone, a wave races with nobody.
-    reach
-        The bits of M0 that address it.
-    sleeps
-        Whether waves of the program wait for each other by sleeping.
+    The only thing that orders waves is the barrier: two waves that touch one place between two
+    barriers, one of them writing, race. Operations in flight count at both their ends. Programs in
+    which waves sleep until others have written order them so: they are not watched. Places are told
+    apart by the `grain`, the bytes of the narrowest access of the program; of `waves` that share
+    it, one alone races with nobody; `reach` are the bits of M0 that address it.
     """
 
     def __init__(
@@ -156,13 +145,7 @@ class SharedMemory:
 
 @dataclass(frozen=True, slots=True)
 class GroupMemory:
-    """What the waves of one workgroup share.
-
-    Parameters
-    ----------
-    private_bytes
-        What each lane has for itself.
-    """
+    """What the waves of one workgroup share, and how much each lane has for itself."""
 
     arena: Arena
     shared: SharedMemory

@@ -17,16 +17,9 @@ from tile_sim.gfx9.wave import Flight, Wave
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What one lane moves.
+    """What one lane moves: bytes, as a type if that is narrower than a word.
 
-    Parameters
-    ----------
-    size
-        Bytes in memory.
-    dtype
-        The type of what is narrower than a word.
-    half
-        The half of the register that it takes; None stands for all of it.
+    It takes one half of a register, or all of it.
     """
 
     size: int

@@ -22,16 +22,9 @@ POISON = 0xFFFA5A5A
 class Flight:
     """A memory operation in flight.
 
-    Parameters
-    ----------
-    registers
-        The registers it will write, as numbers that are unique over all banks.
-    land
-        Writes them, or the memory; called when a wait covers the operation.
-    open_counters
-        How many counters still hold it: flat operations are counted twice.
-    is_memory
-        It is one of those of which loads arrive in the order in which they were started.
+    The registers that it will write have numbers that are unique over all banks; `land`, called
+    when a wait covers it, writes them or the memory. Flat operations are open in two counters;
+    memory operations are those of which loads arrive in the order in which they were started.
     """
 
     line: Line
@@ -44,21 +37,11 @@ class Flight:
 class Wave:
     """The state of one wave.
 
-    Attributes
-    ----------
-    vectors
-        Vector registers, then accumulation registers, as ``(512, 64)`` 32-bit words.
-    scalars
-        Scalar registers but EXEC, as Python integers below 2**32.
-    exec_bits, lanes, is_full
-        EXEC as a number, as 64 booleans, and whether every lane is on.
-    memory, shared, scalar
-        Operations in flight that vmcnt counts; that lgkmcnt counts in order (LDS) and in any
-        order (scalar loads).
-    pending
-        The operation in flight that will write a register.
-    stores
-        Stores whose data has not reached memory yet; they are among `memory`, too.
+    Vector registers, then accumulation registers, are rows of 64 words; scalar ones but EXEC are
+    Python integers below 2**32. `memory` holds operations in flight that vmcnt counts; `shared` and
+    `scalar` those that lgkmcnt counts, which end in order and in any order. A register in `pending`
+    will be written by an operation in flight; `stores` have not reached memory yet, and are in
+    `memory` too.
     """
 
     __slots__ = (
@@ -132,10 +115,7 @@ class Wave:
     def launch(self, flight: Flight) -> None:
         """Note that the registers of `flight` will be written later.
 
-        Raises
-        ------
-        MissingWait
-            If another operation will write one of them, and not in a certain order.
+        It raises `MissingWait` if another operation will write one, and not in a certain order.
         """
         for register in flight.registers:
             before = self.pending.get(register)

@@ -55,13 +55,7 @@ def segment(
     info: KernelInfo, arguments: Sequence[Any], addresses: Sequence[int], geometry: Geometry,
     shared_bytes: int,
 ) -> Array:  # fmt: skip
-    """Return the bytes of all arguments, hidden ones among them.
-
-    Parameters
-    ----------
-    addresses
-        Of the arguments that are buffers, in their order.
-    """
+    """Return the bytes of all arguments, hidden ones among them."""
     size = info.numbers.get("kernarg_segment_size", 0)
     raw = bytearray(-(-size // 16) * 16 + _WIDER)
     places = iter(addresses)
@@ -133,17 +127,7 @@ def begin(
     position: tuple[int, int, int],
     pointers: Mapping[str, int],
 ) -> None:
-    """Fill the registers of a wave as the machine does.
-
-    Parameters
-    ----------
-    descriptor
-        The directives of the kernel.
-    position
-        The workgroup.
-    pointers
-        Addresses of what user registers may point to.
-    """
+    """Fill the registers of a wave as the machine does."""
     number = 0
     for part, count in _USER_PARTS:
         if descriptor.get(f"user_sgpr_{part}", 0):

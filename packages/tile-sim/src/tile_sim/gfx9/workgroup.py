@@ -44,13 +44,7 @@ class Group:
         self.waves: list[Wave] = []
 
     def run(self, program: Program, random: Random | None) -> None:
-        """Run all waves to their ends: one after the other up to barriers, or in random turns.
-
-        Raises
-        ------
-        Deadlock
-            If a wave does not end.
-        """
+        """Run all waves to their ends: one after the other up to barriers, or in random turns."""
         running, waiting = list(self.waves), list[Wave]()
         while running or waiting:
             if not running:
@@ -82,9 +76,7 @@ class Group:
 def run_wave(wave: Wave, program: Program, turn: int) -> int | None:
     """Run at most `turn` instructions of a wave.
 
-    Returns
-    -------
-    `BARRIER`, `END` or `SLEEP` where it stopped at one; None if its turn is over.
+    It returns `BARRIER`, `END` or `SLEEP` where it stopped at one; None if its turn is over.
 
     Raises
     ------

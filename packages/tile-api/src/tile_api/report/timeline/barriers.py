@@ -7,15 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class PhaseBarrier:
-    """A barrier in shared memory that counts arrivals and bytes.
-
-    Parameters
-    ----------
-    needed
-        Arrivals that complete a phase.
-    completed
-        When each phase so far was completed.
-    """
+    """A barrier in shared memory: `needed` arrivals, and bytes, complete each of its phases."""
 
     needed: int
     completed: list[float] = field(default_factory=list)

@@ -40,11 +40,6 @@ def timeline_of(kernel: Kernel, warp_size: int, places: SourceLines) -> Timeline
 
     The program is acted out with one length for all copies and one for all products, so that the
     picture tells what may overlap and what waits for what, not how long it takes.
-
-    Parameters
-    ----------
-    kernel
-        Tile IR with copies in flight.
     """
     launches = [n for n in walk(kernel.body) if isinstance(n, Launch)]
     sizes = {var: usual_size(var) for var in symbols_of(kernel)}

@@ -34,20 +34,11 @@ class Drawn:
 
 @dataclass(slots=True)
 class Actor:
-    """A range of threads that runs one program.
+    """A range of threads that runs one program; `threads` of them run the statement at hand.
 
-    Parameters
-    ----------
-    threads
-        How many run the statement at hand; statements may be left to some of them.
-    time
-        What its clock shows.
-    begun, groups
-        When copies that it began end: those of the open group, and of each closed one.
-    products, stores
-        When products and copies into tensors that it left in flight end.
-    loads
-        When what is loaded into registers is there.
+    `begun` and `groups` are when copies that it began end: those of the open group, and of each
+    closed one; `products` and `stores` when what it left in flight ends; `loads` when what is
+    loaded into registers is there.
     """
 
     name: str
@@ -83,13 +74,7 @@ class EnoughError(Exception):
 
 @dataclass(slots=True)
 class Stage:
-    """One block, while its program is acted out.
-
-    Parameters
-    ----------
-    warp_size
-        Threads that arrive at a barrier as one.
-    """
+    """One block, while its program is acted out."""
 
     warp_size: int
     bars: list[Drawn] = field(default_factory=list)

@@ -16,15 +16,7 @@ USUAL = 512
 
 @dataclass(slots=True)
 class Values:
-    """Integers that are known; everything else has no value.
-
-    Parameters
-    ----------
-    of
-        By variable.
-    kept
-        By mutable scalar (``local.var``).
-    """
+    """Integers that are known, of variables and of mutable scalars (``local.var``)."""
 
     of: dict[Var, int] = field(default_factory=dict)
     kept: dict[Buffer, int] = field(default_factory=dict)
