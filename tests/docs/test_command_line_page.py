@@ -57,9 +57,8 @@ def render() -> str:
 
 def parser_of(verb: str) -> argparse.ArgumentParser:
     """Return the parser of one verb."""
-    verbs = argparse.ArgumentParser(prog="tile").add_subparsers(dest="verb")
-    importlib.import_module(f"tile_api.cli.{verb}").add_parser(verbs)
-    parser: argparse.ArgumentParser = verbs.choices[verb]
+    parser = argparse.ArgumentParser(prog="tile").add_subparsers(dest="verb").add_parser(verb)
+    importlib.import_module(f"tile_api.cli.{verb}").add_arguments(parser)
     return parser
 
 

@@ -15,8 +15,7 @@ import tile_api.language as T
 from support import gpu_kernels
 from tile_sim import checking, last_report
 from tile_sim.abi import Space
-from tile_sim.call_report import SimReport
-from tile_sim.counters import Row
+from tile_sim.call_report import Row, SimReport
 
 TARGET = "cuda:sm_80@sim"
 SOURCE = Path(gpu_kernels.__file__).read_text().splitlines()

@@ -15,8 +15,7 @@ import tile_api.language as T
 from tile_core.dtypes import dtype_of
 from tile_sim import checking, last_report
 from tile_sim.abi import Space
-from tile_sim.call_report import SimReport
-from tile_sim.counters import Row
+from tile_sim.call_report import Row, SimReport
 
 TARGET = "cuda:sm_80@sim"
 STORE = "T.copy(sums, C["

@@ -455,7 +455,7 @@ def test_what_was_checked_is_checked_anew_when_it_changes(launcher):
 @pytest.mark.parametrize("place", ["hip:0", "cuda:0"])  # torch says cuda for AMD's GPUs, too
 def test_tensors_of_amd_gpus_are_where_kernels_for_them_run(launcher, monkeypatch, place):
     view = View((4,), (1,), "float32", place, 0x1000)
-    monkeypatch.setattr("tile_launch.bound_tensors.view_of", lambda value: view)
+    monkeypatch.setattr("tile_launch.symbol_solver.view_of", lambda value: view)
     signature = launcher(VECTOR)[0].signature
     signature.check((object(),), "hip")
     with pytest.raises(ArgumentLayoutError, match=f"runs on cpu, the tensor is on {place}"):

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 
-from tile_api.cli import doctor, examining, main
+from tile_api.cli import doctor, main
 from tile_core.plugins.host import PluginHost, installed_plugins
 from tile_core.target import parse_target_spec
 
@@ -34,7 +34,7 @@ def test_what_runs_here(capsys):
 
 
 def test_who_stands_in_for_a_machine_that_is_not_here():
-    found = examining.examined("hip:gfx942")
+    found = doctor.examined("hip:gfx942")
     assert found.emulated == "yes, @isa and @sim"
     assert found.compiles.startswith("yes")
     assert found.tool != "-"
@@ -87,9 +87,9 @@ def test_a_wrong_result_is_told():
         def __call__(self, a: np.ndarray, b: np.ndarray) -> None:
             b[:] = a
 
-    told = examining._result(Wrong(), parse_target_spec("cpu"))
+    told = doctor._result(Wrong(), parse_target_spec("cpu"))
     assert told == "yes, with a wrong result"
-    assert not examining.Finding("cpu", "yes, 1.00 s", told).is_well
+    assert not doctor.Finding("cpu", "yes, 1.00 s", told).is_well
 
 
 def test_reasons_are_told_once(capsys):
@@ -103,7 +103,7 @@ def test_who_is_missing_is_named_where_nothing_emulates(monkeypatch):
     host = installed_plugins()
     monkeypatch.setattr(type(host), "executors", lambda self: {})
     monkeypatch.setattr("tile_core.plugins.host.default_host", lambda: host)
-    found = examining.examined("hip:gfx942")
+    found = doctor.examined("hip:gfx942")
     assert found.compiles.startswith("yes")
     assert found.emulated == "no"
     assert "@sim" in found.errors[0].message

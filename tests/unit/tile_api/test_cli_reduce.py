@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from tile_api.cli import main
 from tile_api.reducing.kernel_edits import statements
 from tile_api.reducing.program import read_kernel
 from tile_api.reducing.trial import RUN, Plan
-from tile_api.reducing.workers import trials
+from tile_api.reducing.workers import Trials
 from tile_core.errors import ToolchainError
 from tile_core.testing import build_ir as ir
 
@@ -140,7 +141,7 @@ def test_what_hangs_is_killed_and_the_next_one_tried() -> None:
     a = ir.tensor("A", (4,))
     hangs = ir.kernel([a], 1, lambda bx: ir.when(bx < 1, ir.fill(a, 1)))
     well = ir.kernel([a], 1, lambda bx: ir.fill(a, 1))
-    with trials(Plan("faulty:hangs", until=RUN), timeout=3) as tries:
+    with closing(Trials(Plan("faulty:hangs", until=RUN), timeout=3)) as tries:
         assert tries(well).kind == "fine"
         outcome = tries(hangs)
         assert (outcome.kind, outcome.phase) == ("hang", "run")
@@ -247,7 +248,7 @@ def test_a_process_that_does_not_start_is_no_failure_of_the_kernel(tmp_path, mon
     (tmp_path / "broken" / "numpy.py").write_text("raise ImportError('no numpy here')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "broken"))
     kernel = ir.kernel([ir.tensor("A", (4,))], 1, lambda bx: [])
-    with trials(Plan("cpu")) as tries, pytest.raises(ToolchainError) as caught:
+    with closing(Trials(Plan("cpu"))) as tries, pytest.raises(ToolchainError) as caught:
         tries(kernel)
     assert str(caught.value) == (
         "[TL5001] the process that tries kernels does not start: ImportError: no numpy here\n"
@@ -257,15 +258,16 @@ def test_a_process_that_does_not_start_is_no_failure_of_the_kernel(tmp_path, mon
 
 ENDLESS = """
 import os, sys
+from contextlib import closing
 from support.faulty_backend import install
 from tile_api.reducing.trial import RUN, Plan
-from tile_api.reducing.workers import trials
+from tile_api.reducing.workers import Trials
 from tile_core.testing import build_ir as ir
 
 a = ir.tensor("A", (4,))
 hangs = ir.kernel([a], 1, lambda bx: ir.when(bx < 1, ir.fill(a, 1)))
 well = ir.kernel([a], 1, lambda bx: ir.fill(a, 1))
-with trials(Plan("faulty:hangs", until=RUN), timeout=1000) as tries:
+with closing(Trials(Plan("faulty:hangs", until=RUN), timeout=1000)) as tries:
     tries(well)
     print(tries._process.pid, flush=True)
     tries(hangs)

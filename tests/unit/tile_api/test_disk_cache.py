@@ -184,7 +184,7 @@ def test_files_of_the_dead_are_removed_and_those_of_the_living_stay(cache):
 
 
 def test_the_log_is_bounded_and_survives_nonsense(cache, monkeypatch):
-    monkeypatch.setattr("tile_api.disk_cache.journal.LIMIT", 2000)
+    monkeypatch.setattr("tile_api.disk_cache.store.LIMIT", 2000)
     keep(cache, 1)
     for number in range(60):
         cache.journal.note("hit", digest(number), kernel=f"k{number}")

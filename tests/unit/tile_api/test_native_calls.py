@@ -26,7 +26,7 @@ from tile_core.errors import (
     EmptyGridError,
 )
 from tile_launch.checked_calls import REMEMBERED
-from tile_launch.native.foreign_types import EXCHANGE, describing
+from tile_launch.native.caller import EXCHANGE, describing
 
 m = T.dynamic("m")
 

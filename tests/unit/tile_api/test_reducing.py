@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
@@ -11,13 +12,12 @@ from hypothesis import strategies as st
 from support.example_files import load
 from tile_api.reducing import reduce_kernel, reductions
 from tile_api.reducing.failure import Failure, RunOutcome, gist_of, same_as
-from tile_api.reducing.kernel_edits import statements
-from tile_api.reducing.kernel_size import weight
+from tile_api.reducing.kernel_edits import statements, weight
 from tile_api.reducing.language_text import language_of, traced_again
 from tile_api.reducing.program import program_of, read_kernel, reads_back
 from tile_api.reducing.transformations import TRANSFORMATIONS
 from tile_api.reducing.trial import COMPILE, LOWER, Plan, try_kernel
-from tile_api.reducing.workers import trials
+from tile_api.reducing.workers import Trials
 from tile_api.settings import override
 from tile_core.ir import build_expr
 from tile_core.ir.expr import Ramp
@@ -203,9 +203,9 @@ def test_settings_of_the_code_around_hold_for_trials() -> None:
     a = ir.tensor("A", (16,))
     kernel = ir.kernel([a], 1, lambda bx: [ir.fill(a, 0)])
     plan = Plan("toy", until=LOWER)
-    with override(disabled_plugins=("toy",)), trials(plan) as tries:
+    with override(disabled_plugins=("toy",)), closing(Trials(plan)) as tries:
         assert tries(kernel).code == "TL7001"
-    with trials(plan) as tries:
+    with closing(Trials(plan)) as tries:
         assert tries(kernel).kind == "fine"
 
 

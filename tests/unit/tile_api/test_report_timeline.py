@@ -8,8 +8,8 @@ import tile_api.language as T
 from support.tiled_gemms import tiled_gemm
 from tile_api.compile_request import request
 from tile_api.report.source_lines import SourceLines
-from tile_api.report.timeline.barriers import Meeting, PhaseBarrier
 from tile_api.report.timeline.simulation import timeline_of
+from tile_api.report.timeline.simulation_state import Meeting, PhaseBarrier
 from tile_api.settings import Settings
 from tile_core import driver
 from tile_core.plugins.host import default_host

@@ -203,7 +203,7 @@ PROGRAM = """
 import sys
 import numpy as np
 from tile_launch import load
-from tile_launch.native import library_cache
+from tile_launch.native import library
 
 kernel = load(sys.argv[1])
 a, b = np.ones((6, 4), np.float32), np.zeros((6, 4), np.float32)

@@ -90,7 +90,7 @@ def test_a_machine_without_tools_has_versions(
 
     for name in ("tile_cuda", "tile_hip"):
         monkeypatch.setattr(f"{name}.compilers.wanted_compiler", missing)
-    monkeypatch.setattr("tile_sim.versions.find_compiler", missing)
+    monkeypatch.setattr("tile_sim.toolchain.find_compiler", missing)
     monkeypatch.setattr("tile_cpu.versions.find_compiler", missing)
     names = {"cuda:sm_80": "compiler", "hip:gfx942": "compiler", "cuda:sm_80@sim": "c++-compiler"}
     for spec, name in (names | {"cpu": "c-compiler"}).items():

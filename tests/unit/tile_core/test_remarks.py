@@ -6,7 +6,7 @@ import pytest
 
 from tile_core.pass_manager.instrumentation import attempted
 from tile_core.remarks import Remark, collected_remarks, remark, tentative_remarks
-from tile_launch.spans import Span
+from tile_launch.errors import Span
 
 LINE = Span("kernel.py", 7, 4, 9)
 

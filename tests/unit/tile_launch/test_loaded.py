@@ -12,7 +12,7 @@ import pytest
 
 from tile_launch.loaded_torch import loaded_torch
 from tile_launch.manifest import Tensor
-from tile_launch.native.foreign_types import libraries
+from tile_launch.native.caller import libraries
 from tile_launch.outputs import output_maker
 from tile_launch.streams import DEFAULT_STREAM, device_of, stream_reader
 from tile_launch.views import key_function, view_of

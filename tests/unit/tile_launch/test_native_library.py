@@ -15,18 +15,17 @@ import numpy as np
 import pytest
 
 from support.native_calls import TENSOR, Code, addresses, library_in
-from tile_launch.native.call_specialisation import MOST_ATTEMPTS, Learner
 from tile_launch.native.caller import Start
-from tile_launch.native.launch_plans import Starter
+from tile_launch.native.launch_plans import MOST_ATTEMPTS, Learner, Starter
 from tile_launch.native.library import (
     build_library,
     c_compiler,
     file_name,
     is_supported,
+    library_folder,
     open_library,
     ready_library,
 )
-from tile_launch.native.library_cache import library_folder
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from tile_launch.expressions import Expression
 from tile_launch.manifest import Scalar, Tensor
 from tile_launch.symbol_solver import solutions, symbol_text
-from tile_launch.tensors import strides_of
+from tile_launch.views import strides_of
 
 
 def tensor(*shape: Expression, strides: tuple[Expression, ...] | None = None, dtype="float32"):

@@ -11,7 +11,7 @@ import torch
 
 from support.stubs import Foreign
 from tile_launch.dlpack import export
-from tile_launch.tensors import address_of, strides_of
+from tile_launch.views import address_of, strides_of
 
 BASE = np.arange(60, dtype=np.float32).reshape(5, 12)
 FROZEN = BASE.copy()

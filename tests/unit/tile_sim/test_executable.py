@@ -15,7 +15,6 @@ from tile_core.ir.expr import Var
 from tile_core.ir.stmt import Check, CheckKind, Kernel, Launch, Let, Seq
 from tile_core.machine import SimtMachine
 from tile_core.simt.program import DeviceFunction, DeviceProgram
-from tile_core.target import Target
 from tile_core.testing.build_ir import load, seq, store, symbol, tensor, value
 from tile_sim import checking, last_report
 from tile_sim.artifact import compile_program
@@ -41,7 +40,7 @@ def function(name, params, arguments, grid, body, threads=32):
 def built(params, steps, *, outputs=(), workspaces=()):
     kernel = Kernel("kernel", tuple(params), Seq(()), outputs)
     program = DeviceProgram(kernel, MACHINE, tuple(steps), None, tuple(workspaces))
-    return Executable(compile_program(program, Target("cuda", "sm_80", "sim")), kernel)
+    return Executable(compile_program(program), kernel)
 
 
 def doubling(n, strides=None):

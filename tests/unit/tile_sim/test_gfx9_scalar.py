@@ -8,7 +8,7 @@ import pytest
 from support.assembler import complaints
 from support.lanes import assembly, on_lanes, run_group, word
 from tile_core.errors import Deadlock
-from tile_sim.gfx9 import Code, workgroup
+from tile_sim.gfx9 import Code, launch
 
 # Text, then what s10 holds behind it; SCC is moved there where the text ends with `scc`.
 SCALARS = [
@@ -233,7 +233,7 @@ def test_sums_along_rows_by_moving_lanes() -> None:
 
 
 def test_a_loop_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workgroup, "MOST_INSTRUCTIONS", 1000)
+    monkeypatch.setattr(launch, "MOST_INSTRUCTIONS", 1000)
     with pytest.raises(Deadlock, match="has run 1000 instructions without an end"):
         run_group(".L1:\n s_branch .L1", [np.zeros(1, np.uint32)])
 

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from tile_sim import precompiled_headers as module
-from tile_sim.precompiled_headers import KEPT, can_precompile, precompiled
+from tile_sim import build as module
+from tile_sim.build import KEPT, can_precompile, precompiled
 from tile_sim.toolchain import Compiler, dialect, find_compiler
 
 FLAGS = ("-O1", "-DTWO=2")

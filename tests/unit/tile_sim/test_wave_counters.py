@@ -9,7 +9,7 @@ from support.emulated import line_of, replacing
 from support.wave_kernels import GEMM, gemm
 from tile_sim import checking, last_report
 from tile_sim.abi import Space
-from tile_sim.counters import Row
+from tile_sim.call_report import Row
 from tile_sim.sources import SourceKernel
 
 

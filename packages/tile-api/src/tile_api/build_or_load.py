@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from tile_api.cached_builds import built_anew, found_or_built
 from tile_api.compile_logging import tell_times
-from tile_api.disk_cache.cache_request import CacheRequest
-from tile_api.disk_cache.lookup import restore
+from tile_api.disk_cache.lookup import CacheRequest, restore
 from tile_core.crash import shallow
 
 if TYPE_CHECKING:

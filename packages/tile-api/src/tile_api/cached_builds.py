@@ -5,9 +5,8 @@ from __future__ import annotations
 from tile_api.cache import default_cache
 from tile_api.compile_logging import build, watch
 from tile_api.disk_cache import disk_cache
-from tile_api.disk_cache.cache_request import CacheRequest
 from tile_api.disk_cache.entry_codec import Build, CachedBuild
-from tile_api.disk_cache.lookup import keep, revive
+from tile_api.disk_cache.lookup import CacheRequest, keep, revive
 from tile_api.settings import Settings
 from tile_core.ir.node import walk
 from tile_core.logs import log

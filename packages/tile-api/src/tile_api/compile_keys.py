@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tile_api.compile_request import request
-from tile_api.disk_cache.cache_request import cache_request
+from tile_api.disk_cache.lookup import cache_request
 from tile_api.frontend.source import placed
 from tile_api.keys import CompileKey
 from tile_api.settings import Settings

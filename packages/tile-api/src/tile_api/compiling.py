@@ -9,7 +9,7 @@ from typing_extensions import Never
 
 from tile_api.build_or_load import build_or_load
 from tile_api.compile_request import refuse_unknown, request
-from tile_api.disk_cache.cache_request import cache_request
+from tile_api.disk_cache.lookup import cache_request
 from tile_api.frontend.source import placed
 from tile_api.kernel import CompiledKernel
 from tile_api.settings import Settings

@@ -404,8 +404,8 @@ class CompiledKernel(KernelFiles):
 def unpacked(made: PickledKernel, told: Mapping[str, Any]) -> CompiledKernel:
     """Return a packed kernel, loaded or compiled again; `told` are attributes beside its code."""
     from tile_api.build_or_load import build_or_load  # which loads the caches
-    from tile_api.disk_cache.cache_request import cache_request
     from tile_api.disk_cache.entry import decode
+    from tile_api.disk_cache.lookup import cache_request
     from tile_api.frontend.source import placed
     from tile_api.settings import Settings
     from tile_core.pass_manager.instrumentation import recorded, timed

@@ -16,10 +16,10 @@ from tile_launch.errors import DeviceAssertError as DeviceAssertError
 from tile_launch.errors import EmptyGridError as EmptyGridError
 from tile_launch.errors import LaunchError as LaunchError
 from tile_launch.errors import MissingFeature as MissingFeature
+from tile_launch.errors import Note as Note
+from tile_launch.errors import Span as Span
 from tile_launch.errors import TileError as TileError
 from tile_launch.errors import TileWarning as TileWarning
-from tile_launch.spans import Note as Note
-from tile_launch.spans import Span as Span
 
 # TL1xxx: the Python inside the kernel ------------------------------------------------------
 

@@ -15,8 +15,7 @@ from contextvars import ContextVar
 from typing import Literal, TypeAlias
 
 from tile_core.records import dataclass
-from tile_launch.errors import TileWarning
-from tile_launch.spans import Span
+from tile_launch.errors import Span, TileWarning
 
 RemarkKind: TypeAlias = Literal["passed", "missed", "analysis"]
 """Something was done, something could not be done, something is the case."""

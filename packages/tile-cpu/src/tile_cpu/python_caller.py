@@ -25,7 +25,7 @@ from tile_launch.native.c_structures import Interface, Source, Width
 from tile_launch.native.caller import Slot, Start
 from tile_launch.native.launch_plans import Starter
 from tile_launch.symbol_solver import solutions, symbol_text
-from tile_launch.tensors import address_of, strides_of
+from tile_launch.views import address_of, strides_of
 
 
 def callable_of(artifact: CpuArtifact) -> Callable[..., None]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from tile_launch.bound_tensors import Bound, bind, check_rank, plain_view, shape_of, strides_of
 from tile_launch.contract import Contract, require_kept
 from tile_launch.dtypes import are_bits_of, bits_of, bytes_of, explained, matches, packing_of
 from tile_launch.errors import (
@@ -25,12 +24,20 @@ from tile_launch.errors import (
     ContractViolation,
     EmptyGridError,
     LaunchError,
+    Note,
 )
 from tile_launch.expressions import Expression, value_of, variables_of, words_of
 from tile_launch.manifest import Condition, Manifest, Parameter, Scalar, Tensor
 from tile_launch.scalars import integer_bounds, scalar_value
-from tile_launch.spans import Note
-from tile_launch.symbol_solver import known_value
+from tile_launch.symbol_solver import (
+    Bound,
+    bind,
+    check_rank,
+    known_value,
+    plain_view,
+    shape_of,
+    strides_of,
+)
 from tile_launch.views import View
 
 
@@ -122,13 +129,7 @@ class Signature:
         return f"{self.manifest.kernel}.{param.name}"
 
     def output_shapes(self, values: Mapping[str, Any]) -> list[tuple[int, ...]]:
-        """Return the extents of the outputs, in order.
-
-        Raises
-        ------
-        ArgumentShapeError
-            If no argument tells one of them, or it would be negative.
-        """
+        """Return the extents of the outputs, in order."""
         shapes = []
         for position in self.manifest.outputs:
             param = self.manifest.parameters[position]

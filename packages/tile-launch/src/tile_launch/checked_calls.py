@@ -18,9 +18,8 @@ from tile_launch.scalars import integer_bounds, largest_float
 from tile_launch.views import key_function
 
 if TYPE_CHECKING:
-    from tile_launch.native.call_specialisation import Learner
     from tile_launch.native.caller import Parameter
-    from tile_launch.native.launch_plans import Starter
+    from tile_launch.native.launch_plans import Learner, Starter
 
 REMEMBERED = 256
 """Kinds of arguments whose checks are remembered, per kernel."""
@@ -76,7 +75,7 @@ class CheckedCalls:
     ) -> None:
         self.executable = executable
         self.device = device
-        self.quick: Callable[..., Any] = _in_python
+        self.quick: Callable[..., Any] = lambda *args: NotImplemented
         self._checks, self._manifest, self._output_maker = signature, manifest, outputs
         self._library = library
         self._plans: dict[Hashable, CallPlan] = {}
@@ -138,7 +137,7 @@ class CheckedCalls:
         return self._checks.check(args, self.device)
 
     def _new_learner(self) -> Learner:
-        from tile_launch.native.call_specialisation import Learner  # few programs call often
+        from tile_launch.native.launch_plans import Learner  # few programs call often
 
         parameters = partial(_parameters, self._manifest, self._keyed)
         return Learner(self.executable, parameters, self._library)
@@ -200,11 +199,6 @@ class CheckedCalls:
             if is_torch and isinstance(param, Tensor) and param.is_written:
                 changed.append(k)
         return CallPlan(tuple(sorted(makers.items(), key=lambda made: made[0])), tuple(changed))
-
-
-def _in_python(*args: Any) -> Any:
-    """Know no kind of arguments."""
-    return NotImplemented
 
 
 def _announce_write(tensor: Any) -> None:

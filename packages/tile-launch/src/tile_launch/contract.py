@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_launch.errors import ContractViolation
-from tile_launch.spans import Note, Span
+from tile_launch.errors import ContractViolation, Note, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +89,6 @@ def require_kept(
     """Raise `ContractViolation` if `value`, out of `origin`, is none that a contract admits.
 
     The span is where the contract was written; a scalar is passed by the call itself.
-
-    Raises
-    ------
-    ContractViolation
     """
     wrong = contract.broken_by(value)
     if wrong is None:

@@ -66,23 +66,12 @@ class CpuDriver:
         return call
 
     def failed(self, number: int) -> NoReturn:
-        """Raise `DeviceAssertError`: which assertion failed inside the kernel.
-
-        Raises
-        ------
-        DeviceAssertError
-        """
+        """Raise `DeviceAssertError`: which assertion failed inside the kernel."""
         told = dict(enumerate(self.manifest.failures, 1)).get(number, f"number {number}")
         raise DeviceAssertError(f"device assertion failed: {told}", subject=("failure", number - 1))
 
     def check(self, code: int, what: str) -> None:
-        """Raise `LaunchError` with the words of the kernel if a call failed.
-
-        Raises
-        ------
-        LaunchError
-            With the words of the kernel.
-        """
+        """Raise `LaunchError` with the words of the kernel if a call failed."""
         if code:
             reason = ctypes.create_string_buffer(512)
             getattr(self.library, _REASON)(reason, len(reason))

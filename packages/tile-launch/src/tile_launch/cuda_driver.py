@@ -137,13 +137,7 @@ class CudaDriver:
         return function
 
     def check(self, code: int, what: str) -> None:
-        """Raise `LaunchError` with the driver's own words if it refused.
-
-        Raises
-        ------
-        LaunchError
-            With the driver's own words.
-        """
+        """Raise `LaunchError` with the driver's own words if it refused."""
         if code:
             text = ctypes.c_char_p()
             self.library.cuGetErrorString(code, ctypes.byref(text))
@@ -293,13 +287,7 @@ def runs_on(arch: str, number: int) -> bool:
 
 
 def open_driver(path: str | None = None) -> CudaDriver:
-    """Return the driver of this machine; `MissingFeature` if there is none, or no device.
-
-    Raises
-    ------
-    MissingFeature
-        If there is none, or it finds no device.
-    """
+    """Return the driver of this machine; `MissingFeature` if there is none, or no device."""
     library = cuda_library(path)
     for name, arguments in _SIGNATURES.items():
         known = getattr(library, name, None)

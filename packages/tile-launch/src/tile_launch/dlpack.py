@@ -110,13 +110,7 @@ class Exported:
 
 
 def export(producer: Any) -> Exported:
-    """Return what `producer` exports; a tensor that cannot be exported says why.
-
-    Raises
-    ------
-    Exception
-        Whatever the producer raises: a tensor that cannot be exported says why.
-    """
+    """Return what `producer` exports; a tensor that cannot be exported says why."""
     try:
         capsule = producer.__dlpack__(max_version=(_MAJOR, 0))
     except TypeError:  # a producer from before versions

@@ -101,13 +101,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def read(data: Any, where: str, depth: int = 0) -> Expression:
-    """Return what JSON says as an expression.
-
-    Raises
-    ------
-    InvalidBundle
-        If it is none.
-    """
+    """Return what JSON says as an expression."""
     if isinstance(data, bool | int | float | str):
         return data
     if not isinstance(data, list | tuple) or not data or depth > DEEPEST:
@@ -132,11 +126,6 @@ def _short(data: Any) -> str:
 
 def text_of(expression: Expression, names: Mapping[str, str]) -> str:
     """Return Python text with the value of an expression.
-
-    Raises
-    ------
-    InvalidBundle
-        If a variable has no name.
 
     Examples
     --------

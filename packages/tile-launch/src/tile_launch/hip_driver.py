@@ -83,13 +83,7 @@ class HipDriver:
         return function
 
     def check(self, code: int, what: str) -> None:
-        """Raise `LaunchError` if the runtime refused, and make it forget: torch asks for it, too.
-
-        Raises
-        ------
-        LaunchError
-            With the runtime's own words.
-        """
+        """Raise `LaunchError` if the runtime refused, and make it forget: torch asks, too."""
         if code:
             name = (self.library.hipGetErrorName(code) or b"unknown").decode()
             told = (self.library.hipGetErrorString(code) or b"unknown error").decode()
@@ -227,13 +221,7 @@ class HipDriver:
 
 
 def open_driver(path: str | None = None) -> HipDriver:
-    """Return the runtime of this machine; `MissingFeature` if there is none, or no device.
-
-    Raises
-    ------
-    MissingFeature
-        If there is none, or it finds no device.
-    """
+    """Return the runtime of this machine; `MissingFeature` if there is none, or no device."""
     library = hip_library(path)
     for name, arguments in _SIGNATURES.items():
         known = getattr(library, name, None)

@@ -11,7 +11,7 @@ from tile_launch.errors import ArgumentCountError
 from tile_launch.keyword_arguments import in_order
 from tile_launch.manifest import Manifest
 from tile_launch.manifest_json import text_of_manifest
-from tile_launch.native.library_cache import installed_library
+from tile_launch.native.library import installed_library
 
 
 class LoadedKernel:

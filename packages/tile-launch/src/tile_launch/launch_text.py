@@ -23,11 +23,6 @@ def launcher_source(manifest: Manifest, driver: Driver) -> str:
     What it calls is what `tile_launch.launcher.callable_of` gives it. Extents that are known
     at compile time are written when the slots are made, not in each call. No text of the
     manifest gets into the function: only names that are made here, and numbers.
-
-    Raises
-    ------
-    InvalidBundle
-        If the manifest names what it does not define.
     """
     arguments = [f"a{k}" for k in range(len(manifest.parameters))]
     pairs = [*zip(manifest.parameters, arguments, strict=True)]

@@ -24,7 +24,7 @@ from tile_launch.native.caller import Start
 from tile_launch.native.launch_plans import Starter, alignments, keyed_scalars, planned
 from tile_launch.symbol_solver import solutions
 from tile_launch.tensor_maps import Key, encode_map, map_values
-from tile_launch.tensors import address_of, strides_of
+from tile_launch.views import address_of, strides_of
 
 _Loaded: TypeAlias = "tuple[int, tuple[Pointer, ...]]"
 """The context of a device, and the kernels' handles in it."""
@@ -126,7 +126,10 @@ def _helpers(manifest: Manifest, driver: Driver) -> dict[str, Any]:
     symbols = symbols_of(manifest)
     return {
         **FUNCTIONS,
-        "undefined": partial(_undefined, manifest.kernel),
+        "undefined": lambda error: LaunchError(
+            f"{manifest.kernel}: what the host computes has no value for these arguments: {error}",
+            hint="pass arguments for which it is defined",
+        ),
         "address": address_of,
         "strides": strides_of,
         "solved": lambda *args: solutions(manifest.parameters, symbols, args),
@@ -181,13 +184,6 @@ def _unmet(manifest: Manifest, position: int) -> NoReturn:
         f"{message} (does not hold for these arguments)",
         hint="pass arguments for which it holds",
         subject=("step", position),
-    )
-
-
-def _undefined(kernel: str, error: ArithmeticError) -> LaunchError:
-    return LaunchError(
-        f"{kernel}: what the host computes has no value for these arguments: {error}",
-        hint="pass arguments for which it is defined",
     )
 
 

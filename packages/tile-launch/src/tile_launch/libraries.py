@@ -16,13 +16,7 @@ _VERSIONS = ("", ".7", ".6", ".5")
 
 
 def cuda_library(path: str | None = None) -> ctypes.CDLL:
-    """Return the library of NVIDIA's driver; `MissingFeature` if there is none.
-
-    Raises
-    ------
-    MissingFeature
-        If there is none.
-    """
+    """Return the library of NVIDIA's driver; `MissingFeature` if there is none."""
     try:
         return ctypes.CDLL(path or "libcuda.so.1")
     except OSError as error:
@@ -33,13 +27,7 @@ def cuda_library(path: str | None = None) -> ctypes.CDLL:
 
 
 def hip_library(path: str | None = None) -> ctypes.CDLL:
-    """Return the library of the HIP runtime; `MissingFeature` if there is none.
-
-    Raises
-    ------
-    MissingFeature
-        If there is none.
-    """
+    """Return the library of the HIP runtime; `MissingFeature` if there is none."""
     try:
         return open_library("libamdhip64") if path is None else ctypes.CDLL(path)
     except OSError as error:

@@ -82,15 +82,7 @@ def _refuse(fault: TileError, *args: object) -> None:
 def runner_of(
     variant: Variant, told: Callable[[TileError], Exception] = as_it_is
 ) -> Callable[..., None]:
-    """Return ``run(*args)``: one checked argument per parameter, outputs among them.
-
-    Raises
-    ------
-    MissingFeature
-        If this machine cannot run the variant.
-    InvalidBundle
-        If it is none of this machine's.
-    """
+    """Return ``run(*args)``: one checked argument per parameter, outputs among them."""
     manifest, code = variant.manifest, variant.code
     family = manifest.machine.family
     if family == "cpu":
@@ -108,13 +100,7 @@ def _the_only_one(*of: Any) -> int:
 
 
 def choose(bundle: Bundle, target: str | None = None, where: str = "the bundle") -> Variant:
-    """Return the variant for the machine at hand.
-
-    Raises
-    ------
-    NoVariant
-        If none fits; it says why.
-    """
+    """Return the variant for the machine at hand."""
     wanted = [v for v in bundle.variants if _is_wanted(v, target)]
     reasons = {}
     fitting = []

@@ -19,22 +19,11 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor:
-    """A parameter that is a tensor.
+    """A parameter that is a tensor; elements of four bits share bytes.
 
-    Parameters
-    ----------
-    name
-        As the kernel calls it.
-    dtype
-        Element type; elements of four bits share bytes.
-    shape
-        Elements along each axis.
-    strides
-        Elements from one to the next along each axis; None for rows without gaps.
-    alignment
-        The address is a multiple of so many bytes.
-    is_used, is_written
-        Whether the kernel reads or writes it at all, and whether it may change it.
+    Shape and strides are in elements; None are strides of rows without gaps. The address is a
+    multiple of `alignment` bytes. The kernel reads or writes what is used, and may change what is
+    written.
     """
 
     name: str
@@ -70,26 +59,11 @@ class Workspace:
 class TensorMap:
     """How copy engines see a tensor: boxes of a grid of elements, dimensions innermost first.
 
-    Parameters
-    ----------
-    name
-        Of the kernel's parameter.
-    tensor
-        The tensor or the workspace that is copied from or to.
-    dtype
-        Element type of the map.
-    offset
-        Elements of `tensor` before element (0, …, 0) of the map.
-    extents
-        Elements of each of 1 to 5 dimensions.
-    strides
-        Bytes from one element to the next, of each dimension but the innermost.
-    box, element_strides
-        Elements of a copy, and every how many belong to it, of each dimension.
-    swizzle, interleave, l2_promotion
-        Bytes.
-    fill
-        What elements outside read as: ``"zero"`` or ``"nan"``.
+    `name` is that of the kernel's parameter, `tensor` a tensor or a workspace, and `offset` its
+    elements before element (0, …, 0) of the map, which has 1 to 5 dimensions. Strides are bytes, of
+    each dimension but the innermost. A copy moves `box` elements, of which every `element_strides`
+    belong to it. Swizzle, interleave and promotion are bytes; elements outside read as ``"zero"``
+    or ``"nan"``.
     """
 
     name: str
@@ -155,26 +129,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """A step of the host: run one function of the machine code.
+    """A step of the host: run one function of the machine code, `symbol`, on arguments in order.
 
-    Parameters
-    ----------
-    name, symbol
-        What people call it, and its name in the machine code.
-    grid
-        Blocks along three axes, x (fastest) first.
-    block
-        Threads along three axes.
-    cluster
-        Blocks of a cluster along each axis; empty without clusters.
-    shared_bytes
-        Dynamic shared memory of a block.
-    may_overlap
-        Whether it may begin while the grids before it still run: it waits for them itself.
-    cooperative
-        Whether its blocks wait for each other, and must all run at a time.
-    arguments
-        In the order of the function's parameters.
+    `name` is what people call it. Blocks of the grid, threads of a block and blocks of a cluster,
+    if there are any, are along x (fastest), y and z; `shared_bytes` is dynamic memory of a block.
+    One that may overlap begins while the grids before it still run, and waits for them itself;
+    blocks of a cooperative one wait for each other, and must all run at a time.
     """
 
     name: str
@@ -230,30 +190,14 @@ class MachineRequirements:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A kernel as its host runs it.
+    """A kernel as its host runs it, in steps.
 
-    Parameters
-    ----------
-    kernel
-        Its name.
-    parameters
-        In the order of arguments, outputs among them.
-    symbols
-        The integer type of each variable that shapes and strides determine.
-    steps
-        What the host does, in order.
-    workspaces
-        What is allocated for each call.
-    outputs
-        Positions of the parameters that calls of the kernel return.
-    conditions
-        What is checked of arguments before anything runs.
-    failures
-        What it means that the assertion with number 1, 2 … failed inside the kernel.
-    prints
-        Whether the kernel writes to the standard output of C.
-    provenance
-        Where the code comes from: versions, and a digest of its text.
+    Parameters are in the order of arguments, with those at the positions `outputs`, which calls
+    return. `symbols` are the integer types of variables that shapes and strides determine;
+    workspaces are allocated for each call. Conditions are checked before anything runs; failures
+    say what it means that the assertion with number 1, 2 … failed inside the kernel. One that
+    prints writes to the standard output of C. Provenance tells versions, and a digest of the code's
+    text.
     """
 
     kernel: str

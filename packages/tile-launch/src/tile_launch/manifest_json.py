@@ -62,15 +62,7 @@ def text_of_manifest(manifest: Manifest) -> str:
 
 
 def parse_manifest(text: str | bytes, where: str = "the manifest") -> Manifest:
-    """Return the manifest that `text` says.
-
-    Raises
-    ------
-    InvalidBundle
-        If it is no JSON, or says no manifest.
-    NewerBundle
-        If it was written in a later form.
-    """
+    """Return the manifest that `text` says."""
     return from_json(load_json(text, where), where)
 
 
@@ -99,15 +91,7 @@ def check_schema(data: Any, where: str) -> None:
 
 
 def from_json(data: Any, where: str = "the manifest") -> Manifest:
-    """Return the manifest that `data` says, as read from JSON.
-
-    Raises
-    ------
-    InvalidBundle
-        If a part is missing or makes no sense.
-    NewerBundle
-        If it was written in a later form.
-    """
+    """Return the manifest that `data` says, as read from JSON."""
     check_schema(data, where)
     reader = Reader(data, where)
     found = Manifest(

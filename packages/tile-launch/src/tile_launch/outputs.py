@@ -8,10 +8,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tile_launch.calling_library import torch_calls
 from tile_launch.dtypes import bits_of, packing_of, storage_of
 from tile_launch.errors import LaunchError
-from tile_launch.loaded_torch import loaded_torch
+from tile_launch.loaded_torch import loaded_torch, torch_calls
 from tile_launch.manifest import Tensor
 
 _PLAIN = frozenset(
@@ -50,11 +49,6 @@ def output_maker(
     integers of the same size. `like` is the first tensor among the arguments, if any: without it
     `torch_of_caller` returns torch if outputs are to be its tensors. Where only torch allocates, an
     error tells what to do `instead`.
-
-    Raises
-    ------
-    LaunchError
-        If the output belongs on a GPU, and torch is not there to allocate it.
     """
     if packing_of(param.dtype) > 1 and shape:
         shape = (*shape[:-1], -(-shape[-1] // packing_of(param.dtype)))

@@ -64,11 +64,6 @@ def scalar_value(name: str, dtype: str, arg: Any) -> Any:
 
     Numbers of NumPy, and tensors of rank 0, are read. A bool is no int, an int is a float,
     a float is no int.
-
-    Raises
-    ------
-    ArgumentTypeError
-        If it is of another kind, or a finite number that the type cannot hold.
     """
     if dtype == "handle":
         return _address(name, arg)

@@ -55,11 +55,6 @@ def device_of(*tensors: Any) -> int:
     """Return the number of the device that holds `tensors`; None among them is nowhere.
 
     Without any, it is torch's current device, or the first where torch is not in use.
-
-    Raises
-    ------
-    LaunchError
-        If they lie on different devices.
     """
     try:
         first: int = tensors[0].get_device()

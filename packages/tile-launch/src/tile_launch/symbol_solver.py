@@ -1,14 +1,16 @@
-"""Variables in shapes and strides: their values out of the arguments of a call."""
+"""Variables in shapes and strides: their values out of the tensors that a call passes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
+from tile_launch import views
 from tile_launch.dtypes import packing_of
-from tile_launch.expressions import Expression, value_of, variables_of
+from tile_launch.errors import ArgumentLayoutError, ArgumentShapeError, ArgumentTypeError
+from tile_launch.expressions import Expression, value_of, variables_of, words_of
 from tile_launch.manifest import Parameter, Scalar, Tensor
-from tile_launch.tensors import strides_of
+from tile_launch.views import View, view_of
 
 
 def symbol_text(parameters: Sequence[Parameter], names: Sequence[str], symbol: str) -> str | None:
@@ -61,7 +63,7 @@ def solutions(
         elif arg is not None:
             shapes += zip(param.shape, logical_shape(param, tuple(arg.shape)), strict=True)
             if param.strides is not None:
-                found = logical_strides(param, strides_of(arg))
+                found = logical_strides(param, views.strides_of(arg))
                 strides += zip(param.strides, found, strict=True)
     solve((*shapes, *strides), values)
     return [values.get(symbol, 0) for symbol in symbols]
@@ -138,3 +140,62 @@ def known_value(extent: Expression, values: Mapping[str, Any]) -> int | None:
         return found
     except ArithmeticError:
         return None
+
+
+Bound: TypeAlias = "tuple[Tensor, View]"
+
+
+def plain_view(name: str, arg: Any) -> View:
+    """Return what a tensor argument called `name` is."""
+    view = view_of(arg)
+    if view is None:
+        raise ArgumentTypeError(
+            f"{name}: expected a tensor, got {type(arg).__name__}",
+            hint="pass a NumPy array, a torch tensor or another DLPack producer",
+        )
+    if view.problem:
+        raise ArgumentLayoutError(
+            f"{name}: the tensor is not plain memory: {view.problem}",
+            hint="pass a plain dense tensor, or an array of plain numbers",
+        )
+    return view
+
+
+def check_rank(name: str, param: Tensor, view: View) -> None:
+    """Raise unless the tensor has as many dimensions as the parameter."""
+    if len(view.shape) != len(param.shape):
+        raise ArgumentShapeError(
+            f"{name}.ndim: expected {len(param.shape)} {spelt(param.shape)}, got "
+            f"{len(view.shape)} {spelt(view.shape)}",
+            hint=f"reshape it to {len(param.shape)} dimension{'s' * (len(param.shape) != 1)}",
+            subject=("parameter", param.name),
+        )
+
+
+def spelt(shape: Iterable[Expression]) -> str:
+    """Return a shape as text, variables by name."""
+    return f"[{', '.join(map(words_of, shape))}]"
+
+
+def shape_of(bound: Bound) -> tuple[int, ...]:
+    """Return the extents of a tensor in elements of its parameter: packed bytes count twice."""
+    param, view = bound
+    return view.shape if view.dtype == param.dtype else logical_shape(param, view.shape)
+
+
+def strides_of(bound: Bound) -> tuple[int, ...]:
+    """Return the strides of a tensor in elements of its parameter: packed bytes count twice."""
+    param, view = bound
+    return view.strides if view.dtype == param.dtype else logical_strides(param, view.strides)
+
+
+def bind(tensors: list[Bound], values: dict[str, Any]) -> None:
+    """Add to `values` every variable that shapes, then strides, determine."""
+    shapes = [pair for b in tensors for pair in zip(b[0].shape, shape_of(b), strict=True)]
+    strides = [
+        pair
+        for b in tensors
+        if b[0].strides is not None
+        for pair in zip(b[0].strides, strides_of(b), strict=True)
+    ]
+    solve((*shapes, *strides), values)

@@ -139,11 +139,6 @@ def map_values(
     """Return what `described` says for a tensor at `address`.
 
     The map's offset is added to the address of the first element of the tensor.
-
-    Raises
-    ------
-    ArgumentLayoutError
-        If the tensor begins, or its rows follow each other, where no map can describe it.
     """
     offset = int(value_of(described.offset, values)) * bytes_of(described.dtype)
     found = MapValues(
@@ -204,11 +199,6 @@ def encode_map(driver: EncodingDriver, kernel: str, values: MapValues, place: in
 
     A tensor without elements is described as one of a single element, since the driver knows no
     empty ones; kernels copy no box that begins outside of all elements.
-
-    Raises
-    ------
-    LaunchError
-        If the driver refuses, with its words.
     """
     told = values.described
     rank, is_empty = len(values.extents), 0 in values.extents
@@ -234,13 +224,7 @@ def _mode(codes: Mapping[Any, int], value: object) -> int:
 
 
 def element_code(dtype: str) -> int:
-    """Return the ``CUtensorMapDataType`` of an element type; what has none moves as its bits.
-
-    Raises
-    ------
-    InvalidBundle
-        For elements of less than a byte.
-    """
+    """Return the ``CUtensorMapDataType`` of an element type; what has none moves as its bits."""
     code = _CODES.get(dtype)
     if code is None:
         code = _CODES.get(_BITS.get(bits_of(dtype), ""))

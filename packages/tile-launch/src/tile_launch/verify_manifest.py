@@ -33,13 +33,7 @@ _CONDITIONS = frozenset({"contract", "assume", "assert", "grid"})
 
 
 def check(manifest: Manifest, where: str) -> None:
-    """Raise `InvalidBundle` unless a manifest makes sense, naming the part that makes none.
-
-    Raises
-    ------
-    InvalidBundle
-        Naming the part that makes none.
-    """
+    """Raise `InvalidBundle` unless a manifest makes sense, naming the part that makes none."""
     _Checker(manifest, where).check()
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from tile_core.codegen import PrintedSource, print_program
 from tile_core.errors import ToolchainError
 from tile_core.simt.program import DeviceProgram
-from tile_core.target import Target
 from tile_sim.build import kernel_library
 from tile_sim.library import KernelLibrary
 
@@ -61,7 +60,7 @@ class EmulatorArtifact:
         )
 
 
-def compile_program(program: DeviceProgram, target: Target) -> EmulatorArtifact:
+def compile_program(program: DeviceProgram) -> EmulatorArtifact:
     """Print `program` and compile it for the machine at hand."""
     artifact = EmulatorArtifact(program, print_program(program))
     artifact.compiled()

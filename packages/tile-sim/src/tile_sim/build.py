@@ -1,18 +1,19 @@
-"""What the emulator compiles: its runtime library, once, and each printed kernel."""
+"""What the emulator compiles: its runtime library and headers, once, and each printed kernel."""
 
 from __future__ import annotations
 
 import re
+import shutil
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
 from tile_core.codegen.source import INCLUDE_DIRECTORY
 from tile_core.logs import log
-from tile_sim.cache import cached, digest_of
-from tile_sim.precompiled_headers import can_precompile, precompile, precompiled
+from tile_sim.cache import cache_folder, cached, digest_of
 from tile_sim.toolchain import Compiler, dialect, find_compiler, run_compiler
 
 HERE = Path(__file__).parent
@@ -71,11 +72,6 @@ def kernel_library(text: str, name: str, flags: Sequence[str] = (), *, warp_size
 
     It is C++ in the form of the printer; messages call it `name`, and `flags` are the user's, after
     ours. A warp of the machine that the kernel is for has 32 or 64 threads.
-
-    Raises
-    ------
-    ToolchainError
-        As `runtime_library`; or if the compiler does not accept the text.
     """
     compiler, runtime = find_compiler(), runtime_library()
     everything = (*_KERNEL_FLAGS, f"-DTILE_WARP_SIZE={warp_size}", *flags)
@@ -147,3 +143,47 @@ def _compiled_header(compiler: Compiler, flags: Sequence[str]) -> list[str]:
         return []
     digest = digest_of([compiler.identity, *dialect(), *flags, *_texts(header_folders())])
     return [f"-I{precompiled(compiler, 'tile.h', flags, digest)}"]
+
+
+KEPT = 6
+"""Folders of compiled headers, of some 5 MiB: two for each version of the headers."""
+
+
+def can_precompile(compiler: Compiler) -> bool:
+    """Tell whether the compiler finds a compiled header beside the header's name, as g++ does."""
+    return compiler.name.startswith("g++")
+
+
+def precompile(compiler: Compiler, header: str, flags: Sequence[str], target: Path) -> None:
+    """Write the compiled form of `header`, as files that are compiled with `flags` can use it.
+
+    The target is ``<header>.gch``, in a folder that comes before that of the header. A compiler
+    that cannot use it goes on to the header itself.
+    """
+    arguments = [*flags, "-include", header, "-x", "c++-header", "-o", str(target), "/dev/null"]
+    run_compiler(compiler, arguments, what=f"the header {header}")
+
+
+def precompiled(compiler: Compiler, header: str, flags: Sequence[str], digest: str) -> Path:
+    """Return the folder in the cache that holds the compiled form of `header`.
+
+    The digest is of the compiler, the flags and everything that the header includes.
+    """
+    folder = cache_folder() / f"headers-{digest}"
+    make = partial(precompile, compiler, header, flags)
+
+    def make_and_clean(target: Path) -> None:
+        make(target)
+        _forget_the_oldest(folder.parent)
+
+    return cached(f"{header}.gch", make_and_clean, folder).parent
+
+
+def _forget_the_oldest(folder: Path) -> None:
+    """Remove what was used longest ago; who compiles with it reads the header itself."""
+    ages = []
+    for path in folder.glob("headers-*/*.gch"):
+        with suppress(FileNotFoundError):  # another process was faster
+            ages.append((path.stat().st_mtime_ns, path.parent))
+    for _, old in sorted(ages)[: -KEPT + 1]:
+        shutil.rmtree(old, ignore_errors=True)

@@ -33,17 +33,15 @@ from tile_core.simt.program import (
 from tile_core.simt.resource_limits import check_grid
 from tile_core.simt.tensor_map_values import map_values
 from tile_launch.symbol_solver import solutions
-from tile_launch.tensors import address_of
+from tile_launch.views import address_of
 from tile_sim.abi import CBuffer, CTensorMap
 from tile_sim.artifact import EmulatorArtifact
-from tile_sim.call_report import SimReport, remember
-from tile_sim.counters import rows_of
+from tile_sim.call_report import SimReport, remember, rows_of
 from tile_sim.finding_errors import error_of
 from tile_sim.launch_debug_info import Scene, Tensor, tiles_of
 from tile_sim.library import Geometry, KernelLibrary
-from tile_sim.memory import Array, DeviceMemory, DeviceTensor
+from tile_sim.memory import Array, DeviceMemory, DeviceTensor, PackedNibbles
 from tile_sim.settings import SimSettings, current_settings
-from tile_sim.subbyte_arrays import PackedNibbles
 from tile_sim.tensor_maps import c_tensor_map, map_names, written_maps
 
 

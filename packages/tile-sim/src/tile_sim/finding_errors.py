@@ -16,14 +16,12 @@ from tile_core.errors import (
     MissingWait,
     Note,
     OutOfBounds,
-    Span,
     TileError,
     UndefinedOperation,
     UninitialisedRead,
 )
-from tile_sim.abi import Actor, ReportKind, Space
+from tile_sim.abi import Actor, Finding, ReportKind, Space
 from tile_sim.launch_debug_info import Scene, TileDebugInfo
-from tile_sim.launch_results import Finding
 
 _CLASSES: dict[ReportKind, type[TileError]] = {
     ReportKind.OUT_OF_BOUNDS: OutOfBounds,
@@ -108,7 +106,10 @@ def error_of(findings: Sequence[Finding], scene: Scene) -> TileError:
     if first.count > 1:
         notes.append(Note(_often(first, scene)))
     for other in others[:OTHERS_SHOWN]:
-        notes.append(Note(f"also: {sentence(other, scene)}", _unless(span, other, scene)))
+        place_of = scene.span(other.line)
+        notes.append(
+            Note(f"also: {sentence(other, scene)}", None if place_of == span else place_of)
+        )
     if len(others) > OTHERS_SHOWN:
         notes.append(Note(f"and {len(others) - OTHERS_SHOWN} more findings"))
     hint = _hint(first)
@@ -203,12 +204,9 @@ def _unfinished(finding: Finding, scene: Scene) -> str:
         return f"may still be on its way, to or from {where}, when the block ends"
     if "is not ordered with" in finding.message:
         other = party(finding.other_actor, finding.other_thread)
-        return f"{verb} {where}, which {other} may still {_verb_of_engine(finding)}"
+        does = "write" if "with the write" in finding.message else "read"
+        return f"{verb} {where}, which {other} may still {does}"
     return f"{verb} {where}, whose asynchronous copy was not waited for"
-
-
-def _verb_of_engine(finding: Finding) -> str:
-    return "write" if "with the write" in finding.message else "read"
 
 
 _VERBS = {"read": "reads", "write": "writes", "atomic operation": "updates"}
@@ -285,12 +283,6 @@ def _declaration(finding: Finding, scene: Scene) -> Note | None:
     if named is None or named.span is None:
         return None
     return Note(f"{named.name} is declared here", named.span)
-
-
-def _unless(shown: Span | None, finding: Finding, scene: Scene) -> Span | None:
-    """Return the place of a finding, unless it was shown already."""
-    span = scene.span(finding.line)
-    return None if span == shown else span
 
 
 def _often(finding: Finding, scene: Scene) -> str:

@@ -13,9 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from tile_core.errors import InternalError
-from tile_sim.abi import ABI_VERSION, CHECK_BITS, CConfig, CKernel, CResult
+from tile_sim.abi import (
+    ABI_VERSION,
+    CHECK_BITS,
+    CConfig,
+    CKernel,
+    CResult,
+    LaunchOutcome,
+    outcome_of,
+)
 from tile_sim.build import runtime_library
-from tile_sim.launch_results import LaunchOutcome, outcome_of
 from tile_sim.settings import ASYNC_MODES, SCHEDULES, SimSettings
 
 
@@ -93,11 +100,6 @@ class KernelLibrary:
         """Run a grid and return what was found.
 
         Arguments are ctypes objects: a `CBuffer`, a `CTensorMap`, or a scalar.
-
-        Raises
-        ------
-        InternalError
-            If the kernel takes another number of arguments.
         """
         kernel = self.kernel(name)
         if kernel.parameter_count != len(arguments):

@@ -87,13 +87,7 @@ class DeviceMemory:
         self.places[buffer] = DeviceTensor(block.address, size)
 
     def check_red_zones(self) -> None:
-        """Make sure that nothing was written beside the tensors.
-
-        Raises
-        ------
-        OutOfBounds
-            If something was: naming the tensor, and how far away.
-        """
+        """Raise `OutOfBounds` if something was written beside a tensor: which, and how far away."""
         for block in self._blocks:
             end = block.start + block.bytes
             before, after = block.raw[: block.start], block.raw[end:]
@@ -162,3 +156,33 @@ def _span(array: Array) -> tuple[int, int]:
 def _bits(array: Array) -> Array:
     """Return the elements as integers, among which equal means the same bits."""
     return array.view(f"u{array.itemsize}")
+
+
+@dataclass(frozen=True, slots=True)
+class PackedNibbles:
+    """A NumPy array of four-bit elements, and its elements two to a byte, low nibble first."""
+
+    array: np.ndarray[Any, Any]
+    bytes: np.ndarray[Any, Any]
+
+    @classmethod
+    def needs(cls, param: Buffer, array: np.ndarray[Any, Any]) -> bool:
+        """Whether `array` has to be packed for the parameter."""
+        return param.dtype.packing > 1 and array.dtype not in (np.dtype("i1"), np.dtype("u1"))
+
+    @classmethod
+    def of(cls, array: np.ndarray[Any, Any]) -> PackedNibbles:
+        """Pack the elements of `array`, whose last extent is even."""
+        nibbles = np.ascontiguousarray(array).view(np.uint8) & 15
+        return cls(array, nibbles[..., 0::2] | (nibbles[..., 1::2] << 4))
+
+    def unpack(self) -> None:
+        """Bring the elements back into the array."""
+        both = np.stack([self.bytes & 15, self.bytes >> 4], axis=-1).reshape(self.array.shape)
+        if self.array.dtype.name == "int4":
+            both = (both.astype(np.int8) ^ 8) - 8
+            self.array[...] = both.astype(self.array.dtype)
+        elif self.array.dtype.name == "uint4":
+            self.array[...] = both.astype(self.array.dtype)
+        else:
+            self.array[...] = both.view(self.array.dtype)

@@ -19,7 +19,7 @@ def compile_program(program: DeviceProgram, target: Target, options: Any) -> Emu
     """Return the kernel, printed and compiled for this machine."""
     from tile_sim.artifact import compile_program
 
-    return compile_program(program, target)
+    return compile_program(program)
 
 
 def load(artifact: EmulatorArtifact, kernel: Kernel) -> Callable[..., None]:
@@ -31,7 +31,7 @@ def load(artifact: EmulatorArtifact, kernel: Kernel) -> Callable[..., None]:
 
 def toolchain(target: Target, options: Any) -> Mapping[str, str]:
     """Return the host's C++ compiler."""
-    from tile_sim.versions import toolchain
+    from tile_sim.toolchain import toolchain
 
     return toolchain()
 
@@ -49,9 +49,9 @@ def counted(run: Callable[[], object], seconds: float) -> Sequence[AccessCost]:
 
 def interpret(artifact: Any, kernel: Kernel) -> Callable[..., None]:
     """Return a function that interprets the machine code of a kernel on host tensors."""
-    from tile_sim.gfx9.executor import load
+    from tile_sim.gfx9.executor import Executable
 
-    return load(artifact, kernel)
+    return Executable(artifact, kernel)
 
 
 @hookimpl

@@ -154,13 +154,7 @@ def checking(
 
 
 def parse_checks(value: str | Iterable[str], where: str) -> frozenset[str]:
-    """Return the names of checks that `value` asks for; `where` is named if it is wrong.
-
-    Raises
-    ------
-    FrontendValueError
-        If a check of that name does not exist.
-    """
+    """Return the names of checks that `value` asks for; `where` is named if it is wrong."""
     names = value.replace(" ", ",").split(",") if isinstance(value, str) else [*value]
     found: set[str] = set()
     for name in filter(None, names):
@@ -177,13 +171,7 @@ def parse_checks(value: str | Iterable[str], where: str) -> frozenset[str]:
 
 
 def parse_schedule(text: str, where: str) -> tuple[str, int]:
-    """Return the order of threads and the seed that ``order[:seed]`` asks for.
-
-    Raises
-    ------
-    FrontendValueError
-        If there is no such order, or the seed is no number.
-    """
+    """Return the order of threads and the seed that ``order[:seed]`` asks for."""
     order, _, seed = text.partition(":")
     if order not in SCHEDULES or (seed and (order != "random" or not seed.isdecimal())):
         raise FrontendValueError(

@@ -15,8 +15,7 @@ from tile_core.errors import Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_sim.abi import CBuffer
 from tile_sim.build import kernel_library
-from tile_sim.call_report import SimReport, remember
-from tile_sim.counters import rows_of
+from tile_sim.call_report import SimReport, remember, rows_of
 from tile_sim.finding_errors import error_of
 from tile_sim.launch_debug_info import Scene, Tensor, TileDebugInfo
 from tile_sim.library import Geometry, KernelLibrary

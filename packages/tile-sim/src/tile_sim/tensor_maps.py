@@ -48,13 +48,7 @@ def map_names(text: str, kernel: str) -> tuple[str, ...]:
 def c_tensor_map(
     found: MapValues, tensor: str, place: DeviceTensor, *, is_written: bool
 ) -> CTensorMap:
-    """Return the record of a map; reports call its tensor, which lies at `place`, `tensor`.
-
-    Raises
-    ------
-    InternalError
-        If channels of the map are interleaved.
-    """
+    """Return the record of a map; reports call its tensor, which lies at `place`, `tensor`."""
     told = found.described
     if told.interleave:
         raise InternalError(f"the map {told.name} is interleaved, which is not emulated")
@@ -63,7 +57,7 @@ def c_tensor_map(
         buffer=CBuffer(place.address, place.bytes, tensor.encode(), None),
         data=found.address,
         rank=len(found.extents),
-        type=_type_code(told.dtype, size),
+        type=TYPES.index(told.dtype if told.dtype in TYPES else f"uint{8 * size}"),
         element_bytes=size,
         swizzle=told.swizzle,
         fills_nan=told.fill == "nan",
@@ -73,10 +67,6 @@ def c_tensor_map(
         box=_padded(told.box, 1),
         element_strides=_padded(told.element_strides, 1),
     )
-
-
-def _type_code(name: str, size: int) -> int:
-    return TYPES.index(name if name in TYPES else f"uint{8 * size}")
 
 
 def _padded(numbers: Sequence[int], fill: int) -> tuple[int, ...]:

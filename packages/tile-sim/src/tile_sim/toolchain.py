@@ -1,4 +1,4 @@
-"""The host's C++ compiler: found, and asked to make shared libraries."""
+"""The host's C++ compiler: found, asked to make shared libraries, and told by its version."""
 
 from __future__ import annotations
 
@@ -45,13 +45,7 @@ class Compiler:
 
 
 def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
-    """Return the C++ compiler: ``$CXX``, else g++, clang++, or the one in ``ziglang``.
-
-    Raises
-    ------
-    ToolchainError
-        If there is none, or ``$CXX`` does not exist.
-    """
+    """Return the C++ compiler: ``$CXX``, else g++, clang++, or the one in ``ziglang``."""
     env = os.environ if environment is None else environment
     path = env.get("PATH", os.defpath)
     if chosen := env.get("CXX", "").split():
@@ -112,3 +106,12 @@ def run_compiler(
 def dialect() -> tuple[str, ...]:
     """Return the flags that every file of the emulator is compiled with."""
     return (*_DIALECT, *machine_flags())
+
+
+def toolchain() -> Mapping[str, str]:
+    """Return the compiler and the flags of every file; nothing is started."""
+    try:
+        compiler = find_compiler().identity
+    except ToolchainError:
+        compiler = "none"
+    return {"c++-compiler": compiler, "dialect": " ".join(dialect())}

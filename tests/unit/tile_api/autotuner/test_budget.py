@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tile_api.autotuner.environment import TuneSettings
+from tile_api.autotuner.options import TuneSettings
 from tile_api.settings.budget import Budget, parse_budget
 from tile_core.errors import FrontendValueError, TuningError
 

@@ -8,8 +8,7 @@ import pytest
 
 import tile_api as tile
 from tile_api.autotuner.arguments import agreeing, bucket_of, described
-from tile_api.autotuner.configs import Config, listed_configs
-from tile_api.autotuner.pruning import pruned
+from tile_api.autotuner.configs import Config, listed_configs, pruned
 from tile_core.errors import TuningError
 
 PARAMETERS = ("M", "N", "block_M", "num_stages")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tile_api.autotuner.environment import TuneSettings
+from tile_api.autotuner.options import TuneSettings
 from tile_api.autotuner.store import TuneStore, read_table, write_table
 from tile_api.autotuner.table import (
     Record,

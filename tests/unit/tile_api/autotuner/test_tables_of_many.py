@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tile_api.autotuner.environment import TuneSettings
+from tile_api.autotuner.options import TuneSettings
 from tile_api.autotuner.store import TuneStore, read_table
 from tile_api.autotuner.table import TuningKey
 
@@ -19,7 +19,7 @@ PLACE = TuningKey("matmul", "0123456789abcdef", "cpu", "a machine", '{"M":64}')
 WRITER = """
 import json, sys
 from pathlib import Path
-from tile_api.autotuner.environment import TuneSettings
+from tile_api.autotuner.options import TuneSettings
 from tile_api.autotuner.store import TuneStore, add_to_table
 from tile_api.autotuner.table import Record, TuningKey, table_of
 

@@ -16,14 +16,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tile_api.autotuner.bench import Bench
-from tile_api.autotuner.compare_results import compare_results
-from tile_api.autotuner.machine import machine_name
-from tile_api.autotuner.machine_lock import machine_lock
+from tile_api.autotuner.bench import Bench, compare_results
+from tile_api.autotuner.job import read_tensors, write_tensors
+from tile_api.autotuner.machine import machine_lock, machine_name
 from tile_api.autotuner.process import CRASHED, HUNG, Worker
 from tile_api.autotuner.search import FINALISTS
 from tile_api.autotuner.session import TuningSession, worker_environment
-from tile_api.autotuner.tensor_files import read_tensors, write_tensors
 from tile_api.disk_cache.atomic_write import is_alive
 from tile_core.environment import processors
 from tile_core.target import Target
@@ -32,7 +30,7 @@ POPEN = subprocess.Popen
 
 HOLD = """
 import sys
-from tile_api.autotuner.machine_lock import machine_lock
+from tile_api.autotuner.machine import machine_lock
 with machine_lock():
     print("mine", flush=True)
     sys.stdin.readline()
@@ -174,7 +172,7 @@ def test_a_search_that_is_ended_starts_no_process_any_more(tmp_path, monkeypatch
     monkeypatch.setattr("tile_api.autotuner.process._BOOT", SILENT)
     started = []
     monkeypatch.setattr(
-        "tile_api.autotuner.process.subprocess.Popen",
+        "tile_api.worker_process.subprocess.Popen",
         lambda *args, **kwargs: started.append(POPEN(*args, **kwargs)) or started[-1],
     )
     place = TuningSession(tmp_path, 1, "cpu")

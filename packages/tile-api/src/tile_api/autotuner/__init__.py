@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from tile_api.autotuner.class_api import AutoTuner, AutotuneResult
     from tile_api.autotuner.configs import Config
     from tile_api.autotuner.decorator import AutotunedFactory, autotune
-    from tile_api.autotuner.fixed_inputs import get_autotune_inputs, set_autotune_inputs
-    from tile_api.autotuner.options import TuneOptions
+    from tile_api.autotuner.options import TuneOptions, get_autotune_inputs, set_autotune_inputs
     from tile_api.autotuner.tune import Tuned
     from tile_api.settings.budget import Budget, parse_budget
 
@@ -26,9 +25,9 @@ _HOMES = {
     "TuneOptions": "options",
     "Tuned": "tune",
     "autotune": "decorator",
-    "get_autotune_inputs": "fixed_inputs",
+    "get_autotune_inputs": "options",
     "parse_budget": ".settings.budget",
-    "set_autotune_inputs": "fixed_inputs",
+    "set_autotune_inputs": "options",
 }
 
 __all__ = [

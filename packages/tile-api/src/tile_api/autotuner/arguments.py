@@ -55,13 +55,7 @@ def missing_argument(
 
 
 def agreeing(configs: Sequence[Config], given: Mapping[str, Any]) -> tuple[Config, ...]:
-    """Return the configurations that set what the call gives to the same values.
-
-    Raises
-    ------
-    TuningError
-        If there is none.
-    """
+    """Return the configurations that set what the call gives to the same values."""
     found = tuple(
         c for c in configs if all(n not in given or given[n] == v for n, v in c.values.items())
     )

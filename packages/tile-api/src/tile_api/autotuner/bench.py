@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tile_api.autotuner.job import Job
+from tile_api.autotuner.job import Job, read_tensors, write_tensors
 from tile_api.autotuner.search import FINALISTS
-from tile_api.autotuner.tensor_files import read_tensors, write_tensors
+from tile_api.timing.compare import assert_close, assert_outputs_close, listed
 
 _MOST_CALLS = 10_000
 
@@ -86,11 +86,11 @@ class Bench:
         before = read_tensors(inputs)
         args = self._placed(kernel, read_tensors(inputs))
         returned = kernel(*args)
-        got = _listed(returned)
+        got = listed(returned)
         if outputs is not None:
             write_tensors(Path(outputs), [*args, *got])
         if expected is not None:
-            self._compare(before, args, got, read_tensors(expected), tolerances)
+            compare_results(before, args, got, read_tensors(expected), tolerances)
         return {"outputs": len(got)}
 
     def time(
@@ -166,24 +166,6 @@ class Bench:
 
         return [tensor_of(a, "cuda") if isinstance(a, np.ndarray) else a for a in args]
 
-    def _compare(
-        self,
-        before: list[Any],
-        args: list[Any],
-        got: list[Any],
-        expected: list[Any],
-        tolerances: tuple[float, float, float],
-    ) -> None:
-        from tile_api.autotuner.compare_results import compare_results
-
-        compare_results(before, args, got, expected, tolerances)
-
-
-def _listed(returned: Any) -> list[Any]:
-    if returned is None:
-        return []
-    return list(returned) if isinstance(returned, list | tuple) else [returned]
-
 
 def _is_on_gpu(kernel: Any) -> bool:
     return not kernel.target.count("@") and kernel.target.partition(":")[0] in ("cuda", "hip")
@@ -191,7 +173,7 @@ def _is_on_gpu(kernel: Any) -> bool:
 
 def _launching(kernel: Any, args: list[Any]) -> Callable[[], object]:
     """Return what launches a kernel without checks, on outputs of its own."""
-    outputs = iter(_listed(kernel(*args)))
+    outputs = iter(listed(kernel(*args)))
     inputs = iter(args)
     places = {*kernel.out_idx}
     everything = [next(outputs if n in places else inputs) for n in range(len(kernel.params))]
@@ -209,3 +191,37 @@ def _clock() -> Callable[[], float]:
     openmp = find_openmp()
     alone = openmp is not None and int(openmp.omp_get_max_threads()) == 1
     return time.thread_time if alone else time.perf_counter
+
+
+def compare_results(
+    before: list[Any],
+    args: list[Any],
+    got: list[Any],
+    expected: list[Any],
+    tolerances: tuple[float, float, float],
+) -> None:
+    """Raise `AssertionError` if results differ.
+
+    A kernel may return its results or write them into its arguments, and so may a reference. What
+    both return is compared; arguments that the reference changed have to be changed alike; what
+    only the reference returns stands for the arguments that the kernel changed, in their order.
+    `expected` holds the arguments after the reference ran, and then what it returned; `tolerances`
+    are absolute, relative, and the share of elements that may differ.
+    """
+    atol, rtol, share = tolerances
+    changed_there, returned = expected[: len(args)], expected[len(args) :]
+    if not got and returned:
+        got = [after for was, after in zip(before, args, strict=True) if _differ(was, after)]
+    assert_outputs_close(got, returned, atol, rtol, share)
+    for number, (was, ours, theirs) in enumerate(zip(before, args, changed_there, strict=True)):
+        if _differ(was, theirs):
+            assert_close(ours, theirs, atol, rtol, share, name=f"argument {number}")
+
+
+def _differ(before: Any, after: Any) -> bool:
+    import numpy as np
+
+    if not isinstance(before, np.ndarray):
+        return False
+    array = after if isinstance(after, np.ndarray) else np.asarray(after.cpu())
+    return before.tobytes() != array.tobytes()

@@ -23,12 +23,15 @@ from tile_api.autotuner.arguments import (
     rounded_tensors,
     sizes_of,
 )
-from tile_api.autotuner.configs import Config, listed_configs
-from tile_api.autotuner.fixed_inputs import get_autotune_inputs
+from tile_api.autotuner.configs import Config, listed_configs, pruned
 from tile_api.autotuner.identity import identity_of
-from tile_api.autotuner.options import OPTION_NAMES, TuneKeywords, TuneOptions
-from tile_api.autotuner.pruning import pruned
-from tile_api.autotuner.task import Task
+from tile_api.autotuner.options import (
+    OPTION_NAMES,
+    Task,
+    TuneKeywords,
+    TuneOptions,
+    get_autotune_inputs,
+)
 from tile_api.autotuner.tune import Tuned, chosen_function, tune
 from tile_api.cache import KernelCache
 from tile_api.frontend.source import calling_span
@@ -312,7 +315,7 @@ def autotune(
         Which arguments results depend on: names, or names with functions that round, or a
         function of all arguments. None means all arguments.
     prune, prune_configs_by
-        See `tile_api.autotuner.pruning.pruned`.
+        See `tile_api.autotuner.configs.pruned`.
     do_not_specialize
         Arguments that do not matter for `key`.
     options

@@ -114,12 +114,9 @@ def _is_plain(value: Any) -> bool:
         return len(value) < 256 and all(_is_plain(v) for v in value)
     if isinstance(value, Mapping):
         return len(value) < 256 and all(_is_plain(v) for v in value.values())
-    return value is None or isinstance(value, bool | int | float | str) or _is_named(value)
-
-
-def _is_named(value: Any) -> bool:
-    """Whether the text of a value tells it apart and has no address in it."""
-    return "dtype" in type(value).__name__.lower()
+    # The text of data types tells them apart, and has no address in it.
+    is_dtype = "dtype" in type(value).__name__.lower()
+    return value is None or isinstance(value, bool | int | float | str) or is_dtype
 
 
 def _stable(value: Any) -> Any:
@@ -153,9 +150,7 @@ def plain(value: Any) -> Any:
         return {"partial": plain(value.func), "with": plain([value.args, value.keywords])}
     if isinstance(value, MethodType):
         return {"method": plain(value.__func__), "of": plain(value.__self__)}
-    if (
-        isinstance(value, FunctionType) and "<" in value.__qualname__
-    ):  # its name may be others', too
+    if isinstance(value, FunctionType) and "<" in value.__qualname__:  # a name of others, too
         told = f"{value.__module__}.{value.__qualname__}"
         return f"{told}#{identity_of(value, {}, set())}"
     if callable(value):

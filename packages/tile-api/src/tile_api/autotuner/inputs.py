@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tile_api.autotuner.identity import canonical
-from tile_api.autotuner.job import Job
+from tile_api.autotuner.job import Job, read_tensors, write_tensors
 from tile_api.autotuner.options import TuneOptions
 from tile_api.autotuner.outcome import WRONG, Candidate, TrialOutcome, failure_of
-from tile_api.autotuner.search import Bench
-from tile_api.autotuner.tensor_files import read_tensors, write_tensors
+from tile_api.autotuner.session import TuningSession
+from tile_api.timing.compare import listed
 from tile_core.arith.evaluate import evaluate
 from tile_core.dtypes import DType
 from tile_core.errors import TuningError
@@ -73,13 +73,7 @@ class Inputs:
         self._files: dict[str, Path] = {}
 
     def file(self, candidate: Candidate) -> str:
-        """Return the file with the inputs of a candidate.
-
-        Raises
-        ------
-        TuningError
-            If inputs cannot be made, or are too many or too few.
-        """
+        """Return the file with the inputs of a candidate."""
         params = passed_parameters(self._jobs[candidate.number].kernel, self._options.sizes)
         key = canonical([[p.name, p.dtype, p.shape] for p in params])
         if not self._options.cache_input_tensors and self._options.supply_prog is not None:
@@ -90,7 +84,7 @@ class Inputs:
             self._files[key] = path
         return str(self._files[key])
 
-    def check(self, candidate: Candidate, job: str, bench: Bench) -> TrialOutcome | None:
+    def check(self, candidate: Candidate, job: str, bench: TuningSession) -> TrialOutcome | None:
         """Run a candidate once in the process that measures; return what is wrong, or None."""
         inputs, timeout = self.file(candidate), self._options.timeout
         if not self._options.checks:
@@ -140,7 +134,7 @@ class Inputs:
             assert self._options.ref_prog is not None, "there is something to compare with"
             args = [_for_user(value, self._device) for value in read_tensors(inputs)]
             returned = self._options.ref_prog(*args)
-            write_tensors(path, [*args, *_listed(returned)])
+            write_tensors(path, [*args, *listed(returned)])
         return path
 
     def measure_reference(self, candidate: Candidate) -> float | None:
@@ -183,13 +177,7 @@ def open_parameters(params: Sequence[Any], out_idx: Any) -> list[tuple[Any, Kern
 
 
 def passed_parameters(kernel: Kernel, sizes: Any) -> list[KernelParam]:
-    """Return the parameters that a caller passes, with their shapes as numbers.
-
-    Raises
-    ------
-    TuningError
-        If a symbolic dimension has no value.
-    """
+    """Return the parameters that a caller passes, with their shapes as numbers."""
     found = []
     for number, param in enumerate(kernel.params):
         if number in kernel.outputs:
@@ -242,9 +230,3 @@ def _for_user(value: Any, device: str | None) -> Any:
     from tile_api.tensors import tensor_of
 
     return tensor_of(value, device)
-
-
-def _listed(returned: Any) -> list[Any]:
-    if returned is None:
-        return []
-    return list(returned) if isinstance(returned, list | tuple) else [returned]

@@ -1,11 +1,14 @@
-"""What a worker compiles: tile IR and options, in a file; nothing of the user's is in it.
+"""What crosses to workers, in files: kernels to compile, and tensors to run them on.
 
 Kernels are traced where the user's functions are. What crosses to other processes is tile IR,
-which consists of classes of the compiler alone.
+which consists of classes of the compiler alone. A file of tensors is a line of JSON that describes
+all arguments, and then their bytes. Arrays keep their strides; whoever reads gets NumPy arrays on
+memory of its own.
 """
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,3 +48,96 @@ class Job:
             pass_configs=self.pass_configs or None,
             compile_flags=list(self.compile_flags) or None,
         )
+
+
+_ALIGNMENT = 64
+
+
+def write_tensors(path: Path, values: Sequence[Any]) -> None:
+    """Write arguments: NumPy arrays, torch tensors, plain numbers and None."""
+    head, blobs, at = [], [], 0
+    for value in values:
+        array = as_array(value)
+        if array is None:
+            plain = value.item() if hasattr(value, "item") else value
+            head.append({"value": plain})
+            continue
+        base = _span_of(array)
+        head.append(
+            {
+                "dtype": array.dtype.name,
+                "shape": array.shape,
+                "strides": array.strides,
+                "at": at,
+                "size": len(base),
+            }
+        )
+        blobs.append((at, base))
+        at += -(-len(base) // _ALIGNMENT) * _ALIGNMENT
+    line = json.dumps(head).encode()
+    start = -(-(len(line) + 1) // _ALIGNMENT) * _ALIGNMENT
+    with open(path, "wb") as file:
+        file.write(line.ljust(start - 1) + b"\n")
+        for offset, base in blobs:
+            file.seek(start + offset)
+            file.write(base)
+        file.truncate(max(file.tell(), start + at))
+
+
+def read_tensors(path: Path | str) -> list[Any]:
+    """Return the arguments of a file."""
+    import numpy as np
+
+    with open(path, "rb") as file:
+        head = json.loads(file.readline())
+        start = file.tell()
+        found: list[Any] = []
+        for row in head:
+            if "value" in row:
+                found.append(row["value"])
+                continue
+            file.seek(start + row["at"])
+            memory = bytearray(file.read(row["size"]))
+            dtype = _dtype(row["dtype"])
+            found.append(np.ndarray(row["shape"], dtype, memory, 0, row["strides"]))
+    return found
+
+
+def as_array(value: Any) -> Any:
+    """Return a NumPy array with a tensor's elements and strides; None for what is no tensor."""
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        return np.ascontiguousarray(value) if any(s < 0 for s in value.strides) else value
+    if hasattr(value, "detach"):
+        from tile_api.tensors import array_of
+
+        return array_of(value)
+    if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
+        return np.from_dlpack(value)
+    return None
+
+
+def _dtype(name: str) -> Any:
+    import numpy as np
+
+    try:
+        return np.dtype(name)
+    except TypeError:
+        from tile_core.dtypes import dtype_of
+
+        return dtype_of(name).numpy()
+
+
+def _span_of(array: Any) -> bytes:
+    """Return the bytes from an array's first element to its last."""
+    import numpy as np
+
+    if array.size == 0:
+        return b""
+    if array.flags.c_contiguous:
+        return bytes(array.tobytes())
+    reach = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
+    count = reach // array.itemsize + 1
+    flat = np.lib.stride_tricks.as_strided(array, (count,), (array.itemsize,))
+    return bytes(flat.tobytes())

@@ -1,15 +1,24 @@
-"""Which machine measures: whether there is one, and what tables call it."""
+"""Which machine measures: whether there is one, what tables call it, and who has it for now."""
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tile_api.tensors import gpu_name
 from tile_core.environment import environment, processors
 from tile_core.errors import MeasuringImpossible, TileError
 from tile_core.target import GPUS, Target
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
 
 
 def tells_time(target: Target) -> bool:
@@ -18,13 +27,7 @@ def tells_time(target: Target) -> bool:
 
 
 def require_machine(target: Target) -> None:
-    """Raise if kernels for `target` cannot be measured on this machine.
-
-    Raises
-    ------
-    MeasuringImpossible
-        It says what is missing.
-    """
+    """Raise `MeasuringImpossible` if kernels for `target` cannot be measured here, and why."""
     hint = 'let the cost model choose: budget="model", or TILE_TUNE_BUDGET=model'
     if not tells_time(target):
         raise MeasuringImpossible(
@@ -81,3 +84,28 @@ def _reason_against(target: Target) -> str | None:
     if target.arch and here.arch and target.arch != here.arch:
         return f"the GPU of this machine is {here.arch}"
     return None
+
+
+@contextmanager
+def machine_lock() -> Iterator[None]:
+    """Wait until no other search of this user measures; others wait inside of the block.
+
+    The lock is the system's and ends with its process, however that ends. Where there is none, or
+    no file can be written, nobody waits.
+    """
+    handle = None
+    with suppress(OSError):
+        handle = os.open(_place(), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if handle is not None and fcntl is not None:
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _place() -> Path:
+    owner = os.getuid() if hasattr(os, "getuid") else 0
+    return Path(tempfile.gettempdir(), f"tile-measuring-{owner}.lock")

@@ -1,13 +1,21 @@
-"""What the author of a kernel says of its tuning, beside the configurations."""
+"""What is said of tuning: by the author of a kernel, by calls, and by the environment."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from typing_extensions import TypedDict
 
+from tile_api.autotuner.configs import Config
+from tile_api.disk_cache.location import CacheSettings
+from tile_api.settings import Settings
+from tile_api.settings.budget import Budget, parse_budget
+from tile_core.environment import environment, processors
 from tile_core.errors import TuningError
 
 
@@ -110,3 +118,105 @@ class TuneKeywords(TypedDict, total=False):
 
 _DEFAULTS: Mapping[str, float] = {"warmup": 25, "rep": 100, "timeout": 100, "early_stop_factor": 5}
 OPTION_NAMES: Sequence[str] = tuple(TuneOptions.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A function with arguments, and configurations to choose from.
+
+    The bucket holds the arguments that are not tuned, as values that JSON can hold: results hold
+    for calls with equal buckets. `trace` returns the traced function for values of the tuned
+    parameters; `inputs` are tensors to measure on.
+    """
+
+    name: str
+    identity: str
+    bucket: Mapping[str, Any]
+    configs: Sequence[Config]
+    trace: Callable[[Mapping[str, Any]], Any]
+    compile_options: Mapping[str, Any] = field(default_factory=dict)
+    options: TuneOptions = field(default_factory=TuneOptions)
+    inputs: Sequence[Any] | None = None
+
+
+_INPUTS: ContextVar[tuple[Any, ...] | None] = ContextVar("tile_autotune_inputs", default=None)
+
+
+@contextmanager
+def set_autotune_inputs(*tensors: Any) -> Iterator[None]:
+    """Measure candidates on these tensors.
+
+    Parameters
+    ----------
+    tensors
+        One for each parameter that is passed to the kernel; or one list of them.
+
+    Examples
+    --------
+    >>> with set_autotune_inputs(1, 2):
+    ...     get_autotune_inputs()
+    (1, 2)
+    """
+    is_list = len(tensors) == 1 and isinstance(tensors[0], list | tuple)
+    token = _INPUTS.set(tuple(tensors[0]) if is_list else tensors)
+    try:
+        yield
+    finally:
+        _INPUTS.reset(token)
+
+
+def get_autotune_inputs() -> tuple[Any, ...] | None:
+    """Return the tensors of the block around, or None."""
+    return _INPUTS.get()
+
+
+@dataclass(frozen=True, slots=True)
+class TuneSettings:
+    """Where results are kept, and how much work tuning may be.
+
+    Parameters
+    ----------
+    folder
+        ``TILE_TUNE_DIR``, else ``tune`` in the cache's folder: tables and logs.
+    tables
+        ``TILE_TUNE_TABLES``: further tables to look into, separated as in ``PATH``.
+    budget
+        ``TILE_TUNE_BUDGET``, or None: what holds where a kernel says nothing.
+    again
+        ``TILE_TUNE_AGAIN=1``: tune although there is a result.
+    keeps
+        False with ``TILELANG_AUTO_TUNING_DISABLE_CACHE=1``: results are neither read nor kept.
+    workers
+        Processes that compile: ``TILELANG_AUTO_TUNING_CPU_COUNTS``, else a share
+        ``TILELANG_AUTO_TUNING_CPU_UTILITIES`` of the processors (all of them if it is not set);
+        at most ``TILELANG_AUTO_TUNING_MAX_CPU_COUNT``.
+    """
+
+    folder: Path
+    tables: tuple[Path, ...] = ()
+    budget: Budget | None = None
+    again: bool = False
+    keeps: bool = True
+    workers: int = 1
+
+    @classmethod
+    def from_environment(cls, given: Mapping[str, str] | None = None) -> TuneSettings:
+        """Read the settings as they are now."""
+        env = environment() if given is None else given
+        found = Settings.from_environment(env)
+        return cls(
+            folder=found.tune_dir or CacheSettings.from_environment(env).folder / "tune",
+            tables=found.tune_tables,
+            budget=parse_budget(found.tune_budget) if found.tune_budget else None,
+            again=found.tune_again,
+            keeps=found.tune_cache,
+            workers=_workers(found),
+        )
+
+
+def _workers(settings: Settings) -> int:
+    count = settings.tune_processes
+    if count <= 0:
+        count = int(processors() * settings.tune_share)
+    most = settings.tune_most
+    return max(1, min(count, most) if most > 0 else count)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import selectors
-import signal
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
-from tile_core.toolchains.subprocesses import ended_with
+from tile_api.worker_process import WorkerProcess
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.stdin.readline()); "
@@ -38,34 +34,22 @@ class Worker:
     def __init__(self, environment: Mapping[str, str], opening: Mapping[str, Any]) -> None:
         self._environment = dict(environment)
         self._opening = dict(opening)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: WorkerProcess | None = None
         self._is_open = self._has_ended = False
         self._rest = b""
         self._starting = threading.Lock()
 
     def start(self) -> None:
-        """Start the process unless it runs; nothing is waited for.
-
-        Raises
-        ------
-        OSError
-            If there can be no such process, or it ended at once.
-        """
-        if self._process is not None and self._process.poll() is None:
+        """Start the process unless it runs; nothing is waited for."""
+        if self._process is not None and self._process.is_running():
             return
         self.kill()
         self._rest, self._is_open = b"", False
         with self._starting:
             if self._has_ended:
                 raise BrokenPipeError("there is nobody to ask any more")
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, str(os.getpid())],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=self._environment,
-                start_new_session=True,
-            )
+            command = [sys.executable, "-c", _BOOT, str(os.getpid())]
+            self._process = WorkerProcess(command, self._environment)
         self._send([entry or os.getcwd() for entry in sys.path])
         self._send(self._opening)
 
@@ -89,21 +73,16 @@ class Worker:
     def _reply(self, timeout: float) -> dict[str, Any]:
         """Wait for a line, but not longer than `timeout` seconds."""
         assert self._process is not None, "it was started"
-        out = self._process.stdout
-        assert out is not None, "it has a pipe"
         deadline = time.monotonic() + timeout
-        with selectors.DefaultSelector() as selector:
-            selector.register(out, selectors.EVENT_READ)
+        try:
             while b"\n" not in self._rest:
-                left = deadline - time.monotonic()
-                if left <= 0 or not selector.select(left):
-                    self.kill()
-                    told = f"it did not come to an end within {timeout:g} s"
-                    return {"ok": False, "code": HUNG, "message": told}
-                data = os.read(out.fileno(), 1 << 16)
-                if not data:
-                    return self._ended()
-                self._rest += data
+                self._rest += self._process.receive(deadline)
+        except TimeoutError:
+            self.kill()
+            told = f"it did not come to an end within {timeout:g} s"
+            return {"ok": False, "code": HUNG, "message": told}
+        except EOFError:
+            return self._ended()
         line, _, self._rest = self._rest.partition(b"\n")
         reply: dict[str, Any] = json.loads(line)
         return reply
@@ -112,41 +91,23 @@ class Worker:
         """Kill the process for good: another thread that waits for its reply is told of its end."""
         with self._starting:
             self._has_ended = True
-            self._signal()
+            if self._process is not None and self._process.is_running():
+                self._process.signal()
 
     def kill(self) -> None:
         """End the process at once, whatever it does; it is started anew when it is asked."""
-        if self._process is None:
-            return
-        self._signal()
-        for stream in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):
-                if stream is not None:
-                    stream.close()
-        self._process.wait()
-        self._process = None
-
-    def _signal(self) -> None:
-        if self._process is not None and self._process.returncode is None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
 
     def _send(self, message: object) -> None:
         assert self._process is not None, "it was started"
-        assert self._process.stdin is not None, "it has a pipe"
-        self._process.stdin.write(json.dumps(message).encode() + b"\n")
-        self._process.stdin.flush()
+        self._process.send(json.dumps(message).encode() + b"\n")
 
     def _ended(self) -> dict[str, Any]:
         """Return what is known of the end of the process."""
         if self._process is None:
             return {"ok": False, "code": CRASHED, "message": "the process could not be started"}
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(5)
-        status = self._process.returncode
+        told = f"the process ended with {self._process.told_end()}"
         self.kill()
-        return {
-            "ok": False,
-            "code": CRASHED,
-            "message": f"the process ended with {ended_with(status)}",
-        }
+        return {"ok": False, "code": CRASHED, "message": told}

@@ -73,9 +73,8 @@ def ranked(candidates: Sequence[Candidate], expected: Mapping[int, Expected]) ->
     """
     unknown = Expected(None)
     told = [(c, expected.get(c.number, unknown)) for c in candidates]
-    return sorted(
-        (replace(c, estimate=e.milliseconds, program=e.program) for c, e in told), key=_order
-    )
+    priced = [replace(c, estimate=e.milliseconds, program=e.program) for c, e in told]
+    return sorted(priced, key=lambda c: (c.estimate is None, c.estimate or 0.0, c.number))
 
 
 def distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -172,8 +171,3 @@ def program_of(func: object, target: object, pass_configs: Mapping[Any, object])
     except TileError:
         return ""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
-
-
-def _order(candidate: Candidate) -> tuple[bool, float, int]:
-    cost = candidate.estimate
-    return (cost is None, 0.0 if cost is None else cost, candidate.number)

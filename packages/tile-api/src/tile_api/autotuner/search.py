@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from tile_api.autotuner.log import TuneLog
 from tile_api.autotuner.options import TuneOptions
@@ -23,6 +22,10 @@ from tile_api.settings.budget import Budget
 from tile_core.errors import TileError
 from tile_core.logs import log
 
+if TYPE_CHECKING:
+    from tile_api.autotuner.inputs import Inputs
+    from tile_api.autotuner.session import TuningSession
+
 FINALISTS = 8
 """Candidates that are measured in turns, after each was measured by itself."""
 
@@ -38,38 +41,14 @@ _COMPILED_BY, _MEASURED_BY = 0.7, 0.8
 _PER_WAVE = 3
 
 
-class Bench(Protocol):
-    """Where candidates are compiled and measured: `tile_api.autotuner.session.TuningSession`."""
-
-    @property
-    def count(self) -> int:
-        """How many candidates are compiled at once."""
-
-    def compile(self, jobs: Sequence[str], timeout: float, deadline: float | None) -> Any:
-        """Yield a reply for each job."""
-
-    def ask_meter(self, do: str, timeout: float, **arguments: Any) -> dict[str, Any]:
-        """Return the reply of the process that measures."""
-
-
-class Checker(Protocol):
-    """Who knows inputs and right results: `tile_api.autotuner.inputs.Inputs`."""
-
-    def file(self, candidate: Candidate) -> str:
-        """Return the file with a candidate's inputs."""
-
-    def check(self, candidate: Candidate, job: str, bench: Bench) -> TrialOutcome | None:
-        """Run a candidate once; return what is wrong with it, or None."""
-
-
 @dataclass(slots=True)
 class Search:
     """One search among candidates, the most promising first; jobs are files, by number."""
 
     candidates: list[Candidate]
     jobs: dict[int, Path]
-    bench: Bench
-    checker: Checker
+    bench: TuningSession
+    checker: Inputs
     log: TuneLog
     progress: Progress
     options: TuneOptions

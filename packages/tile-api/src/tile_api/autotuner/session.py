@@ -13,8 +13,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from tile_api.autotuner.machine import torch_threads
-from tile_api.autotuner.machine_lock import machine_lock
+from tile_api.autotuner.machine import machine_lock, torch_threads
 from tile_api.autotuner.process import CANCELLED, HUNG, START_TIMEOUT, Worker
 from tile_api.disk_cache.atomic_write import is_alive
 from tile_core.environment import environment

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tile_api.autotuner.environment import TuneSettings
 from tile_api.autotuner.log import TuneLog
+from tile_api.autotuner.options import TuneSettings
 from tile_api.autotuner.table import (
     Record,
     Table,
@@ -45,10 +45,7 @@ class TuneStore:
     def read(self, place: TuningKey) -> Table:
         """Return what is known of a place, from here and from further tables.
 
-        Raises
-        ------
-        InvalidTuningTable
-            If a further table is none. One of our own that is damaged is as good as none.
+        Of tables of our own, one that is damaged is as good as none.
         """
         if not self._keeps:
             return Table()
@@ -123,11 +120,6 @@ def read_table(path: Path, missing: str | None = "name a file that tile tune wro
     """Return the table of a file.
 
     If it cannot be read and `missing` says nothing of that, the system's error is raised.
-
-    Raises
-    ------
-    InvalidTuningTable
-        If it is none.
     """
     try:
         text = path.read_text()
@@ -147,13 +139,7 @@ def write_table(path: Path, table: Table) -> None:
 
 
 def add_to_table(path: Path, table: Table) -> None:
-    """Add records to those of a file, which need not exist.
-
-    Raises
-    ------
-    InvalidTuningTable
-        If the file is no table.
-    """
+    """Add records to those of a file, which need not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _held(path.parent):
         known = [read_table(path)] if path.exists() else []

@@ -104,13 +104,7 @@ def text_of_table(table: Table) -> str:
 
 
 def parse_table(text: str, where: str) -> Table:
-    """Return the table of a text.
-
-    Raises
-    ------
-    InvalidTuningTable
-        If it is none, or of a newer form.
-    """
+    """Return the table of a text."""
     try:
         found = json.loads(text)
     except ValueError as error:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from tile_api.autotuner.configs import Config
-from tile_api.autotuner.environment import TuneSettings
 from tile_api.autotuner.identity import canonical
 from tile_api.autotuner.inputs import Inputs
 from tile_api.autotuner.job import Job
 from tile_api.autotuner.machine import machine_name, require_machine, tells_time
+from tile_api.autotuner.options import Task, TuneSettings
 from tile_api.autotuner.outcome import OK, UNTRIED, Candidate
 from tile_api.autotuner.progress import Progress
 from tile_api.autotuner.ranking import (
@@ -30,7 +30,6 @@ from tile_api.autotuner.search import Search, untraced
 from tile_api.autotuner.session import TuningSession, workplace
 from tile_api.autotuner.store import TuneStore
 from tile_api.autotuner.table import Record, Table, TuningKey, table_of
-from tile_api.autotuner.task import Task
 from tile_api.kernel import CompiledKernel
 from tile_api.settings.budget import Budget, parse_budget
 from tile_core.errors import NoConfigWorks, Note, TileError
@@ -92,7 +91,7 @@ def tune(task: Task) -> Tuned:
     """
     start = time.monotonic()
     settings = TuneSettings.from_environment()
-    target = _target(task)
+    _, target = _resolved(task)
     budget = _budget(task, settings, target)
     place = place_of(task, target)
     store = TuneStore(settings, _tables(task))
@@ -111,13 +110,8 @@ def chosen_function(task: Task) -> Any:
     """Return the traced function of the best configuration that is known, or expected.
 
     Nothing is compiled and nothing runs.
-
-    Raises
-    ------
-    NoConfigWorks
-        If none can be traced.
     """
-    settings, target = TuneSettings.from_environment(), _target(task)
+    settings, (_, target) = TuneSettings.from_environment(), _resolved(task)
     place = place_of(task, target)
     known = TuneStore(settings, _tables(task)).read(place)
     record = known.best(place, [c.key for c in task.configs])
@@ -136,18 +130,8 @@ def place_of(task: Task, target: Target) -> TuningKey:
     return TuningKey(task.name, task.identity, str(target), machine_name(target), bucket)
 
 
-def _target(task: Task) -> Target:
-    """Return the exact target, as `tile_api.compile` would resolve it."""
-    return _resolved(task)[1]
-
-
-def _compiler(task: Task) -> str:
-    """Return the module that is imported where something was lowered for the task's target."""
-    return _resolved(task)[0].compiler
-
-
 def _resolved(task: Task) -> tuple[Backend, Target]:
-    """Return who serves the task's target, and the exact target."""
+    """Return who serves the task's target, and the exact target, as `tile_api.compile` would."""
     from tile_api.settings import Settings
     from tile_core.plugins.host import default_host
 
@@ -222,7 +206,7 @@ def _expected(
     deadline = None
     if budget.seconds is not None:
         deadline = time.monotonic() + budget.seconds * _RANKED_IN
-    if _compiler(task) in sys.modules:
+    if _resolved(task)[0].compiler in sys.modules:
         return expected_here(jobs, task.options.sizes, deadline)
     paths = [str(path) for path in files.values()]
     replies = bench.expect(paths, task.options.sizes, task.options.timeout, deadline)

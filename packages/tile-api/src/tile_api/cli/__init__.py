@@ -23,7 +23,7 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "tune": "find the best configuration of a kernel of a file, and look at results",
     }
 )
-"""Modules of this package with ``add_parser(subparsers)`` and ``run(args) -> int``, and a line."""
+"""Modules of this package with ``add_arguments(parser)`` and ``run(args) -> int``, and a line."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,10 +59,9 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tile {_version()}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for verb, line in VERBS.items():
+        added = verbs.add_parser(verb, help=line)
         if verb == chosen:
-            importlib.import_module(f"{__name__}.{verb}").add_parser(verbs)
-        else:
-            verbs.add_parser(verb, help=line)
+            importlib.import_module(f"{__name__}.{verb}").add_arguments(added)
     return parser
 
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the verb and what can be asked of it."""
-    parser = subparsers.add_parser(
-        "bundle",
-        help="tell what is inside a saved kernel",
-        description="Bundles are what kernel.save writes and tile_launch.load runs.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what can be asked of the verb."""
+    parser.description = "Bundles are what kernel.save writes and tile_launch.load runs."
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     inspect = actions.add_parser(
         "inspect", help="tell the parameters, and of each variant what it is for and what it needs"

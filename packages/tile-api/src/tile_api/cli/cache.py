@@ -18,13 +18,9 @@ from tile_core.errors import TileError
 _EMULATOR = "sim"
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the verb and what can be asked of it."""
-    parser = subparsers.add_parser(
-        "cache",
-        help="look at the compiled kernels on disk, and remove some",
-        description="Compiled kernels are kept in TILE_CACHE_DIR, up to TILE_CACHE_SIZE.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what can be asked of the verb."""
+    parser.description = "Compiled kernels are kept in TILE_CACHE_DIR, up to TILE_CACHE_SIZE."
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     ls = actions.add_parser("ls", help="list the kernels, the most recently used first")
     ls.add_argument("--json", action="store_true", help="for programs: one list of records")

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from tile_api.settings.variables import CHECKS
 from tile_core.errors import UnsupportedOnTarget
@@ -15,17 +14,17 @@ from tile_core.target import Target
 INTERPRETER = "interpret"
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the verb and what can be asked of it."""
-    parser = subparsers.add_parser(
-        "check",
-        help="run a program with its kernels under all checks",
-        description="Run a Python program whose kernels are checked: every access, every race, "
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what can be asked of the verb."""
+    parser.description = (
+        "Run a Python program whose kernels are checked: every access, every race, "
         "every read of what nothing wrote. They run in the interpreter, or in the emulator with "
         "--target cuda:sm_80@sim, whatever targets the program names. What follows the program "
-        "belongs to it. Ends with 1 if a mistake is found, or no kernel was called.",
-        usage="tile check [--as-tilelang] [--target TARGET] [--gpu GPU] [--checks NAMES] SCRIPT "
-        "[ARGUMENT ...]",
+        "belongs to it. Ends with 1 if a mistake is found, or no kernel was called."
+    )
+    parser.usage = (
+        "tile check [--as-tilelang] [--target TARGET] [--gpu GPU] [--checks NAMES] SCRIPT "
+        "[ARGUMENT ...]"
     )
     parser.add_argument(
         "--as-tilelang",

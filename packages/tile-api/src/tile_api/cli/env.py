@@ -10,7 +10,6 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tile_api.settings.variables import Variable, variables
 from tile_core.environment import environment
@@ -27,13 +26,11 @@ class CurrentSetting:
     error: FrontendValueError | None = None
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the verb and what can be asked of it."""
-    parser = subparsers.add_parser(
-        "env",
-        help="tell all settings: their values, where those come from, and what they mean",
-        description="Every setting is an environment variable, and an argument of "
-        "`tile.settings.override`. Ends with 1 if a variable has a value that means nothing.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what can be asked of the verb."""
+    parser.description = (
+        "Every setting is an environment variable, and an argument of "
+        "`tile.settings.override`. Ends with 1 if a variable has a value that means nothing."
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="of some variables or settings")
     parser.add_argument("--json", action="store_true", help="for programs: one list of records")

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 from tile_api.error_explanations import error_pages
 from tile_core.errors import FrontendValueError
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the verb and what can be asked of it."""
-    parser = subparsers.add_parser(
-        "explain",
-        help="tell what an error means, and what to do about it",
-        description="Print the page of an error's code: its cause, an example, and a fix. "
-        "Without a code, list all codes.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what can be asked of the verb."""
+    parser.description = (
+        "Print the page of an error's code: its cause, an example, and a fix. "
+        "Without a code, list all codes."
     )
     parser.add_argument("codes", nargs="*", metavar="CODE", help="such as TL6503, or its name")
 
@@ -34,13 +31,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _code(asked: str, codes: dict[str, str]) -> str:
-    """Return the code that a user means: as errors show it, in any case, or by its name.
-
-    Raises
-    ------
-    FrontendValueError
-        If there is no such error.
-    """
+    """Return the code that a user means: as errors show it, in any case, or by its name."""
     word = asked.strip("[]: ")
     word = f"TL{word}" if word.isdecimal() else word
     names = {name.lower(): code for name, code in codes.items()}

@@ -23,13 +23,7 @@ def add_kernel(parser: argparse.ArgumentParser, *, such_as: str = "hip:gfx942") 
 
 
 def arguments_in(text: str, option: str = "--args") -> dict[str, Any]:
-    """Return the object that an option holds as JSON.
-
-    Raises
-    ------
-    FrontendValueError
-        If it is none.
-    """
+    """Return the object that an option holds as JSON."""
     hint = f"""write {option} '{{"M": 512, "N": 512}}'"""
     try:
         found = json.loads(text)

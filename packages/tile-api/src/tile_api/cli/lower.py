@@ -19,13 +19,11 @@ LAYOUTS = "layouts"
 """How each tile is stored, and which thread runs which iteration of each loop."""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the verb and what can be asked of it."""
-    parser = subparsers.add_parser(
-        "lower",
-        help="print what a kernel of a file becomes",
-        description="Print a @T.prim_func, or what a @tile.jit function makes, for a target that "
-        "need not be here.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what can be asked of the verb."""
+    parser.description = (
+        "Print a @T.prim_func, or what a @tile.jit function makes, for a target that "
+        "need not be here."
     )
     add_kernel(parser)
     parser.add_argument(
@@ -96,15 +94,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _of_passes(args: argparse.Namespace, function: Any) -> str:
-    """Return the pipeline, the program behind a pass, or a stage without some passes.
-
-    Raises
-    ------
-    FrontendValueError
-        If a compiler would have to run.
-    PassError
-        If there is no such pass, or it cannot be left out.
-    """
+    """Return the pipeline, the program behind a pass, or a stage without some passes."""
     from tile_api.compile_request import request
     from tile_api.lowered import text_at
     from tile_api.settings import Settings

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,14 +26,12 @@ if TYPE_CHECKING:
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the verb and what can be asked of it."""
-    parser = subparsers.add_parser(
-        "reduce",
-        help="make a failing kernel small, and write what a report of it needs",
-        description="Take away from a kernel what its failure does not need. What the kernel does "
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what can be asked of the verb."""
+    parser.description = (
+        "Take away from a kernel what its failure does not need. What the kernel does "
         "is found out by a trial: an error, a result other than the reference interpreter's, a "
-        "crash, or no end; options below fix what counts as the same failure.",
+        "crash, or no end; options below fix what counts as the same failure."
     )
     add_kernel(parser, such_as="cuda:sm_80@sim")
     parser.add_argument(
@@ -80,11 +78,11 @@ def _add_trials(group: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; 0 if a report was written."""
     from tile_api.reducing.report import ReductionReport, write_report
-    from tile_api.reducing.workers import trials
+    from tile_api.reducing.workers import Trials
 
     _require_one_failure(args)
     kernel, plan = _planned(args)
-    with _interruptible(), trials(plan, args.timeout) as tries:
+    with _interruptible(), closing(Trials(plan, args.timeout)) as tries:
         first = tries(kernel)
         if first.phase == "reference":  # an error, or it takes too long
             _tell(f"{first.told()}\nso runs are not compared with it")
@@ -183,13 +181,7 @@ def _alias(args: argparse.Namespace) -> AbstractContextManager[object]:
 
 
 def _wanted(args: argparse.Namespace, kernel: Kernel, seen: RunOutcome, plan: Plan) -> Failure:
-    """Return the failure to keep.
-
-    Raises
-    ------
-    NothingToReduce
-        If the kernel does not have it.
-    """
+    """Return the failure to keep, or raise `NothingToReduce`."""
     from tile_api.reducing.failure import CRASH, ERROR, FINE, HANG, WRONG, Failure, same_as
     from tile_core.errors import NothingToReduce
 

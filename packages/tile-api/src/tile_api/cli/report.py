@@ -5,19 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
 from tile_api.cli.kernels import add_kernel, arguments_in, kernel_in, traced
 from tile_core.errors import ToolchainError
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the verb and what can be asked of it."""
-    parser = subparsers.add_parser(
-        "report",
-        help="write a page that shows how a kernel came about, and what it needs",
-        description="Write one HTML file that shows a kernel after each pass, its layouts, its "
-        "pipeline and what it needs of the machine, which need not be here.",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what can be asked of the verb."""
+    parser.description = (
+        "Write one HTML file that shows a kernel after each pass, its layouts, its "
+        "pipeline and what it needs of the machine, which need not be here."
     )
     add_kernel(parser)
     parser.add_argument(

@@ -10,20 +10,18 @@ import traceback
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from tile_api.tilelang.installing import install, require_machine
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the verb and what can be asked of it."""
-    parser = subparsers.add_parser(
-        "run",
-        help="run a program with its kernels on a chosen target",
-        description="Run a Python program as python does. Options of this command come before the "
-        "program, what follows belongs to the program.",
-        usage="tile run [--as-tilelang] [--target TARGET] [--gpu GPU] (SCRIPT | -m MODULE) "
-        "[ARGUMENT ...]",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what can be asked of the verb."""
+    parser.description = (
+        "Run a Python program as python does. Options of this command come before the "
+        "program, what follows belongs to the program."
+    )
+    parser.usage = (
+        "tile run [--as-tilelang] [--target TARGET] [--gpu GPU] (SCRIPT | -m MODULE) [ARGUMENT ...]"
     )
     parser.add_argument(
         "--as-tilelang",
@@ -68,7 +66,11 @@ def _run(name: str, rest: list[str], *, is_module: bool) -> int:
     try:
         if is_module:
             sys.path.insert(0, os.getcwd())
-            if not _exists(name):
+            try:
+                found = find_spec(name)
+            except ModuleNotFoundError:  # what it is in does not exist
+                found = None
+            if found is None:
                 sys.stderr.write(f"tile run: there is no module {name!r}\n")
                 return 2
             runpy.run_module(name, run_name="__main__", alter_sys=True)
@@ -79,13 +81,6 @@ def _run(name: str, rest: list[str], *, is_module: bool) -> int:
         traceback.print_exception(type(error), error, _of_program(error.__traceback__))
         return 1
     return 0
-
-
-def _exists(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:  # what it is in does not exist
-        return False
 
 
 def _of_program(trace: TracebackType | None) -> TracebackType | None:

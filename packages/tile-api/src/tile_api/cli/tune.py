@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 _CONFIGS = """write --configs '{"block_M": [64, 128]}' for all combinations, or a list of objects"""
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add the verb and what can be asked of it."""
-    parser = subparsers.add_parser(
-        "tune",
-        help="find the best configuration of a kernel of a file, and look at results",
-        usage="tile tune FILE[:NAME] [--args JSON] [--budget TIME] [--configs JSON] [--target T]\n"
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what can be asked of the verb."""
+    parser.usage = (
+        "tile tune FILE[:NAME] [--args JSON] [--budget TIME] [--configs JSON] [--target T]\n"
         "       tile tune ls [TABLE ...]\n"
         "       tile tune show NAME [TABLE ...]\n"
-        "       tile tune merge TABLE TABLE ... -o TABLE",
-        description="Tune a @tile.autotune function, or a @tile.jit function with --configs. "
-        "Results are kept in TILE_TUNE_DIR, where programs find them; tables are JSON files.",
+        "       tile tune merge TABLE TABLE ... -o TABLE"
+    )
+    parser.description = (
+        "Tune a @tile.autotune function, or a @tile.jit function with --configs. "
+        "Results are kept in TILE_TUNE_DIR, where programs find them; tables are JSON files."
     )
     parser.add_argument("what", metavar="FILE[:NAME]|ls|show|merge", help="what to do")
     parser.add_argument("rest", nargs="*", metavar="NAME|TABLE", help="for ls, show and merge")
@@ -74,7 +74,8 @@ def _tune(args: argparse.Namespace) -> int:
     if args.out is not None and args.out.exists():
         read_table(args.out)  # one that is none is told before the search
     factory = _factory(kernel_in(args.what), args)
-    with override(**_overrides(args)):
+    again: dict[str, Any] = {"tune_again": True} if args.again else {}
+    with override(**again, **({"target": args.target} if args.target else {})):
         start = time.perf_counter()
         tuned = factory.tune(**arguments)
         took = time.perf_counter() - start
@@ -83,12 +84,6 @@ def _tune(args: argparse.Namespace) -> int:
             add_to_table(args.out, tuned.table)
     sys.stdout.write(_json_of(tuned) if args.json else _told(factory.__name__, tuned, took))
     return 0
-
-
-def _overrides(args: argparse.Namespace) -> dict[str, Any]:
-    """Return settings that stand for options of the command."""
-    again = {"tune_again": True} if args.again else {}
-    return {**again, **({"target": args.target} if args.target else {})}
 
 
 def _factory(found: Any, args: argparse.Namespace) -> Any:
@@ -178,7 +173,7 @@ def _json_of(tuned: Tuned) -> str:
 
 def _tables(paths: Sequence[str]) -> Table:
     """Return what the named tables hold, or those that programs find."""
-    from tile_api.autotuner.environment import TuneSettings
+    from tile_api.autotuner.options import TuneSettings
     from tile_api.autotuner.store import TuneStore, read_table
     from tile_api.autotuner.table import merged
 

@@ -1,4 +1,9 @@
-"""From a compiled kernel to an entry of the cache, and back."""
+"""From a compiled kernel to an entry of the cache, and back.
+
+Entries hold no places: the same kernel may have been moved to another line or file since it was
+compiled. What fails is found again in the program at hand by what it is: the assertion by its text,
+a launch or a condition of the host by its number among its kind, a parameter by its name.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,18 @@ from tile_api.disk_cache.entry import Entry
 from tile_core.compilation.options import BuildOptions
 from tile_core.compilation.results import Built, Lowered
 from tile_core.crash import guarded
-from tile_core.errors import TileError, UnsupportedOnTarget
+from tile_core.errors import Span, TileError, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.names import Names
+from tile_core.ir.node import walk
+from tile_core.ir.print_expr import print_expr
 from tile_core.ir.printer import print_kernel
-from tile_core.ir.stmt import Kernel
+from tile_core.ir.stmt import Check, Kernel
+from tile_core.ir.stmt import Launch as LaunchStatement
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.host import PluginHost
 from tile_core.target import Target
+from tile_launch.manifest import Launch, Manifest
 
 if TYPE_CHECKING:
     from tile_core.passes.layout_report import LayoutReport
@@ -43,11 +53,6 @@ def entry_of(built: Built, key: str) -> Entry:
     """Return a compiled kernel as the cache keeps it.
 
     Texts of GPU kernels are at hand and go with it; those of the CPU cost as much as compiling.
-
-    Raises
-    ------
-    TileError
-        If a tool is missing that makes a library of it.
     """
     from tile_api.variants import variant_of
     from tile_launch.manifest_json import text_of_manifest
@@ -178,13 +183,8 @@ def executable_of(entry: Entry, kernel: Kernel) -> Callable[..., None]:
     """Return what runs an entry on checked arguments, one for each parameter.
 
     The code for a GPU is loaded at the first call, as that of a kernel that was just compiled.
-
-    Raises
-    ------
-    TileError
-        If the entry cannot be understood, or the machine at hand cannot run it.
     """
-    from tile_api.disk_cache.source_locations import teller
+    from tile_api.disk_cache.entry_codec import teller
     from tile_launch.loading import runner_of
 
     variant = _variant_of(entry)
@@ -203,7 +203,7 @@ def executable_of(entry: Entry, kernel: Kernel) -> Callable[..., None]:
 
 def error_of(entry: Entry, kernel: Kernel, fault: TileError) -> TileError:
     """Return what a launcher of an entry complains of, with a place in `kernel`."""
-    from tile_api.disk_cache.source_locations import teller
+    from tile_api.disk_cache.entry_codec import teller
 
     return teller(kernel, _variant_of(entry).manifest)(fault)
 
@@ -223,3 +223,51 @@ def _started(variant: Variant, told: Callable[[Any], TileError]) -> Callable[...
         return runner_of(variant, told)
     except TileError as fault:
         raise told(fault) from None
+
+
+def teller(kernel: Kernel, manifest: Manifest) -> Callable[[TileError], TileError]:
+    """Return what gives errors of a launcher their place in `kernel`."""
+
+    def told(error: TileError) -> TileError:
+        match error.subject:
+            case ("failure", int() as number):
+                error.span = _assertion(kernel, manifest, number)
+            case ("step", int() as number):
+                error.span = _step(kernel, manifest, number)
+            case ("parameter", str() as name):
+                from tile_core.plugins.launch_errors import point_at_parameter
+
+                point_at_parameter(error, kernel, name)
+        return error
+
+    return told
+
+
+def _assertion(kernel: Kernel, manifest: Manifest, number: int) -> Span | None:
+    """Return where the assertion stands that failed: the n-th with its text."""
+    if not 0 <= number < len(manifest.failures):
+        return None
+    text = manifest.failures[number]
+    nth = manifest.failures[:number].count(text)
+    found = [
+        node.span
+        for node in walk(kernel)
+        if isinstance(node, Check) and text in (node.message, print_expr(node.cond, Names()))
+    ]
+    return found[min(nth, len(found) - 1)] if found else None
+
+
+def _step(kernel: Kernel, manifest: Manifest, number: int) -> Span | None:
+    """Return where a step of the host stands; several may come from one launch."""
+    if not 0 <= number < len(manifest.steps):
+        return None
+    step = manifest.steps[number]
+    if isinstance(step, Launch):
+        launches = [n.span for n in walk(kernel) if isinstance(n, LaunchStatement)]
+        nth = sum(isinstance(s, Launch) for s in manifest.steps[:number])
+        return launches[min(nth, len(launches) - 1)] if launches else None
+    message = getattr(step, "message", "")
+    for node in walk(kernel):
+        if isinstance(node, Check) and node.message and node.message in message:
+            return node.span
+    return kernel.span

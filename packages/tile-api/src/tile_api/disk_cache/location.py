@@ -27,13 +27,7 @@ class CacheSettings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> CacheSettings:
-        """Read the settings as they are now.
-
-        Raises
-        ------
-        FrontendValueError
-            If the size is none.
-        """
+        """Read the settings as they are now."""
         env = current_environment() if environment is None else environment
         size = env.get("TILE_CACHE_SIZE") or DEFAULT_SIZE
         try:
@@ -48,11 +42,6 @@ class CacheSettings:
 
 def parse_size(text: str) -> int:
     """Return a number of bytes; K, M, G and T are powers of 1024.
-
-    Raises
-    ------
-    FrontendValueError
-        If `text` is not a size.
 
     Examples
     --------

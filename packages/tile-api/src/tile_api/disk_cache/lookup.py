@@ -1,12 +1,11 @@
-"""Kernels looked for on disk before they are compiled, and kept there after."""
+"""Kernels looked for on disk, for an exact target, before they are compiled, and kept after."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 
-from tile_api.disk_cache.cache_request import CacheRequest
 from tile_api.disk_cache.entry import Entry
 from tile_api.disk_cache.entry_codec import (
     CachedBuild,
@@ -16,10 +15,18 @@ from tile_api.disk_cache.entry_codec import (
     executable_of,
 )
 from tile_api.disk_cache.store import DiskCache
-from tile_api.keys import is_self_contained
+from tile_api.keys import CompileKey, is_self_contained, key_of
+from tile_core.compilation.options import BuildOptions
 from tile_core.compilation.results import Built
+from tile_core.crash import shallow
 from tile_core.errors import TileError
 from tile_core.ir.stmt import Kernel
+from tile_core.logs import log
+from tile_core.pass_manager.instrumentation import timed
+from tile_core.plugins.backend import Backend
+from tile_core.plugins.host import PluginHost
+from tile_core.records import dataclass
+from tile_core.target import Target
 
 
 def revive(cache: DiskCache, wanted: CacheRequest) -> CachedBuild | None:
@@ -91,3 +98,34 @@ def keep(cache: DiskCache, wanted: CacheRequest, built: Built) -> None:
 def _is_for_disk(cache: DiskCache, wanted: CacheRequest) -> bool:
     able = can_be_kept(wanted.kernel, wanted.target, wanted.backend, wanted.options)
     return bool(cache.limit) and able and is_self_contained(wanted.kernel)
+
+
+@dataclass(frozen=True)
+class CacheRequest:
+    """A kernel that is looked for: what the driver would compile, and with whom."""
+
+    kernel: Kernel
+    target: Target
+    backend: Backend
+    options: BuildOptions
+    host: PluginHost
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What it is called where events are told."""
+        return {"kernel": self.kernel.name, "target": str(self.target)}
+
+    @cached_property
+    def key(self) -> CompileKey:
+        """The key of the compilation, made when it is first asked for."""
+        with timed("compile key", "cache"), shallow(self.kernel):
+            return key_of(self.kernel, self.target, self.options, self.host)
+
+
+def cache_request(
+    kernel: Kernel, spec: object, options: BuildOptions, host: PluginHost
+) -> CacheRequest:
+    """Return what is looked for where `kernel` is to run on the target `spec`."""
+    backend, target = host.resolve(spec)
+    log("target", lambda: f"{kernel.name}: {spec} is {target}, compiled by {backend.name}")
+    return CacheRequest(kernel, target, backend, options, host)

@@ -9,15 +9,16 @@ leaves a file that nobody looks for, which the next `prune` removes.
 
 from __future__ import annotations
 
+import json
 import os
+import time
 import warnings
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from tile_api.disk_cache.entry import Entry, decode, encode
-from tile_api.disk_cache.journal import Journal
 from tile_api.disk_cache.location import CacheSettings
 from tile_core.errors import TileWarning
 from tile_core.records import dataclass
@@ -73,12 +74,15 @@ class DiskCache:
         """Store an entry, and make room if there is too much; return whether it was stored."""
         if not self.limit:
             return False
+        from tile_api.disk_cache.atomic_write import write_whole
+
+        data = encode(entry)
         try:
-            size = self._write(self._path(digest), encode(entry))
+            write_whole(self._path(digest), data)  # the checksum tells if the machine stops
         except OSError as error:
             self._warn(error)
             return False
-        self._written += size
+        self._written += len(data)
         if self._written * _ROUNDS_PER_LIMIT > self.limit:
             self._written = 0
             self.prune()
@@ -92,7 +96,14 @@ class DiskCache:
 
     def stored(self) -> list[Stored]:
         """Return what is there, the most recently used first."""
-        return sorted(self._stored(), key=lambda s: (-s.used, s.digest))
+        found = []
+        with suppress(OSError), os.scandir(self.folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(SUFFIX):
+                    with suppress(OSError):  # removed by somebody meanwhile
+                        facts, digest = entry.stat(), entry.name.removesuffix(SUFFIX)
+                        found.append(Stored(digest, facts.st_size, facts.st_mtime))
+        return sorted(found, key=lambda s: (-s.used, s.digest))
 
     def read(self, digest: str) -> Entry | None:
         """Return an entry to look at; it does not count as used."""
@@ -134,30 +145,6 @@ class DiskCache:
     def _path(self, digest: str) -> Path:
         return self.folder / f"{digest}{SUFFIX}"
 
-    def _stored(self) -> Iterator[Stored]:
-        for entry in self._files(SUFFIX):
-            with suppress(OSError):  # removed by somebody meanwhile
-                facts = entry.stat()
-                yield Stored(entry.name.removesuffix(SUFFIX), facts.st_size, facts.st_mtime)
-
-    def _files(self, suffix: str) -> Iterator[os.DirEntry[str]]:
-        try:
-            with os.scandir(self.folder) as entries:
-                yield from (e for e in entries if e.name.endswith(suffix))
-        except OSError:
-            return
-
-    def _write(self, path: Path, data: bytes) -> int:
-        """Give `data` the name `path` once they are complete.
-
-        They are not forced onto the disk: should the machine stop, the checksum tells, and the
-        kernel is compiled again. A kernel is not worth the wait.
-        """
-        from tile_api.disk_cache.atomic_write import write_whole
-
-        write_whole(path, data)
-        return len(data)
-
     def _warn(self, error: OSError) -> None:
         if not self._has_warned:
             self._has_warned = True
@@ -176,12 +163,62 @@ def _opened(root: Path, limit: int) -> DiskCache:
 
 
 def disk_cache(settings: CacheSettings | None = None) -> DiskCache:
-    """Return the cache that the environment names; one for each folder and limit.
-
-    Raises
-    ------
-    FrontendValueError
-        If the environment names a size that is none.
-    """
+    """Return the cache that the environment names; one for each folder and limit."""
     found = CacheSettings.from_environment() if settings is None else settings
     return _opened(found.folder, found.limit)
+
+
+LIMIT = 1 << 20
+"""Bytes of a log before it makes way for a new one; the one before it is kept."""
+
+
+class Journal:
+    """A file of lines of JSON that several processes append to.
+
+    Lines are written at once and are shorter than what file systems write in one piece, so they
+    do not mix. Nothing here ever fails: who cannot write is silent.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def note(self, event: str, digest: str, **facts: object) -> None:
+        """Append a line: the event, the time, the process, and further facts.
+
+        Events are ``hit``, ``miss``, ``store``, ``skip``, ``discard`` and ``evict``.
+        """
+        row = {"time": round(time.time(), 3), "process": os.getpid(), "event": event}
+        row |= {"digest": digest[:16], **facts}
+        line = (json.dumps(row) + "\n").encode()
+        with suppress(OSError):
+            if not self.path.parent.exists():
+                return  # a cache that holds nothing has no log
+            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(handle, line)
+                is_long = os.fstat(handle).st_size > LIMIT
+            finally:
+                os.close(handle)
+            if is_long:
+                os.replace(self.path, self._before())
+
+    def rows(self, last: int | None = None) -> list[dict[str, Any]]:
+        """Return the lines, oldest first, or the last of them; what cannot be read is left out."""
+        found: list[dict[str, Any]] = []
+        for path in (self._before(), self.path):
+            with suppress(OSError):
+                for line in path.read_text(errors="replace").splitlines():
+                    with suppress(ValueError):
+                        row = json.loads(line)
+                        if isinstance(row, dict):
+                            found.append(row)
+        return found if last is None else found[-last:] if last else []
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for path in (self._before(), self.path):
+            with suppress(OSError):
+                path.unlink()
+
+    def _before(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.1")

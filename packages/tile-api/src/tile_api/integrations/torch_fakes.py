@@ -14,10 +14,10 @@ from tile_api.arguments import Signature
 from tile_api.launching import Launcher
 from tile_api.tensors import torch_device
 from tile_launch.arguments import Checked
-from tile_launch.bound_tensors import bind, check_rank
 from tile_launch.manifest import Scalar, Tensor
 from tile_launch.outputs import output_maker
 from tile_launch.scalars import scalar_value
+from tile_launch.symbol_solver import bind, check_rank
 from tile_launch.views import View
 
 _ALIGNED = 1 << 20  # an address that passes for one; there is no memory behind it

@@ -9,8 +9,8 @@ from tile_core.dtypes import Kind
 from tile_core.errors import TorchOpNameError, TorchOpSignatureError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Var
-from tile_launch.bound_tensors import spelt
 from tile_launch.manifest import Tensor
+from tile_launch.symbol_solver import spelt
 
 _RESERVED = frozenset({"aten", "prim", "prims", "inductor", "higher_order"})
 _SCALARS = {Kind.BOOL: "bool", Kind.INT: "SymInt", Kind.UINT: "SymInt", Kind.FLOAT: "float"}

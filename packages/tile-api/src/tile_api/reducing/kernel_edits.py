@@ -1,20 +1,23 @@
-"""Changes to kernels, by which transformations are written: statements go, or are exchanged."""
+"""Kernels that are made smaller: how much there is to one, and the changes that are made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
 from typing import TypeAlias, TypeVar
 
 from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.expr import AddressOf, Const, Expr, Load, Var
-from tile_core.ir.node import Node, substitute
+from tile_core.ir.node import Node, substitute, walk
+from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import (
     For,
     If,
     Kernel,
     Launch,
+    Leaf,
     Let,
+    LoopKind,
     Parallel,
     Pipelined,
     Seq,
@@ -169,3 +172,72 @@ def number(value: int, like: Expr) -> Const | None:
     if dtype.lanes != 1 or not (dtype.is_int or dtype.is_float or dtype.is_bool):
         return None
     return Const(bool(value) if dtype.is_bool else float(value) if dtype.is_float else value, dtype)
+
+
+Weight: TypeAlias = "tuple[int, ...]"
+
+PLAIN = frozenset({"float32", "int32", "bool"})
+"""Element types that no kernel is simpler without."""
+
+
+def weight(kernel: Kernel) -> Weight:
+    """Return numbers to compare in order; steps of a reduction make them smaller.
+
+    Statements; what is declared beside them; tensors and tiles of element types other than
+    float32, int32 and bool; hints; nodes; the digits of all sizes and numbers.
+    """
+    listed = statements(kernel)
+    buffers = {n for n in walk(kernel) if isinstance(n, Buffer)}
+    declared = len(kernel.params) + len(symbols_of(kernel)) + len(kernel.outputs)
+    options = kernel.options
+    extra = len(kernel.sources) + len(options.pass_configs) + len(options.compile_flags)
+    odd = sum(b.dtype.base not in PLAIN for b in buffers)
+    hints = sum(_hints(stmt) for stmt in listed)
+    own = [node for stmt in listed for node in own_nodes(stmt)]
+    return (
+        len(listed),
+        declared + extra,
+        odd,
+        hints,
+        len(own),
+        sum(_digits([*buffers, *listed, *own])),
+    )
+
+
+def _hints(stmt: Node) -> int:
+    """Count what a statement says beyond what it must."""
+    match stmt:
+        case Leaf():
+            return sum(
+                f.default is not MISSING and getattr(stmt, f.name) != f.default
+                for f in fields(stmt)
+                if f.name != "span" and not isinstance(getattr(stmt, f.name), Node)
+            )
+        case Pipelined():
+            return 1 + bool(stmt.num_stages) + bool(stmt.order) + bool(stmt.stage)
+        case Parallel():
+            return (stmt.coalesced_width is not None) + (stmt.loop_layout is not None)
+        case For():
+            return int(stmt.kind is not LoopKind.SERIAL)
+        case Launch():
+            return int(bool(stmt.cluster))
+    return 0
+
+
+def _digits(nodes: Iterable[Node]) -> Iterable[int]:
+    for node in nodes:
+        match node:
+            case Buffer(shape=shape):
+                yield sum(e.bit_length() for e in shape if isinstance(e, int))
+            case Region(starts=starts, extents=extents):
+                yield sum(e.bit_length() for e in (*starts, *extents) if isinstance(e, int))
+            case Launch(threads=threads):
+                yield sum(n.bit_length() for n in threads)
+            case Const(value=value):
+                yield _of_number(value)
+
+
+def _of_number(value: int | float) -> int:
+    if isinstance(value, float):
+        return int(value == 1.0) if value in (0.0, 1.0) else 2
+    return 2 * abs(int(value)).bit_length() - int(value == 1) + int(value < 0)

@@ -78,16 +78,12 @@ def program_of(kernel: Kernel, plan: Plan, outcome: RunOutcome, language: str | 
         text = _TEXT.format(text=print_kernel(kernel).rstrip())
     else:
         text = _PICKLE
+    told = outcome.told().replace("\\", "/").replace('"""', "'''").splitlines()[0]
     return _PROGRAM.format(
-        title=_title(kernel, plan, outcome),
+        title=f"{kernel.name} for {plan.target}: {told}",
         kernel=text,
         plan="\n".join(f"    {name}={getattr(plan, name)!r}," for name in _FIELDS),
     )
-
-
-def _title(kernel: Kernel, plan: Plan, outcome: RunOutcome) -> str:
-    told = outcome.told().replace("\\", "/").replace('"""', "'''")
-    return f"{kernel.name} for {plan.target}: {told.splitlines()[0]}"
 
 
 def read_kernel(text: str) -> Kernel:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tile_api.reducing.kernel_size import weight
+from tile_api.reducing.kernel_edits import weight
 from tile_api.reducing.transformations import TRANSFORMATIONS, Transformation
 from tile_core.errors import NothingToReduce, TileError
 from tile_core.ir.printer import print_kernel

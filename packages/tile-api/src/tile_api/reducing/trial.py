@@ -110,13 +110,7 @@ def options_of(kernel: Kernel, plan: Plan) -> BuildOptions:
 
 
 def interpreted(kernel: Kernel, arguments: Sequence[Any]) -> list[Any]:
-    """Run a kernel in the reference interpreter on copies of `arguments`, and return them.
-
-    Raises
-    ------
-    TileError
-        Whatever the interpreter finds.
-    """
+    """Run a kernel in the reference interpreter on copies of `arguments`, and return them."""
     from tile_core.testing.oracle import INTERPRETER, copies, runner
 
     results = copies(arguments)
@@ -125,13 +119,7 @@ def interpreted(kernel: Kernel, arguments: Sequence[Any]) -> list[Any]:
 
 
 def run_built(built: Built, arguments: Sequence[Any]) -> list[Any]:
-    """Run a compiled kernel on copies of `arguments` and return them as it left them.
-
-    Raises
-    ------
-    TileError
-        Whatever the kernel, or the machine, complains about.
-    """
+    """Run a compiled kernel on copies of `arguments` and return them as it left them."""
     from tile_core.testing.oracle import copies
 
     results = copies(arguments)

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import os
 import pickle
-import selectors
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 from tile_api.reducing.failure import CRASH, HANG, RunOutcome
 from tile_api.reducing.trial import Plan
 from tile_api.reducing.worker import LENGTH, LOST, READY
+from tile_api.worker_process import WorkerProcess
 from tile_core.environment import environment
 from tile_core.errors import ToolchainError
 from tile_core.ir.stmt import Kernel
-from tile_core.toolchains.subprocesses import ended_with
 
 _TAIL = 4000
 """Characters of a crashed process's last words that are kept."""
@@ -47,7 +43,7 @@ class Trials:
     def __init__(self, plan: Plan, timeout: float = 20.0) -> None:
         self.plan = plan
         self.timeout = timeout
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: WorkerProcess | None = None
         self._folder = Path(tempfile.mkdtemp(prefix="tile-reduce-"))
         self._is_fresh = self._was_fresh = True
 
@@ -69,9 +65,7 @@ class Trials:
         limit = self.timeout * (2 if self._was_fresh else 1)
         phase = "compile"
         try:
-            requests = cast(BinaryIO, process.stdin)
-            pickle.dump((kernel, self.plan), requests)
-            requests.flush()
+            process.send(pickle.dumps((kernel, self.plan)))
             for kind, what in self._answers(process, time.monotonic() + limit):
                 if kind == "done":
                     return cast(RunOutcome, what)
@@ -79,52 +73,41 @@ class Trials:
                     self._is_fresh = True
                     return self._crashed(phase, what)
                 phase = what
+        except TimeoutError:
+            self._kill()
         except (BrokenPipeError, EOFError):
             return self._lost(process, phase)
         except BaseException:  # what the process says next is no answer to the next question
             self._kill()
             raise
-        self._kill()
         return RunOutcome(HANG, phase, message=f"killed after {limit:g} s")
 
-    def _answers(
-        self, process: subprocess.Popen[bytes], deadline: float
-    ) -> Iterator[tuple[str, Any]]:
-        """Yield what the process says, until the deadline."""
-        pipe = cast(BinaryIO, process.stdout).fileno()
+    def _answers(self, process: WorkerProcess, deadline: float) -> Iterator[tuple[str, Any]]:
+        """Yield what the process says, until the deadline, which is a `TimeoutError`."""
         waiting = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(pipe, selectors.EVENT_READ)
-            while selector.select(max(0.0, deadline - time.monotonic())):
-                some = os.read(pipe, 1 << 16)
-                if not some:
-                    raise EOFError
-                waiting += some
-                while (end := _end_of_message(waiting)) is not None:
-                    yield pickle.loads(waiting[LENGTH:end])
-                    waiting = waiting[end:]
+        while True:
+            waiting += process.receive(deadline)
+            while (end := _end_of_message(waiting)) is not None:
+                yield pickle.loads(waiting[LENGTH:end])
+                waiting = waiting[end:]
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
+    def _running(self) -> WorkerProcess:
+        if self._process is None or not self._process.is_running():
             self._kill()
+            command = [sys.executable, "-m", "tile_api.reducing.worker", str(os.getpid())]
             with (self._folder / "stderr").open("wb") as log:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", "tile_api.reducing.worker", str(os.getpid())],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    env={**environment(), "TMPDIR": str(self._folder)},
-                    start_new_session=True,  # Ctrl-C is for who waits, not for the worker
-                )
+                variables = {**environment(), "TMPDIR": str(self._folder)}
+                self._process = WorkerProcess(command, variables, log)
             self._is_fresh = True
             self._wait_until_ready(self._process)
         return self._process
 
-    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+    def _wait_until_ready(self, process: WorkerProcess) -> None:
         try:
             for _, what in self._answers(process, time.monotonic() + _START):
                 if what == READY:
                     return
+        except TimeoutError:
             told = f"it was not ready after {_START:g} s"
         except EOFError:
             told = self._lost(process, "compile").message or "it ended at once"
@@ -134,13 +117,10 @@ class Trials:
             hint="look for what is wrong with the installation: tile doctor",
         )
 
-    def _lost(self, process: subprocess.Popen[bytes], phase: str) -> RunOutcome:
-        try:
-            code = process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            code = 0
+    def _lost(self, process: WorkerProcess, phase: str) -> RunOutcome:
+        told = process.told_end()
         self._kill()
-        return self._crashed(phase, ended_with(code))
+        return self._crashed(phase, told)
 
     def _crashed(self, phase: str, name: str) -> RunOutcome:
         text = (self._folder / "stderr").read_text(errors="replace")[-_TAIL:]
@@ -149,29 +129,11 @@ class Trials:
 
     def _kill(self) -> None:
         process, self._process = self._process, None
-        if process is None:
-            return
-        with suppress(ProcessLookupError, PermissionError):  # the latter where all have ended
-            os.killpg(process.pid, signal.SIGKILL)  # the fork that tries kernels, too
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            try:
-                cast(BinaryIO, pipe).close()
-            except BrokenPipeError:  # unsent bytes for a process that is gone
-                continue
+        if process is not None:
+            process.kill()
 
 
 def _end_of_message(waiting: bytes) -> int | None:
     """Return where the first message ends, or None if it is not there yet."""
     end = LENGTH + int.from_bytes(waiting[:LENGTH], "little")
     return end if len(waiting) >= LENGTH and len(waiting) >= end else None
-
-
-@contextmanager
-def trials(plan: Plan, timeout: float = 20.0) -> Iterator[Trials]:
-    """Provide `Trials`, and end their process afterwards."""
-    made = Trials(plan, timeout)
-    try:
-        yield made
-    finally:
-        made.close()

@@ -57,11 +57,6 @@ def collect(request: ReportRequest) -> KernelReport:
 
     It is lowered and compiled anew, so that every pass can be looked at. What needs a compiler
     or a machine that is not here is left out, and the report says why.
-
-    Raises
-    ------
-    TileError
-        If the kernel cannot be lowered, or counters are asked for and it cannot be emulated.
     """
     missing: dict[str, str] = {}
     with recorded(keeps_programs=True) as recording, collected_remarks() as remarks:
@@ -78,7 +73,7 @@ def collect(request: ReportRequest) -> KernelReport:
         _pipeline(lowered.module, places, missing),
         needs_of(lowered.module, _resources(artifact, lowered, missing)),
         _counts(request, lowered, places, missing),
-        _texts(lowered, artifact, places, missing),
+        texts_of(lowered, _assembly(artifact, lowered, missing), places),
         timings_of(recording.events),
         missing,
     )
@@ -113,12 +108,6 @@ def _counts(
         return None
     costs = costs_of(request.kernel, lowered.target, request.options, request.host, request.sizes)
     return counts_of(costs, places)
-
-
-def _texts(
-    lowered: Lowered, artifact: Any, places: SourceLines, missing: dict[str, str]
-) -> tuple[Text, ...]:
-    return texts_of(lowered, _assembly(artifact, lowered, missing), places)
 
 
 def _compiled(lowered: Lowered, missing: dict[str, str]) -> Any:
@@ -181,16 +170,9 @@ MOST_LINES = 4000
 """Texts of more lines are cut."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Stage:
-    name: str
-    title: str
-    explanation: str
-
-
-_LOWERED = _Stage("lowered", "Thread-level code", "What one thread does, before it is printed.")
-_SOURCE = _Stage("source", "Source", "What the machine's compiler reads.")
-_ASSEMBLY = _Stage("asm", "Assembly", "What the compiler made of it.")
+_LOWERED = ("lowered", "Thread-level code", "What one thread does, before it is printed.")
+_SOURCE = ("source", "Source", "What the machine's compiler reads.")
+_ASSEMBLY = ("asm", "Assembly", "What the compiler made of it.")
 
 
 def texts_of(lowered: Lowered, assembly: str, places: SourceLines) -> tuple[Text, ...]:
@@ -216,7 +198,5 @@ def _plain(text: str) -> list[Line]:
     return [Line(line) for line in text.rstrip("\n").split("\n")]
 
 
-def _cut(stage: _Stage, lines: Sequence[Line]) -> Text:
-    shown = tuple(lines[:MOST_LINES])
-    left_out = len(lines) - len(shown)
-    return Text(stage.name, stage.title, stage.explanation, shown, left_out)
+def _cut(stage: tuple[str, str, str], lines: Sequence[Line]) -> Text:
+    return Text(*stage, tuple(lines[:MOST_LINES]), max(0, len(lines) - MOST_LINES))

@@ -34,16 +34,7 @@ def costs_of(
     host: PluginHost,
     sizes: Mapping[str, int],
 ) -> Sequence[AccessCost]:
-    """Run the kernel once in the emulator, on small integers, and return what accesses cost.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If no emulator that is installed counts for the target.
-    TileError
-        If the emulator's compiler is not installed, a size is missing, or the kernel does what it
-        must not.
-    """
+    """Run the kernel once in the emulator, on small integers, and return what accesses cost."""
     from tile_api.callable_kernel import CallableKernel
     from tile_api.timing.profiler import Profiler, TensorSupplyType
 

@@ -1,8 +1,9 @@
-"""HTML that cannot be broken by what it shows: everything is escaped unless it is `Html`."""
+"""HTML that cannot be broken by what it shows: all is escaped unless it is `Html`; sections."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from html import escape
 from typing import TypeAlias
 
@@ -70,3 +71,34 @@ def _attribute(key: str, value: str | int | float | bool | None) -> str:
         return ""
     name = key.rstrip("_").replace("_", "-")
     return f" {name}" if value is True else f' {name}="{escape(str(value))}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the table of contents below that of a part."""
+
+    anchor: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the page: what one is looking at in a sentence or two, and more to link to."""
+
+    anchor: str
+    title: str
+    lead: str
+    body: Html
+    entries: tuple[Entry, ...] = ()
+
+    def html(self) -> Html:
+        """Return the part with its heading."""
+        title = f"{self.anchor}-title"
+        return element(
+            "section",
+            element("h2", self.title, id=title),
+            element("p", self.lead, class_="lead") if self.lead else None,
+            self.body,
+            id=self.anchor,
+            aria_labelledby=title,
+        )

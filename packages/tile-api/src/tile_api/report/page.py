@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 
-from tile_api.report.markup import Html, element, joined
+from tile_api.report.markup import Html, Section, element, joined
 from tile_api.report.model import KernelReport
-from tile_api.report.parts import (
-    counters,
-    layouts,
-    overview,
-    passes,
-    pipeline,
-    remarks,
-    resources,
-    source,
-    texts,
-    times,
-)
-from tile_api.report.section import Section
+from tile_api.report.parts import facts, layouts, pipeline, programs, user_lines
 
 _PARTS = (
-    overview, source, pipeline, layouts, remarks, resources, counters, passes, texts, times
+    facts.overview, programs.source_section, pipeline.section, layouts.section, user_lines.remarks,
+    facts.resources, user_lines.counters, programs.passes_section, programs.texts_section,
+    facts.times,
 )  # fmt: skip
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -31,7 +21,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 
 def page_of(report: KernelReport) -> str:
     """Return the report as an HTML document."""
-    sections = [part.section(report) for part in _PARTS]
+    sections = [section(report) for section in _PARTS]
     title = f"{report.name} for {report.target}"
     head = element(
         "head",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 
@@ -13,7 +12,7 @@ def assert_outputs_close(
 
     What returns None has no outputs: their number must agree.
     """
-    ours, theirs = _listed(got), _listed(expected)
+    ours, theirs = listed(got), listed(expected)
     if len(ours) != len(theirs):
         raise AssertionError(f"the kernel returns {len(ours)} outputs, the reference {len(theirs)}")
     for number, (a, b) in enumerate(zip(ours, theirs, strict=True)):
@@ -25,7 +24,7 @@ def assert_same_bits(got: Any, expected: Any) -> None:
     """Raise `AssertionError` unless outputs are the same, bit for bit."""
     import numpy as np
 
-    for number, (a, b) in enumerate(zip(_listed(got), _listed(expected), strict=True)):
+    for number, (a, b) in enumerate(zip(listed(got), listed(expected), strict=True)):
         ours, theirs = _bytes(a), _bytes(b)
         if not np.array_equal(ours, theirs):
             wrong = np.count_nonzero(ours != theirs)
@@ -43,10 +42,11 @@ def _bytes(tensor: Any) -> Any:
     return np.ascontiguousarray(tensor).reshape(-1).view(np.uint8)
 
 
-def _listed(outputs: Any) -> Sequence[Any]:
+def listed(outputs: Any) -> list[Any]:
+    """Return what a function returned as a list: None is nothing."""
     if outputs is None:
-        return ()
-    return outputs if isinstance(outputs, (list, tuple)) else [outputs]
+        return []
+    return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
 
 
 def assert_close(

@@ -186,14 +186,11 @@ class TorchGpu:
                 before()
                 run()
             self.synchronize()
-        total = sum(_device_microseconds(event) for event in found.key_averages())
-        return float(total) / 1e3 / count
-
-
-def _device_microseconds(event: Any) -> float:
-    """Return what kernels of one name took, by torch's older name for it or by its newer one."""
-    newer = getattr(event, "self_device_time_total", None)
-    return float(event.self_cuda_time_total if newer is None else newer)
+        total = 0.0  # microseconds, by torch's newer name for them or by its older one
+        for event in found.key_averages():
+            newer = getattr(event, "self_device_time_total", None)
+            total += float(event.self_cuda_time_total if newer is None else newer)
+        return total / 1e3 / count
 
 
 class _TorchEvent:

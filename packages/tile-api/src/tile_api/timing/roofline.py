@@ -146,11 +146,6 @@ def roofline_of(
 
     Without `peaks` they are those of the machine that it was compiled for, of which `machine` names
     a row.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If nobody knows these.
     """
     from tile_core.target import parse_target_spec
 
@@ -186,13 +181,7 @@ def _elements(param: Buffer, sizes: Mapping[str, int]) -> int:
 
 
 def peaks_for(target: Target, host: PluginHost, machine: str = "") -> Peaks:
-    """Return what the machine of a target does at most.
-
-    Raises
-    ------
-    UnsupportedOnTarget
-        If the backend does not know.
-    """
+    """Return what the machine of a target does at most."""
     backend, exact = host.resolve(target)
     if backend.peaks is None or exact.executor:
         raise UnsupportedOnTarget(

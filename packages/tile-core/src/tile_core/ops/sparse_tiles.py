@@ -7,7 +7,7 @@ from tile_core.ir.buffer import Buffer, Region
 from tile_core.ir.build_expr import as_expr, binary, cast, const, select
 from tile_core.ir.expr import BinaryOp, Expr, Load, Var
 from tile_core.ir.stmt import Parallel, Store
-from tile_launch.spans import Span
+from tile_launch.errors import Span
 
 NIBBLE = 4
 """Bits of the metadata that tell of one group."""

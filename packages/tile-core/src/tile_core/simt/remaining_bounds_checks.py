@@ -13,7 +13,7 @@ from tile_core.ir.stmt import For, If, Let, Seq, Stmt
 from tile_core.passes.guards.registry import Often, RegisteredGuard, open_registry
 from tile_core.records import dataclass
 from tile_core.simt.loop_peeling import COPIES
-from tile_launch.spans import Span
+from tile_launch.errors import Span
 
 
 @dataclass(frozen=True, slots=True)

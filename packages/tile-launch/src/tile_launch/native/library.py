@@ -1,4 +1,4 @@
-"""The library made of ``caller.c``: compiled once for a machine, and checked before it is used."""
+"""The library made of ``caller.c``: compiled once for a machine, checked, and kept on disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -146,3 +146,44 @@ def _sees_arrays(library: Any) -> bool:
         if [*found] != [*facts, array.flags.num]:
             return False
     return True
+
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+
+
+@cache
+def installed_library() -> Any:
+    """Return the library, compiled on first use; None if there is none.
+
+    It is kept in the folder of caches. Without a C compiler, or where nothing is kept on disk,
+    Python makes the calls.
+    """
+    folder = library_folder(os.environ)
+    return None if folder is None else ready_library(folder, c_compiler())
+
+
+def library_folder(environment: Mapping[str, str]) -> Path | None:
+    """Return where the library is kept: beside the kernels that compilers keep, if there are any.
+
+    None if nothing is to be kept (``TILE_DISABLE_CACHE=1``, ``TILE_CACHE_SIZE=0``), or nobody
+    says where.
+
+    Examples
+    --------
+    >>> str(library_folder({"TILE_CACHE_DIR": "/var/cache/tile"}))
+    '/var/cache/tile/native'
+    >>> library_folder({"TILE_DISABLE_CACHE": "1"}) is None
+    True
+    """
+    get = environment.get
+    disabled = get("TILE_DISABLE_CACHE") or get("TILELANG_DISABLE_CACHE") or ""
+    if disabled.strip().lower() in _TRUE or (get("TILE_CACHE_SIZE") or "").strip() == "0":
+        return None
+    try:
+        if chosen := get("TILE_CACHE_DIR") or get("TILELANG_CACHE_DIR"):
+            return Path(chosen).expanduser() / "native"
+        base = get("XDG_CACHE_HOME", "")
+        root = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
+    except RuntimeError:  # this user has no home
+        return None
+    return root / "tile" / "native"

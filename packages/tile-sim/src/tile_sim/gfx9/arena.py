@@ -98,12 +98,8 @@ class Arena:
             raw = np.ascontiguousarray(values).view(np.uint8)
             self.bytes[start[:, None] + np.arange(size)] = raw
 
-    def check_write(self, addresses: Array, size: int, line: Line) -> None:
-        """Raise `OutOfBounds` now for a write that will happen later."""
-        self._offsets(addresses, size, self._writable, line)
-
     def places(self, addresses: Array, size: int, line: Line) -> Array:
-        """Return positions in `bytes` of numbers that an atomic operation changes."""
+        """Return positions in `bytes` of what will be written; raise `OutOfBounds` now."""
         return self._offsets(addresses, size, self._writable, line)
 
     def _offsets(self, addresses: Array, size: int, reach: Array, line: Line) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 _LABEL = re.compile(r"^([A-Za-z_.$][\w.$@]*):\s*(.*)$")
@@ -94,10 +93,8 @@ class _Parser:
             if self._in_metadata:
                 self.metadata.append(raw)
             return
-        for statement in _statements(raw):
-            self._take_statement(number, statement)
-
-    def _take_statement(self, number: int, statement: str) -> None:
+        # Comments go; texts, which may hold their signs, are on lines of their own.
+        statement = (raw if '"' in raw else raw.partition(";")[0].partition("//")[0]).strip()
         label = _LABEL.match(statement)
         if label:
             self._label(label[1])
@@ -156,13 +153,6 @@ def _bytes_of(directive: str, rest: str) -> bytes:
     return b""
 
 
-def _statements(raw: str) -> Iterator[str]:
-    """Yield what a line says without its comment."""
-    head = raw if '"' in raw else raw.partition(";")[0].partition("//")[0]
-    if head.strip():
-        yield head.strip()
-
-
 def parse_line(text: str, number: int = 1) -> Line:
     """Split an instruction into its mnemonic, its operands and its modifiers.
 
@@ -182,13 +172,8 @@ def parse_line(text: str, number: int = 1) -> Line:
         first = 0 if _MODIFIER.match(words[0]) else 1
         operands = (*pieces[:-1], *words[:first])
         tail = words[first:]
-    modifiers = dict(_modifier(word) for word in tail)
+    modifiers = {word.partition(":")[0]: word.partition(":")[2] for word in tail}
     return Line(number, mnemonic, operands, modifiers, " ".join(text.split()))
-
-
-def _modifier(word: str) -> tuple[str, str]:
-    name, _, value = word.partition(":")
-    return name, value
 
 
 def _split(text: str) -> list[str]:

@@ -96,10 +96,7 @@ def parts_of(line: Line, operands: list[Operand]) -> Parts:
 def inside(view: View, size: int, line: Line) -> Array | None:
     """Return which words of each access are in range; None if all are.
 
-    Raises
-    ------
-    OutOfBounds
-        If a word begins inside and ends outside: machines do not agree on what it reads.
+    A word that begins inside and ends outside is an error: machines do not agree on what it reads.
     """
     if not len(view.offsets) or int(view.offsets.max()) + size <= view.limit:
         return None

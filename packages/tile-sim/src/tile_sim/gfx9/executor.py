@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from tile_core.codegen import PrintedSource, print_program
+from tile_core.codegen import print_program
 from tile_core.errors import InternalError, UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.stmt import Kernel
@@ -19,7 +18,7 @@ from tile_sim.gfx9.arrays import Array
 from tile_sim.gfx9.code import Code
 from tile_sim.gfx9.launch import WaveReport, run
 from tile_sim.memory import DeviceTensor
-from tile_sim.settings import SimSettings, current_settings
+from tile_sim.settings import current_settings
 
 
 class Compiled(Protocol):
@@ -36,8 +35,8 @@ class Executable:
 
     def __init__(self, artifact: Compiled, kernel: Kernel) -> None:
         self.reports: tuple[WaveReport, ...] = ()
-        self._kernel, self._program = kernel, artifact.program
-        self._printed = print_program(artifact.program)
+        self._kernel = kernel
+        self._artifact = EmulatorArtifact(artifact.program, print_program(artifact.program))
         self._code = Code.of(artifact.asm())
         self._symbols = symbols_of(artifact.program)
 
@@ -49,22 +48,16 @@ class Executable:
         OutOfBounds, MissingWait, DataRace, Deadlock, InstructionHazard
             What was found first; then the arguments stay as they were.
         """
-        call = _IsaCall(_Parts(self._program, self._printed), self._kernel, self._code)
+        call = _IsaCall(self._artifact, self._kernel, self._code)
         call.run(args, self._symbols)
         self.reports = tuple(call.reports)
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    program: DeviceProgram
-    printed: PrintedSource
 
 
 class _IsaCall(Call):
     """One call, whose launches are interpreted."""
 
-    def __init__(self, parts: _Parts, kernel: Kernel, code: Code) -> None:
-        super().__init__(EmulatorArtifact(parts.program, parts.printed), kernel, current_settings())
+    def __init__(self, artifact: EmulatorArtifact, kernel: Kernel, code: Code) -> None:
+        super().__init__(artifact, kernel, current_settings())
         self.code = code
         self.reports: list[WaveReport] = []
 
@@ -84,7 +77,7 @@ class _IsaCall(Call):
             block=launch.threads,
             arguments=given,
             shared_bytes=function.shared_bytes,
-            seed=_seed(self.settings),
+            seed=self.settings.seed if self.settings.schedule == "random" else None,
         )
         self.reports.append(report)
 
@@ -102,12 +95,3 @@ def _memory(place: DeviceTensor) -> Array | None:
         return None
     raw = (ctypes.c_ubyte * place.bytes).from_address(place.address)
     return np.ctypeslib.as_array(raw)
-
-
-def _seed(settings: SimSettings) -> int | None:
-    return settings.seed if settings.schedule == "random" else None
-
-
-def load(artifact: Compiled, kernel: Kernel) -> Executable:
-    """Return a function that interprets the kernel on host tensors."""
-    return Executable(artifact, kernel)

@@ -16,13 +16,7 @@ from tile_sim.gfx9.instruction import Instruction
 
 
 def check_hazards(instructions: Sequence[Instruction], architecture: str) -> None:
-    """Raise `InstructionHazard` for the first instruction that does not keep its distance.
-
-    Raises
-    ------
-    InstructionHazard
-        For the first that does not.
-    """
+    """Raise `InstructionHazard` for the first instruction that does not keep its distance."""
     for position, producer in enumerate(instructions):
         reach = reach_of(producer, architecture)
         if reach:

@@ -1,8 +1,8 @@
-"""Running a kernel of an assembly: the one function that users of the interpreter call."""
+"""Running a kernel of an assembly: its workgroups, whose waves run in turn between barriers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from random import Random
@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.errors import LaunchError
+from tile_core.errors import Deadlock, LaunchError, Note
 from tile_sim.gfx9.arena import Arena
 from tile_sim.gfx9.arrays import Array
 from tile_sim.gfx9.code import Code
+from tile_sim.gfx9.instruction import BARRIER, SLEEP, Instruction, Step
 from tile_sim.gfx9.metadata import KernelInfo
 from tile_sim.gfx9.scratch import DESCRIPTOR
 from tile_sim.gfx9.shared_memory import GroupMemory, SharedMemory
-from tile_sim.gfx9.wave import Wave
+from tile_sim.gfx9.wave import Wave, missing_wait
 from tile_sim.gfx9.wave_start import (
     Geometry,
     begin,
@@ -27,7 +28,6 @@ from tile_sim.gfx9.wave_start import (
     segment,
     visible,
 )
-from tile_sim.gfx9.workgroup import Group, Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,9 @@ class _Launch:
             "dispatch_ptr": arena.regions[first + 1].address,
             "private_segment_buffer": DESCRIPTOR | 0xFFFFFFFF << 64,
         }
-        for position in self._positions():
+        x, y, z = self.geometry.grid
+        for k, j, i in product(range(z), range(y), range(x)):
+            position = (i, j, k)
             group = self._group(arena, position, pointers)
             group.run(program, random)
             waves += len(group.waves)
@@ -158,11 +160,6 @@ class _Launch:
 
     def _segment(self, arguments: Sequence[Any], addresses: list[int]) -> Array:
         return segment(self.info, arguments, addresses, self.geometry, self.dynamic_bytes)
-
-    def _positions(self) -> Iterator[tuple[int, int, int]]:
-        x, y, z = self.geometry.grid
-        for k, j, i in product(range(z), range(y), range(x)):
-            yield i, j, k
 
     def _group(
         self, arena: Arena, position: tuple[int, int, int], pointers: Mapping[str, int]
@@ -204,3 +201,94 @@ def _report(program: Program, waves: int, waits: int) -> WaveReport:
             name = instruction.line.mnemonic
             counts[name] = counts.get(name, 0) + count
     return WaveReport(sum(program.counts), waits, waves, counts)
+
+
+MOST_INSTRUCTIONS = 5_000_000
+"""A wave that runs longer is taken for one that waits for ever."""
+
+_LONGEST_TURN = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Decoded instructions, taken apart for speed."""
+
+    instructions: tuple[Instruction, ...]
+    steps: list[Step]
+    touches: list[frozenset[int]]
+    counts: list[int]
+
+    @classmethod
+    def of(cls, instructions: tuple[Instruction, ...]) -> Program:
+        """Return the program of some instructions; nothing has run yet."""
+        return cls(
+            instructions,
+            [i.step for i in instructions],
+            [i.touches for i in instructions],
+            [0] * len(instructions),
+        )
+
+
+class Group:
+    """The waves of one workgroup, and the shared memory through which they meet."""
+
+    def __init__(self, shared: SharedMemory) -> None:
+        self.shared = shared
+        self.waves: list[Wave] = []
+
+    def run(self, program: Program, random: Random | None) -> None:
+        """Run all waves to their ends: one after the other up to barriers, or in random turns."""
+        running, waiting = list(self.waves), list[Wave]()
+        while running or waiting:
+            if not running:
+                running, waiting = waiting, []
+                self.shared.epoch += 1
+            wave, turn = running[0], MOST_INSTRUCTIONS
+            if random is not None:
+                wave, turn = random.choice(running), random.randint(1, _LONGEST_TURN)
+            stop = run_wave(wave, program, turn)
+            if stop is None or stop == SLEEP:
+                self._check_length(wave, program)
+            if stop is None:
+                continue
+            running.remove(wave)
+            if stop == SLEEP:  # others go first
+                running.append(wave)
+            elif stop == BARRIER:
+                waiting.append(wave)
+            wave.flush_stores()  # memory serves the waves of a workgroup in order
+
+    def _check_length(self, wave: Wave, program: Program) -> None:
+        if wave.instructions >= MOST_INSTRUCTIONS:
+            raise Deadlock(
+                f"wave {wave.index} has run {wave.instructions} instructions without an end",
+                notes=(Note(f"it is at {program.instructions[wave.pc].line}"),),
+            )
+
+
+def run_wave(wave: Wave, program: Program, turn: int) -> int | None:
+    """Run at most `turn` instructions of a wave.
+
+    It returns `BARRIER`, `END` or `SLEEP` where it stopped at one; None if its turn is over.
+    """
+    steps, touches, counts = program.steps, program.touches, program.counts
+    pending, pc, left = wave.pending, wave.pc, turn
+    while left:
+        if pending and not pending.keys().isdisjoint(touches[pc]):
+            register = min(pending.keys() & touches[pc])
+            line = program.instructions[pc].line
+            raise missing_wait(wave, line, register, pending[register])
+        left -= 1
+        counts[pc] += 1
+        following = steps[pc](wave)
+        if following is None:
+            pc += 1
+        elif following >= 0:
+            pc = following
+        else:
+            wave.pc = pc + 1
+            wave.instructions += turn - left
+            return following
+    wave.pc = pc
+    wave.instructions += turn
+    return None

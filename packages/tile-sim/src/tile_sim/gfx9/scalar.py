@@ -63,13 +63,7 @@ def _move(compute: Callable[..., int], *bits: int) -> Scalar:
     return Scalar(bits, lambda scc, *values: (compute(*values) & mask, None))
 
 
-def _add_signed(scc: int, a: int, b: int) -> tuple[int, int]:
-    exact = signed(a) + signed(b)
-    return exact & M32, int(not -(1 << 31) <= exact < 1 << 31)
-
-
-def _sub_signed(scc: int, a: int, b: int) -> tuple[int, int]:
-    exact = signed(a) - signed(b)
+def _overflowing(exact: int) -> tuple[int, int]:
     return exact & M32, int(not -(1 << 31) <= exact < 1 << 31)
 
 
@@ -136,11 +130,6 @@ def _shift(bits: int, kind: str) -> Scalar:
     return Scalar((bits, bits, 32), run)
 
 
-def _absolute(scc: int, a: int) -> tuple[int, int]:
-    found = abs(signed(a)) & M32
-    return found, int(found != 0)
-
-
 def _shifted_add(count: int) -> Scalar:
     return Scalar((32, 32, 32), lambda scc, a, b: _carried((a << count) + b))
 
@@ -150,8 +139,8 @@ _TWO_SOURCES: dict[str, Scalar] = {
     "s_sub_u32": Scalar((32, 32, 32), lambda scc, a, b: _carried(a - b)),
     "s_addc_u32": Scalar((32, 32, 32), lambda scc, a, b: _carried(a + b + scc)),
     "s_subb_u32": Scalar((32, 32, 32), lambda scc, a, b: _carried(a - b - scc)),
-    "s_add_i32": Scalar((32, 32, 32), _add_signed),
-    "s_sub_i32": Scalar((32, 32, 32), _sub_signed),
+    "s_add_i32": Scalar((32, 32, 32), lambda scc, a, b: _overflowing(signed(a) + signed(b))),
+    "s_sub_i32": Scalar((32, 32, 32), lambda scc, a, b: _overflowing(signed(a) - signed(b))),
     "s_min_i32": _extremum(True, True),
     "s_min_u32": _extremum(False, True),
     "s_max_i32": _extremum(True, False),
@@ -174,7 +163,7 @@ _TWO_SOURCES: dict[str, Scalar] = {
     **{f"s_lshl{n}_add_u32": _shifted_add(n) for n in (1, 2, 3, 4)},
 }
 _ONE_SOURCE: dict[str, Scalar] = {
-    "s_abs_i32": Scalar((32, 32), _absolute),
+    "s_abs_i32": _logic(lambda a: abs(signed(a)), 32, 1),
     "s_sext_i32_i8": _move(lambda a: signed(a & 0xFF, 8), 32, 32),
     "s_sext_i32_i16": _move(lambda a: signed(a & 0xFFFF, 16), 32, 32),
     "s_bitset0_b32": Scalar((32, 32, 32), lambda scc, n, old: (old & ~(1 << (n & 31)), None)),
@@ -337,7 +326,10 @@ def _comparison(line: Line) -> Instruction:
     if kind == "cmpk":
         constant = int(right.text, 0) & 0xFFFF
         extended = signed(constant, 16) & M32 if form.startswith("i") else constant
-        b = _always(extended)
+
+        def b(w: Wave) -> int:
+            return extended
+
     is_signed = form.startswith("i")
 
     def step(w: Wave) -> None:
@@ -345,10 +337,6 @@ def _comparison(line: Line) -> Instruction:
         w.scc = int(compare(signed(x), signed(y)) if is_signed else compare(x, y))
 
     return scalar_instruction(line, step, ids([left, right]), ())
-
-
-def _always(value: int) -> Get:
-    return lambda w: value
 
 
 def _bit_comparison(line: Line) -> Instruction:
@@ -389,7 +377,7 @@ def _with_constant(line: Line) -> Instruction:
         if name == "s_movk_i32":
             w.set32(number, value & M32)
         elif name == "s_addk_i32":
-            found, w.scc = _add_signed(0, old, value & M32)
+            found, w.scc = _overflowing(signed(old) + value)
             w.set32(number, found)
         elif name == "s_mulk_i32":
             w.set32(number, old * value & M32)

@@ -121,7 +121,7 @@ def issue_store(
     land = None
     arena = w.group.arena
     if addresses is not None and values is not None:
-        arena.check_write(addresses, values.shape[1] * values.itemsize, line)
+        arena.places(addresses, values.shape[1] * values.itemsize, line)
         where, what = addresses, values
 
         def write() -> None:

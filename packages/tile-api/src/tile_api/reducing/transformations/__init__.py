@@ -9,22 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from tile_api.reducing.transformations.buffers import drop_buffers, share_buffers
-from tile_api.reducing.transformations.dtypes import plain_dtypes
-from tile_api.reducing.transformations.expressions import first_regions, simpler_expressions
-from tile_api.reducing.transformations.loops import fewer_threads, plain_loops, shorten, unwrap
-from tile_api.reducing.transformations.operators import fill_instead, plain_operators
+from tile_api.reducing.transformations.expressions import (
+    fill_instead,
+    first_regions,
+    plain_operators,
+    simpler_expressions,
+)
+from tile_api.reducing.transformations.loops import (
+    drop_statements,
+    drop_unused,
+    fewer_threads,
+    inline_names,
+    plain_loops,
+    shorten,
+    unwrap,
+)
 from tile_api.reducing.transformations.parameters import (
+    drop_buffers,
     drop_hints,
     drop_parameters,
     known_sizes,
+    share_buffers,
 )
 from tile_api.reducing.transformations.sizes import (
     halved_sizes,
+    plain_dtypes,
     smaller_sizes,
     smaller_tensors,
 )
-from tile_api.reducing.transformations.statements import drop_statements, drop_unused, inline_names
 from tile_core.ir.stmt import Kernel
 
 Transformation: TypeAlias = "Callable[[Kernel], Iterator[Kernel]]"

@@ -1,15 +1,18 @@
-"""Transformations on expressions: parts of them take their place, or numbers do."""
+"""Transformations on expressions and tile operators: parts, numbers or less in their place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
+from typing import Any
 
 from tile_api.reducing.kernel_edits import edited, number, own_nodes, statements
-from tile_core.ir.buffer import Region
+from tile_core.ir.buffer import Region, Scope
 from tile_core.ir.expr import Const, Expr
 from tile_core.ir.node import Node
-from tile_core.ir.stmt import For, Kernel, Launch, Parallel, Pipelined
+from tile_core.ir.stmt import For, Kernel, Launch, Leaf, Parallel, Pipelined
+from tile_core.ops.copy import Fill
+from tile_core.ops.operator import TileOperator
 
 
 def simpler_expressions(kernel: Kernel) -> Iterator[Kernel]:
@@ -69,11 +72,64 @@ def first_regions(kernel: Kernel) -> Iterator[Kernel]:
     """
     for stmt in statements(kernel):
         for node in own_nodes(stmt):
-            if isinstance(node, Region) and not _is_first(node):
+            if isinstance(node, Region) and not all(
+                isinstance(start, int) and start == 0 for start in node.starts
+            ):
                 first = replace(node, starts=(0,) * len(node.starts))
-                changed: dict[Node, Node] = {node: first}
-                yield edited(kernel, {}, {stmt: changed})
+                yield edited(kernel, {}, {stmt: {node: first}})
 
 
-def _is_first(region: Region) -> bool:
-    return all(isinstance(start, int) and start == 0 for start in region.starts)
+def fill_instead(kernel: Kernel) -> Iterator[Kernel]:
+    """Fill what an operator writes with zeros, so that what follows has something to read.
+
+    Before::
+
+        gemm(a=a, b=b, c=c, transpose_a=false, transpose_b=false, clear=true, ...)
+
+    After::
+
+        fill(dst=c, value=0.0)
+    """
+    for stmt in statements(kernel):
+        if not isinstance(stmt, TileOperator):
+            continue
+        fills = []
+        for region in stmt.writes():
+            zero = number(0, Const(0, region.buffer.dtype))
+            if zero is not None and region.buffer.scope not in (Scope.REDUCER, Scope.BARRIER):
+                fills.append(Fill(region, zero, span=stmt.span))
+        if len(fills) == 1:
+            yield edited(kernel, {stmt: fills})
+
+
+def plain_operators(kernel: Kernel) -> Iterator[Kernel]:
+    """Take hints and options of operators away: all of one at once, then one by one.
+
+    Before::
+
+        copy(src=A[0:64], dst=a[0:64], coalesced_width=4, disable_bulk=true)
+
+    After::
+
+        copy(src=A[0:64], dst=a[0:64])
+    """
+    for stmt in statements(kernel):
+        if not isinstance(stmt, Leaf):
+            continue
+        said = _said(stmt)
+        if len(said) > 1:
+            yield edited(kernel, {stmt: (replace(stmt, **said),)})
+        for name, default in said.items():
+            yield edited(kernel, {stmt: (replace(stmt, **{name: default}),)})
+
+
+def _said(stmt: Leaf) -> dict[str, Any]:
+    """Return the defaults of the fields that hold something else."""
+    return {
+        f.name: f.default
+        for f in fields(stmt)
+        if f.name != "span"
+        and f.default is not MISSING
+        and not isinstance(getattr(stmt, f.name), Node)
+        and getattr(stmt, f.name) != f.default
+    }

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tile_api.report.code import anchor_of
-from tile_api.report.markup import Html, element, joined
+from tile_api.report.markup import Entry, Html, Section, element, joined
 from tile_api.report.model import Drawn, KernelReport, Picture, SourceLine
-from tile_api.report.section import Entry, Section
 
 _POINT = (2, 3, 4, 6, 8, 12, 16)
 _WIDEST = 384

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tile_api.report.markup import Html, element, joined
+from tile_api.report.markup import Html, Section, element, joined
 from tile_api.report.model import Bar, KernelReport, Lane, Timeline
-from tile_api.report.section import Section
 
 UNIT, HEIGHT, GAP, TOP = 48, 22, 6, 20
 """Points: one unit of time, one lane, the room between lanes, the room for the scale."""

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from tile_api.report.timeline.barriers import Meeting, PhaseBarrier
-from tile_api.report.timeline.simulation_state import Actor, LaneKey, Stage
+from tile_api.report.timeline.simulation_state import Actor, LaneKey, Meeting, PhaseBarrier, Stage
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.expr import AddressOf, Call, Expr, Extent, Load
 from tile_core.ir.node import Node, walk

@@ -10,8 +10,14 @@ from tile_api.report.model import Timeline
 from tile_api.report.source_lines import SourceLines
 from tile_api.report.timeline.lanes import arranged
 from tile_api.report.timeline.operators import Condition, Waits, act, is_event
-from tile_api.report.timeline.simulation_state import Actor, EnoughError, Stage, actor_of
-from tile_api.report.timeline.values import Values, usual_size
+from tile_api.report.timeline.simulation_state import (
+    Actor,
+    EnoughError,
+    Stage,
+    Values,
+    actor_of,
+    usual_size,
+)
 from tile_core.ir.expr import Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.printer import symbols_of

@@ -17,7 +17,7 @@ from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr, Extent
 from tile_core.ir.stmt import For, Pipelined, Stmt, While
 from tile_core.records import dataclass, replace
-from tile_launch.spans import Span
+from tile_launch.errors import Span
 
 
 class Often(Enum):

@@ -16,7 +16,7 @@ from tile_core.ir.stmt import For, Kernel, Launch, Let, Pipelined, Store
 from tile_core.passes.guards.facts import ProvingFact, open_margin
 from tile_core.passes.guards.registry import Often, RegisteredGuard
 from tile_core.records import dataclass
-from tile_launch.spans import Span
+from tile_launch.errors import Span
 
 
 @dataclass(frozen=True, slots=True)

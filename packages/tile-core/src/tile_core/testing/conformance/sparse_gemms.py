@@ -16,7 +16,7 @@ from tile_core.ops.sparse_tiles import NIBBLE, described_by, group_of, with_zero
 from tile_core.testing import build_ir as ir
 from tile_core.testing.conformance.case import Case, label, logical
 from tile_core.testing.oracle import numbers, poison
-from tile_launch.spans import Span
+from tile_launch.errors import Span
 
 TYPES = (
     ("float16", "float32", "int16"), ("float16", "float16", "int32"),
