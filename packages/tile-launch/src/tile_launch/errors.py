@@ -113,11 +113,7 @@ class TileError(Exception):
 
 
 def _rebuild(
-    cls: type[TileError],
-    message: str,
-    span: Span | None,
-    notes: tuple[Note, ...],
-    hint: str | None,
+    cls: type[TileError], message: str, span: Span | None, notes: tuple[Note, ...], hint: str | None
 ) -> TileError:
     return cls(message, span=span, notes=notes, hint=hint)
 

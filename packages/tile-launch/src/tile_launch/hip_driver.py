@@ -61,9 +61,7 @@ class HipLaunch(LaunchMemory):
     __slots__ = ("launch_together", "stream")
 
     def __init__(
-        self,
-        arguments: Sequence[Argument],
-        launch_together: Callable[..., int] | None = None,
+        self, arguments: Sequence[Argument], launch_together: Callable[..., int] | None = None
     ) -> None:
         super().__init__(arguments)
         self.stream = ctypes.c_void_p()

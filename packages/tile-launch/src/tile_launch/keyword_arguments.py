@@ -44,7 +44,6 @@ def in_order(
     missing = [name for name in rest if name not in named]
     if missing:
         raise refused(
-            f"{whole} got no {missing[0]}",
-            hint="pass every parameter, by position or by name",
+            f"{whole} got no {missing[0]}", hint="pass every parameter, by position or by name"
         )
     return (*args, *[named[name] for name in rest])

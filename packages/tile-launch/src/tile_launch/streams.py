@@ -95,9 +95,7 @@ def _number(argument: Any) -> int | None:
     return None if located is None else int(located()[1])
 
 
-def allocator(
-    allocate: Callable[[int, int], Any],
-) -> Callable[[tuple[int, ...], str, int], Any]:
+def allocator(allocate: Callable[[int, int], Any]) -> Callable[[tuple[int, ...], str, int], Any]:
     """Return ``empty(shape, dtype, device)``, which makes workspaces of undefined contents.
 
     They come from torch, whose allocator knows what is free, or from the driver where torch is

@@ -56,13 +56,7 @@ def runtime_library() -> Path:
     sources = sorted(RUNTIME.glob("*.cpp"))
     headers = [header.read_bytes() for header in SHARED_HEADERS]
     digest = digest_of(
-        [
-            compiler.identity,
-            *dialect(),
-            *_RUNTIME_FLAGS,
-            *_texts((RUNTIME,)),
-            *headers,
-        ]
+        [compiler.identity, *dialect(), *_RUNTIME_FLAGS, *_texts((RUNTIME,)), *headers]
     )
     return cached(f"runtime-{digest}.so", partial(_make_runtime, compiler, sources))
 

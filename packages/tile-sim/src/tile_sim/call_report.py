@@ -77,21 +77,17 @@ class Row:
 
 def rows_of(counts: Iterable[Count], scene: Scene) -> tuple[Row, ...]:
     """Sum counts over the lines of emitted source that come from one line of the user."""
-    rows: dict[tuple[object, ...], Row] = {}
-    for count in counts:
-        span = scene.span(count.line)
-        where = None if span is None else (span.file, span.line)
-        row = Row(
-            span, count.space, count.is_write, count.requests, count.bytes,
+    return merged(
+        Row(
+            scene.span(count.line), count.space, count.is_write, count.requests, count.bytes,
             count.transactions, count.ideal_transactions, count.sectors, count.ideal_sectors,
-        )  # fmt: skip
-        key = (where, row.space, row.is_write)
-        rows[key] = _sum(rows[key], row) if key in rows else row
-    return tuple(rows.values())
+        )
+        for count in counts
+    )  # fmt: skip
 
 
 def merged(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """Sum the rows of several launches, and sort them by place."""
+    """Sum the rows of each line, of several launches, and sort them by place."""
     found: dict[tuple[object, ...], Row] = {}
     for row in rows:
         where = None if row.span is None else (row.span.file, row.span.line)

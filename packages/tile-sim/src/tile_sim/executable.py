@@ -23,13 +23,7 @@ from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel, Launch, Let
 from tile_core.plugins.dlpack_arrays import as_array
 from tile_core.simt.alignment import alignments, misaligned
-from tile_core.simt.program import (
-    Argument,
-    DeviceFunction,
-    DeviceProgram,
-    HostStep,
-    TensorMap,
-)
+from tile_core.simt.program import Argument, DeviceFunction, DeviceProgram, HostStep, TensorMap
 from tile_core.simt.resource_limits import check_grid
 from tile_core.simt.tensor_map_values import map_values
 from tile_launch.symbol_solver import solutions

@@ -70,10 +70,7 @@ def agreeing(configs: Sequence[Config], given: Mapping[str, Any]) -> tuple[Confi
 
 
 def bucket_of(
-    given: Mapping[str, Any],
-    defaults: Mapping[str, Any],
-    key: object,
-    left_out: Sequence[str],
+    given: Mapping[str, Any], defaults: Mapping[str, Any], key: object, left_out: Sequence[str]
 ) -> dict[str, Any]:
     """Return what results hold for: the arguments as `key` sees them.
 

@@ -170,14 +170,8 @@ class AutoTuner:
             options = replace(options, early_stop=True, early_stop_factor=early_stop_factor)
         args, kwargs = self._arguments
         found = AutotunedFactory(self._factory(), self.configs, options).tune(*args, **kwargs)
-        return AutotuneResult(
-            found.latency,
-            found.config.given,
-            found.ref_latency,
-            found.kernel.get_kernel_source(),
-            found.func,
-            found.kernel,
-        )
+        told = found.latency, found.config.given, found.ref_latency
+        return AutotuneResult(*told, found.kernel.get_kernel_source(), found.func, found.kernel)
 
     def _factory(self) -> JITKernelFactory:
         if isinstance(self.fn, JITKernelFactory):

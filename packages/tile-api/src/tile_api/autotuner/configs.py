@@ -40,10 +40,7 @@ class Config:
 
 
 def listed_configs(
-    configs: object,
-    arguments: Mapping[str, Any],
-    parameters: Iterable[str],
-    positional: int = 0,
+    configs: object, arguments: Mapping[str, Any], parameters: Iterable[str], positional: int = 0
 ) -> tuple[Config, ...]:
     """Return the configurations to choose from, in the order given, each once.
 

@@ -191,11 +191,7 @@ class AutotunedFactory(Uncopied):
         self._require(given, tuned)
         fixed = {n: v for n, v in defaults.items() if n not in tuned}
         configs = pruned(
-            agreeing(configs, given),
-            self._prune,
-            self._prune_by,
-            {**fixed, **given},
-            tuple(names),
+            agreeing(configs, given), self._prune, self._prune_by, {**fixed, **given}, tuple(names)
         )
         return self._made(configs, given, fixed, tuned)
 

@@ -133,10 +133,7 @@ def expected_of_job(job: Job, sizes: Mapping[str, int]) -> Expected:
 
 
 def price_of(
-    func: object,
-    target: object,
-    pass_configs: Mapping[Any, object],
-    sizes: Mapping[str, int],
+    func: object, target: object, pass_configs: Mapping[Any, object], sizes: Mapping[str, int]
 ) -> float | None:
     """Return the milliseconds that the cost model expects, or None if it cannot tell."""
     from tile_api.cost import estimate

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING
 
 from tile_api.autotuner.log import TuneLog
 from tile_api.autotuner.options import TuneOptions
-from tile_api.autotuner.outcome import (
-    UNTRIED,
-    Candidate,
-    TrialOutcome,
-    failed,
-    failure_of,
-)
+from tile_api.autotuner.outcome import UNTRIED, Candidate, TrialOutcome, failed, failure_of
 from tile_api.autotuner.process import CANCELLED
 from tile_api.autotuner.progress import Progress
 from tile_api.settings.budget import Budget

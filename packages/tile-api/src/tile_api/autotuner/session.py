@@ -98,11 +98,7 @@ class TuningSession:
             worker.kill()
 
     def _all(
-        self,
-        do: str,
-        requests: Sequence[Mapping[str, Any]],
-        timeout: float,
-        deadline: float | None,
+        self, do: str, requests: Sequence[Mapping[str, Any]], timeout: float, deadline: float | None
     ) -> Iterator[dict[str, Any]]:
         asked = [self._pool.submit(self._on_free, do, timeout, deadline, r) for r in requests]
         for future in asked:

@@ -136,17 +136,11 @@ def _record(row: Mapping[str, Any]) -> Record:
         str(row[part]) for part in ("name", "kernel", "target", "machine")
     )
     place = TuningKey(name, kernel, target, machine, canonical(row["bucket"]))
-    milliseconds, reference = _time(row["milliseconds"]), _time(row.get("reference"))
     return Record(
-        place,
-        canonical(row["config"]),
-        str(row["status"]),
-        milliseconds,
-        bool(row.get("is_final")),
-        reference,
-        str(row.get("code", "")),
+        place, canonical(row["config"]), str(row["status"]), _time(row["milliseconds"]),
+        bool(row.get("is_final")), _time(row.get("reference")), str(row.get("code", "")),
         float(row.get("time", 0.0)),
-    )
+    )  # fmt: skip
 
 
 def _time(value: Any) -> float | None:

@@ -252,18 +252,8 @@ def _searched(
     store.add(records, place)
     log.close()
     kernel = _compiled(task, best.func, best.config)
-    return _noted(
-        Tuned(
-            kernel,
-            best.func,
-            best.config,
-            best.score,
-            reference,
-            "search",
-            tuple(found),
-            table_of(records),
-        )
-    )
+    tuned = Tuned(kernel, best.func, best.config, best.score, reference, "search")
+    return _noted(replace(tuned, candidates=tuple(found), table=table_of(records)))
 
 
 def _jobs(
@@ -336,19 +326,9 @@ def _records(
         outcome = candidate.outcome
         if outcome.status == UNTRIED:
             continue
-        time_of_call = outcome.milliseconds if outcome.status == OK else None
-        found.append(
-            Record(
-                place,
-                candidate.config.key,
-                outcome.status,
-                time_of_call,
-                outcome.is_final,
-                reference if time_of_call is not None else None,
-                outcome.code,
-                now,
-            )
-        )
+        key, status, code = candidate.config.key, outcome.status, outcome.code
+        times = (outcome.milliseconds, reference) if status == OK else (None, None)
+        found.append(Record(place, key, status, times[0], outcome.is_final, times[1], code, now))
     return found
 
 

@@ -63,15 +63,8 @@ def entry_of(built: Built, key: str) -> Entry:
         texts = {stage: built.text(stage) for stage in _CHEAP_TEXTS}
         with suppress(TileError):
             texts["asm"] = built.asm()
-    return Entry(
-        key,
-        built.kernel.name,
-        str(built.target),
-        round(sum(built.phases_ms.values()), 1),
-        text_of_manifest(variant.manifest),
-        variant.code,
-        texts,
-    )
+    spent, text = round(sum(built.phases_ms.values()), 1), text_of_manifest(variant.manifest)
+    return Entry(key, built.kernel.name, str(built.target), spent, text, variant.code, texts)
 
 
 class CachedBuild:

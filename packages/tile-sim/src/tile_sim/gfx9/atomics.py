@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_sim.gfx9.conversions import bfloat16_bits
+from tile_sim.gfx9.floats import bfloat16_bits
 
 _NAMES = {
     "add_u32": ("add", "u32"), "sub_u32": ("sub", "u32"), "rsub_u32": ("rsub", "u32"),

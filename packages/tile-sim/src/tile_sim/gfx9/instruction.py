@@ -94,11 +94,7 @@ def refuse_modifiers(line: Line, known: Iterable[str]) -> None:
 
 
 def vector_instruction(
-    line: Line,
-    step: Step,
-    reads: Iterable[int],
-    writes: Iterable[int],
-    kind: Unit = Unit.VECTOR,
+    line: Line, step: Step, reads: Iterable[int], writes: Iterable[int], kind: Unit = Unit.VECTOR
 ) -> Instruction:
     """Return an instruction of the vector units."""
     reads, writes = frozenset(reads), frozenset(writes)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tile_sim.gfx9.arrays import LANES
-from tile_sim.gfx9.operation import Operation, operation
+from tile_sim.gfx9.operand_sources import Operation, operation
 
 U32, U64, I32, I64, U16 = np.uint32, np.uint64, np.int32, np.int64, np.uint16
 

@@ -1,8 +1,9 @@
-"""How instructions read their operands: by type, with modifiers, from any bank."""
+"""What instructions compute lane by lane, and how they read operands: by type, from any bank."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -145,3 +146,32 @@ def _selected(read: Read, select: str, is_signed: bool) -> Read:
         signed_right = np.int32(32 - size)
         return lambda w: ((read(w) << left).view(np.int32) >> signed_right).view(np.uint32)
     return lambda w: (read(w) << left) >> right
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What an instruction computes, lane by lane, or of numbers that all lanes share.
+
+    If it accumulates, the destination is the last source, too. A 16-bit result may leave the other
+    half of its register alone. Slow ones, the transcendental functions, have a pipeline of their
+    own.
+    """
+
+    result: Form
+    sources: tuple[Form, ...]
+    compute: Callable[..., Any]
+    accumulates: bool = False
+    keeps_half: bool = False
+    is_slow: bool = False
+
+
+def operation(signature: str, compute: Callable[..., Any], **flags: bool) -> Operation:
+    """Return an operation from its types in one word.
+
+    Examples
+    --------
+    >>> operation("u32 u32 -> u32", lambda a, b: a + b).sources
+    ('u32', 'u32')
+    """
+    sources, _, result = signature.partition(" -> ")
+    return Operation(result, tuple(sources.split()), compute, **flags)

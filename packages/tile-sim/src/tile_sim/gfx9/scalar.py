@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tile_sim.gfx9.assembly_text import Line
@@ -15,10 +16,13 @@ from tile_sim.gfx9.instruction import (
     Unit,
     ids,
     operands_of,
+    vector_instruction,
 )
 from tile_sim.gfx9.operand_sources import scalar_flag
 from tile_sim.gfx9.operands import Bank, Operand, constant_bits, parse_operand
 from tile_sim.gfx9.wave import Wave
+
+scalar_instruction = partial(vector_instruction, kind=Unit.SCALAR)
 
 M32, M64 = 0xFFFFFFFF, (1 << 64) - 1
 Get = Callable[[Wave], int]
@@ -241,12 +245,6 @@ def setter(operand: Operand, bits: int = 32) -> Callable[[Wave, int], None]:
     if bits == 64:
         return lambda w, value: w.set64(first, value)
     return lambda w, value: w.set32(first, value)
-
-
-def scalar_instruction(line: Line, step: Any, reads: Any, writes: Any) -> Instruction:
-    """Return an instruction of the scalar unit."""
-    reads, writes = frozenset(reads), frozenset(writes)
-    return Instruction(line, step, Unit.SCALAR, reads, writes, reads | writes)
 
 
 def decode(line: Line, context: Context) -> Instruction | None:

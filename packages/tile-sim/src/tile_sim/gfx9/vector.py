@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from tile_sim.gfx9.assembly_text import Line
-from tile_sim.gfx9.conversions import CONVERSIONS
 from tile_sim.gfx9.dpp import MODIFIERS as DPP_MODIFIERS
 from tile_sim.gfx9.dpp import Moved
-from tile_sim.gfx9.floats import FLOATS
+from tile_sim.gfx9.floats import CONVERSIONS, FLOATS
 from tile_sim.gfx9.instruction import (
     Context,
     Instruction,
@@ -25,9 +24,8 @@ from tile_sim.gfx9.instruction import (
     vector_instruction,
 )
 from tile_sim.gfx9.integers import DOUBLE_WORDS, HALVES, WORDS
-from tile_sim.gfx9.operand_sources import DTYPES, Read, raw32, reader
+from tile_sim.gfx9.operand_sources import DTYPES, Operation, Read, raw32, reader
 from tile_sim.gfx9.operands import Operand
-from tile_sim.gfx9.operation import Operation
 from tile_sim.gfx9.result_writes import Write, writer
 
 OPERATIONS: Mapping[str, Operation] = {

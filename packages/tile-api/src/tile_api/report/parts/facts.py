@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tile_api.tracing import Duration
 from tile_api.report.markup import Html, Section, element, joined
 from tile_api.report.model import Fact, FunctionNeeds, KernelReport
+from tile_api.tracing import Duration
 
 
 def overview(report: KernelReport) -> Section:
