@@ -111,15 +111,13 @@ class _Counting(Visitor):
             self.work.functions += work.functions * elements
         reads, writes = work.touched or (op.reads(), op.writes())
         if work.gathered:
-            self._gathered(reads, _volume(work.gathered, space), space)
+            elements = _volume(work.gathered, space)
+            for region in reads:
+                nbytes = elements * region.buffer.dtype.bits / 8
+                self._touch(region.buffer, nbytes, (), space, is_write=False)
         else:
             self._regions(reads, space, is_write=False)
         self._regions(writes, space, is_write=True)
-
-    def _gathered(self, regions: Iterable[Region], elements: float, space: Space) -> None:
-        for region in regions:
-            nbytes = elements * region.buffer.dtype.bits / 8
-            self._touch(region.buffer, nbytes, (), space, is_write=False)
 
     def _regions(self, regions: Iterable[Region], space: Space, *, is_write: bool) -> None:
         for region in regions:

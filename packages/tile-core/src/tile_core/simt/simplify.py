@@ -12,7 +12,6 @@ from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.interval import Interval
 from tile_core.arith.simplify import Simplifier, acts, is_index
 from tile_core.ir.expr import Binary, BinaryOp, Const, Expr, Unary, UnaryOp, Var
-from tile_core.ir.node import Node
 from tile_core.ir.stmt import Alloc, For, If, Let, Seq, Stmt, Store, While
 from tile_core.ir.visitor import jumps
 from tile_core.records import replace
@@ -59,11 +58,7 @@ def simplify_stmt(stmt: Stmt, s: Simplifier) -> Stmt:
     rule = _STATEMENTS.get(type(stmt))
     if rule is not None:
         return rule(stmt, s)
-    return stmt.map_children(lambda node: _expression(node, s))
-
-
-def _expression(node: Node, s: Simplifier) -> Node:
-    return s.expr(node) if isinstance(node, Expr) else node
+    return stmt.map_children(lambda node: s.expr(node) if isinstance(node, Expr) else node)
 
 
 def _seq(stmt: Seq, s: Simplifier) -> Stmt:

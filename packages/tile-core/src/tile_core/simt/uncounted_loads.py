@@ -34,18 +34,14 @@ def uncounted_loads(stmt: Stmt, threads: frozenset[Var]) -> None:
 def _loops(stmt: Stmt) -> Iterator[For | While]:
     """Yield the innermost loops that wait for what they copy, in the order of the program."""
     for node in nodes_of(stmt, For, While):
-        if _copies(node) and _has_more(node):
-            inner = nodes_of(node.body, For, While)
-            if not any(_copies(n) and _has_more(n) for n in inner):
-                yield node
+        if _copies(node) and not any(map(_copies, nodes_of(node.body, For, While))):
+            yield node
 
 
-def _copies(loop: Node) -> bool:
-    return any(n.function == COPY for n in nodes_of(loop, Call))
-
-
-def _has_more(loop: For | While) -> bool:
-    """Whether `loop` is more than the instructions of one copy."""
+def _copies(loop: For | While) -> bool:
+    """Whether `loop` copies, and is more than the instructions of one copy."""
+    if not any(n.function == COPY for n in nodes_of(loop, Call)):
+        return False
     evaluated = (n.value for n in nodes_of(loop.body, Evaluate))
     return any(isinstance(n, Call) and n.function != COPY for n in evaluated)
 

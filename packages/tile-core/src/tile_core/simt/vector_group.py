@@ -125,7 +125,7 @@ class _Group:
             return True
         if load.buffer.scope is Scope.LOCAL and otherwise is None:
             out = self._aligned(load.buffer, load.indices[0], target)
-            if out is None or _writes(self.group[position + 1 :], load.buffer):
+            if out is None or load.buffer.storage in _registers_written(self.group[position + 1 :]):
                 return False
             self.stores.append(store_vector(target, out))
             return True
@@ -229,14 +229,6 @@ def _touches(group: Sequence[Stmt], buffer: Buffer) -> bool:
     return any(a.buffer.storage is buffer.storage for s in group for a in accesses(s))
 
 
-def _writes(group: Sequence[Stmt], buffer: Buffer) -> bool:
-    return any(
-        a.buffer.storage is buffer.storage and a.mode is not Mode.READ
-        for s in group
-        for a in accesses(s)
-    )
-
-
 def _holds_memory(index: Expr, names: set[Node]) -> bool:
     """Whether an index is known only once the lane computes it."""
     return any(isinstance(n, (Load, Call)) or n in names for n in walk(index))
@@ -261,7 +253,8 @@ def _loads(group: Sequence[Stmt]) -> Iterator[Guarded]:
     """
     found: dict[Load, tuple[Expr, ...] | None] = {}
     for stmt in group:
-        for load, conditions in _in_stmt(stmt):
+        in_stmt = (pair for expr in expressions_in(stmt) for pair in _in_expr(expr, ()))
+        for load, conditions in in_stmt:  # branches stay with their lanes
             if load in found and found[load] != conditions:
                 found[load] = None
             else:
@@ -269,11 +262,6 @@ def _loads(group: Sequence[Stmt]) -> Iterator[Guarded]:
     for load, known in found.items():
         if known is not None:
             yield load, known
-
-
-def _in_stmt(stmt: Stmt) -> Iterator[Guarded]:
-    for expr in expressions_in(stmt):  # branches stay with their lanes
-        yield from _in_expr(expr, ())
 
 
 def _in_expr(expr: Expr, conditions: tuple[Expr, ...]) -> Iterator[Guarded]:

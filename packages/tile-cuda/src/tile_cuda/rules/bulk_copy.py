@@ -42,11 +42,9 @@ def bulk_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
     """Return the rules of copies by the copy engine, where `machine` has it."""
 
     def rejects(op: BulkCopy | BulkWait, target: Target) -> str | None:
-        return (
-            None
-            if machine.has("copy_engine")
-            else f"{machine.name} has no tensor memory accelerator"
-        )
+        if machine.has("copy_engine"):
+            return None
+        return f"{machine.name} has no tensor memory accelerator"
 
     def fence(op: FenceAsync, ctx: SimtContext) -> Stmt:
         return Evaluate(device("fence_proxy_async")) if machine.has("copy_engine") else Seq(())

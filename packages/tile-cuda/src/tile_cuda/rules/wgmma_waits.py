@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tile_core.analysis.gemms_in_flight import products_before
-from tile_core.ir.buffer import Buffer
 from tile_core.ir.stmt import Stmt
 from tile_core.machine import SimtMachine
 from tile_core.ops.gemm import Gemm, WaitProducts
@@ -37,9 +36,9 @@ def waited(op: WaitProducts | Gemm, pending: int, ctx: SimtContext) -> Stmt:
     over = {gemm for gemm in latest if not is_shared_out(gemm, ctx)}
     going_on = {gemm.c.buffer for gemm in latest[:pending] if gemm not in over}
     ended = dict.fromkeys(g.c.buffer for g in latest[pending:] if g not in over)
-    pins = [_pinned(buffer, ctx) for buffer in ended if buffer not in going_on]
+    pins = [
+        do("async_mma_pin", ctx.fragment_of(buffer).slots, at(ctx.places.flat(buffer), 0))
+        for buffer in ended
+        if buffer not in going_on
+    ]
     return seq(do("async_mma_wait", pending - len(over.intersection(latest[:pending]))), *pins)
-
-
-def _pinned(buffer: Buffer, ctx: SimtContext) -> Stmt:
-    return do("async_mma_pin", ctx.fragment_of(buffer).slots, at(ctx.places.flat(buffer), 0))

@@ -70,7 +70,7 @@ def matrix_cores(machine: SimtMachine) -> MatrixUnit:
     """
 
     def atoms(op: Gemm, warps: int) -> tuple[MatrixAtom, ...]:
-        first, second = map(_counts, _across(op))
+        first, second = (_COUNTS[::-1] if is_across else (1,) for is_across in _across(op))
         pieces = itertools.product(first, second)
         found = [atom for counts in pieces for atom in _atoms(op, machine, counts)]
         return best_shared_first(found, op.mnk, warps, op.policy, lambda x: _narrow_reads(x, op))
@@ -125,10 +125,6 @@ def _narrow_reads(atom: MatrixAtom, op: Gemm) -> int:
         is_across and count * max(8, dtype.bits) < _REGISTER_BITS
         for is_across, count, dtype in zip(_across(op), atom.pieces, tiles, strict=True)
     )
-
-
-def _counts(is_across: bool) -> tuple[int, ...]:
-    return _COUNTS[::-1] if is_across else (1,)
 
 
 def _table(op: Gemm) -> Callable[..., tuple[MatrixAtom, ...]]:
