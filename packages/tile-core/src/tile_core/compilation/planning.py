@@ -5,6 +5,7 @@ from __future__ import annotations
 from tile_core.compilation.options import BuildOptions
 from tile_core.ir.stmt import Kernel
 from tile_core.ir.verify import verify
+from tile_core.ops.thread_program import refuse_other_machine, thread_programs
 from tile_core.pass_manager.manager import TILE, PassManager, TileContext
 from tile_core.passes.refuse_accumulators import refuse_accumulators
 from tile_core.plugins.backend import Backend
@@ -29,7 +30,15 @@ def resolved(
 
 
 def refuse_wrong(kernel: Kernel, target: Target, host: PluginHost) -> None:
-    """Refuse what no pass may get to see: whatever is wrong with the kernel, or its tiles."""
+    """Refuse what no pass may get to see: whatever is wrong with the kernel, or its tiles.
+
+    Programs of threads are verified where their machine is known.
+    """
+    heads = thread_programs(kernel)
+    for head in heads:
+        refuse_other_machine(kernel, head, target)
+    if heads:
+        return
     verify(kernel)
     backends = host.backends().values()
     refuse_accumulators(kernel, target, {at for b in backends for at in b.accumulator_memory})
@@ -38,4 +47,6 @@ def refuse_wrong(kernel: Kernel, target: Target, host: PluginHost) -> None:
 def planned(kernel: Kernel, target: Target, options: BuildOptions) -> Kernel:
     """Return what passes on the kernel as it was traced make of it."""
     assert options.passes is not None, "filled in where the target was resolved"
+    if thread_programs(kernel):
+        return kernel
     return options.passes.run(TILE, kernel, TileContext(target=target, config=options.config))

@@ -6,6 +6,7 @@ import math
 from dataclasses import fields
 from typing import Any
 
+from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Const, Var
 from tile_core.ir.node import Node
@@ -35,6 +36,8 @@ class _Matcher:
 
     def same(self, a: Any, b: Any) -> bool:
         a, b = _unwrap(a), _unwrap(b)
+        if isinstance(a, DType):  # those of the language are of a class of their own
+            return isinstance(b, DType) and a == b
         if type(a) is not type(b):
             return False
         if isinstance(a, (Var, Buffer)):

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tile_core.ir.stmt import Kernel
+from tile_core.ops.thread_program import thread_programs
 from tile_core.records import replace
 from tile_core.simt.lower import lower_kernel
 from tile_core.simt.lowering_options import choices_of
 from tile_core.simt.pass_contexts import KernelContext
 from tile_core.simt.program import DeviceProgram
+from tile_core.simt.thread_programs import program_of
 from tile_core.target import Target
 
 
@@ -20,6 +22,9 @@ def lower(
     """Choose rules and layouts, and spread the kernel over the threads of its blocks."""
     made_for = module("machine").machine(target.arch)
     made_for, rules = module("backend_compiler").allowed(made_for, options)
+    if thread_programs(kernel):
+        written = program_of(kernel, made_for)
+        return replace(written, compile_flags=device_flags(options))
     choices = choices_of(options.config)
     context = KernelContext(target=target, machine=made_for, rules=rules, choices=choices)
     program = lower_kernel(kernel, context, options.passes)

@@ -166,7 +166,7 @@ class DeviceProgram:
     workspaces
         Global buffers that the runtime allocates for each call, not zeroed.
     layouts
-        Where tiles are stored, and who asked for that.
+        Where tiles are stored, and who asked for that; None where threads were written by hand.
     compile_flags
         What the user adds to the toolchain's command.
     """
@@ -174,7 +174,7 @@ class DeviceProgram:
     kernel: Kernel
     machine: SimtMachine
     steps: tuple[HostStep, ...]
-    layouts: Layouts
+    layouts: Layouts | None
     workspaces: tuple[Buffer, ...] = ()
     compile_flags: tuple[str, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict)

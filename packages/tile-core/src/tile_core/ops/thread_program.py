@@ -1,0 +1,103 @@
+"""Launches whose body is the program of one thread: what their threads are given."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tile_core.dtypes import DType
+from tile_core.errors import UnsupportedOnTarget
+from tile_core.ir.buffer import Buffer
+from tile_core.ir.expr import Expr, Var
+from tile_core.ir.node import nodes_of
+from tile_core.ir.stmt import Kernel, Launch, Seq
+from tile_core.ops.operator import ControlOperator
+from tile_core.records import dataclass, replace
+from tile_core.target import Target
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ThreadProgram(ControlOperator):
+    """Stands first in a launch: what follows is thread-level code, for one machine.
+
+    Parameters
+    ----------
+    name
+        The symbol of the function.
+    target
+        Kind and architecture of the machine, spelt ``kind:arch``.
+    params
+        What the function takes, in order: flat views of the kernel's tensors, scalars, and the
+        addresses of tensor maps, whose `TensorMapParameter` follows.
+    shared, offsets
+        Flat views of the block's shared memory, and the byte where each begins.
+    shared_bytes
+        Size of that memory.
+    resident
+        Blocks for which a multiprocessor shall have registers.
+    cooperative
+        Whether blocks wait for each other.
+    """
+
+    mnemonic: ClassVar[str] = "thread_program"
+    name: str
+    target: str
+    params: tuple[Buffer | Expr, ...]
+    shared: tuple[Buffer, ...] = ()
+    offsets: tuple[int, ...] = ()
+    shared_bytes: int = 0
+    resident: int = 1
+    cooperative: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorMapParameter(ControlOperator):
+    """Says what a parameter of dtype ``handle`` stands for: see `tile_core.simt.program.TensorMap`.
+
+    Stands behind the `ThreadProgram` of the launch.
+    """
+
+    mnemonic: ClassVar[str] = "tensor_map"
+    var: Var
+    name: str
+    tensor: Buffer
+    dtype: DType
+    offset: Expr
+    extents: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+    box: tuple[int, ...]
+    element_strides: tuple[int, ...] = ()
+    swizzle: int = 0
+    interleave: int = 0
+    fill: str = "zero"
+    l2_promotion: int = 128
+
+
+def thread_program_of(launch: Launch) -> ThreadProgram | None:
+    """Return what heads the body of a launch; None if that is a program of tiles."""
+    body = launch.body
+    first = body.body[0] if isinstance(body, Seq) and body.body else body
+    return first if isinstance(first, ThreadProgram) else None
+
+
+def thread_programs(kernel: Kernel) -> tuple[ThreadProgram, ...]:
+    """Return the heads of a kernel's launches that are programs of threads."""
+    return nodes_of(kernel.body, ThreadProgram)
+
+
+def refuse_other_machine(kernel: Kernel, head: ThreadProgram, target: Target) -> None:
+    """Refuse to compile a program of threads for another machine than its own.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If the target is none that executes or emulates its machine.
+    """
+    kind, _, arch = head.target.partition(":")
+    if target.kind == kind and target.arch in ("", arch):
+        return
+    raise UnsupportedOnTarget(
+        f"{kernel.name} is a program of threads for {head.target}, and the target is "
+        f"{replace(target, executor='')}",
+        span=head.span,
+        hint=f"compile it with target='{head.target}', or '{head.target}@sim' on any machine",
+    )
