@@ -156,6 +156,28 @@ class CompiledKernel(KernelFiles):
         """
         return text_at(self._built, stage)
 
+    def source(self, tier: str = "expert") -> str:
+        """Return the kernel as a program of a tier of the language, which runs as a file.
+
+        Parameters
+        ----------
+        tier
+            ``"expert"``: the program of one thread of the kernel's GPU. Compiled again, it gives
+            the same C++. Its ``T.line`` say where the kernel's own statements were written.
+
+        Raises
+        ------
+        FrontendValueError
+            If there is no such tier.
+        UnsupportedOnTarget
+            If the kernel is not for a GPU.
+        UnsupportedForm
+            If part of it cannot be written so.
+        """
+        from tile_api.tiers import source_of
+
+        return source_of(self._built, tier)
+
     def layouts(self) -> LayoutReport:
         """Return how each tile is stored in scratch, and who asked for that.
 

@@ -51,6 +51,12 @@ class LoweredKernel(Uncopied):
         """
         return text_at(self.lowered, stage)
 
+    def source(self, tier: str = "expert") -> str:
+        """Return the kernel as a program of a tier of the language: see `CompiledKernel.source`."""
+        from tile_api.tiers import source_of
+
+        return source_of(self.lowered, tier)
+
     @property
     def kernel_source(self) -> str:
         """The source for the target: LLVM IR on the CPU, C++ on GPUs."""

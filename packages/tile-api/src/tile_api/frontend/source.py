@@ -242,3 +242,8 @@ def _surrounding_locals(function: Callable[..., Any]) -> dict[str, Any]:
         except ValueError:  # not yet assigned
             continue
     return scope
+
+
+def names_outside(function: types.FunctionType) -> dict[str, Any]:
+    """Return what the names that `function` does not bind itself stand for where it is defined."""
+    return {**function.__globals__, **_surrounding_locals(function)}

@@ -58,6 +58,7 @@ _LATE_MODULES = {
     "scans": "cummax cumsum",
     "sparse_matmul": "gemm_sp",
     "thread_axes": "thread_binding",
+    "thread_programs": "device extern flat launch line neg ref tensor_map threads",
     "warp_groups": "WarpSpecialize WarpSpecializeFrame ws",
 }
 """What few programs say: modules that are loaded on first use, and the names in them."""

@@ -1,0 +1,58 @@
+"""Every example, printed as the program of one thread, is the same kernel."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from support.example_files import HOPPER, NAMES, load
+from support.expert_programs import lowered_again
+from support.hopper_examples import CASES
+from support.recording import record
+from tile_core.compilation.results import Lowered
+from tile_core.driver import lower
+from tile_core.ir.structural_equality import structurally_equal
+from tile_core.plugins.host import installed_plugins
+
+TARGETS = ("cuda:sm_80", "cuda:sm_90a", "hip:gfx942")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning"),
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # of NumPy, about what nobody computed
+]
+
+
+def assert_the_same(lowered: Lowered, folder: Path, name: str) -> None:
+    again = lowered_again(lowered, folder, name)
+    assert again.text("lowered") == lowered.text("lowered")
+    assert again.text("source") == lowered.text("source")
+    for mine, its in zip(lowered.module.functions, again.module.functions, strict=True):
+        assert structurally_equal(mine.launch, its.launch)
+        assert (mine.shared_bytes, mine.resident) == (its.shared_bytes, its.resident)
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [*itertools.product(NAMES, TARGETS), *((name, "cuda:sm_90a") for name in HOPPER)],
+)
+def test_an_example(
+    name: str, target: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TILE_TARGET", target)
+    found = record(monkeypatch)
+    module = load(name)
+    try:
+        module.check(*module.SIZES[0])
+    except AssertionError:  # of its own: nothing was computed
+        pass
+    assert found
+    for number, lowered in enumerate(found):
+        assert_the_same(lowered, tmp_path, f"program_{number}")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_example_with_large_tiles(name: str, tmp_path: Path) -> None:
+    lowered = lower(CASES[name].kernel(), "cuda:sm_90a", installed_plugins())
+    assert_the_same(lowered, tmp_path, "program")

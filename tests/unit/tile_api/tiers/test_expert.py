@@ -1,0 +1,174 @@
+"""Kernels as programs of one thread: printed, run, edited, refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tile_api as tile
+import tile_api.language as T
+from support.expert_programs import program_in, written
+from tile_core.errors import FrontendValueError, UnsupportedOnTarget
+from tile_sim import checking
+
+ROWS, COLUMNS = 64, 300
+TARGETS = ("cuda:sm_80@sim", "cuda:sm_90a@sim", "hip:gfx942@sim")
+
+
+@T.prim_func
+def softmax(x: T.Tensor((ROWS, COLUMNS), "float32"), y: T.Tensor((ROWS, COLUMNS), "float32")):
+    with T.Kernel(ROWS // 4, threads=128) as bx:
+        row = T.alloc_fragment((4, COLUMNS), "float32")
+        highest = T.alloc_fragment((4,), "float32")
+        total = T.alloc_fragment((4,), "float32")
+        T.copy(x[bx * 4, 0], row)
+        T.reduce_max(row, highest, dim=1)
+        for i, j in T.Parallel(4, COLUMNS):
+            row[i, j] = T.exp(row[i, j] - highest[i])
+        T.reduce_sum(row, total, dim=1)
+        for i, j in T.Parallel(4, COLUMNS):
+            row[i, j] = row[i, j] / total[i]
+        T.copy(row, y[bx * 4, 0])
+
+
+def product(M: int, N: int, K: int) -> Any:
+    @T.prim_func
+    def multiply(
+        A: T.Tensor((M, K), "float16"),
+        B: T.Tensor((K, N), "float16"),
+        C: T.Tensor((M, N), "float32"),
+    ):
+        with T.Kernel(T.ceildiv(N, 64), T.ceildiv(M, 64), threads=128) as (bx, by):
+            a = T.alloc_shared((64, 64), "float16")
+            b = T.alloc_shared((64, 64), "float16")
+            c = T.alloc_fragment((64, 64), "float32")
+            T.clear(c)
+            for k in T.Pipelined(T.ceildiv(K, 64), num_stages=3):
+                T.copy(A[by * 64, k * 64], a)
+                T.copy(B[k * 64, bx * 64], b)
+                T.gemm(a, b, c)
+            T.copy(c, C[by * 64, bx * 64])
+
+    return multiply
+
+
+def assert_the_same(kernel: Any, again: Any) -> None:
+    assert again.get_kernel_source() == kernel.get_kernel_source()
+    assert again.ir("lowered") == kernel.ir("lowered")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_softmax_runs_with_every_check(target: str, tmp_path: Path) -> None:
+    kernel = tile.compile(softmax, target=target)
+    again = tile.compile(written(kernel, tmp_path), target=target)
+    assert_the_same(kernel, again)
+    x = np.random.default_rng(1).standard_normal((ROWS, COLUMNS), np.float32)
+    y = np.full_like(x, np.nan)
+    with checking("all"):
+        again(x, y)
+    powers = np.exp(x - x.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(y, powers / powers.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_products_run_with_every_check(target: str, tmp_path: Path) -> None:
+    """Asynchronous copies, copy engines with barriers, copies that are counted."""
+    m, n, k = 128, 128, 192
+    kernel = tile.compile(product(m, n, k), target=target)
+    again = tile.compile(written(kernel, tmp_path), target=target)
+    assert_the_same(kernel, again)
+    rng = np.random.default_rng(2)
+    a = rng.integers(-4, 5, (m, k)).astype(np.float16)
+    b = rng.integers(-4, 5, (k, n)).astype(np.float16)
+    c = np.full((m, n), np.nan, np.float32)
+    with checking("all"):
+        again(a, b, c)
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+def test_maps_of_tensors_are_printed(tmp_path: Path) -> None:
+    text = tile.compile(product(128, 128, 192), target="cuda:sm_90a@sim").source(tier="expert")
+    assert "T.tensor_map(A, " in text
+    assert "T.device.mbarrier_wait(" in text
+
+
+def test_sizes_of_a_call_outputs_and_options(tmp_path: Path) -> None:
+    m = T.dynamic("m", min=1, multiple_of=4)
+
+    @T.prim_func
+    def double(x: T.Tensor((m, 8), "float32"), y: T.Tensor((m, 8), "float32"), by: T.float32):
+        with T.Kernel(T.ceildiv(m, 4), threads=32) as bx:
+            for i, j in T.Parallel(4, 8):
+                y[bx * 4 + i, j] = x[bx * 4 + i, j] * by
+
+    configs = {"tl.disable_fast_math": True}
+    kernel = tile.compile(double, out_idx=[1], target="cuda:sm_80@sim", pass_configs=configs)
+    again = tile.compile(written(kernel, tmp_path), target="cuda:sm_80@sim")
+    assert_the_same(kernel, again)
+    x = np.arange(96, dtype=np.float32).reshape(12, 8)
+    np.testing.assert_array_equal(again(x, 3.0), x * 3)
+    with pytest.raises(Exception, match="m % 4 == 0"):
+        again(np.zeros((6, 8), np.float32), 3.0)
+
+
+def test_the_file_is_a_program_of_its_own(tmp_path: Path) -> None:
+    kernel = tile.compile(softmax, target="cuda:sm_80@sim")
+    file = tmp_path / "softmax.py"
+    file.write_text(kernel.source(tier="expert"))
+    told = subprocess.run([sys.executable, file], capture_output=True, text=True, check=True)
+    assert told.stdout == kernel.get_kernel_source() + "\n"
+
+
+def test_an_edited_program_does_what_it_says(tmp_path: Path) -> None:
+    text = tile.compile(softmax, target="cuda:sm_80@sim").source(tier="expert")
+    assert text.count("0.0\n") == 1, "the sum begins with it"
+    file = tmp_path / "edited.py"
+    file.write_text(text.replace("0.0\n", "1.0\n"))
+    again = tile.compile(program_in(file), target="cuda:sm_80@sim")
+    x = np.zeros((ROWS, COLUMNS), np.float32)
+    y = np.empty_like(x)
+    again(x, y)
+    np.testing.assert_allclose(y, 1 / (COLUMNS + 32), rtol=1e-5)  # each of 32 lanes begins so
+
+
+def test_the_text_is_a_fixed_point(tmp_path: Path) -> None:
+    kernel = tile.compile(product(128, 128, 192), target="cuda:sm_80@sim")
+    again = tile.compile(written(kernel, tmp_path), target="cuda:sm_80@sim")
+    assert again.source(tier="expert") == kernel.source(tier="expert")
+
+
+def test_lowered_kernels_need_no_toolchain() -> None:
+    kernel = tile.compile(softmax, target="cuda:sm_80@sim")
+    assert tile.lower(softmax, target="cuda:sm_80").source() == kernel.source()
+
+
+def test_what_is_out_of_the_cache_is_printed_alike() -> None:
+    kernel = tile.compile(softmax, target="cuda:sm_80@sim")
+    assert tile.compile(softmax, target="cuda:sm_80@sim").source() == kernel.source()
+
+
+def test_cpus_have_no_programs_of_threads() -> None:
+    kernel = tile.compile(softmax, target="cpu")
+    with pytest.raises(UnsupportedOnTarget) as caught:
+        kernel.source(tier="expert")
+    assert "has no programs of threads" in str(caught.value)
+    assert 'target="cuda:sm_80@sim"' in str(caught.value)
+    assert 'kernel.ir("planned")' in str(caught.value)
+
+
+def test_tiers_that_are_not_there() -> None:
+    kernel = tile.compile(softmax, target="cuda:sm_80@sim")
+    with pytest.raises(FrontendValueError, match="the tier 'beginner'"):
+        kernel.source(tier="beginner")
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:sm_90a@sim", "hip:gfx942@sim", "interpret"])
+def test_a_program_is_for_its_own_machine(target: str, tmp_path: Path) -> None:
+    program = written(tile.compile(softmax, target="cuda:sm_80@sim"), tmp_path)
+    with pytest.raises(UnsupportedOnTarget, match="a program of threads for cuda:sm_80"):
+        tile.compile(program, target=target)
