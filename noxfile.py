@@ -153,7 +153,7 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """Change the packages in 60 places, run the nearest tests on each, print what survives.
+    """Change the packages in 60 places, run on each the tests that come by, print what survives.
 
     ``nox -s mutants -- --all --minutes 120``; without arguments in files that differ from main.
     """

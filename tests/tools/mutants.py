@@ -1,7 +1,8 @@
 """Mutants of our own Python: which changes of one token no test notices.
 
 ``python -m tools.mutants [--all | FILES] [--count 60] [--seed 1] [--minutes 60]`` makes mutants of
-the packages' files that differ from main, runs the tests nearest to each, and prints survivors.
+the packages' files that differ from main, runs all tests once to see which of them run the changed
+places, then these tests on each mutant, and prints survivors.
 Mutants of the C++ that kernels are printed as are another matter: see `fuzz.mutants`.
 """
 
@@ -17,13 +18,20 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from tools.changed import changed_files
 from tools.import_graph import ROOT, ImportGraph, modules_of_packages, modules_of_tests
+from tools.mutant_sites import (
+    failed_tests,
+    one_of_each_file_in_turn,
+    probed,
+    runners_of_sites,
+    write_probe,
+)
 
 LEFT_OUT = ("__init__.py", "__main__.py")
 FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -168,43 +176,74 @@ class Workspace:
             "HYPOTHESIS_PROFILE": "ci",
         }
 
-    def fate(self, mutant: Mutant, tests: Sequence[Path], seconds: float) -> str:
+    def tests_of(self, mutants: Sequence[Mutant], options: Sequence[str]) -> list[list[str]]:
+        """Run all tests once; return those that pass and run the place of each mutant."""
+        log, files = self.root / "sites.log", {mutant.path for mutant in mutants}
+        write_probe(self.root / "probe", log)
+        for path in files:
+            sites = {
+                number: (mutant.start, mutant.end, mutant.kind == "statement")
+                for number, mutant in enumerate(mutants)
+                if mutant.path == path
+            }
+            self._place(path).write_bytes(probed(path.read_bytes(), sites))
+        paths = os.pathsep.join((str(self.root / "probe"), self.environment["PYTHONPATH"]))
+        done = self._run(("-rfE", *options), None, self.environment | {"PYTHONPATH": paths})
+        for path in files:
+            self._place(path).write_bytes(path.read_bytes())
+        failed = failed_tests(done.stdout)
+        seen = runners_of_sites(log.read_text() if log.exists() else "")
+        return [[t for t in seen.get(n, ()) if t not in failed] for n in range(len(mutants))]
+
+    def fate(self, mutant: Mutant, tests: Sequence[str], seconds: float) -> str:
         """Run tests on a mutant until one fails; return what became of it.
 
-        "killed", "survived" if all tests passed, "undecided" if the time was over before.
+        "killed", "survived" if all tests passed, "undecided" if the time was over before,
+        "not run" without tests.
         """
-        place = self.root / mutant.path.relative_to(ROOT)
-        original = place.read_bytes()
-        place.write_bytes(mutant.applied(original))
+        place = self._place(mutant.path)
+        place.write_bytes(mutant.applied(mutant.path.read_bytes()))
         try:
-            return self._fate(tests, seconds)
+            return self._fate(tests, seconds) if tests else "not run"
         finally:
-            place.write_bytes(original)
+            place.write_bytes(mutant.path.read_bytes())
 
-    def _fate(self, tests: Sequence[Path], seconds: float) -> str:
+    def _fate(self, tests: Sequence[str], seconds: float) -> str:
         end = time.monotonic() + seconds
         for at in range(0, len(tests), BATCH):
             left = end - time.monotonic()
             if left <= 0:
                 return "undecided"
-            files = [str(path.relative_to(ROOT)) for path in tests[at : at + BATCH]]
-            command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
             try:
-                done = subprocess.run(
-                    [*command, *files], cwd=self.root, env=self.environment,
-                    capture_output=True, timeout=max(left, LEAST),
-                )  # fmt: skip
+                done = self._run(("-x", *tests[at : at + BATCH]), max(left, LEAST))
             except subprocess.TimeoutExpired:
                 return "undecided"
-            if done.returncode not in (0, 5):
+            if done.returncode not in (0, NOTHING_COLLECTED):
                 return "killed"
         return "survived"
 
+    def _place(self, path: Path) -> Path:
+        return self.root / path.relative_to(ROOT)
 
-BATCH = 4
-"""Test files that are run at a time: a process takes some seconds to start."""
+    def _run(
+        self,
+        arguments: Sequence[str],
+        timeout: float | None,
+        environment: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+        return subprocess.run(
+            command, cwd=self.root, env=environment or self.environment,
+            capture_output=True, text=True, timeout=timeout,
+        )  # fmt: skip
+
+
+BATCH = 24
+"""Tests that are run at a time: a process takes some seconds to start."""
 LEAST = 20.0
 """Seconds that the last of a mutant's processes has at least."""
+NOTHING_COLLECTED = 5
+"""Pytest's exit status."""
 
 
 def files_to_mutate(arguments: argparse.Namespace) -> list[Path]:
@@ -226,7 +265,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60, help="for all mutants together")
-    parser.add_argument("--tests", type=int, help="files of tests for a mutant; default: all near")
+    parser.add_argument("--tests", nargs="*", help="files or folders of tests; default: all")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     arguments = parser.parse_args()
     mutants = chosen(files_to_mutate(arguments), arguments.count, arguments.seed)
@@ -235,13 +274,16 @@ def main() -> None:
         return
     graph = ImportGraph(modules_of_packages() | modules_of_tests())
     fates: Counter[str] = Counter()
-    end = time.monotonic() + 60 * arguments.minutes
+    options = ("-n", "auto", "--dist", "worksteal", *(arguments.tests or ()))
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace(Path(folder))
-        for number, mutant in enumerate(mutants):
+        seen = workspace.tests_of(mutants, options)
+        end = time.monotonic() + 60 * arguments.minutes
+        for number, (mutant, tests) in enumerate(zip(mutants, seen, strict=True)):
+            near = [str(path.relative_to(ROOT)) for path in nearest_tests(mutant.path, graph)]
+            run_by = one_of_each_file_in_turn((test for test in tests if test), near)
             seconds = (end - time.monotonic()) / (len(mutants) - number)
-            tests = nearest_tests(mutant.path, graph)
-            fate = workspace.fate(mutant, tests[: arguments.tests], seconds)
+            fate = workspace.fate(mutant, run_by or (near if tests else ()), seconds)
             fates[fate] += 1
             if fate != "killed":
                 print(f"{fate} {mutant}", flush=True)

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tools.import_graph import ImportGraph
+from tools.mutant_sites import (
+    failed_tests,
+    one_of_each_file_in_turn,
+    probed,
+    runners_of_sites,
+    write_probe,
+)
 from tools.mutants import chosen, mutants_of, nearest_tests
 
 TEXT = '''\
@@ -81,3 +90,42 @@ def test_the_nearest_tests_come_first(tmp_path: Path) -> None:
         files[name].write_text(text)
     found = nearest_tests(files["tile_core.pairs"], ImportGraph(files))
     assert [path.stem for path in found] == ["test_pairs", "test_near", "test_far", "test_words"]
+
+
+def test_probes_change_nothing_but_tell(module: Path) -> None:
+    text = b"def f(n):\n    n += 1\n    return g(n) if n < 2 else n - 1\n"
+    sites = {0: (14, 20, True), 1: (40, 45, False), 2: (51, 56, False), 3: (55, 56, False)}
+    told: list[int] = []
+    names: dict[str, object] = {"_mutant_site": told.append, "g": lambda n: -n}
+    exec(probed(text, sites), names)
+    assert names["f"](0) == -1  # type: ignore[operator]
+    assert told == [0, 1]
+    assert names["f"](5) == 5  # type: ignore[operator]
+    assert told == [0, 1, 0, 1, 2, 3]
+
+
+def test_patterns_have_no_probe() -> None:
+    text = b"match n:\n    case 3:\n        pass\n"
+    assert probed(text, {0: (18, 19, False)}) == text
+
+
+def test_probes_are_told_by_test(tmp_path: Path) -> None:
+    log = tmp_path / "sites.log"
+    write_probe(tmp_path, log)
+    for test in ("tests/test_a.py::test_b[1 (x)] (call)", "tests/test_a.py::test_b[1 (x)] (setup)"):
+        environment = {"PYTHONPATH": str(tmp_path), "PYTEST_CURRENT_TEST": test}
+        command = [sys.executable, "-c", "_mutant_site(4); _mutant_site(4); _mutant_site(5)"]
+        subprocess.run(command, env=environment, check=True)
+    test = "tests/test_a.py::test_b[1 (x)]"
+    assert runners_of_sites(log.read_text()) == {4: [test, test], 5: [test, test]}
+
+
+def test_what_fails_unchanged_is_read_off_the_summary() -> None:
+    output = "FAILED tests/a.py::b[x - y] - assert 1\nERROR tests/c.py::d\n1 failed in 2 s\n"
+    assert failed_tests(output) == {"tests/a.py::b[x - y]", "tests/c.py::d"}
+
+
+def test_files_take_turns() -> None:
+    tests = ("b.py::1", "a.py::1", "b.py::2", "c.py::1", "a.py::2")
+    wanted = ["a.py::1", "b.py::1", "c.py::1", "a.py::2", "b.py::2"]
+    assert one_of_each_file_in_turn(tests, ["x.py", "a.py"]) == wanted
