@@ -28,7 +28,7 @@ DRIVERS = (
     "tile_core.driver", "tile_core.compilation.phases", "tile_core.compilation.planning",
     "tile_core.compilation.estimating", "tile_core.simt.pipeline", "tile_core.simt.lower",
     "tile_core.plugins.gpu_compiler", "tile_core.plugins.gpu_launch", "tile_cpu.pipeline",
-    "tile_cpu.lowering.kernel", "tile_cpu.backend_compiler",
+    "tile_cpu.lowering.lower", "tile_cpu.backend_compiler",
     "tile_api.compiling", "tile_api.compile_keys", "tile_api.lowering",
     "tile_api.parallel_compiling", "tile_api.build_or_load", "tile_api.cached_builds",
     "tile_api.compile_request",

@@ -35,7 +35,6 @@ ALLOWED = {
     "plugins/host.py": "the packages of the project by name",
     "ir/gpu_intrinsics.py": "the one table of names that TileLang's programs write",
     "simt/explicit_instructions.py": "instructions that programs name: for the backends to take",
-    "simt/explicit_mma.py": "instructions that programs name: for the backends to take",
     "simt/barrier_calls.py": "instructions that programs name: for the backends to take",
     "target.py": "how targets are spelt",
 }

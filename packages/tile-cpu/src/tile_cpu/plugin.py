@@ -42,7 +42,7 @@ def pipeline(target: Target) -> Pipeline:
 
 def lower(kernel: Any, target: Target, options: Any) -> Any:
     """Return the kernel as one thread-level function."""
-    from tile_cpu.lowering.kernel import lower
+    from tile_cpu.lowering.lower import lower
 
     return lower(kernel, target, options)
 

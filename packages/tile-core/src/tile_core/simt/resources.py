@@ -56,8 +56,7 @@ class Resources:
 
         The machine is one that tells what resident blocks share; the launch asks for `shared_bytes`
         per block. Registers are given to warps in units, from one of the four quarters of the
-        multiprocessor each. CUDA C++ Best Practices Guide, "Calculating Occupancy"; LLVM, "User
-        Guide for AMDGPU Backend", code object metadata.
+        multiprocessor each. CUDA C++ Best Practices Guide, "Calculating Occupancy".
         """
         limits = machine.multiprocessor
         assert limits is not None

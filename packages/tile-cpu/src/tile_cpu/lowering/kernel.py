@@ -10,25 +10,22 @@ from tile_core.ir.expr import Var
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Check, Kernel, Stmt
 from tile_core.passes.guards.registry import located, open_registry
-from tile_core.passes.infer_layouts import Layouts, infer_layouts
+from tile_core.passes.infer_layouts import Layouts
 from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.lowering import calls, casts, expressions, statements, storage
-from tile_cpu.lowering.buffer_addresses import admits_in, special_layouts
+from tile_cpu.lowering.buffer_addresses import special_layouts
 from tile_cpu.lowering.cache_hints import streamed_buffers
 from tile_cpu.lowering.context import Context, Settings, assigned
 from tile_cpu.lowering.types import value_type
-from tile_cpu.machine import CpuMachine, machine
+from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import i32, prim, seq
-from tile_cpu.tir.definitions import verify_definitions
 from tile_cpu.tir.nodes import AttrStmt, PrimExpr, PrimFunc, StringImm, Unpicklable, tirx
 from tile_cpu.tir.nodes import Stmt as TirStmt
 from tile_cpu.tir.nodes import Var as TirVar
 
 MAIN = "main"
 """The symbol of the compiled function."""
-
-UNGUARDED = "tl.disable_safe_memory_legalize"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +50,7 @@ class Lowered(Unpicklable):
         return str(self.function.script())
 
 
-def lower(kernel: Kernel, target: Target, options: Any) -> Lowered:
-    """Choose rules for operators and layouts for tiles, then emit the kernel as one function."""
-    storage.require_scratch(kernel)
-    layouts = infer_layouts(kernel, target, options.rules, admits_in(kernel))
-    guarded = not options.config(UNGUARDED, False)
-    lowered = _emitted(kernel, machine(target.arch), target, layouts, guarded=guarded)
-    if options.verify_each:
-        verify_definitions(lowered.function)
-    return lowered
-
-
-def _emitted(
+def lower_kernel(
     kernel: Kernel, machine: CpuMachine, target: Target, layouts: Layouts, *, guarded: bool
 ) -> Lowered:
     """Return `kernel` as thread-level TIR.
