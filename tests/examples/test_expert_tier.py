@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,13 @@ from support.example_files import HOPPER, NAMES, load
 from support.expert_programs import lowered_again
 from support.hopper_examples import CASES
 from support.recording import record
+from tile_core.codegen import function_symbols
 from tile_core.compilation.results import Lowered
 from tile_core.driver import lower
+from tile_core.ir.effects import storages_written
 from tile_core.ir.structural_equality import structurally_equal
 from tile_core.plugins.host import installed_plugins
+from tile_core.simt.manifest import manifest_of
 
 TARGETS = ("cuda:sm_80", "cuda:sm_90a", "hip:gfx942")
 
@@ -24,10 +28,30 @@ pytestmark = [
 ]
 
 
+def told_to_launchers(lowered: Lowered) -> Any:
+    """Return what a bundle says of a kernel: parameters, grids, maps of tensors, checks.
+
+    Which parameters are written is left out: of single threads that is known better than of tiles.
+    """
+    program = lowered.module
+    told = manifest_of(program, function_symbols(program), lowered.planned)
+    for parameter in told["parameters"]:
+        parameter.pop("is_written", None)
+    return told
+
+
+def written_by(lowered: Lowered) -> set[str]:
+    written = storages_written(lowered.planned.body)
+    return {param.name for param in lowered.planned.params if param in written}
+
+
 def assert_the_same(lowered: Lowered, folder: Path, name: str) -> None:
     again = lowered_again(lowered, folder, name)
     assert again.text("lowered") == lowered.text("lowered")
     assert again.text("source") == lowered.text("source")
+    assert told_to_launchers(again) == told_to_launchers(lowered)
+    assert written_by(again) <= written_by(lowered)
+    assert written_by(again)
     for mine, its in zip(lowered.module.functions, again.module.functions, strict=True):
         assert structurally_equal(mine.launch, its.launch)
         assert (mine.shared_bytes, mine.resident) == (its.shared_bytes, its.resident)

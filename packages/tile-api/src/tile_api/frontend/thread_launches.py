@@ -12,7 +12,9 @@ from tile_core.dtypes import dtype_of
 from tile_core.errors import Span
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.build_expr import const
-from tile_core.ir.expr import Expr, Var
+from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.expr import Call, Expr, Var
+from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Launch, Seq, Stmt
 from tile_core.ops.thread_program import TensorMapParameter, ThreadProgram
 from tile_core.records import dataclass, replace
@@ -81,7 +83,8 @@ class KernelReader:
             span=span,
         )
         *blocks, x, y, z = indices.values()
-        body = Seq((head, *maps, *p.block(node.body).body))
+        block = p.block(node.body)
+        body = Seq((head, *(replace(m, access=_access(block, m.var)) for m in maps), *block.body))
         threads, cluster = tuple(told["threads"]), tuple(told.get("cluster", ()))
         return Launch(tuple(blocks), grid, (x, y, z), threads, body, cluster, span=span)
 
@@ -106,6 +109,25 @@ class KernelReader:
 
 _CONSTANTS = ("threads", "name", "names", "shared_bytes", "resident", "cooperative", "cluster")
 _MAP_CONSTANTS = ("box", "element_strides", "swizzle", "interleave", "fill", "l2_promotion")
+
+
+_MODES = {
+    f"{PREFIX}{name}": mode
+    for name, mode in (
+        ("tensor_load", "r"),
+        ("tensor_load_multicast", "r"),
+        ("tensor_map_prefetch", ""),
+        ("tensor_store", "w"),
+    )
+}
+"""What a tensor is to calls that take its map."""
+
+
+def _access(body: Seq, used: Var) -> str:
+    """Return what a program does through the map of a tensor: calls that are not known, both."""
+    calls = [c for c in nodes_of(body, Call) if any(arg is used for arg in c.args)]
+    modes = "".join(_MODES.get(call.function, "rw") for call in calls)
+    return "".join(mode for mode in "rw" if mode in modes) or "r"
 
 
 def _indices(

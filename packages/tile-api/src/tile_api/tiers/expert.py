@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
+from tile_api.tiers.line_breaks import PAD, WIDTH, broken
 from tile_api.tiers.thread_names import ThreadNames
 from tile_api.tiers.thread_text import no_form, written
 from tile_core.errors import Span, UnsupportedOnTarget
@@ -19,7 +20,6 @@ from tile_core.ir.printer import symbols_of
 from tile_core.simt.program import DeviceFunction, DeviceProgram, TensorMap
 from tile_launch.contract import ANY_EXTENT
 
-PAD = "    "
 _HEAD = '''\
 """{name}: what one thread does on {target}."""
 
@@ -78,8 +78,9 @@ class ExpertText:
         """Return the file."""
         kernel = self.program.kernel
         name = kernel.name if kernel.name.isidentifier() else "kernel"
+        names = [self._kept(param) for param in kernel.params]
         symbols = [self._symbol(var) for var in symbols_of(kernel)]
-        params = [self._parameter(param) for param in kernel.params]
+        params = [self._parameter(*known) for known in zip(kernel.params, names, strict=True)]
         words = [f'target="{self.target}"']
         if name != kernel.name:
             words.append(f"name={kernel.name!r}")
@@ -110,11 +111,16 @@ class ExpertText:
         told = [repr(var.name), f'"{var.dtype}"', *_promises(var)]
         return f"{name} = T.dynamic({', '.join(told)})"
 
-    def _parameter(self, param: Buffer | Var) -> str:
-        name, words = self.names.bind(param)
-        if words:
+    def _kept(self, param: Buffer | Var) -> str:
+        name = self.names.keep(param)
+        if name is None:
             raise no_form(f"the parameter {param.name!r}")
+        return name
+
+    def _parameter(self, param: Buffer | Var, name: str) -> str:
         if isinstance(param, Buffer):
+            if not set(self.program.kernel.params).isdisjoint(nodes_of(param, Var)):
+                raise no_form(f"the shape of {param.name!r}, which names a parameter,")
             shape = self._shape(param.shape)
             if param.strides is None:
                 return f'{name}: T.Tensor({shape}, "{param.dtype}")'
@@ -162,10 +168,10 @@ class ExpertText:
                 name, _ = self.names.bind(var)
                 indices[name] = var.name
             told += _launch_words(function, indices)
-            told += _dict_lines("params", params) + _dict_lines("shared", shared)
             self._line(1, "with T.launch(")
             for word in told:
-                self.lines += [f"{PAD * 2}{line}" for line in f"{word},".split("\n")]
+                self._line(2, f"{word},")
+            self.lines += _dict_lines("params", params) + _dict_lines("shared", shared)
             self._line(1, f") as ({', '.join(indices)}):")
             start = len(self.lines)
             self.seen = {p for p in function.params if isinstance(p, Buffer)}
@@ -224,7 +230,7 @@ class ExpertText:
     # Statements ----------------------------------------------------------------------------
 
     def _line(self, depth: int, text: str) -> None:
-        self.lines.append(f"{PAD * depth}{text}")
+        self.lines += broken(text, depth)
 
     def _written(self, expr: Extent) -> str:
         return written(expr, self.names.of)
@@ -426,7 +432,7 @@ def _plain(configs: dict[str, object]) -> str:
 
 def _call_lines(start: str, words: Sequence[str], depth: int, end: str) -> list[str]:
     whole = f"{PAD * depth}{start}({', '.join(words)}){end}"
-    if len(whole) <= 100:
+    if len(whole) <= WIDTH:
         return [whole]
     inside = [f"{PAD * (depth + 1)}{word}," for word in words]
     return [f"{PAD * depth}{start}(", *inside, f"{PAD * depth}){end}"]
@@ -435,5 +441,5 @@ def _call_lines(start: str, words: Sequence[str], depth: int, end: str) -> list[
 def _dict_lines(key: str, entries: Sequence[str]) -> list[str]:
     if not entries:
         return []
-    inside = "\n".join(f"{PAD}{entry}," for entry in entries)
-    return [f"{key}=dict(\n{inside}\n)"]
+    inside = [line for entry in entries for line in broken(f"{entry},", 3)]
+    return [f"{PAD * 2}{key}=dict(", *inside, f"{PAD * 2}),"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import keyword
 import re
 from collections import Counter
@@ -14,7 +13,7 @@ from tile_core.ir.expr import Var
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import Alloc, For, Let
 
-_RESERVED = frozenset({*keyword.kwlist, *dir(builtins), "T", "tile", "np"})
+_RESERVED = frozenset({*keyword.kwlist, "T", "tile"})
 _ILLEGAL = re.compile(r"\W")
 
 
@@ -45,6 +44,14 @@ class ThreadNames:
     def of(self, thing: Buffer | Var) -> str:
         """Return the name of what was bound before."""
         return self._given[thing]
+
+    def keep(self, thing: Buffer | Var) -> str | None:
+        """Return the own name of a parameter, which callers use; None if Python has it not."""
+        name = thing.name
+        if not name.isidentifier() or keyword.iskeyword(name):
+            return None
+        self._take(thing, name)
+        return name
 
     def bind(self, thing: Buffer | Var) -> tuple[str, dict[str, object]]:
         """Return the name of a thing, and what the text has to say of it beside that."""

@@ -70,7 +70,8 @@ class Lowered(Referable):
         if found is None:
             raise UnsupportedOnTarget(
                 f"{self.backend.name} kernels have no layouts to show",
-                hint="compile for a machine that stores tiles, such as target='cpu'",
+                hint="compile a program of tiles for a machine that stores them, such as "
+                "target='cpu'",
             )
         report: LayoutReport = found.report()
         return report

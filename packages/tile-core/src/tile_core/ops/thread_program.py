@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from tile_core.dtypes import DType
 from tile_core.errors import UnsupportedOnTarget
-from tile_core.ir.buffer import Buffer
+from tile_core.ir.buffer import Buffer, Region, whole
 from tile_core.ir.expr import Expr, Var
 from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Kernel, Launch, Seq
@@ -53,7 +53,8 @@ class ThreadProgram(ControlOperator):
 class TensorMapParameter(ControlOperator):
     """Says what a parameter of dtype ``handle`` stands for: see `tile_core.simt.program.TensorMap`.
 
-    Stands behind the `ThreadProgram` of the launch.
+    Stands behind the `ThreadProgram` of the launch. `access` tells what the program does through
+    the map: ``"r"``, ``"w"`` or ``"rw"``; nothing else in it names the tensor.
     """
 
     mnemonic: ClassVar[str] = "tensor_map"
@@ -70,6 +71,15 @@ class TensorMapParameter(ControlOperator):
     interleave: int = 0
     fill: str = "zero"
     l2_promotion: int = 128
+    access: str = "r"
+
+    def reads(self) -> tuple[Region, ...]:
+        """Return the tensor, if boxes of it are read."""
+        return (whole(self.tensor),) if "r" in self.access else ()
+
+    def writes(self) -> tuple[Region, ...]:
+        """Return the tensor, if boxes of it are written."""
+        return (whole(self.tensor),) if "w" in self.access else ()
 
 
 def thread_program_of(launch: Launch) -> ThreadProgram | None:

@@ -149,8 +149,10 @@ class _Reader:
     def access(
         self, buffer: Buffer, indices: tuple[Expr, ...], visible: set[Node], span: Span | None
     ) -> None:
-        is_at_address = isinstance(buffer.storage.origin, Expr)
-        if buffer not in visible and buffer.storage not in visible and not is_at_address:
+        base: Buffer | Expr | None = buffer
+        while isinstance(base, Buffer) and base not in visible:
+            base = base.origin
+        if base is None:
             raise VerifyError(f"buffer {buffer.name!r} is used before it is declared", span=span)
         if buffer.rank != 1 or len(indices) != 1:
             raise VerifyError(
