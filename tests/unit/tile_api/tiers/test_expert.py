@@ -14,8 +14,11 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
-from support.expert_programs import program_in, written
+from support.expert_programs import lowered_again, program_in, written
+from tile_core.codegen import print_program
+from tile_core.driver import lower
 from tile_core.errors import FrontendValueError, UnsupportedOnTarget
+from tile_core.plugins.host import installed_plugins
 from tile_sim import checking
 
 ROWS, COLUMNS = 64, 300
@@ -157,6 +160,18 @@ def test_it_is_an_ordinary_kernel_for_caches_bundles_and_reports(tmp_path: Path)
     assert "@thread_program(" in (tmp_path / "report.html").read_text(), "the IR is shown"
     with pytest.raises(UnsupportedOnTarget, match="have no layouts to show"):
         kernel.layouts()
+
+
+def test_every_line_keeps_its_place(tmp_path: Path) -> None:
+    """That of the launch, too; of files the name alone is printed."""
+    kernel = product(128, 128, 192).kernel
+    for target in ("cuda:sm_80", "cuda:sm_90a"):
+        lowered = lower(kernel, target, installed_plugins())
+        again = lowered_again(lowered, tmp_path, target.replace(":", "_"))
+        before, after = (print_program(x.module).lines for x in (lowered, again))
+        assert before
+        for number, span in before.items():
+            assert (Path(span.file).name, span.line) == (after[number].file, after[number].line)
 
 
 def test_parameters_keep_their_names(tmp_path: Path) -> None:

@@ -45,11 +45,6 @@ def threads(
     pass_configs, compile_flags
         As for `tile_api.compile`.
 
-    Raises
-    ------
-    FrontendError
-        If the text has no meaning for a thread.
-
     Examples
     --------
     A block of 128 threads adds one to 128 numbers::

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import Any
 
 from tile_api.tiers.line_breaks import PAD, WIDTH, broken
-from tile_api.tiers.thread_names import ThreadNames
-from tile_api.tiers.thread_text import no_form, written
-from tile_core.errors import Span, UnsupportedOnTarget
+from tile_api.tiers.statements import StatementText, extra, quoted
+from tile_api.tiers.thread_text import no_form
+from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir import stmt as s
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.build_expr import const
-from tile_core.ir.expr import Const, Expr, Extent, Load, Var
-from tile_core.ir.node import Node, nodes_of
+from tile_core.ir.expr import Const, Var
+from tile_core.ir.node import nodes_of
 from tile_core.ir.printer import symbols_of
 from tile_core.simt.program import DeviceFunction, DeviceProgram, TensorMap
 from tile_launch.contract import ANY_EXTENT
@@ -66,13 +63,7 @@ class ExpertText:
 
     def __init__(self, program: DeviceProgram, target: str) -> None:
         self.program, self.target = program, target
-        self.names = ThreadNames()
-        self.lines: list[str] = []
-        self.body: s.Stmt = s.Seq(())  # of the launch at hand
-        self.place: Span | None = None  # what T.line said last
-        self.is_told = False
-        self.shown: tuple[str, int] | None = None  # what comments of C++ showed last
-        self.seen: set[Buffer] = set()  # in statements so far
+        self.out = StatementText()
 
     def text(self, configs: Sequence[tuple[str, object]], flags: Sequence[str]) -> str:
         """Return the file."""
@@ -101,18 +92,18 @@ class ExpertText:
             *_call_lines("@T.threads", words, 0, ""),
             *_call_lines(f"def {name}", params, 0, ":"),
         ]
-        body = self.lines or [f"{PAD}pass"]
+        body = self.out.lines or [f"{PAD}pass"]
         return "\n".join([*head, *body]) + "\n" + _MAIN.format(name=name, target=self.target)
 
     # The kernel ----------------------------------------------------------------------------
 
     def _symbol(self, var: Var) -> str:
-        name, _ = self.names.bind(var)
+        name, _ = self.out.names.bind(var)
         told = [repr(var.name), f'"{var.dtype}"', *_promises(var)]
         return f"{name} = T.dynamic({', '.join(told)})"
 
     def _kept(self, param: Buffer | Var) -> str:
-        name = self.names.keep(param)
+        name = self.out.names.keep(param)
         if name is None:
             raise no_form(f"the parameter {param.name!r}")
         return name
@@ -121,10 +112,10 @@ class ExpertText:
         if isinstance(param, Buffer):
             if not set(self.program.kernel.params).isdisjoint(nodes_of(param, Var)):
                 raise no_form(f"the shape of {param.name!r}, which names a parameter,")
-            shape = self._shape(param.shape)
+            shape = self.out.shape(param.shape)
             if param.strides is None:
                 return f'{name}: T.Tensor({shape}, "{param.dtype}")'
-            strides = self._shape(param.strides)
+            strides = self.out.shape(param.strides)
             return f'{name}: T.StridedTensor({shape}, {strides}, "{param.dtype}")'
         if param.contract is not None:
             told = [repr(param.name), f'"{param.dtype}"', *_promises(param)]
@@ -133,31 +124,29 @@ class ExpertText:
 
     def _workspaces(self) -> None:
         for buffer in self.program.workspaces:
-            name, words = self.names.bind(buffer)
-            self._line(
-                1, f"{name} = T.alloc_global({self._shape(buffer.shape)}, "
-                f'"{buffer.dtype}"{_words(words)})'
+            name, words = self.out.names.bind(buffer)
+            self.out.line(
+                1, f"{name} = T.alloc_global({self.out.shape(buffer.shape)}, "
+                f'"{buffer.dtype}"{extra(words)})'
             )  # fmt: skip
 
     def _step(self, step: s.Let | s.Check | DeviceFunction) -> None:
         if isinstance(step, DeviceFunction):
             self._launch(step)
         else:
-            self._statement(step, 1)
+            self.out.statement(step, 1)
 
     # One launch ----------------------------------------------------------------------------
 
     def _launch(self, function: DeviceFunction) -> None:
         launch = function.launch
-        self.body = launch.body
-        self.names.expect(launch.body)
-        self.shown = None
-        told = [f"grid={self._shape(launch.grid)}", f"threads={tuple(launch.threads)!r}"]
+        self.out.begin(launch, function.params)
+        told = [f"grid={self.out.shape(launch.grid)}", f"threads={tuple(launch.threads)!r}"]
         if function.name != self.program.kernel.name:
-            told.append(f"name={_quoted(function.name)}")
+            told.append(f"name={quoted(function.name)}")
         passed = [self._given(function, k) for k in range(len(function.params))]
         tensors = [b for b in self.program.kernel.params if isinstance(b, Buffer)]
-        with self.names.scope(), self.names.shadowing([*tensors, *self.program.workspaces]):
+        with self.out.names.scope(), self.out.names.shadowing([*tensors, *self.program.workspaces]):
             params = [
                 self._argument(*given)
                 for given in zip(function.params, function.arguments, passed, strict=True)
@@ -165,21 +154,21 @@ class ExpertText:
             shared = [self._shared(buffer, at) for buffer, at in function.shared.items()]
             indices: dict[str, str] = {}
             for var in (*launch.block_vars, *launch.thread_vars):
-                name, _ = self.names.bind(var)
+                name, _ = self.out.names.bind(var)
                 indices[name] = var.name
             told += _launch_words(function, indices)
-            self._line(1, "with T.launch(")
+            self.out.line(1, "with T.launch(")
             for word in told:
-                self._line(2, f"{word},")
-            self.lines += _dict_lines("params", params) + _dict_lines("shared", shared)
-            self._line(1, f") as ({', '.join(indices)}):")
-            start = len(self.lines)
-            self.seen = {p for p in function.params if isinstance(p, Buffer)}
-            for buffer in (*self.seen, *function.shared):
-                self._views_of(buffer, 2)
-            self._block(launch.body, 2)
-            if len(self.lines) == start:
-                self._line(2, "pass")
+                self.out.line(2, f"{word},")
+            self.out.lines += _dict_lines("params", params) + _dict_lines("shared", shared)
+            self.out.line(1, f") as ({', '.join(indices)}):")
+            start = len(self.out.lines)
+            given = [p for p in function.params if isinstance(p, Buffer)]
+            for buffer in (*given, *function.shared):
+                self.out.views_of(buffer, 2)
+            self.out.block(launch.body, 2)
+            if len(self.out.lines) == start:
+                self.out.line(2, "pass")
 
     def _given(self, function: DeviceFunction, position: int) -> str:
         """Return what the host passes, in the names that are seen outside of the launch."""
@@ -190,25 +179,28 @@ class ExpertText:
             assert isinstance(param, Buffer)
             if param.strides is not None or param.origin is not None:
                 raise no_form(f"the tensor {param.name!r}")
-            return f'{self.names.of(argument)}, {self._shape(param.shape)}, "{param.dtype}"'
-        return self.names.of(argument)
+            return f'{self.out.names.of(argument)}, {self.out.shape(param.shape)}, "{param.dtype}"'
+        return self.out.names.of(argument)
 
     def _argument(self, param: Buffer | Var, argument: object, told: str) -> str:
         if not isinstance(param, Buffer) and not isinstance(argument, TensorMap):
             return f"{told}={told}"
-        name, words = self.names.bind(param)
+        name, words = self.out.names.bind(param)
         if isinstance(argument, TensorMap):
             variable = {"variable": param.name} if param.name != argument.name else {}
             label = {"name": argument.name} if name != argument.name else {}
-            return f"{name}=T.tensor_map({told}{_words({**label, **variable})})"
-        return f"{name}=T.flat({told}{_words(words)})"
+            return f"{name}=T.tensor_map({told}{extra({**label, **variable})})"
+        return f"{name}=T.flat({told}{extra(words)})"
 
     def _map(self, told: TensorMap) -> str:
-        w = self._written
-        parts = [self.names.of(told.tensor), f'dtype="{told.dtype}"']
+        w = self.out.written
+        parts = [self.out.names.of(told.tensor), f'dtype="{told.dtype}"']
         if not (isinstance(told.offset, Const) and told.offset.value == 0):
             parts.append(f"offset={w(told.offset)}")
-        parts += [f"extents={self._shape(told.extents)}", f"strides={self._shape(told.strides)}"]
+        parts += [
+            f"extents={self.out.shape(told.extents)}",
+            f"strides={self.out.shape(told.strides)}",
+        ]
         parts.append(f"box={told.box!r}")
         for key, usual in (
             ("element_strides", ()), ("swizzle", 0), ("interleave", 0), ("fill", "zero"),
@@ -220,174 +212,12 @@ class ExpertText:
         return ", ".join(parts)
 
     def _shared(self, buffer: Buffer, offset: int) -> str:
-        name, words = self.names.bind(buffer)
+        name, words = self.out.names.bind(buffer)
         if buffer.scope is not Scope.SHARED:
             words = {**words, "scope": buffer.scope.value}
-        return f'{name}=T.view({offset}, {self._shape(buffer.shape)}, "{buffer.dtype}"' + (
-            f"{_words(words)})"
+        return f'{name}=T.view({offset}, {self.out.shape(buffer.shape)}, "{buffer.dtype}"' + (
+            f"{extra(words)})"
         )
-
-    # Statements ----------------------------------------------------------------------------
-
-    def _line(self, depth: int, text: str) -> None:
-        self.lines += broken(text, depth)
-
-    def _written(self, expr: Extent) -> str:
-        return written(expr, self.names.of)
-
-    def _shape(self, extents: Sequence[Extent]) -> str:
-        inside = ", ".join(map(self._written, extents))
-        return f"({inside},)" if len(extents) == 1 else f"({inside})"
-
-    def _block(self, body: s.Stmt, depth: int) -> None:
-        for stmt in body.body if isinstance(body, s.Seq) else (body,):
-            self._statement(stmt, depth)
-
-    def _inner(self, body: s.Stmt, depth: int) -> None:
-        start = len(self.lines)
-        with self.names.scope():
-            if self._shows_first(body):
-                self._line(depth, "pass")  # the block counts: texts of IR show in which one
-            self._block(body, depth)
-        if len(self.lines) == start:
-            self._line(depth, "pass")
-
-    def _shows_first(self, body: s.Stmt) -> bool:
-        """Whether a block of one statement is the first to show a view of shared memory."""
-        if not isinstance(body, s.Seq) or len(body.body) != 1 or isinstance(body.body[0], s.Seq):
-            return False
-        shown = {b for child in _own(body.body[0]) for b in nodes_of(child, Buffer)}
-        return not shown <= self.seen
-
-    def _tell(self, stmt: s.Stmt, depth: int) -> None:
-        """Say where a statement was written, if that is another place than before."""
-        span = stmt.span
-        if span is None and isinstance(stmt, s.Evaluate):
-            span = stmt.value.span
-        key = None if span is None else (span.file, span.line)
-        told = None if self.place is None else (self.place.file, self.place.line)
-        if key is None:
-            if self.is_told and (told is None or told == self.shown):
-                return
-        elif key == told:
-            self.shown = key
-            return
-        self.place, self.is_told = span, True
-        self.shown = key or self.shown
-        text = "" if span is None else f'"{PurePath(span.file).name}", {span.line}'
-        self._line(depth, f"T.line({text})")
-
-    def _statement(self, stmt: s.Stmt, depth: int) -> None:
-        if not isinstance(stmt, s.Seq):
-            for part in _own(stmt):
-                self._tensors_at(part, depth)
-            self._tell(stmt, depth)
-            self.seen |= {b for child in _own(stmt) for b in nodes_of(child, Buffer)}
-        w = self._written
-        match stmt:
-            case s.Seq():
-                self._line(depth, "with T.block():")
-                self._inner(stmt, depth + 1)
-            case s.Let(var=var, value=value):
-                text = w(value)
-                name, words = self.names.bind(var)
-                if value.dtype != var.dtype:
-                    raise no_form(f"{var.name!r} of another type than its value")
-                self._line(depth, f"{name} = T.let({text}{_words(words)})" if words else
-                           f"{name} = {text}")  # fmt: skip
-            case s.Alloc(buffer=buffer):
-                self._alloc(buffer, depth)
-                self._views_of(buffer, depth)
-            case s.Store(buffer=buffer, indices=indices, value=value):
-                place = self._written_place(buffer, indices)
-                self._line(depth, f"{place} = {w(value)}")
-            case s.Evaluate(value=value):
-                self._line(depth, w(value))
-            case s.For():
-                self._for(stmt, depth)
-            case s.While(cond=cond, body=body):
-                self._line(depth, f"while {w(cond)}:")
-                self._inner(body, depth + 1)
-            case s.If():
-                self._if(stmt, depth, "if")
-            case s.Break():
-                self._line(depth, "break")
-            case s.Continue():
-                self._line(depth, "continue")
-            case s.Check(cond=cond, message=message, kind=kind):
-                if kind is s.CheckKind.ASSUME:
-                    self._line(depth, f"T.assume({w(cond)}, {message!r})")
-                else:
-                    self._line(depth, f"assert {w(cond)}, {message!r}")
-            case _:
-                raise no_form(f"a statement of kind {type(stmt).__name__}")
-
-    def _written_place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
-        return self._written(Load(buffer, indices))
-
-    def _alloc(self, buffer: Buffer, depth: int) -> None:
-        name, words = self.names.bind(buffer)
-        if buffer.origin is not None or buffer.strides is not None:
-            raise no_form(f"the buffer {buffer.name!r}")
-        if buffer.scope is Scope.VAR:
-            self._line(depth, f'{name} = T.alloc_var("{buffer.dtype}"{_words(words)})')
-        elif buffer.scope in (Scope.LOCAL, Scope.REDUCER):
-            if buffer.scope is not Scope.LOCAL:
-                words = {**words, "scope": buffer.scope.value}
-            shape = self._shape(buffer.shape)
-            self._line(depth, f'{name} = T.alloc_local({shape}, "{buffer.dtype}"{_words(words)})')
-        else:
-            raise no_form(f"an allocation in {buffer.scope.value}")
-
-    def _views_of(self, base: Buffer, depth: int) -> None:
-        """Declare the views of a buffer, and the views of these."""
-        for view in dict.fromkeys(nodes_of(self.body, Buffer)):
-            if view.origin is base:
-                self._view(view, self.names.of(base), depth)
-                self._views_of(view, depth)
-
-    def _view(self, view: Buffer, base: str, depth: int) -> None:
-        name, words = self.names.bind(view)
-        if isinstance(view.origin, Expr) and view.scope is not Scope.GLOBAL:
-            words = {**words, "scope": view.scope.value}
-        shape = self._shape(view.shape)
-        self._line(depth, f'{name} = T.view({base}, 0, {shape}, "{view.dtype}"{_words(words)})')
-
-    def _tensors_at(self, part: Node, depth: int) -> None:
-        """Declare tensors at addresses where they are first seen."""
-        for buffer in dict.fromkeys(nodes_of(part, Buffer)):
-            if isinstance(buffer.origin, Expr) and buffer not in self.names:
-                self._view(buffer, self._written(buffer.origin), depth)
-
-    def _for(self, loop: s.For, depth: int) -> None:
-        w = self._written
-        bounds = [w(loop.start), w(loop.stop), w(loop.step)]
-        dtype = loop.var.dtype
-        if any(e.dtype != dtype for e in (loop.start, loop.stop, loop.step)):
-            raise no_form(f"the loop over {loop.var.name!r}")
-        if bounds[2] == w(const(1, dtype)):
-            bounds.pop()
-            if bounds[0] == w(const(0, dtype)):
-                bounds.pop(0)
-        with self.names.scope():
-            name, words = self.names.bind(loop.var)
-            self._line(
-                depth, f"for {name} in T.{loop.kind.value}({', '.join(bounds)}{_words(words)}):"
-            )
-            self._inner(loop.body, depth + 1)
-
-    def _if(self, stmt: s.If, depth: int, word: str) -> None:
-        self._line(depth, f"{word} {self._written(stmt.cond)}:")
-        self._inner(stmt.then, depth + 1)
-        match stmt.otherwise:
-            case None:
-                return
-            case s.If() as otherwise:
-                self._tensors_at(otherwise.cond, depth)
-                self._if(otherwise, depth, "elif")
-            case otherwise:
-                self._line(depth, "else:")
-                self._inner(otherwise, depth + 1)
 
 
 def _launch_words(function: DeviceFunction, indices: dict[str, str]) -> list[str]:
@@ -401,26 +231,11 @@ def _launch_words(function: DeviceFunction, indices: dict[str, str]) -> list[str
     return words
 
 
-def _own(stmt: s.Stmt) -> list[Node]:
-    """Return what a statement itself speaks of, without blocks in it."""
-    blocks = (s.Seq, s.For, s.While, s.If)
-    return [child for child in stmt.children() if not isinstance(child, blocks)]
-
-
 def _promises(var: Var) -> list[str]:
     promised = var.contract or ANY_EXTENT
     told = [f"min={promised.low}"] if promised.low else []
     told += [] if promised.high is None else [f"max={promised.high}"]
     return told + ([f"multiple_of={promised.multiple_of}"] if promised.multiple_of > 1 else [])
-
-
-def _words(words: dict[str, Any]) -> str:
-    return "".join(f", {key}={_quoted(value)}" for key, value in words.items())
-
-
-def _quoted(value: object) -> str:
-    """Return the text of a constant, strings between double quotes as everywhere."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 
 def _plain(configs: dict[str, object]) -> str:
