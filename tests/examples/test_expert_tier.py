@@ -15,10 +15,12 @@ from support.recording import record
 from tile_core.codegen import function_symbols
 from tile_core.compilation.results import Lowered
 from tile_core.driver import lower
+from tile_core.errors import TileError
 from tile_core.ir.effects import storages_written
 from tile_core.ir.structural_equality import structurally_equal
 from tile_core.plugins.host import installed_plugins
 from tile_core.simt.manifest import manifest_of
+from tile_core.testing.conformance.catalogue import all_cases
 
 TARGETS = ("cuda:sm_80", "cuda:sm_90a", "hip:gfx942")
 
@@ -80,3 +82,21 @@ def test_an_example(
 def test_an_example_with_large_tiles(name: str, tmp_path: Path) -> None:
     lowered = lower(CASES[name].kernel(), "cuda:sm_90a", installed_plugins())
     assert_the_same(lowered, tmp_path, "program")
+
+
+@pytest.mark.parametrize(("target", "turn"), [("cuda:sm_80", 0), ("hip:gfx942", 1)])
+def test_cases_of_the_contract(target: str, turn: int, tmp_path: Path) -> None:
+    """Those that the target has, every other one on each."""
+    host, compared = installed_plugins(), 0
+    for number, case in enumerate(all_cases()):
+        if number % 2 != turn:
+            continue
+        try:
+            lowered = lower(case.build(), target, host)
+        except TileError:
+            continue
+        again = lowered_again(lowered, tmp_path, f"program_{number}")
+        assert again.text("lowered") == lowered.text("lowered"), case.name
+        assert again.text("source") == lowered.text("source"), case.name
+        compared += 1
+    assert compared > 150

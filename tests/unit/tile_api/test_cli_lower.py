@@ -53,6 +53,17 @@ def test_stages(file, capsys):
     assert "parallel" in capsys.readouterr().out
 
 
+def test_the_program_of_one_thread_is_a_file_that_can_be_lowered(file, capsys, tmp_path):
+    target = ["--target", "hip:gfx942"]
+    assert main(["lower", f"{file}:double", *target]) == 0
+    source = capsys.readouterr().out
+    assert main(["lower", f"{file}:double", *target, "--stage", "expert"]) == 0
+    printed = tmp_path / "printed.py"
+    printed.write_text(capsys.readouterr().out)
+    assert main(["lower", str(printed), *target]) == 0
+    assert capsys.readouterr().out == source
+
+
 def test_functions_that_make_kernels_get_their_arguments(file, capsys):
     place = [f"{file}:filled", "--target", "cuda:sm_80", "--stage", "tile"]
     assert main(["lower", *place, "--args", '{"n": 96}']) == 0

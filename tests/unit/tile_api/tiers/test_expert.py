@@ -6,6 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,22 @@ def test_parameters_keep_their_names(tmp_path: Path) -> None:
     out = np.zeros(32, np.int32)
     again(input=np.arange(32, dtype=np.int32), tile=out, max=7)
     np.testing.assert_array_equal(out, np.minimum(np.arange(32), 7))
+
+
+@pytest.mark.parametrize("name", ["class", "tile", "T", "m", "a kernel", "2nd"])
+def test_kernels_may_have_names_that_python_cannot_take(name: str, tmp_path: Path) -> None:
+    m = T.dynamic("m")
+
+    @T.prim_func
+    def clear(x: T.Tensor((m,), "float32")):
+        with T.Kernel(T.ceildiv(m, 32), threads=32) as bx:
+            for i in T.Parallel(32):
+                x[bx * 32 + i] = 0
+
+    lowered = lower(replace(clear.kernel, name=name), "cuda:sm_80", installed_plugins())
+    again = lowered_again(lowered, tmp_path, "program")
+    assert again.text("source") == lowered.text("source")
+    assert again.text("lowered") == lowered.text("lowered")
 
 
 def test_lowered_kernels_need_no_toolchain() -> None:

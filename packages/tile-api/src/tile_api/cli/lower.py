@@ -18,6 +18,9 @@ COMPILED = ("asm", "ptx", "sass")
 LAYOUTS = "layouts"
 """How each tile is stored, and which thread runs which iteration of each loop."""
 
+EXPERT = "expert"
+"""The program of one thread as a Python file."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what can be asked of the verb."""
@@ -29,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stage",
         default="source",
-        choices=(*STAGES, LAYOUTS, *COMPILED),
+        choices=(*STAGES, LAYOUTS, EXPERT, *COMPILED),
         help="what to print (source)",
     )
     parser.add_argument(
@@ -85,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
         text = str(lower(function, target=args.target).remarks(kind))
     elif args.layouts or args.stage == LAYOUTS:
         text = lower(function, target=args.target).layouts().draw()
+    elif args.stage == EXPERT:
+        text = lower(function, target=args.target).source(tier=EXPERT)
     elif args.stage in COMPILED:
         text = getattr(compile(function, target=args.target), args.stage)
     else:

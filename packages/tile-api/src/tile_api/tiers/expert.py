@@ -68,7 +68,7 @@ class ExpertText:
     def text(self, configs: Sequence[tuple[str, object]], flags: Sequence[str]) -> str:
         """Return the file."""
         kernel = self.program.kernel
-        name = kernel.name if kernel.name.isidentifier() else "kernel"
+        name = self.out.names.of_function(kernel.name)
         names = [self._kept(param) for param in kernel.params]
         symbols = [self._symbol(var) for var in symbols_of(kernel)]
         params = [self._parameter(*known) for known in zip(kernel.params, names, strict=True)]

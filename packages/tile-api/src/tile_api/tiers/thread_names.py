@@ -45,6 +45,13 @@ class ThreadNames:
         """Return the name of what was bound before."""
         return self._given[thing]
 
+    def of_function(self, wanted: str) -> str:
+        """Return what the function is called, which nothing else at the top of the file is."""
+        is_free = wanted.isidentifier() and wanted not in self._taken
+        name = wanted if is_free else f"kernel_{_ILLEGAL.sub('_', wanted)}"
+        self._taken.add(name)
+        return name
+
     def keep(self, thing: Buffer | Var) -> str | None:
         """Return the own name of a parameter, which callers use; None if Python has it not."""
         name = thing.name
