@@ -25,6 +25,7 @@ NOTHING_TO_CHECK = {
     **dict.fromkeys(("bulk_wait", "cluster_sync", "copy_commit", "fence_async"), "no operands"),
     **dict.fromkeys(("copy_arrive", "barrier_arrive", "barrier_wait"), "`verify_barriers` does"),
     **dict.fromkeys(("ping_pong", "wait_products"), "made by passes"),
+    **dict.fromkeys(("thread_program", "tensor_map"), "`verify_threads` does"),
     "fill": "any region takes any value",
     "reducer_update": "`verify_reducers` does",
 }
@@ -39,6 +40,8 @@ ONE_MACHINE = {
     "bulk_copy": "tests/kernels, tests/protocol",
     "set_registers": "tests/kernels",
     "remote_copy": "tests/kernels",
+    "thread_program": "tests/examples",
+    "tensor_map": "tests/examples",
 }
 """Operators of some machines, and where they are tested: the contract is of every machine."""
 WAITS = {"barrier_init", "copy_commit", "copy_wait", "wait_products", "print"}
@@ -79,7 +82,7 @@ def test_checks(operator: type[Leaf]) -> None:
 
 def test_a_meaning(operator: type[Leaf]) -> None:
     known = has_serial_form(operator) or operator in MEANINGS or operator in OF_THREADS
-    assert known or operator.mnemonic == "gpu"
+    assert known or operator.mnemonic in ("gpu", "thread_program", "tensor_map")
 
 
 def test_work(operator: type[Leaf]) -> None:

@@ -19,6 +19,10 @@ from support.expert_programs import lowered_again, program_in, written
 from tile_core.codegen import print_program
 from tile_core.driver import lower
 from tile_core.errors import FrontendValueError, UnsupportedOnTarget
+from tile_core.ir.parser import parse_kernel
+from tile_core.ir.printer import print_kernel
+from tile_core.ir.structural_equality import structurally_equal
+from tile_core.ops.operator_table import OPERATORS
 from tile_core.plugins.host import installed_plugins
 from tile_sim import checking
 
@@ -173,6 +177,18 @@ def test_every_line_keeps_its_place(tmp_path: Path) -> None:
         assert before
         for number, span in before.items():
             assert (Path(span.file).name, span.line) == (after[number].file, after[number].line)
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
+def test_its_tile_ir_is_read_back_from_its_text(target: str, tmp_path: Path) -> None:
+    lowered = lower(product(128, 128, 192).kernel, target, installed_plugins())
+    again = lowered_again(lowered, tmp_path, "program")
+    parsed = parse_kernel(again.text("tile"), OPERATORS, str)
+    assert print_kernel(parsed) == again.text("tile")
+    read = lower(parsed, target, installed_plugins())
+    (mine,), (its,) = lowered.module.functions, read.module.functions
+    assert structurally_equal(mine.launch, its.launch)
+    assert list(mine.shared.values()) == list(its.shared.values())
 
 
 def test_parameters_keep_their_names(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ class KernelReader:
         )
         *blocks, x, y, z = indices.values()
         block = p.block(node.body)
-        body = Seq((head, *(replace(m, access=_access(block, m.var)) for m in maps), *block.body))
+        body = Seq((*(replace(m, access=_access(block, m.var)) for m in maps), head, *block.body))
         threads, cluster = tuple(told["threads"]), tuple(told.get("cluster", ()))
         return Launch(tuple(blocks), grid, (x, y, z), threads, body, cluster, span=span)
 

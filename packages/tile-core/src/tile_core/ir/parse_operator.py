@@ -12,7 +12,7 @@ from typing import Any
 
 from tile_core.dtypes import DType, dtype_of
 from tile_core.ir.buffer import Buffer, Region
-from tile_core.ir.expr import Expr
+from tile_core.ir.expr import Expr, Var
 from tile_core.ir.lexer import Cursor
 from tile_core.ir.parse_expr import NameScope, parse_expr, parse_region
 from tile_core.ir.stmt import Leaf
@@ -72,6 +72,10 @@ def _value(
             return parse_region(cursor, scope)
         if choice is Buffer and (len(choices) == 1 or _is_bare_buffer(cursor, scope)):
             return scope.buffer(cursor)
+        if choice is Var:  # an operator that binds one
+            var = Var(cursor.name(), dtype_of("handle"))
+            scope.things[var.name] = var
+            return var
         if choice is Expr or (choice is int and _is_expression(cursor)):
             return parse_expr(cursor, scope)
         if choice is int:

@@ -17,6 +17,7 @@ from tile_core.ops.reduce import Reduce
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.ops.scan import Scan
+from tile_core.ops.thread_program import TensorMapParameter, ThreadProgram
 
 _CLASSES: tuple[type[Leaf], ...] = (
     AtomicTile,
@@ -46,6 +47,8 @@ _CLASSES: tuple[type[Leaf], ...] = (
     RemoteCopy,
     Scan,
     SetRegisters,
+    TensorMapParameter,
+    ThreadProgram,
     Transpose,
     WaitProducts,
 )

@@ -17,7 +17,7 @@ from tile_core.target import Target
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThreadProgram(ControlOperator):
-    """Stands first in a launch: what follows is thread-level code, for one machine.
+    """Heads a launch whose body is thread-level code, for one machine.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class ThreadProgram(ControlOperator):
         Kind and architecture of the machine, spelt ``kind:arch``.
     params
         What the function takes, in order: flat views of the kernel's tensors, scalars, and the
-        addresses of tensor maps, whose `TensorMapParameter` follows.
+        addresses of tensor maps, whose `TensorMapParameter` stands before.
     shared, offsets
         Flat views of the block's shared memory, and the byte where each begins.
     shared_bytes
@@ -39,6 +39,7 @@ class ThreadProgram(ControlOperator):
     """
 
     mnemonic: ClassVar[str] = "thread_program"
+    spellings: ClassVar[tuple[str, ...]] = ("threads",)
     name: str
     target: str
     params: tuple[Buffer | Expr, ...]
@@ -53,11 +54,12 @@ class ThreadProgram(ControlOperator):
 class TensorMapParameter(ControlOperator):
     """Says what a parameter of dtype ``handle`` stands for: see `tile_core.simt.program.TensorMap`.
 
-    Stands behind the `ThreadProgram` of the launch. `access` tells what the program does through
+    Stands before the `ThreadProgram` of the launch. `access` tells what the program does through
     the map: ``"r"``, ``"w"`` or ``"rw"``; nothing else in it names the tensor.
     """
 
     mnemonic: ClassVar[str] = "tensor_map"
+    spellings: ClassVar[tuple[str, ...]] = ("tensor_map",)
     var: Var
     name: str
     tensor: Buffer
@@ -84,9 +86,10 @@ class TensorMapParameter(ControlOperator):
 
 def thread_program_of(launch: Launch) -> ThreadProgram | None:
     """Return what heads the body of a launch; None if that is a program of tiles."""
-    body = launch.body
-    first = body.body[0] if isinstance(body, Seq) and body.body else body
-    return first if isinstance(first, ThreadProgram) else None
+    for stmt in launch.body.body if isinstance(launch.body, Seq) else ():
+        if not isinstance(stmt, TensorMapParameter):
+            return stmt if isinstance(stmt, ThreadProgram) else None
+    return None
 
 
 def thread_programs(kernel: Kernel) -> tuple[ThreadProgram, ...]:

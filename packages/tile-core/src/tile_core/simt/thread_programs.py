@@ -52,10 +52,10 @@ def _function(kernel: Kernel, launch: Launch, machine: SimtMachine) -> DeviceFun
     verify_threads(kernel, launch, head, machine)
     maps: dict[Node, TensorMap] = {}
     body: list[Stmt] = []
-    for stmt in launch.body.body[1:] if isinstance(launch.body, Seq) else ():
+    for stmt in launch.body.body if isinstance(launch.body, Seq) else ():
         if isinstance(stmt, TensorMapParameter):
             maps[stmt.var] = _tensor_map(stmt)
-        else:
+        elif stmt is not head:
             body.append(stmt)
     arguments = [_argument(param, maps) for param in head.params]
     given = [p for p in head.params if isinstance(p, Buffer)]
