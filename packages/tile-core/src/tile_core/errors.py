@@ -126,6 +126,45 @@ class VerifyError(TileError):
     code = "TL1102"
 
 
+# TL12xx: functions of whole arrays ---------------------------------------------------------
+
+
+class ElementUnknown(FrontendError, TypeError):
+    """An element of an array is asked for before a kernel has computed it."""
+
+    code = "TL1201"
+
+
+class ImmutableArray(FrontendError, TypeError):
+    """An array is written to in a function in which arrays are values."""
+
+    code = "TL1202"
+
+
+class UnknownArrayFunction(FrontendError, TypeError):
+    """A function, a method or a keyword of NumPy that cannot be captured."""
+
+    code = "TL1203"
+
+
+class ArrayShapeError(FrontendError, ValueError):
+    """Shapes, axes or indices of arrays that do not fit."""
+
+    code = "TL1204"
+
+
+class DataDependentShape(FrontendError, ValueError):
+    """The shape of an array would depend on elements."""
+
+    code = "TL1205"
+
+
+class TooManyEquations(FrontendError, ValueError):
+    """A function of arrays that is written out by a loop of Python."""
+
+    code = "TL1206"
+
+
 # TL2xxx: operands --------------------------------------------------------------------------
 
 

@@ -1,0 +1,144 @@
+"""Arrays without elements: a shape, a type, and the element at given indices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from tile_api.arrays.equations import Expr, cast
+from tile_api.frontend.source import calling_span
+from tile_core.dtypes import DType
+from tile_core.errors import ElementUnknown, ImmutableArray
+
+if TYPE_CHECKING:
+    from typing_extensions import Never
+
+Indices = tuple[Expr, ...]
+
+
+class Array(NDArrayOperatorsMixin):
+    """What stands for an array while a function is captured.
+
+    Parameters
+    ----------
+    shape
+        Sizes, `Dim` where a dimension has a name.
+    dtype
+        What NumPy would store elements as.
+    at
+        Returns the element at indices, as it is computed. Asked once for the same indices.
+    """
+
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, shape: Sequence[int], dtype: DType, at: Callable[[Indices], Expr]) -> None:
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self._at = at
+        self._known: dict[Indices, Expr] = {}
+
+    def at(self, indices: Indices) -> Expr:
+        """Return the element at `indices`."""
+        found = self._known.get(indices)
+        if found is None:
+            found = self._known[indices] = self._at(indices)
+        return found
+
+    def read_as(self, dtype: DType, indices: Indices) -> Expr:
+        """Return the element at `indices` as an operand of an operation in `dtype`.
+
+        Promotion between floats of up to 32 bits rounds nothing: all are computed in float32.
+        """
+        found = self.at(indices)
+        if dtype.is_float and dtype.bits < 32 and found.dtype.is_float:
+            return found
+        return cast(found, dtype)
+
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: math.prod(self.shape))
+
+    @property
+    def T(self) -> Array:
+        """The array with its dimensions reversed."""
+        return _call("transpose", self)
+
+    @property
+    def mT(self) -> Array:
+        """The array with its last two dimensions exchanged."""
+        return _call("swapaxes", self, -1, -2)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """Capture one of NumPy's element-wise functions, or a reduction with it."""
+        from tile_api.arrays.numpy_names import call_ufunc
+
+        return call_ufunc(ufunc, method, inputs, keywords)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Capture any other function of NumPy."""
+        from tile_api.arrays.numpy_names import call_function
+
+        return call_function(func, args, kwargs)
+
+    def __getitem__(self, key: Any) -> Array:
+        """Return a view, or elements that arrays of indices choose."""
+        from tile_api.arrays.indexing import taken
+
+        return taken(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> Never:
+        """Refuse: arrays are values."""
+        raise ImmutableArray(
+            "an element of an array is assigned to: arrays are values here",
+            span=calling_span(),
+            hint="np.where or np.concatenate make a new array; kernels of tiles can write",
+        )
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a method: NumPy's function of the same name."""
+        from tile_api.arrays.numpy_names import method
+
+        return method(self, name)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __iter__(self) -> Any:
+        return (self[k] for k in range(int(self.shape[0])))
+
+    def __bool__(self) -> Never:
+        raise _unknown("the truth of an array", "np.where chooses element by element")
+
+    def __float__(self) -> Never:
+        raise _unknown("an element of an array", "keep it an array of no dimensions")
+
+    __int__ = __index__ = __complex__ = __float__
+
+    def item(self, *_: Any) -> Never:
+        """Refuse: there is no element yet."""
+        raise _unknown("an element of an array", "keep it an array of no dimensions")
+
+    tolist = __array__ = item
+
+    def __repr__(self) -> str:
+        """Return shape and type."""
+        shape = ", ".join(str(int(size)) for size in self.shape)
+        return f"<array of {self.dtype}, {shape or 'no dimensions'}; computed in a kernel>"
+
+
+def _call(name: str, *args: Any) -> Array:
+    from tile_api.arrays.numpy_names import FUNCTIONS
+
+    made: Array = FUNCTIONS[name](*args)
+    return made
+
+
+def _unknown(what: str, hint: str) -> ElementUnknown:
+    return ElementUnknown(
+        f"{what} is known only when the kernel runs, and Python asks for it now",
+        span=calling_span(),
+        hint=f"{hint}; or decide outside of the function",
+    )

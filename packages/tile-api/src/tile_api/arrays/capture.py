@@ -1,0 +1,148 @@
+"""A function run on arrays without elements: its outputs, as equations."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tile_api.arrays import equations as eq
+from tile_api.arrays.array import Array
+from tile_api.arrays.creation import NAMESPACE
+from tile_api.arrays.dims import Dim, Symbol, variable_of
+from tile_api.arrays.elementwise import lift
+from tile_api.arrays.equations import Expr, const
+from tile_core.dtypes import DType
+from tile_core.errors import ElementUnknown, TooManyEquations
+from tile_core.records import dataclass
+
+MOST_EQUATIONS = 20_000
+"""A function with more expressions looks unrolled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An array that a function takes."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An array that a function returns.
+
+    Parameters
+    ----------
+    indices
+        The index variable of each dimension; the constant 0 where its size is 1.
+    element
+        The element there.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+    indices: tuple[Expr, ...]
+    element: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Equations:
+    """What a function computes, for arguments of given shapes and types.
+
+    Parameters
+    ----------
+    structure
+        None if the function returns one array, else the type of what holds them.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    outputs: tuple[Output, ...]
+    structure: type | None
+
+
+def inside(function: types.FunctionType) -> types.FunctionType:
+    """Return a copy of a function, and of its module's that it calls, in which NumPy is captured."""
+    names = dict(function.__globals__)
+    for name, value in function.__globals__.items():
+        if value is np:
+            names[name] = NAMESPACE
+        elif isinstance(value, types.FunctionType) and value.__globals__ is function.__globals__:
+            names[name] = _copied(value, names)
+    return _copied(function, names)
+
+
+def _copied(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
+    made = types.FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def captured(
+    function: types.FunctionType, parameters: Sequence[Parameter], others: Mapping[str, Any]
+) -> Equations:
+    """Run `function` on arrays without elements.
+
+    Parameters
+    ----------
+    parameters
+        The arrays that it takes.
+    others
+        Its other arguments, by name: numbers, texts, None.
+
+    Raises
+    ------
+    ElementUnknown
+        If it returns something else than arrays.
+    TileError
+        If it does what cannot be captured; at the user's line.
+    """
+    arguments = {p.name: _argument(p) for p in parameters}
+    returned = inside(function)(**arguments, **others)
+    several = isinstance(returned, (tuple, list))
+    outputs = [
+        _output(function.__name__, f"out{k}" if several else "out", x)
+        for k, x in enumerate(returned if several else [returned])
+    ]
+    count = sum(1 for _ in eq.walk(*(output.element for output in outputs)))
+    if count > MOST_EQUATIONS:
+        raise TooManyEquations(
+            f"{function.__name__} comes to {count} expressions: it looks unrolled",
+            hint="a loop of Python over elements or steps is written out; reduce over an axis",
+        )
+    structure = type(returned) if several else None
+    return Equations(function.__name__, tuple(parameters), tuple(outputs), structure)
+
+
+def _argument(parameter: Parameter) -> Array:
+    shape = [
+        n if n == 1 else Dim(n, Symbol(f"{parameter.name}{k}"))
+        for k, n in enumerate(parameter.shape)
+    ]
+
+    def at(indices: tuple[Expr, ...]) -> Expr:
+        return eq.load(parameter.name, indices, parameter.dtype)
+
+    return Array(shape, parameter.dtype, at)
+
+
+def _output(function: str, name: str, returned: Any) -> Output:
+    if not isinstance(returned, (Array, bool, int, float, np.generic)):
+        raise ElementUnknown(
+            f"{function} returns {type(returned).__name__}, which is no array",
+            hint="return one array, or a tuple of arrays",
+        )
+    x = lift(returned)
+    indices: list[Expr] = []
+    for size in x.shape:
+        taken = frozenset().union(*(i.free for i in indices))
+        indices.append(const(0) if size == 1 else eq.index(variable_of(size, taken), int(size)))
+    shape = tuple(int(size) for size in x.shape)
+    return Output(name, shape, x.dtype, tuple(indices), x.read_as(x.dtype, tuple(indices)))

@@ -1,0 +1,62 @@
+"""Sizes that remember which dimension they are: equal sizes of unequal things stay apart."""
+
+from __future__ import annotations
+
+from typing import SupportsIndex
+
+
+class Symbol:
+    """A dimension of a parameter; dimensions that are found to be one share a symbol."""
+
+    __slots__ = ("_same", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._same: Symbol | None = None
+
+    def found(self) -> Symbol:
+        """Return the oldest symbol that this one is the same as."""
+        at = self
+        while at._same is not None:
+            at = at._same
+        return at
+
+    def join(self, other: Symbol) -> None:
+        """Make both one dimension."""
+        mine, others = self.found(), other.found()
+        if mine is not others:
+            others._same = mine
+
+
+class Dim(int):
+    """The size of a dimension: a number, with the symbol of the dimension.
+
+    Arithmetic gives plain numbers: half of a dimension is no dimension that has a name.
+    """
+
+    symbol: Symbol
+
+    def __new__(cls, size: int, symbol: Symbol) -> Dim:
+        """Return `size`, remembering `symbol`."""
+        self = super().__new__(cls, size)
+        self.symbol = symbol
+        return self
+
+
+def joined(x: SupportsIndex, y: SupportsIndex) -> int:
+    """Return the size of a dimension that is both `x` and `y`, which are equal numbers."""
+    if isinstance(x, Dim) and isinstance(y, Dim):
+        x.symbol.join(y.symbol)
+    return x if isinstance(x, Dim) else y if isinstance(y, Dim) else int(x)
+
+
+def variable_of(size: int, taken: frozenset[str]) -> str:
+    """Return the name of the index variable of a dimension: its symbol's first that is free.
+
+    Two reductions over one dimension bind the same variable, and so does what reads them there:
+    that is how common subexpressions meet.
+    """
+    name = size.symbol.found().name if isinstance(size, Dim) else f"k{int(size)}"
+    while name in taken:
+        name += "'"
+    return name

@@ -1,0 +1,317 @@
+"""Scalar expressions over index variables: what a captured array's element is.
+
+An array is its element at given indices. Views, broadcasts and transposes are arithmetic of
+indices and leave no trace; a reduction binds an index variable. Expressions are interned: equal
+ones are one object, so that equality is identity and a common subexpression is met once.
+
+Floating point of up to 32 bits is computed in float32, whatever arrays are stored in: a load
+widens, a store rounds, and `cast` to a narrower type rounds where the user says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from weakref import WeakValueDictionary
+
+from tile_core.dtypes import DType, dtype_of
+
+INDEX = dtype_of("int64")
+"""What indices are computed in: NumPy's type of `arange`."""
+BOOL = dtype_of("bool")
+COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
+LOGICAL = frozenset({"and", "or", "not"})
+
+
+class Expr:
+    """An interned expression.
+
+    Attributes
+    ----------
+    op
+        ``const``, ``index``, ``load``, ``reduce``, ``state``, or an operator on elements.
+    args
+        Operands; of a load, its indices.
+    value
+        A constant's value; an index variable's `(name, extent)`; the array of a load; of a
+        reduction `(kind, variable, extent)`.
+    dtype
+        What it is computed in.
+    free
+        Names of the index variables that it depends on.
+    serial
+        The order of creation: sums and products are printed in it.
+    """
+
+    __slots__ = ("__weakref__", "args", "dtype", "free", "op", "serial", "value")
+    op: str
+    args: tuple[Expr, ...]
+    value: Any
+    dtype: DType
+    free: frozenset[str]
+    serial: int
+
+    def __repr__(self) -> str:
+        """Return it as a formula."""
+        return formula(self)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is a number."""
+        return self.op == "const"
+
+
+_POOL: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
+_COUNT = 0
+
+
+def make(op: str, *args: Expr, value: Any = None, dtype: DType | None = None) -> Expr:
+    """Return the expression, which exists once; `dtype` is that of the operands if not given."""
+    global _COUNT
+    if dtype is None:
+        dtype = BOOL if op in COMPARISONS or op in LOGICAL else args[-1].dtype
+    key = (op, args, _key_of(value), dtype)
+    known = _POOL.get(key)
+    if known is not None:
+        return known
+    made = Expr()
+    made.op, made.args, made.value, made.dtype = op, args, value, dtype
+    made.serial, _COUNT = _COUNT, _COUNT + 1
+    free: frozenset[str] = frozenset().union(*(arg.free for arg in args))
+    if op == "index":
+        free = frozenset({value[0]})
+    elif op == "reduce":
+        free -= {value[1]}
+    elif op == "state":
+        free = frozenset(value[1])
+    made.free = free
+    _POOL[key] = made
+    return made
+
+
+def _key_of(value: Any) -> Any:
+    """Tell 0.0 from -0.0 and 1 from True; a NaN equals itself."""
+    if isinstance(value, float):
+        return "nan" if math.isnan(value) else (value, math.copysign(1.0, value))
+    return (type(value), value)
+
+
+def const(value: bool | int | float, dtype: str = "int64") -> Expr:
+    """Return a number."""
+    kind = dtype_of(dtype)
+    plain = bool(value) if kind.is_bool else int(value) if kind.is_int else float(value)
+    return make("const", value=plain, dtype=kind)
+
+
+def index(name: str, extent: int) -> Expr:
+    """Return an index variable, from 0 up to `extent`."""
+    return make("index", value=(name, extent), dtype=INDEX)
+
+
+def load(array: str, indices: Iterable[Expr], dtype: DType) -> Expr:
+    """Return an element of an array, widened to what it is computed in."""
+    return make("load", *indices, value=array, dtype=computed_in(dtype))
+
+
+def computed_in(dtype: DType) -> DType:
+    """Return the type in which elements of `dtype` are computed."""
+    return dtype_of("float32") if dtype.is_float and dtype.bits < 32 else dtype
+
+
+def cast(x: Expr, dtype: DType) -> Expr:
+    """Return `x` in another type; to a float of fewer than 32 bits: rounded, then widened."""
+    if dtype.is_float and dtype.bits < 32:
+        return make("round", cast(x, dtype_of("float32")), value=str(dtype))
+    if dtype == x.dtype:
+        return x
+    if x.op == "const":
+        return const(x.value, dtype)
+    return make("cast", x, dtype=dtype)
+
+
+def add(x: Expr, y: Expr) -> Expr:
+    """Return the sum; constants are folded, and stand first."""
+    if x.op == y.op == "const":
+        return _folded(x.value + y.value, x.dtype)
+    if y.op == "const":
+        x, y = y, x
+    if x.op == "const":
+        if x.value == 0:
+            return y
+        if y.op == "add" and y.args[0].op == "const" and not x.dtype.is_float:
+            return add(_folded(x.value + y.args[0].value, x.dtype), y.args[1])
+    return make("add", x, y)
+
+
+def multiply(x: Expr, y: Expr) -> Expr:
+    """Return the product; constants are folded, and stand first."""
+    if x.op == y.op == "const":
+        return _folded(x.value * y.value, x.dtype)
+    if y.op == "const":
+        x, y = y, x
+    if x.op == "const":
+        if x.value == 1:
+            return y
+        if x.value == 0 and not x.dtype.is_float:  # zero times infinity is none
+            return x
+        if y.op == "multiply" and y.args[0].op == "const":
+            return multiply(_folded(x.value * y.args[0].value, x.dtype), y.args[1])
+    return make("multiply", x, y)
+
+
+def _folded(value: int | float, dtype: DType) -> Expr:
+    if dtype.is_int and dtype.bits < 64:
+        span = 1 << dtype.bits
+        low = 0 if dtype.startswith("uint") else -(span >> 1)
+        value = (int(value) - low) % span + low
+    return const(value, dtype)
+
+
+def negate(x: Expr) -> Expr:
+    """Return the product with -1."""
+    return multiply(const(-1, x.dtype), x)
+
+
+def subtract(x: Expr, y: Expr) -> Expr:
+    """Return the sum of `x` and the negative of `y`."""
+    return add(x, negate(y))
+
+
+def reciprocal(x: Expr) -> Expr:
+    """Return 1/x; the reciprocal of a reciprocal is `x`."""
+    if x.op == "const" and x.value != 0:
+        return const(1 / x.value, x.dtype)
+    return x.args[0] if x.op == "reciprocal" else make("reciprocal", x)
+
+
+def divide(x: Expr, y: Expr) -> Expr:
+    """Return the product with a reciprocal, which is printed as a division."""
+    return multiply(x, reciprocal(y))
+
+
+def where(condition: Expr, x: Expr, y: Expr) -> Expr:
+    """Return `x` where the condition holds, else `y`.
+
+    A positive factor of what a mask of negative infinity leaves is one of the whole.
+    """
+    if condition.op == "const":
+        return x if condition.value else y
+    if x is y:
+        return x
+    if _is_positive_multiple(x) and y.op == "const" and y.value == -math.inf:
+        return multiply(x.args[0], make("where", condition, x.args[1], y))
+    return make("where", condition, x, y)
+
+
+def _is_positive_multiple(x: Expr) -> bool:
+    return x.op == "multiply" and x.args[0].op == "const" and 0 < x.args[0].value < math.inf
+
+
+def integer_part(op: str, x: Expr, y: Expr) -> Expr:
+    """Return ``x // y`` or ``x % y`` of integers (`op`: "floordiv", "mod"), folded where it can."""
+    if x.op == y.op == "const" and y.value != 0:
+        return const(x.value // y.value if op == "floordiv" else x.value % y.value, x.dtype)
+    if y.op == "const" and y.value == 1:
+        return x if op == "floordiv" else const(0, x.dtype)
+    if x.op == "index" and y.op == "const" and y.value >= x.value[1] > 0:
+        return const(0, x.dtype) if op == "floordiv" else x
+    return make(op, x, y)
+
+
+def reduce(kind: str, variable: str, extent: int, body: Expr, dtype: DType | None = None) -> Expr:
+    """Return a reduction over an index variable.
+
+    Parameters
+    ----------
+    kind
+        "sum", "prod", "mean", "max", "min".
+    dtype
+        What it is accumulated in; default: as the body is computed.
+    """
+    body = cast(body, dtype) if dtype is not None else body
+    return make("reduce", body, value=(kind, variable, extent))
+
+
+_MAKERS = {
+    "add": add,
+    "multiply": multiply,
+    "reciprocal": reciprocal,
+    "where": where,
+}
+
+
+def rebuild(x: Expr, known: dict[Expr, Expr]) -> Expr:
+    """Return `x` with replacements, which are not looked into; `known` remembers the rest."""
+    if x in known:
+        return known[x]
+    args = tuple(rebuild(arg, known) for arg in x.args)
+    if args == x.args:
+        made = x
+    elif x.op in _MAKERS:
+        made = _MAKERS[x.op](*args)
+    elif x.op in ("floordiv", "mod"):
+        made = integer_part(x.op, *args)
+    else:
+        made = make(x.op, *args, value=x.value, dtype=x.dtype)
+    known[x] = made
+    return made
+
+
+def walk(*roots: Expr) -> Iterator[Expr]:
+    """Yield each expression once, operands first."""
+    seen: set[Expr] = set()
+    todo = [(root, False) for root in reversed(roots)]
+    while todo:
+        at, is_done = todo.pop()
+        if is_done:
+            yield at
+        elif at not in seen:
+            seen.add(at)
+            todo.append((at, True))
+            todo += [(arg, False) for arg in reversed(at.args) if arg not in seen]
+
+
+def extents_of(roots: Iterable[Expr]) -> dict[str, int]:
+    """Return the extents of the index variables in expressions."""
+    found = {}
+    for x in walk(*roots):
+        if x.op == "index":
+            found[x.value[0]] = x.value[1]
+        elif x.op == "reduce":
+            found[x.value[1]] = x.value[2]
+    return found
+
+
+_INFIX = {"add": "+", "multiply": "*", "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
+          "and": "&", "or": "|", "floordiv": "//", "mod": "%"}  # fmt: skip
+_SIGNS: Mapping[str, str] = {"sum": "Σ", "prod": "Π"}
+
+
+def formula(x: Expr) -> str:
+    """Return an expression as it is written in mathematics.
+
+    Examples
+    --------
+    >>> row = load("x", (index("n", 4), index("m", 8)), dtype_of("float32"))
+    >>> reduce("sum", "m", 8, multiply(row, row))
+    Σ_m (x[n, m] * x[n, m])
+    """
+    inner = [formula(arg) for arg in x.args]
+    match x.op:
+        case "const":
+            return str(x.value)
+        case "index" | "state":
+            return str(x.value[0])
+        case "load":
+            return f"{x.value}[{', '.join(inner)}]"
+        case "reduce":
+            kind, variable, _ = x.value
+            return f"{_SIGNS.get(kind, kind)}_{variable} {inner[0]}"
+        case "cast":
+            return f"{x.dtype}({inner[0]})"
+        case "round":
+            return f"{x.value}({inner[0]})"
+        case op if op in _INFIX:
+            return f"({inner[0]} {_INFIX[op]} {inner[1]})"
+    return f"{x.op}({', '.join(inner)})"

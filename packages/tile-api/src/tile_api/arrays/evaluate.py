@@ -1,0 +1,108 @@
+"""What equations mean: an interpreter with NumPy, slow and exact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tile_api.arrays.capture import Equations, Output
+from tile_api.arrays.equations import Expr
+from tile_core.dtypes import dtype_of
+
+_UNARY: dict[str, Any] = {
+    "reciprocal": lambda x: 1 / x, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "sin": np.sin,
+    "cos": np.cos, "tanh": np.tanh, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
+    "rint": np.rint, "absolute": np.absolute, "not": np.logical_not, "bitnot": np.invert,
+}  # fmt: skip
+_BINARY: dict[str, Any] = {
+    "add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
+    "lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "and": np.logical_and,
+    "or": np.logical_or, "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power,
+    "bitand": np.bitwise_and, "bitor": np.bitwise_or, "bitxor": np.bitwise_xor,
+    "shl": np.left_shift, "shr": np.right_shift,
+}  # fmt: skip
+_FOLDS: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min,
+                          "mean": np.mean}  # fmt: skip
+
+
+def evaluated(
+    equations: Equations, arguments: Mapping[str, np.ndarray[Any, Any]], *, precise: bool = False
+) -> list[np.ndarray[Any, Any]]:
+    """Return the outputs for arguments.
+
+    Parameters
+    ----------
+    precise
+        Compute floats in float64, rounding only where the user does: the reference for errors.
+    """
+    with np.errstate(all="ignore"):
+        return [_output(arguments, precise, x) for x in equations.outputs]
+
+
+def _output(arguments: Mapping[str, Any], precise: bool, output: Output) -> np.ndarray[Any, Any]:
+    rank = len(output.indices)
+    axes = {i.value[0]: rank - 1 - k for k, i in enumerate(output.indices) if i.op == "index"}
+    found = np.asarray(_Evaluation(arguments, precise, axes, rank).of(output.element))
+    found = np.broadcast_to(_to_rank(found, rank), output.shape)
+    keep = precise and output.dtype.is_float
+    return np.ascontiguousarray(found, None if keep else output.dtype.numpy())
+
+
+class _Evaluation:
+    """Elements of expressions as arrays, an axis for each index variable.
+
+    Axes are counted from the end: a reduction adds one in front, which moves none of the others.
+    """
+
+    def __init__(
+        self, arguments: Mapping[str, Any], precise: bool, axes: Mapping[str, int], rank: int
+    ) -> None:
+        self.arguments = arguments
+        self.precise = precise
+        self.axes = axes
+        self.rank = rank
+        self.known: dict[Expr, Any] = {}
+
+    def of(self, x: Expr) -> Any:
+        if x not in self.known:
+            self.known[x] = self._of(x)
+        return self.known[x]
+
+    def _float(self, x: Expr) -> Any:
+        return np.dtype("float64") if self.precise and x.dtype.is_float else x.dtype.numpy()
+
+    def _of(self, x: Expr) -> Any:
+        if x.op == "const":
+            return self._float(x).type(x.value)
+        if x.op == "index":
+            return np.arange(x.value[1]).reshape(-1, *[1] * self.axes[x.value[0]])
+        if x.op == "reduce":
+            return self._reduced(x)
+        args = [self.of(arg) for arg in x.args]
+        if x.op == "load":
+            array = np.asarray(self.arguments[x.value])
+            return array[tuple(args)].astype(self._float(x))
+        if x.op == "cast":
+            return np.asarray(args[0]).astype(self._float(x))
+        if x.op == "round":
+            return np.asarray(args[0]).astype(dtype_of(x.value).numpy()).astype(self._float(x))
+        if x.op == "where":
+            return np.where(*args)
+        return (_UNARY.get(x.op) or _BINARY[x.op])(*args)
+
+    def _reduced(self, x: Expr) -> Any:
+        kind, name, extent = x.value
+        axes = {**self.axes, name: self.rank}
+        inner = _Evaluation(self.arguments, self.precise, axes, self.rank + 1)
+        body = _to_rank(np.asarray(inner.of(x.args[0])), self.rank + 1)
+        body = np.broadcast_to(body, (extent, *body.shape[1:]))
+        if extent == 0 and kind in ("max", "min"):
+            return self._float(x).type(-math.inf if kind == "max" else math.inf)
+        return _FOLDS[kind](body, axis=0).astype(self._float(x))
+
+
+def _to_rank(x: np.ndarray[Any, Any], rank: int) -> np.ndarray[Any, Any]:
+    return x.reshape([1] * (rank - x.ndim) + list(x.shape))

@@ -1,0 +1,138 @@
+"""Slices, `None`, `...`, numbers, and arrays of indices: what stands in brackets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index as as_int
+from typing import Any
+
+import numpy as np
+
+from tile_api.arrays import equations as eq
+from tile_api.arrays.array import Array, Indices
+from tile_api.arrays.elementwise import broadcast, lift, spread
+from tile_api.arrays.equations import Expr, const
+from tile_api.arrays.views import axis_of
+from tile_api.frontend.source import calling_span
+from tile_core.errors import ArrayShapeError, DataDependentShape, UnknownArrayFunction
+
+
+def taken(x: Array, key: Any) -> Array:
+    """Return ``x[key]``."""
+    keys = _completed(x, list(key) if isinstance(key, tuple) else [key])
+    chosen = [k for k in keys if isinstance(k, Array)]
+    if len(chosen) > 1:
+        raise UnknownArrayFunction(
+            "two arrays of indices in one pair of brackets",
+            span=calling_span(),
+            hint="np.take_along_axis, or np.take one after the other",
+        )
+    shape: list[int] = []
+    plan: list[Any] = []
+    sizes = iter(x.shape)
+    for k in keys:
+        if k is None:
+            shape.append(1)
+            plan.append(None)
+        elif isinstance(k, slice):
+            size = next(sizes)
+            start, stop, step = k.indices(int(size))
+            count = len(range(start, stop, step))
+            shape.append(size if (start, step, count) == (0, 1, size) else count)
+            plan.append((start, step))
+        elif isinstance(k, Array):
+            next(sizes)
+            shape += k.shape
+            plan.append(k)
+        else:
+            plan.append(const(_inside(k, int(next(sizes)))))
+
+    def at(indices: Indices) -> Expr:
+        rest = list(indices)
+        back: list[Expr] = []
+        for step in plan:
+            if isinstance(step, Expr):
+                back.append(step)
+            elif isinstance(step, Array):
+                back.append(step.read_as(eq.INDEX, tuple(rest[: step.ndim])))
+                del rest[: step.ndim]
+            elif step is None:
+                del rest[0]
+            else:
+                back.append(eq.add(const(step[0]), eq.multiply(const(step[1]), rest.pop(0))))
+        return x.at(tuple(back))
+
+    return Array(shape, x.dtype, at)
+
+
+def _completed(x: Array, keys: list[Any]) -> list[Any]:
+    """Return one key for each dimension, and None for each that is new."""
+    keys = [_checked(key) for key in keys]
+    real = sum(key is not None and key is not Ellipsis for key in keys)
+    if real > x.ndim:
+        raise ArrayShapeError(
+            f"{real} indices for an array of {x.ndim} dimensions", span=calling_span()
+        )
+    whole = [slice(None)] * (x.ndim - real)
+    for at, key in enumerate(keys):
+        if key is Ellipsis:
+            return keys[:at] + whole + keys[at + 1 :]
+    return keys + whole
+
+
+def _checked(key: Any) -> Any:
+    if key is None or key is Ellipsis or isinstance(key, slice):
+        return key
+    if isinstance(key, (Array, np.ndarray, list)):
+        found = lift(key)
+        if found.dtype.is_bool:
+            raise DataDependentShape(
+                "how many elements a mask chooses is known only when the kernel runs",
+                span=calling_span(),
+                hint="np.where keeps the shape",
+            )
+        if not found.dtype.is_int:
+            raise ArrayShapeError(f"indices of {found.dtype}", span=calling_span())
+        return found
+    try:
+        return as_int(key)
+    except TypeError:
+        raise ArrayShapeError(
+            f"an index of type {type(key).__name__}",
+            span=calling_span(),
+            hint="a number, a slice, None, ... or an array of integers",
+        ) from None
+
+
+def _inside(key: int, size: int) -> int:
+    if not -size <= key < size:
+        raise ArrayShapeError(f"index {key} of a dimension of {size}", span=calling_span())
+    return key % size
+
+
+def take(a: Any, indices: Any, axis: int | None = None) -> Array:
+    """`numpy.take`."""
+    from tile_api.arrays.views import reshape
+
+    x = lift(a) if axis is not None else reshape(a, -1)
+    along = axis_of(axis or 0, x.ndim)
+    return taken(x, (*[slice(None)] * along, lift(indices)))
+
+
+def take_along_axis(arr: Any, indices: Any, axis: int = -1) -> Array:
+    """`numpy.take_along_axis`."""
+    x, chosen = lift(arr), lift(indices)
+    along = axis_of(axis, x.ndim)
+    if x.ndim != chosen.ndim:
+        raise ArrayShapeError(
+            f"np.take_along_axis: {x.ndim} and {chosen.ndim} dimensions", span=calling_span()
+        )
+    sizes: Sequence[int] = [1 if k == along else n for k, n in enumerate(x.shape)]
+    shape = broadcast([sizes, chosen.shape], "np.take_along_axis")
+
+    def at(where: Indices) -> Expr:
+        picked = chosen.read_as(eq.INDEX, spread(chosen, where))
+        mine = [const(0) if n == 1 else i for i, n in zip(where, x.shape, strict=True)]
+        return x.at((*mine[:along], picked, *mine[along + 1 :]))
+
+    return Array(shape, x.dtype, at)

@@ -1,0 +1,282 @@
+"""Views: transposes, reshapes and their like are arithmetic of indices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from operator import index as as_int
+from typing import Any
+
+from tile_api.arrays import equations as eq
+from tile_api.arrays.array import Array, Indices
+from tile_api.arrays.dims import joined
+from tile_api.arrays.elementwise import broadcast, lift, promoted, spread
+from tile_api.arrays.equations import Expr, const
+from tile_api.frontend.source import calling_span
+from tile_core.errors import ArrayShapeError
+
+_ZERO = const(0)
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """Return an axis counted from the front.
+
+    Raises
+    ------
+    ArrayShapeError
+        If there is no such axis.
+    """
+    if not -rank <= axis < rank:
+        raise ArrayShapeError(
+            f"axis {axis} of an array of {rank} dimensions",
+            span=calling_span(),
+            hint=f"axes go from {-rank} to {rank - 1}",
+        )
+    return axis % rank
+
+
+def transpose(x: Any, axes: Sequence[int] | None = None) -> Array:
+    """`numpy.transpose`."""
+    x = lift(x)
+    order = range(x.ndim)[::-1] if axes is None else [axis_of(k, x.ndim) for k in axes]
+    if sorted(order) != list(range(x.ndim)):
+        raise ArrayShapeError(
+            f"np.transpose: axes {tuple(axes or ())} do not name each of {x.ndim} dimensions once",
+            span=calling_span(),
+        )
+
+    def at(indices: Indices) -> Expr:
+        back = [_ZERO] * x.ndim
+        for k, axis in enumerate(order):
+            back[axis] = indices[k]
+        return x.at(tuple(back))
+
+    return Array([x.shape[k] for k in order], x.dtype, at)
+
+
+def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
+    """`numpy.swapaxes`."""
+    x = lift(a)
+    order = list(range(x.ndim))
+    one, other = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
+    order[one], order[other] = other, one
+    return transpose(x, order)
+
+
+def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
+    """`numpy.moveaxis`."""
+    x = lift(a)
+    sources = [axis_of(k, x.ndim) for k in _listed(source)]
+    targets = [axis_of(k, x.ndim) for k in _listed(destination)]
+    order = [k for k in range(x.ndim) if k not in sources]
+    for target, moved in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, moved)
+    return transpose(x, order)
+
+
+def _listed(axes: int | Sequence[int]) -> list[int]:
+    return [as_int(axes)] if not isinstance(axes, Sequence) else [as_int(k) for k in axes]
+
+
+def reshape(a: Any, shape: int | Sequence[int]) -> Array:
+    """`numpy.reshape`, in C order."""
+    x = lift(a)
+    sizes = [shape] if not isinstance(shape, Sequence) else list(shape)
+    if sizes.count(-1) == 1:
+        known = math.prod(size for size in sizes if size != -1)
+        sizes[sizes.index(-1)] = x.size // known if known else 0
+    if math.prod(sizes) != x.size:
+        told = tuple(map(int, sizes))
+        raise ArrayShapeError(
+            f"np.reshape: {tuple(map(int, x.shape))} has {x.size} elements, {told} has "
+            f"{math.prod(told)}",
+            span=calling_span(),
+        )
+    wide, old = [n for n in sizes if n != 1], [n for n in x.shape if n != 1]
+    if wide == old:  # only dimensions of size 1 come or go
+
+        def same(indices: Indices) -> Expr:
+            live = iter([i for i, n in zip(indices, sizes, strict=True) if n != 1])
+            return x.at(tuple(_ZERO if n == 1 else next(live) for n in x.shape))
+
+        named = iter(old)
+        return Array([1 if n == 1 else next(named) for n in sizes], x.dtype, same)
+
+    def at(indices: Indices) -> Expr:
+        return x.at(_reshaped(indices, sizes, x.shape))
+
+    return Array(sizes, x.dtype, at)
+
+
+def _reshaped(indices: Indices, new: Sequence[int], old: Sequence[int]) -> Indices:
+    """Return indices into `old`, group by group: dimensions whose products agree stay apart."""
+    made: list[Expr] = []
+    new_at = old_at = 0
+    while old_at < len(old):
+        to, others = new_at, old_at + 1
+        mine, theirs = 1, int(old[old_at])
+        while mine != theirs or (to < len(new) and to == new_at):
+            if mine < theirs or to == new_at:
+                mine, to = mine * int(new[to]), to + 1
+            else:
+                theirs, others = theirs * int(old[others]), others + 1
+        made += _of_group(indices[new_at:to], new[new_at:to], old[old_at:others])
+        new_at, old_at = to, others
+    return tuple(made)
+
+
+def _of_group(indices: Indices, new: Sequence[int], old: Sequence[int]) -> list[Expr]:
+    line: Expr = _ZERO
+    for at, size in zip(indices, new, strict=True):
+        line = eq.add(eq.multiply(const(int(size)), line), at)
+    if len(old) == 1:
+        return [line]
+    made, step = [], math.prod(old)
+    for k, size in enumerate(old):
+        step //= int(size)
+        part = eq.integer_part("floordiv", line, const(step))
+        made.append(part if k == 0 else eq.integer_part("mod", part, const(int(size))))
+    return made
+
+
+def expand_dims(a: Any, axis: int | Sequence[int]) -> Array:
+    """`numpy.expand_dims`."""
+    x = lift(a)
+    axes = _listed(axis)
+    rank = x.ndim + len(axes)
+    added = {axis_of(k, rank) for k in axes}
+    live = iter(x.shape)
+    return reshape(x, [1 if k in added else next(live) for k in range(rank)])
+
+
+def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Array:
+    """`numpy.squeeze`."""
+    x = lift(a)
+    gone = {k for k, n in enumerate(x.shape) if n == 1}
+    if axis is not None:
+        asked = {axis_of(k, x.ndim) for k in _listed(axis)}
+        if not asked <= gone:
+            wide = min(asked - gone)
+            raise ArrayShapeError(
+                f"np.squeeze: axis {wide} has {int(x.shape[wide])} elements",
+                span=calling_span(),
+            )
+        gone = asked
+    return reshape(x, [n for k, n in enumerate(x.shape) if k not in gone])
+
+
+def broadcast_to(array: Any, shape: int | Sequence[int]) -> Array:
+    """`numpy.broadcast_to`."""
+    x = lift(array)
+    sizes = [shape] if not isinstance(shape, Sequence) else list(shape)
+    made = broadcast([x.shape, sizes], "np.broadcast_to")
+    if len(made) != len(sizes) or any(a != b for a, b in zip(made, sizes, strict=True)):
+        old, new = tuple(map(int, x.shape)), tuple(map(int, sizes))
+        raise ArrayShapeError(
+            f"np.broadcast_to: {old} does not fit into {new}",
+            span=calling_span(),
+        )
+    return Array(made, x.dtype, lambda indices: x.at(spread(x, indices)))
+
+
+def repeat(a: Any, repeats: int, axis: int | None = None) -> Array:
+    """`numpy.repeat` by a number."""
+    x = lift(a) if axis is not None else reshape(a, -1)
+    along, times = axis_of(axis or 0, x.ndim), as_int(repeats)
+    shape = [n * times if k == along else n for k, n in enumerate(x.shape)]
+
+    def at(indices: Indices) -> Expr:
+        part = eq.integer_part("floordiv", indices[along], const(times))
+        return x.at((*indices[:along], part, *indices[along + 1 :]))
+
+    return Array(shape, x.dtype, at)
+
+
+def tile(A: Any, reps: int | Sequence[int]) -> Array:
+    """`numpy.tile`."""
+    x = lift(A)
+    times = _listed(reps)
+    rank = max(x.ndim, len(times))
+    times = [1] * (rank - len(times)) + times
+    x = reshape(x, [*[1] * (rank - x.ndim), *x.shape])
+
+    def at(indices: Indices) -> Expr:
+        pairs = zip(indices, x.shape, times, strict=True)
+        return x.at(
+            tuple(i if t == 1 else eq.integer_part("mod", i, const(int(n))) for i, n, t in pairs)
+        )
+
+    return Array([n * t if t != 1 else n for n, t in zip(x.shape, times, strict=True)], x.dtype, at)
+
+
+def flip(m: Any, axis: int | Sequence[int] | None = None) -> Array:
+    """`numpy.flip`."""
+    x = lift(m)
+    axes = range(x.ndim) if axis is None else [axis_of(k, x.ndim) for k in _listed(axis)]
+
+    def at(indices: Indices) -> Expr:
+        return x.at(
+            tuple(
+                eq.subtract(const(int(n) - 1), i) if k in axes else i
+                for k, (i, n) in enumerate(zip(indices, x.shape, strict=True))
+            )
+        )
+
+    return Array(x.shape, x.dtype, at)
+
+
+def roll(a: Any, shift: int, axis: int) -> Array:
+    """`numpy.roll` along one axis."""
+    x = lift(a)
+    along = axis_of(axis, x.ndim)
+    size = int(x.shape[along])
+    back = -as_int(shift) % size if size else 0
+
+    def at(indices: Indices) -> Expr:
+        moved = eq.integer_part("mod", eq.add(indices[along], const(back)), const(size))
+        return x.at((*indices[:along], moved, *indices[along + 1 :]))
+
+    return Array(x.shape, x.dtype, at)
+
+
+def concatenate(arrays: Sequence[Any], axis: int = 0) -> Array:
+    """`numpy.concatenate`."""
+    parts = [lift(x) for x in arrays]
+    along = axis_of(axis, parts[0].ndim)
+    shape = list(parts[0].shape)
+    for x in parts[1:]:
+        for k, size in enumerate(x.shape):
+            if k != along and (x.ndim != len(shape) or size != shape[k]):
+                told = " and ".join(str(tuple(map(int, y.shape))) for y in parts)
+                raise ArrayShapeError(
+                    f"np.concatenate: shapes {told} differ beside axis {along}", span=calling_span()
+                )
+            if k != along:
+                shape[k] = joined(shape[k], size)
+    shape[along] = sum(int(x.shape[along]) for x in parts)
+    dtype = parts[0].dtype
+    for x in parts[1:]:
+        _, dtype = promoted("add", (Array((), dtype, parts[0].at), x), (Array((), dtype, x.at), x))
+
+    def at(indices: Indices) -> Expr:
+        start = int(shape[along])
+        made: Expr | None = None
+        for x in reversed(parts):
+            start -= int(x.shape[along])
+            inside = eq.subtract(indices[along], const(start))
+            mine = x.read_as(dtype, (*indices[:along], inside, *indices[along + 1 :]))
+            if made is None:
+                made = mine
+            else:
+                made = eq.where(
+                    eq.make("lt", indices[along], const(start + int(x.shape[along]))), mine, made
+                )
+        assert made is not None
+        return made
+
+    return Array(shape, dtype, at)
+
+
+def stack(arrays: Sequence[Any], axis: int = 0) -> Array:
+    """`numpy.stack`."""
+    return concatenate([expand_dims(x, axis) for x in arrays], axis)
