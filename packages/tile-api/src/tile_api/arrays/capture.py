@@ -67,7 +67,7 @@ class Equations:
 
 
 def inside(function: types.FunctionType) -> types.FunctionType:
-    """Return a copy of a function, and of its module's that it calls, in which NumPy is captured."""
+    """Return a copy of a function, and of its module's that it calls, with NumPy captured."""
     names = dict(function.__globals__)
     for name, value in function.__globals__.items():
         if value is np:

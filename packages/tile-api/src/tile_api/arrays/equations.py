@@ -11,7 +11,7 @@ widens, a store rounds, and `cast` to a narrower type rounds where the user says
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -233,7 +233,7 @@ def reduce(kind: str, variable: str, extent: int, body: Expr, dtype: DType | Non
     return make("reduce", body, value=(kind, variable, extent))
 
 
-_MAKERS = {
+_MAKERS: dict[str, Callable[..., Expr]] = {
     "add": add,
     "multiply": multiply,
     "reciprocal": reciprocal,

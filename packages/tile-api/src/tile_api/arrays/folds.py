@@ -131,8 +131,7 @@ def std(
     a: Any, axis: Axes = None, dtype: Any = None, *, ddof: int = 0, keepdims: bool = False
 ) -> Array:
     """`numpy.std`."""
-    made: Array = np.sqrt(var(a, axis, dtype, ddof=ddof, keepdims=keepdims))  # type: ignore[call-overload]
-    return made
+    return apply(UFUNCS["sqrt"], "sqrt", (var(a, axis, dtype, ddof=ddof, keepdims=keepdims),))
 
 
 def any(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:
@@ -183,6 +182,6 @@ def logaddexp_reduce(a: Any, axis: int = 0, *, keepdims: bool = False) -> Array:
     """`numpy.logaddexp.reduce`: the logarithm of a sum of exponentials."""
     x: Any = lift(a)
     top: Any = max(x, axis, keepdims=True)
-    made: Any = np.log(sum(np.exp(x - top), axis, keepdims=True)) + top  # type: ignore[call-overload]
+    made: Any = np.log(sum(np.exp(x - top), axis, keepdims=True)) + top
     along = axis_of(axis, x.ndim)
     return made if keepdims else reshape(made, [n for k, n in enumerate(x.shape) if k != along])

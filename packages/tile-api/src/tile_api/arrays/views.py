@@ -46,7 +46,7 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Array:
         )
 
     def at(indices: Indices) -> Expr:
-        back = [_ZERO] * x.ndim
+        back: list[Expr] = [_ZERO] * x.ndim
         for k, axis in enumerate(order):
             back[axis] = indices[k]
         return x.at(tuple(back))
