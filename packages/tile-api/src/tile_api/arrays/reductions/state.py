@@ -64,7 +64,7 @@ class State:
 
     @property
     def kind(self) -> str:
-        """ "sum", "prod", "mean", "max" or "min"."""
+        """One of "sum", "prod", "mean", "max", "min"."""
         kind: str = self.node.value[0]
         return kind
 

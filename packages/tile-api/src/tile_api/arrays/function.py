@@ -1,0 +1,208 @@
+"""`tile.function`: a function of whole arrays, compiled for the arguments that it meets."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import linecache
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+
+from tile_api.arrays.capture import Equations, Parameter, captured
+from tile_api.arrays.evaluate import evaluated
+from tile_api.arrays.kernel_text import KernelText, Tensor, written
+from tile_api.arrays.partition import tasks_of
+from tile_api.arrays.plan import Blocks, planned
+from tile_api.compiling import compile as compile_kernel
+from tile_api.frontend.source import calling_span
+from tile_core.dtypes import DType, dtype_of
+from tile_core.errors import FrontendTypeError
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What a function becomes for arguments of given shapes and types.
+
+    Parameters
+    ----------
+    source
+        A program of the developer's tier.
+    kernels
+        In the order in which they run.
+    """
+
+    equations: Equations
+    source: str
+    kernels: tuple[KernelText, ...]
+    rules: tuple[str, ...]
+
+
+def derive(equations: Equations, blocks: Blocks) -> Derived:
+    """Return the kernels of equations as text."""
+    tensors = {p.name: Tensor(p.name, p.shape, p.dtype) for p in equations.parameters}
+    kernels: list[KernelText] = []
+    rules: list[str] = []
+    tasks = tasks_of(equations)
+    for k, task in enumerate(tasks):
+        name = equations.name if k == len(tasks) - 1 else f"{equations.name}_{k}"
+        plan = planned(task, blocks)
+        kernels.append(written(name, plan, tensors))
+        rules += [f"{s.name}: {s.rule}" for s in plan.states]
+        for o in task.outputs:
+            tensors[o.name] = Tensor(o.name, o.shape or (1,), o.dtype)
+    head = "import tile_api as tile\nimport tile_api.language as T\n"
+    source = "\n\n".join((head, *(kernel.text for kernel in kernels)))
+    return Derived(equations, source, tuple(kernels), tuple(rules))
+
+
+class _Compiled:
+    """The kernels of one signature, ready to run."""
+
+    def __init__(self, derived: Derived, target: str | None) -> None:
+        self.derived = derived
+        file = f"<{derived.equations.name} of arrays, {abs(hash(derived.source)):x}>"
+        lines = derived.source.splitlines(keepends=True)
+        linecache.cache[file] = (len(derived.source), None, lines, file)
+        names: dict[str, Any] = {"__name__": derived.equations.name}
+        exec(compile(derived.source, file, "exec"), names)
+        self.kernels = [
+            (
+                compile_kernel(
+                    names[k.name].get_tir(),
+                    out_idx=[n - len(k.outputs) for n in range(len(k.outputs))],
+                    target=target or "auto",
+                ),
+                k,
+            )
+            for k in derived.kernels
+        ]
+
+    def __call__(self, arguments: Mapping[str, Any]) -> Any:
+        held = dict(arguments)
+        for kernel, text in self.kernels:
+            made = kernel(*(held[name] for name in text.inputs))
+            held |= zip(text.outputs, made if len(text.outputs) > 1 else [made], strict=True)
+        equations = self.derived.equations
+        results = [held[o.name].reshape(o.shape) for o in equations.outputs]
+        if equations.structure is None:
+            return results[0]
+        kind = equations.structure
+        return kind(*results) if hasattr(kind, "_fields") else kind(results)
+
+
+class Function:
+    """A function of whole arrays.
+
+    Attributes
+    ----------
+    func
+        The function as it was written.
+    """
+
+    def __init__(
+        self, func: Callable[..., Any], *, target: str | None = None, blocks: Blocks | None = None
+    ) -> None:
+        if not isinstance(func, types.FunctionType):
+            raise FrontendTypeError(
+                f"{func!r} is no function that @tile.function could decorate",
+                span=calling_span(),
+                hint="write @tile.function above a `def`",
+            )
+        functools.update_wrapper(self, func)
+        self.func = func
+        self._signature = inspect.signature(func)
+        self._target = target
+        self._blocks = blocks or Blocks()
+        self._derived: dict[Any, Derived] = {}
+        self._compiled: dict[Any, _Compiled] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it: compiled on the first call with arguments of these shapes and types."""
+        arrays, others = self._bound(args, kwargs)
+        key = _key(arrays, others)
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            compiled = self._compiled[key] = _Compiled(self._of(arrays, others), self._target)
+        return compiled(arrays)
+
+    def source(self, *args: Any, tier: str = "developer", **kwargs: Any) -> str:
+        """Return the kernels for arguments as a program of the developer's tier."""
+        if tier != "developer":
+            raise FrontendTypeError(
+                f"a function of arrays has no source in the tier {tier!r}",
+                span=calling_span(),
+                hint='tier="developer"; the kernels that it compiles have tier="expert"',
+            )
+        return self._of(*self._bound(args, kwargs)).source
+
+    def equations(self, *args: Any, **kwargs: Any) -> Equations:
+        """Return what the function computes for arguments."""
+        return self._of(*self._bound(args, kwargs)).equations
+
+    def interpret(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the equations mean for arguments, computed with NumPy."""
+        arrays, others = self._bound(args, kwargs)
+        equations = self._of(arrays, others).equations
+        results = evaluated(equations, {n: np.asarray(x) for n, x in arrays.items()})
+        return results[0] if equations.structure is None else tuple(results)
+
+    def _bound(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        arrays = {n: x for n, x in bound.arguments.items() if _is_array(x)}
+        return arrays, {n: x for n, x in bound.arguments.items() if n not in arrays}
+
+    def _of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Derived:
+        key = _key(arrays, others)
+        if key not in self._derived:
+            parameters = [Parameter(n, tuple(x.shape), _dtype(x)) for n, x in arrays.items()]
+            self._derived[key] = derive(captured(self.func, parameters, others), self._blocks)
+        return self._derived[key]
+
+
+def _is_array(x: Any) -> bool:
+    return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, np.generic)
+
+
+def _dtype(x: Any) -> DType:
+    return dtype_of(str(x.dtype).removeprefix("torch."))
+
+
+def _key(arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
+    return (
+        tuple((n, tuple(x.shape), str(x.dtype)) for n, x in arrays.items()),
+        tuple((n, type(x), x) for n, x in others.items()),
+    )
+
+
+@overload
+def function(func: Callable[..., Any], /) -> Function: ...
+@overload
+def function(
+    *, target: str | None = None, blocks: Blocks | None = None
+) -> Callable[[Callable[..., Any]], Function]: ...
+def function(
+    func: Callable[..., Any] | None = None,
+    /,
+    *,
+    target: str | None = None,
+    blocks: Blocks | None = None,
+) -> Any:
+    """Make kernels of a function of whole arrays, written with NumPy.
+
+    Parameters
+    ----------
+    target
+        What it runs on, as `tile.compile` takes it.
+    blocks
+        Sizes of blocks.
+    """
+    if func is not None:
+        return Function(func, target=target, blocks=blocks)
+    return lambda decorated: Function(decorated, target=target, blocks=blocks)

@@ -1,0 +1,336 @@
+"""The text of a kernel: sweeps over the stream, steps of states, stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tile_api.arrays.bounds import Stretch, bounds_of, conjuncts
+from tile_api.arrays.capture import Output
+from tile_api.arrays.equations import Expr, const, make, rebuild, subtract, walk
+from tile_api.arrays.partition import Group
+from tile_api.arrays.plan import Carried, Plan, factor
+from tile_api.arrays.reductions.algebra import factors, product
+from tile_api.arrays.reductions.state import Correction, State, identity_of
+from tile_api.arrays.text import tile_dtype
+from tile_api.arrays.tiles import Tiles, operand_dtype
+from tile_core.dtypes import DType
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A parameter of a kernel."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """A kernel as text.
+
+    Parameters
+    ----------
+    inputs, outputs
+        The names of the tensors that it takes and makes.
+    """
+
+    name: str
+    text: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def written(name: str, plan: Plan, tensors: Mapping[str, Tensor]) -> KernelText:
+    """Return the kernel of a plan; `tensors` are those that exist before it."""
+    return _Writer(name, plan, tensors).kernel()
+
+
+class _Writer:
+    def __init__(self, name: str, plan: Plan, tensors: Mapping[str, Tensor]) -> None:
+        self.name = name
+        self.plan = plan
+        outputs = plan.finals
+        made = {o.name: Tensor(o.name, o.shape or (1,), o.dtype) for o in outputs}
+        self.tensors = {**tensors, **made}
+        names = {*self.tensors, "T", "tile", "bx", "by", "ko", "BM", "BN", "BC", "threads"}
+        names |= {"first", "last", "wholly", "rest", *"ijdefgh", *plan.grid, name}
+        names |= {index for index, _ in plan.indices}
+        dtypes = {n: t.dtype for n, t in self.tensors.items()}
+        self.tiles = Tiles(plan, dtypes, names)
+        self.buffers: dict[Expr, str] = {}
+
+    # -- sweeps ------------------------------------------------------------------------------
+
+    def kernel(self) -> KernelText:
+        """Write everything."""
+        plan, tiles = self.plan, self.tiles
+        for c in plan.carried:
+            self._accumulator(c)
+        for sweep in sorted({s.sweep for s in plan.states}):
+            self._sweep([c for c in plan.carried if c.state.sweep == sweep])
+        along = [o for o in plan.finals if any(_is_index(i, plan.stream) for i in o.indices)]
+        for o in plan.finals:
+            if o not in along:
+                self._store(o)
+        if along and plan.is_resident:
+            for o in along:
+                self._store(o)
+        elif along:
+            assert plan.stream is not None
+            with tiles.loop("0", f"T.ceildiv({plan.axes[plan.stream].extent}, BN)"):
+                for o in along:
+                    self._store(o)
+        return self._function()
+
+    def _accumulator(self, c: Carried) -> None:
+        plan, tiles, s = self.plan, self.tiles, c.state
+        dims = tuple(v for v in (plan.row, c.column) if v is not None and v in s.mine.free)
+        buffer = tiles.allocate("acc" if c.column else s.name, dims, dtype=tile_dtype(s.body))
+        tiles.held[s.mine] = (buffer, dims)
+        if not plan.is_resident or c.column:
+            tiles.put(f"T.fill({buffer}, {self._identity(s)})")
+
+    def _identity(self, s: State) -> str:
+        return repr(identity_of(s.kind, tile_dtype(s.body)))
+
+    def _sweep(self, carried: Sequence[Carried]) -> None:
+        if self.plan.is_resident:
+            self._step(carried)
+            return
+        bounds = bounds_of(self.plan, [c.state for c in carried])
+        for name, text in bounds.variables:
+            self.tiles.put(f"{name} = {text}")
+        for stretch in bounds.stretches:
+            with self.tiles.loop(stretch.first, stretch.last):
+                self._step([_without_masks(c, stretch) for c in carried])
+
+    # -- a step ------------------------------------------------------------------------------
+
+    def _step(self, carried: Sequence[Carried]) -> None:
+        """Write what happens with a block of the stream."""
+        plan = self.plan
+        before: dict[Expr, Expr] = {}
+        scales: dict[Expr, Expr] = {}
+        for k, c in enumerate(carried):
+            rest = carried[k + 1 :]
+            later = [x.state.body for x in rest]
+            if plan.is_resident:
+                later += [o.element for o in plan.finals]
+                later += [x.body for x in plan.states if x.sweep > c.state.sweep]
+            if not plan.is_resident and any(
+                x.state.correct and c.state.mine in x.state.depends for x in rest
+            ):
+                before[c.state.mine] = self._old(c.state)
+            correction = self._correction(c.state, before, scales)
+            if c.column:
+                self._product(c, correction, later)
+            else:
+                self._fold(c.state, correction, later, before)
+
+    def _old(self, s: State) -> Expr:
+        """Return what stands for a state as it was before the step."""
+        _, dims = self.tiles.held[s.mine]
+        name = self.tiles.allocate(f"{s.name}_before", dims, dtype=tile_dtype(s.body))
+        old = make("state", value=(name, tuple(sorted(s.mine.free))), dtype=s.mine.dtype)
+        self.tiles.held[old] = (name, dims)
+        return old
+
+    def _correction(
+        self, s: State, before: Mapping[Expr, Expr], scales: dict[Expr, Expr]
+    ) -> Correction:
+        """Return how the accumulator is corrected; its factor is computed once for all."""
+        if s.correct is None or self.plan.is_resident:
+            return Correction()
+        found = s.correct({d: before[d] for d in s.depends}, {d: d for d in s.depends})
+        if found.scale is None:
+            return found
+        if found.scale not in scales:
+            tiles, scale = self.tiles, found.scale
+            dims = tiles.dims(scale)
+            name = tiles.allocate("rescale", dims, dtype=scale.dtype)
+            tiles.parallel(dims, f"{name}[{tiles.text.loops(dims)}] = {tiles.text(scale)}")
+            known = make("state", value=(name, tuple(sorted(scale.free))), dtype=scale.dtype)
+            tiles.held[known] = (name, dims)
+            scales[scale] = known
+        return Correction(scale=scales[found.scale])
+
+    def _product(self, c: Carried, correction: Correction, later: Sequence[Expr]) -> None:
+        """Write a product of tiles into an accumulator."""
+        tiles, s, stream = self.tiles, c.state, self.plan.stream
+        buffer, dims = tiles.held[s.mine]
+        left, right = (factor(group, s.body) for group in c.groups)
+        if correction.scale is not None:
+            tiles.parallel(dims, f"{tiles.text(s.mine)} *= {tiles.text(correction.scale)}")
+        dtype = operand_dtype((left, right), tiles.dtypes)
+        if tiles.is_box(left):
+            a, a_dims = tiles.operand(left, dtype)
+        else:
+            mask = self._mask(0.0)
+            a, a_dims = tiles.computed(
+                left, tiles.dims(left), "weights", later, mask=mask, dtype=dtype
+            )
+        b, b_dims = tiles.operand(right, dtype)
+        flags = ", transpose_A=True" * (a_dims[0] == stream)
+        flags += ", transpose_B=True" * (b_dims[1] == stream)
+        mixed = any(not x.column for x in self.plan.carried)
+        policy = ", policy=T.GemmWarpPolicy.FullRow" if mixed else ""
+        tiles.put(f"T.gemm({a}, {b}, {buffer}{flags}{policy})")
+
+    def _mask(self, identity: float | int) -> str | None:
+        """Return what elements beyond the end of the stream are, if there are such."""
+        plan = self.plan
+        if plan.is_resident or plan.stream is None:
+            return None
+        axis = plan.axes[plan.stream]
+        return repr(identity) if axis.extent % axis.size else None
+
+    def _fold(
+        self, s: State, correction: Correction, later: Sequence[Expr], before: Mapping[Expr, Expr]
+    ) -> None:
+        """Write a reduction of a tile into an accumulator."""
+        tiles, plan = self.tiles, self.plan
+        assert plan.stream is not None
+        buffer, dims = tiles.held[s.mine]
+        is_running_mean = s.kind == "mean" and not plan.is_resident and correction.scale is None
+        # A mean moves by the mean of what is left of it: a sum of all would be rounded.
+        body = subtract(s.body, s.mine) if is_running_mean else s.body
+        wanted = (plan.row, plan.stream) if plan.row in s.mine.free else (plan.stream,)
+        wanted = tuple(v for v in wanted if v is not None)
+        mask = self._mask(identity_of(s.kind, tile_dtype(s.body)))
+        tile, _ = tiles.computed(body, wanted, "x", later, mask=mask)
+        if s.mine in before:
+            tiles.put(f"T.copy({buffer}, {tiles.held[before[s.mine]][0]})")
+        axis, me = len(wanted) - 1, tiles.text(s.mine)
+        kind = "sum" if s.kind == "mean" else s.kind
+        if plan.is_resident:
+            tiles.put(f"T.reduce_{kind}({tile}, {buffer}, dim={axis})")
+            if s.kind == "mean":
+                tiles.parallel(dims, f"{me} /= {plan.axes[plan.stream].extent}")
+            return
+        if correction.value is not None:
+            tiles.parallel(dims, f"{me} = {tiles.text(correction.value)}")
+        if kind in ("max", "min"):
+            tiles.put(f"T.reduce_{kind}({tile}, {buffer}, dim={axis}, clear=False)")
+            return
+        part = tiles.allocate(f"{s.name}_part", dims, dtype=tile_dtype(s.body))
+        tiles.put(f"T.reduce_{kind}({tile}, {part}, dim={axis})")
+        part = f"{part}[{tiles.text.loops(dims)}]"
+        scale = None if correction.scale is None else tiles.text(correction.scale)
+        if is_running_mean:
+            del tiles.held[body]
+            tiles.parallel(dims, f"{me} += {part} / {self._met()}")
+        elif s.kind == "mean":
+            tiles.parallel(dims, f"{me} = ({me} * {scale} * (ko * BN) + {part}) / {self._met()}")
+        elif scale is not None:
+            tiles.parallel(dims, f"{me} = {me} * {scale} + {part}")
+        else:
+            tiles.parallel(dims, f"{me} {'*' if kind == 'prod' else '+'}= {part}")
+
+    def _met(self) -> str:
+        """Return how many elements of the stream were met after the step."""
+        assert self.plan.stream is not None
+        axis = self.plan.axes[self.plan.stream]
+        is_ragged = axis.extent % axis.size
+        return f"T.min(ko * BN + BN, {axis.extent})" if is_ragged else "(ko * BN + BN)"
+
+    # -- results -----------------------------------------------------------------------------
+
+    def _store(self, o: Output) -> None:
+        tiles, plan = self.tiles, self.plan
+        dims = tuple(
+            i.value[0] for i in o.indices if i.op == "index" and i.value[0] not in plan.grid
+        )
+        x = o.element
+        if x.op == "state" and tiles.held[x][1] == dims:
+            buffer = tiles.held[x][0]
+        else:
+            at = plan.finals.index(o)
+            later = [y.element for y in plan.finals[at + 1 :]]
+            mine = self._own_accumulator(x, dims, later)
+            if mine is None:
+                buffer = tiles.computed(x, dims, "result", later)[0]
+            else:
+                tiles.prepare(x)
+                buffer = tiles.held[mine][0]
+                tiles.parallel(dims, f"{tiles.text(mine)} = {tiles.text(x)}")
+                del tiles.held[mine]
+        tiles.put(f"T.copy({buffer}, {tiles.region(o.name, o.indices)})")
+
+    def _own_accumulator(
+        self, x: Expr, dims: tuple[str, ...], later: Sequence[Expr]
+    ) -> Expr | None:
+        """Return an accumulator of the result's shape that nothing reads afterwards."""
+        read = {n for y in later for n in walk(y)}
+        for n in walk(x):
+            is_free = n.op == "state" and n not in read and n.dtype == x.dtype
+            if is_free and self.tiles.held.get(n, ("", ()))[1] == dims:
+                return n
+        return None
+
+    def _function(self) -> KernelText:
+        plan, tiles = self.plan, self.tiles
+        read = {
+            n.value
+            for x in (*(o.element for o in plan.finals), *(s.body for s in plan.states))
+            for n in walk(x)
+            if n.op == "load"
+        }
+        outputs = [o.name for o in plan.finals]
+        inputs = [n for n in self.tensors if n in read and n not in outputs]
+        parameters = "".join(
+            f'\n        {t.name}: T.Tensor({t.shape or (1,)}, "{t.dtype}"),'
+            for t in map(self.tensors.__getitem__, (*inputs, *outputs))
+        )
+        sizes = self._sizes()
+        notes = "".join(f"\n        # {s.name}: {s.kind}, {s.rule}" for s in plan.states)
+        names = ", ".join(name for name, _ in plan.indices) or "bx"
+        counts = ", ".join(count for _, count in plan.indices) or "1"
+        block = f"({names})" if len(plan.indices) > 1 else names
+        allocations = "".join(f"\n            {line}" for line in tiles.allocations)
+        body = "\n".join((*tiles.prologue, *tiles.lines))
+        text = (
+            f"@tile.jit(out_idx={[k - len(outputs) for k in range(len(outputs))]})\n"
+            f"def {self.name}({sizes}):\n    @T.prim_func\n    def main({parameters}\n    ):"
+            f"{notes}\n"
+            f"        with T.Kernel({counts}, threads=threads) as {block}:{allocations}\n{body}\n\n"
+            "    return main\n"
+        )
+        return KernelText(self.name, text, tuple(inputs), tuple(outputs))
+
+    def _sizes(self) -> str:
+        plan = self.plan
+        made = [("BM", plan.row, plan.blocks.rows), ("BN", plan.stream, plan.blocks.stream)]
+        found = [
+            f"{name}={plan.axes[v].size}"
+            for name, v, _ in made
+            if v is not None and plan.axes[v].text == name
+        ]
+        if any(plan.axes[v].text == "BC" for v in plan.columns):
+            found.append(f"BC={plan.blocks.columns}")
+        return ", ".join((*found, f"threads={plan.blocks.threads}"))
+
+
+def _is_index(x: Expr, variable: str | None) -> bool:
+    return x.op == "index" and x.value[0] == variable
+
+
+def _without_masks(c: Carried, stretch: Stretch) -> Carried:
+    """Return a state without the conditions that hold in all blocks of a stretch."""
+    known: dict[Expr, Expr] = {
+        n: n.args[1]
+        for n in walk(c.state.body)
+        if n.op == "where" and set(conjuncts(n.args[0])) <= stretch.certain
+    }
+    if not stretch.certain or not known:
+        return c
+    one = const(1, c.state.body.dtype)
+    body = rebuild(c.state.body, dict(known))
+    if c.state.kind == "sum":
+        body = product(factors(body), one)
+    groups = tuple(
+        Group(g.variables, tuple(factors(rebuild(product(g.factors, one), dict(known)))))
+        for g in c.groups
+    )
+    return Carried(replace(c.state, body=body), c.column, groups)

@@ -1,0 +1,201 @@
+"""Which equations are one kernel: cuts stand where no rule makes one loop of two reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tile_api.arrays.capture import Equations, Output
+from tile_api.arrays.equations import Expr, extents_of, load, rebuild, walk
+from tile_api.arrays.reductions.algebra import factors
+
+WIDEST_INNER = 256
+"""Columns of a block: an inner product is computed again for each block of columns."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one kernel computes.
+
+    Parameters
+    ----------
+    outputs
+        Of the function, or tensors between its kernels.
+    stream
+        The variable that the kernel goes through in blocks; None without reductions.
+    """
+
+    outputs: tuple[Output, ...]
+    stream: str | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Factors of a sum that share variables which not all of its factors have."""
+
+    variables: frozenset[str]
+    factors: tuple[Expr, ...]
+
+
+def tasks_of(equations: Equations) -> list[Task]:
+    """Return the kernels of a function, each after those whose results it reads."""
+    partition = _Partition()
+    partition.lower(equations.outputs)
+    return partition.tasks
+
+
+class _Partition:
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
+        self.made: dict[Expr, Expr] = {}
+        self.order: dict[str, int] = {}
+
+    def lower(self, outputs: Sequence[Output]) -> None:
+        """Add the kernel of `outputs`, after those that it reads."""
+        for output in outputs:
+            for k, i in enumerate(output.indices):
+                if i.op == "index":
+                    self.order[i.value[0]] = k
+        stream = streamed([output.element for output in outputs])
+        if stream is not None:
+            cuts = self._cut(_cuts(outputs, stream))
+            if cuts:
+                outputs = [_replaced(output, cuts) for output in outputs]
+        self.tasks.append(Task(tuple(outputs), stream))
+
+    def _cut(self, nodes: Iterable[Expr]) -> dict[Expr, Expr]:
+        """Make kernels of `nodes`, one for those with the same variables; return their loads."""
+        groups: dict[tuple[tuple[str, ...], str], list[Expr]] = {}
+        wanted = [*dict.fromkeys(nodes)]
+        for node in wanted:
+            free = tuple(
+                sorted(node.free, key=lambda v: (v not in self.order, self.order.get(v, 0), v))
+            )
+            groups.setdefault((free, node.value[1]), []).append(node)
+        for (free, _), members in groups.items():
+            outputs = []
+            for node in members:
+                if node in self.made:
+                    continue
+                indices = {i.value[0]: i for i in walk(node) if i.op == "index"}
+                mine = tuple(indices[v] for v in free)
+                name = f"t{len(self.made)}"
+                self.made[node] = load(name, mine, node.dtype)
+                shape = tuple(i.value[1] for i in mine)
+                outputs.append(Output(name, shape, node.dtype, mine, node))
+            if outputs:
+                self.lower(outputs)
+        return {node: self.made[node] for node in wanted}
+
+
+def _replaced(output: Output, cuts: dict[Expr, Expr]) -> Output:
+    return Output(
+        output.name, output.shape, output.dtype, output.indices, rebuild(output.element, dict(cuts))
+    )
+
+
+def outermost(x: Expr) -> list[Expr]:
+    """Return the reductions in `x` that are in no other."""
+    found: dict[Expr, None] = {}
+    todo, seen = [x], set()
+    while todo:
+        at = todo.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        if at.op == "reduce":
+            found[at] = None
+        else:
+            todo += reversed(at.args)
+    return [*found]
+
+
+def reductions_over(roots: Iterable[Expr], variable: str) -> list[Expr]:
+    """Return the reductions over one variable, operands first."""
+    return [x for x in walk(*roots) if x.op == "reduce" and x.value[1] == variable]
+
+
+def streamed(elements: Sequence[Expr]) -> str | None:
+    """Return the variable over which most reductions depend on each other, the longest of these."""
+    tops = [x for element in elements for x in outermost(element)]
+    if not tops:
+        return None
+    extents = {x.value[1]: x.value[2] for x in tops}
+    depth = {v: sum(len(reductions_over([x], v)) for x in tops) for v in extents}
+    return max(extents, key=lambda v: (depth[v], extents[v], v))
+
+
+def _cuts(outputs: Sequence[Output], stream: str) -> list[Expr]:
+    """Return the reductions that are kernels of their own."""
+    elements = [output.element for output in outputs]
+    is_wide = _is_wide(elements, stream)
+    found: dict[Expr, None] = {}
+
+    def look(x: Expr, inside: bool) -> None:
+        if x.op == "reduce":
+            nested = outermost(x.args[0])
+            if x.value[1] == stream:
+                inside = True
+            elif inside and nested and any(_is_of_less(n, x, stream) for n in nested):
+                found.update(dict.fromkeys(n for n in nested if _is_of_less(n, x, stream)))
+                return
+            elif not _is_inner_product(x, stream, inside=inside and not is_wide):
+                found[x] = None
+                return
+        for arg in x.args:
+            look(arg, inside)
+
+    for element in elements:
+        look(element, False)
+    return [
+        n
+        for x in found
+        for n in walk(x)
+        if n.op == "reduce" and n.value[1] == x.value[1] and n.free == x.free
+    ]
+
+
+def _is_of_less(nested: Expr, x: Expr, stream: str) -> bool:
+    """Tell whether what is nested in an inner product is read more often than it is computed."""
+    return stream not in nested.free or len(nested.free) < len(x.free)
+
+
+def _is_inner_product(x: Expr, stream: str, *, inside: bool) -> bool:
+    """Tell whether a reduction is a product of tiles in the loop over the stream."""
+    if not inside or stream not in x.free or x.value[0] != "sum" or outermost(x.args[0]):
+        return False
+    return len(grouped(x.args[0], x.value[1])) == 2
+
+
+def _is_wide(elements: Sequence[Expr], stream: str) -> bool:
+    """Tell whether some product over the stream has more columns than one block."""
+    extents = extents_of(elements)
+    for x in (n for element in elements for n in outermost(element) if n.value[1] == stream):
+        rows, *others = grouped(x.args[0], stream)
+        own = {v for group in others for v in group.variables}
+        own = {v for v in own if all(v not in f.free for f in rows.factors)}
+        if any(extents.get(v, 0) > WIDEST_INNER for v in own):
+            return True
+    return False
+
+
+def grouped(body: Expr, variable: str) -> list[Group]:
+    """Return the factors of a sum over `variable`, by the variables that only some of them have."""
+    parts = factors(body)
+    sets = [part.free - {variable} for part in parts]
+    shared = frozenset.intersection(*[s for s in sets if s] or [frozenset()])
+    groups: list[tuple[set[str], list[Expr]]] = []
+    loose: list[Expr] = []
+    for part, variables in zip(parts, sets, strict=True):
+        own = set(variables - shared)
+        if not own:
+            loose.append(part)
+            continue
+        hit = [g for g in groups if g[0] & own]
+        groups = [g for g in groups if g not in hit]
+        joined = own.union(*(g[0] for g in hit))
+        groups.append((joined, [part, *(f for g in hit for f in g[1])]))
+    if not groups:
+        return [Group(frozenset(), tuple(loose))]
+    groups[0][1].extend(loose)
+    return [Group(frozenset(own), tuple(members)) for own, members in groups]

@@ -1,0 +1,213 @@
+"""The roles of variables in a kernel, and the sizes of its blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from tile_api.arrays.capture import Output
+from tile_api.arrays.equations import Expr, const, extents_of, rebuild, walk
+from tile_api.arrays.partition import Group, Task, grouped, reductions_over
+from tile_api.arrays.reductions.algebra import product
+from tile_api.arrays.reductions.derive import derived
+from tile_api.arrays.reductions.state import State
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Sizes of blocks.
+
+    Parameters
+    ----------
+    rows, stream, columns
+        Elements of a block along each.
+    resident
+        The most elements of a tile that holds whole rows: longer ones are streamed.
+    threads
+        Of a block.
+    """
+
+    rows: int = 64
+    stream: int = 64
+    columns: int = 64
+    resident: int = 16_384
+    threads: int = 128
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A state with the shape of its accumulator.
+
+    Parameters
+    ----------
+    column
+        The variable of its columns, if it is a product of tiles.
+    groups
+        Then the factors of rows and those of columns.
+    """
+
+    state: State
+    column: str | None = None
+    groups: tuple[Group, ...] = ()
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A variable in a kernel.
+
+    Parameters
+    ----------
+    size
+        Elements of a tile along it, as a number.
+    text
+        The same as it is printed.
+    start
+        The first index of the block, as it is printed; "0" if the tile is whole.
+    loop
+        The variable of loops over tiles.
+    """
+
+    name: str
+    extent: int
+    size: int
+    text: str
+    start: str
+    loop: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a kernel computes its task.
+
+    Parameters
+    ----------
+    finals
+        The outputs, in terms of states.
+    row, columns, stream, grid
+        The variables by their roles; `grid` has one value for each block.
+    is_resident
+        Whether a tile holds the whole stream.
+    """
+
+    task: Task
+    blocks: Blocks
+    carried: tuple[Carried, ...]
+    finals: tuple[Output, ...]
+    row: str | None
+    columns: tuple[str, ...]
+    grid: tuple[str, ...]
+    axes: dict[str, Axis] = field(default_factory=dict)
+    indices: tuple[tuple[str, str], ...] = ()
+    """Names of the block's indices, and how many blocks there are, as they are printed."""
+    is_resident: bool = False
+
+    @property
+    def stream(self) -> str | None:
+        """The variable that the kernel goes through."""
+        return self.task.stream
+
+    @property
+    def states(self) -> list[State]:
+        """All states, in their order."""
+        return [c.state for c in self.carried]
+
+
+def planned(task: Task, blocks: Blocks) -> Plan:
+    """Give roles to the variables of a task."""
+    elements = [output.element for output in task.outputs]
+    extents = extents_of([*elements, *(i for output in task.outputs for i in output.indices)])
+    free = [*dict.fromkeys(i.value[0] for o in task.outputs for i in o.indices if i.op == "index")]
+    stream = task.stream
+    states = derived(reductions_over(elements, stream), stream) if stream is not None else []
+    known = {s.node: s.value for s in states}
+    finals = tuple(replace(o, element=rebuild(o.element, dict(known))) for o in task.outputs)
+    carried, row, columns = _products(states, stream, free)
+    if row is None:
+        shared = set(free).intersection(*(s.node.free for s in states))
+        usable = [v for v in free if v != stream and v not in columns and v in shared]
+        row = usable[-1] if usable else None
+    if stream is None and len(free) > 1:
+        columns, row = [free[-1]], free[-2]
+    grid = tuple(v for v in free if v not in (row, stream, *columns))
+    plan = Plan(task, blocks, tuple(carried), finals, row, tuple(columns), grid)
+    return _sized(plan, extents)
+
+
+def _products(
+    states: Sequence[State], stream: str | None, free: Sequence[str]
+) -> tuple[list[Carried], str | None, list[str]]:
+    """Return states, those that are products of tiles with their groups; the row, the columns."""
+    made, row, columns = [], None, []
+    for state in states:
+        groups = _two_groups(state, stream)
+        if groups is None:
+            made.append(Carried(state))
+            continue
+        first, second = sorted(groups, key=lambda g: free.index(min(g.variables)))
+        (row,), (column,) = first.variables, second.variables
+        made.append(Carried(state, column, (first, second)))
+        if column not in columns:
+            columns.append(column)
+    return made, row, columns
+
+
+def _two_groups(state: State, stream: str | None) -> list[Group] | None:
+    if state.kind != "sum" or stream is None or not state.body.dtype.is_float:
+        return None
+    groups = grouped(state.body, stream)
+    is_product = len(groups) == 2 and all(len(g.variables) == 1 for g in groups)
+    return groups if is_product else None
+
+
+def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
+    blocks, stream = plan.blocks, plan.stream
+    axes: dict[str, Axis] = {}
+    indices: list[tuple[str, str]] = []
+    loops = iter("defgh")
+
+    def add(name: str, size: int, text: str, start: str, loop: str) -> None:
+        axes[name] = Axis(name, extents[name], size, text, start, loop)
+
+    if plan.row is not None:
+        add(plan.row, min(blocks.rows, extents[plan.row]), "BM", "bx * BM", "i")
+        indices.append(("bx", f"T.ceildiv({extents[plan.row]}, BM)"))
+    products = [c for c in plan.carried if c.column]
+    needs_whole = len(plan.carried) > 1 and len(products) < len(plan.carried)
+    for c in plan.columns:
+        n = extents[c]
+        if n <= blocks.columns or (needs_whole and n <= 256):
+            add(c, n, str(n), "0", next(loops))
+        else:
+            add(c, blocks.columns, "BC", "by * BC", next(loops))
+            indices.append(("by", f"T.ceildiv({n}, BC)"))
+    is_resident = False
+    if stream is not None:
+        n = extents[stream]
+        rows = axes[plan.row].size if plan.row is not None else 1
+        is_resident = (n * rows <= blocks.resident and not products) or n <= blocks.stream
+        if is_resident:
+            add(stream, n, str(n), "0", "j")
+        else:
+            add(stream, blocks.stream, "BN", "ko * BN", "j")
+    for k, v in enumerate(plan.grid):
+        add(v, 1, "1", f"g{k}", "")
+        indices.append((f"g{k}", str(extents[v])))
+    for v in _inner(plan):
+        if v not in axes:
+            add(v, extents[v], str(extents[v]), "0", next(loops))
+    return replace(plan, axes=axes, indices=tuple(indices), is_resident=is_resident)
+
+
+def _inner(plan: Plan) -> list[str]:
+    """Return the variables of products within a step."""
+    elements = [output.element for output in plan.task.outputs]
+    return [
+        *dict.fromkeys(
+            x.value[1] for x in walk(*elements) if x.op == "reduce" and x.value[1] != plan.stream
+        )
+    ]
+
+
+def factor(group: Group, like: Expr) -> Expr:
+    """Return the product of a group's factors."""
+    return product(group.factors, const(1, like.dtype))

@@ -1,0 +1,257 @@
+"""Tiles of a kernel: what is copied, what is computed once, which buffers serve again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tile_api.arrays.equations import Expr, make, rebuild, walk
+from tile_api.arrays.equations import add as plus
+from tile_api.arrays.partition import grouped
+from tile_api.arrays.plan import Plan, factor
+from tile_api.arrays.reductions.algebra import terms
+from tile_api.arrays.text import ExpressionText, Tile, tile_dtype
+from tile_core.dtypes import DType, dtype_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TOP = 3
+"""How deep the statements of a kernel stand."""
+
+
+class Tiles:
+    """Writes the statements of a kernel, and remembers which tile holds which expression."""
+
+    def __init__(self, plan: Plan, dtypes: Mapping[str, DType], names: set[str]) -> None:
+        self.plan = plan
+        self.dtypes = dtypes
+        self.held: dict[Expr, Tile] = {}
+        self.text = ExpressionText(plan, dtypes, self.held)
+        self.allocations: list[str] = []
+        self.prologue: list[str] = []
+        self.lines: list[str] = []
+        self.depth = _TOP
+        self._names = names
+        self._masked: dict[Expr, str | None] = {}
+        self._in_loop = False
+        self._met: dict[tuple[str, tuple[str, ...], str, str], int] = {}
+        self._kept: dict[tuple[tuple[str, tuple[str, ...], str, str], int], str] = {}
+
+    def put(self, text: str) -> None:
+        """Write a statement."""
+        self.lines.append("    " * self.depth + text)
+
+    def fresh(self, base: str) -> str:
+        """Return a name that nothing has yet."""
+        name, count = base, 1
+        while name in self._names:
+            count += 1
+            name = f"{base}_{count}"
+        self._names.add(name)
+        return name
+
+    def allocate(
+        self, base: str, dims: tuple[str, ...], scope: str = "fragment", dtype: str = "float32"
+    ) -> str:
+        """Return a new buffer; the loops of a kernel over one stream share theirs."""
+        key = (base, dims, scope, dtype)
+        if self._in_loop:
+            self._met[key] = self._met.get(key, 0) + 1
+            if (key, self._met[key]) in self._kept:
+                return self._kept[key, self._met[key]]
+        name = self.fresh(base)
+        if self._in_loop:
+            self._kept[key, self._met[key]] = name
+        sizes = [self.plan.axes[v].text for v in dims] or ["1"]
+        shape = f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
+        self.allocations.append(f'{name} = T.alloc_{scope}({shape}, "{dtype}")')
+        return name
+
+    @contextmanager
+    def loop(self, first: str, last: str) -> Iterator[None]:
+        """Write a loop over blocks of the stream; tiles of other blocks are forgotten."""
+        stream, carried = self.plan.stream, {s.mine for s in self.plan.states}
+        for x in [*self.held]:
+            if stream in x.free and x not in carried:
+                del self.held[x]
+        span = last if first == "0" else f"{first}, {last}"
+        self.put(f"for ko in T.Pipelined({span}, num_stages=2):")
+        self.depth += 1
+        self._in_loop, self._met = True, {}
+        yield
+        self._in_loop = False
+        self.depth -= 1
+
+    def parallel(self, dims: tuple[str, ...], *statements: str) -> None:
+        """Write a loop over the elements of a tile."""
+        sizes = ", ".join(self.plan.axes[v].text for v in dims) or "1"
+        names = ", ".join(self.plan.axes[v].loop for v in dims) or "_"
+        self.put(f"for {names} in T.Parallel({sizes}):")
+        self.lines += ["    " * (self.depth + 1) + statement for statement in statements]
+
+    def dims(self, x: Expr) -> tuple[str, ...]:
+        """Return the variables of a tile of `x`: row, stream, columns, the rest."""
+        plan = self.plan
+        order = [plan.row, plan.stream, *plan.columns, *plan.axes]
+        return tuple(
+            v for v in dict.fromkeys(order) if v is not None and v in x.free and v not in plan.grid
+        )
+
+    def is_box(self, x: Expr) -> bool:
+        """Tell whether a load is a box of a tensor: each variable of the tile is one index."""
+        tile = set(self.plan.axes) - set(self.plan.grid)
+        if x.op != "load":
+            return False
+        plain = [i.value[0] for i in x.args if i.op == "index" and i.value[0] in tile]
+        others = [i for i in x.args if not (i.op == "index" and i.value[0] in tile)]
+        return (
+            len(set(plain)) == len(plain) == len(self.dims(x))
+            and not any(i.free & tile for i in others)
+        )  # fmt: skip
+
+    def region(self, name: str, indices: Sequence[Expr]) -> str:
+        """Return the box of a tensor that a tile covers."""
+        parts = []
+        for i in indices:
+            if i.op == "index" and i.value[0] not in self.plan.grid:
+                axis = self.plan.axes[i.value[0]]
+                first = axis.start
+                stop = axis.text if first == "0" else f"{first} + {axis.text}"
+                parts.append(f"{first} : {stop}" if first != "0" else f"0:{stop}")
+            else:
+                parts.append(self.text(i))
+        return f"{name}[{', '.join(parts) or '0'}]"
+
+    def staged(self, x: Expr, scope: str, base: str, dtype: str) -> Tile:
+        """Return a tile with a copy of a box."""
+        if x not in self.held:
+            tile = set(self.plan.axes) - set(self.plan.grid)
+            dims = tuple(i.value[0] for i in x.args if i.op == "index" and i.value[0] in tile)
+            name = self.allocate(base, dims, scope, dtype)
+            self.put(f"T.copy({self.region(x.value, x.args)}, {name})")
+            self.held[x] = (name, dims)
+        return self.held[x]
+
+    def prepare(self, x: Expr) -> None:
+        """Copy the boxes that element-wise work on `x` reads, and compute its inner products."""
+        if x in self.held:
+            return
+        if self.is_box(x) and len(self.dims(x)) == 2:
+            self.staged(x, "fragment", f"{x.value.lower()}_tile", x.dtype)
+        elif x.op == "reduce":
+            self.inner_product(x)
+        else:
+            for arg in x.args:
+                self.prepare(arg)
+
+    def inner_product(self, x: Expr) -> None:
+        """Write a product of tiles within a step, such as the scores of a block."""
+        over, row = x.value[1], self.plan.row
+        groups = sorted(grouped(x.args[0], over), key=lambda g: row not in g.variables)
+        factors = [factor(group, x) for group in groups]
+        dtype = operand_dtype(factors, self.dtypes)
+        (a, a_dims), (b, b_dims) = (self.operand(f, dtype) for f in factors)
+        dims = tuple(v for v in (*a_dims, *b_dims) if v != over)
+        name = self.allocate("scores", dims, dtype=x.dtype)
+        flags = ", transpose_A=True" * (a_dims[0] == over) + ", transpose_B=True" * (
+            b_dims[1] == over
+        )
+        policy = ", policy=T.GemmWarpPolicy.FullRow" if len(self.plan.states) > 1 else ""
+        self.put(f"T.gemm({a}, {b}, {name}{flags}, clear_accum=True{policy})")
+        self.held[x] = (name, dims)
+
+    def operand(self, x: Expr, dtype: str) -> Tile:
+        """Return a factor of a product: a copy in shared memory, or what is computed first."""
+        if not self.is_box(x):
+            return self.computed(x, self.dims(x), "factor", (), dtype=dtype)
+        if self.plan.stream in x.free or self.plan.stream is None or x in self.held:
+            return self.staged(x, "shared", f"{x.value}_tile", dtype)
+        lines, depth, in_loop = self.lines, self.depth, self._in_loop
+        self.lines, self.depth, self._in_loop = self.prologue, _TOP, False  # the same in each step
+        found = self.staged(x, "shared", f"{x.value}_tile", dtype)
+        self.lines, self.depth, self._in_loop = lines, depth, in_loop
+        return found
+
+    def computed(
+        self, x: Expr, dims: tuple[str, ...], base: str, later: Sequence[Expr], *,
+        mask: str | None = None, dtype: str | None = None,
+    ) -> Tile:  # fmt: skip
+        """Return a tile with the elements of `x`.
+
+        Parameters
+        ----------
+        later
+            What is computed afterwards: a tile that it does not read may be overwritten.
+        mask
+            What elements beyond the end of the stream are.
+        """
+        if x in self.held and (mask is None or self._masked.get(x) == mask):
+            held = self.held[x]
+            if dtype is None or dtype == tile_dtype(x):
+                return held
+        whole, x = x, self._with_sums(x)
+        self.prepare(x)
+        kind = dtype or str(tile_dtype(x))
+        reuse = self._replaceable(x, dims, later) if kind == tile_dtype(x) else None
+        name = self.held[reuse][0] if reuse is not None else self.allocate(base, dims, dtype=kind)
+        text = self.text(x)
+        if kind != x.dtype and kind != tile_dtype(x):
+            text = f'T.cast({text}, "{kind}")'
+        stream = self.plan.stream
+        if mask is not None and stream is not None:
+            inside = f"{self.text.at(stream)} < {self.plan.axes[stream].extent}"
+            text = f"T.if_then_else({inside}, {text}, {mask})"
+        self.parallel(dims, f"{name}[{self.text.loops(dims)}] = {text}")
+        if reuse is not None:
+            del self.held[reuse]
+        if kind == tile_dtype(x):
+            self.held[whole] = self.held[x] = (name, dims)
+            self._masked[whole] = mask
+        return name, dims
+
+    def _replaceable(self, x: Expr, dims: tuple[str, ...], later: Sequence[Expr]) -> Expr | None:
+        """Return what is held in a tile that nobody reads after `x` is computed in its place."""
+        found = None
+        for n in walk(x):
+            if n in self.held and self.held[n][1] == dims and n.op not in ("state", "load"):
+                same = tile_dtype(n) == tile_dtype(x)
+                if same and not any(self._reads(y, n, x) for y in later):
+                    found = n
+        return found
+
+    def _reads(self, x: Expr, n: Expr, through: Expr) -> bool:
+        """Tell whether `x` reads `n`, beside through what is computed now or held already."""
+        if x is n:
+            return True
+        if x is through or (x in self.held and x.op != "state"):
+            return False
+        return any(self._reads(arg, n, through) for arg in x.args)
+
+    def _with_sums(self, x: Expr) -> Expr:
+        """Find sums that are held among the terms of exponents, in whatever order they stand."""
+        known: dict[Expr, Expr] = {}
+        sums = [held for held in self.held if held.op == "add"]
+        for n in walk(x):
+            if n.op != "exp" or n in self.held:
+                continue
+            left = terms(n.args[0])
+            for held in sums:
+                parts = terms(held)
+                if all(part in left for part in parts):
+                    rest = held
+                    for part in left:
+                        rest = rest if part in parts else plus(rest, part)
+                    known[n] = make("exp", rest)
+                    break
+        return rebuild(x, known) if known else x
+
+
+def operand_dtype(factors: Sequence[Expr], dtypes: Mapping[str, DType]) -> str:
+    """Return the type of a product's operands: the widest of the floats that they are read from."""
+    found = [dtypes[n.value] for f in factors for n in walk(f) if n.op == "load"]
+    floats = [dtype for dtype in found if dtype.is_float]
+    widest = max(floats, key=lambda dtype: dtype.bits, default=dtype_of("float32"))
+    same = {dtype for dtype in floats if dtype.bits == widest.bits}
+    return str(widest) if len(same) == 1 else "float32"
