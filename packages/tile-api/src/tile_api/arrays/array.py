@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from tile_api.arrays.equations import Expr, cast
+from tile_api.arrays.equations import Expr, cast, computed_in
 from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType
 from tile_core.errors import ElementUnknown, ImmutableArray
@@ -54,9 +54,8 @@ class Array(NDArrayOperatorsMixin):
         Promotion between floats of up to 32 bits rounds nothing: all are computed in float32.
         """
         found = self.at(indices)
-        if dtype.is_float and dtype.bits < 32 and found.dtype.is_float:
-            return found
-        return cast(found, dtype)
+        is_exact = dtype.is_float and found.dtype.is_float
+        return cast(found, computed_in(dtype) if is_exact else dtype)
 
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))

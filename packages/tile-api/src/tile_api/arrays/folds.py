@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,21 @@ from tile_api.arrays.dims import variable_of
 from tile_api.arrays.elementwise import UFUNCS, apply, lift
 from tile_api.arrays.equations import Expr, const
 from tile_api.arrays.views import axis_of, expand_dims, reshape
+from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType, dtype_of
+from tile_core.errors import ArrayShapeError
+
+
+def _of_nothing(kind: str, dtype: DType) -> Expr:
+    """Return a reduction without elements, as NumPy has it."""
+    if kind in ("max", "min"):
+        raise ArrayShapeError(
+            f"np.{kind} over a dimension of size 0, which has no such element",
+            span=calling_span(),
+            hint="give `initial`",
+        )
+    return const({"sum": 0, "prod": 1}.get(kind, math.nan), eq.computed_in(dtype))
+
 
 Axes = int | Sequence[int] | None
 
@@ -23,6 +38,8 @@ def fold(kind: str, x: Array, axis: int, dtype: DType) -> Array:
     size = x.shape[axis]
 
     def at(indices: Indices) -> Expr:
+        if size == 0:
+            return _of_nothing(kind, dtype)
         taken = frozenset().union(*(i.free for i in indices))
         name = variable_of(size, taken)
         along = const(0) if size == 1 else eq.index(name, int(size))

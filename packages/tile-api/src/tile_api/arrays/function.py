@@ -46,7 +46,7 @@ def derive(equations: Equations, blocks: Blocks) -> Derived:
     tensors = {p.name: Tensor(p.name, p.shape, p.dtype) for p in equations.parameters}
     kernels: list[KernelText] = []
     rules: list[str] = []
-    tasks = tasks_of(equations)
+    tasks = tasks_of(tuple(o for o in equations.outputs if 0 not in o.shape))
     for k, task in enumerate(tasks):
         name = equations.name if k == len(tasks) - 1 else f"{equations.name}_{k}"
         plan = planned(task, blocks)
@@ -87,6 +87,9 @@ class _Compiled:
             made = kernel(*(held[name] for name in text.inputs))
             held |= zip(text.outputs, made if len(text.outputs) > 1 else [made], strict=True)
         equations = self.derived.equations
+        held |= {
+            o.name: np.empty(o.shape, o.dtype.numpy()) for o in equations.outputs if 0 in o.shape
+        }
         results = [held[o.name].reshape(o.shape) for o in equations.outputs]
         if equations.structure is None:
             return results[0]

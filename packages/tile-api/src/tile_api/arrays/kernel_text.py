@@ -12,7 +12,7 @@ from tile_api.arrays.partition import Group
 from tile_api.arrays.plan import Carried, Plan, factor
 from tile_api.arrays.reductions.algebra import factors, product
 from tile_api.arrays.reductions.state import Correction, State, identity_of
-from tile_api.arrays.text import tile_dtype
+from tile_api.arrays.text import ExpressionText, tile_dtype
 from tile_api.arrays.tiles import Tiles, operand_dtype
 from tile_core.dtypes import DType
 
@@ -54,7 +54,7 @@ class _Writer:
         outputs = plan.finals
         made = {o.name: Tensor(o.name, o.shape or (1,), o.dtype) for o in outputs}
         self.tensors = {**tensors, **made}
-        names = {*self.tensors, "T", "tile", "bx", "by", "ko", "BM", "BN", "BC", "threads"}
+        names = {*self.tensors, "T", "tile", "bx", "by", "bz", "ko", "BM", "BN", "BC", "threads"}
         names |= {"first", "last", "wholly", "rest", *"ijdefgh", *plan.grid, name}
         names |= {index for index, _ in plan.indices}
         dtypes = {n: t.dtype for n, t in self.tensors.items()}
@@ -66,6 +66,8 @@ class _Writer:
     def kernel(self) -> KernelText:
         """Write everything."""
         plan, tiles = self.plan, self.tiles
+        for name, text in plan.combined:
+            tiles.prologue.append(f"            {name} = {text}")
         for c in plan.carried:
             self._accumulator(c)
         for sweep in sorted({s.sweep for s in plan.states}):
@@ -89,7 +91,7 @@ class _Writer:
         dims = tuple(v for v in (plan.row, c.column) if v is not None and v in s.mine.free)
         buffer = tiles.allocate("acc" if c.column else s.name, dims, dtype=tile_dtype(s.body))
         tiles.held[s.mine] = (buffer, dims)
-        if not plan.is_resident or c.column:
+        if not plan.is_resident or c.column or s.kind == "prod":
             tiles.put(f"T.fill({buffer}, {self._identity(s)})")
 
     def _identity(self, s: State) -> str:
@@ -196,9 +198,13 @@ class _Writer:
         is_running_mean = s.kind == "mean" and not plan.is_resident and correction.scale is None
         # A mean moves by the mean of what is left of it: a sum of all would be rounded.
         body = subtract(s.body, s.mine) if is_running_mean else s.body
-        wanted = (plan.row, plan.stream) if plan.row in s.mine.free else (plan.stream,)
-        wanted = tuple(v for v in wanted if v is not None)
+        wanted: tuple[str, ...] = (plan.stream,)
+        if plan.row is not None and plan.row in s.mine.free:
+            wanted = (plan.row, plan.stream)
         mask = self._mask(identity_of(s.kind, tile_dtype(s.body)))
+        if s.kind == "prod":
+            self._multiply(s, mask)
+            return
         tile, _ = tiles.computed(body, wanted, "x", later, mask=mask)
         if s.mine in before:
             tiles.put(f"T.copy({buffer}, {tiles.held[before[s.mine]][0]})")
@@ -227,6 +233,21 @@ class _Writer:
             tiles.parallel(dims, f"{me} = {me} * {scale} + {part}")
         else:
             tiles.parallel(dims, f"{me} {'*' if kind == 'prod' else '+'}= {part}")
+
+    def _multiply(self, s: State, mask: str | None) -> None:
+        """Write a product of elements, one after the other: there is no operator for it."""
+        tiles, plan = self.tiles, self.plan
+        assert plan.stream is not None
+        _, dims = tiles.held[s.mine]
+        axis = plan.axes[plan.stream]
+        carried = {state.mine: tiles.held[state.mine] for state in plan.states}
+        text = ExpressionText(plan, tiles.dtypes, carried)(s.body, 2)
+        if mask is not None:
+            text = f"T.if_then_else({tiles.text.at(plan.stream)} < {axis.extent}, {text}, {mask})"
+        me = tiles.text(s.mine)
+        tiles.parallel(
+            dims, f"for {axis.loop} in T.serial({axis.text}):", f"    {me} = {me} * {text}"
+        )
 
     def _met(self) -> str:
         """Return how many elements of the stream were met after the step."""

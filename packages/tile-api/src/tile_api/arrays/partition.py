@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tile_api.arrays.capture import Equations, Output
+from tile_api.arrays.capture import Output
 from tile_api.arrays.equations import Expr, extents_of, load, rebuild, walk
 from tile_api.arrays.reductions.algebra import factors
 
@@ -37,10 +37,11 @@ class Group:
     factors: tuple[Expr, ...]
 
 
-def tasks_of(equations: Equations) -> list[Task]:
-    """Return the kernels of a function, each after those whose results it reads."""
+def tasks_of(outputs: Sequence[Output]) -> list[Task]:
+    """Return the kernels that compute outputs, each after those whose results it reads."""
     partition = _Partition()
-    partition.lower(equations.outputs)
+    if outputs:
+        partition.lower(outputs)
     return partition.tasks
 
 
@@ -120,7 +121,7 @@ def streamed(elements: Sequence[Expr]) -> str | None:
     tops = [x for element in elements for x in outermost(element)]
     if not tops:
         return None
-    extents = {x.value[1]: x.value[2] for x in tops}
+    extents: dict[str, int] = {x.value[1]: x.value[2] for x in tops}
     depth = {v: sum(len(reductions_over([x], v)) for x in tops) for v in extents}
     return max(extents, key=lambda v: (depth[v], extents[v], v))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from tile_api.arrays.capture import Output
 from tile_api.arrays.equations import Expr, const, extents_of, rebuild, walk
@@ -99,6 +100,8 @@ class Plan:
     axes: dict[str, Axis] = field(default_factory=dict)
     indices: tuple[tuple[str, str], ...] = ()
     """Names of the block's indices, and how many blocks there are, as they are printed."""
+    combined: tuple[tuple[str, str], ...] = ()
+    """What the values of `grid` are, where one index of blocks stands for all of them."""
     is_resident: bool = False
 
     @property
@@ -110,6 +113,10 @@ class Plan:
     def states(self) -> list[State]:
         """All states, in their order."""
         return [c.state for c in self.carried]
+
+
+MOST_INDICES = 3
+"""Indices of blocks that a kernel has."""
 
 
 def planned(task: Task, blocks: Blocks) -> Plan:
@@ -191,11 +198,30 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
             add(stream, blocks.stream, "BN", "ko * BN", "j")
     for k, v in enumerate(plan.grid):
         add(v, 1, "1", f"g{k}", "")
-        indices.append((f"g{k}", str(extents[v])))
+    grid = [(f"g{k}", extents[v]) for k, v in enumerate(plan.grid)]
+    combined = _combined(grid) if len(indices) + len(grid) > MOST_INDICES else ()
+    if combined:
+        indices.append(("bz", str(prod(n for _, n in grid))))
+    else:
+        indices += [(name, str(n)) for name, n in grid]
     for v in _inner(plan):
         if v not in axes:
             add(v, extents[v], str(extents[v]), "0", next(loops))
-    return replace(plan, axes=axes, indices=tuple(indices), is_resident=is_resident)
+    return replace(
+        plan, axes=axes, indices=tuple(indices), combined=combined, is_resident=is_resident
+    )
+
+
+def _combined(grid: Sequence[tuple[str, int]]) -> tuple[tuple[str, str], ...]:
+    """Return each value of a grid in terms of one index of all blocks."""
+    made: list[tuple[str, str]] = []
+    step = prod(n for _, n in grid)
+    for name, n in grid:
+        rest = "" if not made else f" % {step}"
+        step //= n
+        inner = f"bz{rest}" if not rest or step == 1 else f"(bz{rest})"
+        made.append((name, inner if step == 1 else f"{inner} // {step}"))
+    return tuple(made)
 
 
 def _inner(plan: Plan) -> list[str]:

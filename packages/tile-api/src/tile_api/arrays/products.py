@@ -37,6 +37,8 @@ def contracted(
     summed = [c for c in dict.fromkeys("".join(subscripts)) if c not in output]
 
     def at(indices: Indices) -> Expr:
+        if any(sizes[c] == 0 for c in summed):
+            return const(0, eq.computed_in(dtype))
         where = dict(zip(output, indices, strict=True))
         names: list[str] = []
         for c in summed:

@@ -77,7 +77,9 @@ class Tiles:
             if stream in x.free and x not in carried:
                 del self.held[x]
         span = last if first == "0" else f"{first}, {last}"
-        self.put(f"for ko in T.Pipelined({span}, num_stages=2):")
+        has_products = any(c.column for c in self.plan.carried)
+        loop = f"T.Pipelined({span}, num_stages=2)" if has_products else f"T.serial({span})"
+        self.put(f"for ko in {loop}:")
         self.depth += 1
         self._in_loop, self._met = True, {}
         yield

@@ -35,9 +35,9 @@ def axis_of(axis: int, rank: int) -> int:
     return axis % rank
 
 
-def transpose(x: Any, axes: Sequence[int] | None = None) -> Array:
+def transpose(a: Any, axes: Sequence[int] | None = None) -> Array:
     """`numpy.transpose`."""
-    x = lift(x)
+    x = lift(a)
     order = range(x.ndim)[::-1] if axes is None else [axis_of(k, x.ndim) for k in axes]
     if sorted(order) != list(range(x.ndim)):
         raise ArrayShapeError(
@@ -46,10 +46,8 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Array:
         )
 
     def at(indices: Indices) -> Expr:
-        back: list[Expr] = [_ZERO] * x.ndim
-        for k, axis in enumerate(order):
-            back[axis] = indices[k]
-        return x.at(tuple(back))
+        back = {axis: indices[k] for k, axis in enumerate(order)}
+        return x.at(tuple(back[k] for k in range(x.ndim)))
 
     return Array([x.shape[k] for k in order], x.dtype, at)
 
@@ -96,8 +94,8 @@ def reshape(a: Any, shape: int | Sequence[int]) -> Array:
     if wide == old:  # only dimensions of size 1 come or go
 
         def same(indices: Indices) -> Expr:
-            live = iter([i for i, n in zip(indices, sizes, strict=True) if n != 1])
-            return x.at(tuple(_ZERO if n == 1 else next(live) for n in x.shape))
+            live: list[Expr] = [i for i, n in zip(indices, sizes, strict=True) if n != 1][::-1]
+            return x.at(tuple(_ZERO if n == 1 else live.pop() for n in x.shape))
 
         named = iter(old)
         return Array([1 if n == 1 else next(named) for n in sizes], x.dtype, same)
