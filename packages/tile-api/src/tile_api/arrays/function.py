@@ -19,8 +19,9 @@ from tile_api.arrays.partition import tasks_of
 from tile_api.arrays.plan import Blocks, planned
 from tile_api.compiling import compile as compile_kernel
 from tile_api.frontend.source import calling_span
+from tile_api.tracebacks import concise
 from tile_core.dtypes import DType, dtype_of
-from tile_core.errors import FrontendTypeError
+from tile_core.errors import ArgumentCountError, FrontendTypeError
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ class Function:
         self._derived: dict[Any, Derived] = {}
         self._compiled: dict[Any, _Compiled] = {}
 
+    @concise
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it: compiled on the first call with arguments of these shapes and types."""
         arrays, others = self._bound(args, kwargs)
@@ -132,6 +134,7 @@ class Function:
             compiled = self._compiled[key] = _Compiled(self._of(arrays, others), self._target)
         return compiled(arrays)
 
+    @concise
     def source(self, *args: Any, tier: str = "developer", **kwargs: Any) -> str:
         """Return the kernels for arguments as a program of the developer's tier."""
         if tier != "developer":
@@ -156,10 +159,23 @@ class Function:
     def _bound(
         self, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        bound = self._signature.bind(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentCountError(
+                f"{self.func.__name__}: {error}", span=calling_span()
+            ) from error
         bound.apply_defaults()
         arrays = {n: x for n, x in bound.arguments.items() if _is_array(x)}
-        return arrays, {n: x for n, x in bound.arguments.items() if n not in arrays}
+        others = {n: x for n, x in bound.arguments.items() if n not in arrays}
+        for name, x in others.items():
+            if not isinstance(x, _PLAIN):
+                raise FrontendTypeError(
+                    f"{self.func.__name__}: argument {name!r} is a {type(x).__name__}",
+                    span=calling_span(),
+                    hint="pass arrays, np.asarray makes them; and numbers, texts or None",
+                )
+        return arrays, others
 
     def _of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Derived:
         key = _key(arrays, others)
@@ -167,6 +183,10 @@ class Function:
             parameters = [Parameter(n, tuple(x.shape), _dtype(x)) for n, x in arrays.items()]
             self._derived[key] = derive(captured(self.func, parameters, others), self._blocks)
         return self._derived[key]
+
+
+_PLAIN = (bool, int, float, str, np.generic, np.dtype, type, type(None), tuple)
+"""What may stand beside arrays: what the function is captured with."""
 
 
 def _is_array(x: Any) -> bool:

@@ -1,0 +1,224 @@
+"""Functions of whole arrays as users write them: plain NumPy, which also says what is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def log_softmax(x):
+    z = x - x.max(axis=-1, keepdims=True)
+    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+
+
+def logsumexp(x):
+    return np.logaddexp.reduce(x, axis=-1)
+
+
+def positions(x):
+    return np.argmax(x, axis=-1), np.argmin(x, axis=-1)
+
+
+def moments(x):
+    return x.mean(axis=-1), x.var(axis=-1)
+
+
+def cubes(x):
+    return ((x - x.mean(axis=-1, keepdims=True)) ** 3).sum(axis=-1)
+
+
+def layer_norm(x, weight, bias):
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return centred / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5) * weight + bias
+
+
+def rms_norm(x, weight):
+    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-6) * weight
+
+
+def rms_linear(x, weight, matrix):
+    return rms_norm(x, weight) @ matrix
+
+
+def linear_gelu(x, matrix, bias):
+    y = x @ matrix + bias
+    return 0.5 * y * (1 + np.tanh(0.7978845608 * (y + 0.044715 * y * y * y)))
+
+
+def swiglu(x, gate, up):
+    y = x @ gate
+    return y / (1 + np.exp(-y)) * (x @ up)
+
+
+def two_layers(x, one, other):
+    return np.maximum(x @ one, 0) @ other
+
+
+def low_rank(x, matrix, down, up):
+    return x @ matrix + (x @ down) @ up
+
+
+def scores(q, k):
+    return q @ np.swapaxes(k, -1, -2) / np.sqrt(np.float32(q.shape[-1]))
+
+
+def attention(q, k, v):
+    return softmax(scores(q, k)) @ v
+
+
+def causal(q, k, v):
+    n, m = q.shape[-2], k.shape[-2]
+    seen = np.arange(n)[:, None] >= np.arange(m)
+    return softmax(np.where(seen, scores(q, k), -np.inf)) @ v
+
+
+def windowed(q, k, v, slope):
+    i, j = np.arange(q.shape[-2])[:, None], np.arange(k.shape[-2])
+    s = scores(q, k) + slope[:, None, None] * (j - i).astype("float32")
+    return softmax(np.where((i >= j) & (i - j < 50), s, -np.inf)) @ v
+
+
+def grouped(q, k, v):
+    times = q.shape[1] // k.shape[1]
+    return causal(q, np.repeat(k, times, axis=1), np.repeat(v, times, axis=1))
+
+
+def capped(q, k, v):
+    return softmax(30 * np.tanh(scores(q, k) / 30)) @ v
+
+
+def with_log_sum(q, k, v):
+    return attention(q, k, v), np.logaddexp.reduce(scores(q, k), axis=-1)
+
+
+def with_sink(q, k, v, sink):
+    s = scores(q, k)
+    top = s.max(axis=-1, keepdims=True)
+    e = np.exp(s - top)
+    return e / (e.sum(axis=-1, keepdims=True) + np.exp(sink[:, None, None] - top)) @ v
+
+
+def over_queries(q, k, v):
+    """A softmax over the other axis: it looks like attention, and is none."""
+    e = np.exp(scores(q, k) - scores(q, k).max(axis=-2, keepdims=True))
+    return e / e.sum(axis=-2, keepdims=True) @ v
+
+
+def keys_and_values(q, k, v, given, log_sum, delta):
+    p = np.exp(scores(q, k) - log_sum[..., None])
+    ds = p * (given @ np.swapaxes(v, -1, -2) - delta[..., None])
+    return np.swapaxes(ds, -1, -2) @ q, np.swapaxes(p, -1, -2) @ given
+
+
+def cross_entropy(x, matrix, target):
+    z = x @ matrix
+    hit = np.arange(matrix.shape[1]) == target[:, None]
+    return np.logaddexp.reduce(z, axis=-1) - np.where(hit, z, 0).sum(axis=-1)
+
+
+def four_bits(x, packed, scale):
+    return x @ (((packed & 15) - 8) * scale)
+
+
+def where_it_looks(x):
+    p = softmax(x)
+    at = np.arange(x.shape[-1]).astype("float32") / 100
+    mean = (p * at).sum(axis=-1, keepdims=True)
+    return (p * (at - mean) ** 2).sum(axis=-1)
+
+
+def no_rule(x):
+    top = x.max(axis=-1, keepdims=True)
+    return np.sqrt(x * x + top * top).sum(axis=-1)
+
+
+def softmax_of_normal(x):
+    return softmax(x / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5))
+
+
+def power_mean(x):
+    top = np.abs(x).max(axis=-1, keepdims=True)
+    ratio = np.abs(x) / top
+    return (ratio * ratio * ratio).sum(axis=-1) ** (1 / 3) * top[..., 0]
+
+
+def bias_relu(x, bias, residual):
+    return np.maximum(x + bias, 0) + residual
+
+
+def rotary(x, cos, sin):
+    half = x.shape[-1] // 2
+    a, b = x[..., :half], x[..., half:]
+    return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+
+
+def embedding(table, tokens, weight):
+    return rms_norm(table[tokens], weight)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function with the shapes of its arguments, and how many kernels it takes."""
+
+    function: Callable[..., Any]
+    shapes: dict[str, tuple[int, ...]]
+    kernels: int = 1
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    def arguments(self, seed: int = 0) -> dict[str, np.ndarray]:
+        random = np.random.default_rng(seed)
+        return {n: _values(random, n, shape) for n, shape in self.shapes.items()}
+
+    def expected(self, arguments: dict[str, np.ndarray]) -> list[np.ndarray]:
+        """Return what NumPy computes with floats in 64 bits."""
+        wide = {n: x.astype("float64") if x.dtype.kind == "f" else x for n, x in arguments.items()}
+        with np.errstate(all="ignore"):
+            found = self.function(**wide)
+        return [np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))]
+
+
+def _values(random, name, shape):
+    if name in ("target", "tokens", "packed"):
+        return random.integers(0, 37, shape)
+    return random.standard_normal(shape).astype("float32")
+
+
+X = {"x": (37, 211)}
+Q = {"q": (1, 2, 130, 64), "k": (1, 2, 192, 64), "v": (1, 2, 192, 48)}
+RAGGED = {"q": (2, 50, 32), "k": (2, 75, 32), "v": (2, 75, 24)}
+SAME = {"q": (2, 4, 128, 64), "k": (2, 4, 128, 64), "v": (2, 4, 128, 64)}
+PROGRAMS = [
+    Program(softmax, X), Program(log_softmax, X), Program(logsumexp, X), Program(positions, X),
+    Program(moments, X), Program(cubes, X), Program(no_rule, X), Program(power_mean, X),
+    Program(where_it_looks, X), Program(softmax_of_normal, X),
+    Program(layer_norm, {**X, "weight": (211,), "bias": (211,)}),
+    Program(rms_norm, {**X, "weight": (211,)}),
+    Program(rms_linear, {**X, "weight": (211,), "matrix": (211, 90)}),
+    Program(linear_gelu, {**X, "matrix": (211, 90), "bias": (90,)}),
+    Program(swiglu, {**X, "gate": (211, 90), "up": (211, 90)}),
+    Program(two_layers, {"x": (37, 96), "one": (96, 512), "other": (512, 300)}, kernels=2),
+    Program(low_rank, {**X, "matrix": (211, 90), "down": (211, 16), "up": (16, 90)}, kernels=3),
+    Program(attention, Q), Program(attention, RAGGED), Program(causal, Q),
+    Program(causal, SAME), Program(causal, RAGGED), Program(windowed, {**Q, "slope": (2,)}),
+    Program(grouped, {**SAME, "k": (2, 2, 128, 64), "v": (2, 2, 128, 48)}),
+    Program(capped, RAGGED), Program(with_log_sum, Q), Program(with_sink, {**Q, "sink": (2,)}),
+    Program(over_queries, RAGGED, kernels=2),
+    Program(keys_and_values,
+            {**Q, "given": (1, 2, 130, 48), "log_sum": (1, 2, 130), "delta": (1, 2, 130)}),
+    Program(cross_entropy, {"x": (37, 48), "matrix": (48, 500), "target": (37,)}),
+    Program(four_bits, {"x": (37, 48), "packed": (48, 90), "scale": (90,)}),
+    Program(bias_relu, {**X, "bias": (211,), "residual": (37, 211)}),
+    Program(rotary, {"x": (2, 9, 16), "cos": (9, 8), "sin": (9, 8)}),
+    Program(embedding, {"table": (37, 60), "tokens": (11,), "weight": (60,)}),
+]  # fmt: skip

@@ -1,0 +1,61 @@
+"""Random chains of reductions that depend on each other, streamed in blocks that do not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tile_api.arrays.function import Function
+from tile_api.arrays.plan import Blocks
+
+ROWS, LENGTH = 20, 150
+FOLDS = ("{}.max(axis=-1, keepdims=True)", "{}.min(axis=-1, keepdims=True)",
+         "{}.sum(axis=-1, keepdims=True)", "{}.mean(axis=-1, keepdims=True)",
+         "{}.var(axis=-1, keepdims=True)", "np.logaddexp.reduce({}, axis=-1, keepdims=True)")  # fmt: skip
+STEPS = ("{t} - {r}", "({t}) * {r}", "np.exp(-np.abs({t} - {r}))", "({t}) / (1 + np.abs({r}))",
+         "np.tanh({t} + {r})", "({t} - {r}) ** 2", "np.where({t} >= {r}, {t}, 0.0)",
+         "np.maximum({t}, {r})", "np.exp({t} - ({t}).max(axis=-1, keepdims=True))")  # fmt: skip
+
+
+def chain(seed: int) -> str:
+    """Return the text of a function of two tables and a row."""
+    random = np.random.default_rng(seed)
+    tables, rows, lines = ["x", "y", "(x * w)", "(y + w)"], [], ["def chain(x, y, w):"]
+
+    def chosen(items: Any) -> str:
+        return str(items[random.integers(len(items))])
+
+    for count in range(int(random.integers(2, 6))):
+        if not rows or random.random() < 0.55:
+            lines.append(f"    r{count} = {chosen(FOLDS).format(chosen(tables))}")
+            rows.append(f"r{count}")
+        else:
+            step = chosen(STEPS).format(t=chosen(tables), r=chosen(rows))
+            lines.append(f"    t{count} = {step}")
+            tables.append(f"t{count}")
+    last = f"({tables[-1]}).sum(axis=-1, keepdims=True)"
+    return "\n".join([*lines, f"    return {chosen(rows)}, {chosen(tables)} + {last}"])
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_streamed_chains_agree(seed: int) -> None:
+    text = chain(seed)
+    names: dict[str, Any] = {"np": np}
+    exec(text, names)
+    random = np.random.default_rng(seed)
+    arguments = {
+        "x": random.standard_normal((ROWS, LENGTH)).astype("float32"),
+        "y": (3 * random.standard_normal((ROWS, LENGTH))).astype("float32"),
+        "w": random.standard_normal(LENGTH).astype("float32"),
+    }
+    wanted = names["chain"](**{n: x.astype("float64") for n, x in arguments.items()})
+    single = names["chain"](**arguments)
+    blocks = Blocks(rows=8, stream=32, resident=0)
+    found = Function(names["chain"], target="cpu", blocks=blocks)(**arguments)
+    for got, exact, plain in zip(found, wanted, single, strict=True):
+        if not np.abs(exact).max() < 1e6:
+            continue
+        allowed = 1e-5 * (1 + np.abs(exact)) + 4 * np.abs(plain - exact).max()
+        assert (np.abs(got - exact) <= allowed).all(), text

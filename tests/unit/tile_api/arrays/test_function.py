@@ -1,0 +1,133 @@
+"""`tile.function`: shapes and types that are met, empty arrays, what cannot be passed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import tile_api as tile
+from tile_core.errors import ArgumentCountError, ArrayShapeError, FrontendTypeError
+
+RANDOM = np.random.default_rng(7)
+
+
+def numbers(*shape: int, dtype: str = "float32", low: int = -4, high: int = 5) -> np.ndarray:
+    return RANDOM.integers(low, high, shape).astype(dtype)
+
+
+def same(got: np.ndarray, wanted: np.ndarray) -> None:
+    assert got.dtype == wanted.dtype
+    assert got.shape == wanted.shape
+    np.testing.assert_array_equal(got, wanted)
+
+
+@tile.function(target="cpu")
+def total(x):
+    return x.sum(axis=-1)
+
+
+@tile.function(target="cpu")
+def product(a, b):
+    return a @ b
+
+
+def test_it_is_the_function() -> None:
+    assert total.__name__ == "total"
+    assert total.func(np.ones(3)) == 3
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(1,), (7,), (5, 7), (5, 1), (1, 7), (2, 3, 5), (2, 2, 2, 2, 3)])
+def test_sums_of_every_type(shape: tuple[int, ...], dtype: str) -> None:
+    x = numbers(*shape, low=0, dtype=dtype)
+    same(np.asarray(total(x)), np.asarray(x.sum(axis=-1)))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((5, 70), (70, 9)), ((1, 70), (70, 1)), ((70,), (70, 5)), ((5, 70), (70,)), ((5, 1), (1, 9)),
+     ((2, 1, 5, 7), (3, 7, 4)), ((5, 0), (0, 9)), ((0, 7), (7, 9)), ((130, 64), (64, 300))],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_products(left: tuple[int, ...], right: tuple[int, ...], dtype: str) -> None:
+    a, b = numbers(*left, dtype=dtype), numbers(*right, dtype=dtype)
+    same(product(a, b), a @ b)
+
+
+def test_half_precision_is_accumulated_in_single() -> None:
+    a, b = numbers(37, 500, dtype="float16"), numbers(500, 20, dtype="float16")
+    same(product(a, b), (a.astype("float32") @ b.astype("float32")).astype("float16"))
+
+
+def test_one_function_many_signatures() -> None:
+    for shape in ((3, 4), (4, 3), (3, 4)):
+        x = numbers(*shape)
+        same(total(x), x.sum(axis=-1))
+
+
+def test_numbers_and_flags_are_part_of_the_function() -> None:
+    @tile.function(target="cpu")
+    def scaled(x, by=2, *, negative=False):
+        return x * (-by if negative else by)
+
+    x = numbers(9)
+    same(scaled(x), x * 2)
+    same(scaled(x, 3), x * 3)
+    same(scaled(x, negative=True), x * -2)
+
+
+def test_empty_arrays() -> None:
+    same(total(np.zeros((0, 7), "float32")), np.zeros((0,), "float32"))
+    same(total(np.zeros((7, 0), "float32")), np.zeros((7,), "float32"))
+
+
+def test_what_holds_the_results() -> None:
+    class Both(NamedTuple):
+        low: np.ndarray
+        high: np.ndarray
+
+    @tile.function(target="cpu")
+    def both(x):
+        return Both(x.min(axis=0), x.max(axis=0))
+
+    x = numbers(5, 7)
+    found = both(x)
+    assert isinstance(found, Both)
+    same(found.low, x.min(axis=0))
+    same(found.high, x.max(axis=0))
+
+
+def test_tensors_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.arange(12, dtype=torch.float32).reshape(3, 4)
+    found = total(x)
+    assert isinstance(found, torch.Tensor)
+    assert torch.equal(found, x.sum(dim=-1))
+
+
+def test_the_source_runs_as_a_file(tmp_path) -> None:
+    x, y = numbers(5, 70), numbers(70, 9)
+    path = tmp_path / "product.py"
+    path.write_text(product.source(x, y))
+    names: dict[str, object] = {}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    import linecache
+
+    linecache.checkcache()
+    kernel = tile.compile(names["product"].get_tir(), out_idx=[-1], target="cpu")
+    same(kernel(x, y), x @ y)
+
+
+def test_arguments_that_do_not_fit() -> None:
+    with pytest.raises(ArgumentCountError, match="missing a required argument: 'b'"):
+        product(numbers(3, 4))
+    with pytest.raises(FrontendTypeError, match="argument 'a' is a list"):
+        product([[1.0, 2.0]], numbers(2, 3))
+    with pytest.raises(ArrayShapeError, match="4 columns, 5 rows"):
+        product(numbers(3, 4), numbers(5, 6))
+    with pytest.raises(FrontendTypeError, match="decorate"):
+        tile.function(3)
+    with pytest.raises(FrontendTypeError, match="no source in the tier 'expert'"):
+        total.source(numbers(3), tier="expert")
