@@ -208,7 +208,7 @@ PROGRAMS = [
     Program(linear_gelu, {**X, "matrix": (211, 90), "bias": (90,)}),
     Program(swiglu, {**X, "gate": (211, 90), "up": (211, 90)}),
     Program(two_layers, {"x": (37, 96), "one": (96, 512), "other": (512, 300)}, kernels=2),
-    Program(low_rank, {**X, "matrix": (211, 90), "down": (211, 16), "up": (16, 90)}, kernels=3),
+    Program(low_rank, {**X, "matrix": (211, 90), "down": (211, 16), "up": (16, 90)}, kernels=2),
     Program(attention, Q), Program(attention, RAGGED), Program(causal, Q),
     Program(causal, SAME), Program(causal, RAGGED), Program(windowed, {**Q, "slope": (2,)}),
     Program(grouped, {**SAME, "k": (2, 2, 128, 64), "v": (2, 2, 128, 48)}),

@@ -12,6 +12,7 @@ import tile_core
 
 if TYPE_CHECKING:
     from tile_api import language, layout, reducing, settings, tools, tracing
+    from tile_api.arrays.function import Function, function
     from tile_api.autotuner import AutoTuner, autotune
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
     from tile_api.compile_keys import compile_key
@@ -43,6 +44,7 @@ tile_core.verify_companion("tile_launch", __version__)  # from now on it sees fo
 _HOMES = {
     "CompiledKernel": "tile_api.kernel:CompiledKernel",
     "Fragment": "tile_api.layout:Fragment",
+    "Function": "tile_api.arrays.function:Function",
     "JITKernel": "tile_api.kernel:CompiledKernel",
     "Layout": "tile_api.layout:Layout",
     "PassConfigKey": "tile_api.pass_configs.keys:PassConfigKey",
@@ -61,6 +63,7 @@ _HOMES = {
     "estimate": "tile_api.cost:estimate",
     "enable_cache": "tile_api.cache:enable_cache",
     "is_cache_enabled": "tile_api.cache:is_cache_enabled",
+    "function": "tile_api.arrays.function:function",
     "jit": "tile_api.jitting:jit",
     "language": "tile_api.language:",
     "layout": "tile_api.layout:",
@@ -75,10 +78,11 @@ _HOMES = {
 }
 
 __all__ = [
-    "AutoTuner", "CompiledKernel", "Fragment", "JITKernel", "Layout", "PassConfigKey", "Profiler",
-    "TensorSupplyType", "autotune", "cdiv", "compile", "compile_key", "disable_cache", "do_bench",
-    "do_bench_cudagraph", "enable_cache", "estimate", "is_cache_enabled", "jit", "language",
-    "layout", "lower", "next_power_of_2", "par_compile", "reducing", "settings", "tools", "tracing",
+    "AutoTuner", "CompiledKernel", "Fragment", "Function", "JITKernel", "Layout", "PassConfigKey",
+    "Profiler", "TensorSupplyType", "autotune", "cdiv", "compile", "compile_key", "disable_cache",
+    "do_bench", "do_bench_cudagraph", "enable_cache", "estimate", "function", "is_cache_enabled",
+    "jit", "language", "layout", "lower", "next_power_of_2", "par_compile", "reducing", "settings",
+    "tools", "tracing",
 ]  # fmt: skip
 
 

@@ -11,9 +11,9 @@ from tile_api.arrays.function import Function
 from tile_api.arrays.plan import Blocks
 
 ROWS, LENGTH = 20, 150
-FOLDS = ("{}.max(axis=-1, keepdims=True)", "{}.min(axis=-1, keepdims=True)",
-         "{}.sum(axis=-1, keepdims=True)", "{}.mean(axis=-1, keepdims=True)",
-         "{}.var(axis=-1, keepdims=True)", "np.logaddexp.reduce({}, axis=-1, keepdims=True)")  # fmt: skip
+KEPT = "(axis=-1, keepdims=True)"
+FOLDS = (*("{}." + name + KEPT for name in ("max", "min", "sum", "mean", "var")),
+         "np.logaddexp.reduce({}, axis=-1, keepdims=True)")  # fmt: skip
 STEPS = ("{t} - {r}", "({t}) * {r}", "np.exp(-np.abs({t} - {r}))", "({t}) / (1 + np.abs({r}))",
          "np.tanh({t} + {r})", "({t} - {r}) ** 2", "np.where({t} >= {r}, {t}, 0.0)",
          "np.maximum({t}, {r})", "np.exp({t} - ({t}).max(axis=-1, keepdims=True))")  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import NamedTuple
 
 import numpy as np
@@ -109,14 +110,12 @@ def test_tensors_of_torch() -> None:
 
 def test_the_source_runs_as_a_file(tmp_path) -> None:
     x, y = numbers(5, 70), numbers(70, 9)
-    path = tmp_path / "product.py"
+    path = tmp_path / "product_in_tiles.py"
     path.write_text(product.source(x, y))
-    names: dict[str, object] = {}
-    exec(compile(path.read_text(), str(path), "exec"), names)
-    import linecache
-
-    linecache.checkcache()
-    kernel = tile.compile(names["product"].get_tir(), out_idx=[-1], target="cpu")
+    found = importlib.util.spec_from_file_location("product_in_tiles", path)
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    kernel = tile.compile(module.product.get_tir(), out_idx=[-1], target="cpu")
     same(kernel(x, y), x @ y)
 
 
@@ -131,3 +130,15 @@ def test_arguments_that_do_not_fit() -> None:
         tile.function(3)
     with pytest.raises(FrontendTypeError, match="no source in the tier 'expert'"):
         total.source(numbers(3), tier="expert")
+
+
+def test_results_of_different_shapes() -> None:
+    @tile.function(target="interpret")
+    def several(x, w):
+        rows = x.sum(axis=-1)
+        return x @ w, rows, x.max(axis=0), rows[:, None] * w[0]
+
+    x, w = numbers(70, 30), numbers(30, 300)
+    found = several(x, w)
+    for got, wanted in zip(found, several.func(x, w), strict=True):
+        same(got, wanted)

@@ -1,4 +1,4 @@
-"""Programs of users: their kernels agree with NumPy in 64 bits, and are as few as they should be."""
+"""Programs of users: kernels agree with NumPy in 64 bits, and are as few as they should be."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
 
 
 def names(programs: list[Program]) -> list[str]:
-    return [f"{p.name}-{'x'.join(map(str, [*p.shapes.values()][0]))}" for p in programs]
+    return [f"{p.name}-{'x'.join(map(str, next(iter(p.shapes.values()))))}" for p in programs]
 
 
 def check(program: Program, function: Function, tolerance: float = 4e-6) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from tile_api.arrays.capture import Equations, Output
 from tile_api.arrays.equations import Expr
 from tile_core.dtypes import dtype_of
+from tile_core.errors import OutOfBounds
 
 _UNARY: dict[str, Any] = {
     "reciprocal": lambda x: 1 / x, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "sin": np.sin,
@@ -58,12 +59,18 @@ class _Evaluation:
     """
 
     def __init__(
-        self, arguments: Mapping[str, Any], precise: bool, axes: Mapping[str, int], rank: int
+        self,
+        arguments: Mapping[str, Any],
+        precise: bool,
+        axes: Mapping[str, int],
+        rank: int,
+        is_chosen_from: bool = False,
     ) -> None:
         self.arguments = arguments
         self.precise = precise
         self.axes = axes
         self.rank = rank
+        self.is_chosen_from = is_chosen_from
         self.known: dict[Expr, Any] = {}
 
     def of(self, x: Expr) -> Any:
@@ -81,22 +88,39 @@ class _Evaluation:
             return np.arange(x.value[1]).reshape(-1, *[1] * self.axes[x.value[0]])
         if x.op == "reduce":
             return self._reduced(x)
+        if x.op == "where":
+            return self._chosen(*x.args)
         args = [self.of(arg) for arg in x.args]
         if x.op == "load":
-            array = np.asarray(self.arguments[x.value])
-            return array[tuple(args)].astype(self._float(x))
+            return self._loaded(x.value, args).astype(self._float(x))
         if x.op == "cast":
             return np.asarray(args[0]).astype(self._float(x))
         if x.op == "round":
             return np.asarray(args[0]).astype(dtype_of(x.value).numpy()).astype(self._float(x))
-        if x.op == "where":
-            return np.where(*args)
         return (_UNARY.get(x.op) or _BINARY[x.op])(*args)
+
+    def _chosen(self, condition: Expr, x: Expr, y: Expr) -> Any:
+        """Choose between elements, of which only those that are chosen need to exist."""
+        inner = self
+        if not self.is_chosen_from:
+            inner = _Evaluation(self.arguments, self.precise, self.axes, self.rank, True)
+        return np.where(self.of(condition), inner.of(x), inner.of(y))
+
+    def _loaded(self, name: str, indices: list[Any]) -> Any:
+        array = np.asarray(self.arguments[name])
+        for axis, (where, size) in enumerate(zip(indices, array.shape, strict=True)):
+            if self.is_chosen_from:
+                indices[axis] = np.clip(where, 0, size - 1)
+            elif np.any((where < 0) | (where >= size)):
+                raise OutOfBounds(
+                    f"an index of dimension {axis} of {name!r} is outside of its {size} elements"
+                )
+        return array[tuple(indices)]
 
     def _reduced(self, x: Expr) -> Any:
         kind, name, extent = x.value
         axes = {**self.axes, name: self.rank}
-        inner = _Evaluation(self.arguments, self.precise, axes, self.rank + 1)
+        inner = _Evaluation(self.arguments, self.precise, axes, self.rank + 1, self.is_chosen_from)
         body = _to_rank(np.asarray(inner.of(x.args[0])), self.rank + 1)
         body = np.broadcast_to(body, (extent, *body.shape[1:]))
         if extent == 0 and kind in ("max", "min"):

@@ -16,7 +16,7 @@ from tile_api.arrays.capture import Equations, Parameter, captured
 from tile_api.arrays.evaluate import evaluated
 from tile_api.arrays.kernel_text import KernelText, Tensor, written
 from tile_api.arrays.partition import tasks_of
-from tile_api.arrays.plan import Blocks, planned
+from tile_api.arrays.plan import Blocks, plans_of
 from tile_api.compiling import compile as compile_kernel
 from tile_api.frontend.source import calling_span
 from tile_api.tracebacks import concise
@@ -48,12 +48,12 @@ def derive(equations: Equations, blocks: Blocks) -> Derived:
     kernels: list[KernelText] = []
     rules: list[str] = []
     tasks = tasks_of(tuple(o for o in equations.outputs if 0 not in o.shape))
-    for k, task in enumerate(tasks):
-        name = equations.name if k == len(tasks) - 1 else f"{equations.name}_{k}"
-        plan = planned(task, blocks)
+    plans = [plan for task in tasks for plan in plans_of(task, blocks)]
+    for k, plan in enumerate(plans):
+        name = equations.name if k == len(plans) - 1 else f"{equations.name}_{k}"
         kernels.append(written(name, plan, tensors))
         rules += [f"{s.name}: {s.rule}" for s in plan.states]
-        for o in task.outputs:
+        for o in plan.task.outputs:
             tensors[o.name] = Tensor(o.name, o.shape or (1,), o.dtype)
     head = "import tile_api as tile\nimport tile_api.language as T\n"
     source = "\n\n".join((head, *(kernel.text for kernel in kernels)))

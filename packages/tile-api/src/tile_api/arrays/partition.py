@@ -28,6 +28,18 @@ class Task:
     outputs: tuple[Output, ...]
     stream: str | None
 
+    def split(self) -> list[Task]:
+        """Return a task for the outputs of the same variables."""
+        parts: dict[frozenset[str], list[Output]] = {}
+        for output in self.outputs:
+            parts.setdefault(variables_of(output), []).append(output)
+        return [Task(tuple(part), streamed([o.element for o in part])) for part in parts.values()]
+
+
+def variables_of(output: Output) -> frozenset[str]:
+    """Return the index variables of an output."""
+    return frozenset().union(*(i.free for i in output.indices))
+
 
 @dataclass(frozen=True)
 class Group:
@@ -62,6 +74,7 @@ class _Partition:
             cuts = self._cut(_cuts(outputs, stream))
             if cuts:
                 outputs = [_replaced(output, cuts) for output in outputs]
+                stream = streamed([output.element for output in outputs])
         self.tasks.append(Task(tuple(outputs), stream))
 
     def _cut(self, nodes: Iterable[Expr]) -> dict[Expr, Expr]:
@@ -134,11 +147,11 @@ def _cuts(outputs: Sequence[Output], stream: str) -> list[Expr]:
 
     def look(x: Expr, inside: bool) -> None:
         if x.op == "reduce":
-            nested = outermost(x.args[0])
+            less = [n for n in outermost(x.args[0]) if _is_of_less(n, x, stream)]
             if x.value[1] == stream:
                 inside = True
-            elif inside and nested and any(_is_of_less(n, x, stream) for n in nested):
-                found.update(dict.fromkeys(n for n in nested if _is_of_less(n, x, stream)))
+            elif inside and stream in x.free and less:
+                found.update(dict.fromkeys(less))
                 return
             elif not _is_inner_product(x, stream, inside=inside and not is_wide):
                 found[x] = None
@@ -146,14 +159,25 @@ def _cuts(outputs: Sequence[Output], stream: str) -> list[Expr]:
         for arg in x.args:
             look(arg, inside)
 
-    for element in elements:
-        look(element, False)
+    for output in outputs:
+        look(output.element, False)
+        found.update(dict.fromkeys(_of_fewer_dimensions(output, stream)))
     return [
         n
         for x in found
         for n in walk(x)
         if n.op == "reduce" and n.value[1] == x.value[1] and n.free == x.free
     ]
+
+
+def _of_fewer_dimensions(output: Output, stream: str) -> list[Expr]:
+    """Return the reductions of an output that has variables of its own beside theirs.
+
+    Each block along those variables would compute the reductions again.
+    """
+    tops = [x for x in outermost(output.element) if x.value[1] == stream]
+    shared = frozenset({stream}).union(*(x.free for x in tops))
+    return tops if variables_of(output) - shared else []
 
 
 def _is_of_less(nested: Expr, x: Expr, stream: str) -> bool:

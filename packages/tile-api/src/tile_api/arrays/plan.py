@@ -8,7 +8,7 @@ from math import prod
 
 from tile_api.arrays.capture import Output
 from tile_api.arrays.equations import Expr, const, extents_of, rebuild, walk
-from tile_api.arrays.partition import Group, Task, grouped, reductions_over
+from tile_api.arrays.partition import Group, Task, grouped, reductions_over, variables_of
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.derive import derived
 from tile_api.arrays.reductions.state import State
@@ -117,6 +117,15 @@ class Plan:
 
 MOST_INDICES = 3
 """Indices of blocks that a kernel has."""
+
+
+def plans_of(task: Task, blocks: Blocks) -> list[Plan]:
+    """Return the kernels of a task: one, if no two of its blocks write the same elements."""
+    plan = planned(task, blocks)
+    spread = {a.name for a in plan.axes.values() if a.start != "0" and a.name != plan.stream}
+    if all(spread <= variables_of(output) for output in task.outputs):
+        return [plan]
+    return [planned(part, blocks) for part in task.split()]
 
 
 def planned(task: Task, blocks: Blocks) -> Plan:
