@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
@@ -17,6 +18,30 @@ if TYPE_CHECKING:
     from typing_extensions import Never
 
 Indices = tuple[Expr, ...]
+
+
+class Names(Protocol):
+    """What functions of NumPy do with arrays: `tile_api.arrays.numpy_names`."""
+
+    FUNCTIONS: dict[str, Callable[..., Array]]
+
+    def call_ufunc(
+        self, ufunc: Any, method: str, inputs: Sequence[Any], keywords: dict[str, Any]
+    ) -> Any:
+        """Return what a ufunc, or a method of one, gives."""
+
+    def call_function(self, function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """Return what any other function gives."""
+
+    def method(self, array: Array, name: str) -> Callable[..., Any]:
+        """Return a method of arrays."""
+
+    def taken(self, x: Array, key: Any) -> Array:
+        """Return what stands in brackets."""
+
+
+NAMES: ContextVar[Names] = ContextVar("names")
+"""Set while a function is captured: what arrays do is known above them."""
 
 
 class Array(NDArrayOperatorsMixin):
@@ -72,21 +97,15 @@ class Array(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """Capture one of NumPy's element-wise functions, or a reduction with it."""
-        from tile_api.arrays.numpy_names import call_ufunc
-
-        return call_ufunc(ufunc, method, inputs, keywords)
+        return NAMES.get().call_ufunc(ufunc, method, inputs, keywords)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Capture any other function of NumPy."""
-        from tile_api.arrays.numpy_names import call_function
-
-        return call_function(func, args, kwargs)
+        return NAMES.get().call_function(func, args, kwargs)
 
     def __getitem__(self, key: Any) -> Array:
         """Return a view, or elements that arrays of indices choose."""
-        from tile_api.arrays.indexing import taken
-
-        return taken(self, key)
+        return NAMES.get().taken(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> Never:
         """Refuse: arrays are values."""
@@ -98,9 +117,7 @@ class Array(NDArrayOperatorsMixin):
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a method: NumPy's function of the same name."""
-        from tile_api.arrays.numpy_names import method
-
-        return method(self, name)
+        return NAMES.get().method(self, name)
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -129,10 +146,7 @@ class Array(NDArrayOperatorsMixin):
 
 
 def _call(name: str, *args: Any) -> Array:
-    from tile_api.arrays.numpy_names import FUNCTIONS
-
-    made: Array = FUNCTIONS[name](*args)
-    return made
+    return NAMES.get().FUNCTIONS[name](*args)
 
 
 def _unknown(what: str, hint: str) -> ElementUnknown:

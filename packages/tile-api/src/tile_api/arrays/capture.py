@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tile_api.arrays import equations as eq
-from tile_api.arrays.array import Array
+from tile_api.arrays import numpy_names
+from tile_api.arrays.array import NAMES, Array
 from tile_api.arrays.creation import NAMESPACE
 from tile_api.arrays.dims import Dim, Symbol, variable_of
 from tile_api.arrays.elementwise import lift
@@ -105,7 +106,11 @@ def captured(
         If it does what cannot be captured; at the user's line.
     """
     arguments = {p.name: _argument(p) for p in parameters}
-    returned = inside(function)(**arguments, **others)
+    token = NAMES.set(numpy_names)
+    try:
+        returned = inside(function)(**arguments, **others)
+    finally:
+        NAMES.reset(token)
     several = isinstance(returned, (tuple, list))
     outputs = [
         _output(function.__name__, f"out{k}" if several else "out", x)

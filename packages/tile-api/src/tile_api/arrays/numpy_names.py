@@ -13,6 +13,7 @@ from tile_api.arrays import creation, equations, folds, indexing, products, view
 from tile_api.arrays.array import Array
 from tile_api.arrays.elementwise import UFUNCS, apply, broadcast, lift, promoted, spread
 from tile_api.arrays.equations import Expr
+from tile_api.arrays.indexing import taken
 from tile_api.frontend.source import calling_span
 from tile_core.dtypes import dtype_of
 from tile_core.errors import ImmutableArray, UnknownArrayFunction
@@ -201,4 +202,4 @@ def _keyword(name: str, keyword: str, accepted: Any) -> UnknownArrayFunction:
     )
 
 
-__all__ = ["FUNCTIONS", "call_function", "call_ufunc", "method"]
+__all__ = ["FUNCTIONS", "call_function", "call_ufunc", "method", "taken"]
