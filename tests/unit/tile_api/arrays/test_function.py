@@ -128,6 +128,12 @@ def test_arguments_that_do_not_fit() -> None:
         product(numbers(3, 4), numbers(5, 6))
     with pytest.raises(FrontendTypeError, match="decorate"):
         tile.function(3)
+    with pytest.raises(FrontendTypeError, match=r"any number of arguments: \*xs"):
+
+        @tile.function
+        def many(*xs):
+            return xs[0]
+
     with pytest.raises(FrontendTypeError, match="no source in the tier 'expert'"):
         total.source(numbers(3), tier="expert")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import linecache
+import threading
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -82,19 +83,37 @@ class _Compiled:
             for k in derived.kernels
         ]
 
-    def __call__(self, arguments: Mapping[str, Any]) -> Any:
-        held = dict(arguments)
-        for kernel, text in self.kernels:
-            made = kernel(*(held[name] for name in text.inputs))
-            held |= zip(text.outputs, made if len(text.outputs) > 1 else [made], strict=True)
-        equations = self.derived.equations
-        held |= {
-            o.name: np.empty(o.shape, o.dtype.numpy()) for o in equations.outputs if 0 in o.shape
-        }
-        results = [held[o.name].reshape(o.shape) for o in equations.outputs]
-        if equations.structure is None:
+        held = [p.name for p in derived.equations.parameters]
+        for _, k in self.kernels:
+            held += k.outputs
+        outputs = derived.equations.outputs
+        empty = [o for o in outputs if 0 in o.shape]
+        held += [o.name for o in empty]
+        self._empty = [(o.shape, o.dtype.numpy()) for o in empty]
+        # Arrays by their number, the order of `held`: calls look nothing up.
+        at = {name: number for number, name in enumerate(held)}
+        self._steps = [
+            (kernel, [at[n] for n in k.inputs], len(k.outputs) == 1) for kernel, k in self.kernels
+        ]
+        self._results = [(at[o.name], o.shape if o.shape == () else None) for o in outputs]
+
+    def __call__(self, arrays: Iterable[Any]) -> Any:
+        """Run the kernels on the arrays that the function takes, in its order."""
+        held = [*arrays]
+        for kernel, inputs, is_single in self._steps:
+            made = kernel(*[held[number] for number in inputs])
+            if is_single:
+                held.append(made)
+            else:
+                held += made
+        held += [np.empty(shape, dtype) for shape, dtype in self._empty]
+        results = [
+            held[number] if shape is None else held[number].reshape(shape)
+            for number, shape in self._results
+        ]
+        kind = self.derived.equations.structure
+        if kind is None:
             return results[0]
-        kind = equations.structure
         return kind(*results) if hasattr(kind, "_fields") else kind(results)
 
 
@@ -119,20 +138,44 @@ class Function:
         functools.update_wrapper(self, func)
         self.func = func
         self._signature = inspect.signature(func)
+        for parameter in self._signature.parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise FrontendTypeError(
+                    f"{func.__name__} takes any number of arguments: {parameter}",
+                    span=calling_span(),
+                    hint="give each array a parameter",
+                )
         self._target = target
         self._blocks = blocks or Blocks()
         self._derived: dict[Any, Derived] = {}
         self._compiled: dict[Any, _Compiled] = {}
+        self._count = len(self._signature.parameters)
+        self._by_position: dict[Any, _Compiled] = {}
+        self._lock = threading.RLock()
 
     @concise
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it: compiled on the first call with arguments of these shapes and types."""
+        if not kwargs and len(args) == self._count:
+            try:
+                key: Any = tuple([(x.shape, x.dtype) for x in args])
+            except AttributeError:  # not arrays alone
+                key = None
+            known = self._by_position.get(key)
+            if known is not None:
+                return known(args)
         arrays, others = self._bound(args, kwargs)
         key = _key(arrays, others)
         compiled = self._compiled.get(key)
         if compiled is None:
-            compiled = self._compiled[key] = _Compiled(self._of(arrays, others), self._target)
-        return compiled(arrays)
+            with self._lock:
+                compiled = self._compiled.get(key)
+                if compiled is None:
+                    compiled = _Compiled(self._of(arrays, others), self._target)
+                    self._compiled[key] = compiled
+        if not others:
+            self._by_position[tuple([(x.shape, x.dtype) for x in arrays.values()])] = compiled
+        return compiled(arrays.values())
 
     @concise
     def source(self, *args: Any, tier: str = "developer", **kwargs: Any) -> str:
@@ -169,7 +212,7 @@ class Function:
         arrays = {n: x for n, x in bound.arguments.items() if _is_array(x)}
         others = {n: x for n, x in bound.arguments.items() if n not in arrays}
         for name, x in others.items():
-            if not isinstance(x, _PLAIN):
+            if not _is_plain(x):
                 raise FrontendTypeError(
                     f"{self.func.__name__}: argument {name!r} is a {type(x).__name__}",
                     span=calling_span(),
@@ -185,8 +228,12 @@ class Function:
         return self._derived[key]
 
 
-_PLAIN = (bool, int, float, str, np.generic, np.dtype, type, type(None), tuple)
-"""What may stand beside arrays: what the function is captured with."""
+_PLAIN = (bool, int, float, str, np.generic, np.dtype, type, type(None))
+
+
+def _is_plain(x: Any) -> bool:
+    """Tell whether `x` may stand beside arrays: the function is captured with it."""
+    return all(map(_is_plain, x)) if isinstance(x, tuple) else isinstance(x, _PLAIN)
 
 
 def _is_array(x: Any) -> bool:
