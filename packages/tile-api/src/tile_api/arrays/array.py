@@ -12,7 +12,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from tile_api.arrays.equations import Expr, cast, computed_in
 from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType
-from tile_core.errors import ElementUnknown, ImmutableArray
+from tile_core.errors import ArrayShapeError, ElementUnknown, ImmutableArray
 
 if TYPE_CHECKING:
     from typing_extensions import Never
@@ -79,8 +79,9 @@ class Array(NDArrayOperatorsMixin):
         Promotion between floats of up to 32 bits rounds nothing: all are computed in float32.
         """
         found = self.at(indices)
-        is_exact = dtype.is_float and found.dtype.is_float
-        return cast(found, computed_in(dtype) if is_exact else dtype)
+        if dtype.is_float and dtype.bits < 32 and found.dtype.is_float:
+            return cast(found, computed_in(dtype))
+        return cast(found, dtype)
 
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
@@ -120,10 +121,12 @@ class Array(NDArrayOperatorsMixin):
         return NAMES.get().method(self, name)
 
     def __len__(self) -> int:
+        if not self.shape:
+            raise ArrayShapeError("an array of no dimensions has no length", span=calling_span())
         return int(self.shape[0])
 
     def __iter__(self) -> Any:
-        return (self[k] for k in range(int(self.shape[0])))
+        return iter([self[k] for k in range(len(self))])
 
     def __bool__(self) -> Never:
         raise _unknown("the truth of an array", "np.where chooses element by element")
@@ -137,7 +140,11 @@ class Array(NDArrayOperatorsMixin):
         """Refuse: there is no element yet."""
         raise _unknown("an element of an array", "keep it an array of no dimensions")
 
-    tolist = __array__ = item
+    tolist = __array__ = __round__ = __trunc__ = __floor__ = __ceil__ = item
+
+    def __format__(self, spec: str) -> str:
+        """Return shape and type; a number of digits is asked of elements."""
+        return repr(self) if not spec else self.item()
 
     def __repr__(self) -> str:
         """Return shape and type."""

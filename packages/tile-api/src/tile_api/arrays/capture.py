@@ -11,16 +11,18 @@ import numpy as np
 from tile_api.arrays import equations as eq
 from tile_api.arrays import numpy_names
 from tile_api.arrays.array import NAMES, Array
-from tile_api.arrays.creation import NAMESPACE
+from tile_api.arrays.creation import CREATED
 from tile_api.arrays.dims import Dim, Symbol, variable_of
 from tile_api.arrays.elementwise import lift
 from tile_api.arrays.equations import Expr, const
+from tile_api.arrays.numpy_names import NAMESPACE
 from tile_core.dtypes import DType
 from tile_core.errors import ElementUnknown, TooManyEquations
 from tile_core.records import dataclass
 
 MOST_EQUATIONS = 20_000
 """A function with more expressions looks unrolled."""
+_UNROLLED = "a loop of Python over elements or steps is written out; reduce over an axis"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +70,22 @@ class Equations:
 
 
 def inside(function: types.FunctionType) -> types.FunctionType:
-    """Return a copy of a function, and of its module's that it calls, with NumPy captured."""
+    """Return a copy of a function in which NumPy is captured, there and in its helpers."""
     names = dict(function.__globals__)
     for name, value in function.__globals__.items():
         if value is np:
             names[name] = NAMESPACE
+        elif callable(value) and _is_created(value):
+            names[name] = getattr(NAMESPACE, value.__name__)
         elif isinstance(value, types.FunctionType) and value.__globals__ is function.__globals__:
             names[name] = _copied(value, names)
     return _copied(function, names)
+
+
+def _is_created(value: Any) -> bool:
+    """Tell whether a value is a function of NumPy's that makes arrays of none."""
+    name = getattr(value, "__name__", None)
+    return name in CREATED and value is getattr(np, name)
 
 
 def _copied(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
@@ -108,9 +118,20 @@ def captured(
     arguments = {p.name: _argument(p) for p in parameters}
     token = NAMES.set(numpy_names)
     try:
-        returned = inside(function)(**arguments, **others)
+        return _traced(function, parameters, inside(function)(**arguments, **others))
+    except RecursionError as error:
+        raise TooManyEquations(
+            f"{function.__name__} has expressions within expressions without end: it looks "
+            "unrolled",
+            hint=_UNROLLED,
+        ) from error
     finally:
         NAMES.reset(token)
+
+
+def _traced(
+    function: types.FunctionType, parameters: Sequence[Parameter], returned: Any
+) -> Equations:
     several = isinstance(returned, (tuple, list))
     outputs = [
         _output(function.__name__, f"out{k}" if several else "out", x)
@@ -120,7 +141,7 @@ def captured(
     if count > MOST_EQUATIONS:
         raise TooManyEquations(
             f"{function.__name__} comes to {count} expressions: it looks unrolled",
-            hint="a loop of Python over elements or steps is written out; reduce over an axis",
+            hint=_UNROLLED,
         )
     structure = type(returned) if several else None
     return Equations(function.__name__, tuple(parameters), tuple(outputs), structure)
@@ -139,7 +160,7 @@ def _argument(parameter: Parameter) -> Array:
 
 
 def _output(function: str, name: str, returned: Any) -> Output:
-    if not isinstance(returned, (Array, bool, int, float, np.generic)):
+    if not isinstance(returned, (Array, bool, int, float, np.generic, np.ndarray)):
         raise ElementUnknown(
             f"{function} returns {type(returned).__name__}, which is no array",
             hint="return one array, or a tuple of arrays",

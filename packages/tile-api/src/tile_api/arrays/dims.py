@@ -56,7 +56,9 @@ def variable_of(size: int, taken: frozenset[str]) -> str:
     Two reductions over one dimension bind the same variable, and so does what reads them there:
     that is how common subexpressions meet.
     """
-    name = size.symbol.found().name if isinstance(size, Dim) else f"k{int(size)}"
+    name = (
+        size.symbol.found().name if isinstance(size, Dim) else f"k'{int(size)}"
+    )  # as no parameter is called
     while name in taken:
         name += "'"
     return name

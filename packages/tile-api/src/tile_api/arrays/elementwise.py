@@ -13,8 +13,13 @@ from tile_api.arrays.array import Array, Indices
 from tile_api.arrays.dims import joined
 from tile_api.arrays.equations import Expr, const, make
 from tile_api.frontend.source import calling_span
-from tile_core.dtypes import DType, dtype_of
-from tile_core.errors import ArrayShapeError, UnknownArrayFunction
+from tile_core.dtypes import DType, dtype_of, normalise_dtype
+from tile_core.errors import (
+    ArrayShapeError,
+    DataDependentShape,
+    FrontendTypeError,
+    UnknownArrayFunction,
+)
 
 FLOAT32 = dtype_of("float32")
 _ZERO = const(0)
@@ -26,25 +31,41 @@ def lift(x: Any) -> Array:
     Raises
     ------
     UnknownArrayFunction
-        If it is a table of numbers: those are arguments.
+        If it is a table of numbers: those are arguments; or if it holds no numbers.
     """
     if isinstance(x, Array):
         return x
     values = np.asarray(x)
-    dtype = dtype_of(str(values.dtype))
-    if values.size == 1:
-        only = values.reshape(()).item()
-        return Array(values.shape, dtype, lambda indices: const(only, eq.computed_in(dtype)))
+    try:
+        dtype = dtype_of(str(values.dtype))
+    except FrontendTypeError as error:
+        raise UnknownArrayFunction(
+            f"elements of {values.dtype} stand in the function", span=calling_span(),
+            hint="truth values, integers and floats can be captured",
+        ) from error  # fmt: skip
+    kind = eq.computed_in(dtype)
     flat, axes = values.reshape(-1), [k for k, n in enumerate(values.shape) if n > 1]
+    if flat.size < 2 or (flat == flat[0]).all():
+        only = flat[0].item() if flat.size else 0
+        return Array(values.shape, dtype, lambda indices: const(only, kind))
     if len(axes) == 1 and not dtype.is_bool:
-        first, step = flat[0].item(), (flat[1] - flat[0]).item()
-        if np.array_equal(flat, (first + step * np.arange(len(flat))).astype(flat.dtype)):
-            return ramp(values.shape, axes[0], first, step, dtype)
+        flat = flat.astype(kind.numpy())
+        first, step = flat[:1], flat[1:2] - flat[:1]
+        if np.array_equal(flat, first + step * np.arange(len(flat)).astype(flat.dtype)):
+            return ramp(values.shape, axes[0], first.item(), step.item(), dtype)
     raise UnknownArrayFunction(
         f"a table of {values.size} numbers stands in the function",
         span=calling_span(),
         hint="make it a parameter of the function, or build it with np.arange and np.where",
     )
+
+
+def element_type(given: Any) -> DType:
+    """Return the type that NumPy means by a name, a class or a `dtype`; or one of ours."""
+    try:
+        return dtype_of(str(np.dtype(given)))
+    except TypeError:
+        return normalise_dtype(given)
 
 
 def ramp(shape: Sequence[int], axis: int, first: Any, step: Any, dtype: DType) -> Array:
@@ -90,11 +111,12 @@ def spread(x: Array, indices: Indices) -> Indices:
     return tuple(_ZERO if n == 1 else at for n, at in zip(x.shape, mine, strict=True))
 
 
-def apply(row: Row, name: str, operands: Sequence[Any]) -> Array:
-    """Return a function of elements, applied."""
+def apply(row: Row, ufunc: Any, operands: Sequence[Any]) -> Array:
+    """Return a function of elements, applied, in the types of a ufunc, given or by name."""
     arrays = [lift(x) for x in operands]
-    shape = broadcast([x.shape for x in arrays], f"np.{name}")
-    inputs, output = promoted(name, operands, arrays)
+    ufunc = getattr(np, ufunc) if isinstance(ufunc, str) else ufunc
+    shape = broadcast([x.shape for x in arrays], f"np.{ufunc.__name__}")
+    inputs, output = promoted(ufunc, operands, arrays)
 
     def at(indices: Indices) -> Expr:
         read = [
@@ -106,7 +128,7 @@ def apply(row: Row, name: str, operands: Sequence[Any]) -> Array:
 
 
 def promoted(
-    name: str, operands: Sequence[Any], arrays: Sequence[Array]
+    ufunc: Any, operands: Sequence[Any], arrays: Sequence[Array]
 ) -> tuple[list[DType], DType]:
     """Return the types that a ufunc takes its operands in, and that of its result.
 
@@ -122,7 +144,8 @@ def promoted(
             asked.append(widest.numpy())
         else:
             asked.append(type(given))
-    ufunc = getattr(np, name)
+    ufunc = getattr(np, ufunc) if isinstance(ufunc, str) else ufunc
+    name = ufunc.__name__
     try:
         found = ufunc.resolve_dtypes((*asked, *[None] * ufunc.nout))
     except TypeError as error:
@@ -131,6 +154,15 @@ def promoted(
             f"np.{name} takes no elements of {told}", span=calling_span(), hint="cast with astype"
         ) from error
     types = [dtype_of(str(dtype)) for dtype in found]
+    for k, given in enumerate(operands):
+        if _is_weak(given) and types[k].is_int and const(given, types[k]).value != given:
+            if types[-1].is_bool:  # a comparison
+                types[: len(arrays)] = [eq.INDEX] * len(arrays)
+            else:
+                raise UnknownArrayFunction(
+                    f"np.{name}: the number {given} is no {types[k]}", span=calling_span(),
+                    hint="cast the array with astype",
+                )  # fmt: skip
     return types[: len(arrays)], types[len(arrays)]
 
 
@@ -146,6 +178,16 @@ def _named(name: str) -> Row:
     return lambda *args: make(name, *args)
 
 
+def _bools(name: str, row: Row) -> Row:
+    """Return `row`, but `name` of truth values."""
+    return lambda x, y: make(name, x, y) if x.dtype.is_bool else row(x, y)
+
+
+def _rounding(name: str) -> Row:
+    """Return a function to whole numbers, which leaves integers as they are."""
+    return lambda x: make(name, x) if x.dtype.is_float else x
+
+
 def _power(x: Expr, y: Expr) -> Expr:
     if y.op == "const":
         if y.value == 2:
@@ -156,6 +198,11 @@ def _power(x: Expr, y: Expr) -> Expr:
             return eq.reciprocal(x)
         if y.value == 3:
             return eq.multiply(eq.multiply(x, x), x)
+        if y.value < 0 and not x.dtype.is_float:
+            raise UnknownArrayFunction(
+                "np.power: an integer to a negative power", span=calling_span(),
+                hint="cast the array to floats with astype",
+            )  # fmt: skip
     return make("pow", x, y)
 
 
@@ -164,37 +211,132 @@ def _scaled(name: str, factor: float) -> Row:
     return lambda x: make(name, eq.multiply(const(factor, x.dtype), x))
 
 
-def _times(factor: float, name: str) -> Row:
-    return lambda x: eq.multiply(const(factor, x.dtype), make(name, x))
+def _multiple(factor: float) -> Row:
+    return lambda x: eq.multiply(const(factor, x.dtype), x)
+
+
+def _reciprocal(x: Expr) -> Expr:
+    if x.dtype.is_float:
+        return eq.reciprocal(x)
+    one, none = const(1, x.dtype), const(0, x.dtype)
+    found = eq.where(make("eq", x, one), one, none)
+    low = const(-1, x.dtype)
+    return found if x.dtype.startswith("u") else eq.where(make("eq", x, low), low, found)
+
+
+def _differ(x: Expr, y: Expr) -> Expr:
+    """Return whether a remainder `x` that is not 0 has another sign than the divisor `y`."""
+    none = const(0, x.dtype)
+    if y.op == "const":
+        return make("lt", x, none) if y.value > 0 else make("lt", none, x)
+    return make("and", make("ne", x, none), make("ne", make("lt", x, none), make("lt", y, none)))
+
+
+def _floor_divide(x: Expr, y: Expr) -> Expr:
+    """Return the quotient rounded down; a quotient of floats may be rounded up, which is told."""
+    if not x.dtype.is_float:
+        return eq.integer_part("floordiv", x, y)
+    rest = make("fmod", x, y)
+    whole = make("rint", eq.divide(eq.subtract(x, rest), y))
+    found = eq.where(_differ(rest, y), eq.subtract(whole, const(1, x.dtype)), whole)
+    if y.op == "const" and y.value:
+        return found
+    return eq.where(make("eq", y, const(0, y.dtype)), eq.divide(x, y), found)
+
+
+def _remainder(x: Expr, y: Expr) -> Expr:
+    if not x.dtype.is_float:
+        return eq.integer_part("mod", x, y)
+    rest = make("fmod", x, y)
+    return eq.where(_differ(rest, y), eq.add(rest, y), rest)
+
+
+def _fmod(x: Expr, y: Expr) -> Expr:
+    if x.dtype.is_float:
+        return make("fmod", x, y)
+    rest, none = eq.integer_part("mod", x, y), const(0, x.dtype)
+    if x.dtype.startswith("u"):
+        return rest
+    differ = make("and", make("ne", rest, none), make("lt", x, none))
+    other = make("and", differ, make("lt", none, y))
+    mine = make(
+        "and", make("ne", rest, none), make("and", make("le", none, x), make("lt", y, none))
+    )
+    return eq.where(make("or", other, mine), eq.subtract(rest, y), rest)
 
 
 def _logaddexp(x: Expr, y: Expr) -> Expr:
-    top = make("maximum", x, y)
-    return eq.add(
-        top,
-        make("log", eq.add(make("exp", eq.subtract(x, top)), make("exp", eq.subtract(y, top)))),
-    )
+    """Return log(exp(x) + exp(y)); equal infinities have no difference."""
+    apart = eq.negate(make("absolute", eq.subtract(x, y)))
+    twice = eq.add(x, const(math.log(2), x.dtype))
+    found = eq.add(make("maximum", x, y), make("log1p", make("exp", apart)))
+    return eq.where(make("eq", x, y), twice, found)
+
+
+def _logaddexp2(x: Expr, y: Expr) -> Expr:
+    factor = const(math.log(2), x.dtype)
+    found = _logaddexp(eq.multiply(factor, x), eq.multiply(factor, y))
+    return eq.multiply(const(1 / math.log(2), x.dtype), found)
+
+
+def _sign(x: Expr) -> Expr:
+    none, one = const(0, x.dtype), const(1, x.dtype)
+    below = x if x.dtype.is_float else none  # a NaN is its own sign
+    if not x.dtype.startswith("u"):
+        low = const(-1, x.dtype)
+        zero = eq.where(make("eq", x, none), none, below) if x.dtype.is_float else none
+        below = eq.where(make("lt", x, none), low, zero)
+    return eq.where(make("lt", none, x), one, below)
+
+
+def _heaviside(x: Expr, y: Expr) -> Expr:
+    none, one = const(0, x.dtype), const(1, x.dtype)
+    above = eq.where(make("lt", none, x), one, x)
+    return eq.where(make("lt", x, none), none, eq.where(make("eq", x, none), y, above))
+
+
+def _is_infinite(x: Expr) -> Expr:
+    if not x.dtype.is_float:
+        return const(False, "bool")
+    return make("eq", make("absolute", x), const(math.inf, x.dtype))
+
+
+def _is_finite(x: Expr) -> Expr:
+    if not x.dtype.is_float:
+        return const(True, "bool")
+    return make("lt", make("absolute", x), const(math.inf, x.dtype))
+
+
+def _known(best: str) -> Row:
+    """Return an extremum that leaves out what is not a number."""
+
+    def row(x: Expr, y: Expr) -> Expr:
+        if not x.dtype.is_float:
+            return UFUNCS[best](x, y)
+        rest = eq.where(make("ne", y, y), x, make(best, x, y))
+        return eq.where(make("ne", x, x), y, rest)
+
+    return row
+
+
+def _cube_root(x: Expr) -> Expr:
+    return make("copysign", make("pow", make("absolute", x), const(1 / 3, x.dtype)), x)
 
 
 UFUNCS: dict[str, Row] = {
-    "add": eq.add,
+    "add": _bools("or", eq.add),
     "subtract": eq.subtract,
-    "multiply": eq.multiply,
+    "multiply": _bools("and", eq.multiply),
     "divide": eq.divide,
     "negative": eq.negate,
     "positive": lambda x: x,
     "square": lambda x: eq.multiply(x, x),
-    "reciprocal": eq.reciprocal,
+    "reciprocal": _reciprocal,
     "power": _power,
     "float_power": _power,
-    "floor_divide": lambda x, y: (
-        make("floor", eq.divide(x, y)) if x.dtype.is_float else eq.integer_part("floordiv", x, y)
-    ),
-    "remainder": lambda x, y: (
-        eq.subtract(x, eq.multiply(y, make("floor", eq.divide(x, y))))
-        if x.dtype.is_float
-        else eq.integer_part("mod", x, y)
-    ),
+    "floor_divide": _floor_divide,
+    "remainder": _remainder,
+    "fmod": _fmod,
     "less": lambda x, y: make("lt", x, y),
     "less_equal": lambda x, y: make("le", x, y),
     "greater": lambda x, y: make("lt", y, x),
@@ -203,6 +345,7 @@ UFUNCS: dict[str, Row] = {
     "not_equal": lambda x, y: make("ne", x, y),
     "logical_and": lambda x, y: make("and", eq.cast(x, eq.BOOL), eq.cast(y, eq.BOOL)),
     "logical_or": lambda x, y: make("or", eq.cast(x, eq.BOOL), eq.cast(y, eq.BOOL)),
+    "logical_xor": lambda x, y: make("ne", eq.cast(x, eq.BOOL), eq.cast(y, eq.BOOL)),
     "logical_not": lambda x: make("not", eq.cast(x, eq.BOOL)),
     "bitwise_and": lambda x, y: make("and" if x.dtype.is_bool else "bitand", x, y),
     "bitwise_or": lambda x, y: make("or" if x.dtype.is_bool else "bitor", x, y),
@@ -210,25 +353,147 @@ UFUNCS: dict[str, Row] = {
     "invert": lambda x: make("not" if x.dtype.is_bool else "bitnot", x),
     "left_shift": _named("shl"),
     "right_shift": _named("shr"),
-    "maximum": _named("maximum"),
-    "minimum": _named("minimum"),
-    "absolute": _named("absolute"),
+    "maximum": _bools("or", _named("maximum")),
+    "minimum": _bools("and", _named("minimum")),
+    "fmax": _known("maximum"),
+    "fmin": _known("minimum"),
+    "absolute": lambda x: x if x.dtype.is_bool or x.dtype.startswith("u") else make("absolute", x),
+    "fabs": _named("absolute"),
+    "sign": _sign,
+    "signbit": lambda x: make("lt", make("copysign", const(1, x.dtype), x), const(0, x.dtype)),
+    "copysign": _named("copysign"),
+    "heaviside": _heaviside,
     "exp": _named("exp"),
     "exp2": _scaled("exp", math.log(2)),
-    "expm1": lambda x: eq.subtract(make("exp", x), const(1, x.dtype)),
+    "expm1": _named("expm1"),
     "log": _named("log"),
-    "log2": _times(1 / math.log(2), "log"),
-    "log10": _times(1 / math.log(10), "log"),
-    "log1p": lambda x: make("log", eq.add(const(1, x.dtype), x)),
+    "log2": _named("log2"),
+    "log10": _named("log10"),
+    "log1p": _named("log1p"),
     "logaddexp": _logaddexp,
+    "logaddexp2": _logaddexp2,
+    "erf": _named("erf"),
+    "hypot": _named("hypot"),
+    "cbrt": _cube_root,
     "sqrt": _named("sqrt"),
     "sin": _named("sin"),
     "cos": _named("cos"),
+    "tan": _named("tan"),
+    "arcsin": _named("asin"),
+    "arccos": _named("acos"),
+    "arctan": _named("atan"),
+    "arctan2": _named("atan2"),
+    "sinh": _named("sinh"),
+    "cosh": _named("cosh"),
     "tanh": _named("tanh"),
-    "floor": _named("floor"),
-    "ceil": _named("ceil"),
-    "trunc": _named("trunc"),
-    "rint": _named("rint"),
+    "arcsinh": _named("asinh"),
+    "arccosh": _named("acosh"),
+    "arctanh": _named("atanh"),
+    "deg2rad": _multiple(math.pi / 180),
+    "radians": _multiple(math.pi / 180),
+    "rad2deg": _multiple(180 / math.pi),
+    "degrees": _multiple(180 / math.pi),
+    "floor": _rounding("floor"),
+    "ceil": _rounding("ceil"),
+    "trunc": _rounding("trunc"),
+    "rint": _rounding("rint"),
+    "isfinite": _is_finite,
+    "isinf": _is_infinite,
     "isnan": lambda x: make("ne", x, x) if x.dtype.is_float else const(False, "bool"),
 }
 """By the name of the ufunc."""
+
+
+def where(condition: Any, x: Any = None, y: Any = None) -> Array:
+    """`numpy.where` of three arrays."""
+    if x is None or y is None:
+        raise DataDependentShape(
+            "np.where of a condition alone: how many elements it chooses is known only when the "
+            "kernel runs",
+            span=calling_span(),
+            hint="np.where(condition, x, y) keeps the shape",
+        )
+    mask, one, other = lift(condition), lift(x), lift(y)
+    shape = broadcast([mask.shape, one.shape, other.shape], "np.where")
+    dtype = common_type((x, y), (one, other))
+
+    def at(indices: Indices) -> Expr:
+        return eq.where(
+            mask.read_as(eq.BOOL, spread(mask, indices)),
+            one.read_as(dtype, spread(one, indices)),
+            other.read_as(dtype, spread(other, indices)),
+        )
+
+    return Array(shape, dtype, at)
+
+
+def common_type(given: Sequence[Any], arrays: Sequence[Array]) -> DType:
+    """Return the type that holds elements of all arrays; numbers of Python are weak."""
+    operand, so_far = given[0], arrays[0]
+    for x, array in zip(given[1:], arrays[1:], strict=True):
+        _, dtype = promoted("add", (operand, x), (so_far, array))
+        operand = so_far = Array((), dtype, array.at)
+    return so_far.dtype
+
+
+def astype(x: Any, dtype: Any) -> Array:
+    """`numpy.astype`: a float of fewer than 32 bits is rounded here, and nowhere else."""
+    array, kind = lift(x), element_type(dtype)
+    return Array(array.shape, kind, lambda indices: eq.cast(array.at(indices), kind))
+
+
+def clip(
+    a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
+) -> Array:
+    """`numpy.clip`."""
+    x = lift(a)
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if low is not None:
+        x = apply(UFUNCS["maximum"], "maximum", (x, low))
+    if high is not None:
+        x = apply(UFUNCS["minimum"], "minimum", (x, high))
+    return x
+
+
+def round(a: Any, decimals: int = 0) -> Array:
+    """`numpy.round`: halves go to the even neighbour."""
+    x = lift(a)
+    if not x.dtype.is_float:
+        if decimals < 0 or x.dtype.is_bool:
+            raise UnknownArrayFunction(
+                f"np.round of {x.dtype} to {decimals} decimals", span=calling_span(),
+                hint="cast the array to floats with astype",
+            )  # fmt: skip
+        return x
+    scale = 10.0 ** abs(decimals)
+    if not decimals:
+        return apply(UFUNCS["rint"], "rint", (x,))
+    wide, narrow = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    whole = apply(UFUNCS["rint"], "rint", (apply(UFUNCS[wide], wide, (x, scale)),))
+    return apply(UFUNCS[narrow], narrow, (whole, scale))
+
+
+def nan_to_num(x: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
+    """`numpy.nan_to_num`."""
+    array: Any = lift(x)
+    if not array.dtype.is_float:
+        made: Array = array
+        return made
+    import ml_dtypes
+
+    largest = float(ml_dtypes.finfo(array.dtype.numpy()).max)
+    high = largest if posinf is None else posinf
+    low = -largest if neginf is None else neginf
+    known = where(array != array, nan, array)
+    return where(known == math.inf, high, where(known == -math.inf, low, known))
+
+
+def isclose(
+    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Array:
+    """`numpy.isclose`."""
+    x: Any = lift(a)
+    y: Any = lift(b)
+    near = (abs(x - y) <= atol + rtol * abs(y)) & np.isfinite(y)
+    made: Array = near | (x == y)
+    return made | ((x != x) & (y != y)) if equal_nan else made

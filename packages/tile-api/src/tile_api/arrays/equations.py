@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from tile_core.dtypes import DType, dtype_of
 
 INDEX = dtype_of("int64")
@@ -98,9 +100,15 @@ def _key_of(value: Any) -> Any:
 
 
 def const(value: bool | int | float, dtype: str = "int64") -> Expr:
-    """Return a number."""
+    """Return a number; integers wrap around, as those of arrays do."""
     kind = dtype_of(dtype)
-    plain = bool(value) if kind.is_bool else int(value) if kind.is_int else float(value)
+    plain: bool | int | float = float(value)
+    if kind.is_bool:
+        plain = bool(value)
+    elif kind.is_int:
+        span = 1 << kind.bits
+        low = 0 if kind.startswith("uint") else -(span >> 1)
+        plain = (int(value) - low) % span + low
     return make("const", value=plain, dtype=kind)
 
 
@@ -122,32 +130,42 @@ def computed_in(dtype: DType) -> DType:
 def cast(x: Expr, dtype: DType) -> Expr:
     """Return `x` in another type; to a float of fewer than 32 bits: rounded, then widened."""
     if dtype.is_float and dtype.bits < 32:
+        if x.op == "const":
+            return const(_rounded(x.value, dtype), "float32")
         return make("round", cast(x, dtype_of("float32")), value=str(dtype))
     if dtype == x.dtype:
         return x
-    if x.op == "const":
-        return const(x.value, dtype)
+    if x.op == "const" and (dtype.is_float or dtype.is_bool or math.isfinite(x.value)):
+        widens = x.dtype.is_float and dtype.bits > x.dtype.bits
+        return const(_rounded(x.value, x.dtype) if widens else x.value, dtype)
     return make("cast", x, dtype=dtype)
+
+
+def _rounded(value: float, dtype: DType) -> float:
+    """Return the element of `dtype` that a number becomes."""
+    kind = dtype.numpy().type
+    with np.errstate(all="ignore"):
+        return float(kind(value))
 
 
 def add(x: Expr, y: Expr) -> Expr:
     """Return the sum; constants are folded, and stand first."""
     if x.op == y.op == "const":
-        return _folded(x.value + y.value, x.dtype)
+        return const(x.value + y.value, x.dtype)
     if y.op == "const":
         x, y = y, x
     if x.op == "const":
         if x.value == 0:
             return y
         if y.op == "add" and y.args[0].op == "const" and not x.dtype.is_float:
-            return add(_folded(x.value + y.args[0].value, x.dtype), y.args[1])
+            return add(const(x.value + y.args[0].value, x.dtype), y.args[1])
     return make("add", x, y)
 
 
 def multiply(x: Expr, y: Expr) -> Expr:
     """Return the product; constants are folded, and stand first."""
     if x.op == y.op == "const":
-        return _folded(x.value * y.value, x.dtype)
+        return const(x.value * y.value, x.dtype)
     if y.op == "const":
         x, y = y, x
     if x.op == "const":
@@ -156,16 +174,10 @@ def multiply(x: Expr, y: Expr) -> Expr:
         if x.value == 0 and not x.dtype.is_float:  # zero times infinity is none
             return x
         if y.op == "multiply" and y.args[0].op == "const":
-            return multiply(_folded(x.value * y.args[0].value, x.dtype), y.args[1])
+            factor = x.value * y.args[0].value
+            if not x.dtype.is_float or 1e-30 < abs(factor) < 1e30:  # else one may be no float32
+                return multiply(const(factor, x.dtype), y.args[1])
     return make("multiply", x, y)
-
-
-def _folded(value: int | float, dtype: DType) -> Expr:
-    if dtype.is_int and dtype.bits < 64:
-        span = 1 << dtype.bits
-        low = 0 if dtype.startswith("uint") else -(span >> 1)
-        value = (int(value) - low) % span + low
-    return const(value, dtype)
 
 
 def negate(x: Expr) -> Expr:
@@ -233,7 +245,7 @@ def reduce(kind: str, variable: str, extent: int, body: Expr, dtype: DType | Non
     return make("reduce", body, value=(kind, variable, extent))
 
 
-_MAKERS: dict[str, Callable[..., Expr]] = {
+_MAKERS: Mapping[str, Callable[..., Expr]] = {
     "add": add,
     "multiply": multiply,
     "reciprocal": reciprocal,

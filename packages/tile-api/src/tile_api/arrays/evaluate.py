@@ -17,13 +17,18 @@ _UNARY: dict[str, Any] = {
     "reciprocal": lambda x: 1 / x, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "sin": np.sin,
     "cos": np.cos, "tanh": np.tanh, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
     "rint": np.rint, "absolute": np.absolute, "not": np.logical_not, "bitnot": np.invert,
+    "expm1": np.expm1, "log1p": np.log1p, "log2": np.log2, "log10": np.log10, "tan": np.tan,
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+    "erf": lambda x: np.vectorize(math.erf, otypes=["float64"])(x).astype(x.dtype),
 }  # fmt: skip
 _BINARY: dict[str, Any] = {
     "add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
     "lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "and": np.logical_and,
     "or": np.logical_or, "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power,
     "bitand": np.bitwise_and, "bitor": np.bitwise_or, "bitxor": np.bitwise_xor,
-    "shl": np.left_shift, "shr": np.right_shift,
+    "shl": np.left_shift, "shr": np.right_shift, "fmod": np.fmod, "hypot": np.hypot,
+    "atan2": np.arctan2, "copysign": np.copysign,
 }  # fmt: skip
 _FOLDS: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min,
                           "mean": np.mean}  # fmt: skip
@@ -49,7 +54,7 @@ def _output(arguments: Mapping[str, Any], precise: bool, output: Output) -> np.n
     found = np.asarray(_Evaluation(arguments, precise, axes, rank).of(output.element))
     found = np.broadcast_to(_to_rank(found, rank), output.shape)
     keep = precise and output.dtype.is_float
-    return np.ascontiguousarray(found, None if keep else output.dtype.numpy())
+    return np.array(found, None if keep else output.dtype.numpy(), order="C")
 
 
 class _Evaluation:
@@ -97,6 +102,8 @@ class _Evaluation:
             return np.asarray(args[0]).astype(self._float(x))
         if x.op == "round":
             return np.asarray(args[0]).astype(dtype_of(x.value).numpy()).astype(self._float(x))
+        if x.op == "multiply" and x.args[1].op == "reciprocal":  # as it is printed
+            return args[0] / self.of(x.args[1].args[0])
         return (_UNARY.get(x.op) or _BINARY[x.op])(*args)
 
     def _chosen(self, condition: Expr, x: Expr, y: Expr) -> Any:
@@ -108,6 +115,8 @@ class _Evaluation:
 
     def _loaded(self, name: str, indices: list[Any]) -> Any:
         array = np.asarray(self.arguments[name])
+        if self.is_chosen_from and not array.size:
+            return np.zeros(np.broadcast_shapes(*map(np.shape, indices)), array.dtype)
         for axis, (where, size) in enumerate(zip(indices, array.shape, strict=True)):
             if self.is_chosen_from:
                 indices[axis] = np.clip(where, 0, size - 1)

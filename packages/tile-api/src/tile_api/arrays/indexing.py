@@ -14,23 +14,23 @@ from tile_api.arrays.elementwise import broadcast, lift, spread
 from tile_api.arrays.equations import Expr, const
 from tile_api.arrays.views import axis_of
 from tile_api.frontend.source import calling_span
-from tile_core.errors import ArrayShapeError, DataDependentShape, UnknownArrayFunction
+from tile_core.errors import ArrayShapeError, DataDependentShape
 
 
 def taken(x: Array, key: Any) -> Array:
     """Return ``x[key]``."""
     keys = _completed(x, list(key) if isinstance(key, tuple) else [key])
     chosen = [k for k in keys if isinstance(k, Array)]
-    if len(chosen) > 1:
-        raise UnknownArrayFunction(
-            "two arrays of indices in one pair of brackets",
-            span=calling_span(),
-            hint="np.take_along_axis, or np.take one after the other",
-        )
+    common = broadcast([k.shape for k in chosen], "indices")
+    place = _place(keys)
     shape: list[int] = []
     plan: list[Any] = []
     sizes = iter(x.shape)
-    for k in keys:
+    if chosen and place == 0:
+        shape += common
+    for at_key, k in enumerate(keys):
+        if chosen and at_key == place > 0:
+            shape += common
         if k is None:
             shape.append(1)
             plan.append(None)
@@ -41,28 +41,58 @@ def taken(x: Array, key: Any) -> Array:
             shape.append(size if (start, step, count) == (0, 1, size) else count)
             plan.append((start, step))
         elif isinstance(k, Array):
-            next(sizes)
-            shape += k.shape
-            plan.append(k)
+            plan.append((k, int(next(sizes))))
         else:
             plan.append(const(_inside(k, int(next(sizes)))))
+    first = sum(k is None or isinstance(k, slice) for k in keys[:place])
 
     def at(indices: Indices) -> Expr:
-        rest = list(indices)
+        where = indices[first : first + len(common)] if chosen else ()
+        rest = [*indices[:first], *indices[first + len(where) :]]
         back: list[Expr] = []
         for step in plan:
             if isinstance(step, Expr):
                 back.append(step)
-            elif isinstance(step, Array):
-                back.append(step.read_as(eq.INDEX, tuple(rest[: step.ndim])))
-                del rest[: step.ndim]
             elif step is None:
                 del rest[0]
+            elif isinstance(step[0], Array):
+                picked = step[0].read_as(eq.INDEX, spread(step[0], where))
+                back.append(counted(picked, step[1]))
             else:
                 back.append(eq.add(const(step[0]), eq.multiply(const(step[1]), rest.pop(0))))
         return x.at(tuple(back))
 
     return Array(shape, x.dtype, at)
+
+
+def _place(keys: Sequence[Any]) -> int:
+    """Return before which key the dimensions of index arrays come: in front if these are apart."""
+    picked = [k for k, key in enumerate(keys) if key is not None and not isinstance(key, slice)]
+    if not picked or picked[-1] - picked[0] >= len(picked):
+        return 0
+    return picked[0]
+
+
+def counted(at: Expr, size: int) -> Expr:
+    """Return an index of which negative ones count from the end."""
+    if at.op == "const":
+        return const(_inside(at.value, size))
+    if _is_natural(at):
+        return at
+    return eq.where(eq.make("lt", at, const(0)), eq.add(const(size), at), at)
+
+
+def _is_natural(x: Expr) -> bool:
+    """Tell whether an index is known to be 0 or more."""
+    if x.op == "const":
+        return bool(x.value >= 0)
+    if x.op == "mod":
+        return _is_natural(x.args[1])
+    if x.op == "cast":
+        return x.args[0].dtype.startswith("u")
+    return x.op == "index" or (
+        x.op in ("add", "multiply", "floordiv") and all(map(_is_natural, x.args))
+    )
 
 
 def _completed(x: Array, keys: list[Any]) -> list[Any]:
@@ -76,6 +106,8 @@ def _completed(x: Array, keys: list[Any]) -> list[Any]:
     whole = [slice(None)] * (x.ndim - real)
     for at, key in enumerate(keys):
         if key is Ellipsis:
+            if any(other is Ellipsis for other in keys[at + 1 :]):
+                raise ArrayShapeError("... stands twice in brackets", span=calling_span())
             return keys[:at] + whole + keys[at + 1 :]
     return keys + whole
 
@@ -94,6 +126,10 @@ def _checked(key: Any) -> Any:
         if not found.dtype.is_int:
             raise ArrayShapeError(f"indices of {found.dtype}", span=calling_span())
         return found
+    if isinstance(key, (bool, np.bool_)):
+        raise ArrayShapeError(
+            "an index that is a truth value", span=calling_span(), hint="None adds a dimension"
+        )
     try:
         return as_int(key)
     except TypeError:
@@ -116,13 +152,15 @@ def take(a: Any, indices: Any, axis: int | None = None) -> Array:
 
     x = lift(a) if axis is not None else reshape(a, -1)
     along = axis_of(axis or 0, x.ndim)
-    return taken(x, (*[slice(None)] * along, lift(indices)))
+    return taken(x, (*[slice(None)] * along, _checked(lift(indices))))
 
 
-def take_along_axis(arr: Any, indices: Any, axis: int = -1) -> Array:
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Array:
     """`numpy.take_along_axis`."""
-    x, chosen = lift(arr), lift(indices)
-    along = axis_of(axis, x.ndim)
+    from tile_api.arrays.views import reshape
+
+    x, chosen = lift(arr) if axis is not None else reshape(arr, -1), _checked(lift(indices))
+    along = axis_of(0 if axis is None else axis, x.ndim)
     if x.ndim != chosen.ndim:
         raise ArrayShapeError(
             f"np.take_along_axis: {x.ndim} and {chosen.ndim} dimensions", span=calling_span()
@@ -131,7 +169,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int = -1) -> Array:
     shape = broadcast([sizes, chosen.shape], "np.take_along_axis")
 
     def at(where: Indices) -> Expr:
-        picked = chosen.read_as(eq.INDEX, spread(chosen, where))
+        picked = counted(chosen.read_as(eq.INDEX, spread(chosen, where)), int(x.shape[along]))
         mine = [const(0) if n == 1 else i for i, n in zip(where, x.shape, strict=True)]
         return x.at((*mine[:along], picked, *mine[along + 1 :]))
 

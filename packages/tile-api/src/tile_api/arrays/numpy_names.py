@@ -9,71 +9,53 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays import creation, equations, folds, indexing, products, views
+from tile_api.arrays import creation, elementwise, folds, indexing, joins, products, views
 from tile_api.arrays.array import Array
-from tile_api.arrays.elementwise import UFUNCS, apply, broadcast, lift, promoted, spread
-from tile_api.arrays.equations import Expr
-from tile_api.arrays.indexing import taken
+from tile_api.arrays.elementwise import UFUNCS, apply, lift
+from tile_api.arrays.indexing import taken as taken
 from tile_api.frontend.source import calling_span
-from tile_core.dtypes import dtype_of
-from tile_core.errors import ImmutableArray, UnknownArrayFunction
+from tile_core.errors import DataDependentShape, ImmutableArray, UnknownArrayFunction
 
-
-def where(condition: Any, x: Any, y: Any) -> Array:
-    """`numpy.where` of three arrays."""
-    mask, one, other = lift(condition), lift(x), lift(y)
-    shape = broadcast([mask.shape, one.shape, other.shape], "np.where")
-    _, dtype = (
-        promoted("add", (x, y), (one, other))
-        if not (one.dtype.is_bool and other.dtype.is_bool)
-        else ([], one.dtype)
-    )
-
-    def at(indices: Any) -> Expr:
-        return equations.where(
-            mask.read_as(equations.BOOL, spread(mask, indices)),
-            one.read_as(dtype, spread(one, indices)),
-            other.read_as(dtype, spread(other, indices)),
-        )
-
-    return Array(shape, dtype, at)
-
-
-def clip(a: Any, a_min: Any = None, a_max: Any = None) -> Array:
-    """`numpy.clip`."""
-    x = lift(a)
-    if a_min is not None:
-        x = apply(UFUNCS["maximum"], "maximum", (x, a_min))
-    if a_max is not None:
-        x = apply(UFUNCS["minimum"], "minimum", (x, a_max))
-    return x
-
-
-def astype(x: Any, dtype: Any) -> Array:
-    """`numpy.astype`: a float of fewer than 32 bits is rounded here, and nowhere else."""
-    array = lift(x)
-    kind = dtype_of(str(np.dtype(dtype) if not isinstance(dtype, str) else dtype))
-    return Array(array.shape, kind, lambda indices: equations.cast(array.at(indices), kind))
-
-
-FUNCTIONS: dict[str, Callable[..., Array]] = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
         views.transpose, views.swapaxes, views.moveaxis, views.reshape, views.expand_dims,
         views.squeeze, views.broadcast_to, views.repeat, views.tile, views.flip, views.roll,
-        views.concatenate, views.stack, indexing.take, indexing.take_along_axis, folds.sum,
-        folds.prod, folds.max, folds.min, folds.mean, folds.var, folds.std, folds.any, folds.all,
-        folds.argmax, folds.argmin, products.matmul, products.einsum, products.vecdot,
-        products.dot, products.tensordot, where, clip, astype, creation.zeros_like,
-        creation.ones_like, creation.full_like, creation.tril, creation.triu,
+        joins.concatenate, joins.stack, joins.split, joins.array_split, joins.unstack,
+        joins.vstack, joins.hstack, joins.dstack, joins.column_stack, joins.append, joins.rot90,
+        joins.diagonal, joins.diag, joins.diff, joins.pad, indexing.take,
+        indexing.take_along_axis, folds.sum, folds.prod, folds.max, folds.min, folds.mean,
+        folds.var, folds.std, folds.any, folds.all, folds.argmax, folds.argmin, folds.ptp,
+        folds.count_nonzero, folds.average, products.matmul, products.einsum, products.vecdot,
+        products.dot, products.inner, products.outer, products.vdot, products.matvec,
+        products.vecmat, products.tensordot, products.trace, elementwise.where, elementwise.clip,
+        elementwise.astype, elementwise.round, elementwise.nan_to_num, elementwise.isclose,
+        creation.zeros_like, creation.ones_like, creation.full_like, creation.tril, creation.triu,
+        creation.meshgrid,
     )
 }  # fmt: skip
+FUNCTIONS |= folds.NAN_FOLDS
 FUNCTIONS |= {
     "amax": folds.max,
     "amin": folds.min,
+    "around": elementwise.round,
     "permute_dims": views.transpose,
     "matrix_transpose": lambda x: views.swapaxes(x, -1, -2),
-    "concat": views.concatenate,
+    "concat": joins.concatenate,
+    "empty_like": creation.zeros_like,
+    "ravel": lambda a: views.reshape(a, -1),
+    "atleast_1d": lambda x: joins.at_least(x, 1),
+    "atleast_2d": lambda x: joins.at_least(x, 2),
+    "atleast_3d": lambda x: joins.at_least(x, 3),
+    "hsplit": lambda ary, parts: joins.split(ary, parts, lift(ary).ndim > 1),
+    "vsplit": lambda ary, parts: joins.split(ary, parts, 0),
+    "flipud": lambda m: views.flip(m, 0),
+    "fliplr": lambda m: views.flip(m, 1),
+    "allclose": lambda a, b, rtol=1e-05, atol=1e-08, equal_nan=False: folds.all(
+        elementwise.isclose(a, b, rtol, atol, equal_nan)
+    ),
+    "fix": lambda x: apply(UFUNCS["trunc"], "trunc", (x,)),
+    "copy": lift,
 }
 _REDUCED = {
     "add": folds.sum,
@@ -84,11 +66,21 @@ _REDUCED = {
     "logical_or": folds.any,
     "logaddexp": folds.logaddexp_reduce,
 }
-_ALIASES = {"true_divide": "divide", "abs": "absolute", "conjugate": "positive"}
+_PRODUCTS = {
+    f.__name__: f for f in (products.matmul, products.vecdot, products.matvec, products.vecmat)
+}
+_ALIASES = {"conjugate": "positive"}
 _METHODS = frozenset(
     {"sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin",
-     "swapaxes", "squeeze", "repeat", "take", "astype", "clip", "dot"}
+     "swapaxes", "squeeze", "repeat", "take", "astype", "clip", "dot", "round", "trace",
+     "diagonal", "copy"}
 )  # fmt: skip
+_SIZED_BY_DATA = frozenset(
+    {"nonzero", "flatnonzero", "argwhere", "unique", "unique_values", "unique_counts",
+     "unique_inverse", "unique_all", "compress", "extract", "trim_zeros", "union1d",
+     "intersect1d", "setdiff1d", "setxor1d", "bincount"}
+)  # fmt: skip
+"""Functions whose results are as large as elements say."""
 _EMPTY: Mapping[str, Any] = {"order": "C", "casting": "same_kind", "subok": True}
 """Keywords that mean nothing here if they are what NumPy has anyway."""
 
@@ -112,21 +104,23 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], keywords: dict[st
         return call_ufunc(ufunc, "__call__", (wide, y), keywords)
     if method != "__call__":
         raise _unknown(f"{name}.{method}")
-    if name == "matmul":
-        return _called(products.matmul, name, inputs, keywords)
-    if name == "vecdot":
-        return _called(products.vecdot, name, inputs, keywords)
+    if name in _PRODUCTS:
+        return _called(_PRODUCTS[name], name, inputs, keywords)
+    if name == "divmod":
+        return tuple(call_ufunc(f, method, inputs, keywords) for f in (np.floor_divide, np.mod))
     if name not in UFUNCS:
         raise _unknown(name)
     rest = {k for k, v in keywords.items() if k not in _EMPTY or v != _EMPTY[k]}
     if rest:
         raise _keyword(name, sorted(rest)[0], ())
-    return apply(UFUNCS[name], name, inputs)
+    return apply(UFUNCS[name], ufunc, inputs)
 
 
 def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """Return what any other function of NumPy gives."""
     name = function.__name__
+    if name in _SIZED_BY_DATA:
+        raise _sized_by_data(f"np.{name}")
     known = FUNCTIONS.get(name)
     if known is None or getattr(function, "__module__", "numpy") != "numpy":
         raise _unknown(
@@ -138,17 +132,26 @@ def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any
 def method(array: Array, name: str) -> Callable[..., Any]:
     """Return a method of arrays."""
     if name == "reshape":
-        return lambda *shape: views.reshape(array, shape[0] if len(shape) == 1 else shape)
+        return lambda *shape, **keywords: _called(
+            views.reshape, name, (array, *(shape if len(shape) < 2 else [shape])), keywords
+        )
     if name == "transpose":
         return lambda *axes: views.transpose(
             array, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
         )
     if name in ("ravel", "flatten"):
-        return lambda: views.reshape(array, -1)
+        return lambda **keywords: _called(FUNCTIONS["ravel"], name, (array,), keywords)
+    if name in _SIZED_BY_DATA:
+        raise _sized_by_data(name)
     if name in _METHODS:
         return lambda *args, **keywords: _called(FUNCTIONS[name], name, (array, *args), keywords)
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in ("fill", "sort", "partition", "put", "resize", "itemset", "setflags"):
+        raise ImmutableArray(
+            f"{name!r} changes an array: arrays are values here", span=calling_span(),
+            hint="np.where or np.concatenate make a new array",
+        )  # fmt: skip
     near = difflib.get_close_matches(name, [*_METHODS, "reshape", "transpose", "ravel"], 1)
     raise UnknownArrayFunction(
         f"arrays have no {name!r} here",
@@ -181,6 +184,14 @@ def _called(known: Callable[..., Any], name: str, args: Sequence[Any], keywords:
     return known(*args, **kept)
 
 
+def _sized_by_data(what: str) -> DataDependentShape:
+    return DataDependentShape(
+        f"how many elements {what} gives is known only when the kernel runs",
+        span=calling_span(),
+        hint="np.where keeps the shape",
+    )
+
+
 def _unknown(name: str) -> UnknownArrayFunction:
     last = name.rsplit(".", 1)[-1]
     near = difflib.get_close_matches(last, [*FUNCTIONS, *UFUNCS], 1)
@@ -202,4 +213,16 @@ def _keyword(name: str, keyword: str, accepted: Any) -> UnknownArrayFunction:
     )
 
 
-__all__ = ["FUNCTIONS", "call_function", "call_ufunc", "method", "taken"]
+class Namespace:
+    """NumPy, with functions that make arrays captured."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what is captured under a name, else NumPy's own."""
+        known = creation.CREATED.get(name)
+        if known is None:
+            return getattr(np, name)
+        return lambda *args, **keywords: _called(known, name, args, keywords)
+
+
+NAMESPACE = Namespace()
+"""What `np` means inside of a captured function."""

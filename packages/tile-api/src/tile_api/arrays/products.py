@@ -8,8 +8,10 @@ from typing import Any
 from tile_api.arrays import equations as eq
 from tile_api.arrays.array import Array, Indices
 from tile_api.arrays.dims import joined, variable_of
-from tile_api.arrays.elementwise import lift, promoted
+from tile_api.arrays.elementwise import UFUNCS, apply, astype, common_type, lift
 from tile_api.arrays.equations import Expr, const
+from tile_api.arrays.folds import sum
+from tile_api.arrays.joins import diagonal
 from tile_api.arrays.views import axis_of, expand_dims, reshape, transpose
 from tile_api.frontend.source import calling_span
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
@@ -30,10 +32,11 @@ def contracted(
     given
         The operands as they were passed: numbers are weak.
     """
-    dtype = arrays[0].dtype
-    for k, x in enumerate(arrays[1:], 1):
-        so_far = Array((), dtype, arrays[0].at)
-        _, dtype = promoted("multiply", (given[0] if k == 1 else so_far, given[k]), (so_far, x))
+    dtype = common_type(given, arrays)
+    if dtype.is_bool:  # any of all: counted
+        numbers = [astype(x, "int32") for x in arrays]
+        counted = contracted(numbers, subscripts, output, sizes, numbers)
+        return astype(counted, "bool")
     summed = [c for c in dict.fromkeys("".join(subscripts)) if c not in output]
 
     def at(indices: Indices) -> Expr:
@@ -108,8 +111,13 @@ def matmul(x1: Any, x2: Any) -> Array:
 _LETTERS = "abcdefghlmnopqrstuvwxyz"
 
 
-def einsum(subscripts: str, *operands: Any) -> Array:
-    """`numpy.einsum` with letters; ``...`` stands for dimensions that are broadcast."""
+def einsum(subscripts: str, *operands: Any, optimize: Any = False) -> Array:
+    """`numpy.einsum` with letters; ``...`` stands for dimensions that are broadcast.
+
+    `optimize` means nothing: it is for kernels to choose an order.
+    """
+    if not isinstance(subscripts, str):
+        raise UnknownArrayFunction("np.einsum without letters", span=calling_span())
     arrays = [lift(x) for x in operands]
     text = subscripts.replace(" ", "")
     inputs, arrow, output = text.partition("->")
@@ -130,7 +138,7 @@ def einsum(subscripts: str, *operands: Any) -> Array:
         parts[k] = part.replace("...", "".join(free[:rest][::-1]))
     batch = "".join(free[:most][::-1])
     if not arrow:
-        letters = "".join(p for p in parts).replace(batch, "")
+        letters = "".join(c for p in parts for c in p if c not in batch)
         output = batch + "".join(c for c in sorted(set(letters)) if letters.count(c) == 1)
     output = output.replace("...", batch)
     strange = set(output) - set("".join(parts))
@@ -155,16 +163,47 @@ def _last(axis: int, rank: int) -> list[int]:
 
 
 def dot(a: Any, b: Any) -> Array:
-    """`numpy.dot` of arrays of at most two dimensions."""
+    """`numpy.dot`."""
     x, y = lift(a), lift(b)
-    if x.ndim > 2 or y.ndim > 2:
-        raise UnknownArrayFunction(
-            "np.dot of more than two dimensions", span=calling_span(), hint="np.matmul or np.einsum"
-        )
     if not x.ndim or not y.ndim:
-        made: Array = a * b
-        return made
+        return apply(UFUNCS["multiply"], "multiply", (x, y))
+    if x.ndim > 2 or y.ndim > 2:
+        return tensordot(x, y, (-1, -2 if y.ndim > 1 else -1))
     return matmul(x, y)
+
+
+def inner(a: Any, b: Any) -> Array:
+    """`numpy.inner`."""
+    x, y = lift(a), lift(b)
+    if not x.ndim or not y.ndim:
+        return apply(UFUNCS["multiply"], "multiply", (x, y))
+    return tensordot(x, y, (-1, -1))
+
+
+def outer(a: Any, b: Any) -> Array:
+    """`numpy.outer`."""
+    rows, columns = reshape(a, (-1, 1)), reshape(b, (1, -1))
+    return apply(UFUNCS["multiply"], "multiply", (rows, columns))
+
+
+def vdot(a: Any, b: Any) -> Array:
+    """`numpy.vdot` of real arrays."""
+    return matmul(reshape(a, -1), reshape(b, -1))
+
+
+def matvec(x1: Any, x2: Any) -> Array:
+    """`numpy.matvec`."""
+    return einsum("...ij,...j->...i", x1, x2)
+
+
+def vecmat(x1: Any, x2: Any) -> Array:
+    """`numpy.vecmat`."""
+    return einsum("...i,...ij->...j", x1, x2)
+
+
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
+    """`numpy.trace`."""
+    return sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
 def tensordot(a: Any, b: Any, axes: int | Sequence[Any] = 2) -> Array:
@@ -174,6 +213,12 @@ def tensordot(a: Any, b: Any, axes: int | Sequence[Any] = 2) -> Array:
         mine, theirs = list(range(x.ndim - axes, x.ndim)), list(range(axes))
     else:
         mine, theirs = ([k] if isinstance(k, int) else list(k) for k in axes)
+    if len(mine) != len(theirs) or len(mine) > min(x.ndim, y.ndim):
+        raise ArrayShapeError(
+            f"np.tensordot: {len(mine)} axes of one array, {len(theirs)} of the other, which have "
+            f"{x.ndim} and {y.ndim}",
+            span=calling_span(),
+        )
     mine = [axis_of(k, x.ndim) for k in mine]
     theirs = [axis_of(k, y.ndim) for k in theirs]
     one = list(_LETTERS[: x.ndim])

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from operator import index as as_int
 from typing import Any
 
+import numpy as np
+
 from tile_api.arrays import equations as eq
 from tile_api.arrays.array import Array, Indices
-from tile_api.arrays.dims import joined
-from tile_api.arrays.elementwise import broadcast, lift, promoted, spread
+from tile_api.arrays.elementwise import broadcast, lift, spread
 from tile_api.arrays.equations import Expr, const
 from tile_api.frontend.source import calling_span
 from tile_core.errors import ArrayShapeError
@@ -37,7 +38,10 @@ def axis_of(axis: int, rank: int) -> int:
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Array:
     """`numpy.transpose`."""
-    x = lift(a)
+    return _transposed(lift(a), axes)
+
+
+def _transposed(x: Array, axes: Sequence[int] | None) -> Array:
     order = range(x.ndim)[::-1] if axes is None else [axis_of(k, x.ndim) for k in axes]
     if sorted(order) != list(range(x.ndim)):
         raise ArrayShapeError(
@@ -46,8 +50,10 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Array:
         )
 
     def at(indices: Indices) -> Expr:
-        back = {axis: indices[k] for k, axis in enumerate(order)}
-        return x.at(tuple(back[k] for k in range(x.ndim)))
+        back: list[Expr] = [_ZERO] * x.ndim
+        for k, axis in enumerate(order):
+            back[axis] = indices[k]
+        return x.at(tuple(back))
 
     return Array([x.shape[k] for k in order], x.dtype, at)
 
@@ -76,20 +82,28 @@ def _listed(axes: int | Sequence[int]) -> list[int]:
     return [as_int(axes)] if not isinstance(axes, Sequence) else [as_int(k) for k in axes]
 
 
+def sizes_of(shape: Any) -> list[int]:
+    """Return the sizes of a shape, which is a number or several; `Dim` stays."""
+    given = list(shape) if isinstance(shape, (Sequence, np.ndarray)) else [shape]
+    return [size if isinstance(size, int) else as_int(size) for size in given]
+
+
 def reshape(a: Any, shape: int | Sequence[int]) -> Array:
     """`numpy.reshape`, in C order."""
     x = lift(a)
-    sizes = [shape] if not isinstance(shape, Sequence) else list(shape)
+    sizes = sizes_of(shape)
     if sizes.count(-1) == 1:
         known = math.prod(size for size in sizes if size != -1)
         sizes[sizes.index(-1)] = x.size // known if known else 0
-    if math.prod(sizes) != x.size:
+    if math.prod(sizes) != x.size or min(sizes, default=0) < 0:
         told = tuple(map(int, sizes))
         raise ArrayShapeError(
             f"np.reshape: {tuple(map(int, x.shape))} has {x.size} elements, {told} has "
             f"{math.prod(told)}",
             span=calling_span(),
         )
+    if not x.size:
+        return Array(sizes, x.dtype, lambda indices: x.at((_ZERO,) * x.ndim))
     wide, old = [n for n in sizes if n != 1], [n for n in x.shape if n != 1]
     if wide == old:  # only dimensions of size 1 come or go
 
@@ -166,7 +180,7 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Array:
 def broadcast_to(array: Any, shape: int | Sequence[int]) -> Array:
     """`numpy.broadcast_to`."""
     x = lift(array)
-    sizes = [shape] if not isinstance(shape, Sequence) else list(shape)
+    sizes = sizes_of(shape)
     made = broadcast([x.shape, sizes], "np.broadcast_to")
     if len(made) != len(sizes) or any(a != b for a, b in zip(made, sizes, strict=True)):
         old, new = tuple(map(int, x.shape)), tuple(map(int, sizes))
@@ -177,10 +191,23 @@ def broadcast_to(array: Any, shape: int | Sequence[int]) -> Array:
     return Array(made, x.dtype, lambda indices: x.at(spread(x, indices)))
 
 
+def whole_number(given: Any, what: str) -> int:
+    """Return a number of elements or repetitions; `what` is done by it, for the message."""
+    try:
+        number = as_int(given)
+    except TypeError:
+        raise ArrayShapeError(
+            f"{what} by {type(given).__name__}: it takes a number here", span=calling_span()
+        ) from None
+    if number < 0:
+        raise ArrayShapeError(f"{what} by {number}", span=calling_span())
+    return number
+
+
 def repeat(a: Any, repeats: int, axis: int | None = None) -> Array:
     """`numpy.repeat` by a number."""
     x = lift(a) if axis is not None else reshape(a, -1)
-    along, times = axis_of(axis or 0, x.ndim), as_int(repeats)
+    along, times = axis_of(axis or 0, x.ndim), whole_number(repeats, "np.repeat")
     shape = [n * times if k == along else n for k, n in enumerate(x.shape)]
 
     def at(indices: Indices) -> Expr:
@@ -223,9 +250,16 @@ def flip(m: Any, axis: int | Sequence[int] | None = None) -> Array:
     return Array(x.shape, x.dtype, at)
 
 
-def roll(a: Any, shift: int, axis: int) -> Array:
-    """`numpy.roll` along one axis."""
+def roll(a: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
+    """`numpy.roll`."""
     x = lift(a)
+    if axis is None:
+        return reshape(roll(reshape(x, -1), shift, 0), x.shape)
+    if isinstance(shift, Sequence) or isinstance(axis, Sequence):
+        shifts, axes = _listed(shift), _listed(axis)
+        for k in range(max(len(shifts), len(axes))):
+            x = roll(x, shifts[k % len(shifts)], axes[k % len(axes)])
+        return x
     along = axis_of(axis, x.ndim)
     size = int(x.shape[along])
     back = -as_int(shift) % size if size else 0
@@ -235,46 +269,3 @@ def roll(a: Any, shift: int, axis: int) -> Array:
         return x.at((*indices[:along], moved, *indices[along + 1 :]))
 
     return Array(x.shape, x.dtype, at)
-
-
-def concatenate(arrays: Sequence[Any], axis: int = 0) -> Array:
-    """`numpy.concatenate`."""
-    parts = [lift(x) for x in arrays]
-    along = axis_of(axis, parts[0].ndim)
-    shape = list(parts[0].shape)
-    for x in parts[1:]:
-        for k, size in enumerate(x.shape):
-            if k != along and (x.ndim != len(shape) or size != shape[k]):
-                told = " and ".join(str(tuple(map(int, y.shape))) for y in parts)
-                raise ArrayShapeError(
-                    f"np.concatenate: shapes {told} differ beside axis {along}", span=calling_span()
-                )
-            if k != along:
-                shape[k] = joined(shape[k], size)
-    shape[along] = sum(int(x.shape[along]) for x in parts)
-    dtype = parts[0].dtype
-    for x in parts[1:]:
-        _, dtype = promoted("add", (Array((), dtype, parts[0].at), x), (Array((), dtype, x.at), x))
-
-    def at(indices: Indices) -> Expr:
-        start = int(shape[along])
-        made: Expr | None = None
-        for x in reversed(parts):
-            start -= int(x.shape[along])
-            inside = eq.subtract(indices[along], const(start))
-            mine = x.read_as(dtype, (*indices[:along], inside, *indices[along + 1 :]))
-            if made is None:
-                made = mine
-            else:
-                made = eq.where(
-                    eq.make("lt", indices[along], const(start + int(x.shape[along]))), mine, made
-                )
-        assert made is not None
-        return made
-
-    return Array(shape, dtype, at)
-
-
-def stack(arrays: Sequence[Any], axis: int = 0) -> Array:
-    """`numpy.stack`."""
-    return concatenate([expand_dims(x, axis) for x in arrays], axis)

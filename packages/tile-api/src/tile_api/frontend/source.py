@@ -150,7 +150,8 @@ def _is_ours(frame: types.FrameType) -> bool:
     return str(frame.f_globals.get("__name__")).partition(".")[0] in _OURS
 
 
-_OURS = frozenset({"tile_api", "tile_core", "functools", "contextlib"})
+_OURS = frozenset({"tile_api", "tile_core", "functools", "contextlib", "numpy"})
+"""NumPy stands between operators of captured arrays and us."""
 
 
 def _called(thing: object) -> str:

@@ -1,0 +1,210 @@
+"""Functions of elements against NumPy: values, shapes, and types after promotion."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.captured_arrays import assert_agrees, filled, outputs
+from tile_api.arrays import elementwise, numpy_names
+from tile_api.arrays.elementwise import UFUNCS
+
+try:
+    from scipy.special import erf
+except ImportError:  # it is SciPy's alone
+    erf = None
+
+DTYPES = ["bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float64"]
+SPECIAL = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 0.5], "float32")
+INTEGERS = {"bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift"}
+EXACT = {
+    "add", "subtract", "multiply", "negative", "positive", "square", "floor_divide", "remainder",
+    "fmod", "less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and",
+    "logical_or", "logical_xor", "logical_not", "maximum", "minimum", "fmax", "fmin", "absolute",
+    "fabs", "sign", "signbit", "copysign", "heaviside", "floor", "ceil", "trunc", "rint",
+    "isfinite", "isinf", "isnan", *INTEGERS,
+}  # fmt: skip
+"""Rounded nowhere, if operands are small whole numbers."""
+
+
+def taken(name):
+    return erf if name == "erf" else getattr(np, name)
+
+
+def accepted(ufunc, dtypes):
+    try:
+        found = ufunc.resolve_dtypes((*map(np.dtype, dtypes), *[None] * ufunc.nout))
+    except TypeError:
+        return False
+    return all(dtype.kind in "biuf" for dtype in found)
+
+
+KNOWN = [name for name in UFUNCS if name != "erf" or erf is not None]
+UNARY = [name for name in KNOWN if taken(name).nin == 1]
+BINARY = [name for name in KNOWN if taken(name).nin == 2]
+
+
+def operands(name, one, other, shapes=((3, 1, 5), (7, 1))):
+    x = filled(shapes[0], one, 1)
+    y = filled(shapes[1], other, 2)
+    if name in ("left_shift", "right_shift"):
+        y = abs(y)
+    if name in ("power", "float_power"):
+        return abs(x), abs(y)
+    return x, y
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_one_operand_of_each_type(name):
+    ufunc = taken(name)
+    tried = [dtype for dtype in DTYPES if accepted(ufunc, [dtype])]
+    assert tried
+    for dtype in tried:
+        x = filled((2, 7), dtype, 3)
+        if name == "reciprocal":
+            x[x == 0] = 1  # of an integer 0 there is none
+        assert_agrees(lambda x: ufunc(x), x, exact=name in EXACT)
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_two_operands_of_each_pair_of_types(name):
+    ufunc = taken(name)
+    tried = [(a, b) for a in DTYPES for b in DTYPES if accepted(ufunc, [a, b])]
+    assert tried
+    for one, other in tried:
+        x, y = operands(name, one, other)
+        assert_agrees(lambda x, y: ufunc(x, y), x, y, exact=name in EXACT)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_one_operand_of_special_values(name):
+    ufunc = taken(name)
+    if accepted(ufunc, ["float32"]):
+        assert_agrees(lambda x: ufunc(x), SPECIAL)
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_two_operands_of_special_values(name):
+    ufunc = taken(name)
+    if accepted(ufunc, ["float32", "float32"]) and name != "float_power":
+        assert_agrees(lambda x, y: ufunc(x, y), SPECIAL[:, None], SPECIAL)
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "exp", "tanh", "sqrt", "less"])
+def test_bfloat16(name):
+    ufunc, x = taken(name), abs(filled((3, 5), "bfloat16", 4))
+    if ufunc.nin == 1:
+        assert_agrees(lambda x: ufunc(x), x)
+    else:
+        assert_agrees(lambda x, y: ufunc(x, y), x, x[::-1])
+
+
+def test_bfloat16_stays_beside_numbers_of_python():
+    (found,) = outputs(lambda x: (x + 1.5) * 2, filled((5,), "bfloat16"))
+    assert found.dtype == np.dtype("bfloat16")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + 2, lambda x: 3 - x, lambda x: x * 2.0, lambda x: 2 * x, lambda x: x / 2,
+        lambda x: 6 / x, lambda x: x // 2, lambda x: x % 3, lambda x: 7 // x, lambda x: 7 % x,
+        lambda x: np.power(x, 2), lambda x: x**3, lambda x: abs(x) ** 0.5, lambda x: 2.0**x,
+        lambda x: x < 2,
+        lambda x: 2 <= x, lambda x: x == 1, lambda x: x != 1, lambda x: x > 100.5,
+        lambda x: abs(x), lambda x: x + True, lambda x: x + np.float32(1), lambda x: x * np.int8(2),
+        lambda x: x + np.array(2.0), lambda x: divmod(x, 2), lambda x: x + np.arange(5),
+        lambda x: x + np.array([[1], [2], [3]]), lambda x: x * np.full(5, 2),
+    ],
+)  # fmt: skip
+def test_operators_with_numbers(function, dtype):
+    assert_agrees(function, filled((3, 5), dtype, 5))
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+def test_operators_that_truth_values_lack(dtype):
+    assert_agrees(lambda x: (x**2, +x), filled((3, 5), dtype, 5), exact=True)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "int64"])
+def test_operators_of_bits(dtype):
+    x, y = filled((3, 5), dtype, 6), filled((5,), dtype, 7)
+    assert_agrees(lambda x, y: (x & y, x | y, x ^ y, ~x), x, y, exact=True)
+
+
+def test_operators_that_are_refused_by_numpy_are_refused():
+    x = filled((3,), "bool")
+    for function in (lambda x: -x, lambda x: x - x):
+        with pytest.raises(TypeError):
+            function(x)
+        with pytest.raises(TypeError, match="TL1203"):
+            outputs(function, x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_quotients_that_are_whole_are_not_rounded_down(dtype):
+    y = np.arange(1, 200).astype(dtype)
+    assert_agrees(lambda x, y: (x // y, x % y, x / y), y * 3, y, exact=True)
+
+
+def test_comparisons_with_numbers_out_of_range():
+    x = np.array([0, 1, 255], "uint8")
+    assert_agrees(lambda x: (x < -1, x < 300, x == 256), x, exact=True)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (1,), (), (7, 1, 1), (13,)])
+def test_shapes(shape):
+    x = filled(shape, "float32", 8)
+    assert_agrees(lambda x, y: x + y, x, np.float32([[2.0]]), exact=True)
+
+
+FUNCTIONS = {
+    "where": [lambda x, y: np.where(x > y, x, y), lambda x, y: np.where(x, 1, 0),
+              lambda x, y: np.where(x > 0, x, -np.inf), lambda x, y: np.where(x == y, 2.0, y)],
+    "clip": [lambda x, y: np.clip(x, 0, 3), lambda x, y: x.clip(1, None),
+             lambda x, y: np.clip(x, None, y), lambda x, y: np.clip(x, min=1, max=2)],
+    "astype": [lambda x, y: x.astype("float32"), lambda x, y: np.astype(y, np.int8),
+               lambda x, y: x.astype(bool), lambda x, y: x.astype(float),
+               lambda x, y: y.astype("f2"), lambda x, y: x.astype("int"),
+               lambda x, y: x.astype(y.dtype)],
+    "round": [lambda x, y: np.round(x / 4), lambda x, y: (x / 8).round(1)],
+    "around": [lambda x, y: np.around(x / 4, 2)],
+    "fix": [lambda x, y: np.fix(x / 3)],
+    "nan_to_num": [lambda x, y: np.nan_to_num(x), lambda x, y: np.nan_to_num(x / y, nan=7.0),
+                   lambda x, y: np.nan_to_num(x / y, posinf=3.0, neginf=-3.0)],
+    "isclose": [lambda x, y: np.isclose(x, y), lambda x, y: np.isclose(x, y + 0.5, atol=0.6)],
+    "allclose": [lambda x, y: np.allclose(x, y), lambda x, y: np.allclose(x, x)],
+    "copy": [lambda x, y: np.copy(x), lambda x, y: y.copy()],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtypes", [("int8", "int8"), ("float32", "int32"), ("float16", "float16")])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_elements(name, dtypes):
+    x, y = filled((3, 5), dtypes[0], 9), filled((5,), dtypes[1], 10)
+    for function in FUNCTIONS[name]:
+        assert_agrees(function, x, y)
+
+
+def test_not_a_number_becomes_one():
+    assert_agrees(lambda x: np.nan_to_num(x), SPECIAL, exact=True)
+    assert_agrees(lambda x: np.isclose(x, x, equal_nan=True), SPECIAL)
+
+
+def test_a_constant_is_rounded_to_its_type():
+    assert_agrees(lambda x: x + np.full(3, 0.1, "float16").astype("float32"), np.zeros(3, "f4"))
+    assert_agrees(lambda x: x + np.float32(0.1).astype("float64"), np.zeros(3), exact=True)
+    assert_agrees(lambda x: x + np.full(3, 0.1, "float32").astype("float64"), np.zeros(3))
+
+
+def test_factors_beyond_a_float_are_not_joined():
+    assert_agrees(lambda x: x * 1e-30 * 1e-30, np.float32([1e30, 1e-5]))
+
+
+def test_every_function_of_elements_is_met():
+    met = {
+        name for name, f in numpy_names.FUNCTIONS.items() if f.__module__ == elementwise.__name__
+    }
+    assert met <= set(FUNCTIONS)
+    assert set(UNARY) | set(BINARY) | {"erf"} == set(UFUNCS)

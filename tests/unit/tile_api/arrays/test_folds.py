@@ -1,0 +1,176 @@
+"""Reductions against NumPy: axes, types, masks, first values, arrays of no elements."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.captured_arrays import assert_agrees, filled, outputs
+from tile_api.arrays import folds, numpy_names
+
+DTYPES = ["bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float64"]
+AXES = [None, 0, -1, (0, 2), (1, -1), (), (0, 1, 2)]
+SUMS = ["sum", "prod", "max", "min", "mean", "var", "std", "any", "all"]
+ONE_AXIS = ["argmax", "argmin"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", SUMS)
+def test_axes(name, dtype):
+    x = filled((2, 3, 5), dtype, 1, -2, 3)
+    known = getattr(np, name)
+    for axis in AXES:
+        for keepdims in (False, True):
+            assert_agrees(lambda x: known(x, axis=axis, keepdims=keepdims), x)
+    assert_agrees(lambda x: getattr(x, name)(1), x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ONE_AXIS)
+def test_positions(name, dtype):
+    x = filled((2, 3, 5), dtype, 2)
+    for axis in (None, 0, 1, -1):
+        for keepdims in (False, True):
+            known = getattr(np, name)
+            assert_agrees(lambda x: known(x, axis=axis, keepdims=keepdims), x, exact=True)
+    assert_agrees(lambda x: getattr(x, name)(), x, exact=True)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "max", "min"])
+def test_what_is_no_number_comes_first(name):
+    x = np.float32([[1, np.nan, 3, np.nan], [4, 2, 4, 2], [np.inf, -np.inf, np.inf, 0]])
+    assert_agrees(lambda x: getattr(np, name)(x, axis=1), x, exact=True)
+
+
+MASKED = {
+    "sum": {}, "prod": {}, "mean": {}, "var": {}, "std": {}, "any": {}, "all": {},
+    "max": {"initial": -3}, "min": {"initial": 3},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "float16", "float32"])
+@pytest.mark.parametrize("name", MASKED)
+def test_of_chosen_elements(name, dtype):
+    x, keywords = filled((3, 7), dtype, 3), MASKED[name]
+    if dtype == "bool" and keywords:
+        keywords = {"initial": False}
+    known = getattr(np, name)
+    mask = filled((3, 7), "bool", 4)
+    mask[0] = False
+    assert_agrees(lambda x, m: known(x, axis=1, where=m, **keywords), x, mask)
+    assert_agrees(lambda x, m: known(x, axis=0, where=m[:, :1], **keywords), x, mask)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float32"])
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+def test_with_a_first_value(name, dtype):
+    x, known = filled((3, 7), dtype, 5), getattr(np, name)
+    assert_agrees(lambda x: known(x, axis=1, initial=2), x)
+    assert_agrees(lambda x: known(x, initial=-1), x)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_with_a_type(name, dtype):
+    if dtype == "int64" and name in ("var", "std"):
+        return
+    known = getattr(np, name)
+    assert_agrees(lambda x: known(x, axis=0, dtype=dtype), filled((3, 7), "int8", 6))
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_degrees_of_freedom(name):
+    x, known = filled((3, 7), "float32", 7), getattr(np, name)
+    for function in (
+        lambda x: known(x, 1, ddof=1), lambda x: known(x, 0, correction=1),
+        lambda x: known(x, 0, ddof=3), lambda x: known(x, 0, ddof=5),
+        lambda x: known(x, 1, ddof=2, where=x > 0),
+    ):  # fmt: skip
+        assert_agrees(function, x)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "any", "all"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float32"])
+def test_no_elements(name, dtype):
+    known = getattr(np, name)
+    for axis in (None, 0, 1):
+        assert_agrees(lambda x: known(x, axis=axis), filled((0, 3), dtype))
+
+
+@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
+def test_extrema_of_no_elements(name):
+    known, x = getattr(np, name), filled((0, 3), "int32")
+    with pytest.raises(ValueError, match="TL1204"):
+        outputs(lambda x: known(x, axis=0), x)
+    assert_agrees(lambda x: known(x, axis=1), x)
+    if not name.startswith("arg"):
+        assert_agrees(lambda x: known(x, axis=0, initial=2), x)
+
+
+@pytest.mark.parametrize("axis", [3, -4, (0, 0), (0, -3)])
+def test_wrong_axes(axis):
+    x = filled((2, 3, 5), "float32")
+    with pytest.raises(ValueError, match="ax"):
+        np.sum(x, axis)
+    with pytest.raises(ValueError, match="TL1204"):
+        outputs(lambda x: np.sum(x, axis), x)
+
+
+def test_one_element():
+    assert_agrees(lambda x: (x.sum(), x.max(), x.mean(), np.any(x)), filled((), "int8", 8))
+    assert_agrees(lambda x: (x.sum(1), x.max(1), x.mean(1), x.argmax(1)), filled((3, 1), "int8", 8))
+
+
+NAN = np.float32([[1, np.nan, 3], [np.nan, np.nan, np.nan], [2, -1, 0]])
+CASES = {
+    "amax": [(lambda x: np.amax(x, 1), NAN)],
+    "amin": [(lambda x: np.amin(x), NAN)],
+    "ptp": [(lambda x: np.ptp(x), NAN[2]), (lambda x: np.ptp(x, 0), filled((3, 5), "int32"))],
+    "count_nonzero": [(lambda x: np.count_nonzero(x, axis=1), filled((3, 5), "int8")),
+                      (lambda x: np.count_nonzero(x, axis=(0, 1), keepdims=True), NAN)],
+    "average": [
+        (lambda x: np.average(x), NAN[2]), (lambda x: np.average(x, 0), filled((3, 5), "int8")),
+        (lambda x: np.average(x, 1, x[0] * x[0] + 1), filled((3, 5), "int32")),
+        (lambda x: np.average(x, weights=x * x + 1), filled((3, 5), "float32")),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_function(name):
+    for function, x in CASES[name]:
+        assert_agrees(function, x)
+
+
+@pytest.mark.parametrize("name", folds.NAN_FOLDS)
+def test_without_what_is_no_number(name):
+    known = getattr(np, name)
+    assert_agrees(lambda x: known(x, axis=1), NAN)
+    assert_agrees(lambda x: known(x), filled((5,), "int8"))
+
+
+REDUCED = {
+    "add": np.int8, "multiply": np.int8, "maximum": np.float32, "minimum": np.int32,
+    "logical_and": np.int8, "logical_or": np.float32, "logaddexp": np.float32,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REDUCED)
+def test_reduce_of_a_ufunc(name):
+    ufunc, x = getattr(np, name), filled((2, 3, 5), REDUCED[name], 9)
+    for axis in (0, 1, -1, (0, 1), None):
+        assert_agrees(lambda x: ufunc.reduce(x, axis=axis), x)
+        assert_agrees(lambda x: ufunc.reduce(x, axis=axis, keepdims=True), x)
+    assert_agrees(lambda x: ufunc.reduce(x), x)
+
+
+def test_logaddexp_of_infinities():
+    x = np.float32([[-np.inf, -np.inf], [np.inf, 1], [1, -np.inf], [np.nan, 1], [80, 90]])
+    assert_agrees(lambda x: np.logaddexp.reduce(x, axis=1), x)
+    assert_agrees(lambda x: np.logaddexp.reduce(x, axis=1), x[:, :0])
+
+
+def test_every_reduction_is_met():
+    names = {name for name, f in numpy_names.FUNCTIONS.items() if f.__module__ == folds.__name__}
+    assert names <= {*SUMS, *ONE_AXIS, *CASES, *folds.NAN_FOLDS}
+    assert set(numpy_names._REDUCED) == set(REDUCED)

@@ -1,0 +1,119 @@
+"""Sums of products against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.captured_arrays import assert_agrees, filled, outputs
+from tile_api.arrays import numpy_names, products
+
+DTYPES = ["bool", "int8", "uint8", "int32", "float16", "float32", "float64"]
+
+
+def arrays(dtype, *shapes):
+    return [filled(shape, dtype, k, -2, 3) for k, shape in enumerate(shapes)]
+
+
+CASES = {
+    "matmul": [
+        (lambda x, y: x @ y, (3, 5), (5, 7)),
+        (lambda x, y: np.matmul(x, y), (2, 1, 3, 5), (4, 5, 2)),
+        (lambda x, y: x @ y, (5,), (5, 7)), (lambda x, y: x @ y, (2, 3, 5), (5,)),
+        (lambda x, y: x @ y, (5,), (5,)), (lambda x, y: x @ y, (3, 1), (1, 7)),
+        (lambda x, y: x @ y.T, (3, 0), (2, 0)),
+        (lambda x, y: x @ np.swapaxes(y, -1, -2), (3, 5), (5, 5)),
+    ],
+    "einsum": [
+        (lambda x, y: np.einsum("ij,jk->ik", x, y), (3, 5), (5, 7)),
+        (lambda x, y: np.einsum("ij,jk", x, y), (3, 5), (5, 7)),
+        (lambda x, y: np.einsum("b i d, b j d -> b i j", x, y), (2, 3, 5), (2, 7, 5)),
+        (lambda x, y: np.einsum("...i,...i", x, y), (2, 3, 5), (3, 5)),
+        (lambda x, y: np.einsum("...ij,jk->...ik", x, y), (2, 3, 5), (5, 7)),
+        (lambda x, y: np.einsum("i,j->ij", x, y), (3,), (5,)),
+        (lambda x, y: np.einsum("ij,i->j", x, y, optimize=True), (3, 5), (3,)),
+        (lambda x: np.einsum("ii->i", x), (5, 5)), (lambda x: np.einsum("ii", x), (5, 5)),
+        (lambda x: np.einsum("ijk->kj", x), (2, 3, 5)), (lambda x: np.einsum("ba", x), (2, 3)),
+        (lambda x, y, z: np.einsum("ab,bc,cd->ad", x, y, z), (2, 3), (3, 5), (5, 2)),
+        (lambda x, y: np.einsum("...,...", x, y), (3, 5), (5,)),
+    ],
+    "vecdot": [
+        (lambda x, y: np.vecdot(x, y), (2, 3, 5), (3, 5)),
+        (lambda x, y: np.vecdot(x, y, axis=0), (5, 3), (5, 1)),
+    ],
+    "matvec": [(lambda x, y: np.matvec(x, y), (2, 3, 5), (5,))],
+    "vecmat": [(lambda x, y: np.vecmat(x, y), (3,), (2, 3, 5))],
+    "dot": [
+        (lambda x, y: np.dot(x, y), (3, 5), (5, 7)), (lambda x, y: x.dot(y), (5,), (5,)),
+        (lambda x, y: np.dot(x, y), (), (3, 5)), (lambda x, y: np.dot(x, y), (2, 3, 5), (4, 5, 2)),
+        (lambda x, y: np.dot(x, y), (2, 3, 5), (5,)),
+    ],
+    "inner": [
+        (lambda x, y: np.inner(x, y), (3, 5), (7, 5)), (lambda x, y: np.inner(x, y), (5,), (5,)),
+        (lambda x: np.inner(x, 2), (3, 5)),
+    ],
+    "outer": [
+        (lambda x, y: np.outer(x, y), (3,), (5,)), (lambda x, y: np.outer(x, y), (2, 3), (5, 1)),
+        (lambda x, y: np.multiply.outer(x, y), (2, 3), (5,)),
+    ],
+    "vdot": [(lambda x, y: np.vdot(x, y), (2, 3), (3, 2))],
+    "tensordot": [
+        (lambda x, y: np.tensordot(x, y), (2, 3, 5), (3, 5, 2)),
+        (lambda x, y: np.tensordot(x, y, 1), (2, 3), (3, 5)),
+        (lambda x, y: np.tensordot(x, y, 0), (2,), (3, 5)),
+        (lambda x, y: np.tensordot(x, y, ([0, 2], [1, 0])), (2, 3, 5), (5, 2)),
+        (lambda x, y: np.tensordot(x, y, (-1, 0)), (2, 3), (3, 5)),
+    ],
+    "trace": [
+        (lambda x: np.trace(x), (3, 5)), (lambda x: x.trace(1), (5, 5)),
+        (lambda x: np.trace(x, -1, 1, 2), (2, 3, 5)),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", CASES)
+def test_function(name, dtype):
+    for function, *shapes in CASES[name]:
+        if name == "inner" and dtype == "bool" and len(shapes) == 1:
+            continue
+        assert_agrees(function, *arrays(dtype, *shapes), exact=True)
+
+
+def test_types_are_promoted():
+    for one, other in (
+        ("int8", "float16"),
+        ("uint8", "int8"),
+        ("float32", "int32"),
+        ("bool", "int8"),
+    ):
+        x, y = filled((3, 5), one, 1), filled((5, 2), other, 2)
+        assert_agrees(lambda x, y: (x @ y, np.tensordot(x, y, 1)), x, y, exact=True)
+
+
+def test_every_product_is_met():
+    names = {name for name, f in numpy_names.FUNCTIONS.items() if f.__module__ == products.__name__}
+    assert names == set(CASES)
+    assert set(numpy_names._PRODUCTS) <= set(CASES)
+
+
+REFUSED = [
+    (lambda x, y: x @ y, (3, 5), (3, 5)), (lambda x, y: x @ y, (2, 3, 5), (3, 5, 7)),
+    (lambda x, y: x @ y, (), (3,)), (lambda x, y: np.einsum("ij,jk", x, y), (3, 5), (3, 5)),
+    (lambda x, y: np.einsum("ij", x, y), (3, 5), (3, 5)),
+    (lambda x, y: np.einsum("i,ij", x, y), (3, 5), (3, 5)),
+    (lambda x, y: np.einsum("ij,ij->k", x, y), (3, 5), (3, 5)),
+    (lambda x, y: np.tensordot(x, y, 3), (3, 5), (3, 5)),
+    (lambda x, y: np.tensordot(x, y, ([0, 1], [0])), (3, 5), (3, 5)),
+    (lambda x, y: np.dot(x, y), (3, 5), (3, 5)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", range(len(REFUSED)))
+def test_what_does_not_fit_is_refused(place):
+    function, *shapes = REFUSED[place]
+    given = arrays("float32", *shapes)
+    with pytest.raises((ValueError, IndexError)):
+        function(*given)
+    with pytest.raises(ValueError, match="TL1204"):
+        outputs(function, *given)
