@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import warnings
 from typing import Any
 
 import ml_dtypes  # NumPy knows bfloat16 by name once it is imported
 import numpy as np
+import pytest
 
 from tile_api.arrays.capture import Parameter, captured
 from tile_api.arrays.evaluate import evaluated
@@ -53,3 +55,28 @@ def filled(shape, dtype, seed=0, low=-4, high=5) -> Any:
     if kind.kind == "b":
         low, high = 0, 2
     return random.integers(low, high, shape).astype(kind)
+
+
+PROGRAM = """
+    def f(x, y):
+        {}
+"""
+
+
+def refusal(program, line, error) -> str:
+    """Return the text of the error that a line of a function of two matrices gets."""
+    names = program(PROGRAM.format(line), np=np)
+    shapes = {"x": (4, 6), "y": (6, 4)}
+    parameters = [Parameter(name, shape, dtype_of("float32")) for name, shape in shapes.items()]
+    with pytest.raises(error) as caught:
+        captured(names["f"], parameters, {})
+    text = str(caught.value)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == text
+    return text
+
+
+def told(code, line, message, hint=None) -> str:
+    """Return the text that the user is to read: what is wrong, the line, carets, a way out."""
+    parts = [f"[{code}] {message}", " --> program.py:2:5", "  |", f"2 |     {line}"]
+    parts.append(f"  |     {'^' * len(line)}")
+    return "\n".join([*parts, f"hint: {hint}"] if hint else parts)

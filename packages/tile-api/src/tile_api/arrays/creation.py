@@ -162,16 +162,17 @@ def triu(m: Any, k: int = 0) -> Array:
 
 def array(object: Any, dtype: Any = None) -> Any:
     """`numpy.array` and `numpy.asarray`: of captured arrays a stack, of numbers NumPy's own."""
-    if isinstance(object, (list, tuple)) and _holds_arrays(object):
+    if isinstance(object, (list, tuple)) and holds_arrays(object):
         object = stack([array(x) for x in object])
     if isinstance(object, Array):
         return object if dtype is None else astype(object, dtype)
     return np.array(object, dtype)
 
 
-def _holds_arrays(given: Any) -> bool:
+def holds_arrays(given: Any) -> bool:
+    """Tell whether there is a captured array in nested lists."""
     if isinstance(given, (list, tuple)):
-        return any(map(_holds_arrays, given))
+        return any(map(holds_arrays, given))
     return isinstance(given, Array)
 
 

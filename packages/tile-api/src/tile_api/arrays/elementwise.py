@@ -12,7 +12,7 @@ from tile_api.arrays import equations as eq
 from tile_api.arrays.array import Array, Indices
 from tile_api.arrays.dims import joined
 from tile_api.arrays.equations import Expr, const, make
-from tile_api.frontend.source import calling_span
+from tile_api.frontend.source import calling_span, placed
 from tile_core.dtypes import DType, dtype_of, normalise_dtype
 from tile_core.errors import (
     ArrayShapeError,
@@ -65,7 +65,8 @@ def element_type(given: Any) -> DType:
     try:
         return dtype_of(str(np.dtype(given)))
     except TypeError:
-        return normalise_dtype(given)
+        with placed():
+            return normalise_dtype(given)
 
 
 def ramp(shape: Sequence[int], axis: int, first: Any, step: Any, dtype: DType) -> Array:
@@ -117,6 +118,12 @@ def apply(row: Row, ufunc: Any, operands: Sequence[Any]) -> Array:
     ufunc = getattr(np, ufunc) if isinstance(ufunc, str) else ufunc
     shape = broadcast([x.shape for x in arrays], f"np.{ufunc.__name__}")
     inputs, output = promoted(ufunc, operands, arrays)
+    if ufunc is np.power and not output.is_float and _is_weak(operands[1]) and operands[1] < 0:
+        raise UnknownArrayFunction(
+            "np.power: an integer to a negative power",
+            span=calling_span(),
+            hint="cast the array to floats with astype",
+        )
 
     def at(indices: Indices) -> Expr:
         read = [
@@ -198,11 +205,6 @@ def _power(x: Expr, y: Expr) -> Expr:
             return eq.reciprocal(x)
         if y.value == 3:
             return eq.multiply(eq.multiply(x, x), x)
-        if y.value < 0 and not x.dtype.is_float:
-            raise UnknownArrayFunction(
-                "np.power: an integer to a negative power", span=calling_span(),
-                hint="cast the array to floats with astype",
-            )  # fmt: skip
     return make("pow", x, y)
 
 

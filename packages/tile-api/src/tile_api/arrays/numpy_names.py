@@ -81,6 +81,10 @@ _SIZED_BY_DATA = frozenset(
      "intersect1d", "setdiff1d", "setxor1d", "bincount"}
 )  # fmt: skip
 """Functions whose results are as large as elements say."""
+_WRITING = frozenset(
+    {"fill", "put", "itemset", "setflags", "copyto", "place", "putmask", "fill_diagonal",
+     "put_along_axis"}
+)  # fmt: skip
 _EMPTY: Mapping[str, Any] = {"order": "C", "casting": "same_kind", "subok": True}
 """Keywords that mean nothing here if they are what NumPy has anyway."""
 
@@ -92,7 +96,7 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], keywords: dict[st
         raise ImmutableArray(
             f"np.{name} is to write into `out`: arrays are values here",
             span=calling_span(),
-            hint="use what it returns",
+            hint=f"use what it returns: y = np.{name}(...)",
         )
     if method == "reduce" and name in _REDUCED:
         keywords = {k: v for k, v in keywords.items() if v is not None or k == "axis"}
@@ -102,6 +106,8 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], keywords: dict[st
         x, y = map(lift, inputs)
         wide = views.reshape(x, [*x.shape, *[1] * y.ndim])
         return call_ufunc(ufunc, "__call__", (wide, y), keywords)
+    if method == "at":
+        raise _written(f"np.{name}.at")
     if method != "__call__":
         raise _unknown(f"{name}.{method}")
     if name in _PRODUCTS:
@@ -121,6 +127,8 @@ def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any
     name = function.__name__
     if name in _SIZED_BY_DATA:
         raise _sized_by_data(f"np.{name}")
+    if name in _WRITING:
+        raise _written(f"np.{name}")
     known = FUNCTIONS.get(name)
     if known is None or getattr(function, "__module__", "numpy") != "numpy":
         raise _unknown(
@@ -147,12 +155,9 @@ def method(array: Array, name: str) -> Callable[..., Any]:
         return lambda *args, **keywords: _called(FUNCTIONS[name], name, (array, *args), keywords)
     if name.startswith("__"):
         raise AttributeError(name)
-    if name in ("fill", "sort", "partition", "put", "resize", "itemset", "setflags"):
-        raise ImmutableArray(
-            f"{name!r} changes an array: arrays are values here", span=calling_span(),
-            hint="np.where or np.concatenate make a new array",
-        )  # fmt: skip
-    near = difflib.get_close_matches(name, [*_METHODS, "reshape", "transpose", "ravel"], 1)
+    if name in _WRITING or name in ("sort", "partition", "resize"):
+        raise _written(name)
+    near = difflib.get_close_matches(name, [*_METHODS, "reshape", "transpose", "ravel"], 1, 0.8)
     raise UnknownArrayFunction(
         f"arrays have no {name!r} here",
         span=calling_span(),
@@ -173,7 +178,7 @@ def _called(known: Callable[..., Any], name: str, args: Sequence[Any], keywords:
             raise ImmutableArray(
                 f"np.{name} is to write into `out`: arrays are values here",
                 span=calling_span(),
-                hint="use what it returns",
+                hint=f"use what it returns: y = np.{name}(...)",
             )
         elif key not in ("out", *_EMPTY) or value not in (None, _EMPTY.get(key)):
             raise _keyword(name, key, accepted)
@@ -182,6 +187,14 @@ def _called(known: Callable[..., Any], name: str, args: Sequence[Any], keywords:
     except TypeError as error:
         raise UnknownArrayFunction(f"np.{name}: {error}", span=calling_span()) from error
     return known(*args, **kept)
+
+
+def _written(what: str) -> ImmutableArray:
+    return ImmutableArray(
+        f"{what} writes into an array: arrays are values here",
+        span=calling_span(),
+        hint="np.where or np.concatenate make a new array",
+    )
 
 
 def _sized_by_data(what: str) -> DataDependentShape:
@@ -194,7 +207,7 @@ def _sized_by_data(what: str) -> DataDependentShape:
 
 def _unknown(name: str) -> UnknownArrayFunction:
     last = name.rsplit(".", 1)[-1]
-    near = difflib.get_close_matches(last, [*FUNCTIONS, *UFUNCS], 1)
+    near = difflib.get_close_matches(last, [*FUNCTIONS, *UFUNCS], 1, 0.8)
     return UnknownArrayFunction(
         f"np.{name} cannot be captured",
         span=calling_span(),
@@ -218,10 +231,19 @@ class Namespace:
 
     def __getattr__(self, name: str) -> Any:
         """Return what is captured under a name, else NumPy's own."""
-        known = creation.CREATED.get(name)
-        if known is None:
+        created, known = creation.CREATED.get(name), FUNCTIONS.get(name)
+        if created is None and known is None:
             return getattr(np, name)
-        return lambda *args, **keywords: _called(known, name, args, keywords)
+
+        def call(*args: Any, **keywords: Any) -> Any:
+            if created is not None:
+                return _called(created, name, args, keywords)
+            assert known is not None
+            if creation.holds_arrays([*args, *keywords.values()]):
+                return _called(known, name, args, keywords)
+            return getattr(np, name)(*args, **keywords)
+
+        return call
 
 
 NAMESPACE = Namespace()

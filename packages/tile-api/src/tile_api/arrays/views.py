@@ -192,7 +192,7 @@ def broadcast_to(array: Any, shape: int | Sequence[int]) -> Array:
 
 
 def whole_number(given: Any, what: str) -> int:
-    """Return a number of elements or repetitions; `what` is done by it, for the message."""
+    """Return how often or how much, a number of 0 or more."""
     try:
         number = as_int(given)
     except TypeError:

@@ -1,0 +1,47 @@
+"""TL1202: an array is written to in a function in which arrays are values."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.captured_arrays import refusal, told
+from tile_core.errors import ImmutableArray
+
+CASES = {
+    "x[0] = 1": (
+        "an element of an array is assigned to: arrays are values here",
+        "np.where or np.concatenate make a new array; kernels of tiles can write",
+    ),
+    **{
+        line: (
+            f"np.{name} is to write into `out`: arrays are values here",
+            f"use what it returns: y = np.{name}(...)",
+        )
+        for line, name in {
+            "x += 1": "add",
+            "x *= y.T": "multiply",
+            "x @= y": "matmul",
+            "np.exp(x, out=x)": "exp",
+            "return np.sum(x, axis=0, out=y)": "sum",
+            "np.add(x, x, x)": "add",
+        }.items()
+    },
+    **{
+        line: (
+            f"{name} writes into an array: arrays are values here",
+            "np.where or np.concatenate make a new array",
+        )
+        for line, name in {
+            "x.fill(0)": "fill",
+            "x.sort()": "sort",
+            "np.copyto(x, y.T)": "np.copyto",
+            "np.add.at(x, 0, 1)": "np.add.at",
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("line", CASES)
+def test_message(program, line):
+    message, hint = CASES[line]
+    assert refusal(program, line, ImmutableArray) == told("TL1202", line, message, hint)
