@@ -115,8 +115,9 @@ class _Evaluation:
 
     def _loaded(self, name: str, indices: list[Any]) -> Any:
         array = np.asarray(self.arguments[name])
-        if self.is_chosen_from and not array.size:
-            return np.zeros(np.broadcast_shapes(*map(np.shape, indices)), array.dtype)
+        shape = np.broadcast_shapes(*map(np.shape, indices))
+        if 0 in shape or not array.size:
+            return np.zeros(shape, array.dtype)
         for axis, (where, size) in enumerate(zip(indices, array.shape, strict=True)):
             if self.is_chosen_from:
                 indices[axis] = np.clip(where, 0, size - 1)
