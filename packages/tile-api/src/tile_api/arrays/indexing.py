@@ -42,6 +42,8 @@ def taken(x: Array, key: Any) -> Array:
             plan.append((start, step))
         elif isinstance(k, Array):
             plan.append((k, int(next(sizes))))
+            if k.size == 1 and k.at((const(0),) * k.ndim).op == "const":
+                _inside(k.at((const(0),) * k.ndim).value, plan[-1][1])
         else:
             plan.append(const(_inside(k, int(next(sizes)))))
     first = sum(k is None or isinstance(k, slice) for k in keys[:place])
@@ -76,7 +78,7 @@ def _place(keys: Sequence[Any]) -> int:
 def counted(at: Expr, size: int) -> Expr:
     """Return an index of which negative ones count from the end."""
     if at.op == "const":
-        return const(_inside(at.value, size))
+        return const(at.value + size if at.value < 0 else at.value)
     if _is_natural(at):
         return at
     return eq.where(eq.make("lt", at, const(0)), eq.add(const(size), at), at)
