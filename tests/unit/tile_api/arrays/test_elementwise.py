@@ -7,7 +7,7 @@ import pytest
 
 from support.captured_arrays import assert_agrees, filled, outputs
 from tile_api.arrays import elementwise, numpy_names
-from tile_api.arrays.elementwise import UFUNCS
+from tile_api.arrays.ufuncs import UFUNCS
 
 try:
     from scipy.special import erf

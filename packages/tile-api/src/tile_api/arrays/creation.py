@@ -17,7 +17,6 @@ from tile_api.arrays import equations as eq
 from tile_api.arrays.array import Array, Indices
 from tile_api.arrays.dims import Dim
 from tile_api.arrays.elementwise import (
-    UFUNCS,
     apply,
     astype,
     broadcast,
@@ -27,6 +26,7 @@ from tile_api.arrays.elementwise import (
 )
 from tile_api.arrays.equations import Expr, const
 from tile_api.arrays.joins import stack
+from tile_api.arrays.ufuncs import UFUNCS
 from tile_api.arrays.views import broadcast_to, reshape, sizes_of
 from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType, dtype_of

@@ -12,7 +12,6 @@ from tile_api.arrays import equations as eq
 from tile_api.arrays.array import Array, Indices
 from tile_api.arrays.dims import variable_of
 from tile_api.arrays.elementwise import (
-    UFUNCS,
     astype,
     broadcast,
     common_type,
@@ -22,6 +21,7 @@ from tile_api.arrays.elementwise import (
 )
 from tile_api.arrays.elementwise import where as choose
 from tile_api.arrays.equations import Expr, const
+from tile_api.arrays.ufuncs import UFUNCS
 from tile_api.arrays.views import axis_of, broadcast_to, expand_dims, reshape, squeeze
 from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType, dtype_of

@@ -11,8 +11,9 @@ import numpy as np
 
 from tile_api.arrays import creation, elementwise, folds, indexing, joins, products, views
 from tile_api.arrays.array import Array
-from tile_api.arrays.elementwise import UFUNCS, apply, lift
+from tile_api.arrays.elementwise import apply, lift
 from tile_api.arrays.indexing import taken as taken
+from tile_api.arrays.ufuncs import UFUNCS
 from tile_api.frontend.source import calling_span
 from tile_core.errors import DataDependentShape, ImmutableArray, UnknownArrayFunction
 

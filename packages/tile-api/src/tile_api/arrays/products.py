@@ -8,10 +8,11 @@ from typing import Any
 from tile_api.arrays import equations as eq
 from tile_api.arrays.array import Array, Indices
 from tile_api.arrays.dims import joined, variable_of
-from tile_api.arrays.elementwise import UFUNCS, apply, astype, common_type, lift
+from tile_api.arrays.elementwise import apply, astype, common_type, lift
 from tile_api.arrays.equations import Expr, const
 from tile_api.arrays.folds import sum
 from tile_api.arrays.joins import diagonal
+from tile_api.arrays.ufuncs import UFUNCS
 from tile_api.arrays.views import axis_of, expand_dims, reshape, transpose
 from tile_api.frontend.source import calling_span
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
