@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import inspect
 import linecache
 import threading
@@ -15,6 +16,7 @@ import numpy as np
 
 from tile_api.arrays.capture import Equations, Parameter, captured
 from tile_api.arrays.evaluate import evaluated
+from tile_api.arrays.explain import Explanation, explained
 from tile_api.arrays.kernel_text import KernelText, Tensor, written
 from tile_api.arrays.partition import tasks_of
 from tile_api.arrays.plan import Blocks, plans_of
@@ -40,25 +42,23 @@ class Derived:
     equations: Equations
     source: str
     kernels: tuple[KernelText, ...]
-    rules: tuple[str, ...]
+    explanation: Explanation
 
 
 def derive(equations: Equations, blocks: Blocks) -> Derived:
     """Return the kernels of equations as text."""
     tensors = {p.name: Tensor(p.name, p.shape, p.dtype) for p in equations.parameters}
     kernels: list[KernelText] = []
-    rules: list[str] = []
     tasks = tasks_of(tuple(o for o in equations.outputs if 0 not in o.shape))
     plans = [plan for task in tasks for plan in plans_of(task, blocks)]
     for k, plan in enumerate(plans):
         name = equations.name if k == len(plans) - 1 else f"{equations.name}_{k}"
         kernels.append(written(name, plan, tensors))
-        rules += [f"{s.name}: {s.rule}" for s in plan.states]
         for o in plan.task.outputs:
             tensors[o.name] = Tensor(o.name, o.shape or (1,), o.dtype)
     head = "import tile_api as tile\nimport tile_api.language as T\n"
     source = "\n\n".join((head, *(kernel.text for kernel in kernels)))
-    return Derived(equations, source, tuple(kernels), tuple(rules))
+    return Derived(equations, source, tuple(kernels), explained(plans, kernels))
 
 
 class _Compiled:
@@ -66,7 +66,9 @@ class _Compiled:
 
     def __init__(self, derived: Derived, target: str | None) -> None:
         self.derived = derived
-        file = f"<{derived.equations.name} of arrays, {abs(hash(derived.source)):x}>"
+        # The name of the text is part of what caches know a kernel by: the same in each process.
+        digest = hashlib.sha256(derived.source.encode()).hexdigest()[:12]
+        file = f"<{derived.equations.name} of arrays, {digest}>"
         lines = derived.source.splitlines(keepends=True)
         linecache.cache[file] = (len(derived.source), None, lines, file)
         names: dict[str, Any] = {"__name__": derived.equations.name}
@@ -187,6 +189,11 @@ class Function:
                 hint='tier="developer"; the kernels that it compiles have tier="expert"',
             )
         return self._of(*self._bound(args, kwargs)).source
+
+    @concise
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Return the kernels for arguments: roles of dimensions, rules, why there are several."""
+        return self._of(*self._bound(args, kwargs)).explanation
 
     def equations(self, *args: Any, **kwargs: Any) -> Equations:
         """Return what the function computes for arguments."""

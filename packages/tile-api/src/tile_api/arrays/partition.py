@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tile_api.arrays.capture import Output
@@ -23,17 +23,23 @@ class Task:
         Of the function, or tensors between its kernels.
     stream
         The variable that the kernel goes through in blocks; None without reductions.
+    reasons
+        Why its results are tensors between kernels.
     """
 
     outputs: tuple[Output, ...]
     stream: str | None
+    reasons: tuple[str, ...] = ()
 
     def split(self) -> list[Task]:
         """Return a task for the outputs of the same variables."""
         parts: dict[frozenset[str], list[Output]] = {}
         for output in self.outputs:
             parts.setdefault(variables_of(output), []).append(output)
-        return [Task(tuple(part), streamed([o.element for o in part])) for part in parts.values()]
+        return [
+            Task(tuple(part), streamed([o.element for o in part]), self.reasons)
+            for part in parts.values()
+        ]
 
 
 def variables_of(output: Output) -> frozenset[str]:
@@ -63,7 +69,7 @@ class _Partition:
         self.made: dict[Expr, Expr] = {}
         self.order: dict[str, int] = {}
 
-    def lower(self, outputs: Sequence[Output]) -> None:
+    def lower(self, outputs: Sequence[Output], reasons: Iterable[str] = ()) -> None:
         """Add the kernel of `outputs`, after those that it reads."""
         for output in outputs:
             for k, i in enumerate(output.indices):
@@ -75,13 +81,15 @@ class _Partition:
             if cuts:
                 outputs = [_replaced(output, cuts) for output in outputs]
                 stream = streamed([output.element for output in outputs])
-        self.tasks.append(Task(tuple(outputs), stream))
+        self.tasks.append(Task(tuple(outputs), stream, tuple(dict.fromkeys(reasons))))
 
-    def _cut(self, nodes: Iterable[Expr]) -> dict[Expr, Expr]:
-        """Make kernels of `nodes`, one for those with the same variables; return their loads."""
+    def _cut(self, nodes: Mapping[Expr, str]) -> dict[Expr, Expr]:
+        """Make kernels of `nodes`, one for those with the same variables; return their loads.
+
+        With each node stands why it is one.
+        """
         groups: dict[tuple[tuple[str, ...], str], list[Expr]] = {}
-        wanted = [*dict.fromkeys(nodes)]
-        for node in wanted:
+        for node in nodes:
             free = tuple(
                 sorted(node.free, key=lambda v: (v not in self.order, self.order.get(v, 0), v))
             )
@@ -98,8 +106,8 @@ class _Partition:
                 shape = tuple(i.value[1] for i in mine)
                 outputs.append(Output(name, shape, node.dtype, mine, node))
             if outputs:
-                self.lower(outputs)
-        return {node: self.made[node] for node in wanted}
+                self.lower(outputs, [nodes[node] for node in members])
+        return {node: self.made[node] for node in nodes}
 
 
 def _replaced(output: Output, cuts: dict[Expr, Expr]) -> Output:
@@ -139,11 +147,11 @@ def streamed(elements: Sequence[Expr]) -> str | None:
     return max(extents, key=lambda v: (depth[v], extents[v], v))
 
 
-def _cuts(outputs: Sequence[Output], stream: str) -> list[Expr]:
-    """Return the reductions that are kernels of their own."""
+def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
+    """Return the reductions that are kernels of their own, and why."""
     elements = [output.element for output in outputs]
     is_wide = _is_wide(elements, stream)
-    found: dict[Expr, None] = {}
+    found: dict[Expr, str] = {}
 
     def look(x: Expr, inside: bool) -> None:
         if x.op == "reduce":
@@ -151,23 +159,42 @@ def _cuts(outputs: Sequence[Output], stream: str) -> list[Expr]:
             if x.value[1] == stream:
                 inside = True
             elif inside and stream in x.free and less:
-                found.update(dict.fromkeys(less))
+                found.update(dict.fromkeys(less, _AGAIN.format(stream)))
                 return
             elif not _is_inner_product(x, stream, inside=inside and not is_wide):
-                found[x] = None
+                found[x] = _reason(x, stream, inside=inside, is_wide=is_wide)
                 return
         for arg in x.args:
             look(arg, inside)
 
     for output in outputs:
         look(output.element, False)
-        found.update(dict.fromkeys(_of_fewer_dimensions(output, stream)))
-    return [
-        n
-        for x in found
+        found.update(dict.fromkeys(_of_fewer_dimensions(output, stream), _SPREAD))
+    return {
+        n: reason
+        for x, reason in found.items()
         for n in walk(x)
         if n.op == "reduce" and n.value[1] == x.value[1] and n.free == x.free
-    ]
+    }
+
+
+_AGAIN = "it does not change along {}, where it is read: each step would compute it again"
+_SPREAD = "its result is read along further dimensions: each block would compute it again"
+
+
+def _reason(x: Expr, stream: str, *, inside: bool, is_wide: bool) -> str:
+    """Return why a reduction over another variable is a kernel of its own."""
+    over = x.value[1]
+    if not inside:
+        return f"it goes through {over}, and the kernel that reads it through {stream}"
+    if stream not in x.free:
+        return _AGAIN.format(stream)
+    if is_wide:
+        return (
+            f"it is read by more than {WIDEST_INNER} columns: each block of columns would compute "
+            "it again"
+        )
+    return f"it is no product of two tiles in the loop through {stream}"
 
 
 def _of_fewer_dimensions(output: Output, stream: str) -> list[Expr]:

@@ -1,0 +1,87 @@
+"""What became of a function: its kernels, what each is fused of, and why there are several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tile_api.arrays.kernel_text import KernelText
+from tile_api.arrays.plan import Plan
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """One kernel.
+
+    Parameters
+    ----------
+    roles
+        The variables by what they are in the kernel, with their sizes and those of tiles.
+    rules
+        Each reduction with the rule by which it is carried.
+    reasons
+        Why its results are tensors between kernels; empty for results of the function.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    roles: tuple[tuple[str, str], ...]
+    rules: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return some lines of text."""
+        lines = [f"{self.name}: {', '.join(self.inputs) or 'nothing'} -> {', '.join(self.outputs)}"]
+        lines += [f"  {role}: {text}" for role, text in self.roles]
+        lines += [f"  {rule}" for rule in self.rules]
+        lines += [f"  apart: {reason}" for reason in self.reasons]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """All kernels of a function, in the order in which they run."""
+
+    kernels: tuple[KernelFacts, ...]
+
+    def __str__(self) -> str:
+        """Return a paragraph for each kernel."""
+        return "\n\n".join(map(str, self.kernels))
+
+
+def explained(plans: Sequence[Plan], kernels: Iterable[KernelText]) -> Explanation:
+    """Return what is to be told of kernels."""
+    return Explanation(
+        tuple(
+            KernelFacts(
+                kernel.name,
+                kernel.inputs,
+                kernel.outputs,
+                tuple(_roles(plan)),
+                tuple(f"{s.name} = {s.kind}: {s.rule}" for s in plan.states),
+                plan.task.reasons,
+            )
+            for plan, kernel in zip(plans, kernels, strict=True)
+        )
+    )
+
+
+def _roles(plan: Plan) -> Iterable[tuple[str, str]]:
+    named = (
+        ("rows", [plan.row]),
+        ("columns", plan.columns),
+        ("stream", [plan.stream]),
+        ("a block for each", plan.grid),
+    )
+    for role, variables in named:
+        known = [plan.axes[v] for v in variables if v is not None]
+        if known:
+            yield (
+                role,
+                ", ".join(
+                    f"{a.name} of {a.extent}"
+                    + (f" in blocks of {a.size}" if 1 < a.size < a.extent else "")
+                    for a in known
+                ),
+            )

@@ -1,0 +1,54 @@
+"""What is told of kernels: the roles of dimensions, the rules, and why there are several."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tile_api as tile
+
+
+@tile.function
+def centred(x, y):
+    return x @ y - x.mean(axis=0, keepdims=True).sum()
+
+
+@tile.function
+def two(x, one, other):
+    return np.maximum(x @ one, 0) @ other
+
+
+@tile.function
+def log_sum(x):
+    return np.logaddexp.reduce(x, axis=-1)
+
+
+def zeros(*shape: int) -> np.ndarray:
+    return np.zeros(shape, "float32")
+
+
+def test_roles_and_rules() -> None:
+    told = log_sum.explain(zeros(300, 50_000))
+    assert str(told) == (
+        "log_sum: x -> out\n"
+        "  rows: x0 of 300 in blocks of 64\n"
+        "  stream: x1 of 50000 in blocks of 64\n"
+        "  highest = max: independent\n"
+        "  total = sum: scaling"
+    )
+
+
+def test_why_there_are_several() -> None:
+    first, second = two.explain(zeros(37, 96), zeros(96, 512), zeros(512, 300)).kernels
+    assert first.outputs == ("t0",)
+    assert first.reasons == (
+        "it is read by more than 256 columns: each block of columns would compute it again",
+    )
+    assert second.inputs == ("other", "t0")
+    assert second.reasons == ()
+
+
+def test_what_is_the_same_for_all_blocks_is_apart() -> None:
+    kernels = centred.explain(zeros(70, 30), zeros(30, 90)).kernels
+    assert len(kernels) > 1
+    assert kernels[-1].outputs == ("out",)
+    assert all(k.reasons for k in kernels[:-1])
