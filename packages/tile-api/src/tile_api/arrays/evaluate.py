@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tile_api.arrays.capture import Equations, Output
-from tile_api.arrays.equations import Expr
+from tile_api.arrays.equations import Expr, walk
 from tile_core.dtypes import dtype_of
 from tile_core.errors import OutOfBounds
 
@@ -55,6 +55,30 @@ def _output(arguments: Mapping[str, Any], precise: bool, output: Output) -> np.n
     found = np.broadcast_to(_to_rank(found, rank), output.shape)
     keep = precise and output.dtype.is_float
     return np.array(found, None if keep else output.dtype.numpy(), order="C")
+
+
+def is_finite(x: Expr, values: Mapping[Expr, float]) -> bool:
+    """Tell whether an expression is a finite number for values of some of its operands.
+
+    What else it reads, elements and states, is 1.
+    """
+    known: dict[Expr, Any] = {state: np.float64(value) for state, value in values.items()}
+    with np.errstate(all="ignore"):
+        for n in walk(x):
+            args = [known[arg] for arg in n.args]
+            if n in known:
+                continue
+            if n.op in ("load", "state", "index", "reduce"):
+                known[n] = np.float64(1)
+            elif n.op == "const":
+                known[n] = np.float64(n.value)
+            elif n.op == "where":
+                known[n] = np.where(*args)
+            elif n.op in ("cast", "round"):
+                known[n] = args[0]
+            else:
+                known[n] = (_UNARY.get(n.op) or _BINARY[n.op])(*args)
+    return bool(np.isfinite(known[x]))
 
 
 class _Evaluation:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 from tile_api.arrays.bounds import Stretch, bounds_of, conjuncts
 from tile_api.arrays.capture import Output
-from tile_api.arrays.equations import Expr, const, make, rebuild, subtract, walk
+from tile_api.arrays.equations import Expr, const, make, rebuild, subtract, walk, where
+from tile_api.arrays.evaluate import is_finite
 from tile_api.arrays.partition import Group
 from tile_api.arrays.plan import Carried, Plan, factor
 from tile_api.arrays.reductions.algebra import factors, product
@@ -152,11 +154,28 @@ class _Writer:
             tiles, scale = self.tiles, found.scale
             dims = tiles.dims(scale)
             name = tiles.allocate("rescale", dims, dtype=scale.dtype)
-            tiles.parallel(dims, f"{name}[{tiles.text.loops(dims)}] = {tiles.text(scale)}")
+            text = tiles.text(self._once_begun(scale, s, before))
+            tiles.parallel(dims, f"{name}[{tiles.text.loops(dims)}] = {text}")
             known = make("state", value=(name, tuple(sorted(scale.free))), dtype=scale.dtype)
             tiles.held[known] = (name, dims)
             scales[scale] = known
         return Correction(scale=scales[found.scale])
+
+    def _once_begun(self, scale: Expr, s: State, before: Mapping[Expr, Expr]) -> Expr:
+        """Return the factor of an accumulator, which is 1 where it has met nothing yet.
+
+        Only where the factor would be no number then, such as with the logarithm of a sum that
+        is still 0; the accumulator is 0 there.
+        """
+        starts = {
+            before[x.mine]: const(identity_of(x.kind, tile_dtype(x.body)), x.mine.dtype)
+            for x in self.plan.states
+            if x.mine in s.depends
+        }
+        if is_finite(scale, {old: float(start.value) for old, start in starts.items()}):
+            return scale
+        same = [make("eq", old, start) for old, start in starts.items()]
+        return where(reduce(partial(make, "and"), same), const(1, scale.dtype), scale)
 
     def _product(self, c: Carried, correction: Correction, later: Sequence[Expr]) -> None:
         """Write a product of tiles into an accumulator."""

@@ -95,19 +95,44 @@ class _Partition:
             )
             groups.setdefault((free, node.value[1]), []).append(node)
         for (free, _), members in groups.items():
-            outputs = []
-            for node in members:
-                if node in self.made:
-                    continue
-                indices = {i.value[0]: i for i in walk(node) if i.op == "index"}
-                mine = tuple(indices[v] for v in free)
-                name = f"t{len(self.made)}"
-                self.made[node] = load(name, mine, node.dtype)
-                shape = tuple(i.value[1] for i in mine)
-                outputs.append(Output(name, shape, node.dtype, mine, node))
-            if outputs:
-                self.lower(outputs, [nodes[node] for node in members])
+            for part in _in_order(members):
+                self._make(part, free, [nodes[node] for node in part])
         return {node: self.made[node] for node in nodes}
+
+    def _make(self, nodes: Sequence[Expr], free: Sequence[str], reasons: Iterable[str]) -> None:
+        """Add the kernel of reductions over one variable, with the same free variables."""
+        outputs = []
+        for node in nodes:
+            if node in self.made:
+                continue
+            indices = {i.value[0]: i for i in walk(node) if i.op == "index"}
+            mine = tuple(indices[v] for v in free)
+            name = f"t{len(self.made)}"
+            self.made[node] = load(name, mine, node.dtype)
+            shape = tuple(i.value[1] for i in mine)
+            outputs.append(Output(name, shape, node.dtype, mine, node))
+        if outputs:
+            self.lower(outputs, reasons)
+
+
+def _in_order(nodes: Sequence[Expr]) -> list[list[Expr]]:
+    """Return reductions over one variable in parts: each after those that it needs finished.
+
+    Whoever reads another one through a reduction over a further variable needs it finished.
+    """
+    parts: list[list[Expr]] = []
+    left = [*nodes]
+    while left:
+        ready = [node for node in left if not _reads_through(node, left)]
+        parts.append(ready)
+        left = [node for node in left if node not in ready]
+    return parts
+
+
+def _reads_through(node: Expr, others: Sequence[Expr]) -> bool:
+    through = [n for n in walk(node) if n.op == "reduce" and n.value[1] != node.value[1]]
+    inside = set(walk(*through))
+    return any(other in inside for other in others if other is not node)
 
 
 def _replaced(output: Output, cuts: dict[Expr, Expr]) -> Output:
