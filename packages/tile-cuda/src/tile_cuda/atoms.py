@@ -6,6 +6,7 @@ An instruction is offered where the machine has its feature. Layouts are built f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -27,30 +28,30 @@ _INT4 = ("int4", "uint4")
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 
 
-def _rows() -> Iterator[tuple[str, str, tuple[int, int, int], tuple[str, str, str]]]:
-    """Yield function, feature, shape (m, n, k) and element types of all but Volta's."""
+def _rows() -> Iterator[tuple[str, str, tuple[str, str, str]]]:
+    """Yield function, feature and element types of all but Volta's."""
     for total in ("float32", "float16"):
         half = ("float16", "float16", total)
-        yield "mma_m16n8k16", "mma_m16n8k16", (16, 8, 16), half
-        yield "mma_m16n8k8", "mma_m16n8k8_f16", (16, 8, 8), half
+        yield "mma_m16n8k16", "mma_m16n8k16", half
+        yield "mma_m16n8k8", "mma_m16n8k8_f16", half
     bfloat = ("bfloat16", "bfloat16", "float32")
-    yield "mma_m16n8k16", "mma_bf16", (16, 8, 16), bfloat
-    yield "mma_m16n8k8", "mma_bf16", (16, 8, 8), bfloat
+    yield "mma_m16n8k16", "mma_bf16", bfloat
+    yield "mma_m16n8k8", "mma_bf16", bfloat
     for kind in ("float32", "tfloat32"):
-        yield "mma_m16n8k8", "mma_tf32", (16, 8, 8), (kind, kind, "float32")
-        yield "mma_m16n8k4", "mma_tf32", (16, 8, 4), (kind, kind, "float32")
-    yield "mma_m8n8k4", "mma_f64", (8, 8, 4), ("float64", "float64", "float64")
+        yield "mma_m16n8k8", "mma_tf32", (kind, kind, "float32")
+        yield "mma_m16n8k4", "mma_tf32", (kind, kind, "float32")
+    yield "mma_m8n8k4", "mma_f64", ("float64", "float64", "float64")
     for a in _INT8:
         for b in _INT8:
-            yield "mma_m16n8k32", "mma_int8_m16n8k32", (16, 8, 32), (a, b, "int32")
-            yield "mma_m16n8k16", "mma_int8_m16n8k32", (16, 8, 16), (a, b, "int32")
-            yield "mma_m8n8k16", "mma_int8_m8n8k16", (8, 8, 16), (a, b, "int32")
+            yield "mma_m16n8k32", "mma_int8_m16n8k32", (a, b, "int32")
+            yield "mma_m16n8k16", "mma_int8_m16n8k32", (a, b, "int32")
+            yield "mma_m8n8k16", "mma_int8_m8n8k16", (a, b, "int32")
     for a in _INT4:
         for b in _INT4:
-            yield "mma_m16n8k64", "mma_int4", (16, 8, 64), (a, b, "int32")
+            yield "mma_m16n8k64", "mma_int4", (a, b, "int32")
     for a in _FLOAT8:
         for b in _FLOAT8:
-            yield "mma_m16n8k32", "mma_fp8", (16, 8, 32), (a, b, "float32")
+            yield "mma_m16n8k32", "mma_fp8", (a, b, "float32")
 
 
 def _volta_atom(c_dtype: str, a_order: str = "row", b_order: str = "col") -> MatrixAtom:
@@ -109,7 +110,7 @@ def all_atoms() -> tuple[MatrixAtom, ...]:
 @cache
 def atoms_for(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom, ...]:
     """Return the instructions of `machine` for element types, the largest first."""
-    made = [_atom(*row) for row in _rows() if row[3] == (a, b, c) and machine.has(row[1])]
+    made = [_atom(*row) for row in _rows() if row[2] == (a, b, c) and machine.has(row[1])]
     if machine.has("mma_m8n8k4") and (a, b) == ("float16", "float16"):
         made += _volta_atoms(c) if c in ("float32", "float16") else ()
     return _largest_first(made)
@@ -124,17 +125,17 @@ def atoms_for_nibbles(machine: SimtMachine, a: str, b: str, c: str) -> tuple[Mat
     if a not in _INT8 or b not in _INT8 or c != "int32":
         return ()
     return tuple(
-        replace(_atom(bytes_function, feature, shape, (a, b, c)), function=function)
-        for function, bytes_function, feature, shape in _NIBBLES
+        replace(_atom(bytes_function, feature, (a, b, c)), function=function)
+        for function, bytes_function, feature in _NIBBLES
         if machine.has(feature)
     )
 
 
 _NIBBLES = (
-    ("mma_m16n8k64", "mma_m16n8k32", "mma_int4", (16, 8, 32)),
-    ("mma_m8n8k32", "mma_m8n8k16", "mma_int4_m8n8k32", (8, 8, 16)),
+    ("mma_m16n8k64", "mma_m16n8k32", "mma_int4"),
+    ("mma_m8n8k32", "mma_m8n8k16", "mma_int4_m8n8k32"),
 )
-"""Function, that of the instruction for bytes, feature, and shape in bytes."""
+"""Function, that of the instruction for bytes, and feature."""
 
 
 @cache
@@ -157,10 +158,10 @@ def atoms_for_tiles(machine: SimtMachine, a: str, b: str, c: str) -> tuple[Matri
 
 
 @cache
-def _atom(
-    function: str, feature: str, shape: tuple[int, int, int], dtypes: tuple[str, str, str]
-) -> MatrixAtom:
-    return atom_of_words(function, feature, shape, dtypes)
+def _atom(function: str, feature: str, dtypes: tuple[str, str, str]) -> MatrixAtom:
+    """Return the instruction; its function is named after its shape, as in ``mma_m16n8k4``."""
+    m, n, k = map(int, re.findall(r"[mnk](\d+)", function))
+    return atom_of_words(function, feature, (m, n, k), dtypes)
 
 
 def _largest_first(atoms: list[MatrixAtom]) -> tuple[MatrixAtom, ...]:
