@@ -238,13 +238,12 @@ class Issue(Visitor):
             )
 
     def _counted_load(self, call: Call, space: Space) -> None:
-        nbytes, tensor = call.args[0], call.args[2]
-        if isinstance(nbytes, Const) and isinstance(tensor, AddressOf):
-            size = int(nbytes.value)
-            at = tensor.indices[0] + call.args[3]
-            self._touch(tensor.buffer, at, size, space, is_write=False, is_waited_for=False)
-            cycles = size * self.warp / (4 * self.machine.banks) * space.total(warp=self.warp)
-            self._keep_busy(cycles)
+        match call.args:
+            case (Const(value=nbytes), _, AddressOf(buffer=buffer, indices=(lead, *_)), offset, _):
+                at, size = lead + offset, int(nbytes)
+                self._touch(buffer, at, size, space, is_write=False, is_waited_for=False)
+                cycles = size * self.warp / (4 * self.machine.banks) * space.total(warp=self.warp)
+                self._keep_busy(cycles)
 
     def _matrix(self, call: Call, space: Space, *, is_load: bool) -> None:
         """Count matrices of 8 rows of 16 bytes that lanes give the addresses of."""
