@@ -214,6 +214,16 @@ def test_register_tiles_fit_the_registers() -> None:
             assert tile.mr * tile.nv + tile.nv + 1 <= machine.vector_registers
 
 
+def test_rows_that_are_taken_at_once_have_as_many_vectors_as_fit() -> None:
+    """Powers of two, up to four, and as many as there are columns for."""
+    kernel = choose_kernel(MACHINES["znver4"], *F32)
+    for m in range(1, 17):
+        fitting = max(nv for nv in (1, 2, 4) if (m + 1) * nv + 1 <= 32)
+        for vectors in (1, 3, 8):
+            tile = choose_tile(MACHINES["znver4"], kernel, m, vectors * kernel.lanes)
+            assert (tile.mr, tile.nv) == (m, min(fitting, vectors))
+
+
 def test_the_fastest_exact_step_is_chosen() -> None:
     zen, old, lake = (MACHINES[n] for n in ("znver4", "haswell", "alderlake"))
     assert choose_kernel(zen, *BF16).step is MultiplyStep.DOT_BF16

@@ -64,7 +64,7 @@ def choose_tile(machine: CpuMachine, kernel: MicroKernel, m: int, n: int) -> Reg
     vectors = max(1, -(-n // kernel.lanes))
     many = machine.vector_registers == 32
     if many and m <= 16:
-        nv = {1: 4, 2: 4, 3: 4, 4: 4, 5: 4, 6: 4}.get(m, 2 if m <= 14 else 1)
+        nv = 4 if m <= 6 else 2 if m <= 14 else 1
         return RegisterTile(m, min(nv, vectors))
     if many:
         return RegisterTile(8, min(2, vectors)) if vectors > 1 else RegisterTile(16, 1)
