@@ -14,7 +14,9 @@ import tile_api.language as T
 from support.toolchain import nvrtc_for
 from tile_api.cache import default_cache
 from tile_api.disk_cache import disk_cache
-from tile_core.errors import AssumptionError, DeviceAssertError
+from tile_api.disk_cache.entry_codec import teller
+from tile_core.errors import ArgumentLayoutError, AssumptionError, DeviceAssertError
+from tile_core.plugins.gpu_launch import launch_manifest
 
 
 @pytest.fixture(autouse=True)
@@ -132,6 +134,16 @@ def test_errors_show_lines_of_the_program_at_hand(kernel_from):
         assert new.value.span is not None
         assert (old.value.span.line, new.value.span.line) == (line, line + 2)
         assert new.value.span.file != old.value.span.file
+
+
+def test_errors_of_launchers_show_parameters_of_the_program_at_hand(kernel_from):
+    func = kernel_from("# one line\n" + ASSERTING)(16)
+    manifest = launch_manifest(tile.lower(func, "cuda:sm_80").device_mod)
+    fault = ArgumentLayoutError("main.B.data: it lies 4 behind", subject=("parameter", "B"))
+    (note,) = teller(func.kernel, manifest)(fault).notes
+    (declared,) = (p.span for p in func.kernel.params if p.name == "B")
+    assert (note.text, note.span) == ("the parameter is declared here", declared)
+    assert declared.line == 5
 
 
 ASSUMING = """

@@ -13,6 +13,7 @@ from tile_core.testing import build_ir as ir
 
 W = ir.fragment("W", (16, 8))
 LINE = ir.fragment("line", (16,))
+COLUMN = ir.fragment("column", (16, 1))
 N = ir.symbol("n")
 
 
@@ -71,6 +72,19 @@ def test_what_comes_first_counts() -> None:
     """A part first, and all of it behind that: the part was not overwritten by all."""
     assert not is_overwritten([LEAVE["a part"], COVER["each index"]], W)
     assert is_overwritten([COVER["each index"], LEAVE["what it reads"]], W)
+
+
+def test_a_loop_that_may_never_run_leaves_everything() -> None:
+    """Even where one iteration would do: the count is known at run time, or is none."""
+
+    def column(count: Any) -> Stmt:
+        return ir.parallel(
+            (16,), lambda i: ir.serial(count, lambda j: ir.store(COLUMN, (i, j), 0.0))
+        )
+
+    assert is_overwritten([column(1)], COLUMN)
+    assert not is_overwritten([column(N)], COLUMN)
+    assert not is_overwritten([column(0)], COLUMN)
 
 
 def test_views_are_seen() -> None:

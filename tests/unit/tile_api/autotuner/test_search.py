@@ -197,6 +197,17 @@ def test_a_terminal_sees_how_far_it_is(monkeypatch):
     )
 
 
+def test_each_step_of_a_candidate_is_told():
+    told = []
+    wanted = search(Paper([5.0, 3.0, 1.0]), early_stop=False)
+    wanted.progress.tell = lambda done, what, best="": told.append((done, what))
+    wanted.run()
+    first = [each for each in told if each[1] != "comparing the best"]
+    assert first == [(0, "compiling")] * 3 + [(n, "measuring") for n in range(3)]
+    assert told[6:] == [(3, "comparing the best")] * (len(told) - 6)
+    assert len(told) > 6
+
+
 def test_elsewhere_there_is_silence():
     stream = io.StringIO()
     search(Paper([5.0, 3.0]), stream=stream).run()
