@@ -51,6 +51,10 @@ class Scalar:
     bits: tuple[int, ...]
     compute: Callable[..., tuple[int, int | None]]
 
+    def __post_init__(self) -> None:
+        if not set(self.bits) <= {32, 64}:
+            raise ValueError(f"operands have one or two registers of 32 bits, not {self.bits} bits")
+
 
 def _logic(compute: Callable[..., int], bits: int, sources: int = 2) -> Scalar:
     mask = (1 << bits) - 1

@@ -130,8 +130,7 @@ def _load(line: Line, transfer: Transfer, offsets: list[int]) -> Instruction:
             parts.append(widened(data, transfer))
             grains.append(touched.reshape(-1))
         together = parts[0] if len(parts) == 1 else np.concatenate(parts, 1)
-        touched = grains[0] if len(grains) == 1 else np.concatenate(grains)
-        _start(w, line, target, together, touched, transfer.half)
+        _start(w, line, target, together, np.concatenate(grains), transfer.half)
 
     writes = ids([target])
     touches = ids([address]) | (writes if transfer.keeps_half else frozenset())
