@@ -10,6 +10,7 @@ from tile_core.passes.warp_specialisation.register_reallocation import (
     GROUP,
     MOST,
     STEP,
+    _Block,
     registers_at_entry,
     shares,
 )
@@ -61,3 +62,12 @@ def test_shares_of_usual_blocks(groups: int, blocks: int, fewest: int, few: int,
     made = shares(groups, blocks, REGISTERS, fewest)
     assert made is not None
     assert (made.few, made.many) == (few, many)
+
+
+@pytest.mark.parametrize("groups", range(1, 4))
+def test_as_many_blocks_run_as_have_just_enough(groups: int) -> None:
+    made = shares(groups, 2, REGISTERS, FEWEST)
+    assert made is not None
+    just, more = (_Block(groups, FEWEST, made.many + n, made.at_entry) for n in (0, 1))
+    assert just.shares(2, REGISTERS) == made
+    assert more.shares(2, REGISTERS) == shares(groups, 1, REGISTERS, FEWEST)

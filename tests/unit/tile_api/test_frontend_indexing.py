@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tile_api.language as T
+from tile_api.frontend.builder import KernelWarning
 from tile_core.errors import IndexMismatch
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Load
@@ -115,6 +116,28 @@ def test_refused_indices(index, text, kernel_from):
     assert caught.value.span.line == 6
     column = 12 + 0
     assert caught.value.span.col == column
+
+
+@pytest.mark.parametrize("index", [8, 9, -9])
+def test_a_constant_index_outside_a_tensor_is_a_warning(index, kernel_from):
+    with pytest.warns(KernelWarning, match="is always outside dimension 0 of 'A', which has 8"):
+        kernel_from(f"""
+            @T.prim_func
+            def f(A: T.Tensor((8, 8), "int32")):
+                with T.Kernel(4) as bx:
+                    A[0, bx] = A[{index}, bx]
+        """)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("index", ["7", "-8", "7:9", "8:10", "bx + 8"])
+def test_what_guards_are_for_is_no_warning(index, kernel_from):
+    kernel_from(f"""
+        @T.prim_func
+        def f(A: T.Tensor((8, 8), "int32")):
+            with T.Kernel(4) as bx:
+                y = A[{index}, 0]
+    """)
 
 
 def test_the_message_of_a_wrong_rank(kernel_from):

@@ -11,7 +11,7 @@ from tile_core.codegen import print_program
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.node import walk
-from tile_core.layout import Fragment, Layout, Swizzle, swizzled
+from tile_core.layout import Fragment, Layout, Swizzle, shared_operand, swizzled
 from tile_core.ops.copy import Copy
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import select
@@ -21,7 +21,7 @@ from tile_core.testing import build_ir as ir
 from tile_cuda.machine import machine
 from tile_cuda.rules import all_rules
 from tile_cuda.rules.gemm import gemm_rules, tf32_rules
-from tile_cuda.rules.mma_unit import read_by_elements
+from tile_cuda.rules.mma_unit import operand_layout, read_by_elements
 
 HALF = Product("sm_80", 64, 64, 64)
 
@@ -153,6 +153,17 @@ def test_layouts_read_by_elements_lose_none(bits: int, shape: tuple[int, ...]) -
         return
     assert layout.is_bijective()
     assert layout.vector_width(-1, 128 // bits) == 128 // bits  # copies of 16 bytes stay whole
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("is_k_last", [False, True])
+def test_what_ldmatrix_cannot_turn_is_read_by_elements(bits: int, is_k_last: bool) -> None:
+    """It turns matrices of 16-bit elements, and moves whole words of others where K is last."""
+    shape = (64, 128)
+    is_moved = bits == 16 or (is_k_last and bits < 64)
+    expected = shared_operand(shape, bits) if is_moved else read_by_elements(shape, bits)
+    assert operand_layout(shape, bits, is_k_last) == expected
+    assert bits == 16 or shared_operand(shape, bits) != read_by_elements(shape, bits)
 
 
 def test_rows_too_short_or_too_few_are_left_to_others() -> None:

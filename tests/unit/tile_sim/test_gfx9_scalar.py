@@ -82,6 +82,8 @@ SCALARS = [
     ("s_mov_b64 s[12:13], 12\n s_nor_b64 s[10:11], s[12:13], 10\n s_mov_b32 s10, s11", -1),
     ("s_cmp_eq_u32 0, 1\n s_cselect_b64 s[10:11], 3, -4\n s_mov_b32 s10, s11", -1),
     ("s_wqm_b32 s10, 0x120", 0xFF0),
+    ("s_mov_b64 flat_scratch, -2\n s_mov_b32 s10, flat_scratch_lo", -2),
+    ("s_mov_b64 flat_scratch, -2\n s_mov_b32 s10, flat_scratch_hi", -1),
     ("s_min_u32 s10, -1, 1", 1),
     ("s_max_i32 s10, -1, 1", 1),
     ("s_lshl1_add_u32 s10, 3, 1", 7),
