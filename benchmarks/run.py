@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 
 from measure import Row, cores, print_table
+from tables_arrays import arrays
 from tables_gemm import avx2, narrow, ragged, skinny, square, transposed
 from tables_gpu import print_emulator_times, print_gpu_compile_times
 from tables_process import alternating, print_compile_times
@@ -30,6 +31,7 @@ TABLES: dict[str, tuple[str, str, Table]] = {
     "attention": ("flash attention forward against torch SDPA", "GFLOP/s", attention_rows),
     "rows": ("softmax and norms", "GB/s", row_wise),
     "elementwise": ("elementwise, against copy bandwidth", "GB/s", elementwise),
+    "arrays": ("functions of whole arrays, by hand, torch", "G/s", arrays),
     "alternating": ("taking turns with torch", "GFLOP/s", alternating),
 }
 

@@ -184,10 +184,15 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
     def add(name: str, size: int, text: str, start: str, loop: str) -> None:
         axes[name] = Axis(name, extents[name], size, text, start, loop)
 
-    if plan.row is not None:
-        add(plan.row, min(blocks.rows, extents[plan.row]), "BM", "bx * BM", "i")
-        indices.append(("bx", f"T.ceildiv({extents[plan.row]}, BM)"))
     products = [c for c in plan.carried if c.column]
+    rows = blocks.rows
+    if stream is not None and not products and 0 < extents[stream] <= blocks.resident:
+        # Fewer rows that stay where they are, rather than more that are read again.
+        rows = max(1, min(rows, blocks.resident // extents[stream]))
+    if plan.row is not None:
+        rows = min(rows, extents[plan.row])
+        add(plan.row, rows, "BM", "bx * BM", "i")
+        indices.append(("bx", f"T.ceildiv({extents[plan.row]}, BM)"))
     needs_whole = len(plan.carried) > 1 and len(products) < len(plan.carried)
     for c in plan.columns:
         n = extents[c]
@@ -199,7 +204,7 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
     is_resident = False
     if stream is not None:
         n = extents[stream]
-        rows = axes[plan.row].size if plan.row is not None else 1
+        rows = rows if plan.row is not None else 1
         is_resident = (n * rows <= blocks.resident and not products) or n <= blocks.stream
         if is_resident:
             add(stream, n, str(n), "0", "j")
