@@ -55,6 +55,21 @@ def test_floats_to_integers_truncate_and_saturate(run, dtype):
     assert b.tolist() == expected
 
 
+@pytest.mark.parametrize(("dtype", "low", "high"), [("int4", -8, 7), ("uint4", 0, 15)])
+def test_floats_to_half_bytes_truncate_and_saturate(run, dtype, low, high):
+    @T.prim_func
+    def main(A: T.Tensor((18,), "float32"), B: T.Tensor((18,), "int32")):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(18):
+                B[i] = T.cast(T.cast(A[i], dtype), "int32")
+
+    b = poisoned(18)
+    run(main, FLOATS, b)
+    assert b.tolist() == [
+        0 if math.isnan(x) else int(min(max(x, low), high)) for x in FLOATS.tolist()
+    ]
+
+
 @pytest.mark.parametrize("source", INTEGERS)
 def test_integers_to_everything(run, source):
     def one(target):
