@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import tile_api as tile
+from tile_api.arrays.function import Function
+from tile_api.arrays.plan import Blocks
 from tile_core.errors import ArgumentCountError, ArrayShapeError, FrontendTypeError
 
 RANDOM = np.random.default_rng(7)
@@ -148,3 +150,26 @@ def test_results_of_different_shapes() -> None:
     found = several(x, w)
     for got, wanted in zip(found, several.func(x, w), strict=True):
         same(got, wanted)
+
+
+@pytest.mark.parametrize("resident", [16_384, 0])
+def test_rows_of_infinities(resident: int) -> None:
+    def extrema(x):
+        return x.max(axis=-1), x.min(axis=-1), np.logaddexp.reduce(x, axis=-1)
+
+    x = numbers(6, 150)
+    x[0], x[1], x[2, :100], x[3, 7] = -np.inf, np.inf, -np.inf, np.inf
+    found = Function(extrema, target="cpu", blocks=Blocks(resident=resident))(x)
+    for got, wanted in zip(found, extrema(x), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+def test_an_extremum_alone_starts_from_infinity() -> None:
+    x = numbers(6, 150)
+    x[0] = -np.inf
+    lone = Function(largest, target="cpu", blocks=Blocks(resident=0))
+    same(lone(x), x.max(axis=-1))
+
+
+def largest(x):
+    return x.max(axis=-1)

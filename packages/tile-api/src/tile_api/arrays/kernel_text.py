@@ -74,6 +74,8 @@ class _Writer:
             self._accumulator(c)
         for sweep in sorted({s.sweep for s in plan.states}):
             self._sweep([c for c in plan.carried if c.state.sweep == sweep])
+        for s in plan.states:
+            self._finish(s)
         along = [o for o in plan.finals if any(_is_index(i, plan.stream) for i in o.indices)]
         for o in plan.finals:
             if o not in along:
@@ -97,7 +99,36 @@ class _Writer:
             tiles.put(f"T.fill({buffer}, {self._identity(s)})")
 
     def _identity(self, s: State) -> str:
-        return repr(identity_of(s.kind, tile_dtype(s.body)))
+        """Return where an accumulator starts, as text.
+
+        An extremum starts from infinity, unless differences of its values are computed.
+        """
+        infinite = self._infinity(s)
+        if infinite is None or self._is_read(s):
+            return repr(identity_of(s.kind, tile_dtype(s.body)))
+        return infinite
+
+    def _finish(self, s: State) -> None:
+        """Make an extremum of nothing but infinities infinite, where results read it."""
+        infinite = self._infinity(s)
+        finite = repr(identity_of(s.kind, tile_dtype(s.body)))
+        is_result = any(s.mine in set(walk(o.element)) for o in self.plan.finals)
+        if self.plan.is_resident or infinite is None or not is_result or not self._is_read(s):
+            return
+        me = self.tiles.text(s.mine)
+        text = f"{me} = T.if_then_else({me} == {finite}, {infinite}, {me})"
+        self.tiles.parallel(self.tiles.held[s.mine][1], text)
+
+    def _infinity(self, s: State) -> str | None:
+        """Return the text of what an extremum of floats is of no elements."""
+        dtype = tile_dtype(s.body)
+        if s.kind not in ("max", "min") or not dtype.is_float:
+            return None
+        return f'{"-" if s.kind == "max" else ""}T.infinity("{dtype}")'
+
+    def _is_read(self, s: State) -> bool:
+        """Tell whether another state is computed with the running values of `s`."""
+        return any(s.mine in set(walk(x.body)) for x in self.plan.states if x is not s)
 
     def _sweep(self, carried: Sequence[Carried]) -> None:
         if self.plan.is_resident:
@@ -188,7 +219,7 @@ class _Writer:
         if tiles.is_box(left):
             a, a_dims = tiles.operand(left, dtype)
         else:
-            mask = self._mask(0.0)
+            mask = self._mask("0.0")
             a, a_dims = tiles.computed(
                 left, tiles.dims(left), "weights", later, mask=mask, dtype=dtype
             )
@@ -199,13 +230,13 @@ class _Writer:
         policy = ", policy=T.GemmWarpPolicy.FullRow" if mixed else ""
         tiles.put(f"T.gemm({a}, {b}, {buffer}{flags}{policy})")
 
-    def _mask(self, identity: float | int) -> str | None:
+    def _mask(self, identity: str) -> str | None:
         """Return what elements beyond the end of the stream are, if there are such."""
         plan = self.plan
         if plan.is_resident or plan.stream is None:
             return None
         axis = plan.axes[plan.stream]
-        return repr(identity) if axis.extent % axis.size else None
+        return identity if axis.extent % axis.size else None
 
     def _fold(
         self, s: State, correction: Correction, later: Sequence[Expr], before: Mapping[Expr, Expr]
@@ -220,7 +251,7 @@ class _Writer:
         wanted: tuple[str, ...] = (plan.stream,)
         if plan.row is not None and plan.row in s.mine.free:
             wanted = (plan.row, plan.stream)
-        mask = self._mask(identity_of(s.kind, tile_dtype(s.body)))
+        mask = self._mask(self._identity(s))
         if s.kind == "prod":
             self._multiply(s, mask)
             return
