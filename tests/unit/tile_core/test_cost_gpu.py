@@ -169,7 +169,7 @@ STATED = {  # TFLOP/s of dense products, float32 sums: data sheets and white pap
     "t4": {65: ("float16",), 130: ("int8",), 260: ("int4",)},
     "a100": {312: HALVES, 156: ("tfloat32", "float32"), 624: ("int8",), 1248: ("int4",),
              19.5: ("float64",)},
-    "rtx3090": {71.2: HALVES, 35.6: ("tfloat32", "float32"), 284.7: ("int8",), 569.3: ("int4",)},
+    "rtx3090": {71: HALVES, 35.6: ("tfloat32", "float32"), 284: ("int8",), 568: ("int4",)},
     "rtx4090": {165.2: HALVES, 82.6: ("tfloat32", "float32"), 660.6: ("int8",),
                 1321.2: ("int4",), 330.3: ("float8",)},
     "h100": {989.4: HALVES, 494.7: ("tfloat32", "float32"), 1978.9: ("int8", "float8")},
@@ -178,13 +178,13 @@ STATED = {  # TFLOP/s of dense products, float32 sums: data sheets and white pap
                163.4: ("float32", "float64")},
     "mi355x": {2516.6: HALVES, 5033: ("int8", "float8"), 157.3: ("float32",), 78.6: ("float64",)},
 }  # fmt: skip
-STATED |= {
+STATED |= {  # of an L40S: half of what is stated with two zeros in four
     "l40s": {366.5: HALVES, 183: ("tfloat32", "float32"), 733: ("int8", "float8")},
     "h200": STATED["h100"],
     "mi250": STATED["mi210"],  # one of its two devices
 }
 ARITHMETIC = {  # TFLOP/s of float32; an H100's clock is 1.98 GHz there, and 1.83 in products
-    "v100": 15.7, "t4": 8.14, "a100": 19.5, "rtx3090": 35.6, "orin": 5.32, "rtx4090": 82.6,
+    "v100": 15.7, "t4": 8.1, "a100": 19.5, "rtx3090": 35.6, "orin": 5.3, "rtx4090": 82.6,
     "l40s": 91.6, "h100": 66.9 * 1.83 / 1.98, "h200": 66.9 * 1.83 / 1.98,
     "mi210": 22.6, "mi250": 22.6, "mi300x": 81.7, "mi355x": 78.6,
 }  # fmt: skip
