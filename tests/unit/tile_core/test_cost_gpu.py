@@ -197,7 +197,7 @@ def tera(row, per_cycle: float) -> float:
 
 @ROWS
 def test_tables_give_the_stated_peaks(row) -> None:
-    assert tera(row, 2 * row.lanes) == pytest.approx(ARITHMETIC[row.name], rel=0.005)
+    assert tera(row, 2 * row.lanes) == pytest.approx(ARITHMETIC[row.name], abs=0.07)
     for peak, dtypes in STATED.get(row.name, {}).items():
         for dtype in dtypes:
             assert tera(row, row.products[dtype]) == pytest.approx(peak, rel=0.005), dtype
