@@ -1,11 +1,16 @@
 """The beginner's tier: functions of whole arrays, captured as equations and turned into kernels.
 
-=================  =============================================================================
-`function`         `tile.function`, the object that users call
-`capture`          the function run on arrays without elements
-`array`            such an array, and what NumPy's protocols ask of it
-`numpy_names`      NumPy's functions by name
-`equations`        scalar expressions over index variables
-`evaluate`         their meaning, with NumPy
-=================  =============================================================================
+=======================  =======================================================================
+`function`               `tile.function`, the object that users call
+`capture`                the function run on arrays without elements
+`array`, `dims`          such an array, its dimensions, and what NumPy's protocols ask of it
+`numpy_names`            NumPy's functions by name; what they do is in `ufuncs`, `elementwise`,
+                         `views`, `joins`, `indexing`, `folds`, `products` and `creation`
+`equations`, `evaluate`  scalar expressions over index variables; their meaning, with NumPy
+`reductions`             which reductions that depend on each other are one loop
+`partition`, `plan`      which equations are one kernel; roles of variables, sizes of blocks
+`bounds`                 the blocks that a mask leaves
+`kernel_text`, `tiles`   a kernel as text of the developer's tier, expressions by `text`
+`explain`                what became of a function, and why there are several kernels
+=======================  =======================================================================
 """
