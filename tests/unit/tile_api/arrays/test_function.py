@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,12 @@ import pytest
 import tile_api as tile
 from tile_api.arrays.function import Function
 from tile_api.arrays.plan import Blocks
-from tile_core.errors import ArgumentCountError, ArrayShapeError, FrontendTypeError
+from tile_core.errors import (
+    ArgumentCountError,
+    ArrayShapeError,
+    FrontendTypeError,
+    TooManyEquations,
+)
 
 RANDOM = np.random.default_rng(7)
 
@@ -173,3 +179,44 @@ def test_an_extremum_alone_starts_from_infinity() -> None:
 
 def largest(x):
     return x.max(axis=-1)
+
+
+def test_names_that_kernels_use_themselves() -> None:
+    def main(T, out, t0, i, BM, g0, tile):
+        return (T @ out).max(axis=-1) + t0 * i + BM - g0 * tile
+
+    x, y = numbers(70, 30), numbers(30, 20)
+    rest = [numbers(70) for _ in range(5)]
+    same(Function(main, target="cpu")(x, y, *rest), main(x, y, *rest))
+    same(np.asarray(Function(main).interpret(x, y, *rest)), main(x, y, *rest))
+
+
+def test_what_is_doubled_again_and_again_is_refused() -> None:
+    def doubled(x):
+        for _ in range(40):
+            x = x * x + x
+        return x
+
+    with pytest.raises(TooManyEquations, match="looks unrolled"):
+        Function(doubled)(numbers(7))
+
+
+def test_empty_tensors_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    found = total(torch.zeros(0, 7))
+    assert isinstance(found, torch.Tensor)
+    assert (found.shape, found.dtype) == ((0,), torch.float32)
+
+
+def test_functions_are_captured_by_several_threads() -> None:
+    x = numbers(9, 30)
+
+    def run(by: int) -> np.ndarray:
+        def scaled(x):
+            return (x * by).max(axis=-1) - x.sum(axis=-1)
+
+        return Function(scaled, target="cpu")(x)
+
+    with ThreadPoolExecutor(4) as pool:
+        for by, found in enumerate(pool.map(run, range(8))):
+            same(found, (x * by).max(axis=-1) - x.sum(axis=-1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,6 +26,17 @@ MOST_EQUATIONS = 20_000
 _UNROLLED = "a loop of Python over elements or steps is written out; reduce over an axis"
 
 
+_PRINTED = re.compile(
+    r"T|tile|main|threads|ko|b[xyz]|B[MNC]|[d-j]|g\d+|t\d+|out\d*|first|last|wholly|rest"
+)
+"""Names that the text of a kernel uses for what is its own."""
+
+
+def printed_name(name: str) -> str:
+    """Return what a kernel calls something that users call `name`."""
+    return f"{name}_" if _PRINTED.fullmatch(name.rstrip("_")) else name
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """An array that a function takes."""
@@ -32,6 +44,11 @@ class Parameter:
     name: str
     shape: tuple[int, ...]
     dtype: DType
+
+    @property
+    def tensor(self) -> str:
+        """What kernels call it."""
+        return printed_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +154,7 @@ def _traced(
         _output(function.__name__, f"out{k}" if several else "out", x)
         for k, x in enumerate(returned if several else [returned])
     ]
-    count = sum(1 for _ in eq.walk(*(output.element for output in outputs)))
+    count = max((_written_out(output.element) for output in outputs), default=0)
     if count > MOST_EQUATIONS:
         raise TooManyEquations(
             f"{function.__name__} comes to {count} expressions: it looks unrolled",
@@ -147,14 +164,22 @@ def _traced(
     return Equations(function.__name__, tuple(parameters), tuple(outputs), structure)
 
 
+def _written_out(element: Expr) -> int:
+    """Return how many expressions an element comes to as text, where nothing is shared."""
+    sizes: dict[Expr, int] = {}
+    for x in eq.walk(element):
+        sizes[x] = 1 + sum(sizes[arg] for arg in x.args)
+    return sizes[element]
+
+
 def _argument(parameter: Parameter) -> Array:
     shape = [
-        n if n == 1 else Dim(n, Symbol(f"{parameter.name}{k}"))
+        n if n == 1 else Dim(n, Symbol(f"{parameter.name}{k if k < 10 else f':{k}'}"))
         for k, n in enumerate(parameter.shape)
     ]
 
     def at(indices: tuple[Expr, ...]) -> Expr:
-        return eq.load(parameter.name, indices, parameter.dtype)
+        return eq.load(parameter.tensor, indices, parameter.dtype)
 
     return Array(shape, parameter.dtype, at)
 

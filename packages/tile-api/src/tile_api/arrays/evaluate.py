@@ -44,8 +44,9 @@ def evaluated(
     precise
         Compute floats in float64, rounding only where the user does: the reference for errors.
     """
+    tensors = {p.tensor: arguments[p.name] for p in equations.parameters}
     with np.errstate(all="ignore"):
-        return [_output(arguments, precise, x) for x in equations.outputs]
+        return [_output(tensors, precise, x) for x in equations.outputs]
 
 
 def _output(arguments: Mapping[str, Any], precise: bool, output: Output) -> np.ndarray[Any, Any]:

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import inspect
 import linecache
+import sys
 import threading
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from tile_api.arrays.capture import Equations, Parameter, captured
+from tile_api.arrays.capture import Equations, Parameter, captured, printed_name
 from tile_api.arrays.evaluate import evaluated
 from tile_api.arrays.explain import Explanation, explained
 from tile_api.arrays.kernel_text import KernelText, Tensor, written
@@ -47,12 +48,13 @@ class Derived:
 
 def derive(equations: Equations, blocks: Blocks) -> Derived:
     """Return the kernels of equations as text."""
-    tensors = {p.name: Tensor(p.name, p.shape, p.dtype) for p in equations.parameters}
+    tensors = {p.tensor: Tensor(p.tensor, p.shape, p.dtype) for p in equations.parameters}
+    function = printed_name(equations.name)
     kernels: list[KernelText] = []
     tasks = tasks_of(tuple(o for o in equations.outputs if 0 not in o.shape))
     plans = [plan for task in tasks for plan in plans_of(task, blocks)]
     for k, plan in enumerate(plans):
-        name = equations.name if k == len(plans) - 1 else f"{equations.name}_{k}"
+        name = function if k == len(plans) - 1 else f"{function}_{k}"
         kernels.append(written(name, plan, tensors))
         for o in plan.task.outputs:
             tensors[o.name] = Tensor(o.name, o.shape or (1,), o.dtype)
@@ -85,7 +87,7 @@ class _Compiled:
             for k in derived.kernels
         ]
 
-        held = [p.name for p in derived.equations.parameters]
+        held = [p.tensor for p in derived.equations.parameters]
         for _, k in self.kernels:
             held += k.outputs
         outputs = derived.equations.outputs
@@ -108,15 +110,33 @@ class _Compiled:
                 held.append(made)
             else:
                 held += made
-        held += [np.empty(shape, dtype) for shape, dtype in self._empty]
+        held += [_empty(shape, dtype, held) for shape, dtype in self._empty]
         results = [
             held[number] if shape is None else held[number].reshape(shape)
             for number, shape in self._results
         ]
-        kind = self.derived.equations.structure
-        if kind is None:
-            return results[0]
-        return kind(*results) if hasattr(kind, "_fields") else kind(results)
+        return _together(results, self.derived.equations)
+
+
+def _empty(shape: tuple[int, ...], dtype: np.dtype[Any], like: Sequence[Any]) -> Any:
+    """Return an array without elements, a tensor of torch where the arguments are."""
+    torch = sys.modules.get("torch")
+    tensor = next((x for x in like if torch is not None and isinstance(x, torch.Tensor)), None)
+    if torch is None or tensor is None:
+        return np.empty(shape, dtype)
+    return tensor.new_empty(shape, dtype=getattr(torch, str(dtype)))
+
+
+def _together(results: Sequence[Any], equations: Equations) -> Any:
+    """Return results as the function returned them: one, or what holds several."""
+    kind = equations.structure
+    if kind is None:
+        return results[0]
+    return kind(*results) if hasattr(kind, "_fields") else kind(results)
+
+
+_CAPTURING = threading.RLock()
+"""Equal expressions are one object: two threads must not make one at a time."""
 
 
 class Function:
@@ -204,7 +224,7 @@ class Function:
         arrays, others = self._bound(args, kwargs)
         equations = self._of(arrays, others).equations
         results = evaluated(equations, {n: np.asarray(x) for n, x in arrays.items()})
-        return results[0] if equations.structure is None else tuple(results)
+        return _together(results, equations)
 
     def _bound(
         self, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -229,10 +249,11 @@ class Function:
 
     def _of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Derived:
         key = _key(arrays, others)
-        if key not in self._derived:
-            parameters = [Parameter(n, tuple(x.shape), _dtype(x)) for n, x in arrays.items()]
-            self._derived[key] = derive(captured(self.func, parameters, others), self._blocks)
-        return self._derived[key]
+        with _CAPTURING:
+            if key not in self._derived:
+                parameters = [Parameter(n, tuple(x.shape), _dtype(x)) for n, x in arrays.items()]
+                self._derived[key] = derive(captured(self.func, parameters, others), self._blocks)
+            return self._derived[key]
 
 
 _PLAIN = (bool, int, float, str, np.generic, np.dtype, type, type(None))

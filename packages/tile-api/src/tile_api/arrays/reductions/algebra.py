@@ -57,6 +57,10 @@ def product(parts: Iterable[Expr], one: Expr) -> Expr:
     return multiply(made, make("exp", total(powers[1:], powers[0]))) if powers else made
 
 
+MOST_MONOMIALS = 1024
+"""A product with more is taken as it is: no rule gains by writing it out."""
+
+
 def polynomial(x: Expr) -> Polynomial:
     """Return `x` as a polynomial in what is no sum and no product."""
     if x.op == "const":
@@ -66,6 +70,8 @@ def polynomial(x: Expr) -> Polynomial:
     if x.op == "multiply":
         made: Polynomial = {}
         left, right = polynomial(x.args[0]), polynomial(x.args[1])
+        if len(left) * len(right) > MOST_MONOMIALS:
+            return {(x,): 1.0}
         for one, c in left.items():
             for other, d in right.items():
                 made = plus(made, {monomial((*one, *other)): c * d})
