@@ -220,3 +220,11 @@ def test_functions_are_captured_by_several_threads() -> None:
     with ThreadPoolExecutor(4) as pool:
         for by, found in enumerate(pool.map(run, range(8))):
             same(found, (x * by).max(axis=-1) - x.sum(axis=-1))
+
+
+def test_views_that_do_not_lie_in_a_row() -> None:
+    x = numbers(70, 30)
+    for view in (x.T, x[::2, ::3], x[::-1], np.broadcast_to(x[:1], (5, 30))):
+        same(total(view), view.sum(axis=-1))
+    torch = pytest.importorskip("torch")
+    assert torch.equal(total(torch.from_numpy(x).T), torch.from_numpy(x).T.sum(dim=-1))

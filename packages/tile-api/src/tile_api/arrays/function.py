@@ -25,7 +25,7 @@ from tile_api.compiling import compile as compile_kernel
 from tile_api.frontend.source import calling_span
 from tile_api.tracebacks import concise
 from tile_core.dtypes import DType, dtype_of
-from tile_core.errors import ArgumentCountError, FrontendTypeError
+from tile_core.errors import ArgumentCountError, ArgumentLayoutError, FrontendTypeError
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,17 @@ class _Compiled:
         self._results = [(at[o.name], o.shape if o.shape == () else None) for o in outputs]
 
     def __call__(self, arrays: Iterable[Any]) -> Any:
-        """Run the kernels on the arrays that the function takes, in its order."""
+        """Run the kernels on the arrays that the function takes, in its order.
+
+        Views that do not lie in memory as kernels read them, such as transposes, are copied.
+        """
         held = [*arrays]
+        try:
+            return self._run(held[:])
+        except ArgumentLayoutError:
+            return self._run([_contiguous(x) for x in held])
+
+    def _run(self, held: list[Any]) -> Any:
         for kernel, inputs, is_single in self._steps:
             made = kernel(*[held[number] for number in inputs])
             if is_single:
@@ -116,6 +125,11 @@ class _Compiled:
             for number, shape in self._results
         ]
         return _together(results, self.derived.equations)
+
+
+def _contiguous(x: Any) -> Any:
+    """Return an array whose elements lie one behind the other: `x`, or a copy."""
+    return x.contiguous() if hasattr(x, "contiguous") else np.require(x, requirements="C")
 
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype[Any], like: Sequence[Any]) -> Any:
