@@ -228,3 +228,15 @@ def test_views_that_do_not_lie_in_a_row() -> None:
         same(total(view), view.sum(axis=-1))
     torch = pytest.importorskip("torch")
     assert torch.equal(total(torch.from_numpy(x).T), torch.from_numpy(x).T.sum(dim=-1))
+
+
+def test_arrays_without_dimensions() -> None:
+    def scaled(x, by):
+        return x * by, by + 1
+
+    x, by = numbers(3, 4), np.asarray(2, "float32")
+    for view in (x, x.T):
+        for got, wanted in zip(
+            Function(scaled, target="cpu")(view, by), scaled(view, by), strict=True
+        ):
+            same(got, np.asarray(wanted))

@@ -93,6 +93,8 @@ class _Compiled:
         outputs = derived.equations.outputs
         empty = [o for o in outputs if 0 in o.shape]
         held += [o.name for o in empty]
+        parameters = enumerate(derived.equations.parameters)
+        self._scalars = [number for number, p in parameters if p.shape == ()]
         self._empty = [(o.shape, o.dtype.numpy()) for o in empty]
         # Arrays by their number, the order of `held`: calls look nothing up.
         at = {name: number for number, name in enumerate(held)}
@@ -107,6 +109,8 @@ class _Compiled:
         Views that do not lie in memory as kernels read them, such as transposes, are copied.
         """
         held = [*arrays]
+        for number in self._scalars:  # kernels take no arrays without dimensions
+            held[number] = held[number].reshape(1)
         try:
             return self._run(held[:])
         except ArgumentLayoutError:
