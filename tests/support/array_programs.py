@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
+
+from tile_core.dtypes import dtype_of
 
 
 def softmax(x):
@@ -164,13 +167,31 @@ def embedding(table, tokens, weight):
     return rms_norm(table[tokens], weight)
 
 
+def quantised_rows(x):
+    scale = np.abs(x).max(axis=-1, keepdims=True) / 127
+    return np.rint(x / scale).astype("int8"), scale
+
+
+def linear_of_bytes(x, weight, scales):
+    rows, scale = quantised_rows(x)
+    sums = rows.astype("int32") @ weight.astype("int32").T
+    return sums.astype("float32") * scale * scales
+
+
 @dataclass(frozen=True)
 class Program:
-    """A function with the shapes of its arguments, and how many kernels it takes."""
+    """A function with the shapes of its arguments, and how many kernels it takes.
+
+    Parameters
+    ----------
+    types
+        Element types of arguments, where they are not float32.
+    """
 
     function: Callable[..., Any]
     shapes: dict[str, tuple[int, ...]]
     kernels: int = 1
+    types: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -178,7 +199,10 @@ class Program:
 
     def arguments(self, seed: int = 0) -> dict[str, np.ndarray]:
         random = np.random.default_rng(seed)
-        return {n: _values(random, n, shape) for n, shape in self.shapes.items()}
+        return {
+            n: _typed(random, self.types[n], s) if n in self.types else _values(random, n, s)
+            for n, s in self.shapes.items()
+        }
 
     def expected(self, arguments: dict[str, np.ndarray]) -> list[np.ndarray]:
         """Return what NumPy computes with floats in 64 bits."""
@@ -186,6 +210,14 @@ class Program:
         with np.errstate(all="ignore"):
             found = self.function(**wide)
         return [np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))]
+
+
+def _typed(random, name, shape):
+    dtype = dtype_of(name)
+    if dtype.is_float:
+        return random.standard_normal(shape).astype(dtype.numpy())
+    limits = ml_dtypes.iinfo(dtype.numpy())
+    return random.integers(limits.min, int(limits.max) + 1, shape).astype(dtype.numpy())
 
 
 def _values(random, name, shape):
@@ -221,4 +253,6 @@ PROGRAMS = [
     Program(bias_relu, {**X, "bias": (211,), "residual": (37, 211)}),
     Program(rotary, {"x": (2, 9, 16), "cos": (9, 8), "sin": (9, 8)}),
     Program(embedding, {"table": (37, 60), "tokens": (11,), "weight": (60,)}),
+    Program(quantised_rows, X),
+    Program(linear_of_bytes, {**X, "weight": (90, 211), "scales": (90,)}, types={"weight": "int8"}),
 ]  # fmt: skip

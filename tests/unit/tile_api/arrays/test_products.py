@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from support.captured_arrays import assert_agrees, filled, outputs
 from tile_api.arrays import numpy_names, products
+from tile_api.arrays.function import Function
+from tile_api.arrays.plan import Blocks
+from tile_core.dtypes import dtype_of
 
 DTYPES = ["bool", "int8", "uint8", "int32", "float16", "float32", "float64"]
 
@@ -89,6 +93,30 @@ def test_types_are_promoted():
     ):
         x, y = filled((3, 5), one, 1), filled((5, 2), other, 2)
         assert_agrees(lambda x, y: (x @ y, np.tensordot(x, y, 1)), x, y, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("int8", "int8"), ("uint8", "int8"), ("int4", "uint4"), ("int16", "int32")]
+)
+def test_integers_are_multiplied_as_tiles(one, other):
+    x, y = (whole((9, 70), one), whole((70, 22), other))
+    function = Function(wide_product, target="cpu", blocks=Blocks(stream=32))
+    source = function.source(x, y)
+    assert "T.gemm(" in source
+    assert all(source.count(f'"{name}")') >= 2 for name in (one, other))  # the tiles are, too
+    np.testing.assert_array_equal(function(x, y), wide_product(x, y))
+
+
+def whole(shape, dtype):
+    """Return integers from one end of a type to the other."""
+    kind = dtype_of(dtype).numpy()
+    limits = ml_dtypes.iinfo(kind) if "16" not in dtype and "32" not in dtype else None
+    low, high = (limits.min, limits.max) if limits else (-3000, 3000)
+    return np.random.default_rng(0).integers(low, int(high) + 1, shape).astype(kind)
+
+
+def wide_product(x, y):
+    return x.astype("int32") @ y.astype("int32")
 
 
 def test_every_product_is_met():

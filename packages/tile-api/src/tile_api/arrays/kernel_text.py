@@ -15,7 +15,7 @@ from tile_api.arrays.plan import Carried, Plan, factor
 from tile_api.arrays.reductions.algebra import factors, product
 from tile_api.arrays.reductions.state import Correction, State, identity_of
 from tile_api.arrays.text import ExpressionText, tile_dtype
-from tile_api.arrays.tiles import Tiles, operand_dtype
+from tile_api.arrays.tiles import Tiles, narrowed, operand_dtypes
 from tile_core.dtypes import DType
 
 
@@ -54,6 +54,7 @@ class _Writer:
         self.name = name
         self.plan = plan
         outputs = plan.finals
+        self.stored = sorted(outputs, key=self._is_along)
         made = {o.name: Tensor(o.name, o.shape or (1,), o.dtype) for o in outputs}
         self.tensors = {**tensors, **made}
         names = {*self.tensors, "T", "tile", "bx", "by", "bz", "ko", "BM", "BN", "BC", "threads"}
@@ -76,8 +77,8 @@ class _Writer:
             self._sweep([c for c in plan.carried if c.state.sweep == sweep])
         for s in plan.states:
             self._finish(s)
-        along = [o for o in plan.finals if any(_is_index(i, plan.stream) for i in o.indices)]
-        for o in plan.finals:
+        along = [o for o in self.stored if self._is_along(o)]
+        for o in self.stored:
             if o not in along:
                 self._store(o)
         if along and plan.is_resident:
@@ -212,18 +213,18 @@ class _Writer:
         """Write a product of tiles into an accumulator."""
         tiles, s, stream = self.tiles, c.state, self.plan.stream
         buffer, dims = tiles.held[s.mine]
-        left, right = (factor(group, s.body) for group in c.groups)
+        left, right = narrowed([factor(group, s.body) for group in c.groups])
         if correction.scale is not None:
             tiles.parallel(dims, f"{tiles.text(s.mine)} *= {tiles.text(correction.scale)}")
-        dtype = operand_dtype((left, right), tiles.dtypes)
+        types = operand_dtypes((left, right), tiles.dtypes)
         if tiles.is_box(left):
-            a, a_dims = tiles.operand(left, dtype)
+            a, a_dims = tiles.operand(left, types[0])
         else:
-            mask = self._mask("0.0")
+            mask = self._mask("0.0" if left.dtype.is_float else "0")
             a, a_dims = tiles.computed(
-                left, tiles.dims(left), "weights", later, mask=mask, dtype=dtype
+                left, tiles.dims(left), "weights", later, mask=mask, dtype=types[0]
             )
-        b, b_dims = tiles.operand(right, dtype)
+        b, b_dims = tiles.operand(right, types[1])
         flags = ", transpose_A=True" * (a_dims[0] == stream)
         flags += ", transpose_B=True" * (b_dims[1] == stream)
         mixed = any(not x.column for x in self.plan.carried)
@@ -308,6 +309,10 @@ class _Writer:
 
     # -- results -----------------------------------------------------------------------------
 
+    def _is_along(self, o: Output) -> bool:
+        """Tell whether an output lies along the stream: those are stored last."""
+        return any(_is_index(i, self.plan.stream) for i in o.indices)
+
     def _store(self, o: Output) -> None:
         tiles, plan = self.tiles, self.plan
         dims = tuple(
@@ -317,8 +322,7 @@ class _Writer:
         if x.op == "state" and tiles.held[x][1] == dims:
             buffer = tiles.held[x][0]
         else:
-            at = plan.finals.index(o)
-            later = [y.element for y in plan.finals[at + 1 :]]
+            later = [y.element for y in self.stored[self.stored.index(o) + 1 :]]
             mine = self._own_accumulator(x, dims, later)
             if mine is None:
                 buffer = tiles.computed(x, dims, "result", later)[0]

@@ -168,7 +168,8 @@ def _products(
 
 
 def _two_groups(state: State, stream: str | None) -> list[Group] | None:
-    if state.kind != "sum" or stream is None or not state.body.dtype.is_float:
+    dtype = state.body.dtype
+    if state.kind != "sum" or stream is None or not (dtype.is_float or dtype.bits >= 32):
         return None
     groups = grouped(state.body, stream)
     is_product = len(groups) == 2 and all(len(g.variables) == 1 for g in groups)

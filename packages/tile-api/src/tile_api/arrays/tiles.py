@@ -152,9 +152,9 @@ class Tiles:
         """Write a product of tiles within a step, such as the scores of a block."""
         over, row = x.value[1], self.plan.row
         groups = sorted(grouped(x.args[0], over), key=lambda g: row not in g.variables)
-        factors = [factor(group, x) for group in groups]
-        dtype = operand_dtype(factors, self.dtypes)
-        (a, a_dims), (b, b_dims) = (self.operand(f, dtype) for f in factors)
+        factors = narrowed([factor(group, x) for group in groups])
+        types = operand_dtypes(factors, self.dtypes)
+        (a, a_dims), (b, b_dims) = map(self.operand, factors, types)
         dims = tuple(v for v in (*a_dims, *b_dims) if v != over)
         name = self.allocate("scores", dims, dtype=x.dtype)
         flags = ", transpose_A=True" * (a_dims[0] == over) + ", transpose_B=True" * (
@@ -250,10 +250,25 @@ class Tiles:
         return rebuild(x, known) if known else x
 
 
-def operand_dtype(factors: Sequence[Expr], dtypes: Mapping[str, DType]) -> str:
-    """Return the type of a product's operands: the widest of the floats that they are read from."""
+_BYTES = frozenset({"int4", "uint4", "int8", "uint8"})
+
+
+def narrowed(factors: Sequence[Expr]) -> Sequence[Expr]:
+    """Return the factors of a product; integers of bytes as they were before they were widened."""
+    inner = [f.args[0] if f.op == "cast" else f for f in factors]
+    is_narrow = not factors[0].dtype.is_float and all(x.dtype in _BYTES for x in inner)
+    return inner if is_narrow else factors
+
+
+def operand_dtypes(factors: Sequence[Expr], dtypes: Mapping[str, DType]) -> list[str]:
+    """Return the types of a product's operands.
+
+    Of floats that is the widest of the floats that they are read from.
+    """
+    if not any(f.dtype.is_float for f in factors):
+        return [str(f.dtype) for f in factors]
     found = [dtypes[n.value] for f in factors for n in walk(f) if n.op == "load"]
     floats = [dtype for dtype in found if dtype.is_float]
     widest = max(floats, key=lambda dtype: dtype.bits, default=dtype_of("float32"))
     same = {dtype for dtype in floats if dtype.bits == widest.bits}
-    return str(widest) if len(same) == 1 else "float32"
+    return [str(widest) if len(same) == 1 else "float32"] * len(factors)
