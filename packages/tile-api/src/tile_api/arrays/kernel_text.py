@@ -86,6 +86,8 @@ class _Writer:
                 self._store(o)
         elif along:
             assert plan.stream is not None
+            for o in along:
+                tiles.hoist(o.element, self._dims(o))
             with tiles.loop("0", f"T.ceildiv({plan.axes[plan.stream].extent}, BN)"):
                 for o in along:
                     self._store(o)
@@ -256,6 +258,8 @@ class _Writer:
         if s.kind == "prod":
             self._multiply(s, mask)
             return
+        if plan.is_resident:
+            tiles.hoist(body, wanted)
         tile, _ = tiles.computed(body, wanted, "x", later, mask=mask)
         if s.mine in before:
             tiles.put(f"T.copy({buffer}, {tiles.held[before[s.mine]][0]})")
@@ -314,15 +318,13 @@ class _Writer:
         return any(_is_index(i, self.plan.stream) for i in o.indices)
 
     def _store(self, o: Output) -> None:
-        tiles, plan = self.tiles, self.plan
-        dims = tuple(
-            i.value[0] for i in o.indices if i.op == "index" and i.value[0] not in plan.grid
-        )
-        x = o.element
+        tiles = self.tiles
+        dims, x = self._dims(o), o.element
         if x.op == "state" and tiles.held[x][1] == dims:
             buffer = tiles.held[x][0]
         else:
             later = [y.element for y in self.stored[self.stored.index(o) + 1 :]]
+            tiles.hoist(x, dims)
             mine = self._own_accumulator(x, dims, later)
             if mine is None:
                 buffer = tiles.computed(x, dims, "result", later)[0]
@@ -332,6 +334,11 @@ class _Writer:
                 tiles.parallel(dims, f"{tiles.text(mine)} = {tiles.text(x)}")
                 del tiles.held[mine]
         tiles.put(f"T.copy({buffer}, {tiles.region(o.name, o.indices)})")
+
+    def _dims(self, o: Output) -> tuple[str, ...]:
+        """Return the variables of a block of an output."""
+        found = (i.value[0] for i in o.indices if i.op == "index")
+        return tuple(v for v in found if v not in self.plan.grid)
 
     def _own_accumulator(
         self, x: Expr, dims: tuple[str, ...], later: Sequence[Expr]

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 _TOP = 3
 """How deep the statements of a kernel stand."""
 
+_SLOW = frozenset(
+    ("reciprocal", "sqrt", "exp", "log", "pow", "tanh", "sin", "cos", "erf", "floordiv", "mod")
+)
+"""What is computed once for a row, rather than for each of its elements."""
+
+_STEPS = frozenset(("floor", "ceil", "trunc", "rint", "cast", "lt", "le", "eq", "ne", "mod"))
+"""What may jump where its operand is rounded otherwise: quotients within stay quotients."""
+
 
 class Tiles:
     """Writes the statements of a kernel, and remembers which tile holds which expression."""
@@ -196,6 +204,8 @@ class Tiles:
         whole, x = x, self._with_sums(x)
         self.prepare(x)
         kind = dtype or str(tile_dtype(x))
+        if x in self.held and self.held[x][1] == dims and mask is None and kind == tile_dtype(x):
+            return self.held[x]
         reuse = self._replaceable(x, dims, later) if kind == tile_dtype(x) else None
         name = self.held[reuse][0] if reuse is not None else self.allocate(base, dims, dtype=kind)
         text = self.text(x)
@@ -212,6 +222,24 @@ class Tiles:
             self.held[whole] = self.held[x] = (name, dims)
             self._masked[whole] = mask
         return name, dims
+
+    def hoist(self, x: Expr, dims: tuple[str, ...], exact: bool = False) -> None:
+        """Compute what is slow and the same along a dimension of a tile of `x` once, before it.
+
+        A quotient by it becomes a product with its reciprocal, unless it has to be `exact`.
+        """
+        if x in self.held or not x.args or x.op == "reduce":
+            return
+        mine = self.dims(x)
+        is_rounded = exact and x.op == "reciprocal"
+        if len(mine) < len(dims) and x.dtype.is_float and self._is_slow(x) and not is_rounded:
+            self.computed(x, mine, "scale", ())
+            return
+        for arg in x.args:
+            self.hoist(arg, dims, exact or x.op in _STEPS)
+
+    def _is_slow(self, x: Expr) -> bool:
+        return x not in self.held and (x.op in _SLOW or any(map(self._is_slow, x.args)))
 
     def _replaceable(self, x: Expr, dims: tuple[str, ...], later: Sequence[Expr]) -> Expr | None:
         """Return what is held in a tile that nobody reads after `x` is computed in its place."""
