@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tile_core
 
 if TYPE_CHECKING:
-    from tile_api import language, layout, reducing, settings, tools, tracing
+    from tile_api import language, layout, nn, reducing, settings, tools, tracing
     from tile_api.arrays.function import Function, function
     from tile_api.autotuner import AutoTuner, autotune
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
@@ -69,6 +69,7 @@ _HOMES = {
     "layout": "tile_api.layout:",
     "lower": "tile_api.lowering:lower",
     "next_power_of_2": "tile_api.integer_helpers:next_power_of_2",
+    "nn": "tile_api.nn:",
     "par_compile": "tile_api.parallel_compiling:par_compile",
     "profiler": "tile_api.timing.profiler:",
     "reducing": "tile_api.reducing:",
@@ -78,11 +79,11 @@ _HOMES = {
 }
 
 __all__ = [
-    "AutoTuner", "CompiledKernel", "Fragment", "Function", "JITKernel", "Layout", "PassConfigKey",
-    "Profiler", "TensorSupplyType", "autotune", "cdiv", "compile", "compile_key", "disable_cache",
-    "do_bench", "do_bench_cudagraph", "enable_cache", "estimate", "function", "is_cache_enabled",
-    "jit", "language", "layout", "lower", "next_power_of_2", "par_compile", "reducing", "settings",
-    "tools", "tracing",
+    "AutoTuner", "CompiledKernel", "Fragment", "Function", "JITKernel", "Layout",
+    "PassConfigKey", "Profiler", "TensorSupplyType", "autotune", "cdiv", "compile",
+    "compile_key", "disable_cache", "do_bench", "do_bench_cudagraph", "enable_cache",
+    "estimate", "function", "is_cache_enabled", "jit", "language", "layout", "lower",
+    "next_power_of_2", "nn", "par_compile", "reducing", "settings", "tools", "tracing",
 ]  # fmt: skip
 
 

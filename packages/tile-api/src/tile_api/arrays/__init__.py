@@ -11,6 +11,7 @@
 `partition`, `plan`      which equations are one kernel; roles of variables, sizes of blocks
 `bounds`                 the blocks that a mask leaves
 `kernel_text`, `tiles`   a kernel as text of the developer's tier, expressions by `text`
+`definitions`            `tile.nn`, each a program of NumPy
 `explain`                what became of a function, and why there are several kernels
 =======================  =======================================================================
 """

@@ -15,7 +15,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from tile_api.arrays.capture import Equations, Parameter, captured, printed_name
+from tile_api.arrays.array import NAMES
+from tile_api.arrays.capture import Equations, Parameter, captured, inside, printed_name
 from tile_api.arrays.evaluate import evaluated
 from tile_api.arrays.explain import Explanation, explained
 from tile_api.arrays.kernel_text import KernelText, Tensor, written
@@ -195,7 +196,13 @@ class Function:
 
     @concise
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it: compiled on the first call with arguments of these shapes and types."""
+        """Run it: compiled on the first call with arguments of these shapes and types.
+
+        In another function that is captured it is a part of that one.
+        """
+        if NAMES.get(None) is not None:
+            bound = self._bind(args, kwargs)
+            return inside(self.func)(*bound.args, **bound.kwargs)
         if not kwargs and len(args) == self._count:
             try:
                 key: Any = tuple([(x.shape, x.dtype) for x in args])
@@ -244,15 +251,18 @@ class Function:
         results = evaluated(equations, {n: np.asarray(x) for n, x in arrays.items()})
         return _together(results, equations)
 
-    def _bound(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
         try:
-            bound = self._signature.bind(*args, **kwargs)
+            return self._signature.bind(*args, **kwargs)
         except TypeError as error:
             raise ArgumentCountError(
                 f"{self.func.__name__}: {error}", span=calling_span()
             ) from error
+
+    def _bound(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        bound = self._bind(args, kwargs)
         bound.apply_defaults()
         arrays = {n: x for n, x in bound.arguments.items() if _is_array(x)}
         others = {n: x for n, x in bound.arguments.items() if n not in arrays}

@@ -57,6 +57,9 @@ FUNCTIONS |= {
     ),
     "fix": lambda x: apply(UFUNCS["trunc"], "trunc", (x,)),
     "copy": lift,
+    "shape": lambda a: lift(a).shape,
+    "ndim": lambda a: lift(a).ndim,
+    "size": lambda a: lift(a).size,
 }
 _REDUCED = {
     "add": folds.sum,

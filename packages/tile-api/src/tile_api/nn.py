@@ -1,0 +1,20 @@
+"""Functions that models are made of, defined by programs of NumPy: `tile_api.arrays.definitions`.
+
+Each is a `tile.Function`: kernels for arrays, and part of any other function that calls it.
+"""
+
+from __future__ import annotations
+
+from tile_api.arrays.definitions.attention import attention as attention
+from tile_api.arrays.definitions.cross_entropy import cross_entropy as cross_entropy
+from tile_api.arrays.definitions.dequantize import dequantize as dequantize
+from tile_api.arrays.definitions.erf import erf as erf
+from tile_api.arrays.definitions.gelu import gelu as gelu
+from tile_api.arrays.definitions.group_norm import group_norm as group_norm
+from tile_api.arrays.definitions.layer_norm import layer_norm as layer_norm
+from tile_api.arrays.definitions.log_softmax import log_softmax as log_softmax
+from tile_api.arrays.definitions.logsumexp import logsumexp as logsumexp
+from tile_api.arrays.definitions.rms_norm import rms_norm as rms_norm
+from tile_api.arrays.definitions.rotary import rotary as rotary
+from tile_api.arrays.definitions.silu import silu as silu
+from tile_api.arrays.definitions.softmax import softmax as softmax
