@@ -142,8 +142,8 @@ def test_arguments_that_do_not_fit() -> None:
         def many(*xs):
             return xs[0]
 
-    with pytest.raises(FrontendTypeError, match="no source in the tier 'expert'"):
-        total.source(numbers(3), tier="expert")
+    with pytest.raises(FrontendTypeError, match="no source in the tier 'beginner'"):
+        total.source(numbers(3), tier="beginner")
 
 
 def test_results_of_different_shapes() -> None:

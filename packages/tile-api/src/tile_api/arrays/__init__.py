@@ -12,6 +12,8 @@
 `bounds`                 the blocks that a mask leaves
 `kernel_text`, `tiles`   a kernel as text of the developer's tier, expressions by `text`
 `definitions`            `tile.nn`, each a program of NumPy
+`program_text`           all kernels as a file that compares itself with NumPy: `inputs` are random,
+                         `numpy_source` and `numpy_text` say what is right, `listing` the equations
 `explain`                what became of a function, and why there are several kernels
 =======================  =======================================================================
 """

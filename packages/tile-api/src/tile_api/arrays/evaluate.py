@@ -13,7 +13,7 @@ from tile_api.arrays.equations import Expr, walk
 from tile_core.dtypes import dtype_of
 from tile_core.errors import OutOfBounds
 
-_UNARY: dict[str, Any] = {
+UNARY: dict[str, Any] = {
     "reciprocal": lambda x: 1 / x, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "sin": np.sin,
     "cos": np.cos, "tanh": np.tanh, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
     "rint": np.rint, "absolute": np.absolute, "not": np.logical_not, "bitnot": np.invert,
@@ -22,7 +22,7 @@ _UNARY: dict[str, Any] = {
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "erf": lambda x: np.vectorize(math.erf, otypes=["float64"])(x).astype(x.dtype),
 }  # fmt: skip
-_BINARY: dict[str, Any] = {
+BINARY: dict[str, Any] = {
     "add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
     "lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "and": np.logical_and,
     "or": np.logical_or, "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power,
@@ -30,7 +30,7 @@ _BINARY: dict[str, Any] = {
     "shl": np.left_shift, "shr": np.right_shift, "fmod": np.fmod, "hypot": np.hypot,
     "atan2": np.arctan2, "copysign": np.copysign,
 }  # fmt: skip
-_FOLDS: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min,
+FOLDS: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min,
                           "mean": np.mean}  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def is_finite(x: Expr, values: Mapping[Expr, float]) -> bool:
             elif n.op in ("cast", "round"):
                 known[n] = args[0]
             else:
-                known[n] = (_UNARY.get(n.op) or _BINARY[n.op])(*args)
+                known[n] = (UNARY.get(n.op) or BINARY[n.op])(*args)
     return bool(np.isfinite(known[x]))
 
 
@@ -129,7 +129,7 @@ class _Evaluation:
             return np.asarray(args[0]).astype(dtype_of(x.value).numpy()).astype(self._float(x))
         if x.op == "multiply" and x.args[1].op == "reciprocal":  # as it is printed
             return args[0] / self.of(x.args[1].args[0])
-        return (_UNARY.get(x.op) or _BINARY[x.op])(*args)
+        return (UNARY.get(x.op) or BINARY[x.op])(*args)
 
     def _chosen(self, condition: Expr, x: Expr, y: Expr) -> Any:
         """Choose between elements, of which only those that are chosen need to exist."""
@@ -160,7 +160,7 @@ class _Evaluation:
         body = np.broadcast_to(body, (extent, *body.shape[1:]))
         if extent == 0 and kind in ("max", "min"):
             return self._float(x).type(-math.inf if kind == "max" else math.inf)
-        return _FOLDS[kind](body, axis=0).astype(self._float(x))
+        return FOLDS[kind](body, axis=0).astype(self._float(x))
 
 
 def _to_rank(x: np.ndarray[Any, Any], rank: int) -> np.ndarray[Any, Any]:

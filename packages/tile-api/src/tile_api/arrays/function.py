@@ -22,8 +22,11 @@ from tile_api.arrays.explain import Explanation, explained
 from tile_api.arrays.kernel_text import KernelText, Tensor, written
 from tile_api.arrays.partition import tasks_of
 from tile_api.arrays.plan import Blocks, plans_of
+from tile_api.arrays.program_text import IMPORTS, Program
 from tile_api.compiling import compile as compile_kernel
 from tile_api.frontend.source import calling_span
+from tile_api.kernel import CompiledKernel
+from tile_api.lowering import lower
 from tile_api.tracebacks import concise
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import ArgumentCountError, ArgumentLayoutError, FrontendTypeError
@@ -59,9 +62,23 @@ def derive(equations: Equations, blocks: Blocks) -> Derived:
         kernels.append(written(name, plan, tensors))
         for o in plan.task.outputs:
             tensors[o.name] = Tensor(o.name, o.shape or (1,), o.dtype)
-    head = "import tile_api as tile\nimport tile_api.language as T\n"
-    source = "\n\n".join((head, *(kernel.text for kernel in kernels)))
+    source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))
     return Derived(equations, source, tuple(kernels), explained(plans, kernels))
+
+
+def _traced(derived: Derived) -> list[tuple[Any, list[int]]]:
+    """Return each kernel of the text as a traced function, and the positions of its outputs."""
+    # The name of the text is part of what caches know a kernel by: the same in each process.
+    digest = hashlib.sha256(derived.source.encode()).hexdigest()[:12]
+    file = f"<{derived.equations.name} of arrays, {digest}>"
+    lines = derived.source.splitlines(keepends=True)
+    linecache.cache[file] = (len(derived.source), None, lines, file)
+    names: dict[str, Any] = {"__name__": derived.equations.name}
+    exec(compile(derived.source, file, "exec"), names)
+    return [
+        (names[k.name].get_tir(), [n - len(k.outputs) for n in range(len(k.outputs))])
+        for k in derived.kernels
+    ]
 
 
 class _Compiled:
@@ -69,24 +86,11 @@ class _Compiled:
 
     def __init__(self, derived: Derived, target: str | None) -> None:
         self.derived = derived
-        # The name of the text is part of what caches know a kernel by: the same in each process.
-        digest = hashlib.sha256(derived.source.encode()).hexdigest()[:12]
-        file = f"<{derived.equations.name} of arrays, {digest}>"
-        lines = derived.source.splitlines(keepends=True)
-        linecache.cache[file] = (len(derived.source), None, lines, file)
-        names: dict[str, Any] = {"__name__": derived.equations.name}
-        exec(compile(derived.source, file, "exec"), names)
-        self.kernels = [
-            (
-                compile_kernel(
-                    names[k.name].get_tir(),
-                    out_idx=[n - len(k.outputs) for n in range(len(k.outputs))],
-                    target=target or "auto",
-                ),
-                k,
-            )
-            for k in derived.kernels
+        made = [
+            compile_kernel(kernel, out_idx=outputs, target=target or "auto")
+            for kernel, outputs in _traced(derived)
         ]
+        self.kernels = [*zip(made, derived.kernels, strict=True)]
 
         held = [p.tensor for p in derived.equations.parameters]
         for _, k in self.kernels:
@@ -212,6 +216,12 @@ class Function:
             if known is not None:
                 return known(args)
         arrays, others = self._bound(args, kwargs)
+        compiled = self._ready(arrays, others)
+        if not others:
+            self._by_position[tuple([(x.shape, x.dtype) for x in arrays.values()])] = compiled
+        return compiled(arrays.values())
+
+    def _ready(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> _Compiled:
         key = _key(arrays, others)
         compiled = self._compiled.get(key)
         if compiled is None:
@@ -220,20 +230,37 @@ class Function:
                 if compiled is None:
                     compiled = _Compiled(self._of(arrays, others), self._target)
                     self._compiled[key] = compiled
-        if not others:
-            self._by_position[tuple([(x.shape, x.dtype) for x in arrays.values()])] = compiled
-        return compiled(arrays.values())
+        return compiled
+
+    @concise
+    def kernels(self, *args: Any, **kwargs: Any) -> list[CompiledKernel]:
+        """Return the compiled kernels for arguments, in the order in which they run."""
+        return [kernel for kernel, _ in self._ready(*self._bound(args, kwargs)).kernels]
 
     @concise
     def source(self, *args: Any, tier: str = "developer", **kwargs: Any) -> str:
-        """Return the kernels for arguments as a program of the developer's tier."""
-        if tier != "developer":
+        """Return the kernels for arguments as a program, which compares them with NumPy.
+
+        Parameters
+        ----------
+        tier
+            ``"developer"``: kernels of tiles. ``"expert"``: what one thread does on the GPU that
+            the function is for, which need not be here.
+        """
+        if tier not in ("developer", "expert"):
             raise FrontendTypeError(
                 f"a function of arrays has no source in the tier {tier!r}",
                 span=calling_span(),
-                hint='tier="developer"; the kernels that it compiles have tier="expert"',
+                hint='tier="developer" or tier="expert"',
             )
-        return self._of(*self._bound(args, kwargs)).source
+        arrays, others = self._bound(args, kwargs)
+        derived = self._of(arrays, others)
+        program = Program(derived.equations, derived.kernels, self.func, others)
+        if tier == "developer":
+            return program.of_tiles()
+        return program.of_threads(
+            [lower(k, out_idx=outputs, target=self._target) for k, outputs in _traced(derived)]
+        )
 
     @concise
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:

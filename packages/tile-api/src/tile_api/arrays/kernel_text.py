@@ -374,7 +374,8 @@ class _Writer:
         body = "\n".join((*tiles.prologue, *tiles.lines))
         text = (
             f"@tile.jit(out_idx={[k - len(outputs) for k in range(len(outputs))]})\n"
-            f"def {self.name}({sizes}):\n    @T.prim_func\n    def main({parameters}\n    ):"
+            f'def {self.name}({sizes}):\n    """Compute {", ".join(outputs)}."""\n\n'
+            f"    @T.prim_func\n    def main({parameters}\n    ):"
             f"{notes}\n"
             f"        with T.Kernel({counts}, threads=threads) as {block}:{allocations}\n{body}\n\n"
             "    return main\n"

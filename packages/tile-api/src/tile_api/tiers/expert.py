@@ -46,6 +46,32 @@ def expert_source(lowered: Any) -> str:
     UnsupportedForm
         If part of the kernel cannot be written so.
     """
+    text = _text_of(lowered)
+    told = {"target": text.target}
+    name, lines = text.function(text.program.kernel.name)
+    head = _HEAD.format(name=text.program.kernel.name, **told)
+    return "\n".join([head, *lines]) + "\n" + _MAIN.format(name=name, **told)
+
+
+def expert_function(lowered: Any, wanted: str, docstring: str) -> list[str]:
+    """Return the lines of `expert_source` that define the kernel, as a function.
+
+    Parameters
+    ----------
+    wanted
+        What it is called, where that is a name of Python.
+
+    Raises
+    ------
+    UnsupportedOnTarget
+        If the target is no GPU: there, nobody writes programs of threads.
+    UnsupportedForm
+        If part of the kernel cannot be written so.
+    """
+    return _text_of(lowered).function(wanted, docstring)[1]
+
+
+def _text_of(lowered: Any) -> ExpertText:
     program = lowered.module
     if not isinstance(program, DeviceProgram):
         raise UnsupportedOnTarget(
@@ -53,22 +79,22 @@ def expert_source(lowered: Any) -> str:
             hint='compile for a GPU, which need not be here: target="cuda:sm_80@sim"; '
             'kernel.ir("planned") shows the tiles of this target',
         )
-    options = lowered.options
-    target = f"{lowered.target.kind}:{program.machine.name}"
-    return ExpertText(program, target).text(options.pass_configs, options.compile_flags)
+    return ExpertText(program, lowered)
 
 
 class ExpertText:
     """The text of one program."""
 
-    def __init__(self, program: DeviceProgram, target: str) -> None:
-        self.program, self.target = program, target
+    def __init__(self, program: DeviceProgram, lowered: Any) -> None:
+        self.program = program
+        self.target = f"{lowered.target.kind}:{program.machine.name}"
+        self.options = lowered.options
         self.out = StatementText()
 
-    def text(self, configs: Sequence[tuple[str, object]], flags: Sequence[str]) -> str:
-        """Return the file."""
-        kernel = self.program.kernel
-        name = self.out.names.of_function(kernel.name)
+    def function(self, wanted: str, docstring: str = "") -> tuple[str, list[str]]:
+        """Return the function's name, and its lines."""
+        kernel, configs = self.program.kernel, self.options.pass_configs
+        name = self.out.names.of_function(wanted)
         names = [self._kept(param) for param in kernel.params]
         symbols = [self._symbol(var) for var in symbols_of(kernel)]
         params = [self._parameter(*known) for known in zip(kernel.params, names, strict=True)]
@@ -81,19 +107,19 @@ class ExpertText:
             words.append(f"sources={kernel.sources!r}")
         if configs:
             words.append(f"pass_configs={_plain(dict(configs))}")
-        if flags:
-            words.append(f"compile_flags={tuple(flags)!r}")
+        if self.options.compile_flags:
+            words.append(f"compile_flags={tuple(self.options.compile_flags)!r}")
         self._workspaces()
         for step in self.program.steps:
             self._step(step)
-        head = [_HEAD.format(name=kernel.name, target=self.target), *symbols]
-        head += [
+        return name, [
+            *symbols,
             "",
             *_call_lines("@T.threads", words, 0, ""),
             *_call_lines(f"def {name}", params, 0, ":"),
+            *([f'{PAD}"""{docstring}"""'] if docstring else []),
+            *(self.out.lines or [f"{PAD}pass"]),
         ]
-        body = self.out.lines or [f"{PAD}pass"]
-        return "\n".join([*head, *body]) + "\n" + _MAIN.format(name=name, target=self.target)
 
     # The kernel ----------------------------------------------------------------------------
 
