@@ -14,12 +14,10 @@ from typing import Any
 
 from fuzz.exclusions import known
 from fuzz.generate import generate
+from fuzz.kinds import ARRAYS, TILES, Kind
 from fuzz.meaning import Invalid
 from fuzz.mutants import Fate, score, table
-from fuzz.run import CPUS, TARGETS, Finding, can_run, warm
-from fuzz.shrink import shrink
-from fuzz.source import reproduction
-from fuzz.workers import Worker
+from fuzz.run import CPUS, Finding, can_run, warm
 from support.emulated_features import prepare_machines
 
 
@@ -33,13 +31,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--each", type=int, help="run a program on so many of the targets, drawn")
     parser.add_argument("--resume", type=Path, metavar="LOG", help="go on where a log ends")
     parser.add_argument("--log", type=Path, help="write a line of JSON for each program")
+    parser.add_argument("--arrays", action="store_true", help="functions of whole arrays")
     parser.add_argument("--mutants", type=int, help="break so many lines of each GPU program")
     parser.add_argument("--no-shrink", action="store_true", help="show failures as they are")
     return parser.parse_args()
 
 
-def chosen(names: str | None) -> tuple[str, ...]:
-    groups = {None: TARGETS, "all": TARGETS, "cpus": CPUS}
+def chosen(names: str | None, kind: Kind) -> tuple[str, ...]:
+    groups = {None: kind.targets, "all": kind.targets, "cpus": CPUS}
     if names in groups:
         return tuple(target for target in groups[names] if can_run(target))
     return tuple(str(names).split(","))
@@ -55,23 +54,26 @@ def drawn(targets: tuple[str, ...], most: int | None, seed: int, number: int) ->
 def main() -> int:
     prepare_machines()
     options = arguments()
+    kind = ARRAYS if options.arrays else TILES
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
-    first, targets = options.first, chosen(options.targets)
+    first, targets = options.first, chosen(options.targets, kind)
     if options.resume and options.resume.exists():
         lines = [json.loads(line) for line in options.resume.read_text().splitlines()]
         seed, first = lines[-1]["seed"], lines[-1]["program"] + 1
-        targets = chosen(options.targets) if options.targets else tuple(lines[-1]["targets"])
+        targets = chosen(options.targets, kind) if options.targets else tuple(lines[-1]["targets"])
     log = options.log or options.resume
     limit = options.seconds or (float("inf") if options.count else 60.0)
     print(f"fuzz: seed {seed}, from program {first}, on {', '.join(targets)}", flush=True)
-    warm([one for target in targets for one in target.split("|")])
+    ones = [one.partition("/")[0] for target in targets for one in target.split("|")]
+    warm([one for one in dict.fromkeys(ones) if one != "equations"])
     if options.mutants:
         on = tuple(t for t in targets if t.endswith("@sim"))
         return break_programs(options, seed, first, on, time.monotonic() + limit)
-    return loop(options, seed, first, targets, log, time.monotonic() + limit)
+    return loop(kind, options, seed, first, targets, log, time.monotonic() + limit)
 
 
 def loop(
+    kind: Kind,
     options: argparse.Namespace,
     seed: int,
     first: int,
@@ -83,9 +85,9 @@ def loop(
     seconds: Counter[str] = Counter()
     runs: Counter[str] = Counter()
     symptoms: dict[tuple[str, str, str], int] = {}
-    number, worker = first, Worker()
+    number, worker = first, kind.worker()
     while time.monotonic() < end and (not options.count or number < first + options.count):
-        program = generate(seed, number)
+        program = kind.generate(seed, number)
         try:
             outcome = worker.run(f"{number}", program, drawn(targets, options.each, seed, number))
         except Invalid as why:
@@ -106,7 +108,7 @@ def loop(
             key = (finding.target, finding.kind, finding.what)
             symptoms[key] = symptoms.get(key, 0) + 1
             if symptoms[key] == 1:
-                show(seed, number, program, finding, shrinks=not options.no_shrink)
+                show(kind, seed, number, program, finding, shrinks=not options.no_shrink)
         number += 1
     worker.close()
     print(f"fuzz: seed {seed}, programs {first}…{number - 1}: {dict(kinds)}")
@@ -150,14 +152,16 @@ def record(log: Path | None, seed: int, number: int, targets: Any, **what: Any) 
             file.write(json.dumps(line) + "\n")
 
 
-def show(seed: int, number: int, program: Any, finding: Finding, *, shrinks: bool) -> None:
+def show(
+    kind: Kind, seed: int, number: int, program: Any, finding: Finding, *, shrinks: bool
+) -> None:
     """Print a program that fails, as small as it gets."""
-    again = f"--seed {seed} --first {number} --count 1 --targets {finding.target}"
+    again = f"{kind.option}--seed {seed} --first {number} --count 1 --targets {finding.target}"
     print(f"\n=== {finding.target}: {finding.kind}: {finding.what}\n    nox -s fuzz -- {again}")
     if shrinks:
-        program, finding = shrink(program, finding)
+        program, finding = kind.shrink(program, finding)
     print(finding.detail)
-    print(reproduction(program, finding.target), flush=True)
+    print(kind.reproduction(program, finding.target), flush=True)
 
 
 if __name__ == "__main__":

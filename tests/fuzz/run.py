@@ -180,10 +180,10 @@ def one(
         kernel(*held, *(s.value for s in program.scalars))
     except TileError as error:
         first = str(error).splitlines()[0]
-        return Finding(target, "refused", _symptom(first), str(error))
+        return Finding(target, "refused", symptom(first), str(error))
     except Exception as error:
         last = f"{type(error).__name__}: {error}".splitlines()[0]
-        return Finding(target, "raised", _symptom(last), traceback.format_exc())
+        return Finding(target, "raised", symptom(last), traceback.format_exc())
     return compare(program, target, held, right)
 
 
@@ -220,7 +220,7 @@ def one_zero_in_pairs(stored: np.ndarray) -> np.ndarray:
     return low | high << 4
 
 
-def _symptom(line: str) -> str:
+def symptom(line: str) -> str:
     """Return a message without what differs from program to program."""
     return re.sub(r"[a-z]*\d+", "#", re.sub(r"'[^']*'", "'…'", line))[:120]
 

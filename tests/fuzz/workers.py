@@ -11,17 +11,18 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 from fuzz import run as running
 from fuzz.arguments import arguments
 from fuzz.meaning import Invalid, expected
-from fuzz.program import Program
 from fuzz.run import SECONDS, Ended, Finding, Outcome, Traced, run
 
+Serving: TypeAlias = Callable[[Connection], None]
+Running: TypeAlias = Callable[[Any, Sequence[str], float], Outcome]
 PROGRAMS = 150
 """After so many a process is replaced: its memory, and what earlier programs left behind."""
 
@@ -29,18 +30,29 @@ PROGRAMS = 150
 class Worker:
     """A process, forked from this one, that runs programs; another one takes its place if it ends.
 
+    Parameters
+    ----------
+    serving
+        What it does with the programs that come through its pipe.
+    alone
+        Runs one in a process of its own.
+
+    Notes
+    -----
     What is wrong with a program is tried again in a process of its own, so that what is printed
     repeats it; what does not fail there is reported with the programs that ran before it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, serving: Serving | None = None, alone: Running = run) -> None:
+        self._serving = serving or serve
+        self._alone = alone
         self._child = 0
         self._pipe: Connection | None = None
         self._noise: IO[bytes] | None = None
         self._before: list[str] = []
 
     def run(
-        self, name: str, program: Program, targets: Sequence[str], seconds: float = SECONDS
+        self, name: str, program: Any, targets: Sequence[str], seconds: float = SECONDS
     ) -> Outcome:
         """Run a program on the targets, and compare with what it means.
 
@@ -71,7 +83,7 @@ class Worker:
             self.close()
         return Outcome(tuple(findings), spent)
 
-    def _answers(self, program: Program, targets: tuple[str, ...], seconds: float) -> Any:
+    def _answers(self, program: Any, targets: tuple[str, ...], seconds: float) -> Any:
         """Yield each target, and what is wrong there, until the process ends."""
         if self._pipe is None:
             self._start()
@@ -90,9 +102,9 @@ class Worker:
                 raise found
             yield target, found
 
-    def _again(self, program: Program, found: Finding, seconds: float) -> Finding:
+    def _again(self, program: Any, found: Finding, seconds: float) -> Finding:
         """Return what is wrong with the program alone, or what is wrong after others."""
-        for alone in run(program, [found.target], seconds).findings:
+        for alone in self._alone(program, [found.target], seconds).findings:
             return alone
         detail = f"{found.detail}\nAlone it is right; before it ran {', '.join(self._before)}"
         return Finding(found.target, found.kind, f"{found.what}, after others", detail)
@@ -112,7 +124,7 @@ class Worker:
                 os.dup2(self._noise.fileno(), stream)
             ours.close()
             try:
-                serve(theirs)
+                self._serving(theirs)
             except EOFError:
                 os._exit(0)
             except BaseException:

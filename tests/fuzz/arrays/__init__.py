@@ -1,0 +1,1 @@
+"""Random functions of whole arrays: see `fuzz`."""

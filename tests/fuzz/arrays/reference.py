@@ -1,0 +1,178 @@
+"""What a random function gives, and how far off a right result may be.
+
+Right is what NumPy gives where floats have 64 bits. How far off it may be is measured: NumPy does
+the same in float32, and some more times in 64 bits with each step wrong by the roundings of
+float32. An error is allowed to be four times as large as the largest of those. Elements about
+which these disagree, such as a maximum's position among nearly equal numbers, are left out.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fuzz.arrays.program import Program, Step
+
+TIMES = 4
+"""How much larger an error may be than NumPy's."""
+NOISY = 6
+"""How often the function runs with roundings."""
+FLUSHED = 2e-38
+"""What is smaller may be zero in float32."""
+
+Values = list[Any]
+
+
+@dataclass(frozen=True)
+class Right:
+    """One output.
+
+    Parameters
+    ----------
+    dtype, shape
+        As NumPy has them.
+    wide
+        The elements with floats in 64 bits.
+    runs
+        The elements of the other runs.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    wide: Any
+    runs: tuple[Any, ...]
+
+    def wrong(self, found: Any) -> str | None:
+        """Return what is wrong with a result, in a line; None if nothing is."""
+        if found.dtype != self.dtype:
+            return f"it has elements of {found.dtype}, not of {self.dtype}"
+        if found.shape != self.shape:
+            return f"it has shape {found.shape}, not {self.shape}"
+        if not found.size:
+            return None
+        bad = self._bad(found)
+        if not bad.any():
+            return None
+        first = tuple(map(int, np.argwhere(bad)[0]))
+        told = ", ".join(str(run[first]) for run in self.runs[:2])
+        return (
+            f"{bad.sum()} of {bad.size} elements are wrong; at {first} is {found[first]}, not "
+            f"{self.wide[first]}; in float32, and with roundings: {told}"
+        )
+
+    def _bad(self, found: Any) -> Any:
+        if self.dtype.kind != "f":
+            agreed = np.all([run == self.wide for run in self.runs], axis=0)
+            return np.asarray(agreed & (found != self.wide))
+        wide, runs = self.wide.astype("float64"), [run.astype("float64") for run in self.runs]
+        agreed = np.all([_class(run) == _class(wide) for run in runs], axis=0)
+        is_number = np.isfinite(wide)
+        with np.errstate(all="ignore"):
+            # next to an overflow nothing is known
+            agreed &= ~is_number | (np.abs(wide) < float(np.finfo(self.dtype).max) / 16)
+            apart = np.max([np.abs(run - wide) for run in runs], axis=0)
+            is_known = ~is_number | (apart <= np.abs(wide) / 8)
+            apart += np.abs(wide) * float(np.finfo(self.dtype).eps)
+            off = np.abs(found.astype("float64") - wide) > TIMES * apart + _least(self.dtype)
+        other = _class(found.astype("float64")) != _class(wide)
+        return np.asarray(agreed & ((is_known & other) | (is_number & ~other & off)))
+
+
+def _class(x: Any) -> Any:
+    return np.where(np.isnan(x), 2, np.where(np.isinf(x), np.sign(np.nan_to_num(x)), 0))
+
+
+def _least(dtype: np.dtype[Any]) -> float:
+    return {"float64": 1e-300, "float16": 6e-8}.get(str(dtype), FLUSHED)
+
+
+def right(program: Program, arguments: Sequence[Any]) -> list[Right]:
+    """Return what the outputs are to be."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        asked = _run(program, arguments, lambda text: text)
+        narrow = _run(program, [_as(x, "float32") for x in arguments], lambda text: text)
+        wide = _run(program, [_as(x, "float64") for x in arguments], _widened)
+        noise = [_noise(program, narrow, wide, k) for k in range(len(program.steps))]
+        random = np.random.default_rng(program.seed)
+        runs = [narrow]
+        if any(size is not None for size in noise):
+            runs += [_noisy(program, arguments, noise, random) for _ in range(NOISY)]
+    return [
+        Right(asked[k].dtype, asked[k].shape, wide[k], tuple(run[k] for run in runs))
+        for k in program.outputs
+    ]
+
+
+def _as(x: Any, dtype: str) -> Any:
+    narrow = x.dtype.kind == "f" and x.dtype.itemsize < np.dtype(dtype).itemsize
+    return x.astype(dtype) if narrow else x
+
+
+def _widened(text: str) -> str:
+    return text.replace("float16", "float64").replace("float32", "float64")
+
+
+def _run(program: Program, arguments: Sequence[Any], spelled: Any) -> Values:
+    values = [*arguments]
+    for step in program.steps:
+        values.append(_value(spelled(step.text), step, values))
+    return values
+
+
+def _value(text: str, step: Step, values: Sequence[Any]) -> Any:
+    names = [f"x{k}" for k in step.operands]
+    known = {f"x{k}": values[k] for k in step.operands}
+    return np.asarray(eval(text.format(*names), {"np": np}, known))
+
+
+def _noise(program: Program, narrow: Values, wide: Values, k: int) -> Any:
+    """Return how large the roundings of a step may be; None where it rounds nothing."""
+    step, value = program.steps[k], len(program.arguments) + k
+    one, other = narrow[value], wide[value]
+    if one.dtype.kind != "f":
+        return None
+    size = np.abs(other)
+    operands = [wide[o].astype("float64") for o in step.operands]
+    if step.kind == "sum":
+        parts = [np.abs(wide[o]) for o in range(value)]
+        added = max(x.size for x in operands) / max(1, other.size)
+        size = np.maximum(size, np.abs(_value(_widened(step.text), step, parts)))
+        size = size * max(1.0, added**0.5 / 2)
+    is_exact = _is_exact(one, other)
+    if step.kind:
+        is_exact &= all((np.rint(4 * x) == 4 * x).all() for x in operands)
+        is_exact &= not (size > 1 << 20).any()
+    if is_exact:
+        return None
+    eps = np.finfo("float16" if "astype('float16')" in step.text else one.dtype).eps
+    eps = max(eps, np.finfo(other.dtype).eps)
+    least = FLUSHED if one.dtype.itemsize < 8 else 0.0
+    if step.kind == "spread":  # the mean is off by what rounds there
+        off = float(eps) * np.max(np.abs(operands[0]), initial=0.0)
+        least += off if ".std" in step.text else off**2
+    return np.where(np.isfinite(size), size * float(eps), 0.0) + least
+
+
+def _is_exact(narrow: Any, wide: Any) -> bool:
+    """Tell whether nothing was rounded in either."""
+    if wide.dtype.itemsize < 8:  # floats of fewer bits, which small integers become
+        return False
+    if narrow.dtype == wide.dtype:
+        known = np.where(np.isfinite(wide), wide, 0.0) * 1024
+        return bool((np.rint(known) == known).all())
+    return np.array_equal(narrow.astype("float64"), wide, equal_nan=True)
+
+
+def _noisy(program: Program, arguments: Sequence[Any], noise: Values, random: Any) -> Values:
+    values = [_as(x, "float64") for x in arguments]
+    for step, size in zip(program.steps, noise, strict=True):
+        made = _value(_widened(step.text), step, values)
+        if size is not None:
+            made = made + size * random.choice([-1.0, 1.0], size=made.shape)
+        values.append(made)
+    return values
