@@ -12,6 +12,7 @@ import tile_core
 
 if TYPE_CHECKING:
     from tile_api import language, layout, nn, reducing, settings, tools, tracing
+    from tile_api.arrays.annotations import Array
     from tile_api.arrays.function import Function, function
     from tile_api.autotuner import AutoTuner, autotune
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
@@ -42,6 +43,7 @@ tile_core.verify_companion("tile_core", __version__)
 tile_core.verify_companion("tile_launch", __version__)  # from now on it sees forks
 
 _HOMES = {
+    "Array": "tile_api.arrays.annotations:Array",
     "CompiledKernel": "tile_api.kernel:CompiledKernel",
     "Fragment": "tile_api.layout:Fragment",
     "Function": "tile_api.arrays.function:Function",
@@ -79,7 +81,7 @@ _HOMES = {
 }
 
 __all__ = [
-    "AutoTuner", "CompiledKernel", "Fragment", "Function", "JITKernel", "Layout",
+    "Array", "AutoTuner", "CompiledKernel", "Fragment", "Function", "JITKernel", "Layout",
     "PassConfigKey", "Profiler", "TensorSupplyType", "autotune", "cdiv", "compile",
     "compile_key", "disable_cache", "do_bench", "do_bench_cudagraph", "enable_cache",
     "estimate", "function", "is_cache_enabled", "jit", "language", "layout", "lower",

@@ -3,6 +3,7 @@
 =======================  =======================================================================
 `function`               `tile.function`, the object that users call
 `capture`                the function run on arrays without elements
+`annotations`            `tile.Array`: shapes and types that parameters have
 `array`, `dims`          such an array, its dimensions, and what NumPy's protocols ask of it
 `numpy_names`            NumPy's functions by name; what they do is in `ufuncs`, `elementwise`,
                          `views`, `joins`, `indexing`, `folds`, `products` and `creation`

@@ -44,6 +44,8 @@ class Parameter:
     name: str
     shape: tuple[int, ...]
     dtype: DType
+    dims: tuple[str | int | None, ...] = ()
+    """What users call its dimensions: equal names are one dimension."""
 
     @property
     def tensor(self) -> str:
@@ -132,7 +134,8 @@ def captured(
     TileError
         If it does what cannot be captured; at the user's line.
     """
-    arguments = {p.name: _argument(p) for p in parameters}
+    named = {n: Symbol(n) for p in parameters for n in p.dims if isinstance(n, str)}
+    arguments = {p.name: _argument(p, named) for p in parameters}
     token = NAMES.set(numpy_names)
     try:
         return _traced(function, parameters, inside(function)(**arguments, **others))
@@ -172,11 +175,15 @@ def _written_out(element: Expr) -> int:
     return sizes[element]
 
 
-def _argument(parameter: Parameter) -> Array:
-    shape = [
-        n if n == 1 else Dim(n, Symbol(f"{parameter.name}{k if k < 10 else f':{k}'}"))
-        for k, n in enumerate(parameter.shape)
-    ]
+def _argument(parameter: Parameter, named: Mapping[str, Symbol]) -> Array:
+    def symbol(k: int) -> Symbol:
+        dimension = parameter.dims[k] if parameter.dims else None
+        if isinstance(dimension, str):
+            return named[dimension]
+        name = f"{parameter.name}{k if k < 10 else f':{k}'}"
+        return Symbol(f"{name}:" if name in named else name)
+
+    shape = [n if n == 1 else Dim(n, symbol(k)) for k, n in enumerate(parameter.shape)]
 
     def at(indices: tuple[Expr, ...]) -> Expr:
         return eq.load(parameter.tensor, indices, parameter.dtype)

@@ -15,6 +15,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from tile_api.arrays.annotations import array_types, check
 from tile_api.arrays.array import NAMES
 from tile_api.arrays.capture import Equations, Parameter, captured, inside, printed_name
 from tile_api.arrays.evaluate import evaluated
@@ -190,6 +191,7 @@ class Function:
                     span=calling_span(),
                     hint="give each array a parameter",
                 )
+        self._array_types = array_types(func)
         self._target = target
         self._blocks = blocks or Blocks()
         self._derived: dict[Any, Derived] = {}
@@ -206,6 +208,7 @@ class Function:
         """
         if NAMES.get(None) is not None:
             bound = self._bind(args, kwargs)
+            check(self.func, self._array_types, bound.arguments)
             return inside(self.func)(*bound.args, **bound.kwargs)
         if not kwargs and len(args) == self._count:
             try:
@@ -290,6 +293,7 @@ class Function:
         self, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         bound = self._bind(args, kwargs)
+        check(self.func, self._array_types, bound.arguments)
         bound.apply_defaults()
         arrays = {n: x for n, x in bound.arguments.items() if _is_array(x)}
         others = {n: x for n, x in bound.arguments.items() if n not in arrays}
@@ -302,12 +306,23 @@ class Function:
                 )
         return arrays, others
 
+    def _dims(self, name: str, x: Any) -> tuple[str | int | None, ...]:
+        kind = self._array_types.get(name)
+        return () if kind is None else kind.dimensions(len(x.shape)) or ()
+
     def _of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Derived:
         key = _key(arrays, others)
         with _CAPTURING:
             if key not in self._derived:
-                parameters = [Parameter(n, tuple(x.shape), _dtype(x)) for n, x in arrays.items()]
-                self._derived[key] = derive(captured(self.func, parameters, others), self._blocks)
+                parameters = [
+                    Parameter(n, tuple(x.shape), _dtype(x), self._dims(n, x))
+                    for n, x in arrays.items()
+                ]
+                equations = captured(self.func, parameters, others)
+                if equations.structure is None:
+                    result = {"return": equations.outputs[0]}
+                    check(self.func, self._array_types, {**arrays, **result})
+                self._derived[key] = derive(equations, self._blocks)
             return self._derived[key]
 
 

@@ -181,12 +181,19 @@ class SpanTable:
         return self._spans[number]
 
 
-def evaluate_annotations(function: Callable[..., Any]) -> dict[str, Any]:
+def evaluate_annotations(
+    function: Callable[..., Any], *, leave_unknown: bool = False
+) -> dict[str, Any]:
     """Return the annotations of `function` as objects.
 
     Strings (from ``from __future__ import annotations``) are evaluated with the globals, the
     closure and, since names used only in annotations are in no closure, the local variables
     of the functions that are being executed around the definition.
+
+    Parameters
+    ----------
+    leave_unknown
+        Whether a string with a name that is not known stays one.
     """
     annotations: dict[str, Any] = dict(getattr(function, "__annotations__", {}))
     texts = {n: a for n, a in annotations.items() if type(a) is str}  # a DType is no text
@@ -195,7 +202,11 @@ def evaluate_annotations(function: Callable[..., Any]) -> dict[str, Any]:
     scope = _surrounding_locals(function)
     globals_ = getattr(function, "__globals__", {})
     for name, text in texts.items():
-        annotations[name] = _evaluate(text, globals_, scope, function, name)
+        try:
+            annotations[name] = _evaluate(text, globals_, scope, function, name)
+        except FrontendError as error:
+            if not leave_unknown or not isinstance(error.__cause__, NameError):
+                raise
     return annotations
 
 
