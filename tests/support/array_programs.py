@@ -178,6 +178,31 @@ def linear_of_bytes(x, weight, scales):
     return sums.astype("float32") * scale * scales
 
 
+def linear_of_batch(x, matrix):
+    return x @ matrix
+
+
+def heads_in_rows(q, k, v):
+    """Attention of heads that stand side by side."""
+    b, n, _ = q.shape
+
+    def heads(x):
+        return np.swapaxes(x.reshape(b, -1, 4, 16), 1, 2)
+
+    return np.swapaxes(attention(heads(q), heads(k), heads(v)), 1, 2).reshape(b, n, -1)
+
+
+def latent_attention(q, turned, latent, keys):
+    """Attention to compressed keys, which are the values too (MLA)."""
+    s = np.einsum("hqc,kc->hqk", q, latent) + np.einsum("hqr,kr->hqk", turned, keys)
+    return softmax(s / 8) @ latent
+
+
+def norm_of_planes(x):
+    centred = x - x.mean(axis=(-2, -1), keepdims=True)
+    return centred / np.sqrt((centred * centred).mean(axis=(-2, -1), keepdims=True) + 1e-5)
+
+
 @dataclass(frozen=True)
 class Program:
     """A function with the shapes of its arguments, and how many kernels it takes.
@@ -253,6 +278,11 @@ PROGRAMS = [
     Program(bias_relu, {**X, "bias": (211,), "residual": (37, 211)}),
     Program(rotary, {"x": (2, 9, 16), "cos": (9, 8), "sin": (9, 8)}),
     Program(embedding, {"table": (37, 60), "tokens": (11,), "weight": (60,)}),
+    Program(linear_of_batch, {"x": (2, 37, 48), "matrix": (48, 90)}),
+    Program(heads_in_rows, {"q": (2, 37, 64), "k": (2, 75, 64), "v": (2, 75, 64)}),
+    Program(latent_attention,
+            {"q": (4, 37, 48), "turned": (4, 37, 16), "latent": (75, 48), "keys": (75, 16)}),
+    Program(norm_of_planes, {"x": (5, 7, 9)}),
     Program(quantised_rows, X),
     Program(linear_of_bytes, {**X, "weight": (90, 211), "scales": (90,)}, types={"weight": "int8"}),
 ]  # fmt: skip

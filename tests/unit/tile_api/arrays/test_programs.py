@@ -28,7 +28,7 @@ def check(program: Program, function: Function, tolerance: float = 4e-6) -> None
     found = found if isinstance(found, tuple) else (found,)
     for got, wanted in zip(found, program.expected(arguments), strict=True):
         assert got.shape == wanted.shape
-        error = np.abs(got - wanted).max() / (1 + np.abs(wanted).max())
+        error = np.abs(got - wanted.astype("float64")).max() / (1.0 + float(np.abs(wanted).max()))
         assert error <= tolerance, error
 
 
@@ -53,7 +53,9 @@ def test_what_equations_mean(program: Program) -> None:
     found = Function(program.function).interpret(**arguments)
     found = found if isinstance(found, tuple) else (found,)
     for got, wanted in zip(found, program.expected(arguments), strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5 * (1 + np.abs(wanted).max()))
+        np.testing.assert_allclose(
+            got, wanted, rtol=2e-5, atol=2e-5 * (1.0 + float(np.abs(wanted).max()))
+        )
 
 
 def test_masks_bound_the_loop() -> None:

@@ -10,6 +10,7 @@
 `equations`, `evaluate`  scalar expressions over index variables; their meaning, with NumPy
 `reductions`             which reductions that depend on each other are one loop
 `partition`, `plan`      which equations are one kernel; roles of variables, sizes of blocks
+`merging`, `reshaping`   variables that are one, tensors in shapes in which indices are plain
 `bounds`                 the blocks that a mask leaves
 `kernel_text`, `tiles`   a kernel as text of the developer's tier, expressions by `text`
 `definitions`            `tile.nn`, each a program of NumPy

@@ -159,7 +159,15 @@ def add(x: Expr, y: Expr) -> Expr:
             return y
         if y.op == "add" and y.args[0].op == "const" and not x.dtype.is_float:
             return add(const(x.value + y.args[0].value, x.dtype), y.args[1])
+    for quotient, rest in ((x, y), (y, x)):
+        if rest.op == "mod" and quotient is multiply(rest.args[1], floordiv(*rest.args)):
+            return rest.args[0]
     return make("add", x, y)
+
+
+def floordiv(x: Expr, y: Expr) -> Expr:
+    """Return ``x // y`` of integers, folded where it can."""
+    return integer_part("floordiv", x, y)
 
 
 def multiply(x: Expr, y: Expr) -> Expr:
@@ -226,9 +234,76 @@ def integer_part(op: str, x: Expr, y: Expr) -> Expr:
         return const(x.value // y.value if op == "floordiv" else x.value % y.value, x.dtype)
     if y.op == "const" and y.value == 1:
         return x if op == "floordiv" else const(0, x.dtype)
-    if x.op == "index" and y.op == "const" and y.value >= x.value[1] > 0:
+    bound = bound_of(x)
+    if y.op != "const" or y.value < 1 or bound is None:  # else nothing in x overflows
+        return make(op, x, y)
+    n = int(y.value)
+    parts = _terms(x)
+    rest = [part for part in parts if _factor(part) % n]
+    if len(rest) < len(parts):  # (n * a + b) // n
+        left = _sum(rest, x.dtype)
+        if (most := bound_of(left)) is not None and most <= n:
+            if op == "mod":
+                return left
+            return _sum([_divided(part, n) for part in parts if part not in rest], x.dtype)
+    if bound <= n:
         return const(0, x.dtype) if op == "floordiv" else x
+    if x.op == "floordiv" and op == "floordiv" and x.args[1].op == "const":
+        return integer_part(op, x.args[0], const(x.args[1].value * n, x.dtype))
+    if x.op == "mod" and x.args[1].op == "const" and x.args[1].value % n == 0:
+        if op == "mod":
+            return integer_part(op, x.args[0], y)
+        inner = integer_part("floordiv", x.args[0], y)
+        return integer_part("mod", inner, const(x.args[1].value // n, x.dtype))
     return make(op, x, y)
+
+
+def bound_of(x: Expr) -> int | None:
+    """Return a number that an index is below, if it is known to be 0 or more."""
+    if x.op == "const":
+        return int(x.value) + 1 if x.value >= 0 else None
+    if x.op == "index":
+        return int(x.value[1])
+    if x.op not in ("add", "multiply", "floordiv", "mod"):
+        return None
+    one, other = map(bound_of, x.args)
+    if x.op == "mod" and x.args[1].op == "const" and x.args[1].value > 0:
+        return int(x.args[1].value) if one is None else min(one, int(x.args[1].value))
+    if one is None or other is None:
+        return None
+    match x.op:
+        case "add":
+            return one + other - 1
+        case "multiply":
+            return (one - 1) * (other - 1) + 1
+        case "floordiv" if x.args[1].op == "const" and x.args[1].value > 0:
+            return (one - 1) // int(x.args[1].value) + 1
+    return None
+
+
+def _terms(x: Expr) -> list[Expr]:
+    return [part for arg in x.args for part in _terms(arg)] if x.op == "add" else [x]
+
+
+def _factor(x: Expr) -> int:
+    """Return the number that a term is a multiple of."""
+    if x.op == "const":
+        return int(x.value)
+    is_scaled = x.op == "multiply" and x.args[0].op == "const"
+    return int(x.args[0].value) if is_scaled else 1
+
+
+def _divided(x: Expr, n: int) -> Expr:
+    if x.op == "const":
+        return const(x.value // n, x.dtype)
+    return multiply(const(x.args[0].value // n, x.dtype), x.args[1])
+
+
+def _sum(parts: Iterable[Expr], dtype: DType) -> Expr:
+    made = const(0, dtype)
+    for part in parts:
+        made = add(made, part)
+    return made
 
 
 def reduce(kind: str, variable: str, extent: int, body: Expr, dtype: DType | None = None) -> Expr:

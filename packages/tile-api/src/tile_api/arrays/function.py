@@ -24,6 +24,7 @@ from tile_api.arrays.kernel_text import KernelText, Tensor, written
 from tile_api.arrays.partition import tasks_of
 from tile_api.arrays.plan import Blocks, plans_of
 from tile_api.arrays.program_text import IMPORTS, Program
+from tile_api.arrays.reshaping import reshaped
 from tile_api.compiling import compile as compile_kernel
 from tile_api.frontend.source import calling_span
 from tile_api.kernel import CompiledKernel
@@ -57,7 +58,9 @@ def derive(equations: Equations, blocks: Blocks) -> Derived:
     function = printed_name(equations.name)
     kernels: list[KernelText] = []
     tasks = tasks_of(tuple(o for o in equations.outputs if 0 not in o.shape))
-    plans = [plan for task in tasks for plan in plans_of(task, blocks)]
+    shapes = {p.tensor: p.shape for p in equations.parameters}
+    shapes |= {o.name: o.shape for task in tasks for o in task.outputs}
+    plans = [plan for task in tasks for plan in plans_of(reshaped(task, shapes), blocks)]
     for k, plan in enumerate(plans):
         name = function if k == len(plans) - 1 else f"{function}_{k}"
         kernels.append(written(name, plan, tensors))

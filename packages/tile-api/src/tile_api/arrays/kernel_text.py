@@ -10,9 +10,9 @@ from tile_api.arrays.bounds import Stretch, bounds_of, conjuncts
 from tile_api.arrays.capture import Output
 from tile_api.arrays.equations import Expr, const, make, rebuild, subtract, walk, where
 from tile_api.arrays.evaluate import is_finite
-from tile_api.arrays.partition import Group
 from tile_api.arrays.plan import Carried, Plan, factor
 from tile_api.arrays.reductions.algebra import factors, product
+from tile_api.arrays.reductions.groups import Group
 from tile_api.arrays.reductions.state import Correction, State, identity_of
 from tile_api.arrays.text import ExpressionText, tile_dtype
 from tile_api.arrays.tiles import Tiles, narrowed, operand_dtypes
@@ -59,8 +59,9 @@ class _Writer:
         self.tensors = {**tensors, **made}
         names = {*self.tensors, "T", "tile", "bx", "by", "bz", "ko", "BM", "BN", "BC", "threads"}
         names |= {"first", "last", "wholly", "rest", *"ijdefgh", *plan.grid, name}
-        names |= {index for index, _ in plan.indices}
+        names |= {index for index, _ in plan.indices} | {v.name for v in plan.task.views}
         dtypes = {n: t.dtype for n, t in self.tensors.items()}
+        dtypes |= {v.name: dtypes[v.tensor] for v in plan.task.views}
         self.tiles = Tiles(plan, dtypes, names)
         self.buffers: dict[Expr, str] = {}
 
@@ -333,7 +334,8 @@ class _Writer:
                 buffer = tiles.held[mine][0]
                 tiles.parallel(dims, f"{tiles.text(mine)} = {tiles.text(x)}")
                 del tiles.held[mine]
-        tiles.put(f"T.copy({buffer}, {tiles.region(o.name, o.indices)})")
+        view = next((v.name for v in self.plan.task.views if v.tensor == o.name), o.name)
+        tiles.put(f"T.copy({buffer}, {tiles.region(view, o.indices)})")
 
     def _dims(self, o: Output) -> tuple[str, ...]:
         """Return the variables of a block of an output."""
@@ -360,6 +362,8 @@ class _Writer:
             if n.op == "load"
         }
         outputs = [o.name for o in plan.finals]
+        views = [v for v in plan.task.views if v.name in read or v.tensor in outputs]
+        read |= {v.tensor for v in views}
         inputs = [n for n in self.tensors if n in read and n not in outputs]
         parameters = "".join(
             f'\n        {t.name}: T.Tensor({t.shape or (1,)}, "{t.dtype}"),'
@@ -370,7 +374,8 @@ class _Writer:
         names = ", ".join(name for name, _ in plan.indices) or "bx"
         counts = ", ".join(count for _, count in plan.indices) or "1"
         block = f"({names})" if len(plan.indices) > 1 else names
-        allocations = "".join(f"\n            {line}" for line in tiles.allocations)
+        shown = [f"{v.name} = T.reshape({v.tensor}, {v.shape})" for v in views]
+        allocations = "".join(f"\n            {line}" for line in (*shown, *tiles.allocations))
         body = "\n".join((*tiles.prologue, *tiles.lines))
         text = (
             f"@tile.jit(out_idx={[k - len(outputs) for k in range(len(outputs))]})\n"

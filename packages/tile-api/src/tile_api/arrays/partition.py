@@ -7,10 +7,20 @@ from dataclasses import dataclass
 
 from tile_api.arrays.capture import Output
 from tile_api.arrays.equations import Expr, extents_of, load, rebuild, walk
-from tile_api.arrays.reductions.algebra import factors
+from tile_api.arrays.merging import merged
+from tile_api.arrays.reductions.groups import grouped
 
 WIDEST_INNER = 256
 """Columns of a block: an inner product is computed again for each block of columns."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A tensor in another shape."""
+
+    name: str
+    tensor: str
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -25,11 +35,14 @@ class Task:
         The variable that the kernel goes through in blocks; None without reductions.
     reasons
         Why its results are tensors between kernels.
+    views
+        The tensors that it reads, and writes, in another shape.
     """
 
     outputs: tuple[Output, ...]
     stream: str | None
     reasons: tuple[str, ...] = ()
+    views: tuple[View, ...] = ()
 
     def split(self) -> list[Task]:
         """Return a task for the outputs of the same variables."""
@@ -37,7 +50,7 @@ class Task:
         for output in self.outputs:
             parts.setdefault(variables_of(output), []).append(output)
         return [
-            Task(tuple(part), streamed([o.element for o in part]), self.reasons)
+            Task(tuple(part), streamed([o.element for o in part]), self.reasons, self.views)
             for part in parts.values()
         ]
 
@@ -45,14 +58,6 @@ class Task:
 def variables_of(output: Output) -> frozenset[str]:
     """Return the index variables of an output."""
     return frozenset().union(*(i.free for i in output.indices))
-
-
-@dataclass(frozen=True)
-class Group:
-    """Factors of a sum that share variables which not all of its factors have."""
-
-    variables: frozenset[str]
-    factors: tuple[Expr, ...]
 
 
 def tasks_of(outputs: Sequence[Output]) -> list[Task]:
@@ -71,10 +76,11 @@ class _Partition:
 
     def lower(self, outputs: Sequence[Output], reasons: Iterable[str] = ()) -> None:
         """Add the kernel of `outputs`, after those that it reads."""
+        outputs = merged(outputs)
         for output in outputs:
             for k, i in enumerate(output.indices):
-                if i.op == "index":
-                    self.order[i.value[0]] = k
+                for name in i.free:
+                    self.order[name] = k
         stream = streamed([output.element for output in outputs])
         if stream is not None:
             cuts = self._cut(_cuts(outputs, stream))
@@ -176,11 +182,12 @@ def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
     """Return the reductions that are kernels of their own, and why."""
     elements = [output.element for output in outputs]
     is_wide = _is_wide(elements, stream)
+    extents = extents_of([*elements, *(i for output in outputs for i in output.indices)])
     found: dict[Expr, str] = {}
 
     def look(x: Expr, inside: bool) -> None:
         if x.op == "reduce":
-            less = [n for n in outermost(x.args[0]) if _is_of_less(n, x, stream)]
+            less = [n for n in outermost(x.args[0]) if _is_of_less(n, x, stream, extents)]
             if x.value[1] == stream:
                 inside = True
             elif inside and stream in x.free and less:
@@ -195,12 +202,7 @@ def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
     for output in outputs:
         look(output.element, False)
         found.update(dict.fromkeys(_of_fewer_dimensions(output, stream), _SPREAD))
-    return {
-        n: reason
-        for x, reason in found.items()
-        for n in walk(x)
-        if n.op == "reduce" and n.value[1] == x.value[1] and n.free == x.free
-    }
+    return found
 
 
 _AGAIN = "it does not change along {}, where it is read: each step would compute it again"
@@ -232,9 +234,14 @@ def _of_fewer_dimensions(output: Output, stream: str) -> list[Expr]:
     return tops if variables_of(output) - shared else []
 
 
-def _is_of_less(nested: Expr, x: Expr, stream: str) -> bool:
-    """Tell whether what is nested in an inner product is read more often than it is computed."""
-    return stream not in nested.free or len(nested.free) < len(x.free)
+def _is_of_less(nested: Expr, x: Expr, stream: str, extents: Mapping[str, int]) -> bool:
+    """Tell whether what is nested in an inner product is read more often than it is computed.
+
+    Each block of rows that it does not change along would compute it again.
+    """
+    if stream not in nested.free or len(nested.free) < len(x.free):
+        return True
+    return any(extents[v] > WIDEST_INNER for v in x.free - nested.free)
 
 
 def _is_inner_product(x: Expr, stream: str, *, inside: bool) -> bool:
@@ -245,34 +252,18 @@ def _is_inner_product(x: Expr, stream: str, *, inside: bool) -> bool:
 
 
 def _is_wide(elements: Sequence[Expr], stream: str) -> bool:
-    """Tell whether some product over the stream has more columns than one block."""
+    """Tell whether some product over the stream has more columns than one block.
+
+    Another factor of it that is a product itself would be computed again for each block.
+    """
     extents = extents_of(elements)
     for x in (n for element in elements for n in outermost(element) if n.value[1] == stream):
-        rows, *others = grouped(x.args[0], stream)
-        own = {v for group in others for v in group.variables}
-        own = {v for v in own if all(v not in f.free for f in rows.factors)}
-        if any(extents.get(v, 0) > WIDEST_INNER for v in own):
-            return True
+        groups = grouped(x.args[0], stream)
+        for rows in groups:
+            if not any(n.op == "reduce" and n.value[1] != stream for n in walk(*rows.factors)):
+                continue
+            own = {v for other in groups if other is not rows for v in other.variables}
+            own = {v for v in own if all(v not in f.free for f in rows.factors)}
+            if any(extents.get(v, 0) > WIDEST_INNER for v in own):
+                return True
     return False
-
-
-def grouped(body: Expr, variable: str) -> list[Group]:
-    """Return the factors of a sum over `variable`, by the variables that only some of them have."""
-    parts = factors(body)
-    sets = [part.free - {variable} for part in parts]
-    shared = frozenset.intersection(*[s for s in sets if s] or [frozenset()])
-    groups: list[tuple[set[str], list[Expr]]] = []
-    loose: list[Expr] = []
-    for part, variables in zip(parts, sets, strict=True):
-        own = set(variables - shared)
-        if not own:
-            loose.append(part)
-            continue
-        hit = [g for g in groups if g[0] & own]
-        groups = [g for g in groups if g not in hit]
-        joined = own.union(*(g[0] for g in hit))
-        groups.append((joined, [part, *(f for g in hit for f in g[1])]))
-    if not groups:
-        return [Group(frozenset(), tuple(loose))]
-    groups[0][1].extend(loose)
-    return [Group(frozenset(own), tuple(members)) for own, members in groups]

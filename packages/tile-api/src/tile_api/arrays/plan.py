@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
 from tile_api.arrays.capture import Output
 from tile_api.arrays.equations import Expr, const, extents_of, rebuild, walk
-from tile_api.arrays.partition import Group, Task, grouped, reductions_over, variables_of
+from tile_api.arrays.partition import Task, reductions_over, variables_of
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.derive import derived
+from tile_api.arrays.reductions.groups import Group, grouped
 from tile_api.arrays.reductions.state import State
 
 
@@ -137,7 +138,7 @@ def planned(task: Task, blocks: Blocks) -> Plan:
     states = derived(reductions_over(elements, stream), stream) if stream is not None else []
     known = {s.node: s.value for s in states}
     finals = tuple(replace(o, element=rebuild(o.element, dict(known))) for o in task.outputs)
-    carried, row, columns = _products(states, stream, free)
+    carried, row, columns = _products(states, stream, free, extents)
     if row is None:
         shared = set(free).intersection(*(s.node.free for s in states))
         usable = [v for v in free if v != stream and v not in columns and v in shared]
@@ -150,21 +151,36 @@ def planned(task: Task, blocks: Blocks) -> Plan:
 
 
 def _products(
-    states: Sequence[State], stream: str | None, free: Sequence[str]
+    states: Sequence[State], stream: str | None, free: Sequence[str], extents: Mapping[str, int]
 ) -> tuple[list[Carried], str | None, list[str]]:
     """Return states, those that are products of tiles with their groups; the row, the columns."""
-    made, row, columns = [], None, []
+    made: list[Carried] = []
+    row: str | None = None
+    columns: list[str] = []
     for state in states:
         groups = _two_groups(state, stream)
         if groups is None:
             made.append(Carried(state))
             continue
-        first, second = sorted(groups, key=lambda g: free.index(min(g.variables)))
-        (row,), (column,) = first.variables, second.variables
+        sides = sorted(
+            ((_along(g, free, extents, (row, *columns)), g) for g in groups),
+            key=lambda side: free.index(side[0]),
+        )
+        (row, first), (column, second) = sides
         made.append(Carried(state, column, (first, second)))
         if column not in columns:
             columns.append(column)
     return made, row, columns
+
+
+def _along(
+    group: Group, free: Sequence[str], extents: Mapping[str, int], known: Sequence[str | None]
+) -> str:
+    """Return the variable of a group along which a tile lies: the longest, or a known one."""
+    found = [v for v in known if v in group.variables]
+    return (
+        found[0] or "" if found else max(group.variables, key=lambda v: (extents[v], free.index(v)))
+    )
 
 
 def _two_groups(state: State, stream: str | None) -> list[Group] | None:
@@ -172,8 +188,7 @@ def _two_groups(state: State, stream: str | None) -> list[Group] | None:
     if state.kind != "sum" or stream is None or not (dtype.is_float or dtype.bits >= 32):
         return None
     groups = grouped(state.body, stream)
-    is_product = len(groups) == 2 and all(len(g.variables) == 1 for g in groups)
-    return groups if is_product else None
+    return groups if len(groups) == 2 else None
 
 
 def _sized(plan: Plan, extents: dict[str, int]) -> Plan:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from tile_api.arrays.equations import Expr, make, rebuild, walk
 from tile_api.arrays.equations import add as plus
-from tile_api.arrays.partition import grouped
 from tile_api.arrays.plan import Plan, factor
 from tile_api.arrays.reductions.algebra import terms
+from tile_api.arrays.reductions.groups import grouped
 from tile_api.arrays.text import ExpressionText, Tile, tile_dtype
 from tile_core.dtypes import DType, dtype_of
 

@@ -1,0 +1,38 @@
+"""The factors of a sum, by the variables that only some of them have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tile_api.arrays.equations import Expr
+from tile_api.arrays.reductions.algebra import factors
+
+
+@dataclass(frozen=True)
+class Group:
+    """Factors of a sum that share variables which not all of its factors have."""
+
+    variables: frozenset[str]
+    factors: tuple[Expr, ...]
+
+
+def grouped(body: Expr, variable: str) -> list[Group]:
+    """Return the factors of a sum over `variable`, by the variables that only some of them have."""
+    parts = factors(body)
+    sets = [part.free - {variable} for part in parts]
+    shared = frozenset.intersection(*[s for s in sets if s] or [frozenset()])
+    groups: list[tuple[set[str], list[Expr]]] = []
+    loose: list[Expr] = []
+    for part, variables in zip(parts, sets, strict=True):
+        own = set(variables - shared)
+        if not own:
+            loose.append(part)
+            continue
+        hit = [g for g in groups if g[0] & own]
+        groups = [g for g in groups if g not in hit]
+        joined = own.union(*(g[0] for g in hit))
+        groups.append((joined, [part, *(f for g in hit for f in g[1])]))
+    if not groups:
+        return [Group(frozenset(), tuple(loose))]
+    groups[0][1].extend(loose)
+    return [Group(frozenset(own), tuple(members)) for own, members in groups]

@@ -1,0 +1,126 @@
+"""Variables that become one, and tensors in shapes in which indices are plain."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.captured_arrays import filled
+from tile_api.arrays.equations import (
+    add,
+    bound_of,
+    const,
+    index,
+    integer_part,
+    make,
+    multiply,
+)
+from tile_api.arrays.function import Function
+from tile_api.arrays.reshaping import plain_form
+
+SIZES = {"a": 3, "b": 4, "c": 6}
+NUMBERS = st.sampled_from([1, 2, 3, 4, 6, 12])
+INDICES = st.recursive(
+    st.sampled_from([index(name, n) for name, n in SIZES.items()]) | st.integers(0, 13).map(const),
+    lambda inner: (
+        st.builds(add, inner, inner)
+        | st.builds(multiply, NUMBERS.map(const), inner)
+        | st.builds(integer_part, st.sampled_from(["floordiv", "mod"]), inner, NUMBERS.map(const))
+    ),
+    max_leaves=6,
+)
+
+
+def value(x, at):
+    if x.op in ("const", "index"):
+        return x.value if x.op == "const" else at[x.value[0]]
+    one, other = (value(arg, at) for arg in x.args)
+    return {
+        "add": one + other, "multiply": one * other,
+        "floordiv": one // (other or 1), "mod": one % (other or 1),
+    }[x.op]  # fmt: skip
+
+
+@given(INDICES, NUMBERS)
+def test_quotients_and_remainders_are_simplified(x, n):
+    for op in ("floordiv", "mod"):
+        short, written = integer_part(op, x, const(n)), make(op, x, const(n))
+        bound = bound_of(short)
+        for numbers in itertools.product(*map(range, SIZES.values())):
+            at = dict(zip(SIZES, numbers, strict=True))
+            assert value(short, at) == value(written, at)
+            assert bound is None or 0 <= value(short, at) < bound
+
+
+@given(st.lists(st.sampled_from([2, 3, 4]), min_size=1, max_size=4), st.data())
+def test_another_shape_has_the_same_elements(shape, data):
+    indices = [data.draw(INDICES) for _ in shape]
+    indices = [integer_part("mod", at, const(n)) for at, n in zip(indices, shape, strict=True)]
+    other, plain = plain_form(tuple(shape), indices)
+    elements = np.arange(np.prod(shape)).reshape(shape)
+    for numbers in itertools.product(*map(range, SIZES.values())):
+        at = dict(zip(SIZES, numbers, strict=True))
+        mine = tuple(value(x, at) for x in indices)
+        assert elements[mine] == elements.reshape(other)[tuple(value(x, at) for x in plain)]
+
+
+def test_parts_of_an_index_are_one():
+    r, g = index("r", 12), index("g", 5)
+    rows, columns = (integer_part(op, r, const(4)) for op in ("floordiv", "mod"))
+    assert plain_form((5, 3, 4), (g, rows, columns)) == ((5, 12), [g, r])
+    assert plain_form((5, 4, 3), (g, rows, columns)) == ((5, 4, 3), [g, rows, columns])
+    line = add(multiply(const(12), g), r)
+    assert plain_form((60,), (line,)) == ((5, 12), [g, r])
+    assert plain_form((61,), (line,)) == ((61,), [line])
+
+
+def contracted_twice(x, y):
+    return np.einsum("nchw,chwo->no", x, y)
+
+
+def rows_of_images(x, y):
+    return np.einsum("nchw,co->nhwo", x, y)
+
+
+def two_axes(x):
+    return x.sum(axis=(0, 2)), x.max(axis=(1, 2)), x.mean()
+
+
+CASES = [
+    (contracted_twice, [(5, 3, 4, 2), (3, 4, 2, 6)], ["T.reshape(y, (24, 6))", "T.gemm"]),
+    (rows_of_images, [(2, 3, 4, 5), (3, 6)], ["T.reshape(x, (2, 3, 20))", "T.gemm"]),
+    (two_axes, [(5, 3, 4)], ["T.reshape(x, (5, 12))", "T.reshape(x, (60,))"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "texts"), CASES, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_variables_that_belong_together_are_one(function, shapes, texts):
+    made = Function(function, target="cpu")
+    arguments = [filled(shape, "float32", k, -2, 3) for k, shape in enumerate(shapes)]
+    source = made.source(*arguments)
+    assert [text for text in texts if text not in source] == []
+    wanted = function(*arguments)
+    found = made(*arguments)
+    for got, right in zip(in_tuple(found), in_tuple(wanted), strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-5, atol=1e-5)
+
+
+def in_tuple(x):
+    return x if isinstance(x, tuple) else (x,)
+
+
+def test_what_is_read_otherwise_stays_apart():
+    def causal_rows(x, y):
+        s = np.einsum("hqd,kd->hqk", x, y)
+        return np.where(np.arange(x.shape[1])[:, None] >= np.arange(y.shape[0]), s, 0)
+
+    x, y = filled((3, 70, 8), "float32", 0, -2, 3), filled((70, 8), "float32", 1, -2, 3)
+    made = Function(causal_rows, target="cpu")
+    assert "T.reshape" not in made.source(x, y)
+    np.testing.assert_allclose(made(x, y), causal_rows(x, y), rtol=1e-5)
