@@ -42,6 +42,16 @@ def chain(seed: int) -> str:
 # 1014 reads a sum through another table, 1092 and 1122 a logarithm of a sum that is 0 at first.
 @pytest.mark.parametrize("seed", [*range(24), 1014, 1092, 1122])
 def test_streamed_chains_agree(seed: int) -> None:
+    check(seed, Blocks(rows=8, stream=32, resident=0))
+
+
+@pytest.mark.parametrize("seed", [*range(24, 32), 1092])
+def test_chains_in_parts_agree(seed: int) -> None:
+    check(seed, Blocks(stream=32, parts=2))
+
+
+def check(seed: int, blocks: Blocks) -> None:
+    """Compare kernels with NumPy in 64 bits, and allow for what NumPy loses in 32."""
     text = chain(seed)
     names: dict[str, Any] = {"np": np}
     exec(text, names)
@@ -53,7 +63,6 @@ def test_streamed_chains_agree(seed: int) -> None:
     }
     wanted = names["chain"](**{n: x.astype("float64") for n, x in arguments.items()})
     single = names["chain"](**arguments)
-    blocks = Blocks(rows=8, stream=32, resident=0)
     found = Function(names["chain"], target="cpu", blocks=blocks)(**arguments)
     for got, exact, plain in zip(found, wanted, single, strict=True):
         if not np.abs(exact).max() < 1e6:

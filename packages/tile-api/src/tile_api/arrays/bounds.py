@@ -99,15 +99,14 @@ def _affine(condition: Expr, plan: Plan) -> _Affine | None:
 def bounds_of(plan: Plan, states: Sequence[State]) -> Bounds:
     """Return the loops of a sweep: up to three, *partly*, *wholly* and *rest* within the mask."""
     assert plan.stream is not None
-    extent = plan.axes[plan.stream].extent
-    everything = f"T.ceildiv({extent}, BN)"
+    extent, everything = plan.axes[plan.stream].extent, plan.blocks_of_stream
     common = [
         c for c in vanishing(states[0]) if all(c in set(vanishing(s)) for s in states[1:])
     ]  # fmt: skip
     known = [a for c in dict.fromkeys(common) if (a := _affine(c, plan)) is not None]
     if not known:
-        return Bounds((), (Stretch("0", everything),))
-    lowest, highest = "0", everything
+        return Bounds((), (Stretch(plan.before or "0", everything),))
+    lowest, highest = plan.before or "0", everything
     from_whole, to_whole = "", ""
     for a in known:
         row, end = ("bx * BM", "bx * BM + BM") if a.has_row else ("0", "1")
@@ -121,6 +120,8 @@ def bounds_of(plan: Plan, states: Sequence[State]) -> Bounds:
             lowest = first if lowest == "0" else f"T.max({lowest}, {first})"
             mine = f"T.ceildiv(T.max(0, {_plus(end, a.offset - 1)}), BN)"
             from_whole = f"T.max({from_whole}, {mine})" if from_whole else mine
+    if plan.parts:
+        highest = f"T.max({lowest}, {highest})"
     if extent % plan.axes[plan.stream].size:
         return Bounds((), (Stretch(lowest, highest),))
     return _three(lowest, highest, from_whole, to_whole, frozenset(a.condition for a in known))

@@ -27,7 +27,7 @@ _UNROLLED = "a loop of Python over elements or steps is written out; reduce over
 
 
 _PRINTED = re.compile(
-    r"T|tile|np|main|launch|in_numpy|threads|ko|b[xyz]|B[MNC]|[d-j]|g\d+|t\d+|out\d*|first|last|wholly|rest"
+    r"T|tile|np|main|launch|in_numpy|threads|ko|b[xyz]|B[MNC]|[d-j]|g\d+|[pt]\d+|out\d*|first|last|wholly|rest"
 )
 """Names that the text of a kernel uses for what is its own."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
+from tile_api.arrays import equations as eq
 from tile_api.arrays.capture import Equations, Output
-from tile_api.arrays.equations import Expr, walk
+from tile_api.arrays.equations import Expr, const, make, walk
 from tile_core.dtypes import dtype_of
 from tile_core.errors import OutOfBounds
 
@@ -56,6 +58,23 @@ def _output(arguments: Mapping[str, Any], precise: bool, output: Output) -> np.n
     found = np.broadcast_to(_to_rank(found, rank), output.shape)
     keep = precise and output.dtype.is_float
     return np.array(found, None if keep else output.dtype.numpy(), order="C")
+
+
+def once_begun(scale: Expr, starts: Mapping[Expr, Expr]) -> Expr:
+    """Return the factor of an accumulator, which is 1 where it has met nothing yet.
+
+    Only where the factor would be no number then, such as with the logarithm of a sum that
+    is still 0; the accumulator is 0 there.
+
+    Parameters
+    ----------
+    starts
+        The states that it is computed from, with what they are before they met anything.
+    """
+    if is_finite(scale, {old: float(start.value) for old, start in starts.items()}):
+        return scale
+    same = [make("eq", old, start) for old, start in starts.items()]
+    return eq.where(reduce(partial(make, "and"), same), const(1, scale.dtype), scale)
 
 
 def is_finite(x: Expr, values: Mapping[Expr, float]) -> bool:

@@ -11,6 +11,7 @@ import threading
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, overload
 
 import numpy as np
@@ -25,6 +26,7 @@ from tile_api.arrays.partition import tasks_of
 from tile_api.arrays.plan import Blocks, plans_of
 from tile_api.arrays.program_text import IMPORTS, Program
 from tile_api.arrays.reshaping import reshaped
+from tile_api.arrays.split import in_parts
 from tile_api.compiling import compile as compile_kernel
 from tile_api.frontend.source import calling_span
 from tile_api.kernel import CompiledKernel
@@ -60,11 +62,13 @@ def derive(equations: Equations, blocks: Blocks) -> Derived:
     tasks = tasks_of(tuple(o for o in equations.outputs if 0 not in o.shape))
     shapes = {p.tensor: p.shape for p in equations.parameters}
     shapes |= {o.name: o.shape for task in tasks for o in task.outputs}
-    plans = [plan for task in tasks for plan in plans_of(reshaped(task, shapes), blocks)]
+    names = (f"p{n}" for n in count())
+    whole = [plan for task in tasks for plan in plans_of(reshaped(task, shapes), blocks)]
+    plans = [part for plan in whole for part in in_parts(plan, names)]
     for k, plan in enumerate(plans):
         name = function if k == len(plans) - 1 else f"{function}_{k}"
         kernels.append(written(name, plan, tensors))
-        for o in plan.task.outputs:
+        for o in plan.finals:
             tensors[o.name] = Tensor(o.name, o.shape or (1,), o.dtype)
     source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))
     return Derived(equations, source, tuple(kernels), explained(plans, kernels))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
 
 from tile_api.arrays.bounds import Stretch, bounds_of, conjuncts
 from tile_api.arrays.capture import Output
-from tile_api.arrays.equations import Expr, const, make, rebuild, subtract, walk, where
-from tile_api.arrays.evaluate import is_finite
+from tile_api.arrays.equations import Expr, const, make, rebuild, subtract, walk
+from tile_api.arrays.evaluate import once_begun
 from tile_api.arrays.plan import Carried, Plan, factor
 from tile_api.arrays.reductions.algebra import factors, product
 from tile_api.arrays.reductions.groups import Group
-from tile_api.arrays.reductions.state import Correction, State, identity_of
+from tile_api.arrays.reductions.state import COUNT, Correction, State, identity_of
 from tile_api.arrays.text import ExpressionText, tile_dtype
 from tile_api.arrays.tiles import Tiles, narrowed, operand_dtypes
 from tile_core.dtypes import DType
@@ -117,7 +116,8 @@ class _Writer:
         infinite = self._infinity(s)
         finite = repr(identity_of(s.kind, tile_dtype(s.body)))
         is_result = any(s.mine in set(walk(o.element)) for o in self.plan.finals)
-        if self.plan.is_resident or infinite is None or not is_result or not self._is_read(s):
+        is_whole = self.plan.is_resident or self.plan.parts is not None
+        if is_whole or infinite is None or not is_result or not self._is_read(s):
             return
         me = self.tiles.text(s.mine)
         text = f"{me} = T.if_then_else({me} == {finite}, {infinite}, {me})"
@@ -197,20 +197,13 @@ class _Writer:
         return Correction(scale=scales[found.scale])
 
     def _once_begun(self, scale: Expr, s: State, before: Mapping[Expr, Expr]) -> Expr:
-        """Return the factor of an accumulator, which is 1 where it has met nothing yet.
-
-        Only where the factor would be no number then, such as with the logarithm of a sum that
-        is still 0; the accumulator is 0 there.
-        """
+        """Return the factor of an accumulator, which is 1 where it has met nothing yet."""
         starts = {
             before[x.mine]: const(identity_of(x.kind, tile_dtype(x.body)), x.mine.dtype)
             for x in self.plan.states
             if x.mine in s.depends
         }
-        if is_finite(scale, {old: float(start.value) for old, start in starts.items()}):
-            return scale
-        same = [make("eq", old, start) for old, start in starts.items()]
-        return where(reduce(partial(make, "and"), same), const(1, scale.dtype), scale)
+        return once_begun(scale, starts)
 
     def _product(self, c: Carried, correction: Correction, later: Sequence[Expr]) -> None:
         """Write a product of tiles into an accumulator."""
@@ -255,16 +248,18 @@ class _Writer:
         wanted: tuple[str, ...] = (plan.stream,)
         if plan.row is not None and plan.row in s.mine.free:
             wanted = (plan.row, plan.stream)
+            if tiles.has_columns(body, *wanted):
+                wanted = (plan.stream, plan.row)
         mask = self._mask(self._identity(s))
         if s.kind == "prod":
             self._multiply(s, mask)
             return
         if plan.is_resident:
             tiles.hoist(body, wanted)
-        tile, _ = tiles.computed(body, wanted, "x", later, mask=mask)
+        tile, tile_dims = tiles.computed(body, wanted, "x", later, mask=mask)
         if s.mine in before:
             tiles.put(f"T.copy({buffer}, {tiles.held[before[s.mine]][0]})")
-        axis, me = len(wanted) - 1, tiles.text(s.mine)
+        axis, me = tile_dims.index(plan.stream), tiles.text(s.mine)
         kind = "sum" if s.kind == "mean" else s.kind
         if plan.is_resident:
             tiles.put(f"T.reduce_{kind}({tile}, {buffer}, dim={axis})")
@@ -284,7 +279,8 @@ class _Writer:
             del tiles.held[body]
             tiles.parallel(dims, f"{me} += {part} / {self._met()}")
         elif s.kind == "mean":
-            tiles.parallel(dims, f"{me} = ({me} * {scale} * (ko * BN) + {part}) / {self._met()}")
+            old = f"{me} * {scale} * {tiles.text(COUNT)}"
+            tiles.parallel(dims, f"{me} = ({old} + {part}) / {self._met()}")
         elif scale is not None:
             tiles.parallel(dims, f"{me} = {me} * {scale} + {part}")
         else:
@@ -310,7 +306,8 @@ class _Writer:
         assert self.plan.stream is not None
         axis = self.plan.axes[self.plan.stream]
         is_ragged = axis.extent % axis.size
-        return f"T.min(ko * BN + BN, {axis.extent})" if is_ragged else "(ko * BN + BN)"
+        met = f"T.min(ko * BN + BN, {axis.extent})" if is_ragged else "(ko * BN + BN)"
+        return f"({met} - {self.plan.before} * BN)" if self.plan.parts else met
 
     # -- results -----------------------------------------------------------------------------
 

@@ -27,6 +27,8 @@ class Blocks:
         The most elements of a tile that holds whole rows: longer ones are streamed.
     threads
         Of a block.
+    parts
+        Blocks that share a stream; another kernel merges what they leave.
     """
 
     rows: int = 64
@@ -34,6 +36,7 @@ class Blocks:
     columns: int = 64
     resident: int = 16_384
     threads: int = 128
+    parts: int = 1
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,26 @@ class Axis:
     loop: str
 
 
+PART = "part"
+"""The variable of the parts of a stream that several blocks share."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """How blocks share a stream.
+
+    Parameters
+    ----------
+    count
+        Of the parts.
+    blocks
+        Of the stream that a part has, at most.
+    """
+
+    count: int
+    blocks: int
+
+
 @dataclass(frozen=True)
 class Plan:
     """How a kernel computes its task.
@@ -89,6 +112,8 @@ class Plan:
         The variables by their roles; `grid` has one value for each block.
     is_resident
         Whether a tile holds the whole stream.
+    parts
+        How blocks share the stream, if they do.
     """
 
     task: Task
@@ -104,6 +129,24 @@ class Plan:
     combined: tuple[tuple[str, str], ...] = ()
     """What the values of `grid` are, where one index of blocks stands for all of them."""
     is_resident: bool = False
+    parts: Parts | None = None
+
+    @property
+    def before(self) -> str:
+        """Blocks of the stream before those of this part, as they are printed."""
+        return f"{self.axes[PART].start} * {self.parts.blocks}" if self.parts else ""
+
+    @property
+    def blocks_of_stream(self) -> str:
+        """The block after the last one, as it is printed."""
+        assert self.stream is not None
+        end, p = f"T.ceildiv({self.axes[self.stream].extent}, BN)", self.parts
+        if p is None:
+            return end
+        size = self.axes[self.stream].size
+        is_even = p.count * p.blocks * size == -(-self.axes[self.stream].extent // size) * size
+        mine = f"{self.before} + {p.blocks}"
+        return mine if is_even else f"T.min({mine}, {end})"
 
     @property
     def stream(self) -> str | None:
@@ -123,14 +166,17 @@ MOST_INDICES = 3
 def plans_of(task: Task, blocks: Blocks) -> list[Plan]:
     """Return the kernels of a task: one, if no two of its blocks write the same elements."""
     plan = planned(task, blocks)
-    spread = {a.name for a in plan.axes.values() if a.start != "0" and a.name != plan.stream}
+    spread = {
+        a.name for a in plan.axes.values()
+        if a.start != "0" and a.size < a.extent and a.name != plan.stream
+    }  # fmt: skip
     if all(spread <= variables_of(output) for output in task.outputs):
         return [plan]
     return [planned(part, blocks) for part in task.split()]
 
 
-def planned(task: Task, blocks: Blocks) -> Plan:
-    """Give roles to the variables of a task."""
+def planned(task: Task, blocks: Blocks, parts: int = 1) -> Plan:
+    """Give roles to the variables of a task, whose stream is shared by so many blocks."""
     elements = [output.element for output in task.outputs]
     extents = extents_of([*elements, *(i for output in task.outputs for i in output.indices)])
     free = [*dict.fromkeys(i.value[0] for o in task.outputs for i in o.indices if i.op == "index")]
@@ -140,13 +186,20 @@ def planned(task: Task, blocks: Blocks) -> Plan:
     finals = tuple(replace(o, element=rebuild(o.element, dict(known))) for o in task.outputs)
     carried, row, columns = _products(states, stream, free, extents)
     if row is None:
-        shared = set(free).intersection(*(s.node.free for s in states))
+        reads = [s.node.free for s in states]
+        # What merges parts has them in registers: states of no row are computed for each block.
+        shared = set(free).intersection(*([frozenset().union(*reads)] if stream == PART else reads))
         usable = [v for v in free if v != stream and v not in columns and v in shared]
         row = usable[-1] if usable else None
     if stream is None and len(free) > 1:
         columns, row = [free[-1]], free[-2]
     grid = tuple(v for v in free if v not in (row, stream, *columns))
     plan = Plan(task, blocks, tuple(carried), finals, row, tuple(columns), grid)
+    if parts > 1 and stream is not None:
+        whole = -(-extents[stream] // blocks.stream)
+        each = -(-whole // parts)
+        extents[PART] = -(-whole // each)
+        plan = replace(plan, grid=(*grid, PART), parts=Parts(extents[PART], each))
     return _sized(plan, extents)
 
 
@@ -202,7 +255,8 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
 
     products = [c for c in plan.carried if c.column]
     rows = blocks.rows
-    if stream is not None and not products and 0 < extents[stream] <= blocks.resident:
+    is_whole = not products and plan.parts is None
+    if stream is not None and is_whole and 0 < extents[stream] <= blocks.resident:
         # Fewer rows that stay where they are, rather than more that are read again.
         rows = max(1, min(rows, blocks.resident // extents[stream]))
     if plan.row is not None:
@@ -221,7 +275,7 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
     if stream is not None:
         n = extents[stream]
         rows = rows if plan.row is not None else 1
-        is_resident = (n * rows <= blocks.resident and not products) or n <= blocks.stream
+        is_resident = (n * rows <= blocks.resident and is_whole) or n <= blocks.stream
         if is_resident:
             add(stream, n, str(n), "0", "j")
         else:

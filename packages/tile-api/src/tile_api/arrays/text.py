@@ -45,7 +45,8 @@ class ExpressionText:
             name, dims = self.tiles[x]
             return f"{name}[{self.loops(dims)}]"
         if x is COUNT:
-            return self._start(self.plan.stream or "")
+            start = self._start(self.plan.stream or "")
+            return f"({start} - {self.plan.before} * BN)" if self.plan.parts else f"({start})"
         text, binds = self._text(x)
         return f"({text})" if binds < level else text
 

@@ -121,6 +121,15 @@ class Tiles:
             and not any(i.free & tile for i in others)
         )  # fmt: skip
 
+    def has_columns(self, x: Expr, row: str, stream: str) -> bool:
+        """Tell whether the boxes that `x` reads lie in memory with the row's elements together."""
+        found = []
+        for n in walk(x):
+            if n.op == "load" and {row, stream} <= n.free and self.is_box(n):
+                names = [i.value[0] for i in n.args if i.op == "index"]
+                found.append(names.index(stream) < names.index(row))
+        return bool(found) and all(found)
+
     def region(self, name: str, indices: Sequence[Expr]) -> str:
         """Return the box of a tensor that a tile covers."""
         parts = []

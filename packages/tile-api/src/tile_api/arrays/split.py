@@ -1,0 +1,138 @@
+"""Streams that several blocks share: each leaves its states, another kernel merges them.
+
+``(d1, a1) + (d2, a2) = (d, Φ(d1 -> d) a1 + Φ(d2 -> d) a2)``, with the same Φ that corrects an
+accumulator when a loop goes on. The merge is a fold over the parts in their order: equal plans
+give equal bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from tile_api.arrays.capture import Output
+from tile_api.arrays.equations import (
+    Expr,
+    cast,
+    const,
+    index,
+    load,
+    make,
+    multiply,
+    rebuild,
+    reduce,
+    subtract,
+    walk,
+    where,
+)
+from tile_api.arrays.evaluate import once_begun
+from tile_api.arrays.partition import Task, streamed
+from tile_api.arrays.plan import PART, Plan, planned, plans_of
+from tile_api.arrays.reductions.algebra import product
+from tile_api.arrays.reductions.state import COUNT, Correction, State, identity_of
+from tile_api.arrays.text import tile_dtype
+from tile_core.dtypes import dtype_of
+
+_WHY = "few blocks, a long stream: the blocks of another kernel share it, and this one merges them"
+
+
+def can_split(plan: Plan) -> bool:
+    """Tell whether the states of a plan are all that a block needs to leave of its stream."""
+    return plan.stream is not None and bool(plan.states) and not any(s.sweep for s in plan.states)
+
+
+def in_parts(plan: Plan, names: Iterator[str]) -> list[Plan]:
+    """Return the kernels of a plan: one, or several whose blocks share its stream.
+
+    Parameters
+    ----------
+    names
+        For the tensors between them.
+    """
+    blocks = plan.blocks
+    if blocks.parts == 1 or not can_split(plan):
+        return [plan]
+    fresh, first = names, planned(plan.task, blocks, blocks.parts)
+    if first.parts is None or first.is_resident or first.parts.count == 1:
+        return [plan]
+    assert first.stream is not None
+    count, each, stream = first.parts.count, first.parts.blocks, first.axes[first.stream]
+    left = tuple(_output(s, next(fresh), first, count) for s in first.states)
+    first = replace(first, finals=left)
+    met = _met(stream.extent, each * stream.size, count)
+    merged = _merged(first.states, left, met, stream.extent, count)
+    values = {s.mine: _finished(s, merged[s.mine], first.states) for s in first.states}
+    along = [o for o in plan.finals if stream.name in {v for i in o.indices for v in i.free}]
+    whole = [_with(o, values) for o in plan.finals if o not in along]
+    if along:
+        read = dict.fromkeys(n for o in along for n in walk(o.element) if n.op == "state")
+        means = {s.mine: s for s in first.states}
+        kept = {x: replace(_output(means[x], next(fresh), first), element=values[x]) for x in read}
+        whole += kept.values()
+        loads = {x: load(o.name, o.indices, x.dtype) for x, o in kept.items()}
+        along = [_with(o, loads) for o in along]
+    blocks = replace(blocks, parts=1)
+    made = [first, *plans_of(Task(tuple(whole), PART, (*plan.task.reasons, _WHY)), blocks)]
+    if along:
+        elements = [o.element for o in along]
+        made += plans_of(Task(tuple(along), streamed(elements), plan.task.reasons), blocks)
+    return made
+
+
+def _output(s: State, name: str, plan: Plan, count: int = 0) -> Output:
+    """Return the tensor of a state, of as many parts if there are."""
+    names = [v for v in plan.axes if v in s.mine.free]
+    order = [v for v in (*plan.grid, plan.row, *plan.columns) if v in names]
+    indices = [index(v, plan.axes[v].extent) for v in order]
+    indices = [index(PART, count), *indices] if count else indices
+    shape = tuple(i.value[1] for i in indices)
+    return Output(name, shape, tile_dtype(s.body), tuple(indices), s.mine)
+
+
+def _with(output: Output, values: Mapping[Expr, Expr]) -> Output:
+    return replace(output, element=rebuild(output.element, dict(values)))
+
+
+def _met(extent: int, each: int, count: int) -> Expr:
+    """Return how many elements of the stream a part has."""
+    if each * count == extent:
+        return const(each, "float32")
+    start = multiply(const(each), index(PART, count))
+    left = subtract(const(extent), start)
+    return cast(make("minimum", const(each), left), dtype_of("float32"))
+
+
+def _merged(
+    states: Iterable[State], left: Iterable[Output], met: Expr, extent: int, count: int
+) -> dict[Expr, Expr]:
+    """Return what the states of all parts together are."""
+    old: dict[Expr, Expr] = {}
+    new: dict[Expr, Expr] = {}
+    starts: dict[Expr, Expr] = {}
+    for s, o in zip(states, left, strict=True):
+        mine = cast(load(o.name, o.indices, o.dtype), s.mine.dtype)
+        change = s.correct(old, new) if s.correct is not None else Correction()
+        made = mine
+        if change.value is not None:
+            made = rebuild(change.value, {s.mine: mine, COUNT: met})
+        elif change.scale is not None:
+            read = {old[d]: starts[d] for d in s.depends}
+            made = product([mine, once_begun(change.scale, read)], const(1, mine.dtype))
+        kind = s.kind
+        if kind == "mean":
+            share = multiply(const(1 / extent, "float32"), met)
+            kind, made = "sum", multiply(cast(share, mine.dtype), made)
+        old[s.mine] = mine
+        starts[s.mine] = const(identity_of(s.kind, tile_dtype(s.body)), s.mine.dtype)
+        new[s.mine] = reduce(kind, PART, count, made)
+    return new
+
+
+def _finished(s: State, value: Expr, states: Iterable[State]) -> Expr:
+    """Return a state as results read it: an extremum of nothing but infinities is infinite."""
+    is_read = any(s.mine in x.depends for x in states)
+    if s.kind not in ("max", "min") or not value.dtype.is_float or not is_read:
+        return value
+    start = const(identity_of(s.kind, value.dtype), value.dtype)
+    infinite = const(float("-inf" if s.kind == "max" else "inf"), value.dtype)
+    return where(make("eq", value, start), infinite, value)
