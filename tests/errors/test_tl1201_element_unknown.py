@@ -53,6 +53,7 @@ def test_what_is_returned(program, returned):
     kind = type(eval(returned, {"x": None})).__name__
     assert refusal(program, f"return {returned}", ElementUnknown) == (
         f"[TL1201] f returns {kind}, which is no array\n"
+        " --> program.py:1:1\n  |\n1 | def f(x, y):\n  | ^^^^^^^^^^^^\n"
         "hint: return one array, or a tuple of arrays"
     )
 
@@ -60,6 +61,6 @@ def test_what_is_returned(program, returned):
 def test_printing_shows_shape_and_type(program, capsys):
     refusal(program, "print(x, x[0, 0])", ElementUnknown)  # and it returns None
     assert capsys.readouterr().out == (
-        "<array of float32, 4, 6; computed in a kernel> "
-        "<array of float32, no dimensions; computed in a kernel>\n"
+        "<x, an array of float32, shape (x0=4, x1=6); computed in a kernel> "
+        "<array of float32, shape (); computed in a kernel>\n"
     )

@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from support.captured_arrays import refusal, told
+from support.captured_arrays import X, Y, refusal, told
+from tile_api.arrays.capture import Parameter, captured
+from tile_core.dtypes import dtype_of
 from tile_core.errors import ArrayShapeError
 
 EQUAL = "sizes are equal, or one of them is 1"
 CASES = {
-    "return x + y": ("np.add: shapes (4, 6) and (6, 4) do not fit: 4 and 6", EQUAL),
+    "return x + y": (f"np.add: shapes {X} and {Y} do not fit: x0=4 and y0=6", EQUAL, "xy"),
     "return np.where(x > 0, x, y)": (
-        "np.where: shapes (4, 6) and (4, 6) and (6, 4) do not fit: 4 and 6", EQUAL,
+        f"np.where: shapes {X} and {X} and {Y} do not fit: x0=4 and y0=6", EQUAL, "xy",
     ),
     "return x @ x": (
-        "np.matmul: shapes (4, 6) and (4, 6) do not fit: 6 columns, 4 rows",
-        "np.swapaxes(y, -1, -2) exchanges rows and columns",
+        f"np.matmul: shapes {X} and {X} do not fit: 6 columns, 4 rows",
+        "np.swapaxes(y, -1, -2) exchanges rows and columns", "x",
     ),
     "return x @ 2.0": ("np.matmul: an operand without dimensions", "multiply with *"),
     "return np.einsum('ij,jk', x, x)": (
-        "np.einsum: shapes (4, 6) and (4, 6) do not fit: 6 and 4", None,
+        f"np.einsum: shapes {X} and {X} do not fit: x1=6 and x0=4", None, "x",
     ),
     "return np.einsum('i,jk', x, x)": ("np.einsum: 'i' for an array of 2 dimensions", None),
     "return np.concatenate([x, y])": (
-        "np.concatenate: shapes (4, 6) and (6, 4) differ beside axis 0", None,
+        f"np.concatenate: shapes {X} and {Y} differ beside axis 0", None, "xy",
     ),
     "return np.concatenate([x, x[0]])": (
-        "np.concatenate: shapes (4, 6) and (6,) differ beside axis 0", None,
+        f"np.concatenate: shapes {X} and (x1=6,) differ beside axis 0", None, "x",
     ),
-    "return x.reshape(5, 5)": ("np.reshape: (4, 6) has 24 elements, (5, 5) has 25", None),
+    "return x.reshape(5, 5)": (
+        f"np.reshape: shapes {X} and (5, 5) have 24 and 25 elements", None, "x",
+    ),
     "return np.broadcast_to(x, (3, 6))": (
-        "np.broadcast_to: shapes (4, 6) and (3, 6) do not fit: 4 and 3", EQUAL,
+        f"np.broadcast_to: shapes {X} and (3, 6) do not fit: x0=4 and 3", EQUAL, "x",
     ),
     "return np.squeeze(x, 0)": ("np.squeeze: axis 0 has 4 elements", None),
     "return np.transpose(x, (0, 0))": (
@@ -38,7 +43,7 @@ CASES = {
     ),
     "return x.sum(2)": ("axis 2 of an array of 2 dimensions", "axes go from -2 to 1"),
     "return x.sum((0, -2))": ("an axis stands twice in (0, -2)", None),
-    "return x[:0].max()": ("np.max of no elements: the array has shape (0, 6)", None),
+    "return x[:0].max()": ("np.max of no elements: the array has shape (0, x1=6)", None),
     "return x.max(where=x > 0)": (
         "np.max of chosen elements, of which there may be none", "say `initial`",
     ),
@@ -60,5 +65,25 @@ CASES = {
 
 @pytest.mark.parametrize("line", CASES)
 def test_message(program, line):
-    message, hint = CASES[line]
-    assert refusal(program, line, ArrayShapeError) == told("TL1204", line, message, hint)
+    assert refusal(program, line, ArrayShapeError) == told("TL1204", line, *CASES[line])
+
+
+def test_the_lines_of_both_arrays(program):
+    text = """
+        def f(x, w):
+            h = x[:, 1:]
+            g = w * 2
+            return h + g
+    """
+    parameters = [Parameter(n, (4, 6), dtype_of("float32"), (n, "d")) for n in ("x", "w")]
+    with pytest.raises(ArrayShapeError) as caught:
+        captured(program(text, np=np)["f"], parameters, {})
+    assert str(caught.value) == (
+        "[TL1204] np.add: shapes (x=4, 5) and (w=4, d=6) do not fit: 5 and d=6\n"
+        " --> program.py:4:5\n  |\n4 |     return h + g\n  |     ^^^^^^^^^^^^\n"
+        "note: shape (x=4, 5) is made here\n"
+        " --> program.py:2:5\n  |\n2 |     h = x[:, 1:]\n  |     ^^^^^^^^^^^^\n"
+        "note: shape (w=4, d=6) is made here\n"
+        " --> program.py:3:5\n  |\n3 |     g = w * 2\n  |     ^^^^^^^^^\n"
+        "hint: sizes are equal, or one of them is 1"
+    )

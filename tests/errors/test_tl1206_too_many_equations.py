@@ -2,22 +2,68 @@
 
 from __future__ import annotations
 
-from support.captured_arrays import refusal
-from tile_api.arrays import capture
+import numpy as np
+import pytest
+
+from support.captured_arrays import refusal, told
+from tile_api.arrays import capture, places
+from tile_api.arrays.capture import Parameter, captured
+from tile_core.dtypes import dtype_of
 from tile_core.errors import TooManyEquations
 
-HINT = "hint: a loop of Python over elements or steps is written out; reduce over an axis"
+HINT = (
+    "a loop of Python over elements or steps is written out: reduce over an axis, or let "
+    "tile.scan go through the steps"
+)
+
+
+def message(line, what) -> str:
+    return told("TL1206", line, f"f {what}: it looks unrolled", HINT)
 
 
 def test_many_expressions(program, monkeypatch):
     monkeypatch.setattr(capture, "MOST_EQUATIONS", 5)
-    text = refusal(program, "return np.exp(np.exp(np.exp(x)))", TooManyEquations)
+    line = "return np.exp(np.exp(np.exp(x)))"
     # two indices, an element, three functions of it
-    assert text == f"[TL1206] f comes to 6 expressions: it looks unrolled\n{HINT}"
+    assert refusal(program, line, TooManyEquations) == message(line, "comes to 6 expressions")
+
+
+def test_the_same_written_again_and_again(program):
+    line = "return [x := x * x + x for _ in range(40)][-1]"
+    # beside two indices and an element: x·x twice the last one, and the sum, which reads it again
+    written = 3
+    for _ in range(40):
+        written = 2 + 3 * written
+    told = message(line, f"comes to a text of {written}")
+    assert refusal(program, line, TooManyEquations) == told
 
 
 def test_expressions_within_expressions(program):
     line = "return [x := x * 1.5 + x[:1] for _ in range(3000)][-1]"
-    assert refusal(program, line, TooManyEquations) == (
-        "[TL1206] f has expressions within expressions without end: it looks unrolled\n" + HINT
-    )
+    told = message(line, "has expressions within expressions without end")
+    assert refusal(program, line, TooManyEquations) == told
+
+
+def test_no_end(program, monkeypatch):
+    monkeypatch.setattr(places, "MOST_ARRAYS", 100)
+    line = "while True: x = x + 1"
+    told = message(line, "made 100 arrays, and there is no end to it")
+    assert refusal(program, line, TooManyEquations) == told
+
+
+def test_the_loop_is_named(program):
+    text = """
+        def f(x):
+            y = x[0]
+            for step in range(
+                3000
+            ):
+                for layer in range(1):
+                    pass
+                z = y * 0.5
+                y = z + x[step % 4]
+            return y
+    """
+    with pytest.raises(TooManyEquations) as caught:
+        captured(program(text, np=np)["f"], [Parameter("x", (4, 6), dtype_of("float32"))], {})
+    assert "3 |     for step in range(\n" in str(caught.value)

@@ -57,6 +57,7 @@ def filled(shape, dtype, seed=0, low=-4, high=5) -> Any:
     return random.integers(low, high, shape).astype(kind)
 
 
+X, Y = "(x0=4, x1=6)", "(y0=6, y1=4)"
 PROGRAM = """
     def f(x, y):
         {}
@@ -75,8 +76,19 @@ def refusal(program, line, error) -> str:
     return text
 
 
-def told(code, line, message, hint=None) -> str:
-    """Return the text that the user is to read: what is wrong, the line, carets, a way out."""
+def told(code, line, message, hint=None, of="") -> str:
+    """Return the text that the user is to read: what is wrong, the line, carets, a way out.
+
+    Parameters
+    ----------
+    of
+        Parameters whose shapes and places are told between.
+    """
     parts = [f"[{code}] {message}", " --> program.py:2:5", "  |", f"2 |     {line}"]
     parts.append(f"  |     {'^' * len(line)}")
+    for name in of:
+        column = " xy".index(name) * 3 + 3
+        parts.append(f"note: {name} has shape {dict(x=X, y=Y)[name]}")
+        parts += [f" --> program.py:1:{column + 1}", "  |", "1 | def f(x, y):"]
+        parts.append(f"  | {' ' * column}^")
     return "\n".join([*parts, f"hint: {hint}"] if hint else parts)

@@ -165,6 +165,12 @@ class TooManyEquations(FrontendError, ValueError):
     code = "TL1206"
 
 
+class ImpureFunction(FrontendError, ValueError):
+    """A function of arrays computes something else each time that it is captured."""
+
+    code = "TL1208"
+
+
 # TL2xxx: operands --------------------------------------------------------------------------
 
 

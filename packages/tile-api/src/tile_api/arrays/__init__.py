@@ -5,6 +5,8 @@
 `capture`                the function run on arrays without elements
 `annotations`            `tile.Array`: shapes and types that parameters have
 `array`, `dims`          such an array, its dimensions, and what NumPy's protocols ask of it
+`places`, `purity`       lines of the user; whether a function is the same each time
+`misfits`                what is told of shapes that do not fit
 `numpy_names`            NumPy's functions by name; what they do is in `ufuncs`, `elementwise`,
                          `views`, `joins`, `indexing`, `folds`, `products` and `creation`
 `equations`, `evaluate`  scalar expressions over index variables; their meaning, with NumPy

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from tile_api.arrays.dims import told
 from tile_api.arrays.equations import Expr, cast, computed_in
-from tile_api.frontend.source import calling_span
+from tile_api.arrays.places import TRACE, here
+from tile_api.frontend.source import calling_span, span_of_line
 from tile_core.dtypes import DType
-from tile_core.errors import ArrayShapeError, ElementUnknown, ImmutableArray
+from tile_core.errors import ArrayShapeError, ElementUnknown, ImmutableArray, Span
 
 if TYPE_CHECKING:
     from typing_extensions import Never
@@ -55,14 +57,25 @@ class Array(NDArrayOperatorsMixin):
         What NumPy would store elements as.
     at
         Returns the element at indices, as it is computed. Asked once for the same indices.
+    name
+        Of the parameter that it is.
+    definition
+        Returns the place of the parameter.
     """
 
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, shape: Sequence[int], dtype: DType, at: Callable[[Indices], Expr]) -> None:
+    def __init__(
+        self, shape: Sequence[int], dtype: DType, at: Callable[[Indices], Expr], *,
+        name: str | None = None, definition: Callable[[], Span | None] | None = None,
+    ) -> None:  # fmt: skip
         self.shape = tuple(shape)
         self.dtype = dtype
+        self.name = name
+        self._trace = TRACE.get()
+        self._definition = definition
+        self._place = here(self._trace)
         self._at = at
         self._known: dict[Indices, Expr] = {}
 
@@ -71,7 +84,15 @@ class Array(NDArrayOperatorsMixin):
         found = self._known.get(indices)
         if found is None:
             found = self._known[indices] = self._at(indices)
+            if self._trace is not None and self._place is not None:
+                self._trace.places.setdefault(found, self._place)
         return found
+
+    def made_at(self) -> Span | None:
+        """Return the user's line that made it, or the place of the parameter."""
+        if self._definition is not None:
+            return self._definition()
+        return None if self._place is None else span_of_line(*self._place)
 
     def read_as(self, dtype: DType, indices: Indices) -> Expr:
         """Return the element at `indices` as an operand of an operation in `dtype`.
@@ -148,8 +169,8 @@ class Array(NDArrayOperatorsMixin):
 
     def __repr__(self) -> str:
         """Return shape and type."""
-        shape = ", ".join(str(int(size)) for size in self.shape)
-        return f"<array of {self.dtype}, {shape or 'no dimensions'}; computed in a kernel>"
+        name = "array" if self.name is None else f"{self.name}, an array"
+        return f"<{name} of {self.dtype}, shape {told(self.shape)}; computed in a kernel>"
 
 
 def _call(name: str, *args: Any) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,16 @@ from tile_api.arrays.dims import Dim, Symbol, variable_of
 from tile_api.arrays.elementwise import lift
 from tile_api.arrays.equations import Expr, const
 from tile_api.arrays.numpy_names import NAMESPACE
+from tile_api.arrays.places import TRACE, Trace, definition_of
+from tile_api.arrays.purity import impure, muted, raising
 from tile_core.dtypes import DType
-from tile_core.errors import ElementUnknown, TooManyEquations
+from tile_core.errors import ElementUnknown
 from tile_core.records import dataclass
 
-MOST_EQUATIONS = 20_000
+MOST_EQUATIONS = 2_000
 """A function with more expressions looks unrolled."""
-_UNROLLED = "a loop of Python over elements or steps is written out; reduce over an axis"
+MOST_WRITTEN = 20_000
+"""As does one that comes to more of them as text, where each is written out wherever it is read."""
 
 
 _PRINTED = re.compile(
@@ -131,38 +135,53 @@ def captured(
     ------
     ElementUnknown
         If it returns something else than arrays.
+    ImpureFunction
+        If it computes something else when it is run again.
     TileError
         If it does what cannot be captured; at the user's line.
     """
-    named = {n: Symbol(n) for p in parameters for n in p.dims if isinstance(n, str)}
-    arguments = {p.name: _argument(p, named) for p in parameters}
-    token = NAMES.set(numpy_names)
+    first, again = Trace(function.__name__), Trace(function.__name__)
+    found = _run(function, parameters, others, first)
     try:
-        return _traced(function, parameters, inside(function)(**arguments, **others))
+        with muted():
+            same = _run(function, parameters, others, again)
+    except Exception as error:
+        raise raising(function, error) from error
+    if found != same:
+        one, other = ([o.element for o in run.outputs] for run in (found, same))
+        raise impure(function, one, other, {**again.places, **first.places})
+    return found
+
+
+def _run(
+    function: types.FunctionType, parameters: Sequence[Parameter], others: Mapping[str, Any],
+    trace: Trace,
+) -> Equations:  # fmt: skip
+    named = {n: Symbol(n) for p in parameters for n in p.dims if isinstance(n, str)}
+    tokens = NAMES.set(numpy_names), TRACE.set(trace)
+    try:
+        arguments = {p.name: _argument(function, p, named) for p in parameters}
+        return _traced(function, parameters, inside(function)(**arguments, **others), trace)
     except RecursionError as error:
-        raise TooManyEquations(
-            f"{function.__name__} has expressions within expressions without end: it looks "
-            "unrolled",
-            hint=_UNROLLED,
-        ) from error
+        raise trace.unrolled("has expressions within expressions without end") from error
     finally:
-        NAMES.reset(token)
+        NAMES.reset(tokens[0])
+        TRACE.reset(tokens[1])
 
 
 def _traced(
-    function: types.FunctionType, parameters: Sequence[Parameter], returned: Any
+    function: types.FunctionType, parameters: Sequence[Parameter], returned: Any, trace: Trace
 ) -> Equations:
     several = isinstance(returned, (tuple, list))
     outputs = [
-        _output(function.__name__, f"out{k}" if several else "out", x)
+        _output(function, f"out{k}" if several else "out", x)
         for k, x in enumerate(returned if several else [returned])
     ]
-    count = max((_written_out(output.element) for output in outputs), default=0)
-    if count > MOST_EQUATIONS:
-        raise TooManyEquations(
-            f"{function.__name__} comes to {count} expressions: it looks unrolled",
-            hint=_UNROLLED,
-        )
+    count = sum(1 for _ in eq.walk(*(output.element for output in outputs)))
+    written = max((_written_out(output.element) for output in outputs), default=0)
+    if count > MOST_EQUATIONS or written > MOST_WRITTEN:
+        told = f"{count} expressions" if count > MOST_EQUATIONS else f"a text of {written}"
+        raise trace.unrolled(f"comes to {told}")
     structure = type(returned) if several else None
     return Equations(function.__name__, tuple(parameters), tuple(outputs), structure)
 
@@ -175,7 +194,9 @@ def _written_out(element: Expr) -> int:
     return sizes[element]
 
 
-def _argument(parameter: Parameter, named: Mapping[str, Symbol]) -> Array:
+def _argument(
+    function: types.FunctionType, parameter: Parameter, named: Mapping[str, Symbol]
+) -> Array:
     def symbol(k: int) -> Symbol:
         dimension = parameter.dims[k] if parameter.dims else None
         if isinstance(dimension, str):
@@ -188,13 +209,17 @@ def _argument(parameter: Parameter, named: Mapping[str, Symbol]) -> Array:
     def at(indices: tuple[Expr, ...]) -> Expr:
         return eq.load(parameter.tensor, indices, parameter.dtype)
 
-    return Array(shape, parameter.dtype, at)
+    return Array(
+        shape, parameter.dtype, at, name=parameter.name,
+        definition=partial(definition_of, function, parameter.name),
+    )  # fmt: skip
 
 
-def _output(function: str, name: str, returned: Any) -> Output:
+def _output(function: types.FunctionType, name: str, returned: Any) -> Output:
     if not isinstance(returned, (Array, bool, int, float, np.generic, np.ndarray)):
         raise ElementUnknown(
-            f"{function} returns {type(returned).__name__}, which is no array",
+            f"{function.__name__} returns {type(returned).__name__}, which is no array",
+            span=definition_of(function),
             hint="return one array, or a tuple of arrays",
         )
     x = lift(returned)

@@ -183,7 +183,7 @@ def meshgrid(*xi: Any, indexing: str = "xy") -> tuple[Array, ...]:
     if indexing == "xy" and rank > 1:
         shapes[0], shapes[1] = shapes[1], shapes[0]
     wide = [reshape(x, shape) for x, shape in zip(xi, shapes, strict=True)]
-    whole = broadcast([x.shape for x in wide], "np.meshgrid")
+    whole = broadcast([x.shape for x in wide], "np.meshgrid", wide)
     return tuple(broadcast_to(x, whole) for x in wide)
 
 

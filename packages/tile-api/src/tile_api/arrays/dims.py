@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import SupportsIndex
 
 
@@ -48,6 +49,16 @@ def joined(x: SupportsIndex, y: SupportsIndex) -> int:
     if isinstance(x, Dim) and isinstance(y, Dim):
         x.symbol.join(y.symbol)
     return x if isinstance(x, Dim) else y if isinstance(y, Dim) else int(x)
+
+
+def told(shape: Sequence[int]) -> str:
+    """Return a shape as users read it: sizes, with the names of dimensions that have one."""
+    return f"({', '.join(map(size_told, shape))}{',' * (len(shape) == 1)})"
+
+
+def size_told(size: int) -> str:
+    """Return a size as users read it."""
+    return f"{size.symbol.name}={int(size)}" if isinstance(size, Dim) else str(int(size))
 
 
 def variable_of(size: int, taken: frozenset[str]) -> str:

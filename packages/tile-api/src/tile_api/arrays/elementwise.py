@@ -10,13 +10,13 @@ import numpy as np
 
 from tile_api.arrays import equations as eq
 from tile_api.arrays.array import Array, Indices
-from tile_api.arrays.dims import joined
+from tile_api.arrays.dims import joined, size_told
 from tile_api.arrays.equations import Expr, const
+from tile_api.arrays.misfits import misfit
 from tile_api.arrays.ufuncs import UFUNCS, Row
 from tile_api.frontend.source import calling_span, placed
 from tile_core.dtypes import DType, dtype_of, normalise_dtype
 from tile_core.errors import (
-    ArrayShapeError,
     DataDependentShape,
     FrontendTypeError,
     UnknownArrayFunction,
@@ -81,7 +81,9 @@ def ramp(shape: Sequence[int], axis: int, first: Any, step: Any, dtype: DType) -
     return Array(shape, dtype, at)
 
 
-def broadcast(shapes: Sequence[Sequence[int]], what: str) -> tuple[int, ...]:
+def broadcast(
+    shapes: Sequence[Sequence[int]], what: str, arrays: Sequence[Array] = ()
+) -> tuple[int, ...]:
     """Return the shape that arrays are broadcast to.
 
     Raises
@@ -98,12 +100,10 @@ def broadcast(shapes: Sequence[Sequence[int]], what: str) -> tuple[int, ...]:
             elif size == made[k]:
                 made[k] = joined(made[k], size)
             elif size != 1:
-                told = " and ".join(str(tuple(map(int, shape))) for shape in shapes)
-                raise ArrayShapeError(
-                    f"{what}: shapes {told} do not fit: {int(made[k])} and {int(size)}",
-                    span=calling_span(),
-                    hint="sizes are equal, or one of them is 1",
-                )
+                raise misfit(
+                    what, shapes, f"do not fit: {size_told(made[k])} and {size_told(size)}",
+                    arrays=arrays, hint="sizes are equal, or one of them is 1",
+                )  # fmt: skip
     return tuple(made)
 
 
@@ -117,7 +117,7 @@ def apply(row: Row, ufunc: Any, operands: Sequence[Any]) -> Array:
     """Return a function of elements, applied, in the types of a ufunc, given or by name."""
     arrays = [lift(x) for x in operands]
     ufunc = getattr(np, ufunc) if isinstance(ufunc, str) else ufunc
-    shape = broadcast([x.shape for x in arrays], f"np.{ufunc.__name__}")
+    shape = broadcast([x.shape for x in arrays], f"np.{ufunc.__name__}", arrays)
     inputs, output = promoted(ufunc, operands, arrays)
     if ufunc is np.power and not output.is_float and _is_weak(operands[1]) and operands[1] < 0:
         raise UnknownArrayFunction(
@@ -188,7 +188,8 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Array:
             hint="np.where(condition, x, y) keeps the shape",
         )
     mask, one, other = lift(condition), lift(x), lift(y)
-    shape = broadcast([mask.shape, one.shape, other.shape], "np.where")
+    parts = (mask, one, other)
+    shape = broadcast([part.shape for part in parts], "np.where", parts)
     dtype = common_type((x, y), (one, other))
 
     def at(indices: Indices) -> Expr:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tile_api.arrays import equations as eq
 from tile_api.arrays.array import Array, Indices
-from tile_api.arrays.dims import variable_of
+from tile_api.arrays.dims import told, variable_of
 from tile_api.arrays.elementwise import (
     astype,
     broadcast,
@@ -62,7 +62,7 @@ def _folded(
             )  # fmt: skip
     if where is not True:
         chosen = lift(where)
-        shape = broadcast([chosen.shape, x.shape], f"np.{kind}")
+        shape = broadcast([chosen.shape, x.shape], f"np.{kind}", (chosen, x))
         x = choose(chosen, broadcast_to(x, shape), _identity(kind, x.dtype))
     if not over:
         whole = x
@@ -99,7 +99,7 @@ def _count(x: Array, axes: Sequence[int]) -> int:
 def _has_elements(x: Array, axes: Sequence[int], what: str) -> None:
     if not _count(x, axes):
         raise ArrayShapeError(
-            f"{what} of no elements: the array has shape {tuple(map(int, x.shape))}",
+            f"{what} of no elements: the array has shape {told(x.shape)}",
             span=calling_span(),
         )
 
@@ -322,7 +322,7 @@ def average(
     kind = common_type((x, w), (x, w))
     if not kind.is_float:
         kind = dtype_of("float64")
-    shape = broadcast([x.shape, w.shape], "np.average")
+    shape = broadcast([x.shape, w.shape], "np.average", (x, w))
     weight: Any = sum(broadcast_to(w, shape), axis, kind, keepdims=keepdims)
     made: Array = sum(x * w, axis, kind, keepdims=keepdims) / weight
     return made

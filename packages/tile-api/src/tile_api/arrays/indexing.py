@@ -21,7 +21,7 @@ def taken(x: Array, key: Any) -> Array:
     """Return ``x[key]``."""
     keys = _completed(x, list(key) if isinstance(key, tuple) else [key])
     chosen = [k for k in keys if isinstance(k, Array)]
-    common = broadcast([k.shape for k in chosen], "indices")
+    common = broadcast([k.shape for k in chosen], "indices", chosen)
     place = _place(keys)
     shape: list[int] = []
     plan: list[Any] = []
@@ -168,7 +168,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Array:
             f"np.take_along_axis: {x.ndim} and {chosen.ndim} dimensions", span=calling_span()
         )
     sizes: Sequence[int] = [1 if k == along else n for k, n in enumerate(x.shape)]
-    shape = broadcast([sizes, chosen.shape], "np.take_along_axis")
+    shape = broadcast([sizes, chosen.shape], "np.take_along_axis", (x, chosen))
 
     def at(where: Indices) -> Expr:
         picked = counted(chosen.read_as(eq.INDEX, spread(chosen, where)), int(x.shape[along]))

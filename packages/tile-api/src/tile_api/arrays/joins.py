@@ -13,6 +13,7 @@ from tile_api.arrays.array import Array, Indices
 from tile_api.arrays.dims import joined
 from tile_api.arrays.elementwise import common_type, lift
 from tile_api.arrays.equations import Expr, const
+from tile_api.arrays.misfits import misfit
 from tile_api.arrays.views import (
     axis_of,
     expand_dims,
@@ -39,10 +40,10 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Array:
     for x in parts[1:]:
         for k, size in enumerate(x.shape or (0,)):
             if x.ndim != len(shape) or (k != along and size != shape[k]):
-                told = " and ".join(str(tuple(map(int, y.shape))) for y in parts)
-                raise ArrayShapeError(
-                    f"np.concatenate: shapes {told} differ beside axis {along}", span=calling_span()
-                )
+                raise misfit(
+                    "np.concatenate", [y.shape for y in parts], f"differ beside axis {along}",
+                    arrays=parts,
+                )  # fmt: skip
             if k != along:
                 shape[k] = joined(shape[k], size)
     shape[along] = sum(int(x.shape[along]) for x in parts)

@@ -7,11 +7,12 @@ from typing import Any
 
 from tile_api.arrays import equations as eq
 from tile_api.arrays.array import Array, Indices
-from tile_api.arrays.dims import joined, variable_of
+from tile_api.arrays.dims import joined, size_told, variable_of
 from tile_api.arrays.elementwise import apply, astype, common_type, lift
 from tile_api.arrays.equations import Expr, const
 from tile_api.arrays.folds import sum
 from tile_api.arrays.joins import diagonal
+from tile_api.arrays.misfits import misfit
 from tile_api.arrays.ufuncs import UFUNCS
 from tile_api.arrays.views import axis_of, expand_dims, reshape, transpose
 from tile_api.frontend.source import calling_span
@@ -71,11 +72,10 @@ def _sizes(arrays: Sequence[Array], subscripts: Sequence[str], what: str) -> dic
         for c, n in zip(letters, x.shape, strict=True):
             known = sizes.get(c, 1)
             if known != 1 and n not in (1, known):
-                told = " and ".join(str(tuple(map(int, y.shape))) for y in arrays)
-                raise ArrayShapeError(
-                    f"{what}: shapes {told} do not fit: {int(known)} and {int(n)}",
-                    span=calling_span(),
-                )
+                raise misfit(
+                    what, [y.shape for y in arrays],
+                    f"do not fit: {size_told(known)} and {size_told(n)}", arrays=arrays,
+                )  # fmt: skip
             sizes[c] = n if known == 1 else known if n == 1 else joined(known, n)
     return sizes
 
@@ -90,12 +90,11 @@ def matmul(x1: Any, x2: Any) -> Array:
     left = x if x.ndim > 1 else expand_dims(x, 0)
     right = y if y.ndim > 1 else expand_dims(y, 1)
     if left.shape[-1] != right.shape[-2]:
-        raise ArrayShapeError(
-            f"np.matmul: shapes {tuple(map(int, x.shape))} and {tuple(map(int, y.shape))} do not "
-            f"fit: {int(left.shape[-1])} columns, {int(right.shape[-2])} rows",
-            span=calling_span(),
-            hint="np.swapaxes(y, -1, -2) exchanges rows and columns",
-        )
+        raise misfit(
+            "np.matmul", [x.shape, y.shape],
+            f"do not fit: {int(left.shape[-1])} columns, {int(right.shape[-2])} rows",
+            arrays=(x, y), hint="np.swapaxes(y, -1, -2) exchanges rows and columns",
+        )  # fmt: skip
     batch = _LETTERS[: max(left.ndim, right.ndim) - 2]
     one = batch[len(batch) - left.ndim + 2 :] + "ik"
     other = batch[len(batch) - right.ndim + 2 :] + "kj"

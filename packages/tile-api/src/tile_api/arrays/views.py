@@ -13,6 +13,7 @@ from tile_api.arrays import equations as eq
 from tile_api.arrays.array import Array, Indices
 from tile_api.arrays.elementwise import broadcast, lift, spread
 from tile_api.arrays.equations import Expr, const
+from tile_api.arrays.misfits import misfit
 from tile_api.frontend.source import calling_span
 from tile_core.errors import ArrayShapeError
 
@@ -96,12 +97,10 @@ def reshape(a: Any, shape: int | Sequence[int]) -> Array:
         known = math.prod(size for size in sizes if size != -1)
         sizes[sizes.index(-1)] = x.size // known if known else 0
     if math.prod(sizes) != x.size or min(sizes, default=0) < 0:
-        told = tuple(map(int, sizes))
-        raise ArrayShapeError(
-            f"np.reshape: {tuple(map(int, x.shape))} has {x.size} elements, {told} has "
-            f"{math.prod(told)}",
-            span=calling_span(),
-        )
+        raise misfit(
+            "np.reshape", [x.shape, sizes],
+            f"have {x.size} and {math.prod(map(int, sizes))} elements", arrays=(x,),
+        )  # fmt: skip
     if not x.size:
         return Array(sizes, x.dtype, lambda indices: x.at((_ZERO,) * x.ndim))
     wide, old = [n for n in sizes if n != 1], [n for n in x.shape if n != 1]
@@ -181,13 +180,9 @@ def broadcast_to(array: Any, shape: int | Sequence[int]) -> Array:
     """`numpy.broadcast_to`."""
     x = lift(array)
     sizes = sizes_of(shape)
-    made = broadcast([x.shape, sizes], "np.broadcast_to")
+    made = broadcast([x.shape, sizes], "np.broadcast_to", (x,))
     if len(made) != len(sizes) or any(a != b for a, b in zip(made, sizes, strict=True)):
-        old, new = tuple(map(int, x.shape)), tuple(map(int, sizes))
-        raise ArrayShapeError(
-            f"np.broadcast_to: {old} does not fit into {new}",
-            span=calling_span(),
-        )
+        raise misfit("np.broadcast_to", [x.shape, sizes], "do not fit", arrays=(x,))
     return Array(made, x.dtype, lambda indices: x.at(spread(x, indices)))
 
 

@@ -108,12 +108,21 @@ def current_lines(function: types.FunctionType) -> tuple[list[str], int]:
 
 def calling_span() -> Span | None:
     """Return the line of the user's program that is being executed: the first outside ours."""
+    line = calling_line()
+    return None if line is None else span_of_line(*line)
+
+
+def calling_line() -> tuple[str, int] | None:
+    """Return the file and the number of that line."""
     frame = _calling_frame()
-    text = "" if frame is None else linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-    if frame is None or not text.strip():
-        return None
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def span_of_line(file: str, line: int) -> Span | None:
+    """Return the place of a line without its indentation; None if its text is not to be had."""
+    text = linecache.getline(file, line)
     indent = len(text) - len(text.lstrip())
-    return Span(frame.f_code.co_filename, frame.f_lineno, indent, len(text.rstrip()))
+    return Span(file, line, indent, len(text.rstrip())) if text.strip() else None
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
