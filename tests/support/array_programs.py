@@ -178,6 +178,21 @@ def linear_of_bytes(x, weight, scales):
     return sums.astype("float32") * scale * scales
 
 
+def block_scaled(x, weight, row_scales, column_scales):
+    """A product in blocks of 32, with a scale for each row and each column of a block."""
+    a = x.astype("float32").reshape(x.shape[0], -1, 32)
+    b = weight.astype("float32").reshape(weight.shape[0], -1, 32)
+    products = np.einsum("mgk,ngk->mng", a, b)
+    return (products * row_scales[:, None] * column_scales).sum(axis=-1)
+
+
+def two_in_a_byte(x, weight, scales):
+    """Weights of 4 bits, two in a byte."""
+    low, high = (weight & 15).astype("int8") - 8, (weight >> 4).astype("int8") - 8
+    both = np.stack([low, high], axis=-1).reshape(weight.shape[0], -1)
+    return x @ (both * scales).T
+
+
 def linear_of_batch(x, matrix):
     return x @ matrix
 
@@ -278,6 +293,11 @@ PROGRAMS = [
     Program(bias_relu, {**X, "bias": (211,), "residual": (37, 211)}),
     Program(rotary, {"x": (2, 9, 16), "cos": (9, 8), "sin": (9, 8)}),
     Program(embedding, {"table": (37, 60), "tokens": (11,), "weight": (60,)}),
+    Program(block_scaled, {"x": (37, 128), "weight": (90, 128), "row_scales": (37, 4),
+                           "column_scales": (90, 4)},
+            types={"x": "float8_e4m3fn", "weight": "float8_e5m2"}),
+    Program(two_in_a_byte, {"x": (37, 96), "weight": (90, 48), "scales": (90, 1)},
+            types={"weight": "uint8"}),
     Program(linear_of_batch, {"x": (2, 37, 48), "matrix": (48, 90)}),
     Program(heads_in_rows, {"q": (2, 37, 64), "k": (2, 75, 64), "v": (2, 75, 64)}),
     Program(latent_attention,

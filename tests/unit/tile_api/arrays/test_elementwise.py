@@ -7,7 +7,9 @@ import pytest
 
 from support.captured_arrays import assert_agrees, filled, outputs
 from tile_api.arrays import elementwise, numpy_names
+from tile_api.arrays.function import Function
 from tile_api.arrays.ufuncs import UFUNCS
+from tile_core.dtypes import dtype_of
 
 try:
     from scipy.special import erf
@@ -208,3 +210,26 @@ def test_every_function_of_elements_is_met():
     }
     assert met <= set(FUNCTIONS)
     assert set(UNARY) | set(BINARY) | {"erf"} == set(UFUNCS)
+
+
+def wrapped(x, y):
+    return (x + y).astype("float32"), x * y, (x - y).astype("int32")
+
+
+def wrapped_and_read(x, y):
+    return (*wrapped(x, y), x - y < 3, (x + y) // 3, abs(x - y), (-x).astype("int32"),
+            (x - 1).sum(axis=-1))  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int8", "uint8", "int16"])
+def test_short_integers_wrap_around_before_they_are_widened(dtype):
+    kind = dtype_of(dtype)
+    low = -(1 << kind.bits - 1) * (not dtype.startswith("u"))
+    numbers = np.random.default_rng(0).integers(low, low + (1 << kind.bits), (2, 5, 6))
+    x, y = numbers.astype(kind.numpy())
+    function = wrapped if kind.bits == 4 else wrapped_and_read
+    with np.errstate(all="ignore"):
+        wanted = function(x, y)
+    for got, right in zip(Function(function, target="cpu")(x, y), wanted, strict=True):
+        assert (got.shape, got.dtype) == (right.shape, right.dtype)
+        np.testing.assert_array_equal(got.astype("float64"), right.astype("float64"))

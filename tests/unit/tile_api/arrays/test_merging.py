@@ -20,6 +20,7 @@ from tile_api.arrays.equations import (
     multiply,
 )
 from tile_api.arrays.function import Function
+from tile_api.arrays.plan import Blocks
 from tile_api.arrays.reshaping import plain_form
 
 SIZES = {"a": 3, "b": 4, "c": 6}
@@ -124,3 +125,15 @@ def test_what_is_read_otherwise_stays_apart():
     made = Function(causal_rows, target="cpu")
     assert "T.reshape" not in made.source(x, y)
     np.testing.assert_allclose(made(x, y), causal_rows(x, y), rtol=1e-5)
+
+
+def test_blocks_that_share_a_stream_read_and_write_other_shapes():
+    def linear(x, y):
+        return x @ y
+
+    x, y = filled((2, 9, 40), "float32", 0, -2, 3), filled((40, 8), "float32", 1, -2, 3)
+    made = Function(linear, target="cpu", blocks=Blocks(stream=8, parts=3))
+    assert (
+        made.source(x, y).count("T.reshape") == 2
+    )  # x in the first kernel, the result in the last
+    np.testing.assert_allclose(made(x, y), linear(x, y), rtol=1e-5)

@@ -107,6 +107,18 @@ def test_integers_are_multiplied_as_tiles(one, other):
     np.testing.assert_array_equal(function(x, y), wide_product(x, y))
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_floats_of_8_bits_are_multiplied_as_such_and_summed_as_float32(dtype):
+    x, y = (
+        filled(shape, "float32", 1).astype(dtype_of(dtype).numpy()) for shape in ((9, 70), (70, 5))
+    )
+    function = Function(lambda x, y: x @ y, target="cpu")
+    assert f'T.alloc_shared((BM, 64), "{dtype}")' in function.source(x, y).replace("BN", "64")
+    found = function(x, y)
+    assert found.dtype == (x @ y).dtype == "float32"
+    np.testing.assert_allclose(found, x.astype("float32") @ y.astype("float32"), rtol=1e-5)
+
+
 def whole(shape, dtype):
     """Return integers from one end of a type to the other."""
     kind = dtype_of(dtype).numpy()

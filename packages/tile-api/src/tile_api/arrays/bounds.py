@@ -100,6 +100,8 @@ def bounds_of(plan: Plan, states: Sequence[State]) -> Bounds:
     """Return the loops of a sweep: up to three, *partly*, *wholly* and *rest* within the mask."""
     assert plan.stream is not None
     extent, everything = plan.axes[plan.stream].extent, plan.blocks_of_stream
+    if plan.is_stepped:
+        return Bounds((), (Stretch("0", everything),))
     common = [
         c for c in vanishing(states[0]) if all(c in set(vanishing(s)) for s in states[1:])
     ]  # fmt: skip

@@ -38,6 +38,8 @@ _PRINTED = re.compile(
 
 def printed_name(name: str) -> str:
     """Return what a kernel calls something that users call `name`."""
+    if not name.isidentifier():  # a lambda
+        return "function"
     return f"{name}_" if _PRINTED.fullmatch(name.rstrip("_")) else name
 
 

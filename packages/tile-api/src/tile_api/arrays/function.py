@@ -114,7 +114,9 @@ class _Compiled:
         self._steps = [
             (kernel, [at[n] for n in k.inputs], len(k.outputs) == 1) for kernel, k in self.kernels
         ]
-        self._results = [(at[o.name], o.shape if o.shape == () else None) for o in outputs]
+        self._results = [
+            (at[o.name], o.shape if o.shape == () or o.dtype.packing > 1 else None) for o in outputs
+        ]
 
     def __call__(self, arrays: Iterable[Any]) -> Any:
         """Run the kernels on the arrays that the function takes, in its order.
@@ -138,7 +140,7 @@ class _Compiled:
                 held += made
         held += [_empty(shape, dtype, held) for shape, dtype in self._empty]
         results = [
-            held[number] if shape is None else held[number].reshape(shape)
+            held[number] if shape is None else _shaped(held[number], shape)
             for number, shape in self._results
         ]
         return _together(results, self.derived.equations)
@@ -147,6 +149,19 @@ class _Compiled:
 def _contiguous(x: Any) -> Any:
     """Return an array whose elements lie one behind the other: `x`, or a copy."""
     return x.contiguous() if hasattr(x, "contiguous") else np.require(x, requirements="C")
+
+
+def _shaped(x: Any, shape: tuple[int, ...]) -> Any:
+    """Return a result in its shape; two integers of 4 bits in a byte become two of NumPy's."""
+    if shape == ():
+        return x.reshape(shape)
+    if not isinstance(x, np.ndarray) or x.shape == shape:
+        return x  # torch has no such integers: they stay two in a byte
+    import ml_dtypes
+
+    kind = ml_dtypes.int4 if x.dtype == np.int8 else ml_dtypes.uint4
+    pairs = np.stack([x.view("uint8") & 15, x.view("uint8") >> 4], axis=-1)
+    return pairs.reshape(*shape[:-1], -1)[..., : shape[-1]].astype("int8").astype(kind)
 
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype[Any], like: Sequence[Any]) -> Any:

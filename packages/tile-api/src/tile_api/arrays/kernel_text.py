@@ -60,7 +60,8 @@ class _Writer:
         names |= {"first", "last", "wholly", "rest", *"ijdefgh", *plan.grid, name}
         names |= {index for index, _ in plan.indices} | {v.name for v in plan.task.views}
         dtypes = {n: t.dtype for n, t in self.tensors.items()}
-        dtypes |= {v.name: dtypes[v.tensor] for v in plan.task.views}
+        views = [v for v in plan.task.views if v.tensor in dtypes]
+        dtypes |= {v.name: dtypes[v.tensor] for v in views}
         self.tiles = Tiles(plan, dtypes, names)
         self.buffers: dict[Expr, str] = {}
 
@@ -88,7 +89,7 @@ class _Writer:
             assert plan.stream is not None
             for o in along:
                 tiles.hoist(o.element, self._dims(o))
-            with tiles.loop("0", f"T.ceildiv({plan.axes[plan.stream].extent}, BN)"):
+            with tiles.loop("0", plan.steps):
                 for o in along:
                     self._store(o)
         return self._function()
@@ -163,8 +164,10 @@ class _Writer:
             ):
                 before[c.state.mine] = self._old(c.state)
             correction = self._correction(c.state, before, scales)
-            if c.column:
+            if c.groups:
                 self._product(c, correction, later)
+            elif plan.is_stepped:
+                self._step_of_one(c, correction, later, before)
             else:
                 self._fold(c.state, correction, later, before)
 
@@ -286,6 +289,25 @@ class _Writer:
         else:
             tiles.parallel(dims, f"{me} {'*' if kind == 'prod' else '+'}= {part}")
 
+    def _step_of_one(
+        self, c: Carried, correction: Correction, later: Sequence[Expr], before: Mapping[Expr, Expr]
+    ) -> None:
+        """Write what one element of the stream adds to an accumulator of rows and columns."""
+        tiles, s = self.tiles, c.state
+        buffer, dims = tiles.held[s.mine]
+        if s.mine in before:
+            tiles.put(f"T.copy({buffer}, {tiles.held[before[s.mine]][0]})")
+        tiles.prepare(s.body)
+        me, new = tiles.text(s.mine), tiles.text(s.body)
+        if s.kind == "mean":
+            new = f"{tiles.text(s.body, 2)} / {self.plan.steps}"
+        old = me if correction.value is None else tiles.text(correction.value)
+        if correction.scale is not None:
+            old = f"{old} * {tiles.text(correction.scale)}"
+        text = {"max": f"T.max({old}, {new})", "min": f"T.min({old}, {new})",
+                "prod": f"{old} * ({new})"}.get(s.kind, f"{old} + {new}")  # fmt: skip
+        tiles.parallel(dims, f"{me} = {text}")
+
     def _multiply(self, s: State, mask: str | None) -> None:
         """Write a product of elements, one after the other: there is no operator for it."""
         tiles, plan = self.tiles, self.plan
@@ -337,7 +359,7 @@ class _Writer:
     def _dims(self, o: Output) -> tuple[str, ...]:
         """Return the variables of a block of an output."""
         found = (i.value[0] for i in o.indices if i.op == "index")
-        return tuple(v for v in found if v not in self.plan.grid)
+        return tuple(v for v in found if v not in self.plan.points)
 
     def _own_accumulator(
         self, x: Expr, dims: tuple[str, ...], later: Sequence[Expr]

@@ -46,9 +46,9 @@ class Carried:
     Parameters
     ----------
     column
-        The variable of its columns, if it is a product of tiles.
+        The variable of its columns, if it has such.
     groups
-        Then the factors of rows and those of columns.
+        Of a product of tiles: the factors of rows and those of columns.
     """
 
     state: State
@@ -140,7 +140,7 @@ class Plan:
     def blocks_of_stream(self) -> str:
         """The block after the last one, as it is printed."""
         assert self.stream is not None
-        end, p = f"T.ceildiv({self.axes[self.stream].extent}, BN)", self.parts
+        end, p = self.steps, self.parts
         if p is None:
             return end
         size = self.axes[self.stream].size
@@ -152,6 +152,23 @@ class Plan:
     def stream(self) -> str | None:
         """The variable that the kernel goes through."""
         return self.task.stream
+
+    @property
+    def is_stepped(self) -> bool:
+        """Whether the kernel goes through the stream element by element."""
+        return self.stream is not None and not self.axes[self.stream].loop
+
+    @property
+    def points(self) -> frozenset[str]:
+        """The variables that have one value at a time: tiles do not extend along them."""
+        return frozenset((*self.grid, self.stream or "") if self.is_stepped else self.grid)
+
+    @property
+    def steps(self) -> str:
+        """How many blocks of the stream there are, as it is printed."""
+        assert self.stream is not None
+        extent = self.axes[self.stream].extent
+        return str(extent) if self.is_stepped else f"T.ceildiv({extent}, BN)"
 
     @property
     def states(self) -> list[State]:
@@ -210,20 +227,34 @@ def _products(
     made: list[Carried] = []
     row: str | None = None
     columns: list[str] = []
+    for sides in batched(states, stream):
+        row, column = sorted((_along(g, free, extents, ()) for g in sides), key=free.index)
+        return (
+            [Carried(s, column if column in s.mine.free else None) for s in states],
+            row,
+            [column],
+        )
     for state in states:
         groups = _two_groups(state, stream)
         if groups is None:
             made.append(Carried(state))
             continue
-        sides = sorted(
+        ordered = sorted(
             ((_along(g, free, extents, (row, *columns)), g) for g in groups),
             key=lambda side: free.index(side[0]),
         )
-        (row, first), (column, second) = sides
+        (row, first), (column, second) = ordered
         made.append(Carried(state, column, (first, second)))
         if column not in columns:
             columns.append(column)
     return made, row, columns
+
+
+def batched(states: Sequence[State], stream: str | None) -> list[list[Group]]:
+    """Return the products of tiles within a step of which the stream only counts them."""
+    inner = [n for s in states for n in walk(s.body) if n.op == "reduce" and stream in n.free]
+    found = [grouped(n.args[0], n.value[1]) for n in inner]
+    return [groups for groups in found if all(stream not in g.variables for g in groups)]
 
 
 def _along(
@@ -254,6 +285,7 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
         axes[name] = Axis(name, extents[name], size, text, start, loop)
 
     products = [c for c in plan.carried if c.column]
+    is_stepped = bool(batched(plan.states, stream))
     rows = blocks.rows
     is_whole = not products and plan.parts is None
     if stream is not None and is_whole and 0 < extents[stream] <= blocks.resident:
@@ -276,7 +308,10 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
         n = extents[stream]
         rows = rows if plan.row is not None else 1
         is_resident = (n * rows <= blocks.resident and is_whole) or n <= blocks.stream
-        if is_resident:
+        is_resident = is_resident and not is_stepped
+        if is_stepped:
+            add(stream, 1, "1", "ko", "")
+        elif is_resident:
             add(stream, n, str(n), "0", "j")
         else:
             add(stream, blocks.stream, "BN", "ko * BN", "j")

@@ -16,6 +16,7 @@ from tile_api.arrays.misfits import misfit
 from tile_api.arrays.ufuncs import UFUNCS
 from tile_api.arrays.views import axis_of, expand_dims, reshape, transpose
 from tile_api.frontend.source import calling_span
+from tile_core.dtypes import dtype_of
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
 
@@ -35,6 +36,8 @@ def contracted(
         The operands as they were passed: numbers are weak.
     """
     dtype = common_type(given, arrays)
+    if dtype.is_narrow_float:  # as NumPy does with them
+        dtype = dtype_of("float32")
     if dtype.is_bool:  # any of all: counted
         numbers = [astype(x, "int32") for x in arrays]
         counted = contracted(numbers, subscripts, output, sizes, numbers)

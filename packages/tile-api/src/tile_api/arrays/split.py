@@ -38,7 +38,9 @@ _WHY = "few blocks, a long stream: the blocks of another kernel share it, and th
 
 def can_split(plan: Plan) -> bool:
     """Tell whether the states of a plan are all that a block needs to leave of its stream."""
-    return plan.stream is not None and bool(plan.states) and not any(s.sweep for s in plan.states)
+    if plan.stream is None or not plan.states or plan.is_stepped:
+        return False
+    return not any(s.sweep for s in plan.states)
 
 
 def in_parts(plan: Plan, names: Iterator[str]) -> list[Plan]:
@@ -72,10 +74,11 @@ def in_parts(plan: Plan, names: Iterator[str]) -> list[Plan]:
         loads = {x: load(o.name, o.indices, x.dtype) for x, o in kept.items()}
         along = [_with(o, loads) for o in along]
     blocks = replace(blocks, parts=1)
-    made = [first, *plans_of(Task(tuple(whole), PART, (*plan.task.reasons, _WHY)), blocks)]
+    reasons, views = plan.task.reasons, plan.task.views
+    made = [first, *plans_of(Task(tuple(whole), PART, (*reasons, _WHY), views), blocks)]
     if along:
         elements = [o.element for o in along]
-        made += plans_of(Task(tuple(along), streamed(elements), plan.task.reasons), blocks)
+        made += plans_of(Task(tuple(along), streamed(elements), reasons, views), blocks)
     return made
 
 

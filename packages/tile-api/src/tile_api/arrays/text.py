@@ -20,6 +20,7 @@ _COMPARED = {"le": "<=", "lt": "<", "eq": "==", "ne": "!="}
 _BITS = {"bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>"}
 _CALLS = {"maximum": "max", "minimum": "min", "absolute": "abs", "rint": "nearbyint", "and": "And",
           "or": "Or", "not": "Not"}  # fmt: skip
+_OVERFLOWING = frozenset({"add", "multiply", "shl", "bitnot", "absolute"})
 LOG2E = 1.4426950408889634
 
 
@@ -39,8 +40,11 @@ class ExpressionText:
         self.dtypes = dtypes
         self.tiles = tiles
 
-    def __call__(self, x: Expr, level: int = 0) -> str:
-        """Return `x` as text, in parentheses if it binds less than `level`."""
+    def __call__(self, x: Expr, level: int = 0, *, is_exact: bool = True) -> str:
+        """Return `x` as text, in parentheses if it binds less than `level`.
+
+        Short integers are computed as longer ones, and wrap around where this is to be exact.
+        """
         if x in self.tiles:
             name, dims = self.tiles[x]
             return f"{name}[{self.loops(dims)}]"
@@ -48,6 +52,8 @@ class ExpressionText:
             start = self._start(self.plan.stream or "")
             return f"({start} - {self.plan.before} * BN)" if self.plan.parts else f"({start})"
         text, binds = self._text(x)
+        if is_exact and x.op in _OVERFLOWING and x.dtype.is_int and x.dtype.bits < 32:
+            return f'T.cast({text}, "{x.dtype}")'
         return f"({text})" if binds < level else text
 
     def loops(self, dims: tuple[str, ...]) -> str:
@@ -121,23 +127,27 @@ class ExpressionText:
         stored = self.dtypes[x.value]
         return (f'T.cast({text}, "{x.dtype}")' if stored != x.dtype else text), _ATOM
 
+    def _part(self, x: Expr, level: int) -> str:
+        """Return a part of a sum or of a product: it wraps around with the whole."""
+        return self(x, level, is_exact=False)
+
     def _sum(self, x: Expr, y: Expr) -> tuple[str, int]:
         if _is_negative(x):
             x, y = y, x
         if _is_negative(y):
-            return f"{self(x, _SUM)} - {self(negate(y), _PRODUCT)}", _SUM
+            return f"{self._part(x, _SUM)} - {self._part(negate(y), _PRODUCT)}", _SUM
         if x.op == "const":
             x, y = y, x
-        return f"{self(x, _SUM)} + {self(y, _SUM)}", _SUM
+        return f"{self._part(x, _SUM)} + {self._part(y, _SUM)}", _SUM
 
     def _product(self, x: Expr, y: Expr) -> tuple[str, int]:
         if x.op == "const" and x.value == -1:
-            return f"-{self(y, _ATOM)}", _PRODUCT
+            return f"-{self._part(y, _ATOM)}", _PRODUCT
         if y.op != "reciprocal":
             x, y = (y, x) if x.op == "reciprocal" else (x, y)
         if y.op == "reciprocal" and y not in self.tiles:
-            return f"{self(x, _PRODUCT)} / {self(y.args[0], _ATOM)}", _PRODUCT
-        return f"{self(x, _PRODUCT)} * {self(y, _ATOM)}", _PRODUCT
+            return f"{self._part(x, _PRODUCT)} / {self(y.args[0], _ATOM)}", _PRODUCT
+        return f"{self._part(x, _PRODUCT)} * {self._part(y, _ATOM)}", _PRODUCT
 
     def _reciprocal(self, x: Expr) -> tuple[str, int]:
         if x.op == "sqrt" and x not in self.tiles:

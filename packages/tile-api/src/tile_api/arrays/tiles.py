@@ -106,12 +106,14 @@ class Tiles:
         plan = self.plan
         order = [plan.row, plan.stream, *plan.columns, *plan.axes]
         return tuple(
-            v for v in dict.fromkeys(order) if v is not None and v in x.free and v not in plan.grid
+            v
+            for v in dict.fromkeys(order)
+            if v is not None and v in x.free and v not in plan.points
         )
 
     def is_box(self, x: Expr) -> bool:
         """Tell whether a load is a box of a tensor: each variable of the tile is one index."""
-        tile = set(self.plan.axes) - set(self.plan.grid)
+        tile = set(self.plan.axes) - self.plan.points
         if x.op != "load":
             return False
         plain = [i.value[0] for i in x.args if i.op == "index" and i.value[0] in tile]
@@ -134,7 +136,7 @@ class Tiles:
         """Return the box of a tensor that a tile covers."""
         parts = []
         for i in indices:
-            if i.op == "index" and i.value[0] not in self.plan.grid:
+            if i.op == "index" and i.value[0] not in self.plan.points:
                 axis = self.plan.axes[i.value[0]]
                 first = axis.start
                 stop = axis.text if first == "0" else f"{first} + {axis.text}"
@@ -146,7 +148,7 @@ class Tiles:
     def staged(self, x: Expr, scope: str, base: str, dtype: str) -> Tile:
         """Return a tile with a copy of a box."""
         if x not in self.held:
-            tile = set(self.plan.axes) - set(self.plan.grid)
+            tile = set(self.plan.axes) - self.plan.points
             dims = tuple(i.value[0] for i in x.args if i.op == "index" and i.value[0] in tile)
             name = self.allocate(base, dims, scope, dtype)
             self.put(f"T.copy({self.region(x.value, x.args)}, {name})")
@@ -217,7 +219,7 @@ class Tiles:
             return self.held[x]
         reuse = self._replaceable(x, dims, later) if kind == tile_dtype(x) else None
         name = self.held[reuse][0] if reuse is not None else self.allocate(base, dims, dtype=kind)
-        text = self.text(x)
+        text = self.text(x, is_exact=kind != x.dtype)
         if kind != x.dtype and kind != tile_dtype(x):
             text = f'T.cast({text}, "{kind}")'
         stream = self.plan.stream
