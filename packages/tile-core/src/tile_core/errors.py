@@ -169,6 +169,22 @@ class ImpureFunction(FrontendError, ValueError):
     """A function of arrays computes something else each time that it is captured."""
 
     code = "TL1208"
+class KernelFileError(FrontendError, ValueError):
+    """A file of kernels that cannot stand for those of a function of arrays."""
+
+    code = "TL1210"
+
+
+class OtherEquations(FrontendError, ValueError):
+    """A file of kernels was printed for other equations than the function has now."""
+
+    code = "TL1211"
+
+
+class KernelsDiffer(FrontendError, ArithmeticError):
+    """Edited kernels compute something else than the equations of their function."""
+
+    code = "TL1212"
 
 
 # TL2xxx: operands --------------------------------------------------------------------------

@@ -18,6 +18,7 @@
 `definitions`            `tile.nn`, each a program of NumPy
 `program_text`           all kernels as a file that compares itself with NumPy: `inputs` are random,
                          `numpy_source` and `numpy_text` say what is right, `listing` the equations
+`edited`, `compared`     such a file with edits: read, and compared with the equations once
 `explain`                what became of a function, and why there are several kernels
 =======================  =======================================================================
 """

@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -19,6 +20,8 @@ import numpy as np
 from tile_api.arrays.annotations import array_types, check
 from tile_api.arrays.array import NAMES
 from tile_api.arrays.capture import Equations, Parameter, captured, inside, printed_name
+from tile_api.arrays.compared import require_same
+from tile_api.arrays.edited import EditedKernels, place_of, read_kernels
 from tile_api.arrays.evaluate import evaluated
 from tile_api.arrays.explain import Explanation, explained
 from tile_api.arrays.kernel_text import KernelText, Tensor, written
@@ -95,7 +98,7 @@ class _Compiled:
     def __init__(self, derived: Derived, target: str | None) -> None:
         self.derived = derived
         made = [
-            compile_kernel(kernel, out_idx=outputs, target=target or "auto")
+            compile_kernel(kernel, out_idx=outputs, target=target)
             for kernel, outputs in _traced(derived)
         ]
         self.kernels = [*zip(made, derived.kernels, strict=True)]
@@ -144,6 +147,22 @@ class _Compiled:
             for number, shape in self._results
         ]
         return _together(results, self.derived.equations)
+
+
+class _Edited:
+    """The kernels of a file in place of generated ones."""
+
+    def __init__(self, edited: EditedKernels) -> None:
+        self.edited = edited
+
+    def __call__(self, arrays: Iterable[Any]) -> Any:
+        """Run the file's `launch` on the arrays that the function takes, in its order."""
+        held = [*arrays]
+        try:
+            results = self.edited.results(held)
+        except ArgumentLayoutError:
+            results = self.edited.results([_contiguous(x) for x in held])
+        return _together(results, self.edited.equations)
 
 
 def _contiguous(x: Any) -> Any:
@@ -195,7 +214,12 @@ class Function:
     """
 
     def __init__(
-        self, func: Callable[..., Any], *, target: str | None = None, blocks: Blocks | None = None
+        self,
+        func: Callable[..., Any],
+        *,
+        target: str | None = None,
+        blocks: Blocks | None = None,
+        kernels: str | None = None,
     ) -> None:
         if not isinstance(func, types.FunctionType):
             raise FrontendTypeError(
@@ -217,9 +241,10 @@ class Function:
         self._target = target
         self._blocks = blocks or Blocks()
         self._derived: dict[Any, Derived] = {}
-        self._compiled: dict[Any, _Compiled] = {}
+        self._file = None if kernels is None else place_of(kernels, func)
+        self._compiled: dict[Any, _Compiled | _Edited] = {}
         self._count = len(self._signature.parameters)
-        self._by_position: dict[Any, _Compiled] = {}
+        self._by_position: dict[Any, _Compiled | _Edited] = {}
         self._lock = threading.RLock()
 
     @concise
@@ -246,21 +271,44 @@ class Function:
             self._by_position[tuple([(x.shape, x.dtype) for x in arrays.values()])] = compiled
         return compiled(arrays.values())
 
-    def _ready(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> _Compiled:
+    def _ready(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> _Compiled | _Edited:
         key = _key(arrays, others)
         compiled = self._compiled.get(key)
         if compiled is None:
             with self._lock:
                 compiled = self._compiled.get(key)
                 if compiled is None:
-                    compiled = _Compiled(self._of(arrays, others), self._target)
+                    derived = self._of(arrays, others)
+                    if self._file is None:
+                        compiled = _Compiled(derived, self._target)
+                    else:
+                        compiled = _Edited(self._edited(self._file, derived.equations, others))
                     self._compiled[key] = compiled
         return compiled
+
+    def _edited(self, file: Path, equations: Equations, others: Mapping[str, Any]) -> EditedKernels:
+        """Return the kernels of a file, which are right."""
+        names = [p.name for p in equations.parameters]
+
+        def numpy(arrays: Sequence[Any]) -> list[Any]:
+            found = self.func(**dict(zip(names, arrays, strict=True)), **others)
+            return [np.asarray(found)] if equations.structure is None else [*map(np.asarray, found)]
+
+        found = read_kernels(file, equations, self._target)
+        require_same(found, numpy)
+        return found
 
     @concise
     def kernels(self, *args: Any, **kwargs: Any) -> list[CompiledKernel]:
         """Return the compiled kernels for arguments, in the order in which they run."""
-        return [kernel for kernel, _ in self._ready(*self._bound(args, kwargs)).kernels]
+        found = self._ready(*self._bound(args, kwargs))
+        if isinstance(found, _Edited):
+            raise FrontendTypeError(
+                f"{self.func.__name__} runs what {found.edited.file} launches",
+                span=calling_span(),
+                hint="import the file: each @tile.jit function in it returns a kernel",
+            )
+        return [kernel for kernel, _ in found.kernels]
 
     @concise
     def source(self, *args: Any, tier: str = "developer", **kwargs: Any) -> str:
@@ -375,7 +423,7 @@ def _key(arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
 def function(func: Callable[..., Any], /) -> Function: ...
 @overload
 def function(
-    *, target: str | None = None, blocks: Blocks | None = None
+    *, target: str | None = None, blocks: Blocks | None = None, kernels: str | None = None
 ) -> Callable[[Callable[..., Any]], Function]: ...
 def function(
     func: Callable[..., Any] | None = None,
@@ -383,6 +431,7 @@ def function(
     *,
     target: str | None = None,
     blocks: Blocks | None = None,
+    kernels: str | None = None,
 ) -> Any:
     """Make kernels of a function of whole arrays, written with NumPy.
 
@@ -392,7 +441,16 @@ def function(
         What it runs on, as `tile.compile` takes it.
     blocks
         Sizes of blocks.
+    kernels
+        A file that runs in place of generated kernels: what `Function.source` printed, edited. It
+        is looked for beside the function's own file, then from the current folder. Its kernels
+        are compared with the equations of the function when they first run.
+
+    Raises
+    ------
+    KernelFileError, OtherEquations, KernelsDiffer
+        When the function is called, if `kernels` cannot stand for it.
     """
     if func is not None:
-        return Function(func, target=target, blocks=blocks)
-    return lambda decorated: Function(decorated, target=target, blocks=blocks)
+        return Function(func, target=target, blocks=blocks, kernels=kernels)
+    return lambda decorated: Function(decorated, target=target, blocks=blocks, kernels=kernels)

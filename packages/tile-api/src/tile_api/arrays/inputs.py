@@ -83,5 +83,5 @@ def random_and_edges(equations: Equations) -> Iterator[tuple[str, Arguments]]:
     yield "random arrays", first
     yield "other random arrays", second
     yield "zeros", changed(np.zeros_like, lambda s: 0)
-    yield "numbers around 30", changed(lambda x: x + 30, lambda s: s.high - 1)
+    yield "numbers around 3", changed(lambda x: x + 3, lambda s: s.high - 1)
     yield "the smallest whole numbers", changed(lambda x: x, lambda s: s.low)

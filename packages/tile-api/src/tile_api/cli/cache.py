@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tile_api.disk_cache.location import parse_size, told_size
+from tile_api.disk_cache.location import COMPARED, parse_size, told_size
 from tile_api.disk_cache.store import DiskCache, Stored, disk_cache
 from tile_core.errors import TileError
 
@@ -112,7 +112,7 @@ def _log(cache: DiskCache, last: int, *, as_json: bool) -> int:
 
 def _clear(cache: DiskCache) -> tuple[int, int]:
     removed, freed = cache.clear()
-    for path in [*_emulated(cache.root)]:
+    for path in [*_emulated(cache.root), *(cache.root / COMPARED).glob("*.json")]:
         size = path.stat().st_size
         path.unlink(missing_ok=True)
         removed, freed = removed + 1, freed + size

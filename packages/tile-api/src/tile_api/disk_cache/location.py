@@ -14,6 +14,9 @@ from tile_core.records import dataclass
 DEFAULT_SIZE = "4GiB"
 """What kernels may take unless ``TILE_CACHE_SIZE`` says otherwise."""
 
+COMPARED = "compared"
+"""The folder, among the caches, of what was found when edited kernels were compared."""
+
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?\s*", re.IGNORECASE)
 
