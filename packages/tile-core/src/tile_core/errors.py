@@ -1,10 +1,22 @@
 """Errors raised on purpose: each has a code, a place, a reason and a way out.
 
-Those that launches raise too, and their root, are `tile_launch.errors`.
+Those that launches raise too, and their root, are `tile_launch.errors`; what the interpreter and
+the emulator find is in `tile_core.finding_errors`. All are imported from here.
 """
 
 from __future__ import annotations
 
+from tile_core.finding_errors import BarrierMisuse as BarrierMisuse
+from tile_core.finding_errors import DataRace as DataRace
+from tile_core.finding_errors import Deadlock as Deadlock
+from tile_core.finding_errors import InstructionHazard as InstructionHazard
+from tile_core.finding_errors import MisalignedAccess as MisalignedAccess
+from tile_core.finding_errors import MissingFence as MissingFence
+from tile_core.finding_errors import MissingWait as MissingWait
+from tile_core.finding_errors import OutOfBounds as OutOfBounds
+from tile_core.finding_errors import UndefinedOperation as UndefinedOperation
+from tile_core.finding_errors import UninitialisedRead as UninitialisedRead
+from tile_core.finding_errors import UnknownInstruction as UnknownInstruction
 from tile_launch.errors import ArgumentCountError as ArgumentCountError
 from tile_launch.errors import ArgumentDtypeError as ArgumentDtypeError
 from tile_launch.errors import ArgumentLayoutError as ArgumentLayoutError
@@ -169,6 +181,8 @@ class ImpureFunction(FrontendError, ValueError):
     """A function of arrays computes something else each time that it is captured."""
 
     code = "TL1208"
+
+
 class KernelFileError(FrontendError, ValueError):
     """A file of kernels that cannot stand for those of a function of arrays."""
 
@@ -323,75 +337,6 @@ class ToolchainCrash(ToolchainError):
     """A compiler crashed over a kernel, or did not come to an end."""
 
     code = "TL5002"
-
-
-# TL65xx: what the reference interpreter and the emulator find ------------------------------
-
-
-class OutOfBounds(TileError, IndexError):
-    """A tile access left its buffer."""
-
-    code = "TL6501"
-
-
-class UninitialisedRead(TileError):
-    """A kernel read an element that nothing had written."""
-
-    code = "TL6502"
-
-
-class DataRace(TileError):
-    """Two threads touched one element without synchronisation in between."""
-
-    code = "TL6503"
-
-
-class Deadlock(TileError):
-    """Threads wait for each other, or did not all reach one barrier."""
-
-    code = "TL6504"
-
-
-class UndefinedOperation(TileError, ArithmeticError):
-    """An operation without a defined result ran: a division by zero, an overlong shift."""
-
-    code = "TL6505"
-
-
-class MissingWait(TileError):
-    """A kernel touched data whose asynchronous copy was not waited for."""
-
-    code = "TL6506"
-
-
-class MisalignedAccess(TileError, ValueError):
-    """A vector was accessed at an address that is no multiple of its size."""
-
-    code = "TL6507"
-
-
-class BarrierMisuse(TileError):
-    """A barrier in shared memory, or a cluster, was used against its rules."""
-
-    code = "TL6508"
-
-
-class MissingFence(TileError):
-    """Threads and the async proxy shared memory or registers without a fence."""
-
-    code = "TL6509"
-
-
-class UnknownInstruction(TileError):
-    """The assembly of a kernel holds an instruction that its interpreter does not know."""
-
-    code = "TL6510"
-
-
-class InstructionHazard(TileError):
-    """Machine instructions follow each other more closely than the machine allows."""
-
-    code = "TL6511"
 
 
 # TL7xxx: the installation ------------------------------------------------------------------
