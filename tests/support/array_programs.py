@@ -9,6 +9,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from support.recurrent_programs import (
+    recurrent,
+    running_log_sum,
+    running_spread,
+    running_sums,
+    selective,
+)
 from tile_core.dtypes import dtype_of
 
 
@@ -304,5 +311,9 @@ PROGRAMS = [
             {"q": (4, 37, 48), "turned": (4, 37, 16), "latent": (75, 48), "keys": (75, 16)}),
     Program(norm_of_planes, {"x": (5, 7, 9)}),
     Program(quantised_rows, X),
+    Program(running_sums, X), Program(running_spread, X), Program(running_log_sum, X, kernels=2),
+    Program(recurrent, {"x": (11, 3, 16), "into": (16, 40), "matrix": (40, 40), "out": (40, 7)},
+            kernels=2),
+    Program(selective, {"x": (13, 70), "dt": (13, 70), "a": (70, 8), "b": (13, 8), "c": (13, 8)}),
     Program(linear_of_bytes, {**X, "weight": (90, 211), "scales": (90,)}, types={"weight": "int8"}),
 ]  # fmt: skip

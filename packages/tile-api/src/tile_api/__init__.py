@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tile_api import language, layout, nn, reducing, settings, tools, tracing
     from tile_api.arrays.annotations import Array
     from tile_api.arrays.function import Function, function
+    from tile_api.arrays.recurrences import scan
     from tile_api.autotuner import AutoTuner, autotune
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
     from tile_api.compile_keys import compile_key
@@ -75,6 +76,7 @@ _HOMES = {
     "par_compile": "tile_api.parallel_compiling:par_compile",
     "profiler": "tile_api.timing.profiler:",
     "reducing": "tile_api.reducing:",
+    "scan": "tile_api.arrays.recurrences:scan",
     "settings": "tile_api.settings:",
     "tools": "tile_api.tools:",
     "tracing": "tile_api.tracing:",
@@ -85,7 +87,8 @@ __all__ = [
     "PassConfigKey", "Profiler", "TensorSupplyType", "autotune", "cdiv", "compile",
     "compile_key", "disable_cache", "do_bench", "do_bench_cudagraph", "enable_cache",
     "estimate", "function", "is_cache_enabled", "jit", "language", "layout", "lower",
-    "next_power_of_2", "nn", "par_compile", "reducing", "settings", "tools", "tracing",
+    "next_power_of_2", "nn", "par_compile", "reducing", "scan", "settings",
+    "tools", "tracing",
 ]  # fmt: skip
 
 

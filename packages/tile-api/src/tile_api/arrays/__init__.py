@@ -9,6 +9,9 @@
 `misfits`                what is told of shapes that do not fit
 `numpy_names`            NumPy's functions by name; what they do is in `ufuncs`, `elementwise`,
                          `views`, `joins`, `indexing`, `folds`, `products` and `creation`
+`recurrences`            `tile.scan`, and what is carried from step to step; `accumulations` are
+                         NumPy's. `recurrence_parts` says what steps compute, `recurrence_plan`
+                         and `recurrence_text` make kernels of them
 `equations`, `evaluate`  scalar expressions over index variables; their meaning, with NumPy
 `reductions`             which reductions that depend on each other are one loop
 `partition`, `plan`      which equations are one kernel; roles of variables, sizes of blocks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -46,6 +47,9 @@ NAMES: ContextVar[Names] = ContextVar("names")
 """Set while a function is captured: what arrays do is known above them."""
 
 
+_SERIALS = count()
+
+
 class Array(NDArrayOperatorsMixin):
     """What stands for an array while a function is captured.
 
@@ -61,6 +65,11 @@ class Array(NDArrayOperatorsMixin):
         Of the parameter that it is.
     definition
         Returns the place of the parameter.
+
+    Attributes
+    ----------
+    serial
+        The order of creation.
     """
 
     __array_priority__ = 1000
@@ -78,6 +87,7 @@ class Array(NDArrayOperatorsMixin):
         self._place = here(self._trace)
         self._at = at
         self._known: dict[Indices, Expr] = {}
+        self.serial = next(_SERIALS)
 
     def at(self, indices: Indices) -> Expr:
         """Return the element at `indices`."""
@@ -93,6 +103,10 @@ class Array(NDArrayOperatorsMixin):
         if self._definition is not None:
             return self._definition()
         return None if self._place is None else span_of_line(*self._place)
+
+    def stand_for(self, at: Callable[[Indices], Expr]) -> None:
+        """Let other expressions stand for the same elements from now on."""
+        self._at, self._known = at, {}
 
     def read_as(self, dtype: DType, indices: Indices) -> Expr:
         """Return the element at `indices` as an operand of an operation in `dtype`.

@@ -32,12 +32,13 @@ class Expr:
     Attributes
     ----------
     op
-        ``const``, ``index``, ``load``, ``reduce``, ``state``, or an operator on elements.
+        ``const``, ``index``, ``load``, ``reduce``, ``scan``, ``carry``, ``state``, or an operator
+        on elements.
     args
         Operands; of a load, its indices.
     value
         A constant's value; an index variable's `(name, extent)`; the array of a load; of a
-        reduction `(kind, variable, extent)`.
+        reduction `(kind, variable, extent)`; of a recurrence see `tile_api.arrays.recurrences`.
     dtype
         What it is computed in.
     free
@@ -87,6 +88,10 @@ def make(op: str, *args: Expr, value: Any = None, dtype: DType | None = None) ->
         free -= {value[1]}
     elif op == "state":
         free = frozenset(value[1])
+    elif op == "carry":
+        free |= {value[0]}
+    elif op == "scan":
+        free = value.free(args)
     made.free = free
     _POOL[key] = made
     return made
@@ -332,17 +337,19 @@ def rebuild(x: Expr, known: dict[Expr, Expr]) -> Expr:
     """Return `x` with replacements, which are not looked into; `known` remembers the rest."""
     if x in known:
         return known[x]
-    args = tuple(rebuild(arg, known) for arg in x.args)
-    if args == x.args:
-        made = x
-    elif x.op in _MAKERS:
-        made = _MAKERS[x.op](*args)
-    elif x.op in ("floordiv", "mod"):
-        made = integer_part(x.op, *args)
-    else:
-        made = make(x.op, *args, value=x.value, dtype=x.dtype)
-    known[x] = made
+    known[x] = made = remade(x, tuple(rebuild(arg, known) for arg in x.args))
     return made
+
+
+def remade(x: Expr, args: tuple[Expr, ...]) -> Expr:
+    """Return `x` with other operands, folded where it can."""
+    if args == x.args:
+        return x
+    if x.op in _MAKERS:
+        return _MAKERS[x.op](*args)
+    if x.op in ("floordiv", "mod"):
+        return integer_part(x.op, *args)
+    return make(x.op, *args, value=x.value, dtype=x.dtype)
 
 
 def walk(*roots: Expr) -> Iterator[Expr]:
@@ -392,6 +399,10 @@ def formula(x: Expr) -> str:
             return str(x.value[0])
         case "load":
             return f"{x.value}[{', '.join(inner)}]"
+        case "carry":
+            return f"h{x.value[1]}[{', '.join(inner)}]"
+        case "scan":
+            return str(x.value.formula(inner))
         case "reduce":
             kind, variable, _ = x.value
             return f"{_SIGNS.get(kind, kind)}_{variable} {inner[0]}"

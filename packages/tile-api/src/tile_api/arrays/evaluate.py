@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from tile_api.arrays import equations as eq
 from tile_api.arrays.capture import Equations, Output
 from tile_api.arrays.equations import Expr, const, make, walk
+from tile_api.arrays.recurrences import Steps, Variables, steps_of
 from tile_core.dtypes import dtype_of
 from tile_core.errors import OutOfBounds
 
@@ -114,13 +115,25 @@ class _Evaluation:
         axes: Mapping[str, int],
         rank: int,
         is_chosen_from: bool = False,
+        bound: Mapping[str, Any] | None = None,
     ) -> None:
         self.arguments = arguments
         self.precise = precise
         self.axes = axes
         self.rank = rank
         self.is_chosen_from = is_chosen_from
+        self.bound = bound or {}
         self.known: dict[Expr, Any] = {}
+        self.sequences: dict[Steps, list[Any]] = {}
+
+    def within(
+        self, axes: Mapping[str, int], more: int = 0, bound: Mapping[str, Any] | None = None
+    ) -> _Evaluation:
+        """Return an evaluation with further axes, or with values of what a recurrence binds."""
+        return _Evaluation(
+            self.arguments, self.precise, {**self.axes, **axes}, self.rank + more,
+            self.is_chosen_from, {**self.bound, **(bound or {})},
+        )  # fmt: skip
 
     def of(self, x: Expr) -> Any:
         if x not in self.known:
@@ -133,13 +146,20 @@ class _Evaluation:
     def _of(self, x: Expr) -> Any:
         if x.op == "const":
             return self._float(x).type(x.value)
+        if x.op == "index" and x.value[0] in self.bound:
+            return self.bound[x.value[0]]
         if x.op == "index":
             return np.arange(x.value[1]).reshape(-1, *[1] * self.axes[x.value[0]])
         if x.op == "reduce":
             return self._reduced(x)
         if x.op == "where":
             return self._chosen(*x.args)
+        if x.op == "scan":
+            return self._scanned(x)
         args = [self.of(arg) for arg in x.args]
+        if x.op == "carry":
+            token, carry = x.value
+            return self._element(self.bound[token][carry], args)
         if x.op == "load":
             return self._loaded(x.value, args).astype(self._float(x))
         if x.op == "cast":
@@ -154,7 +174,8 @@ class _Evaluation:
         """Choose between elements, of which only those that are chosen need to exist."""
         inner = self
         if not self.is_chosen_from:
-            inner = _Evaluation(self.arguments, self.precise, self.axes, self.rank, True)
+            inner = self.within({})
+            inner.is_chosen_from = True
         return np.where(self.of(condition), inner.of(x), inner.of(y))
 
     def _loaded(self, name: str, indices: list[Any]) -> Any:
@@ -173,13 +194,71 @@ class _Evaluation:
 
     def _reduced(self, x: Expr) -> Any:
         kind, name, extent = x.value
-        axes = {**self.axes, name: self.rank}
-        inner = _Evaluation(self.arguments, self.precise, axes, self.rank + 1, self.is_chosen_from)
+        inner = self.within({name: self.rank}, 1)
         body = _to_rank(np.asarray(inner.of(x.args[0])), self.rank + 1)
         body = np.broadcast_to(body, (extent, *body.shape[1:]))
         if extent == 0 and kind in ("max", "min"):
             return self._float(x).type(-math.inf if kind == "max" else math.inf)
         return FOLDS[kind](body, axis=0).astype(self._float(x))
+
+    def _scanned(self, x: Expr) -> Any:
+        """Return carried values, of which a recurrence is gone through once."""
+        steps = steps_of(x)
+        if steps not in self.sequences:
+            self.sequences[steps] = self._sequence(steps)
+        first = 0 if x.value.is_before else 1
+        values = [carried[x.value.carry] for carried in self.sequences[steps]]
+        values = values[first : len(values) - 1 + first]
+        if not values:
+            return self._float(x).type(0)
+        stacked = np.stack(np.broadcast_arrays(*values))
+        return self._element(stacked, [self.of(arg) for arg in x.args[: x.value.rank]])
+
+    def _sequence(self, steps: Steps) -> list[Any]:
+        """Return all carried values, before the first step and after each."""
+        of = steps.of
+        names = [*dict.fromkeys(name for v in of.carried for name, _ in v if name)]
+        axes = {name: self.rank + k for k, name in enumerate(names)}
+
+        def all_of(at: _Evaluation, elements: Sequence[Expr]) -> list[Any]:
+            return [
+                _carried(np.asarray(at.of(x)), at.rank, axes, variables, self.rank)
+                for x, variables in zip(elements, of.carried, strict=True)
+            ]
+
+        found = [all_of(self.within(axes, len(names)), steps.starts)]
+        for t in range(of.extent):
+            bound = {of.variable: np.int64(t), of.token: found[-1]}
+            found.append(all_of(self.within(axes, len(names), bound), steps.steps))
+        return found
+
+    def _element(self, values: Any, indices: Sequence[Any]) -> Any:
+        """Return elements of an array whose last dimensions are axes."""
+        if not values.size:
+            return np.zeros(np.broadcast_shapes(*map(np.shape, indices)), values.dtype)
+        at = list(indices)
+        for axis, size in enumerate(values.shape[: len(at)]):
+            if self.is_chosen_from:
+                at[axis] = np.clip(at[axis], 0, size - 1)
+            elif np.any((at[axis] < 0) | (at[axis] >= size)):
+                raise OutOfBounds(f"an index is outside of the {size} elements that are carried")
+        rest = values.shape[len(at) :]
+        for k, size in enumerate(rest):
+            at.append(np.arange(size).reshape(-1, *[1] * (len(rest) - 1 - k)))
+        return values[tuple(at)]
+
+
+def _carried(
+    x: np.ndarray[Any, Any], rank: int, axes: Mapping[str, int], variables: Variables, outer: int
+) -> np.ndarray[Any, Any]:
+    """Return a carried value with its own dimensions first, then those of `outer` axes."""
+    x = _to_rank(x, rank)
+    own = [rank - 1 - axes[name] for name, _ in variables if name]
+    others = [k for k in range(rank - outer) if k not in own]
+    x = x.transpose(*others, *own, *range(rank - outer, rank))[(0,) * len(others)]
+    shape = [n for name, n in variables if name]
+    x = np.broadcast_to(x, (*shape, *x.shape[len(own) :]))
+    return x.reshape(*(n for _, n in variables), *x.shape[len(own) :])
 
 
 def _to_rank(x: np.ndarray[Any, Any], rank: int) -> np.ndarray[Any, Any]:

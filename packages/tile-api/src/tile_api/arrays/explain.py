@@ -59,7 +59,7 @@ def explained(plans: Sequence[Plan], kernels: Iterable[KernelText]) -> Explanati
                 kernel.inputs,
                 kernel.outputs,
                 tuple(_roles(plan)),
-                tuple(f"{s.name} = {s.kind}: {s.rule}" for s in plan.states),
+                (*(f"{s.name} = {s.kind}: {s.rule}" for s in plan.states), *plan.notes),
                 plan.task.reasons,
             )
             for plan, kernel in zip(plans, kernels, strict=True)
@@ -72,7 +72,7 @@ def _roles(plan: Plan) -> Iterable[tuple[str, str]]:
         ("rows", [plan.row]),
         ("columns", plan.columns),
         ("stream", [plan.stream]),
-        ("a block for each", plan.grid),
+        ("a block for each", [v for v in plan.grid if v != plan.step]),
     )
     for role, variables in named:
         known = [plan.axes[v] for v in variables if v is not None]
@@ -80,7 +80,7 @@ def _roles(plan: Plan) -> Iterable[tuple[str, str]]:
             yield (
                 role,
                 ", ".join(
-                    f"{a.name} of {a.extent}"
+                    f"{a.name.partition('.')[0]} of {a.extent}"
                     + (f" in blocks of {a.size}" if 1 < a.size < a.extent else "")
                     for a in known
                 ),

@@ -37,7 +37,7 @@ def fold(kind: str, x: Array, axis: int, dtype: DType) -> Array:
     def at(indices: Indices) -> Expr:
         if not size:
             return const(
-                math.nan if kind == "mean" else _identity(kind, dtype), eq.computed_in(dtype)
+                math.nan if kind == "mean" else identity(kind, dtype), eq.computed_in(dtype)
             )
         taken = frozenset().union(*(i.free for i in indices))
         name = variable_of(size, taken)
@@ -63,7 +63,7 @@ def _folded(
     if where is not True:
         chosen = lift(where)
         shape = broadcast([chosen.shape, x.shape], f"np.{kind}", (chosen, x))
-        x = choose(chosen, broadcast_to(x, shape), _identity(kind, x.dtype))
+        x = choose(chosen, broadcast_to(x, shape), identity(kind, x.dtype))
     if not over:
         whole = x
         x = Array(x.shape, dtype, lambda indices: whole.read_as(dtype, indices))
@@ -107,7 +107,8 @@ def _has_elements(x: Array, axes: Sequence[int], what: str) -> None:
 _UFUNC = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
 
-def _identity(kind: str, dtype: DType) -> Any:
+def identity(kind: str, dtype: DType) -> Any:
+    """Return what changes nothing in a reduction."""
     if kind in ("sum", "prod"):
         return dtype.numpy().type(kind == "prod")
     if dtype.is_bool:
@@ -118,7 +119,7 @@ def _identity(kind: str, dtype: DType) -> Any:
     return dtype.numpy().type(limits.min if kind == "max" else limits.max)
 
 
-def _accumulated(dtype: DType) -> DType:
+def accumulated(dtype: DType) -> DType:
     """Return what NumPy sums in: small integers and truth values in 64 bits."""
     if dtype.is_bool or (dtype.is_int and dtype.bits < 64):
         return dtype_of("uint64" if dtype.startswith("uint") else "int64")
@@ -135,7 +136,7 @@ def sum(
 ) -> Array:  # fmt: skip
     """`numpy.sum`."""
     x = lift(a)
-    return _folded("sum", x, axis, keepdims, _asked(dtype, _accumulated(x.dtype)), where, initial)
+    return _folded("sum", x, axis, keepdims, _asked(dtype, accumulated(x.dtype)), where, initial)
 
 
 def prod(
@@ -144,7 +145,7 @@ def prod(
 ) -> Array:  # fmt: skip
     """`numpy.prod`."""
     x = lift(a)
-    return _folded("prod", x, axis, keepdims, _asked(dtype, _accumulated(x.dtype)), where, initial)
+    return _folded("prod", x, axis, keepdims, _asked(dtype, accumulated(x.dtype)), where, initial)
 
 
 def max(

@@ -28,6 +28,8 @@ from tile_api.arrays.kernel_text import KernelText, Tensor, written
 from tile_api.arrays.partition import tasks_of
 from tile_api.arrays.plan import Blocks, plans_of
 from tile_api.arrays.program_text import IMPORTS, Program
+from tile_api.arrays.recurrence_plan import stepped_plan
+from tile_api.arrays.recurrence_text import stepped
 from tile_api.arrays.reshaping import reshaped
 from tile_api.arrays.split import in_parts
 from tile_api.compiling import compile as compile_kernel
@@ -66,11 +68,20 @@ def derive(equations: Equations, blocks: Blocks) -> Derived:
     shapes = {p.tensor: p.shape for p in equations.parameters}
     shapes |= {o.name: o.shape for task in tasks for o in task.outputs}
     names = (f"p{n}" for n in count())
-    whole = [plan for task in tasks for plan in plans_of(reshaped(task, shapes), blocks)]
+    whole = [
+        plan
+        for task in tasks
+        for plan in (
+            plans_of(reshaped(task, shapes), blocks)
+            if task.recurrence is None
+            else [stepped_plan(task, blocks)]
+        )
+    ]
     plans = [part for plan in whole for part in in_parts(plan, names)]
     for k, plan in enumerate(plans):
         name = function if k == len(plans) - 1 else f"{function}_{k}"
-        kernels.append(written(name, plan, tensors))
+        write = written if plan.task.recurrence is None else stepped
+        kernels.append(write(name, plan, tensors))
         for o in plan.finals:
             tensors[o.name] = Tensor(o.name, o.shape or (1,), o.dtype)
     source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))

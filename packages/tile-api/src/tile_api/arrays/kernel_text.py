@@ -45,10 +45,12 @@ class KernelText:
 
 def written(name: str, plan: Plan, tensors: Mapping[str, Tensor]) -> KernelText:
     """Return the kernel of a plan; `tensors` are those that exist before it."""
-    return _Writer(name, plan, tensors).kernel()
+    return Writer(name, plan, tensors).kernel()
 
 
-class _Writer:
+class Writer:
+    """Writes a kernel: the tiles, the loops, the function around them."""
+
     def __init__(self, name: str, plan: Plan, tensors: Mapping[str, Tensor]) -> None:
         self.name = name
         self.plan = plan
@@ -377,7 +379,7 @@ class _Writer:
         read = {
             n.value
             for x in (*(o.element for o in plan.finals), *(s.body for s in plan.states))
-            for n in walk(x)
+            for n in walk(x, *plan.task.carried)
             if n.op == "load"
         }
         outputs = [o.name for o in plan.finals]
@@ -389,7 +391,8 @@ class _Writer:
             for t in map(self.tensors.__getitem__, (*inputs, *outputs))
         )
         sizes = self._sizes()
-        notes = "".join(f"\n        # {s.name}: {s.kind}, {s.rule}" for s in plan.states)
+        told = (*(f"{s.name}: {s.kind}, {s.rule}" for s in plan.states), *plan.notes)
+        notes = "".join(f"\n        # {note}" for note in told)
         names = ", ".join(name for name, _ in plan.indices) or "bx"
         counts = ", ".join(count for _, count in plan.indices) or "1"
         block = f"({names})" if len(plan.indices) > 1 else names

@@ -38,11 +38,14 @@ def definitions(equations: Equations) -> list[Definition]:
     taken = {*(p.tensor for p in equations.parameters), *(o.name for o in equations.outputs)}
     places = [i for o in equations.outputs for i in o.indices]
     extents = {x.value[0]: x.value[1] for x in walk(*places, *elements) if x.op == "index"}
+    carried = {x.value[0] for x in walk(*elements) if x.op == "carry"}
     made: list[Definition] = []
     known: dict[Expr, Expr] = {}
     for x in walk(*elements):
         is_shared = readers[x] > 1 and len([*walk(rebuild(x, dict(known)))]) > _SMALL
         if x.op in ("const", "index") or not (x.op == "reduce" or is_shared):
+            continue
+        if x.free & carried:  # a step alone knows it
             continue
         name, count = "t0", 0
         while name in taken:

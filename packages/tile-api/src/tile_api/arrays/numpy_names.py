@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays import creation, elementwise, folds, indexing, joins, products, views
+from tile_api.arrays import (
+    accumulations,
+    creation,
+    elementwise,
+    folds,
+    indexing,
+    joins,
+    products,
+    views,
+)
 from tile_api.arrays.array import Array
 from tile_api.arrays.elementwise import apply, lift
 from tile_api.arrays.indexing import taken as taken
@@ -32,10 +41,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         products.vecmat, products.tensordot, products.trace, elementwise.where, elementwise.clip,
         elementwise.astype, elementwise.round, elementwise.nan_to_num, elementwise.isclose,
         creation.zeros_like, creation.ones_like, creation.full_like, creation.tril, creation.triu,
-        creation.meshgrid,
+        creation.meshgrid, accumulations.cumsum, accumulations.cumprod,
+        accumulations.cumulative_sum, accumulations.cumulative_prod,
     )
 }  # fmt: skip
-FUNCTIONS |= folds.NAN_FOLDS
+FUNCTIONS |= folds.NAN_FOLDS | accumulations.NAN_ACCUMULATIONS
 FUNCTIONS |= {
     "amax": folds.max,
     "amin": folds.min,
@@ -77,7 +87,7 @@ _ALIASES = {"conjugate": "positive"}
 _METHODS = frozenset(
     {"sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin",
      "swapaxes", "squeeze", "repeat", "take", "astype", "clip", "dot", "round", "trace",
-     "diagonal", "copy"}
+     "diagonal", "copy", "cumsum", "cumprod"}
 )  # fmt: skip
 _SIZED_BY_DATA = frozenset(
     {"nonzero", "flatnonzero", "argwhere", "unique", "unique_values", "unique_counts",
@@ -106,6 +116,8 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], keywords: dict[st
         keywords = {k: v for k, v in keywords.items() if v is not None or k == "axis"}
         keywords.setdefault("axis", 0)
         return _called(_REDUCED[name], f"{name}.reduce", inputs, keywords)
+    if method == "accumulate" and name in accumulations.ACCUMULATED:
+        return _called(accumulations.ACCUMULATED[name], f"{name}.accumulate", inputs, keywords)
     if method == "outer" and name in UFUNCS and len(inputs) == 2:
         x, y = map(lift, inputs)
         wide = views.reshape(x, [*x.shape, *[1] * y.ndim])

@@ -16,7 +16,7 @@ from tile_api.arrays.numpy_text import IN_NUMPY
 from tile_api.frontend.source import current_lines, read_source
 from tile_core.errors import TileError
 
-_MODULES = {np: "np", math: "math"}
+_MODULES = {"numpy": "np", "math": "math", "tile_api": "tile"}
 _PLAIN = (bool, int, float, complex, str, type(None))
 _WIDTH = 96
 
@@ -95,11 +95,10 @@ class _Copy:
         self._known[name] = value
         value = getattr(value, "func", value)  # what was decorated
         if isinstance(value, types.ModuleType):
-            if value not in _MODULES:
-                return False
-            if name != _MODULES[value]:
-                self.values.append(f"{name} = {_MODULES[value]}")
-            return True
+            known = _MODULES.get(value.__name__)
+            if known is not None and name != known:
+                self.values.append(f"{name} = {known}")
+            return known is not None
         if isinstance(value, types.FunctionType):
             return value.__name__ == name and self.add(value)
         if _is_written(value):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from tile_api.arrays.capture import Equations
-from tile_api.arrays.equations import Expr, extents_of
+from tile_api.arrays.equations import Expr, add, const, extents_of, walk
 from tile_api.arrays.evaluate import BINARY, FOLDS, UNARY
 from tile_api.arrays.listing import Definition, definitions
+from tile_api.arrays.recurrences import Steps, steps_of
 
 IN_NUMPY = "in_numpy"
 """What programs call the function that says what is right."""
@@ -17,6 +19,15 @@ IN_NUMPY = "in_numpy"
 def equations_in_numpy(equations: Equations) -> list[str]:
     """Return the lines of a function that computes each equation with arrays of all variables."""
     return [*_Text(equations).lines()]
+
+
+@dataclass(frozen=True)
+class _Carried:
+    """A carried value, or all of them, as an array with all axes, and the indices along its own."""
+
+    name: str
+    indices: tuple[Expr, ...]
+    shape: tuple[int, ...]
 
 
 class _Text:
@@ -28,6 +39,9 @@ class _Text:
         self.extents = extents
         self.axes = {name: axis for axis, name in enumerate(extents)}
         self.names = {name: f"at{axis}" for axis, name in enumerate(extents)}
+        self.carried: dict[tuple[str, int], _Carried] = {}
+        self.sequences: dict[Steps, list[_Carried]] = {}
+        self.sliced = ""
         self.parameters = {p.tensor: p for p in equations.parameters}
 
     def lines(self) -> Iterator[str]:
@@ -41,11 +55,63 @@ class _Text:
             yield f"    {names}{comma} = np.ogrid[{spans}{comma}]"
         outputs = {o.name: o for o in equations.outputs}
         for d in self.made:
+            yield from self._scans(d.value)
             if d.name not in outputs:
                 yield f"    {d.name} = {self(d.value)}"
         results = [self._result(d) for d in self.made if d.name in outputs]
         joined = ", ".join(results)
         yield f"    return {joined}" if equations.structure is None else f"    return ({joined},)"
+
+    def _scans(self, x: Expr) -> Iterator[str]:
+        """Return loops over the steps of recurrences in an expression: all carried values."""
+        for node in walk(x):
+            if node.op != "scan" or steps_of(node) in self.sequences:
+                continue
+            steps = steps_of(node)
+            of, count = steps.of, len(self.sequences)
+            names = [f"h{count}_{k}" for k in range(len(of.carried))]
+            shapes = [self._shape(steps, k) for k in range(len(of.carried))]
+            for k, name in enumerate(names):
+                self.carried[of.token, k] = _Carried(f"{name}[-1]", of.indices(k), shapes[k])
+                start = self(steps.starts[k])
+                yield f"    {name} = [np.broadcast_to({start}, {shapes[k]})]"
+            at, self.names[of.variable] = self.names[of.variable], "t"
+            self.sliced = of.variable
+            yield f"    for t in range({of.extent}):"
+            made = [
+                f"np.broadcast_to({self(x)}, {shape})"
+                for x, shape in zip(steps.steps, shapes, strict=True)
+            ]
+            yield f"        made = {', '.join(made)},"
+            for k, name in enumerate(names):
+                yield f"        {name}.append(made[{k}])"
+            self.names[of.variable], self.sliced = at, ""
+            axis = self.axes[of.variable]
+            for name in names:
+                yield f"    {name} = np.concatenate({name}, axis={axis})"
+            self.sequences[steps] = [
+                _Carried(name, (of.step, *of.indices(k)), shapes[k]) for k, name in enumerate(names)
+            ]
+
+    def _shape(self, steps: Steps, k: int) -> tuple[int, ...]:
+        """Return the sizes of a carried value along all axes."""
+        own = {name for name, _ in steps.of.carried[k]}
+        outer = frozenset().union(*(x.free for x in (*steps.starts, *steps.steps)))
+        wanted = own | (outer - steps.of.bound)
+        return tuple(n if name in wanted else 1 for name, n in self.extents.items())
+
+    def _element(self, carried: _Carried, args: Sequence[Expr]) -> str:
+        """Return elements of what is carried, an array with all axes."""
+        is_sliced = self.sliced and carried.shape[self.axes[self.sliced]] > 1
+        if args == carried.indices and not is_sliced:
+            return carried.name
+        at = {i.value[0]: self(arg) for i, arg in zip(carried.indices, args, strict=True)
+              if i.op == "index"}  # fmt: skip
+        places = [
+            at.get(name, self.names[name] if n > 1 else "0")
+            for name, n in zip(self.extents, carried.shape, strict=True)
+        ]
+        return f"{carried.name}[{', '.join(places)}]"
 
     def _result(self, d: Definition) -> str:
         """Return an output: the axes of its indices, in their order."""
@@ -66,6 +132,12 @@ class _Text:
                 return self._load(x)
             case "reduce":
                 return self._reduced(x)
+            case "carry":
+                return self._element(self.carried[x.value], x.args)
+            case "scan":
+                at = add(x.args[0], const(0 if x.value.is_before else 1))
+                name = self.sequences[steps_of(x)][x.value.carry]
+                return self._element(name, (at, *x.args[1 : x.value.rank]))
             case "cast":
                 return f'np.asarray({self(x.args[0])}).astype("{x.dtype}")'
             case "round":
@@ -93,6 +165,8 @@ class _Text:
     def _load(self, x: Expr) -> str:
         parameter = self.parameters.get(x.value)
         if parameter is None:
+            if self.sliced in x.free:
+                return f"np.take({x.value}, [t], axis={self.axes[self.sliced]})"
             return str(x.value)  # a definition: it has all axes
         places = []
         for i, size in zip(x.args, parameter.shape, strict=True):

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from tile_api.arrays.capture import Output
 from tile_api.arrays.equations import Expr, extents_of, load, rebuild, walk
 from tile_api.arrays.merging import merged
+from tile_api.arrays.recurrence_parts import ALL_AT_ONCE, closed, read_of, separated, tensor_of
+from tile_api.arrays.recurrences import Steps
 from tile_api.arrays.reductions.groups import grouped
 
 WIDEST_INNER = 256
@@ -37,12 +39,21 @@ class Task:
         Why its results are tensors between kernels.
     views
         The tensors that it reads, and writes, in another shape.
+    recurrence
+        What the kernel goes through step by step.
     """
 
     outputs: tuple[Output, ...]
     stream: str | None
     reasons: tuple[str, ...] = ()
     views: tuple[View, ...] = ()
+    recurrence: Steps | None = None
+
+    @property
+    def carried(self) -> tuple[Expr, ...]:
+        """Where what is carried starts, and what becomes of it in a step."""
+        recurrence = self.recurrence
+        return () if recurrence is None else (*recurrence.starts, *recurrence.steps)
 
     def split(self) -> list[Task]:
         """Return a task for the outputs of the same variables."""
@@ -76,6 +87,9 @@ class _Partition:
 
     def lower(self, outputs: Sequence[Output], reasons: Iterable[str] = ()) -> None:
         """Add the kernel of `outputs`, after those that it reads."""
+        outputs = self._recur(outputs, reasons)
+        if not outputs:
+            return
         outputs = merged(outputs)
         for output in outputs:
             for k, i in enumerate(output.indices):
@@ -88,6 +102,24 @@ class _Partition:
                 outputs = [_replaced(output, cuts) for output in outputs]
                 stream = streamed([output.element for output in outputs])
         self.tasks.append(Task(tuple(outputs), stream, tuple(dict.fromkeys(reasons))))
+
+    def _recur(self, outputs: Sequence[Output], reasons: Iterable[str]) -> list[Output]:
+        """Add kernels of the recurrences in outputs; return what is left to compute."""
+        split = separated(outputs, self.made)
+        for part in split.parts:
+            for k, i in enumerate((part.steps.of.step, *part.indices)):
+                self.order.setdefault(i.value[0], k)
+            apart = closed(part)
+            for node in (n for n in apart if n.op == "scan"):
+                self.lower([tensor_of(node, self.made)], (ALL_AT_ONCE,))
+            known = self._cut({n: ALL_AT_ONCE for n in apart if n.op == "reduce"})
+            known |= {n: read_of(n, self.made) for n in apart if n.op == "scan"}
+            part = part.with_known(known)
+            why = (*reasons, *part.reasons)
+            self.tasks.append(
+                Task(part.outputs, None, tuple(dict.fromkeys(why)), recurrence=part.steps)
+            )
+        return list(split.rest)
 
     def _cut(self, nodes: Mapping[Expr, str]) -> dict[Expr, Expr]:
         """Make kernels of `nodes`, one for those with the same variables; return their loads.

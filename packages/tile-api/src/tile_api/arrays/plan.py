@@ -130,6 +130,13 @@ class Plan:
     """What the values of `grid` are, where one index of blocks stands for all of them."""
     is_resident: bool = False
     parts: Parts | None = None
+    notes: tuple[str, ...] = ()
+    """What is to be told of the kernel beside its states."""
+
+    @property
+    def step(self) -> str | None:
+        """The variable whose values it takes one after the other; it is one of `grid`."""
+        return None if self.task.recurrence is None else self.task.recurrence.of.variable
 
     @property
     def before(self) -> str:
@@ -318,8 +325,8 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
     for k, v in enumerate(plan.grid):
         add(v, 1, "1", f"g{k}", "")
     grid = [(f"g{k}", extents[v]) for k, v in enumerate(plan.grid)]
-    combined = _combined(grid) if len(indices) + len(grid) > MOST_INDICES else ()
-    if combined:
+    shared = combined(grid) if len(indices) + len(grid) > MOST_INDICES else ()
+    if shared:
         indices.append(("bz", str(prod(n for _, n in grid))))
     else:
         indices += [(name, str(n)) for name, n in grid]
@@ -327,11 +334,11 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
         if v not in axes:
             add(v, extents[v], str(extents[v]), "0", next(loops))
     return replace(
-        plan, axes=axes, indices=tuple(indices), combined=combined, is_resident=is_resident
+        plan, axes=axes, indices=tuple(indices), combined=shared, is_resident=is_resident
     )
 
 
-def _combined(grid: Sequence[tuple[str, int]]) -> tuple[tuple[str, str], ...]:
+def combined(grid: Sequence[tuple[str, int]]) -> tuple[tuple[str, str], ...]:
     """Return each value of a grid in terms of one index of all blocks."""
     made: list[tuple[str, str]] = []
     step = prod(n for _, n in grid)

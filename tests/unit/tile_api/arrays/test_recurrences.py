@@ -1,0 +1,100 @@
+"""`tile.scan`: what is captured means what the loop of NumPy does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tile_api as tile
+from support.captured_arrays import assert_agrees, filled
+
+RNG = np.random.default_rng(3)
+
+
+def floats(*shape):
+    return RNG.standard_normal(shape)
+
+
+def decayed(x, a):
+    return tile.scan(lambda h, now: (now[1] * h + now[0],) * 2, np.zeros(x.shape[1:]), (x, a))
+
+
+def filtered(x):
+    """A filter of second order: two numbers are carried."""
+
+    def step(past, x):
+        y = x + 0.5 * past[0] - 0.25 * past[1]
+        return (y, past[0]), y - past[1]
+
+    (one, two), y = tile.scan(step, (0.0, 0.0), x)
+    return one, two, y
+
+
+def recurrent(x, w, v):
+    def step(h, x):
+        h = np.tanh(h @ w + x)
+        return h, h @ v
+
+    return tile.scan(step, np.zeros(w.shape[0]), x)
+
+
+def before(x):
+    """What a step gives may read what was carried into it."""
+    return tile.scan(lambda h, x: (h + x, (h, x * h)), np.zeros(x.shape[1:]), x)[1]
+
+
+def within(x):
+    """A running sum of each row, carried from row to row."""
+
+    def step(h, row):
+        h = h + np.cumsum(row)
+        return h, np.cumsum(row)[::-1] * h.sum()
+
+    return tile.scan(step, np.zeros(x.shape[1:]), x)
+
+
+def fibonacci(x):
+    return tile.scan(lambda h, _: ((h[1], h[0] + h[1]), h[0]), (0, 1), x)
+
+
+def shifted(x):
+    return tile.scan(lambda h, x: (np.roll(h, 1) + x, h[::-1]), np.ones(x.shape[1]), x)
+
+
+def constant(x):
+    """A recurrence that carries what it started from, and gives nothing."""
+    return tile.scan(lambda h, x: (h, None), x[0], x)[0]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 7])
+def test_loops_of_numpy(steps):
+    x = floats(steps, 5)
+    assert_agrees(lambda x, a: decayed(x, a)[1], x, floats(steps, 5))
+    assert_agrees(lambda x, a: decayed(x, a)[0], x, floats(steps, 5))
+    assert_agrees(lambda x: before(x), x)
+    assert_agrees(lambda x: shifted(x), x)
+    if steps > 1:  # until then the second number is one
+        assert_agrees(lambda x: filtered(x), x)
+    if steps:
+        assert_agrees(lambda x: constant(x), x)
+
+
+def test_carried_values_that_mix():
+    assert_agrees(lambda x, w, v: recurrent(x, w, v)[1], floats(6, 4), floats(4, 4), floats(4, 3))
+    assert_agrees(lambda x, w, v: recurrent(x, w, v)[0], floats(6, 4), floats(4, 4), floats(4, 3))
+
+
+def test_a_recurrence_within_another():
+    assert_agrees(lambda x: within(x)[1], floats(5, 4))
+    assert_agrees(lambda x: within(np.cumsum(x, 0))[0], floats(5, 5))
+
+
+def test_whole_numbers():
+    x = filled((9,), "int64")
+    assert_agrees(lambda x: fibonacci(x)[1], x, exact=True)
+    assert_agrees(lambda x: tile.scan(lambda h, x: (np.maximum(h - 1, x), h), 0, x)[1], x)
+
+
+def test_equal_sizes_of_unequal_things():
+    x, y = floats(4, 4), floats(4, 4)
+    assert_agrees(lambda x, y: tile.scan(lambda h, r: (h + y @ r, h @ x), y[0], x @ x)[1], x, y)
