@@ -39,6 +39,7 @@ GUIDES = {
     "lower": "look-from-the-command-line.md",
     "reduce": "report-a-bug.md",
     "report": "read-a-report.md",
+    "source": "look-from-the-command-line.md",
     "run": "run-tilelang-programs.md",
     "tune": "tune-a-kernel.md",
 }

@@ -21,6 +21,7 @@ WRONG: dict[str, list[str]] = {
     "reduce": [],
     "report": [],
     "run": ["--as-tilelang"],
+    "source": ["program.py", "--tier", "beginner"],
     "tune": [],
 }
 """What makes no sense, by verb."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import inspect
@@ -281,6 +282,13 @@ class Function:
         if not others:
             self._by_position[tuple([(x.shape, x.dtype) for x in arrays.values()])] = compiled
         return compiled(arrays.values())
+
+    def on(self, target: str) -> Function:
+        """Return the function for another target."""
+        made = copy.copy(self)
+        made._target, made._lock = target, threading.RLock()
+        made._compiled, made._by_position = {}, {}
+        return made
 
     def _ready(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> _Compiled | _Edited:
         key = _key(arrays, others)

@@ -20,6 +20,7 @@ VERBS: Mapping[str, str] = MappingProxyType(
         "reduce": "make a failing kernel small, and write what a report of it needs",
         "report": "write a page that shows how a kernel came about, and what it needs",
         "run": "run a program with its kernels on a chosen target; TileLang programs as they are",
+        "source": "print a function or a kernel of a file as a program of a lower tier",
         "tune": "find the best configuration of a kernel of a file, and look at results",
     }
 )

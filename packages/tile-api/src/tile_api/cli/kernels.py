@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import runpy
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,10 @@ def arguments_in(text: str, option: str = "--args") -> dict[str, Any]:
     return found
 
 
-def kernel_in(place: str) -> Any:
+def kernel_in(place: str, *, functions: bool = False) -> Any:
     """Return the ``@T.prim_func`` or ``@tile.jit`` function that ``FILE[:NAME]`` means.
 
-    The file runs, but not as a script.
+    The file runs, but not as a script. With `functions`, it may be one of whole arrays, too.
 
     Raises
     ------
@@ -47,22 +48,30 @@ def kernel_in(place: str) -> Any:
     file, _, name = place.partition(":")
     if not Path(file).is_file():
         raise FrontendValueError(f"there is no file {file!r}", hint="write FILE.py or FILE.py:NAME")
-    known = {k: v for k, v in runpy.run_path(file, run_name="<tile>").items() if _is_kernel(v)}
+    names = runpy.run_path(file, run_name="<tile>")
+    known = {k: v for k, v in names.items() if _is_kernel(v) or (functions and is_function(v))}
     if not known:
+        others = "@T.prim_func, @tile.jit or @tile.function"
         raise FrontendValueError(
             f"{file} has no kernel at its top level",
-            hint="decorate a function with @T.prim_func or @tile.jit",
+            hint=f"decorate a function with {others if functions else '@T.prim_func or @tile.jit'}",
         )
-    names = ", ".join(known)
+    listed = ", ".join(known)
     if name not in known and (name or len(known) > 1):
         what = f"no kernel called {name!r}" if name else f"{len(known)} kernels"
-        raise FrontendValueError(f"{file} has {what}", hint=f"name one of {names}: {file}:NAME")
-    return known[name or names]
+        raise FrontendValueError(f"{file} has {what}", hint=f"name one of {listed}: {file}:NAME")
+    return known[name or listed]
 
 
 def traced(found: Any, arguments: Mapping[str, Any]) -> Any:
     """Return the traced function: what a ``@tile.jit`` function makes of `arguments`."""
     return found.get_tir(**arguments) if hasattr(found, "get_tir") else found
+
+
+def is_function(value: object) -> bool:
+    """Tell whether a value is a function of whole arrays."""
+    module = sys.modules.get("tile_api.arrays.function")
+    return module is not None and isinstance(value, module.Function)
 
 
 def _is_kernel(value: object) -> bool:
