@@ -15,6 +15,7 @@
 `equations`, `evaluate`  scalar expressions over index variables; their meaning, with NumPy
 `reductions`             which reductions that depend on each other are one loop
 `partition`, `plan`      which equations are one kernel; roles of variables, sizes of blocks
+`split`, `single_rows`   streams that several blocks share; products of one row
 `merging`, `reshaping`   variables that are one, tensors in shapes in which indices are plain
 `bounds`                 the blocks that a mask leaves
 `kernel_text`, `tiles`   a kernel as text of the developer's tier, expressions by `text`

@@ -89,7 +89,7 @@ def is_finite(x: Expr, values: Mapping[Expr, float]) -> bool:
             args = [known[arg] for arg in n.args]
             if n in known:
                 continue
-            if n.op in ("load", "state", "index", "reduce"):
+            if n.op in ("load", "spread", "state", "index", "reduce"):
                 known[n] = np.float64(1)
             elif n.op == "const":
                 known[n] = np.float64(n.value)

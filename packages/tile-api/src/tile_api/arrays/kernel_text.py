@@ -13,6 +13,7 @@ from tile_api.arrays.plan import Carried, Plan, factor
 from tile_api.arrays.reductions.algebra import factors, product
 from tile_api.arrays.reductions.groups import Group
 from tile_api.arrays.reductions.state import COUNT, Correction, State, identity_of
+from tile_api.arrays.single_rows import ONE
 from tile_api.arrays.text import ExpressionText, tile_dtype
 from tile_api.arrays.tiles import Tiles, narrowed, operand_dtypes
 from tile_core.dtypes import DType
@@ -355,13 +356,17 @@ class Writer:
                 buffer = tiles.held[mine][0]
                 tiles.parallel(dims, f"{tiles.text(mine)} = {tiles.text(x)}")
                 del tiles.held[mine]
+        if dims[:1] == (ONE,) and self.plan.axes[ONE].size > 1:
+            rest = "".join(f", 0:{self.plan.axes[v].text}" for v in dims[1:])
+            buffer = f"{buffer}[0:1{rest}]"
         view = next((v.name for v in self.plan.task.views if v.tensor == o.name), o.name)
         tiles.put(f"T.copy({buffer}, {tiles.region(view, o.indices)})")
 
     def _dims(self, o: Output) -> tuple[str, ...]:
         """Return the variables of a block of an output."""
-        found = (i.value[0] for i in o.indices if i.op == "index")
-        return tuple(v for v in found if v not in self.plan.points)
+        found = tuple(i.value[0] for i in o.indices if i.op == "index")
+        row = (ONE,) if ONE in o.element.free and ONE not in found else ()
+        return tuple(v for v in (*row, *found) if v not in self.plan.points)
 
     def _own_accumulator(
         self, x: Expr, dims: tuple[str, ...], later: Sequence[Expr]

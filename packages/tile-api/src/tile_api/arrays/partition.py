@@ -11,6 +11,7 @@ from tile_api.arrays.merging import merged
 from tile_api.arrays.recurrence_parts import ALL_AT_ONCE, closed, read_of, separated, tensor_of
 from tile_api.arrays.recurrences import Steps
 from tile_api.arrays.reductions.groups import grouped
+from tile_api.arrays.single_rows import with_rows
 
 WIDEST_INNER = 256
 """Columns of a block: an inner product is computed again for each block of columns."""
@@ -90,7 +91,7 @@ class _Partition:
         outputs = self._recur(outputs, reasons)
         if not outputs:
             return
-        outputs = merged(outputs)
+        outputs = with_rows(merged(outputs))
         for output in outputs:
             for k, i in enumerate(output.indices):
                 for name in i.free:
@@ -234,11 +235,14 @@ def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
     for output in outputs:
         look(output.element, False)
         found.update(dict.fromkeys(_of_fewer_dimensions(output, stream), _SPREAD))
+    found.update(dict.fromkeys(_along_columns(outputs, stream), _COLUMNS))
     return found
 
 
 _AGAIN = "it does not change along {}, where it is read: each step would compute it again"
 _SPREAD = "its result is read along further dimensions: each block would compute it again"
+
+_COLUMNS = "it has the columns of a product and not its rows: each block of rows would compute it"
 
 
 def _reason(x: Expr, stream: str, *, inside: bool, is_wide: bool) -> str:
@@ -264,6 +268,20 @@ def _of_fewer_dimensions(output: Output, stream: str) -> list[Expr]:
     tops = [x for x in outermost(output.element) if x.value[1] == stream]
     shared = frozenset({stream}).union(*(x.free for x in tops))
     return tops if variables_of(output) - shared else []
+
+
+def _along_columns(outputs: Sequence[Output], stream: str) -> list[Expr]:
+    """Return the reductions over the stream that change along columns, and are no products."""
+    order = [v for o in outputs for i in o.indices for v in sorted(i.free)]
+    columns: set[str] = set()
+    folds = []
+    for x in reductions_over([o.element for o in outputs], stream):
+        groups = grouped(x.args[0], stream) if x.value[0] == "sum" else []
+        if len(groups) == 2 and all(g.variables <= set(order) for g in groups):
+            columns |= max(groups, key=lambda g: order.index(min(g.variables))).variables
+        elif x.free:
+            folds.append(x)
+    return [x for x in folds if x.free & columns]
 
 
 def _is_of_less(nested: Expr, x: Expr, stream: str, extents: Mapping[str, int]) -> bool:

@@ -13,6 +13,7 @@ from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.derive import derived
 from tile_api.arrays.reductions.groups import Group, grouped
 from tile_api.arrays.reductions.state import State
+from tile_api.arrays.single_rows import ONE
 
 
 @dataclass(frozen=True)
@@ -204,6 +205,8 @@ def planned(task: Task, blocks: Blocks, parts: int = 1) -> Plan:
     elements = [output.element for output in task.outputs]
     extents = extents_of([*elements, *(i for output in task.outputs for i in output.indices)])
     free = [*dict.fromkeys(i.value[0] for o in task.outputs for i in o.indices if i.op == "index")]
+    if any(ONE in x.free for x in elements) and ONE not in free:
+        free.insert(0, ONE)
     stream = task.stream
     states = derived(reductions_over(elements, stream), stream) if stream is not None else []
     known = {s.node: s.value for s in states}
@@ -298,7 +301,10 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
     if stream is not None and is_whole and 0 < extents[stream] <= blocks.resident:
         # Fewer rows that stay where they are, rather than more that are read again.
         rows = max(1, min(rows, blocks.resident // extents[stream]))
-    if plan.row is not None:
+    if plan.row == ONE:
+        rows = 1
+        add(ONE, rows, "BM", "0", "i")
+    elif plan.row is not None:
         rows = min(rows, extents[plan.row])
         add(plan.row, rows, "BM", "bx * BM", "i")
         indices.append(("bx", f"T.ceildiv({extents[plan.row]}, BM)"))

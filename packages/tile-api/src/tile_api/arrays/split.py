@@ -30,10 +30,11 @@ from tile_api.arrays.partition import Task, streamed
 from tile_api.arrays.plan import PART, Plan, planned, plans_of
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.state import COUNT, Correction, State, identity_of
+from tile_api.arrays.single_rows import ONE
 from tile_api.arrays.text import tile_dtype
 from tile_core.dtypes import dtype_of
 
-_WHY = "few blocks, a long stream: the blocks of another kernel share it, and this one merges them"
+_WHY = "few blocks, a long stream: they share it, and the next kernel merges what they leave"
 
 
 def can_split(plan: Plan) -> bool:
@@ -55,12 +56,12 @@ def in_parts(plan: Plan, names: Iterator[str]) -> list[Plan]:
     if blocks.parts == 1 or not can_split(plan):
         return [plan]
     fresh, first = names, planned(plan.task, blocks, blocks.parts)
-    if first.parts is None or first.is_resident or first.parts.count == 1:
+    if first.parts is None or first.is_resident or first.is_stepped or first.parts.count == 1:
         return [plan]
     assert first.stream is not None
     count, each, stream = first.parts.count, first.parts.blocks, first.axes[first.stream]
     left = tuple(_output(s, next(fresh), first, count) for s in first.states)
-    first = replace(first, finals=left)
+    first = replace(first, finals=left, task=_with_views(plan, Task((), first.stream, (_WHY,))))
     met = _met(stream.extent, each * stream.size, count)
     merged = _merged(first.states, left, met, stream.extent, count)
     values = {s.mine: _finished(s, merged[s.mine], first.states) for s in first.states}
@@ -74,22 +75,29 @@ def in_parts(plan: Plan, names: Iterator[str]) -> list[Plan]:
         loads = {x: load(o.name, o.indices, x.dtype) for x, o in kept.items()}
         along = [_with(o, loads) for o in along]
     blocks = replace(blocks, parts=1)
-    reasons, views = plan.task.reasons, plan.task.views
-    made = [first, *plans_of(Task(tuple(whole), PART, (*reasons, _WHY), views), blocks)]
+    merging = Task(tuple(whole), PART, plan.task.reasons)
+    made = [first, *plans_of(_with_views(plan, merging), blocks)]
     if along:
         elements = [o.element for o in along]
-        made += plans_of(Task(tuple(along), streamed(elements), reasons, views), blocks)
+        reading = Task(tuple(along), streamed(elements), plan.task.reasons)
+        made += plans_of(_with_views(plan, reading), blocks)
     return made
 
 
 def _output(s: State, name: str, plan: Plan, count: int = 0) -> Output:
     """Return the tensor of a state, of as many parts if there are."""
-    names = [v for v in plan.axes if v in s.mine.free]
+    names = [v for v in plan.axes if v in s.mine.free and v != ONE]
     order = [v for v in (*plan.grid, plan.row, *plan.columns) if v in names]
     indices = [index(v, plan.axes[v].extent) for v in order]
     indices = [index(PART, count), *indices] if count else indices
     shape = tuple(i.value[1] for i in indices)
     return Output(name, shape, tile_dtype(s.body), tuple(indices), s.mine)
+
+
+def _with_views(plan: Plan, task: Task) -> Task:
+    """Return a task that knows the other shapes of what it reads and of its own results."""
+    others = {o.name for o in plan.task.outputs} - {o.name for o in task.outputs}
+    return replace(task, views=tuple(v for v in plan.task.views if v.tensor not in others))
 
 
 def _with(output: Output, values: Mapping[Expr, Expr]) -> Output:

@@ -92,6 +92,8 @@ class ExpressionText:
                 return f"{self(x.args[0], _ATOM)} {sign} {self(x.args[1], _ATOM)}", _PRODUCT
             case "where":
                 return f"T.if_then_else({', '.join(map(self, x.args))})", _ATOM
+            case "spread":
+                return self(x.args[0], _ATOM), _ATOM
             case "cast":
                 if x.args[0].dtype.is_bool:
                     return f"T.if_then_else({self(x.args[0])}, {self._number(1, x.dtype)}, "\

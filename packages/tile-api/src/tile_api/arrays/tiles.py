@@ -114,6 +114,9 @@ class Tiles:
     def is_box(self, x: Expr) -> bool:
         """Tell whether a load is a box of a tensor: each variable of the tile is one index."""
         tile = set(self.plan.axes) - self.plan.points
+        if x.op == "spread":
+            inner = x.args[0]
+            return self.is_box(inner) and len(self.dims(x)) == len(self.dims(inner)) + 1
         if x.op != "load":
             return False
         plain = [i.value[0] for i in x.args if i.op == "index" and i.value[0] in tile]
@@ -148,10 +151,12 @@ class Tiles:
     def staged(self, x: Expr, scope: str, base: str, dtype: str) -> Tile:
         """Return a tile with a copy of a box."""
         if x not in self.held:
+            box, rows = (x.args[0], x.args[1:]) if x.op == "spread" else (x, ())
             tile = set(self.plan.axes) - self.plan.points
-            dims = tuple(i.value[0] for i in x.args if i.op == "index" and i.value[0] in tile)
+            indices = (*rows, *box.args)
+            dims = tuple(i.value[0] for i in indices if i.op == "index" and i.value[0] in tile)
             name = self.allocate(base, dims, scope, dtype)
-            self.put(f"T.copy({self.region(x.value, x.args)}, {name})")
+            self.put(f"T.copy({self.region(box.value, box.args)}, {name})")
             self.held[x] = (name, dims)
         return self.held[x]
 

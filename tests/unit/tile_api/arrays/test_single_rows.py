@@ -1,0 +1,73 @@
+"""Vectors times matrices: products of tiles with one row, one query in attention among them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.array_programs import attention
+from tile_api.arrays.function import Function
+from tile_api.arrays.plan import Blocks
+
+GPUS = ("cuda:sm_80@sim", "cuda:sm_90a@sim", "hip:gfx942@sim")
+# Loops without copies to shared memory, and row values that registers cannot be named for.
+pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
+
+
+def random(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    source = np.random.default_rng(0)
+    return [source.standard_normal(shape).astype("float32") for shape in shapes]
+
+
+def check(function: Function, arguments: list[np.ndarray], kernels: int, products: int) -> None:
+    source = function.source(*arguments)
+    assert source.count("@tile.jit") == kernels
+    assert source.count("T.gemm") == products
+    wanted = function.func(*(x.astype("float64") for x in arguments))
+    found = function(*arguments)
+    assert found.shape == wanted.shape
+    assert np.abs(found - wanted).max() <= 2e-6 * (1 + np.abs(wanted).max())
+
+
+def layer(x, matrix, bias):
+    return np.maximum(x @ matrix + bias, 0)
+
+
+@pytest.mark.parametrize("shape", [(150,), (1, 150)])
+def test_a_vector_times_a_matrix(shape: tuple[int, ...]) -> None:
+    check(Function(layer, target="cpu"), random(shape, (150, 90), (90,)), 1, 1)
+
+
+def test_a_matrix_times_a_vector_stays_a_fold() -> None:
+    check(Function(times, target="cpu"), random((90, 150), (150,)), 1, 0)
+
+
+def times(x, y):
+    return x @ y
+
+
+def test_beside_a_product_with_rows() -> None:
+    def both(x, y, matrix):
+        return x @ matrix + y @ matrix
+
+    check(Function(both, target="cpu"), random((20, 96), (96,), (96, 50)), 2, 2)
+
+
+ONE_QUERY = [
+    ((1, 2, 1, 32), (1, 2, 300, 32), (1, 2, 300, 24)),
+    ((1, 32), (300, 32), (300, 24)),
+    ((32,), (300, 32), (300, 24)),
+]
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize("shapes", ONE_QUERY, ids=["heads", "row", "vector"])
+def test_one_query(shapes: tuple[tuple[int, ...], ...], parts: int) -> None:
+    function = Function(attention, target="cpu", blocks=Blocks(stream=32, parts=parts))
+    check(function, random(*shapes), 1 + (parts > 1), 2)
+
+
+@pytest.mark.parametrize("target", GPUS)
+def test_one_query_on_gpus(target: str) -> None:
+    function = Function(attention, target=target, blocks=Blocks(stream=32, parts=4))
+    check(function, random(*ONE_QUERY[0]), 2, 2)
