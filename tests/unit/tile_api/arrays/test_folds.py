@@ -7,6 +7,7 @@ import pytest
 
 from support.captured_arrays import assert_agrees, filled, outputs
 from tile_api.arrays import folds, numpy_names
+from tile_api.arrays.function import Function
 
 DTYPES = ["bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float64"]
 AXES = [None, 0, -1, (0, 2), (1, -1), (), (0, 1, 2)]
@@ -174,3 +175,16 @@ def test_every_reduction_is_met():
     names = {name for name, f in numpy_names.FUNCTIONS.items() if f.__module__ == folds.__name__}
     assert names <= {*SUMS, *ONE_AXIS, *CASES, *folds.NAN_FOLDS}
     assert set(numpy_names._REDUCED) == set(REDUCED)
+
+
+def test_a_sum_of_what_a_mean_shifts_is_no_product_in_a_loop() -> None:
+    def weights(x):
+        centred = x - x.mean(axis=(0, 2), keepdims=True)
+        y = (centred * centred).sum(axis=-1)
+        return np.exp(y - y.max(axis=-1, keepdims=True)).sum(axis=-1)
+
+    x = np.random.default_rng(0).random((3, 20, 4), np.float32)
+    made = Function(weights, target="cpu")
+    np.testing.assert_allclose(made(x), weights(x), rtol=1e-5)
+    reasons = [kernel.reasons for kernel in made.explain(x).kernels]
+    assert reasons[1] == ("it is no product of two tiles in the loop through x1",)

@@ -223,7 +223,7 @@ def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
             less = [n for n in outermost(x.args[0]) if _is_of_less(n, x, stream, extents)]
             if x.value[1] == stream:
                 inside = True
-            elif inside and stream in x.free and less:
+            elif inside and stream in x.free and less and _is_of_two_tiles(x):
                 found.update(dict.fromkeys(less, _AGAIN.format(stream)))
                 return
             elif not _is_inner_product(x, stream, inside=inside and not is_wide):
@@ -296,9 +296,12 @@ def _is_of_less(nested: Expr, x: Expr, stream: str, extents: Mapping[str, int]) 
 
 def _is_inner_product(x: Expr, stream: str, *, inside: bool) -> bool:
     """Tell whether a reduction is a product of tiles in the loop over the stream."""
-    if not inside or stream not in x.free or x.value[0] != "sum" or outermost(x.args[0]):
-        return False
-    return len(grouped(x.args[0], x.value[1])) == 2
+    return inside and stream in x.free and not outermost(x.args[0]) and _is_of_two_tiles(x)
+
+
+def _is_of_two_tiles(x: Expr) -> bool:
+    """Tell whether a reduction is the sum of products of two tiles."""
+    return x.value[0] == "sum" and len(grouped(x.args[0], x.value[1])) == 2
 
 
 def _is_wide(elements: Sequence[Expr], stream: str) -> bool:
