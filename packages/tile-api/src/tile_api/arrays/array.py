@@ -36,6 +36,9 @@ class Names(Protocol):
     def call_function(self, function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Return what any other function gives."""
 
+    def call_torch(self, name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """Return what a function of torch gives."""
+
     def method(self, array: Array, name: str) -> Callable[..., Any]:
         """Return a method of arrays."""
 
@@ -138,6 +141,11 @@ class Array(NDArrayOperatorsMixin):
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Capture any other function of NumPy."""
         return NAMES.get().call_function(func, args, kwargs)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Capture a function of torch."""
+        return NAMES.get().call_torch(func.__name__, args, kwargs or {})
 
     def __getitem__(self, key: Any) -> Array:
         """Return a view, or elements that arrays of indices choose."""

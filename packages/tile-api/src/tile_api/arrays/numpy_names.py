@@ -22,6 +22,7 @@ from tile_api.arrays import (
 from tile_api.arrays.array import Array
 from tile_api.arrays.elementwise import apply, lift
 from tile_api.arrays.indexing import taken as taken
+from tile_api.arrays.torch_names import call_torch as call_torch
 from tile_api.arrays.ufuncs import UFUNCS
 from tile_api.frontend.source import calling_span
 from tile_core.errors import DataDependentShape, ImmutableArray, UnknownArrayFunction
