@@ -1,0 +1,10 @@
+"""The backend of `torch.compile`: graphs of torch as kernels of whole arrays.
+
+- `backend`: what Dynamo calls; a graph with stages of kernels for its nodes
+- `stages`: which nodes are captured together
+- `captured`: a stage as a function of tensors
+- `layouts`: how tensors lie in memory, and what kernels take for them
+- `nodes`: which nodes can be captured, and what kinds there are
+- `decompositions`: what is taken apart before
+- `explanations`: what became of a graph
+"""

@@ -1,0 +1,236 @@
+"""The backend of `torch.compile`: torch's graphs as kernels of whole arrays.
+
+What runs is a graph of torch's again, in which stages of kernels are single nodes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from tile_api.torch_compile.captured import Captured
+from tile_api.torch_compile.decompositions import decompositions
+from tile_api.torch_compile.explanations import CompiledGraph, InKernels, InTorch
+from tile_api.torch_compile.layouts import memory_order
+from tile_api.torch_compile.nodes import Kind, device_of, kind_of, name_of, refusal
+from tile_api.torch_compile.stages import Stage, Step, steps_of
+from tile_core.errors import FrontendTypeError, TileError
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `torch.compile(..., options={...})` sets.
+
+    Parameters
+    ----------
+    target
+        What kernels run on, as `tile.compile` takes it; tensors elsewhere stay with torch.
+    explain
+        A list that gets a `CompiledGraph` for each graph that is compiled.
+    """
+
+    target: str | None = None
+    explain: list[CompiledGraph] | None = None
+
+
+def tile_backend(
+    gm: GraphModule, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None
+) -> Callable[..., Any]:
+    """Compile a graph that Dynamo hands over: ``torch.compile(model, backend="tile")``.
+
+    Parameters
+    ----------
+    options
+        The fields of `Options`, by name.
+    """
+    settings = _options(options or {})
+    told = getattr(gm, "compile_subgraph_reason", None)
+    graph_break = str(told.reason) if told is not None and told.graph_break else None
+
+    def compiler(kind: str) -> Callable[..., Any]:
+        def compiled(graph: GraphModule, inputs: Sequence[Any]) -> Any:
+            if any(map(_is_symbolic, inputs)):
+                return make_boxed_func(_BySizes(graph, kind, settings, graph_break))
+            return make_boxed_func(lowered(graph, kind, settings, graph_break).forward)
+
+        return compiled
+
+    backend: Any = aot_autograd(
+        fw_compiler=compiler("forward"),
+        bw_compiler=compiler("backward"),
+        inference_compiler=compiler("inference"),
+        decompositions=decompositions(),
+        partition_fn=min_cut_rematerialization_partition,
+    )
+    made: Callable[..., Any] = backend(gm, example_inputs)
+    return made
+
+
+def _options(given: Mapping[str, Any]) -> Options:
+    known = [field.name for field in fields(Options)]
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1, 0.6)
+            raise FrontendTypeError(
+                f"torch.compile was given the option {name!r}",
+                hint=f"there is {near[0]!r}" if near else f"there are {', '.join(known)}",
+            )
+    return Options(**given)
+
+
+def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> list[CompiledGraph]:
+    """Compile a function or module anew, run it, and return what became of each graph.
+
+    A graph of gradients is made when they are first computed: it is among these if `function`
+    computes them.
+    """
+    told: list[CompiledGraph] = []
+    torch.compile(function, backend=tile_backend, options={"explain": told})(*args, **kwargs)
+    return told
+
+
+def _is_symbolic(x: Any) -> bool:
+    if isinstance(x, torch.Tensor):
+        return any(isinstance(n, torch.SymInt) for n in (*x.shape, *x.stride()))
+    return isinstance(x, (torch.SymInt, torch.SymFloat))
+
+
+class _BySizes:
+    """A graph whose sizes are symbols: compiled for each sizes that it meets."""
+
+    def __init__(
+        self, graph: GraphModule, kind: str, options: Options, graph_break: str | None
+    ) -> None:
+        self.graph = graph
+        self.rest = (kind, options, graph_break)
+        self.known: dict[Any, GraphModule] = {}
+
+    def __call__(self, *args: Any) -> Any:
+        key = tuple([(x.shape, x.stride()) if isinstance(x, torch.Tensor) else x for x in args])
+        if key not in self.known:
+            with torch.no_grad():
+                traced = make_fx(self.graph, tracing_mode="fake")(*args)
+            self.known[key] = lowered(traced, *self.rest)
+        return self.known[key](*args)
+
+
+def lowered(
+    gm: GraphModule, kind: str, options: Options, graph_break: str | None = None
+) -> GraphModule:
+    """Return a graph in which what can be captured is kernels."""
+    device = device_of(options.target)
+    reasons: dict[Node, str] = {}
+    for node in gm.graph.nodes:
+        found = refusal(node, device)
+        if found is None and name_of(node) == "getitem":
+            found = reasons.get(node.args[0])
+        if found is not None:
+            reasons[node] = found
+    known: dict[Stage, Captured] = {}
+    while True:
+        steps = steps_of(gm.graph, lambda node: node not in reasons)
+        if _is_captured(steps, known, reasons, options.target):
+            break
+    if options.explain is not None:
+        options.explain.append(CompiledGraph(kind, _told(steps, known, reasons), graph_break))
+    return GraphModule(gm, _rewritten(gm.graph, steps, known))
+
+
+def _is_captured(
+    steps: Sequence[Step],
+    known: dict[Stage, Captured],
+    reasons: dict[Node, str],
+    target: str | None,
+) -> bool:
+    """Make kernels of the stages; False if some nodes turn out to be torch's."""
+    made_here = {
+        n for step in steps if isinstance(step, Stage) for n in step.outputs
+        if memory_order(n.meta["val"]) is not None
+    }  # fmt: skip
+    is_whole = True
+    for step in steps:
+        if isinstance(step, Node) or step in known:
+            continue
+        ours = {n for n in step.inputs if _base(n, reasons) in made_here}
+        captured = Captured(step, ours, target)
+        try:
+            captured.function.kernels(*captured.like)
+        except Exception as error:  # whatever it is, torch can run the nodes
+            text = error.message if isinstance(error, TileError) else f"{error!r}"
+            _LOG.warning("torch.compile: %s runs in torch: %s", captured.__name__, text)
+            at = captured.failed_at
+            reasons |= {n: text for n in ([at] if at is not None else _heavy(step))}
+            is_whole = False
+        else:
+            known[step] = captured
+    return is_whole
+
+
+def _heavy(stage: Stage) -> list[Node]:
+    return [n for n in stage.nodes if kind_of(n) not in (Kind.CREATION, Kind.VIEW)]
+
+
+def _base(node: Node, reasons: Mapping[Node, str]) -> Node:
+    """Return the tensor in memory that a node is a view of."""
+    while node.op == "call_function" and node not in reasons and kind_of(node) is Kind.VIEW:
+        node = node.all_input_nodes[0]
+    return node
+
+
+def _told(
+    steps: Sequence[Step], known: Mapping[Stage, Captured], reasons: Mapping[Node, str]
+) -> tuple[InKernels | InTorch, ...]:
+    told: list[InKernels | InTorch] = []
+    for step in steps:
+        if isinstance(step, Stage):
+            names = tuple(n.name for n in step.nodes)
+            told.append(InKernels(names, known[step].function, known[step].like))
+        elif step.op == "call_function" and step.target is not operator.getitem:
+            told.append(InTorch(str(step.target), reasons[step]))
+    return tuple(told)
+
+
+def _rewritten(old: Graph, steps: Sequence[Step], known: Mapping[Stage, Captured]) -> Graph:
+    """Return a graph of the steps, and of the views between them."""
+    graph = Graph()
+    copies: dict[Node, Node] = {}
+
+    def of(node: Node) -> Node:
+        """Return a node of the new graph; views are made where they are first read."""
+        if node not in copies:
+            for n in node.all_input_nodes:
+                of(n)
+            copies[node] = graph.node_copy(node, copies.__getitem__)
+            if node.target is torch.ops.aten.view.default:  # strides may differ in dimensions of 1
+                copies[node].target = torch.ops.aten.reshape.default
+        return copies[node]
+
+    for node in old.nodes:
+        if node.op == "placeholder":
+            of(node)
+    for step in steps:
+        if isinstance(step, Node):
+            of(step)
+            continue
+        stage: Any = known[step]
+        call = graph.call_function(stage, tuple(of(n) for n in step.inputs))
+        for k, output in enumerate(step.outputs):
+            copies[output] = graph.call_function(operator.getitem, (call, k))
+    for node in old.nodes:
+        if node.op == "output":
+            of(node)
+    graph.lint()
+    return graph

@@ -1,0 +1,119 @@
+"""A stage of torch's graph as a function of tensors that runs kernels."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from tile_api.arrays.array import Array
+from tile_api.arrays.function import Function
+from tile_api.arrays.torch_names import call_torch
+from tile_api.torch_compile.layouts import layout_of, memory_order
+from tile_api.torch_compile.nodes import name_of, tensors_of
+from tile_api.torch_compile.stages import Stage
+from tile_core.errors import ArrayShapeError
+
+_LONGEST_NAME = 40
+
+
+class Captured:
+    """A stage ready to run.
+
+    Parameters
+    ----------
+    made_here
+        The inputs that lie in memory of another stage's output.
+
+    Attributes
+    ----------
+    function
+        The stage as a function of arrays.
+    like
+        Tensors without elements, as the function takes them.
+    failed_at
+        The node that could not be captured, where the function could not.
+    """
+
+    def __init__(self, stage: Stage, made_here: Collection[Node], target: str | None) -> None:
+        self.stage = stage
+        self.failed_at: Node | None = None
+        inputs = [n.meta["val"] for n in stage.inputs]
+        self._layouts = [
+            layout_of(x, is_made_here=n in made_here)
+            for x, n in zip(inputs, stage.inputs, strict=True)
+        ]
+        orders = [memory_order(n.meta["val"]) for n in stage.outputs]
+        # Results lie in memory as torch's would: kernels write them in that order.
+        self._orders = [o if o is not None and o != tuple(sorted(o)) else None for o in orders]
+        self._back = [
+            None if o is None else tuple(sorted(range(len(o)), key=o.__getitem__))
+            for o in self._orders
+        ]
+        self.like = tuple(map(self._seen, inputs, self._layouts))
+        self.function = Function(self._as_function(), target=target)
+        self.__name__ = self.function.func.__name__
+
+    @staticmethod
+    def _seen(x: torch.Tensor, layout: Any) -> torch.Tensor:
+        """Return the contiguous tensor that kernels take for a view."""
+        return x if layout is None or layout.is_plain else layout.tensor(x)
+
+    def __call__(self, *tensors: torch.Tensor) -> Any:
+        """Run the kernels; return a tensor for each output."""
+        made = self.function(*map(self._seen, tensors, self._layouts))
+        return [
+            x if back is None else x.permute(back) for x, back in zip(made, self._back, strict=True)
+        ]
+
+    def _as_function(self) -> Any:
+        def run(**arrays: Any) -> tuple[Any, ...]:
+            return self._captured(arrays)
+
+        names = dict.fromkeys(name_of(n) or "" for n in self.stage.nodes)
+        name = "_".join(n.strip("_") for n in names if n != "getitem")
+        run.__name__ = run.__qualname__ = name[:_LONGEST_NAME].strip("_")
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [inspect.Parameter(n.name, kind) for n in self.stage.inputs]
+        )
+        return run
+
+    def _captured(self, arrays: dict[str, Any]) -> tuple[Any, ...]:
+        known: dict[Node, Any] = {}
+        for node, layout in zip(self.stage.inputs, self._layouts, strict=True):
+            x = arrays[node.name]
+            known[node] = x if layout is None else layout.array(x)
+        for node in self.stage.nodes:
+            self.failed_at = node
+            args, kwargs = torch.fx.map_arg((node.args, node.kwargs), known.__getitem__)
+            known[node] = _called(node, args, kwargs)
+            _check(known[node], node)
+        self.failed_at = None
+        return tuple(
+            known[node] if order is None else call_torch("permute", (known[node], order), {})
+            for node, order in zip(self.stage.outputs, self._orders, strict=True)
+        )
+
+
+def _called(node: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    name = name_of(node)
+    assert name is not None
+    if name == "getitem" and not isinstance(args[0], Array):
+        return args[0][args[1]]
+    return call_torch(name, args, kwargs)
+
+
+def _check(made: Any, node: Node) -> None:
+    """Refuse a result that differs from what torch says that a node gives."""
+    several = isinstance(made, (tuple, list))
+    for x, tensor in zip(made if several else [made], tensors_of(node.meta["val"]), strict=True):
+        mine = (str(x.dtype), tuple(map(int, x.shape)))
+        theirs = (str(tensor.dtype).removeprefix("torch."), tuple(map(int, tensor.shape)))
+        if mine != theirs:
+            raise ArrayShapeError(
+                f"it gives {mine[0]} of {mine[1]} where torch has {theirs[0]} of {theirs[1]}"
+            )

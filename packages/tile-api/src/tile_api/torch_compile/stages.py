@@ -1,0 +1,259 @@
+"""Which nodes of torch's graph are captured together: stages, and the order in which they run."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import torch
+from torch.fx import Graph, Node
+
+from tile_api.torch_compile.nodes import Kind, broadcast_shape, is_tensor, kind_of, reduced
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Nodes that are captured as one function.
+
+    Parameters
+    ----------
+    nodes
+        In the graph's order, with what is computed again in each stage: constants and views.
+    inputs
+        What is read of tensors in memory.
+    outputs
+        What others read.
+    """
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[Node, ...]
+    outputs: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Space:
+    """What a stage goes through.
+
+    Parameters
+    ----------
+    dims
+        The dimensions that its folds go along, all the same.
+    is_product
+        Whether it is the shape of a product's result.
+    """
+
+    shape: tuple[int, ...]
+    dims: frozenset[int] = frozenset()
+    is_product: bool = False
+
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Return the shapes of what a kernel has at hand: elements, and results of folds."""
+        kept = tuple(1 if k in self.dims else n for k, n in enumerate(self.shape))
+        gone = tuple(n for k, n in enumerate(self.shape) if k not in self.dims)
+        return (self.shape, kept, gone)
+
+
+Step: TypeAlias = Stage | Node
+"""A stage, or a node that torch runs."""
+
+
+def steps_of(graph: Graph, is_captured: Callable[[Node], bool]) -> list[Step]:
+    """Return stages and nodes of torch in an order in which they can run.
+
+    Nodes of torch keep their order: random numbers depend on it.
+    """
+    return _Grouping(graph, is_captured).steps()
+
+
+class _Grouping:
+    def __init__(self, graph: Graph, is_captured: Callable[[Node], bool]) -> None:
+        self.graph = graph
+        self.position = {node: k for k, node in enumerate(graph.nodes)}
+        self.captured = {node for node in graph.nodes if is_captured(node)}
+        self.constants: set[Node] = set()
+        for node in graph.nodes:
+            if node in self.captured and kind_of(node) in (
+                Kind.CREATION, Kind.VIEW, Kind.ELEMENTS
+            ) and all(n in self.constants for n in node.all_input_nodes):  # fmt: skip
+                self.constants.add(node)
+        self.unit: dict[Node, int] = {}
+        self.members: dict[int, list[Node]] = {}
+        last: Node | None = None
+        self.after: dict[Node, Node] = {}
+        for node in graph.nodes:
+            if node.op in ("placeholder", "output"):
+                continue
+            if self.is_light(node):
+                continue
+            is_part = node.target is operator.getitem and node.args[0] in self.captured
+            home = self.unit[node.args[0]] if is_part else self.position[node]
+            self.unit[node] = home
+            self.members.setdefault(home, []).append(node)
+            if node not in self.captured:
+                if last is not None:
+                    self.after[last] = node
+                last = node
+        self.heavy = [node for node in graph.nodes if node in self.unit]
+        self.space = {
+            unit: space_of(nodes[0]) if nodes[0] in self.captured else None
+            for unit, nodes in self.members.items()
+        }
+        self._merge()
+
+    # -- what is read ------------------------------------------------------------------------
+
+    def is_light(self, node: Node) -> bool:
+        """Tell whether a node is a view or constant, which each reader has for itself."""
+        return node in self.constants or (node in self.captured and kind_of(node) is Kind.VIEW)
+
+    def sources(self, node: Node) -> Iterator[Node]:
+        """Yield what a node reads, through views."""
+        todo = [*node.all_input_nodes]
+        while todo:
+            at = todo.pop()
+            if at in self.constants:
+                continue
+            if self.is_light(at):
+                todo += at.all_input_nodes
+            else:
+                yield at
+
+    def readers(self, node: Node) -> Iterator[Node]:
+        """Yield what reads a node, through views."""
+        todo = [*node.users]
+        while todo:
+            at = todo.pop()
+            if self.is_light(at):
+                todo += at.users
+            else:
+                yield at
+
+    # -- stages ------------------------------------------------------------------------------
+
+    def _merge(self) -> None:
+        """Join each node with what it reads, where one kernel computes both."""
+        for node in self.heavy:
+            if node not in self.captured:
+                continue
+            for source in sorted(set(self.sources(node)), key=self.position.__getitem__):
+                if source in self.captured:
+                    self._try(self.unit[source], self.unit[node])
+
+    def _try(self, first: int, second: int) -> None:
+        if first == second:
+            return
+        space = self._common(first, second)
+        if space is None or self._is_between(first, second):
+            return
+        for node in self.members[second]:
+            self.unit[node] = first
+        self.members[first] += self.members.pop(second)
+        self.space[first] = space
+
+    def _common(self, first: int, second: int) -> Space | None:
+        """Return the space of a kernel that computes both; None if there had better be two."""
+        one, other = self.space[first], self.space[second]
+        if one is None or other is None or other.is_product:
+            return None
+        if one.is_product:
+            return one if other == Space(one.shape) else None
+        if one.dims and other.dims:
+            return one if one == other else None
+        if one.dims:
+            return one if other.shape in one.shapes() else None
+        if other.dims:
+            is_last = other.dims == {len(other.shape) - 1}
+            is_free = is_last or self._is_private(first, second)
+            return other if one.shape in other.shapes() and is_free else None
+        if one.shape == other.shape:
+            return one
+        is_small = broadcast_shape(one.shape, other.shape) == other.shape
+        return other if is_small and self._is_private(first, second) else None
+
+    def _is_private(self, first: int, second: int) -> bool:
+        """Tell whether nothing but `second` reads what `first` computes."""
+        readers = {r for n in self.members[first] for r in self.readers(n)}
+        return all(r.op != "output" and self.unit[r] in (first, second) for r in readers)
+
+    def _is_between(self, first: int, second: int) -> bool:
+        """Tell whether something that needs `first` is needed by `second`."""
+        todo, seen = [u for u in self._followers(first) if u != second], {first}
+        while todo:
+            at = todo.pop()
+            if at == second:
+                return True
+            if at not in seen:
+                seen.add(at)
+                todo += self._followers(at)
+        return False
+
+    def _followers(self, unit: int) -> set[int]:
+        readers = {r for n in self.members[unit] for r in self.readers(n)}
+        readers |= {self.after[n] for n in self.members[unit] if n in self.after}
+        return {self.unit[r] for r in readers if r.op != "output"} - {unit}
+
+    # -- order -------------------------------------------------------------------------------
+
+    def steps(self) -> list[Step]:
+        """Return the units in an order in which each follows what it needs."""
+        waits = {unit: 0 for unit in self.members}
+        for unit in self.members:
+            for follower in self._followers(unit):
+                waits[follower] += 1
+        ready = [unit for unit, count in waits.items() if not count]
+        made: list[Step] = []
+        while ready:
+            unit = min(ready)
+            ready.remove(unit)
+            node = self.members[unit][0]
+            made.append(self._stage(unit) if node in self.captured else node)
+            for follower in self._followers(unit):
+                waits[follower] -= 1
+                if not waits[follower]:
+                    ready.append(follower)
+        return made
+
+    def _stage(self, unit: int) -> Stage:
+        members = set(self.members[unit])
+        inputs: dict[Node, None] = {}
+        taken: set[Node] = set()
+        todo = [*members]
+        while todo:
+            at = todo.pop()
+            if at in taken:
+                continue
+            taken.add(at)
+            for n in at.all_input_nodes:
+                if n in members or n in self.constants or self._base(n) in members:
+                    todo.append(n)
+                else:
+                    inputs[n] = None
+        outputs = [
+            n for n in members
+            if is_tensor(n)
+            and any(r.op == "output" or self.unit[r] != unit for r in self.readers(n))
+        ]  # fmt: skip
+        ordered = partial(sorted, key=self.position.__getitem__)
+        return Stage(tuple(ordered(taken)), tuple(ordered(inputs)), tuple(ordered(outputs)))
+
+    def _base(self, node: Node) -> Node:
+        """Return the tensor in memory that a view shows."""
+        while self.is_light(node) and node not in self.constants:
+            node = node.all_input_nodes[0]
+        return node
+
+
+def space_of(node: Node) -> Space | None:
+    """Return what a node that can be captured goes through; None if it stays alone."""
+    kind, value = kind_of(node), node.meta["val"]
+    if kind is Kind.FOLD:
+        return Space(*reduced(node))
+    if kind is Kind.ATTENTION:
+        is_forward = len(value) == 2
+        return Space(tuple(value[0].shape), is_product=True) if is_forward else None
+    if not isinstance(value, torch.Tensor):
+        return None
+    return Space(tuple(value.shape), is_product=kind is Kind.PRODUCT)

@@ -1,0 +1,253 @@
+"""`torch.compile(backend="tile")`: right against eager, and what is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from support.torch_models import GPTBlock, MambaBlock, ResNetBlock
+from tile_api.torch_compile.backend import explain, tile_backend
+from tile_api.torch_compile.explanations import CompiledGraph
+from tile_core.errors import FrontendTypeError
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # torch's own
+F = torch.nn.functional
+PACKAGE = Path(__file__).parents[3] / "packages/tile-api"
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    torch._dynamo.reset()
+
+
+def compiled(function: Any, told: list[CompiledGraph], **options: Any) -> Any:
+    settings = {"target": "cpu", "explain": told}
+    return torch.compile(function, backend=tile_backend, options=settings, **options)
+
+
+def results(function: Any, inputs: tuple[Any, ...], parameters: Any = ()) -> list[Any]:
+    """Return outputs, then gradients of what has some, then inputs as they are left."""
+    torch.manual_seed(0)
+    given = [
+        x.detach().clone(memory_format=torch.preserve_format).requires_grad_(x.requires_grad)
+        if isinstance(x, torch.Tensor) else x
+        for x in inputs
+    ]  # fmt: skip
+    for p in parameters:
+        p.grad = None
+    made = function(*given)
+    outputs = list(made) if isinstance(made, (tuple, list)) else [made]
+    graded = [y for y in outputs if isinstance(y, torch.Tensor) and y.requires_grad]
+    if graded:
+        torch.stack([y.float().square().sum() for y in graded]).sum().backward()
+    found = outputs + [x.grad for x in given if isinstance(x, torch.Tensor)]
+    found += [p.grad for p in parameters]
+    return found + [x for x in given if isinstance(x, torch.Tensor)]
+
+
+def agree(
+    function: Any, *inputs: Any, error: float = 1e-4, fullgraph: bool = True, **options: Any
+) -> list[CompiledGraph]:
+    """Compare with eager mode, and return what was told."""
+    told: list[CompiledGraph] = []
+    parameters = [*function.parameters()] if isinstance(function, torch.nn.Module) else []
+    wanted = results(function, inputs, parameters)
+    found = results(compiled(function, told, fullgraph=fullgraph, **options), inputs, parameters)
+    for right, got in zip(wanted, found, strict=True):
+        if isinstance(right, torch.Tensor):
+            torch.testing.assert_close(got, right, rtol=error, atol=error, equal_nan=True)
+        else:
+            assert got == right
+    return told
+
+
+def test_it_is_declared_to_torch() -> None:
+    declared = f'tile = "{tile_backend.__module__}:{tile_backend.__qualname__}"'
+    text = (PACKAGE / "pyproject.toml").read_text()
+    assert f"[project.entry-points.torch_dynamo_backends]\n{declared}\n" in text
+
+
+def test_layers_are_products_with_what_follows() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(12, 24), torch.nn.GELU(), torch.nn.Linear(24, 6))
+    forward, backward = agree(model, torch.randn(10, 12, requires_grad=True))
+    assert (forward.kind, forward.kernels, forward.in_torch) == ("forward", 2, ())
+    assert (backward.kind, backward.in_torch) == ("backward", ())
+    assert [step.operations for step in forward.steps] == [("addmm", "gelu"), ("addmm_1",)]
+    assert "T.gemm" in forward.steps[0].source()
+
+
+@pytest.mark.parametrize("model", [GPTBlock(16, 2), ResNetBlock(4)], ids=["gpt", "resnet"])
+def test_blocks_of_models_train(model: torch.nn.Module) -> None:
+    torch.manual_seed(0)
+    model = model.eval()  # twice the same: no statistics are moved
+    told = agree(model, torch.randn(model.example, requires_grad=True))
+    assert [graph.kind for graph in told] == ["forward", "backward"]
+    ours = {t.operation for graph in told for t in graph.in_torch}
+    assert ours <= {"aten.convolution.default", "aten.convolution_backward.default"}
+
+
+def test_a_mamba_block_runs() -> None:
+    torch.manual_seed(0)
+    model = MambaBlock(8, 2, 4, 4)
+    with torch.no_grad():
+        (told,) = agree(model, torch.randn(model.example))
+    assert {t.operation for t in told.in_torch} <= {
+        "aten.convolution.default",
+        "aten.cumsum.default",
+    }
+
+
+def _written(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    y.add_(1)
+    y[0] = 0
+    return y.relu_()
+
+
+def _input_written(x: torch.Tensor) -> torch.Tensor:
+    x.add_(1)
+    return x * 2
+
+
+def _partly_without_gradients(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        y = x * 2
+    return y + x
+
+
+def wide(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    torch.manual_seed(0)
+    return torch.randn(shape, dtype=dtype, requires_grad=True)
+
+
+def plain(*shape: int) -> torch.Tensor:
+    return wide(*shape).detach()
+
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "written in place": (_written, (wide(4, 5),)),
+    "an input is written": (_input_written, (plain(4, 5),)),
+    "views": (lambda x: (x[:, ::2].T.reshape(-1) * 2, x.t(), x[1:]), (wide(4, 6),)),
+    "None and numbers": (lambda x: (x + 1, None, x.sum(), 3), (wide(4, 6),)),
+    "gradients of some": (lambda x, y, z: (x * y + z, y * 2), (wide(4, 5), plain(4, 5), wide(5))),
+    "no gradients inside": (_partly_without_gradients, (wide(4, 5),)),
+    "a transpose": (lambda x: torch.softmax(x * 2, -1), (plain(6, 4, 5).permute(1, 2, 0),)),
+    "gaps": (lambda x: (x[:, 1:3] * 2).sum(-1), (plain(4, 8, 5)[:, ::2],)),
+    "broadcast": (lambda x: x * 2, (plain(4, 1).expand(4, 5),)),
+    "an offset": (lambda x: (x * 2)[1:, 2:].sum(1), (plain(64)[8:40].view(4, 8),)),
+    "no elements": (lambda x: (x * 2, x.sum(), x.sum(1)), (wide(0, 5),)),
+    "a product over nothing": (lambda x, y: x @ y, (wide(4, 0), wide(0, 3))),
+    "no dimensions": (lambda x, y: (x * y, y.sqrt()), (wide(), torch.tensor(2.0))),
+    "integers": (lambda i: (i / 2, i % 5, i.sum(0), i > 2), (torch.arange(12).view(3, 4),)),
+    "random numbers": (lambda x: F.dropout(F.relu(x), 0.5) + torch.rand_like(x), (wide(8, 9),)),
+    "a loss": (lambda x: F.cross_entropy(x, torch.tensor([1, 2, 0])), (wide(3, 4),)),
+    "complex numbers": (lambda x: torch.view_as_real(torch.view_as_complex(x) * 2j) + 1,
+                        (plain(4, 2),)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_computes_what_eager_mode_computes(name: str) -> None:
+    function, inputs = CASES[name]
+    agree(function, *inputs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_short_floats_are_as_exact_as_in_eager_mode(dtype: torch.dtype) -> None:
+    def normed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(F.gelu(x @ w), (8,)) * x
+
+    inputs = (wide(16, 8, dtype=dtype), wide(8, 8, dtype=dtype))
+    exact = results(normed, tuple(x.detach().double().requires_grad_() for x in inputs))
+    eager, ours = results(normed, inputs), results(compiled(normed, []), inputs)
+    for right, peer, got in zip(exact, eager, ours, strict=True):
+        assert got.dtype == peer.dtype
+        apart = (got.double() - right).abs().max()
+        assert apart <= 4 * (peer.double() - right).abs().max() + 1e-6
+
+
+def test_strides_are_those_of_eager_mode() -> None:
+    x = torch.randn(2, 4, 3, 3).to(memory_format=torch.channels_last)
+    assert compiled(lambda x: x * 2, [])(x).stride() == x.stride()
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_inference(mode: Callable[[], Any]) -> None:
+    with mode():
+        (told,) = agree(torch.nn.Linear(5, 3), torch.randn(4, 5))
+    assert (told.kind, told.kernels) == ("inference", 1)
+
+
+def test_sizes_that_are_symbols_are_compiled_for_each_size() -> None:
+    told: list[CompiledGraph] = []
+
+    def scaled(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x @ w, -1) * x.shape[0]
+
+    fast = compiled(scaled, told, dynamic=True)
+    w = wide(4, 3)
+    for rows in (5, 2, 5):
+        x = plain(rows, 4)
+        for right, got in zip(results(scaled, (x, w)), results(fast, (x, w)), strict=True):
+            torch.testing.assert_close(got, right)
+    assert [graph.kind for graph in told] == ["forward", "backward"] * 2
+
+
+def test_buffers_move_as_in_eager_mode() -> None:
+    one, other = (torch.nn.BatchNorm1d(3) for _ in range(2))
+    x = torch.randn(8, 3)
+    torch.testing.assert_close(compiled(other, [])(x), one(x))
+    for moved, right in zip(other.buffers(), one.buffers(), strict=True):
+        torch.testing.assert_close(moved, right)
+
+
+def test_indices_outside_are_refused_by_torch() -> None:
+    fast = compiled(lambda w, i: F.embedding(i, w) * 2, told := [])
+    with pytest.raises(IndexError):
+        fast(torch.randn(3, 4), torch.tensor([7]))
+    assert [str(step) for step in told[0].in_torch] == [
+        "aten.embedding.default runs in torch: torch checks that its indices are inside"
+    ]
+
+
+def test_an_explanation_tells_breaks_and_what_torch_runs() -> None:
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        y = torch.cummax(x * 2, 0).values
+        torch._dynamo.graph_break()
+        return y + 1
+
+    first, second = explain(broken, plain(3, 4))
+    assert [t.operation for t in first.in_torch] == ["aten.cummax.default"]
+    assert first.graph_break is not None
+    assert second.graph_break is None
+    lines = str(first).splitlines()
+    assert lines[0] == "inference: 1 kernels, 1 operations of torch"
+    assert f"aten.cummax.default runs in torch: {first.in_torch[0].reason}" in lines
+    assert first.in_torch[0].reason == "there is no row for it in the table of torch's functions"
+
+
+def test_a_kernel_that_cannot_be_made_runs_in_torch(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise FrontendTypeError("no kernel today")
+
+    monkeypatch.setattr("tile_api.arrays.function.Function.kernels", fails)
+    (told,) = agree(lambda x: x * 2 + 1, plain(3, 4))
+    assert {t.reason for t in told.in_torch} == {"no kernel today"}
+    assert "mul_add runs in torch: no kernel today" in caplog.text
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as found:
+        torch.compile(lambda x: x + 1, backend=tile_backend, options={"targt": "cpu"})(plain(3))
+    inner = found.value.inner_exception
+    assert isinstance(inner, FrontendTypeError)
+    assert (inner.message, inner.hint) == (
+        "torch.compile was given the option 'targt'",
+        "there is 'target'",
+    )
