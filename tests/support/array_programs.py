@@ -200,6 +200,12 @@ def two_in_a_byte(x, weight, scales):
     return x @ (both * scales).T
 
 
+def experts(x, tokens, expert, first, second):
+    """Two layers on blocks of tokens that go to one expert each."""
+    h = np.einsum("bid,bdf->bif", x[tokens], first[expert])
+    return np.einsum("bif,bfd->bid", h / (1 + np.exp(-h)), second[expert])
+
+
 def linear_of_batch(x, matrix):
     return x @ matrix
 
@@ -270,6 +276,8 @@ def _typed(random, name, shape):
 def _values(random, name, shape):
     if name in ("target", "tokens", "packed"):
         return random.integers(0, 37, shape)
+    if name == "expert":
+        return random.integers(0, 4, shape)
     return random.standard_normal(shape).astype("float32")
 
 
@@ -305,6 +313,8 @@ PROGRAMS = [
             types={"x": "float8_e4m3fn", "weight": "float8_e5m2"}),
     Program(two_in_a_byte, {"x": (37, 96), "weight": (90, 48), "scales": (90, 1)},
             types={"weight": "uint8"}),
+    Program(experts, {"x": (37, 32), "tokens": (3, 16), "expert": (3,), "first": (4, 32, 48),
+                      "second": (4, 48, 300)}, kernels=2),
     Program(linear_of_batch, {"x": (2, 37, 48), "matrix": (48, 90)}),
     Program(heads_in_rows, {"q": (2, 37, 64), "k": (2, 75, 64), "v": (2, 75, 64)}),
     Program(latent_attention,

@@ -16,6 +16,7 @@ ONES = filled((1, 3, 1), "uint8", 5)
 NONE = filled((0, 3), "float32")
 PICK = np.array([[1, -1, 0], [2, -3, 1]])
 
+WINDOWS = np.lib.stride_tricks.sliding_window_view
 CASES = {
     "transpose": [
         (lambda x: np.transpose(x), X), (lambda x: x.T, X), (lambda x: x.transpose(1, 0, 2), X),
@@ -129,6 +130,21 @@ CASES = {
         (lambda x, i: np.take(x, i), M, PICK), (lambda x, i: np.take(x, i, axis=1), X, PICK),
         (lambda x, i: x.take(i, -1), M, PICK), (lambda x: np.take(x, 2, 0), M),
         (lambda x: np.take(x, np.arange(3), axis=1), M),
+        (lambda x, i: np.take(x, i * 9, mode="clip"), M, PICK),
+        (lambda x, i: np.take(x, i * 9, 1, mode="wrap"), M, PICK),
+    ],
+    "ix_": [
+        (lambda x, i: x[np.ix_(i[0] % 2, i[1])], M, PICK),
+        (lambda x: x[np.ix_(np.arange(2), np.arange(3)[::-1])], M),
+    ],
+    "select": [
+        (lambda x: np.select([x > 3, x > 1], [x, -x], default=7), M),
+        (lambda x: np.select([x > 3], [x]), M),
+    ],
+    "sliding_window_view": [
+        (lambda x: WINDOWS(x, 3), V), (lambda x: WINDOWS(x, (2, 3)), M),
+        (lambda x: WINDOWS(x, 2, axis=1), X), (lambda x: WINDOWS(x, (1, 2), (-1, 0)), M),
+        (lambda x: WINDOWS(x, (2, 2), axis=(1, 1)).sum(axis=-1), M),
     ],
     "take_along_axis": [
         (lambda x, i: np.take_along_axis(x, i, 1), M[:2], PICK),
@@ -185,7 +201,8 @@ REFUSED = [
     lambda x: np.concatenate([x, x[0]]), lambda x: np.concatenate([x, x[:, :2]]),
     lambda x: np.split(x, 2, 1), lambda x: np.repeat(x, -1),
     lambda x: np.take(x, 9), lambda x: len(x[0, 0]), lambda x: x + x[:, :2],
-    lambda x: np.diag(x[None]),
+    lambda x: np.diag(x[None]), lambda x: np.select([x > 0], []),
+    lambda x: np.take(x, 0, mode="raises"), lambda x: WINDOWS(x, 4, 1), lambda x: WINDOWS(x, 2),
     lambda x: [k for k in x[0, 0]],
 ]  # fmt: skip
 

@@ -286,6 +286,38 @@ def bound_of(x: Expr) -> int | None:
     return None
 
 
+def is_natural(x: Expr) -> bool:
+    """Tell whether an index is known to be 0 or more."""
+    match x.op:
+        case "const":
+            return bool(x.value >= 0)
+        case "cast":
+            (arg,) = x.args
+            return arg.dtype.is_int and (arg.dtype.startswith("u") or is_natural(arg))
+        case "mod":
+            return is_natural(x.args[1])
+        case "maximum":
+            return any(map(is_natural, x.args))
+        case "add" | "multiply" | "floordiv" | "minimum":
+            return all(map(is_natural, x.args))
+    return x.op == "index"
+
+
+def is_below(x: Expr, size: int) -> bool:
+    """Tell whether an index that is 0 or more is known to be less than `size`."""
+    match x.op:
+        case "cast":
+            return x.args[0].dtype.is_int and is_below(x.args[0], size)
+        case "mod":
+            return is_natural(x.args[1]) and is_below(x.args[1], size + 1)
+        case "minimum":
+            return any(is_below(arg, size) for arg in x.args)
+        case "maximum":
+            return all(is_below(arg, size) for arg in x.args)
+    bound = bound_of(x)
+    return bound is not None and bound <= size
+
+
 def _terms(x: Expr) -> list[Expr]:
     return [part for arg in x.args for part in _terms(arg)] if x.op == "add" else [x]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from tile_api.arrays import equations as eq
 from tile_api.arrays.array import Array, Indices
-from tile_api.arrays.elementwise import broadcast, lift, spread
-from tile_api.arrays.equations import Expr, const
+from tile_api.arrays.elementwise import broadcast, lift, spread, where
+from tile_api.arrays.equations import Expr, const, is_natural
 from tile_api.arrays.views import axis_of
 from tile_api.frontend.source import calling_span
 from tile_core.errors import ArrayShapeError, DataDependentShape
@@ -79,22 +79,9 @@ def counted(at: Expr, size: int) -> Expr:
     """Return an index of which negative ones count from the end."""
     if at.op == "const":
         return const(at.value + size if at.value < 0 else at.value)
-    if _is_natural(at):
+    if is_natural(at):
         return at
     return eq.where(eq.make("lt", at, const(0)), eq.add(const(size), at), at)
-
-
-def _is_natural(x: Expr) -> bool:
-    """Tell whether an index is known to be 0 or more."""
-    if x.op == "const":
-        return bool(x.value >= 0)
-    if x.op == "mod":
-        return _is_natural(x.args[1])
-    if x.op == "cast":
-        return x.args[0].dtype.startswith("u")
-    return x.op == "index" or (
-        x.op in ("add", "multiply", "floordiv") and all(map(_is_natural, x.args))
-    )
 
 
 def _completed(x: Array, keys: list[Any]) -> list[Any]:
@@ -148,13 +135,24 @@ def _inside(key: int, size: int) -> int:
     return key % size
 
 
-def take(a: Any, indices: Any, axis: int | None = None) -> Array:
+def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Array:
     """`numpy.take`."""
+    from tile_api.arrays.elementwise import apply, clip
+    from tile_api.arrays.ufuncs import UFUNCS
     from tile_api.arrays.views import reshape
 
     x = lift(a) if axis is not None else reshape(a, -1)
     along = axis_of(axis or 0, x.ndim)
-    return taken(x, (*[slice(None)] * along, _checked(lift(indices))))
+    chosen, size = _checked(lift(indices)), int(x.shape[along])
+    if mode == "clip":
+        chosen = clip(chosen, 0, size - 1)
+    elif mode == "wrap":
+        chosen = apply(UFUNCS["remainder"], "remainder", (chosen, size))
+    elif mode != "raise":
+        raise ArrayShapeError(
+            f"np.take: mode {mode!r}", span=calling_span(), hint="raise, clip or wrap"
+        )
+    return taken(x, (*[slice(None)] * along, chosen))
 
 
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Array:
@@ -176,3 +174,26 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Array:
         return x.at((*mine[:along], picked, *mine[along + 1 :]))
 
     return Array(shape, x.dtype, at)
+
+
+def ix_(*args: Any) -> tuple[Array, ...]:
+    """`numpy.ix_`."""
+    from tile_api.arrays.views import reshape
+
+    rank = len(args)
+    return tuple(
+        reshape(_checked(lift(x)), [-1 if at == k else 1 for at in range(rank)])
+        for k, x in enumerate(args)
+    )
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
+    """`numpy.select`."""
+    if len(condlist) != len(choicelist):
+        raise ArrayShapeError(
+            f"np.select: {len(condlist)} conditions, {len(choicelist)} arrays", span=calling_span()
+        )
+    made = default
+    for condition, choice in zip(condlist[::-1], choicelist[::-1], strict=True):
+        made = where(condition, choice, made)
+    return lift(made)

@@ -65,7 +65,8 @@ class Writer:
         dtypes = {n: t.dtype for n, t in self.tensors.items()}
         views = [v for v in plan.task.views if v.tensor in dtypes]
         dtypes |= {v.name: dtypes[v.tensor] for v in views}
-        self.tiles = Tiles(plan, dtypes, names)
+        shapes = {n: t.shape for n, t in self.tensors.items()} | {v.name: v.shape for v in views}
+        self.tiles = Tiles(plan, dtypes, shapes, names)
         self.buffers: dict[Expr, str] = {}
 
     # -- sweeps ------------------------------------------------------------------------------

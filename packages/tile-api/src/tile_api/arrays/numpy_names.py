@@ -31,11 +31,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
         views.transpose, views.swapaxes, views.moveaxis, views.reshape, views.expand_dims,
-        views.squeeze, views.broadcast_to, views.repeat, views.tile, views.flip, views.roll,
+        views.squeeze, views.sliding_window_view, views.broadcast_to, views.repeat, views.tile,
+        views.flip, views.roll,
         joins.concatenate, joins.stack, joins.split, joins.array_split, joins.unstack,
         joins.vstack, joins.hstack, joins.dstack, joins.column_stack, joins.append, joins.rot90,
         joins.diagonal, joins.diag, joins.diff, joins.pad, indexing.take,
-        indexing.take_along_axis, folds.sum, folds.prod, folds.max, folds.min, folds.mean,
+        indexing.take_along_axis, indexing.ix_, indexing.select, folds.sum, folds.prod, folds.max,
+        folds.min, folds.mean,
         folds.var, folds.std, folds.any, folds.all, folds.argmax, folds.argmin, folds.ptp,
         folds.count_nonzero, folds.average, products.matmul, products.einsum, products.vecdot,
         products.dot, products.inner, products.outer, products.vdot, products.matvec,
@@ -100,6 +102,7 @@ _WRITING = frozenset(
     {"fill", "put", "itemset", "setflags", "copyto", "place", "putmask", "fill_diagonal",
      "put_along_axis"}
 )  # fmt: skip
+_MODULES = ("numpy", "numpy.lib.stride_tricks")
 _EMPTY: Mapping[str, Any] = {"order": "C", "casting": "same_kind", "subok": True}
 """Keywords that mean nothing here if they are what NumPy has anyway."""
 
@@ -147,7 +150,7 @@ def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any
     if name in _WRITING:
         raise _written(f"np.{name}")
     known = FUNCTIONS.get(name)
-    if known is None or getattr(function, "__module__", "numpy") != "numpy":
+    if known is None or getattr(function, "__module__", "numpy") not in _MODULES:
         raise _unknown(
             f"{function.__module__.removeprefix('numpy.')}.{name}".removeprefix("numpy.")
         )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from tile_api.arrays.equations import Expr, make, rebuild, walk
+from tile_api.arrays.equations import Expr, is_below, is_natural, make, rebuild, walk
 from tile_api.arrays.equations import add as plus
 from tile_api.arrays.plan import Plan, factor
 from tile_api.arrays.reductions.algebra import terms
@@ -32,9 +32,17 @@ _STEPS = frozenset(("floor", "ceil", "trunc", "rint", "cast", "lt", "le", "eq", 
 class Tiles:
     """Writes the statements of a kernel, and remembers which tile holds which expression."""
 
-    def __init__(self, plan: Plan, dtypes: Mapping[str, DType], names: set[str]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        dtypes: Mapping[str, DType],
+        shapes: Mapping[str, tuple[int, ...]],
+        names: set[str],
+    ) -> None:
         self.plan = plan
         self.dtypes = dtypes
+        self.shapes = shapes
+        self._checked: set[tuple[Expr, int]] = set()
         self.held: dict[Expr, Tile] = {}
         self.text = ExpressionText(plan, dtypes, self.held)
         self.allocations: list[str] = []
@@ -43,7 +51,7 @@ class Tiles:
         self.depth = _TOP
         self._names = names
         self._masked: dict[Expr, str | None] = {}
-        self._in_loop = False
+        self._in_loop = self._is_copied = False
         self._met: dict[tuple[str, tuple[str, ...], str, str], int] = {}
         self._kept: dict[tuple[tuple[str, tuple[str, ...], str, str], int], str] = {}
 
@@ -85,14 +93,24 @@ class Tiles:
             if stream in x.free and x not in carried:
                 del self.held[x]
         span = last if first == "0" else f"{first}, {last}"
-        has_products = any(c.column for c in self.plan.carried)
-        loop = f"T.Pipelined({span}, num_stages=2)" if has_products else f"T.serial({span})"
-        self.put(f"for ko in {loop}:")
+        head, self._is_copied = len(self.lines), False
+        self.put(f"for ko in T.serial({span}):")
         self.depth += 1
         self._in_loop, self._met = True, {}
         yield
         self._in_loop = False
         self.depth -= 1
+        if self._is_copied and any(c.column for c in self.plan.carried):
+            pipelined = f"T.Pipelined({span}, num_stages=2)"
+            self.lines[head] = self.lines[head].replace(f"T.serial({span})", pipelined)
+
+    @contextmanager
+    def in_front(self) -> Iterator[None]:
+        """Write in front of all loops."""
+        kept = self.lines, self.depth, self._in_loop
+        self.lines, self.depth, self._in_loop = self.prologue, _TOP, False
+        yield
+        self.lines, self.depth, self._in_loop = kept
 
     def parallel(self, dims: tuple[str, ...], *statements: str) -> None:
         """Write a loop over the elements of a tile."""
@@ -152,10 +170,12 @@ class Tiles:
         """Return a tile with a copy of a box."""
         if x not in self.held:
             box, rows = (x.args[0], x.args[1:]) if x.op == "spread" else (x, ())
+            self.check_indices(box)
             tile = set(self.plan.axes) - self.plan.points
             indices = (*rows, *box.args)
             dims = tuple(i.value[0] for i in indices if i.op == "index" and i.value[0] in tile)
             name = self.allocate(base, dims, scope, dtype)
+            self._is_copied = self._is_copied or (self._in_loop and scope == "shared")
             self.put(f"T.copy({self.region(box.value, box.args)}, {name})")
             self.held[x] = (name, dims)
         return self.held[x]
@@ -164,6 +184,8 @@ class Tiles:
         """Copy the boxes that element-wise work on `x` reads, and compute its inner products."""
         if x in self.held:
             return
+        if x.op == "load":
+            self.check_indices(x)
         if self.is_box(x) and len(self.dims(x)) == 2:
             self.staged(x, "fragment", f"{x.value.lower()}_tile", x.dtype)
         elif x.op == "reduce":
@@ -171,6 +193,37 @@ class Tiles:
         else:
             for arg in x.args:
                 self.prepare(arg)
+
+    def check_indices(self, x: Expr) -> None:
+        """Compute the indices of a load that are data once, and check them."""
+        for k, (at, size) in enumerate(zip(x.args, self.shapes[x.value], strict=False)):
+            is_data = any(n.op in ("load", "state") for n in walk(at))
+            is_inside = is_natural(at) and is_below(at, size)
+            if not is_data or is_inside or (at, size) in self._checked:
+                continue
+            is_early = self.plan.stream not in at.free and not any(
+                n.op == "state" for n in walk(at)
+            )
+            self._checked.add((at, size))
+            with self.in_front() if is_early else nullcontext():
+                self._check(at, size, f"an index of dimension {k} of {x.value}")
+
+    def _check(self, at: Expr, size: int, what: str) -> None:
+        dims = self.dims(at)
+        if dims:
+            self.computed(at, dims, "at", ())
+        else:
+            self.prepare(at)
+        text = self.text(at)
+        inside = f"T.And(0 <= {text}, {text} < {size})"
+        for axis in (self.plan.axes[v] for v in dims):
+            if axis.extent % axis.size:
+                inside = f"T.Or({self.text.at(axis.name)} >= {axis.extent}, {inside})"
+        check = f'T.device_assert({inside}, "{what} is outside of its {size} elements")'
+        if dims:
+            self.parallel(dims, check)
+        else:
+            self.put(check)
 
     def inner_product(self, x: Expr) -> None:
         """Write a product of tiles within a step, such as the scores of a block."""
@@ -194,11 +247,8 @@ class Tiles:
             return self.computed(x, self.dims(x), "factor", (), dtype=dtype)
         if self.plan.stream in x.free or self.plan.stream is None or x in self.held:
             return self.staged(x, "shared", f"{x.value}_tile", dtype)
-        lines, depth, in_loop = self.lines, self.depth, self._in_loop
-        self.lines, self.depth, self._in_loop = self.prologue, _TOP, False  # the same in each step
-        found = self.staged(x, "shared", f"{x.value}_tile", dtype)
-        self.lines, self.depth, self._in_loop = lines, depth, in_loop
-        return found
+        with self.in_front():  # the same in each step
+            return self.staged(x, "shared", f"{x.value}_tile", dtype)
 
     def computed(
         self, x: Expr, dims: tuple[str, ...], base: str, later: Sequence[Expr], *,

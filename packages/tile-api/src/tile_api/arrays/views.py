@@ -264,3 +264,32 @@ def roll(a: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
         return x.at((*indices[:along], moved, *indices[along + 1 :]))
 
     return Array(x.shape, x.dtype, at)
+
+
+def sliding_window_view(x: Any, window_shape: int | Sequence[int], axis: Any = None) -> Array:
+    """`numpy.lib.stride_tricks.sliding_window_view`."""
+    array, sizes = lift(x), sizes_of(window_shape)
+    axes = range(array.ndim) if axis is None else _listed(axis)
+    axes = [axis_of(k, array.ndim) for k in axes]
+    if len(axes) != len(sizes):
+        raise ArrayShapeError(
+            f"sliding_window_view: {len(sizes)} sizes of windows for {len(axes)} axes",
+            span=calling_span(),
+            hint="give `axis` as many axes as `window_shape` has sizes",
+        )
+    shape = list(array.shape)
+    for k, size in zip(axes, sizes, strict=True):
+        if not 0 <= size <= shape[k]:
+            raise ArrayShapeError(
+                f"sliding_window_view: a window of {int(size)} along {int(shape[k])} elements",
+                span=calling_span(),
+            )
+        shape[k] = shape[k] if size == 1 else int(shape[k]) - int(size) + 1
+
+    def at(indices: Indices) -> Expr:
+        back = [*indices[: array.ndim]]
+        for k, within in zip(axes, indices[array.ndim :], strict=True):
+            back[k] = eq.add(back[k], within)
+        return array.at(tuple(back))
+
+    return Array([*shape, *sizes], array.dtype, at)

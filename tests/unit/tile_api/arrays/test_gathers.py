@@ -1,0 +1,79 @@
+"""Elements that arrays of indices choose: read once, checked in the kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.captured_arrays import filled
+from tile_api.arrays.function import Function
+
+# Row values that registers cannot be named for.
+pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
+
+
+def picked(x, i):
+    return x[i]
+
+
+def paged(q, keys, values, table):
+    """Attention to the pages that a table names."""
+    k = keys[table].reshape(-1, keys.shape[-1])
+    v = values[table].reshape(-1, values.shape[-1])
+    s = q @ k.T
+    e = np.exp(s - s.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True) @ v
+
+
+ERROR = (
+    "[TL6009] device assertion failed: an index of dimension 0 of x is outside of its 9 elements"
+)
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpret", "cuda:sm_80@sim"])
+@pytest.mark.parametrize("index", [9, -10, 2**40])
+def test_an_index_outside_is_an_error_of_the_kernel(target, index):
+    x = filled((9, 4), "float32", 0, -2, 3)
+    function = Function(picked, target=target)
+    with pytest.raises(RuntimeError) as caught:
+        function(x, np.array([0, index, 1]))
+    assert str(caught.value).splitlines()[0] == ERROR
+    np.testing.assert_array_equal(function(x, np.array([8, -9, 1])), x[[8, -9, 1]])
+
+
+def test_rows_beyond_the_last_one_are_not_checked():
+    x, i = filled((9, 4), "float32", 0, -2, 3), np.full(70, 3)
+
+    def later(x, i):
+        return x[i - 3]  # beyond the last row: -3, or -6
+
+    np.testing.assert_array_equal(Function(later, target="cpu")(x, i), later(x, i))
+
+
+@pytest.mark.parametrize(
+    ("function", "checks"),
+    [
+        (picked, 1),
+        (lambda x, i: x[i] * x[i] + x[i, ::-1], 1),
+        (lambda x, i: np.take(x, i, 0, mode="clip") + np.take(x, i, 0, mode="wrap"), 0),
+        (lambda x, i: x[i % 9, i % 4], 0),
+        (lambda x, i: x[i, i // 3], 2),
+        (lambda x, i: x[np.argmax(x, axis=0), np.arange(4)], 1),
+    ],
+)
+def test_each_index_is_computed_and_checked_once(function, checks):
+    x, i = filled((9, 4), "float32", 0, -2, 3), np.array([3, 0, 8, 1], "int32")
+    made = Function(function, target="cpu")
+    assert made.source(x, i).count("T.device_assert") == checks
+    np.testing.assert_array_equal(made(x, i), function(x, i))
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:sm_90a@sim"])
+def test_pages_are_gathered_in_the_loop(target):
+    keys, values = filled((10, 16, 16), "float32", 0), filled((10, 16, 8), "float32", 1)
+    q, table = filled((5, 16), "float32", 2), np.array([7, 2, -1, 0, 3, 9, 8, 1, 4])
+    function = Function(paged, target=target)
+    source = function.source(q, keys, values, table)
+    assert (source.count("@tile.jit"), source.count("T.device_assert")) == (1, 1)
+    wanted = paged(q, keys, values, table)
+    np.testing.assert_allclose(function(q, keys, values, table), wanted, rtol=1e-5, atol=1e-6)
