@@ -17,6 +17,8 @@ from tile_api.frontend.source import current_lines, read_source
 from tile_core.errors import TileError
 
 _MODULES = {"numpy": "np", "math": "math", "tile_api": "tile"}
+_OF_TILE = {"Array", "scan"}
+"""Names of `tile` that mean the same where NumPy runs a function."""
 _PLAIN = (bool, int, float, complex, str, type(None))
 _WIDTH = 96
 
@@ -79,11 +81,18 @@ class _Copy:
             n.id for d in tree.decorator_list for n in ast.walk(d) if isinstance(n, ast.Name)
         }
         for name in sorted(names - own - decorated - _bound(tree)):
-            if not self._provide(name, seen):
+            if _is_tile(seen.get(name)) and _attributes(tree, name) <= _OF_TILE:
+                self._alias(name, "tile")
+            elif not self._provide(name, seen):
                 return False
         text = textwrap.dedent("".join(lines[tree.lineno - 1 : tree.end_lineno]))
         self.texts.append(text.rstrip().splitlines())
         return True
+
+    def _alias(self, name: str, known: str) -> None:
+        line = f"{name} = {known}"
+        if name != known and line not in self.values:
+            self.values.append(line)
 
     def _provide(self, name: str, seen: Mapping[str, Any]) -> bool:
         """Give a name its meaning in the copy."""
@@ -117,6 +126,19 @@ def _is_full(cell: types.CellType) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_tile(value: Any) -> bool:
+    return isinstance(value, types.ModuleType) and value.__name__ == "tile_api"
+
+
+def _attributes(tree: ast.AST, name: str) -> set[str]:
+    """Return which attributes of a name are read."""
+    return {
+        n.attr
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == name
+    }
 
 
 def _bound(tree: ast.AST) -> set[str]:

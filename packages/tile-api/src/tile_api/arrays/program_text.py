@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tile_api.arrays.capture import Equations
 from tile_api.arrays.inputs import supplies
 from tile_api.arrays.kernel_text import KernelText
@@ -32,6 +34,10 @@ _MAIN = """\
         np.testing.assert_allclose(got, right, rtol={error}, atol={error})
         apart = np.abs(got - right).max(initial=0, where=np.isfinite(right))
         print(f"{name}: {{got.shape}}, at most {{apart:.1e}} from NumPy")
+"""
+_NO_MAIN = """\
+    {launch}(*arguments)
+    print("{name}: its kernels ran; it has no copy in NumPy that they could be compared with")
 """
 
 
@@ -82,9 +88,10 @@ class Program:
         reference = function_in_numpy(self.function, parameters, self.others)
         reference = reference or equations_in_numpy(self.equations)
         parts = [
-            self._head(uses_math=any("math." in line for line in reference)) + constants,
+            self._head(uses_math=any("math." in line for line in reference or ())) + constants,
             *texts,
-            *map(_short_lines, (self._launch(made), reference, self._main())),
+            *map(_short_lines, filter(None, (self._launch(made), reference))),
+            _short_lines(self._main(is_compared=reference is not None)),
             'if __name__ == "__main__":\n    main()\n',
         ]
         return "\n\n".join(parts)
@@ -92,8 +99,7 @@ class Program:
     def _head(self, *, uses_math: bool) -> str:
         lines = listed(self.equations)
         told = "\n".join(map(_wrapped, lines))
-        usual = {"float16", "float32", "float64"}
-        is_short = any(t.is_float and t not in usual for t in self._dtypes())
+        is_short = any(str(t) not in np.sctypeDict for t in self._dtypes())
         imports = "import math\n\n" if uses_math else ""
         imports += "import ml_dtypes  # noqa: F401  (names of types)\n" if is_short else ""
         return (
@@ -124,22 +130,27 @@ class Program:
         else:
             yield f"    return ({', '.join(results)}{',' * (len(results) == 1)})"
 
-    def _main(self) -> Iterator[str]:
+    def _main(self, *, is_compared: bool) -> Iterator[str]:
         is_single = self.equations.structure is None
         yield "def main():"
-        yield '    """Compare with NumPy on random arrays."""'
+        told = "Compare with NumPy" if is_compared else "Run the kernels"
+        yield f'    """{told} on random arrays."""'
         yield "    random = np.random.default_rng(0)"
         yield "    arguments = ["
         yield from (f"        {s.text()},  # {s.parameter.name}" for s in supplies(self.equations))
         yield "    ]"
-        yield from _MAIN.format(
-            reference=IN_NUMPY,
-            launch=LAUNCH,
-            found="[found]" if is_single else "found",
-            wanted="[wanted]" if is_single else "wanted",
-            error=max(_TOLERANCES.get(str(t), 1e-3) for t in self._dtypes()),
-            name=self.equations.name,
-        ).splitlines()
+        yield from (
+            (_MAIN if is_compared else _NO_MAIN)
+            .format(
+                reference=IN_NUMPY,
+                launch=LAUNCH,
+                found="[found]" if is_single else "found",
+                wanted="[wanted]" if is_single else "wanted",
+                error=max(_TOLERANCES.get(str(t), 1e-3) for t in self._dtypes()),
+                name=self.equations.name,
+            )
+            .splitlines()
+        )
 
 
 def _wrapped(line: str) -> str:
