@@ -8,7 +8,10 @@ from support.captured_arrays import refusal, told
 from tile_core.errors import ElementUnknown
 
 TRUTH = "the truth of an array is known only when the kernel runs, and Python asks for it now"
-CHOOSE = "np.where chooses element by element; or decide outside of the function"
+CHOOSE = (
+    "np.where chooses element by element, & and | join conditions; or decide outside of the "
+    "function"
+)
 ELEMENT = "an element of an array is known only when the kernel runs, and Python asks for it now"
 KEEP = "keep it an array of no dimensions; or decide outside of the function"
 
@@ -22,6 +25,8 @@ KEEP = "keep it an array of no dimensions; or decide outside of the function"
         "return bool(x)",
         "return x and y",
         "return 0.0 in x",
+        "return 0 < x < 1",
+        "return max(x, 3)",
         "assert x.shape and np.all(x > 0)",
     ],
 )
@@ -41,6 +46,9 @@ def test_a_truth(program, line):
         "return [x[k] for k in range(x[0, 0])]",
         "return np.float32(x)",
         "return round(x[0, 0])",
+        "return np.linspace(0, x[0, 0], 5)",
+        "return np.vectorize(abs)(x)",
+        "return np.ascontiguousarray(x)",
         "print(f'{x[0, 0]:.2f}')",
     ],
 )

@@ -8,6 +8,18 @@ from support.captured_arrays import refusal, told
 from tile_core.errors import ImmutableArray
 
 CASES = {
+    "x.shape = (6, 4)": (
+        "the shape of an array is assigned to: arrays are values here",
+        "x.reshape(...) returns another array",
+    ),
+    "x.dtype = 'int32'": (
+        "the dtype of an array is assigned to: arrays are values here",
+        "x.astype(...) returns another array",
+    ),
+    "del x[0]": (
+        "an element of an array is assigned to: arrays are values here",
+        "np.where or np.concatenate make a new array; kernels of tiles can write",
+    ),
     "x[0] = 1": (
         "an element of an array is assigned to: arrays are values here",
         "np.where or np.concatenate make a new array; kernels of tiles can write",

@@ -8,13 +8,31 @@ from support.captured_arrays import refusal, told
 from tile_core.errors import UnknownArrayFunction
 
 OUTSIDE = "write it with functions that can, or call it outside"
+PAGE = "NumPy's page of it says which it takes"
 CASES = {
     "return np.linalg.inv(x)": ("np.linalg.inv cannot be captured", OUTSIDE),
     "return np.sort(x)": ("np.sort cannot be captured", OUTSIDE),
-    "return np.add.accumulate(x)": ("np.add.accumulate cannot be captured", OUTSIDE),
-    "return np.nancumsum(x)": ("np.nancumsum cannot be captured", "np.nansum can"),
-    "return x.softmax()": (
-        "arrays have no 'softmax' here", "see the list of NumPy's functions that are known",
+    "return np.arctan2.accumulate(x)": ("np.arctan2.accumulate cannot be captured", OUTSIDE),
+    "return np.nanargmin(x)": ("np.nanargmin cannot be captured", "np.nanmin can"),
+    "return x.softmax()": ("arrays have no 'softmax' here", "tile.nn.softmax(x)"),
+    "return x.unsqueeze(0)": ("arrays have no 'unsqueeze' here", "np.expand_dims(x, axis)"),
+    "return x.strides": ("arrays have no 'strides' here", "write it with functions of NumPy"),
+    "return np.linalg.norm(x)": (
+        "np.linalg.norm cannot be captured", "np.sqrt(np.sum(x * x, axis=-1))",
+    ),
+    "return np.frompyfunc(abs, 1, 1)(x)": ("abs (vectorized) cannot be captured", OUTSIDE),
+    "return x + None": (
+        "elements of object stand in the function",
+        "truth values, integers and floats can be captured",
+    ),
+    "return np.moveaxis(x, [0, 1], 0)": (
+        "np.moveaxis: zip() argument 2 is longer than argument 1", PAGE,
+    ),
+    "return x[4:0:0]": ("x[...]: slice step cannot be zero", PAGE),
+    "return np.arange(0, 5, 0)": ("np.arange: division by zero", PAGE),
+    "return x.max(initial='a')": ("np.max: could not convert string to float: 'a'", PAGE),
+    "return np.einsum('i1', x)": (
+        "np.einsum of 'i1'", "letters, commas, ... and one ->, as in 'ij,jk->ik'",
     ),
     "return x.transposed()": ("arrays have no 'transposed' here", "there is 'transpose'"),
     "return np.sum(x, keepdim=True)": (

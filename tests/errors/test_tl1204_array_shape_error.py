@@ -50,6 +50,15 @@ CASES = {
     "return np.split(x, 3)": (
         "np.split: 4 elements in 3 parts", "np.array_split makes parts of several sizes",
     ),
+    "return x.sum(axis='a')": ("an axis of type str", "axes are whole numbers from -2 to 1"),
+    "return x.argmax(axis=(0, 1))": (
+        "an axis of type tuple", "axes are whole numbers from -2 to 1",
+    ),
+    "return x.reshape(2.5, 4)": ("(2.5, 4) is no shape", "shapes are whole numbers"),
+    "return np.zeros((2, -3))": ("a dimension of -3 elements", None),
+    "return np.eye(2.5)": ("a dimension of 2.5 elements", None),
+    "return x[[0, 9]]": ("index 9 of a dimension of 4", None),
+    "return np.take(x, [2, -7], axis=1)": ("index -7 of a dimension of 6", None),
     "return x[4]": ("index 4 of a dimension of 4", None),
     "return x[0, 0, 0]": ("3 indices for an array of 2 dimensions", None),
     "return x[1.5]": (

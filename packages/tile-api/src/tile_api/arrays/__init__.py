@@ -4,6 +4,7 @@
 `function`               `tile.function`, the object that users call
 `capture`                the function run on arrays without elements
 `annotations`            `tile.Array`: shapes and types that parameters have
+`element_types`          types as code of NumPy compares them
 `array`, `dims`          such an array, its dimensions, and what NumPy's protocols ask of it
 `places`, `purity`       lines of the user; whether a function is the same each time
 `misfits`                what is told of shapes that do not fit

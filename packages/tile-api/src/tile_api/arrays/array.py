@@ -6,11 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import count
+from operator import attrgetter
+from operator import index as as_int
 from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from tile_api.arrays.dims import told
+from tile_api.arrays.element_types import element_type_of
 from tile_api.arrays.equations import Expr, cast, computed_in
 from tile_api.arrays.places import TRACE, here
 from tile_api.frontend.source import calling_span, span_of_line
@@ -53,6 +56,46 @@ NAMES: ContextVar[Names] = ContextVar("names")
 _SERIALS = count()
 
 
+def _names() -> Names:
+    names = NAMES.get(None)
+    if names is None:
+        raise left_over()
+    return names
+
+
+def left_over() -> ElementUnknown:
+    """Return the error of an array that outlived the function that was captured with it."""
+    return ElementUnknown(
+        "an array is used that was there while another function was captured: it has no elements",
+        span=calling_span(),
+        hint="return it from the function, and use what a call returns",
+    )
+
+
+def _fixed(name: str, hint: str) -> Any:
+    """Return an attribute that users read."""
+
+    def refuse(x: Array, _: Any) -> Never:
+        raise ImmutableArray(
+            f"the {name} of an array is assigned to: arrays are values here",
+            span=calling_span(),
+            hint=hint,
+        )
+
+    return property(attrgetter(f"_{name}"), refuse)
+
+
+def _size(given: Any) -> int:
+    """Return a size that may be of one of NumPy's types."""
+    try:
+        size = as_int(given)
+    except TypeError:
+        size = -1
+    if size < 0:
+        raise ArrayShapeError(f"a dimension of {given} elements", span=calling_span())
+    return size
+
+
 class Array(NDArrayOperatorsMixin):
     """What stands for an array while a function is captured.
 
@@ -79,11 +122,11 @@ class Array(NDArrayOperatorsMixin):
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
-        self, shape: Sequence[int], dtype: DType, at: Callable[[Indices], Expr], *,
+        self, shape: Sequence[Any], dtype: DType, at: Callable[[Indices], Expr], *,
         name: str | None = None, definition: Callable[[], Span | None] | None = None,
     ) -> None:  # fmt: skip
-        self.shape = tuple(shape)
-        self.dtype = dtype
+        self._shape = tuple([n if isinstance(n, int) and n >= 0 else _size(n) for n in shape])
+        self._dtype = element_type_of(dtype)
         self.name = name
         self._trace = TRACE.get()
         self._definition = definition
@@ -100,6 +143,12 @@ class Array(NDArrayOperatorsMixin):
             if self._trace is not None and self._place is not None:
                 self._trace.places.setdefault(found, self._place)
         return found
+
+    def usable(self) -> Array:
+        """Return the array, which has to be of the function that is being captured."""
+        if self._trace is not TRACE.get():
+            raise left_over()
+        return self
 
     def made_at(self) -> Span | None:
         """Return the user's line that made it, or the place of the parameter."""
@@ -121,6 +170,8 @@ class Array(NDArrayOperatorsMixin):
             return cast(found, computed_in(dtype))
         return cast(found, dtype)
 
+    shape: tuple[int, ...] = _fixed("shape", "x.reshape(...) returns another array")
+    dtype: DType = _fixed("dtype", "x.astype(...) returns another array")
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
 
@@ -136,11 +187,11 @@ class Array(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """Capture one of NumPy's element-wise functions, or a reduction with it."""
-        return NAMES.get().call_ufunc(ufunc, method, inputs, keywords)
+        return _names().call_ufunc(ufunc, method, inputs, keywords)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Capture any other function of NumPy."""
-        return NAMES.get().call_function(func, args, kwargs)
+        return _names().call_function(func, args, kwargs)
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -149,7 +200,7 @@ class Array(NDArrayOperatorsMixin):
 
     def __getitem__(self, key: Any) -> Array:
         """Return a view, or elements that arrays of indices choose."""
-        return NAMES.get().taken(self, key)
+        return _names().taken(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> Never:
         """Refuse: arrays are values."""
@@ -161,7 +212,7 @@ class Array(NDArrayOperatorsMixin):
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a method: NumPy's function of the same name."""
-        return NAMES.get().method(self, name)
+        return _names().method(self, name)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -172,7 +223,9 @@ class Array(NDArrayOperatorsMixin):
         return iter([self[k] for k in range(len(self))])
 
     def __bool__(self) -> Never:
-        raise _unknown("the truth of an array", "np.where chooses element by element")
+        raise _unknown(
+            "the truth of an array", "np.where chooses element by element, & and | join conditions"
+        )
 
     def __float__(self) -> Never:
         raise _unknown("an element of an array", "keep it an array of no dimensions")
@@ -183,7 +236,15 @@ class Array(NDArrayOperatorsMixin):
         """Refuse: there is no element yet."""
         raise _unknown("an element of an array", "keep it an array of no dimensions")
 
-    tolist = __array__ = __round__ = __trunc__ = __floor__ = __ceil__ = item
+    tolist = __round__ = __trunc__ = __floor__ = __ceil__ = item
+
+    def __array__(self, *_: Any, **__: Any) -> Never:
+        """Refuse to become an array of NumPy's."""
+        self.item()
+
+    def __delitem__(self, key: Any) -> Never:
+        """Refuse: arrays are values."""
+        self.__setitem__(key, None)
 
     def __format__(self, spec: str) -> str:
         """Return shape and type; a number of digits is asked of elements."""
@@ -196,7 +257,7 @@ class Array(NDArrayOperatorsMixin):
 
 
 def _call(name: str, *args: Any) -> Array:
-    return NAMES.get().FUNCTIONS[name](*args)
+    return _names().FUNCTIONS[name](*args)
 
 
 def _unknown(what: str, hint: str) -> ElementUnknown:

@@ -6,6 +6,7 @@ import re
 import types
 from collections.abc import Mapping, Sequence
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -163,7 +164,14 @@ def _run(
     tokens = NAMES.set(numpy_names), TRACE.set(trace)
     try:
         arguments = {p.name: _argument(function, p, named) for p in parameters}
-        return _traced(function, parameters, inside(function)(**arguments, **others), trace)
+        given = {**arguments, **others}
+        by_position = [
+            given.pop(p.name)
+            for p in signature(function).parameters.values()
+            if p.kind is p.POSITIONAL_ONLY
+        ]
+        returned = inside(function)(*by_position, **given)
+        return _traced(function, parameters, returned, trace)
     except RecursionError as error:
         raise trace.unrolled("has expressions within expressions without end") from error
     finally:
@@ -175,6 +183,8 @@ def _traced(
     function: types.FunctionType, parameters: Sequence[Parameter], returned: Any, trace: Trace
 ) -> Equations:
     several = isinstance(returned, (tuple, list))
+    if several and not returned:
+        raise _no_array(function, "nothing")
     outputs = [
         _output(function, f"out{k}" if several else "out", x)
         for k, x in enumerate(returned if several else [returned])
@@ -217,13 +227,17 @@ def _argument(
     )  # fmt: skip
 
 
+def _no_array(function: types.FunctionType, what: str) -> ElementUnknown:
+    return ElementUnknown(
+        f"{function.__name__} returns {what}",
+        span=definition_of(function),
+        hint="return one array, or a tuple of arrays",
+    )
+
+
 def _output(function: types.FunctionType, name: str, returned: Any) -> Output:
     if not isinstance(returned, (Array, bool, int, float, np.generic, np.ndarray)):
-        raise ElementUnknown(
-            f"{function.__name__} returns {type(returned).__name__}, which is no array",
-            span=definition_of(function),
-            hint="return one array, or a tuple of arrays",
-        )
+        raise _no_array(function, f"{type(returned).__name__}, which is no array")
     x = lift(returned)
     indices: list[Expr] = []
     for size in x.shape:

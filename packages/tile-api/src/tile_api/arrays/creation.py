@@ -53,8 +53,9 @@ def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None
 ) -> Array:
     """`numpy.linspace` between numbers."""
+    start, stop = float(start), float(stop)
     step = (stop - start) / max(1, num - 1 if endpoint else num)
-    exact = ramp((num,), 0, float(start), step, dtype_of("float64"))
+    exact = ramp((num,), 0, start, step, dtype_of("float64"))
     kind = _dtype(dtype, "float64")
     if not kind.is_float:
         exact = apply(UFUNCS["floor"], "floor", (exact,))

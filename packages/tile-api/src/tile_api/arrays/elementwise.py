@@ -35,7 +35,7 @@ def lift(x: Any) -> Array:
         If it is a table of numbers: those are arguments; or if it holds no numbers.
     """
     if isinstance(x, Array):
-        return x
+        return x.usable()
     values = np.asarray(x)
     try:
         dtype = dtype_of(str(values.dtype))

@@ -179,6 +179,8 @@ class _Edited:
 
 def _contiguous(x: Any) -> Any:
     """Return an array whose elements lie one behind the other: `x`, or a copy."""
+    if getattr(x, "is_sparse", False):
+        return x
     return x.contiguous() if hasattr(x, "contiguous") else np.require(x, requirements="C")
 
 
@@ -233,12 +235,19 @@ class Function:
         blocks: Blocks | None = None,
         kernels: str | None = None,
     ) -> None:
-        if not isinstance(func, types.FunctionType):
+        if not isinstance(func, types.FunctionType) or func.__code__.co_flags & _RUNS_LATER:
+            is_late = isinstance(func, types.FunctionType)
+            told = f"{func.__name__} runs later, by async or yield: it" if is_late else repr(func)
             raise FrontendTypeError(
-                f"{func!r} is no function that @tile.function could decorate",
+                f"{told} is no function that @tile.function could decorate",
                 span=calling_span(),
-                hint="write @tile.function above a `def`",
+                hint="write @tile.function above a `def` that returns arrays",
             )
+        if not isinstance(blocks, (Blocks, type(None))):
+            raise FrontendTypeError(
+                f"blocks are a {type(blocks).__name__}", span=calling_span(),
+                hint="blocks=Blocks(rows=32), of tile_api.arrays.plan",
+            )  # fmt: skip
         functools.update_wrapper(self, func)
         self.func = func
         self._signature = inspect.signature(func)
@@ -258,6 +267,10 @@ class Function:
         self._count = len(self._signature.parameters)
         self._by_position: dict[Any, _Compiled | _Edited] = {}
         self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        """Return what it is."""
+        return f"<tile.function {self.func.__name__}>"
 
     @concise
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -391,9 +404,24 @@ class Function:
                 raise FrontendTypeError(
                     f"{self.func.__name__}: argument {name!r} is a {type(x).__name__}",
                     span=calling_span(),
-                    hint="pass arrays, np.asarray makes them; and numbers, texts or None",
+                    hint="pass arrays, np.asarray makes them; and numbers, texts, None, or "
+                    "tuples of such",
                 )
+        for name, x in arrays.items():
+            self._require_arithmetic(name, x)
         return arrays, others
+
+    def _require_arithmetic(self, name: str, x: Any) -> None:
+        """Refuse elements of types that kernels cannot compute with."""
+        try:
+            _dtype(x)
+        except FrontendTypeError:
+            raise FrontendTypeError(
+                f"{self.func.__name__}: argument {name!r} has elements of "
+                f"{str(x.dtype).removeprefix('torch.')}, for which there is no arithmetic",
+                span=calling_span(),
+                hint=_cast_of(name, x),
+            ) from None
 
     def _dims(self, name: str, x: Any) -> tuple[str | int | None, ...]:
         kind = self._array_types.get(name)
@@ -415,6 +443,17 @@ class Function:
             return self._derived[key]
 
 
+def _cast_of(name: str, x: Any) -> str:
+    """Return what would make elements that kernels compute with."""
+    if "complex" in str(x.dtype):
+        return f"pass {name}.real and {name}.imag"
+    kind, order = getattr(x.dtype, "kind", ""), getattr(x.dtype, "byteorder", "=")
+    if kind in ("i", "u", "f") and order in "<>":
+        return f'{name}.astype("{x.dtype.newbyteorder("=")}")'
+    return f'{name}.astype("float64")' if kind == "f" else f'{name}.astype("float32")'
+
+
+_RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _PLAIN = (bool, int, float, str, np.generic, np.dtype, type, type(None))
 
 

@@ -42,8 +42,10 @@ def taken(x: Array, key: Any) -> Array:
             plan.append((start, step))
         elif isinstance(k, Array):
             plan.append((k, int(next(sizes))))
-            if k.size == 1 and k.at((const(0),) * k.ndim).op == "const":
-                _inside(k.at((const(0),) * k.ndim).value, plan[-1][1])
+            for corner in (0, -1) if k.size else ():
+                found = k.at(tuple(const(int(n) - 1 if corner else 0) for n in k.shape))
+                if found.op == "const":
+                    _inside(found.value, plan[-1][1])
         else:
             plan.append(const(_inside(k, int(next(sizes)))))
     first = sum(k is None or isinstance(k, slice) for k in keys[:place])

@@ -21,11 +21,15 @@ from tile_api.arrays import (
 )
 from tile_api.arrays.array import Array
 from tile_api.arrays.elementwise import apply, lift
-from tile_api.arrays.indexing import taken as taken
 from tile_api.arrays.torch_names import call_torch as call_torch
 from tile_api.arrays.ufuncs import UFUNCS
 from tile_api.frontend.source import calling_span
-from tile_core.errors import DataDependentShape, ImmutableArray, UnknownArrayFunction
+from tile_core.errors import (
+    DataDependentShape,
+    ImmutableArray,
+    TileError,
+    UnknownArrayFunction,
+)
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     f.__name__: f
@@ -103,6 +107,24 @@ _WRITING = frozenset(
      "put_along_axis"}
 )  # fmt: skip
 _MODULES = ("numpy", "numpy.lib.stride_tricks")
+_OTHERWISE: Mapping[str, str] = {
+    "expit": "tile.nn.silu(x) is x * expit(x); 1 / (1 + np.exp(-x)) is expit(x)",
+    "sigmoid": "1 / (1 + np.exp(-x))",
+    "relu": "np.maximum(x, 0)",
+    "norm": "np.sqrt(np.sum(x * x, axis=-1))",
+    "unsqueeze": "np.expand_dims(x, axis)",
+    "permute": "np.transpose(x, axes)",
+    "view": "x.reshape(...), or x.astype(...)",
+    "real": "arrays are real",
+    "dim": "x.ndim",
+    "to": "x.astype(dtype)",
+    "float": 'x.astype("float32")',
+    **{
+        name: f"tile.nn.{name}(x)"
+        for name in ("softmax", "log_softmax", "logsumexp", "silu", "gelu", "layer_norm")
+    },
+}
+"""What to write for functions and methods that others have."""
 _EMPTY: Mapping[str, Any] = {"order": "C", "casting": "same_kind", "subok": True}
 """Keywords that mean nothing here if they are what NumPy has anyway."""
 
@@ -164,9 +186,11 @@ def method(array: Array, name: str) -> Callable[..., Any]:
             views.reshape, name, (array, *(shape if len(shape) < 2 else [shape])), keywords
         )
     if name == "transpose":
-        return lambda *axes: views.transpose(
-            array, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
-        )
+        return lambda *axes: _called(
+            views.transpose, name,
+            (array, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None),
+            {},
+        )  # fmt: skip
     if name in ("ravel", "flatten"):
         return lambda **keywords: _called(FUNCTIONS["ravel"], name, (array,), keywords)
     if name in _SIZED_BY_DATA:
@@ -181,9 +205,8 @@ def method(array: Array, name: str) -> Callable[..., Any]:
     raise UnknownArrayFunction(
         f"arrays have no {name!r} here",
         span=calling_span(),
-        hint=f"there is {near[0]!r}"
-        if near
-        else "see the list of NumPy's functions that are known",
+        hint=_OTHERWISE.get(name)
+        or (f"there is {near[0]!r}" if near else "write it with functions of NumPy"),
     )
 
 
@@ -206,7 +229,29 @@ def _called(known: Callable[..., Any], name: str, args: Sequence[Any], keywords:
         inspect.signature(known).bind(*args, **kept)
     except TypeError as error:
         raise UnknownArrayFunction(f"np.{name}: {error}", span=calling_span()) from error
-    return known(*args, **kept)
+    return _applied(known, f"np.{name}", args, kept)
+
+
+def _applied(
+    known: Callable[..., Any], what: str, args: Sequence[Any], keywords: Mapping[str, Any]
+) -> Any:
+    """Return what a function makes of arguments; those that make no sense are refused."""
+    try:
+        return known(*args, **keywords)
+    except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError) as error:
+        if isinstance(error, TileError):
+            raise
+        raise UnknownArrayFunction(
+            f"{what}: {error}",
+            span=calling_span(),
+            hint="NumPy's page of it says which it takes",
+        ) from error
+
+
+def taken(x: Array, key: Any) -> Array:
+    """Return ``x[key]``."""
+    made: Array = _applied(indexing.taken, "x[...]", (x.usable(), key), {})
+    return made
 
 
 def _written(what: str) -> ImmutableArray:
@@ -228,13 +273,13 @@ def _sized_by_data(what: str) -> DataDependentShape:
 def _unknown(name: str) -> UnknownArrayFunction:
     last = name.rsplit(".", 1)[-1]
     near = difflib.get_close_matches(last, [*FUNCTIONS, *UFUNCS], 1, 0.8)
+    hint = f"np.{near[0]} can" if near else _OTHERWISE.get(last)
     return UnknownArrayFunction(
-        f"np.{name} cannot be captured",
+        f"np.{name} cannot be captured" if hasattr(np, name.split(".")[0]) else
+        f"{name} cannot be captured",
         span=calling_span(),
-        hint=f"np.{near[0]} can"
-        if near
-        else "write it with functions that can, or call it outside",
-    )
+        hint=hint or "write it with functions that can, or call it outside",
+    )  # fmt: skip
 
 
 def _keyword(name: str, keyword: str, accepted: Any) -> UnknownArrayFunction:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import prod
 
 from tile_api.arrays.capture import Output
@@ -14,6 +14,8 @@ from tile_api.arrays.reductions.derive import derived
 from tile_api.arrays.reductions.groups import Group, grouped
 from tile_api.arrays.reductions.state import State
 from tile_api.arrays.single_rows import ONE
+from tile_api.frontend.source import calling_span
+from tile_core.errors import FrontendValueError
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,16 @@ class Blocks:
     resident: int = 16_384
     threads: int = 128
     parts: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that no block has."""
+        for f in fields(self):
+            size = getattr(self, f.name)
+            if not isinstance(size, int) or size < (f.name != "resident"):
+                raise FrontendValueError(
+                    f"Blocks: {f.name} is {size!r}", span=calling_span(),
+                    hint="sizes of blocks are whole numbers of 1 or more",
+                )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -123,6 +124,11 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = False) -> Array:
         raise UnknownArrayFunction("np.einsum without letters", span=calling_span())
     arrays = [lift(x) for x in operands]
     text = subscripts.replace(" ", "")
+    if re.sub(r"->|\.\.\.|,|[A-Za-z]", "", text):
+        raise UnknownArrayFunction(
+            f"np.einsum of {subscripts!r}", span=calling_span(),
+            hint="letters, commas, ... and one ->, as in 'ij,jk->ik'",
+        )  # fmt: skip
     inputs, arrow, output = text.partition("->")
     parts = inputs.split(",")
     if len(parts) != len(arrays):

@@ -15,7 +15,7 @@ from tile_api.arrays.elementwise import broadcast, lift, spread
 from tile_api.arrays.equations import Expr, const
 from tile_api.arrays.misfits import misfit
 from tile_api.frontend.source import calling_span
-from tile_core.errors import ArrayShapeError
+from tile_core.errors import ArrayShapeError, ElementUnknown
 
 _ZERO = const(0)
 
@@ -28,6 +28,13 @@ def axis_of(axis: int, rank: int) -> int:
     ArrayShapeError
         If there is no such axis.
     """
+    try:
+        axis = as_int(axis)
+    except TypeError:
+        raise ArrayShapeError(
+            f"an axis of type {type(axis).__name__}", span=calling_span(),
+            hint=f"axes are whole numbers from {-rank} to {rank - 1}",
+        ) from None  # fmt: skip
     if not -rank <= axis < rank:
         raise ArrayShapeError(
             f"axis {axis} of an array of {rank} dimensions",
@@ -86,7 +93,14 @@ def _listed(axes: int | Sequence[int]) -> list[int]:
 def sizes_of(shape: Any) -> list[int]:
     """Return the sizes of a shape, which is a number or several; `Dim` stays."""
     given = list(shape) if isinstance(shape, (Sequence, np.ndarray)) else [shape]
-    return [size if isinstance(size, int) else as_int(size) for size in given]
+    try:
+        return [size if isinstance(size, int) else as_int(size) for size in given]
+    except TypeError as error:
+        if isinstance(error, ElementUnknown):
+            raise
+        raise ArrayShapeError(
+            f"{shape!r} is no shape", span=calling_span(), hint="shapes are whole numbers"
+        ) from None
 
 
 def reshape(a: Any, shape: int | Sequence[int]) -> Array:
