@@ -10,11 +10,15 @@ import ml_dtypes
 import numpy as np
 
 from support.recurrent_programs import (
+    gated_retention,
+    linear_attention,
+    mamba_2,
     recurrent,
     running_log_sum,
     running_spread,
     running_sums,
     selective,
+    sums_of_products,
 )
 from tile_core.dtypes import dtype_of
 
@@ -285,6 +289,7 @@ X = {"x": (37, 211)}
 Q = {"q": (1, 2, 130, 64), "k": (1, 2, 192, 64), "v": (1, 2, 192, 48)}
 RAGGED = {"q": (2, 50, 32), "k": (2, 75, 32), "v": (2, 75, 24)}
 SAME = {"q": (2, 4, 128, 64), "k": (2, 4, 128, 64), "v": (2, 4, 128, 64)}
+HEADS = {"q": (150, 2, 32), "k": (150, 2, 32), "v": (150, 2, 24)}
 PROGRAMS = [
     Program(softmax, X), Program(log_softmax, X), Program(logsumexp, X), Program(positions, X),
     Program(moments, X), Program(cubes, X), Program(no_rule, X), Program(power_mean, X),
@@ -324,6 +329,10 @@ PROGRAMS = [
     Program(running_sums, X), Program(running_spread, X), Program(running_log_sum, X, kernels=2),
     Program(recurrent, {"x": (11, 3, 16), "into": (16, 40), "matrix": (40, 40), "out": (40, 7)},
             kernels=2),
+    Program(linear_attention, HEADS), Program(gated_retention, {**HEADS, "gate": (150, 2)}),
+    Program(mamba_2, {"x": (83, 3, 20), "dt": (83, 3), "a": (3,), "b": (83, 16), "c": (83, 16),
+                      "skip": (3,)}),
+    Program(sums_of_products, {"q": (37, 24), "k": (37, 24), "v": (37, 70)}),
     Program(selective, {"x": (13, 70), "dt": (13, 70), "a": (70, 8), "b": (13, 8), "c": (13, 8)}),
     Program(linear_of_bytes, {**X, "weight": (90, 211), "scales": (90,)}, types={"weight": "int8"}),
 ]  # fmt: skip

@@ -39,3 +39,52 @@ def selective(x, dt, a, b, c):
         return h, h @ c
 
     return tile.scan(step, np.zeros(a.shape, x.dtype), (x, rate, b, c))[1]
+
+
+def linear_attention(q, k, v):
+    """Attention without a softmax: what is carried is a table, and a normaliser."""
+    q, k = (np.where(x > 0, x + 1, np.exp(np.minimum(x, 0))) for x in (q, k))
+
+    def step(carried, now):
+        table, total = carried
+        q, k, v = now
+        table = table + k[..., :, None] * v[..., None, :]
+        total = total + k
+        read = (q[..., :, None] * table).sum(axis=-2)
+        return (table, total), read / (q * total).sum(axis=-1, keepdims=True)
+
+    heads = q.shape[1:]
+    start = np.zeros((*heads, v.shape[-1]), v.dtype), np.zeros(heads, v.dtype)
+    return tile.scan(step, start, (q, k, v))[1]
+
+
+def mamba_2(x, dt, a, b, c, skip):
+    """Mamba-2's scan: a decay for each head, keys and queries that all heads share."""
+    rate = np.log1p(np.exp(dt))
+
+    def step(h, now):
+        x, rate, b, c = now
+        decay = np.exp(-rate * np.exp(a))
+        h = decay[:, None, None] * h + (rate[:, None] * x)[:, :, None] * b
+        return h, h @ c + skip[:, None] * x
+
+    start = np.zeros((*x.shape[1:], b.shape[-1]), x.dtype)
+    return tile.scan(step, start, (x, rate, b, c))
+
+
+def gated_retention(q, k, v, gate):
+    decay = (1 / (1 + np.exp(-gate))) ** (1 / 16)
+
+    def step(h, now):
+        q, k, v, decay = now
+        h = decay[:, None, None] * h + k[:, :, None] * v[:, None, :]
+        return h, np.einsum("hn,hnp->hp", q, h)
+
+    start = np.zeros((*k.shape[1:], v.shape[-1]), v.dtype)
+    return tile.scan(step, start, (q, k, v, decay))[1]
+
+
+def sums_of_products(q, k, v):
+    """Linear attention as running sums."""
+    table = np.cumsum(k[:, :, None] * v[:, None, :], axis=0)
+    return np.einsum("tn,tnp->tp", q, table)

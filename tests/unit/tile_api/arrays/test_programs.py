@@ -12,7 +12,7 @@ from tile_api.arrays.plan import Blocks
 EVERYWHERE = [p for p in PROGRAMS if p.name in (
     "softmax", "positions", "layer_norm", "rms_linear", "causal", "keys_and_values",
     "cross_entropy", "over_queries", "linear_of_bytes", "block_scaled", "two_in_a_byte",
-    "running_sums", "recurrent", "selective",
+    "running_sums", "recurrent", "selective", "linear_attention", "mamba_2", "gated_retention",
 )]  # fmt: skip
 GPUS = ("cuda:sm_80@sim", "cuda:sm_90a@sim", "hip:gfx942@sim")
 # Loops without copies to shared memory, and row values that registers cannot be named for.

@@ -13,7 +13,8 @@
 `torch_names`            torch's functions by name: `torch_elements`, `torch_shapes`
 `recurrences`            `tile.scan`, and what is carried from step to step; `accumulations` are
                          NumPy's. `recurrence_parts` says what steps compute, `recurrence_plan`
-                         and `recurrence_text` make kernels of them
+                         and `recurrence_text` make kernels of them; those of `affine` steps go in
+                         chunks, `chunk_text`
 `equations`, `evaluate`  scalar expressions over index variables; their meaning, with NumPy
 `reductions`             which reductions that depend on each other are one loop
 `partition`, `plan`      which equations are one kernel; roles of variables, sizes of blocks

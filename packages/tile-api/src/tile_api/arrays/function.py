@@ -21,6 +21,7 @@ import numpy as np
 from tile_api.arrays.annotations import array_types, check
 from tile_api.arrays.array import NAMES
 from tile_api.arrays.capture import Equations, Parameter, captured, inside, printed_name
+from tile_api.arrays.chunk_text import recurring, recurring_plan
 from tile_api.arrays.compared import require_same
 from tile_api.arrays.edited import EditedKernels, place_of, read_kernels
 from tile_api.arrays.evaluate import evaluated
@@ -29,8 +30,6 @@ from tile_api.arrays.kernel_text import KernelText, Tensor, written
 from tile_api.arrays.partition import tasks_of
 from tile_api.arrays.plan import Blocks, plans_of
 from tile_api.arrays.program_text import IMPORTS, Program
-from tile_api.arrays.recurrence_plan import stepped_plan
-from tile_api.arrays.recurrence_text import stepped
 from tile_api.arrays.reshaping import reshaped
 from tile_api.arrays.split import in_parts
 from tile_api.compiling import compile as compile_kernel
@@ -75,13 +74,13 @@ def derive(equations: Equations, blocks: Blocks) -> Derived:
         for plan in (
             plans_of(reshaped(task, shapes), blocks)
             if task.recurrence is None
-            else [stepped_plan(task, blocks)]
+            else [recurring_plan(task, blocks)]
         )
     ]
     plans = [part for plan in whole for part in in_parts(plan, names)]
     for k, plan in enumerate(plans):
         name = function if k == len(plans) - 1 else f"{function}_{k}"
-        write = written if plan.task.recurrence is None else stepped
+        write = written if plan.task.recurrence is None else recurring
         kernels.append(write(name, plan, tensors))
         for o in plan.finals:
             tensors[o.name] = Tensor(o.name, o.shape or (1,), o.dtype)

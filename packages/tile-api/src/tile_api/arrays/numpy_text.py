@@ -16,13 +16,8 @@ IN_NUMPY = "in_numpy"
 """What programs call the function that says what is right."""
 
 
-def equations_in_numpy(equations: Equations) -> list[str] | None:
-    """Return the lines of a function that computes each equation with arrays of all variables.
-
-    It is None where there are steps, which arrays of all variables do not have.
-    """
-    if any(x.op == "scan" for x in walk(*(o.element for o in equations.outputs))):
-        return None
+def equations_in_numpy(equations: Equations) -> list[str]:
+    """Return the lines of a function that computes each equation with arrays of all variables."""
     return [*_Text(equations).lines()]
 
 

@@ -35,10 +35,6 @@ _MAIN = """\
         apart = np.abs(got - right).max(initial=0, where=np.isfinite(right))
         print(f"{name}: {{got.shape}}, at most {{apart:.1e}} from NumPy")
 """
-_NO_MAIN = """\
-    {launch}(*arguments)
-    print("{name}: its kernels ran; it has no copy in NumPy that they could be compared with")
-"""
 
 
 @dataclass(frozen=True)
@@ -88,10 +84,9 @@ class Program:
         reference = function_in_numpy(self.function, parameters, self.others)
         reference = reference or equations_in_numpy(self.equations)
         parts = [
-            self._head(uses_math=any("math." in line for line in reference or ())) + constants,
+            self._head(uses_math=any("math." in line for line in reference)) + constants,
             *texts,
-            *map(_short_lines, filter(None, (self._launch(made), reference))),
-            _short_lines(self._main(is_compared=reference is not None)),
+            *map(_short_lines, (self._launch(made), reference, self._main())),
             'if __name__ == "__main__":\n    main()\n',
         ]
         return "\n\n".join(parts)
@@ -130,27 +125,22 @@ class Program:
         else:
             yield f"    return ({', '.join(results)}{',' * (len(results) == 1)})"
 
-    def _main(self, *, is_compared: bool) -> Iterator[str]:
+    def _main(self) -> Iterator[str]:
         is_single = self.equations.structure is None
         yield "def main():"
-        told = "Compare with NumPy" if is_compared else "Run the kernels"
-        yield f'    """{told} on random arrays."""'
+        yield '    """Compare with NumPy on random arrays."""'
         yield "    random = np.random.default_rng(0)"
         yield "    arguments = ["
         yield from (f"        {s.text()},  # {s.parameter.name}" for s in supplies(self.equations))
         yield "    ]"
-        yield from (
-            (_MAIN if is_compared else _NO_MAIN)
-            .format(
-                reference=IN_NUMPY,
-                launch=LAUNCH,
-                found="[found]" if is_single else "found",
-                wanted="[wanted]" if is_single else "wanted",
-                error=max(_TOLERANCES.get(str(t), 1e-3) for t in self._dtypes()),
-                name=self.equations.name,
-            )
-            .splitlines()
-        )
+        yield from _MAIN.format(
+            reference=IN_NUMPY,
+            launch=LAUNCH,
+            found="[found]" if is_single else "found",
+            wanted="[wanted]" if is_single else "wanted",
+            error=max(_TOLERANCES.get(str(t), 1e-3) for t in self._dtypes()),
+            name=self.equations.name,
+        ).splitlines()
 
 
 def _wrapped(line: str) -> str:

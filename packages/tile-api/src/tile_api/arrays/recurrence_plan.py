@@ -16,8 +16,14 @@ MOST_CARRIED = 8192
 """Elements of a tile with more than one row of what is carried."""
 
 
-def stepped_plan(task: Task, blocks: Blocks) -> Plan:
-    """Return a kernel in which each block takes the steps one after the other."""
+def stepped_plan(task: Task, blocks: Blocks, reason: str = "") -> Plan:
+    """Return a kernel in which each block takes the steps one after the other.
+
+    Parameters
+    ----------
+    reason
+        Why it does not take them in chunks.
+    """
     recurrence = task.recurrence
     assert recurrence is not None
     of = recurrence.of
@@ -25,7 +31,7 @@ def stepped_plan(task: Task, blocks: Blocks) -> Plan:
     extents = extents_of([*roots, *(i for o in task.outputs for i in o.indices)])
     extents |= {name: n for variables in of.carried for name, n in variables if name}
     names = [n for n in extents if n != of.variable]
-    apart = [v for v in names if _is_apart(v, task, recurrence)]
+    apart = [v for v in names if is_apart(v, task, recurrence)]
     whole = [v for v in names if v not in apart]
     order = [i.value[0] for o in task.outputs for i in o.indices if i.op == "index"]
     apart.sort(key=order.index)
@@ -46,6 +52,7 @@ def stepped_plan(task: Task, blocks: Blocks) -> Plan:
     columns = tuple(v for v in whole if any(v == name for c in of.carried for name, _ in c))
     count = len(of.carried)
     note = f"carried: {count} value{'s' * (count > 1)}, {of.extent} steps one after the other"
+    note += f": {reason}" if reason else ""
     plan = Plan(
         task, blocks, (), task.outputs, row, columns, (*grid, of.variable), axes, notes=(note,)
     )
@@ -73,7 +80,7 @@ def tile_of(plan: Plan, carry: int) -> tuple[str, ...]:
     return own if plan.row is None or plan.row in carried else (plan.row, *own)
 
 
-def _is_apart(variable: str, task: Task, recurrence: Steps) -> bool:
+def is_apart(variable: str, task: Task, recurrence: Steps) -> bool:
     """Tell whether elements with other values of a variable do not meet in any step."""
     roots = roots_of(task)
     if not all(any(variable in i.free for i in o.indices) for o in task.outputs):

@@ -18,11 +18,6 @@ _FOLDED = {"sum": "{} + {}", "prod": "{} * {}", "mean": "{} + {}", "max": "T.max
            "min": "T.min({}, {})"}  # fmt: skip
 
 
-def stepped(name: str, plan: Plan, tensors: Mapping[str, Tensor]) -> KernelText:
-    """Return the kernel of a plan; `tensors` are those that exist before it."""
-    return _Stepped(name, plan, tensors).kernel()
-
-
 class _CarriedText(ExpressionText):
     """Prints carried values as elements of the tiles that hold them."""
 
@@ -30,6 +25,7 @@ class _CarriedText(ExpressionText):
         super().__init__(known.plan, known.dtypes, known.tiles)
         self.recurrence = recurrence
         self.buffers: dict[tuple[str, int], str] = {}
+        self.tiles_of: dict[int, tuple[str, ...]] = {}
 
     def _text(self, x: Expr) -> tuple[str, int]:
         return (self._carried(x), 3) if x.op == "carry" else super()._text(x)
@@ -39,12 +35,14 @@ class _CarriedText(ExpressionText):
         known = dict(zip(names, x.args, strict=True))
         at = [
             self.loops((name,)) if name == self.plan.row else self(known[name])
-            for name in tile_of(self.plan, x.value[1])
+            for name in self.tiles_of[x.value[1]]
         ]
         return f"{self.buffers[x.value]}[{', '.join(at) or '0'}]"
 
 
-class _Stepped(Writer):
+class SteppedWriter(Writer):
+    """Writes a kernel of a recurrence."""
+
     def __init__(self, name: str, plan: Plan, tensors: Mapping[str, Tensor]) -> None:
         super().__init__(name, plan, tensors)
         assert plan.task.recurrence is not None
@@ -52,7 +50,9 @@ class _Stepped(Writer):
         self.of = self.recurrence.of
         self.text = _CarriedText(self.tiles.text, self.recurrence)
         self.tiles.text = self.text
+        self.tiles.reuses = False
         self.count = range(len(self.of.carried))
+        self.text.tiles_of = {k: self._tile(k) for k in self.count}
 
     def kernel(self) -> KernelText:
         """Write everything."""
@@ -125,6 +125,7 @@ class _Stepped(Writer):
     def _put(self, buffer: str, x: Expr, dims: tuple[str, ...]) -> None:
         """Write the elements of `x` to a tile."""
         self._reductions(x)
+        self.tiles.hoist(x, dims)
         at = self.text.loops(dims)
         self.tiles.parallel(dims, f"{buffer}[{at}] = {self.text(x)}")
 

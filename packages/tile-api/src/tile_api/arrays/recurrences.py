@@ -283,7 +283,8 @@ def _run(f: Callable[[Any, Any], Any], init: Any, xs: Any) -> tuple[Any, Any]:
         ]
     else:  # a step tells shapes and types
         nothing = [np.zeros(x.shape[1:], x.dtype) for x in arrays]
-        after, y = _stepped(f, init, _like(xs, nothing))
+        with np.errstate(all="ignore"):
+            after, y = _stepped(f, init, _like(xs, nothing))
         made = [np.zeros((0, *np.shape(part)), np.asarray(part).dtype) for part in _parts(y)]
         carry = _like(
             init,

@@ -49,6 +49,8 @@ class Tiles:
         self.prologue: list[str] = []
         self.lines: list[str] = []
         self.depth = _TOP
+        self.reuses = True
+        """Whether a tile may be overwritten that nobody reads afterwards."""
         self._names = names
         self._masked: dict[Expr, str | None] = {}
         self._in_loop = self._is_copied = False
@@ -310,7 +312,7 @@ class Tiles:
     def _replaceable(self, x: Expr, dims: tuple[str, ...], later: Sequence[Expr]) -> Expr | None:
         """Return what is held in a tile that nobody reads after `x` is computed in its place."""
         found = None
-        for n in walk(x):
+        for n in walk(x) if self.reuses else ():
             if n in self.held and self.held[n][1] == dims and n.op not in ("state", "load"):
                 same = tile_dtype(n) == tile_dtype(x)
                 if same and not any(self._reads(y, n, x) for y in later):
