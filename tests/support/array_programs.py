@@ -76,6 +76,11 @@ def two_layers(x, one, other):
     return np.maximum(x @ one, 0) @ other
 
 
+def residual_layers(x, one, other):
+    """The columns of the result are what the first product sums over."""
+    return x + np.maximum(x @ one, 0) @ other
+
+
 def low_rank(x, matrix, down, up):
     return x @ matrix + (x @ down) @ up
 
@@ -300,6 +305,7 @@ PROGRAMS = [
     Program(linear_gelu, {**X, "matrix": (211, 90), "bias": (90,)}),
     Program(swiglu, {**X, "gate": (211, 90), "up": (211, 90)}),
     Program(two_layers, {"x": (37, 96), "one": (96, 512), "other": (512, 300)}, kernels=2),
+    Program(residual_layers, {"x": (37, 96), "one": (96, 100), "other": (100, 96)}),
     Program(low_rank, {**X, "matrix": (211, 90), "down": (211, 16), "up": (16, 90)}, kernels=2),
     Program(attention, Q), Program(attention, RAGGED), Program(causal, Q),
     Program(causal, SAME), Program(causal, RAGGED), Program(windowed, {**Q, "slope": (2,)}),

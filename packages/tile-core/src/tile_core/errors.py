@@ -177,6 +177,12 @@ class TooManyEquations(FrontendError, ValueError):
     code = "TL1206"
 
 
+class NoGradient(FrontendError, TypeError):
+    """A gradient is asked for where there is none: of integers, or of what has no derivative."""
+
+    code = "TL1207"
+
+
 class ImpureFunction(FrontendError, ValueError):
     """A function of arrays computes something else each time that it is captured."""
 

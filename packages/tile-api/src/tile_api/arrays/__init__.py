@@ -21,6 +21,9 @@
 `split`, `single_rows`   streams that several blocks share; products of one row
 `merging`, `reshaping`   variables that are one, tensors in shapes in which indices are plain
 `bounds`                 the blocks that a mask leaves
+`adjoint`                gradients, which are equations: `derivatives` of functions of elements,
+                         `sums`, and `index_maps` turned round by `substitution`
+`residuals`, `gradients` what a forward pass saves; a function run forwards and backwards
 `kernel_text`, `tiles`   a kernel as text of the developer's tier, expressions by `text`
 `definitions`            `tile.nn`, each a program of NumPy
 `program_text`           all kernels as a file that compares itself with NumPy: `inputs` are random,

@@ -54,6 +54,8 @@ def evaluated(
 
 def _output(arguments: Mapping[str, Any], precise: bool, output: Output) -> np.ndarray[Any, Any]:
     rank = len(output.indices)
+    if 0 in output.shape:
+        return np.empty(output.shape, output.dtype.numpy())
     axes = {i.value[0]: rank - 1 - k for k, i in enumerate(output.indices) if i.op == "index"}
     found = np.asarray(_Evaluation(arguments, precise, axes, rank).of(output.element))
     found = np.broadcast_to(_to_rank(found, rank), output.shape)

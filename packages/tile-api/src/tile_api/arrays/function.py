@@ -26,6 +26,13 @@ from tile_api.arrays.compared import require_same
 from tile_api.arrays.edited import EditedKernels, place_of, read_kernels
 from tile_api.arrays.evaluate import evaluated
 from tile_api.arrays.explain import Explanation, explained
+from tile_api.arrays.gradients import (
+    Differentiable,
+    Pullback,
+    check_number,
+    names_of,
+    one_like,
+)
 from tile_api.arrays.kernel_text import KernelText, Tensor, written
 from tile_api.arrays.partition import tasks_of
 from tile_api.arrays.plan import Blocks, plans_of
@@ -265,6 +272,7 @@ class Function:
         self._compiled: dict[Any, _Compiled | _Edited] = {}
         self._count = len(self._signature.parameters)
         self._by_position: dict[Any, _Compiled | _Edited] = {}
+        self._differentiable: dict[Any, Differentiable] = {}
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -381,6 +389,55 @@ class Function:
         equations = self._of(arrays, others).equations
         results = evaluated(equations, {n: np.asarray(x) for n, x in arrays.items()})
         return _together(results, equations)
+
+    @concise
+    def vjp(
+        self, *args: Any, wrt: str | Sequence[str] | None = None, **kwargs: Any
+    ) -> tuple[Any, Pullback]:
+        """Return the results, and a function from cotangents of results to gradients of arguments.
+
+        Parameters
+        ----------
+        wrt
+            The argument, or arguments, to have gradients: a name gives one array, names a tuple.
+            Default: all arguments that hold floats, one array if there is one.
+
+        Raises
+        ------
+        NoGradient
+            If an argument or a result holds no floats, or an operation has no derivative.
+        """
+        arrays, others = self._bound(args, kwargs)
+        with self._lock, _CAPTURING:
+            of = self._gradients_of(arrays, others)
+            names = names_of(of.equations, wrt)
+            results, pull = of.forward([*arrays.values()], names)
+        is_one = isinstance(wrt, str) or (wrt is None and len(names) == 1)
+        return _together(results, of.equations), pull.alone() if is_one else pull
+
+    @concise
+    def grad(self, *args: Any, wrt: str | Sequence[str] | None = None, **kwargs: Any) -> Any:
+        """Return the gradients of a function that returns one number; `wrt` is that of `vjp`.
+
+        Raises
+        ------
+        NoGradient
+            If the function returns something else, and for the reasons of `vjp`.
+        """
+        arrays, others = self._bound(args, kwargs)
+        with self._lock, _CAPTURING:
+            check_number(self._gradients_of(arrays, others).equations)
+        result, pull = self.vjp(*args, wrt=wrt, **kwargs)
+        return pull(one_like(result))
+
+    def _gradients_of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Differentiable:
+        key = _key(arrays, others)
+        if key not in self._differentiable:
+            equations = self._of(arrays, others).equations
+            self._differentiable[key] = Differentiable(
+                equations, lambda e: _Compiled(derive(e, self._blocks), self._target)
+            )
+        return self._differentiable[key]
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
         try:

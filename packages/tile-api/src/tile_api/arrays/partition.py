@@ -74,10 +74,43 @@ def variables_of(output: Output) -> frozenset[str]:
 
 def tasks_of(outputs: Sequence[Output]) -> list[Task]:
     """Return the kernels that compute outputs, each after those whose results it reads."""
+    return _partition(outputs).tasks
+
+
+def between(outputs: Sequence[Output]) -> frozenset[Expr]:
+    """Return the reductions that are tensors between the kernels which compute outputs."""
+    return frozenset(_partition(outputs).made)
+
+
+def _partition(outputs: Sequence[Output]) -> _Partition:
     partition = _Partition()
-    if outputs:
-        partition.lower(outputs)
-    return partition.tasks
+    for group in _groups(outputs):
+        partition.lower(group)
+        partition.read(group)
+    return partition
+
+
+def _groups(outputs: Sequence[Output]) -> list[list[Output]]:
+    """Return outputs by the variable that their kernel goes through, each after what it reads."""
+    groups: dict[str | None, list[Output]] = {}
+    for output in outputs:
+        groups.setdefault(streamed([output.element]), []).append(output)
+    if len(groups.keys() - {None}) < 2:
+        return [[*outputs]] if outputs else []
+    left, ordered = [*groups.values()], []
+    while left:
+        ready = next(
+            (g for g in left if not any(_reads(g, h) for h in left if h is not g)), left[0]
+        )
+        left.remove(ready)
+        ordered.append(ready)
+    return ordered
+
+
+def _reads(group: Sequence[Output], other: Sequence[Output]) -> bool:
+    """Tell whether a group of outputs is computed of reductions which another one gives."""
+    inside = set(walk(*(o.element for o in group)))
+    return any(o.element.op == "reduce" and o.element in inside for o in other)
 
 
 class _Partition:
@@ -121,6 +154,12 @@ class _Partition:
                 Task(part.outputs, None, tuple(dict.fromkeys(why)), recurrence=part.steps)
             )
         return list(split.rest)
+
+    def read(self, outputs: Sequence[Output]) -> None:
+        """Remember outputs, which later kernels may read."""
+        for o in outputs:
+            if o.element.op == "reduce" and o.dtype == o.element.dtype:
+                self.made[o.element] = load(o.name, o.indices, o.dtype)
 
     def _cut(self, nodes: Mapping[Expr, str]) -> dict[Expr, Expr]:
         """Make kernels of `nodes`, one for those with the same variables; return their loads.
@@ -223,7 +262,13 @@ def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
             less = [n for n in outermost(x.args[0]) if _is_of_less(n, x, stream, extents)]
             if x.value[1] == stream:
                 inside = True
-            elif inside and stream in x.free and less and _is_of_two_tiles(x):
+            elif (
+                inside
+                and stream in x.free
+                and less
+                and less == outermost(x.args[0])
+                and _is_of_two_tiles(x)
+            ):
                 found.update(dict.fromkeys(less, _AGAIN.format(stream)))
                 return
             elif not _is_inner_product(x, stream, inside=inside and not is_wide):

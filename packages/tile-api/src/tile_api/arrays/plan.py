@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from math import prod
 
 from tile_api.arrays.capture import Output
-from tile_api.arrays.equations import Expr, const, extents_of, rebuild, walk
+from tile_api.arrays.equations import Expr, const, extents_of, index, rebuild, reduce, walk
 from tile_api.arrays.partition import Task, reductions_over, variables_of
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.derive import derived
 from tile_api.arrays.reductions.groups import Group, grouped
 from tile_api.arrays.reductions.state import State
 from tile_api.arrays.single_rows import ONE
+from tile_api.arrays.substitution import substituted, unused
 from tile_api.frontend.source import calling_span
 from tile_core.errors import FrontendValueError
 
@@ -239,7 +240,34 @@ def planned(task: Task, blocks: Blocks, parts: int = 1) -> Plan:
         each = -(-whole // parts)
         extents[PART] = -(-whole // each)
         plan = replace(plan, grid=(*grid, PART), parts=Parts(extents[PART], each))
-    return _sized(plan, extents)
+    plan = _sized(plan, extents)
+    mixed = {v for v in _inner(plan) if plan.axes[v].start != "0" or v in grid}
+    return planned(_renamed(task, mixed), blocks, parts) if mixed else plan
+
+
+def _renamed(task: Task, names: Iterable[str]) -> Task:
+    """Return a task whose products contract further variables than those that are blocked."""
+    elements = [output.element for output in task.outputs]
+    taken = {*extents_of(elements)}
+    fresh: dict[str, str] = {}
+    for name in sorted(names):
+        fresh[name] = unused(name, taken)
+        taken.add(fresh[name])
+
+    def contracted(x: Expr) -> Expr:
+        kind, name, extent = x.value
+        body = rebuild(x.args[0], dict(known))
+        other = fresh.get(name, name)
+        return reduce(kind, other, extent, substituted(body, {name: index(other, extent)}))
+
+    known: dict[Expr, Expr] = {}
+    for x in walk(*elements):
+        if x.op == "reduce" and x.value[1] in fresh:
+            known[x] = contracted(x)
+    return replace(
+        task,
+        outputs=tuple(replace(o, element=rebuild(o.element, dict(known))) for o in task.outputs),
+    )
 
 
 def _products(
@@ -320,10 +348,11 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
         rows = min(rows, extents[plan.row])
         add(plan.row, rows, "BM", "bx * BM", "i")
         indices.append(("bx", f"T.ceildiv({extents[plan.row]}, BM)"))
+    inner = _inner(plan)
     needs_whole = len(plan.carried) > 1 and len(products) < len(plan.carried)
     for c in plan.columns:
         n = extents[c]
-        if n <= blocks.columns or (needs_whole and n <= 256):
+        if n <= blocks.columns or ((needs_whole or c in inner) and n <= 256):
             add(c, n, str(n), "0", next(loops))
         else:
             add(c, blocks.columns, "BC", "by * BC", next(loops))
@@ -348,7 +377,7 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
         indices.append(("bz", str(prod(n for _, n in grid))))
     else:
         indices += [(name, str(n)) for name, n in grid]
-    for v in _inner(plan):
+    for v in inner:
         if v not in axes:
             add(v, extents[v], str(extents[v]), "0", next(loops))
     return replace(

@@ -267,7 +267,7 @@ class Tiles:
         """
         if x in self.held and (mask is None or self._masked.get(x) == mask):
             held = self.held[x]
-            if dtype is None or dtype == tile_dtype(x):
+            if held[1] == dims and (dtype is None or dtype == tile_dtype(x)):
                 return held
         whole, x = x, self._with_sums(x)
         self.prepare(x)

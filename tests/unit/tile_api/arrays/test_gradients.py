@@ -1,0 +1,66 @@
+"""Gradients of functions of arrays: beside torch in 64 bits, and how many kernels they take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.captured_arrays import outputs
+from support.gradient_programs import CASES, Differentiated
+from support.gradients import equations_of, gradients
+from tile_api.arrays.function import Function, derive
+from tile_api.arrays.plan import Blocks
+from tile_api.arrays.residuals import passes
+
+# Loops without copies to shared memory, and row values that registers cannot be named for.
+pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
+GPUS = ("cuda:sm_80@sim", "cuda:sm_90a@sim", "hip:gfx942@sim")
+CPU = ("layer_norm", "linear_gelu", "causal", "grouped", "cross_entropy", "embedding")
+EVERYWHERE = ("softmax", "layer_norm", "causal")
+
+
+def named(names) -> list[Differentiated]:
+    return [case for case in CASES if case.name in names]
+
+
+def check(case: Differentiated, function: Function, tolerance: float = 3e-6):
+    arrays = case.arguments()
+    result, pull = function.vjp(*arrays)
+    cotangent = np.random.default_rng(1).standard_normal(result.shape).astype("float32")
+    found = pull(cotangent)
+    found = found if isinstance(found, tuple) else (found,)
+    for got, wanted in zip(found, case.expected(arrays, cotangent), strict=True):
+        assert got.shape == wanted.shape
+        assert np.abs(got - wanted).max() <= tolerance * (1 + np.abs(wanted).max())
+    return pull
+
+
+@pytest.mark.parametrize("case", named(CPU), ids=lambda case: case.name)
+def test_on_the_cpu(case: Differentiated) -> None:
+    check(case, Function(case.function, target="cpu"))
+
+
+@pytest.mark.parametrize("resident", [16_384, 0], ids=["resident", "streamed"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_kernels(case: Differentiated, resident: int) -> None:
+    equations = equations_of(case.function, *case.arguments())
+    made = passes(equations, [p.name for p in equations.parameters if p.dtype.is_float])
+    blocks = Blocks(resident=resident)
+    found = [len(derive(x, blocks).kernels) for x in (made.forward, made.backward)]
+    assert found == [case.forward, case.backward]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_equations_mean(case: Differentiated) -> None:
+    arrays = [x.astype("float64") if x.dtype.kind == "f" else x for x in case.arguments()]
+    (result,) = outputs(case.function, *arrays)
+    cotangent = np.random.default_rng(1).standard_normal(result.shape)
+    found = gradients(case.function, [cotangent], *arrays)
+    for got, wanted in zip(found, case.expected(arrays, cotangent), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-12 * (1 + np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize("target", GPUS)
+@pytest.mark.parametrize("case", named(EVERYWHERE), ids=lambda case: case.name)
+def test_on_gpus(case: Differentiated, target: str) -> None:
+    check(case, Function(case.function, target=target, blocks=Blocks(resident=0)))
