@@ -106,7 +106,7 @@ CASES = [
                    ((2, 4, 64, 16), (2, 2, 64, 16), (2, 2, 64, 16)), 1, 7),
     Differentiated(programs.cross_entropy, cross_entropy, ((37, 48), (48, 500)), 1, 2, (37,)),
     Differentiated(programs.two_layers, lambda x, a, b: torch.relu(x @ a) @ b,
-                   ((37, 96), (96, 512), (512, 300)), 2, 4),
+                   ((37, 96), (96, 512), (512, 300)), 2, 3),
     Differentiated(programs.rotary, rotary, ((2, 9, 16), (9, 8), (9, 8)), 1, 2),
-    Differentiated(programs.embedding, embedding, ((37, 60), (60,)), 1, 3, (11,)),
+    Differentiated(programs.embedding, embedding, ((37, 60), (60,)), 1, 2, (11,)),
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from tile_api.arrays.merging import merged
 from tile_api.arrays.recurrence_parts import ALL_AT_ONCE, closed, read_of, separated, tensor_of
 from tile_api.arrays.recurrences import Steps
 from tile_api.arrays.reductions.groups import grouped
-from tile_api.arrays.single_rows import with_rows
+from tile_api.arrays.single_rows import ONE, with_rows
 
 WIDEST_INNER = 256
 """Columns of a block: an inner product is computed again for each block of columns."""
@@ -96,8 +96,18 @@ def _groups(outputs: Sequence[Output]) -> list[list[Output]]:
     for output in outputs:
         groups.setdefault(streamed([output.element]), []).append(output)
     if len(groups.keys() - {None}) < 2:
-        return [[*outputs]] if outputs else []
-    left, ordered = [*groups.values()], []
+        groups = {streamed([o.element for o in outputs]): [*outputs]} if outputs else {}
+    left: list[list[Output]] = []
+    for stream, members in groups.items():
+        rows = with_rows(members) if stream is not None else []
+        sums = [] if stream is None else _along_columns(rows, stream)
+        apart = {o.name for o in rows if o.element in sums}
+        left += [
+            part
+            for is_apart in (True, False)
+            if (part := [o for o in members if (o.name in apart) == is_apart])
+        ]
+    ordered: list[list[Output]] = []
     while left:
         ready = next(
             (g for g in left if not any(_reads(g, h) for h in left if h is not g)), left[0]
@@ -317,7 +327,7 @@ def _of_fewer_dimensions(output: Output, stream: str) -> list[Expr]:
 
 def _along_columns(outputs: Sequence[Output], stream: str) -> list[Expr]:
     """Return the reductions over the stream that change along columns, and are no products."""
-    order = [v for o in outputs for i in o.indices for v in sorted(i.free)]
+    order = [ONE, *(v for o in outputs for i in o.indices for v in sorted(i.free))]
     columns: set[str] = set()
     folds = []
     for x in reductions_over([o.element for o in outputs], stream):

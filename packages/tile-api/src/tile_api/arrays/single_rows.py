@@ -39,16 +39,17 @@ def _is_product(x: Expr) -> bool:
 def _vector_products(reductions: Iterable[Expr]) -> Iterator[Expr]:
     """Yield the products of a vector and a matrix that are better products of tiles.
 
-    Those in the loop of another reduction, and those with a matrix whose rows are summed.
+    Those in the loop of another reduction, and those with one matrix whose rows are summed.
     """
     nested = {n for x in reductions for n in walk(x.args[0]) if n.op == "reduce"}
     for x in reductions:
         over = x.value[1]
         if x.value[0] != "sum" or ONE in x.free or not x.dtype.is_float or not _vector(x):
             continue
-        lasting = [n.args[-1] for n in walk(*_matrix(x)) if n.op == "load"]
-        has_rows = any(i.op == "index" and i.value[0] != over for i in lasting)
-        if x in nested or has_rows:
+        loads = [n for n in walk(*_matrix(x)) if n.op == "load"]
+        has_rows = any(i.op == "index" and i.value[0] != over for i in (n.args[-1] for n in loads))
+        is_one = len([n for n in loads if len(n.free) > 1]) == 1
+        if x in nested or (has_rows and is_one):
             yield x
 
 
