@@ -71,3 +71,15 @@ def test_one_query(shapes: tuple[tuple[int, ...], ...], parts: int) -> None:
 def test_one_query_on_gpus(target: str) -> None:
     function = Function(attention, target=target, blocks=Blocks(stream=32, parts=4))
     check(function, random(*ONE_QUERY[0]), 2, 2)
+
+
+def sums_beside(v, m):
+    return v @ m, m.sum(axis=0)
+
+
+def test_sums_along_columns_are_apart() -> None:
+    v, m = np.arange(30, dtype="float32"), np.ones((30, 20), "float32")
+    function = Function(sums_beside, target="interpret")
+    for got, wanted in zip(function(v, m), sums_beside(v, m), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    assert [k.outputs for k in function.explain(v, m).kernels] == [("out1",), ("out0",)]

@@ -41,7 +41,16 @@ def _vector_products(reductions: Iterable[Expr]) -> Iterator[Expr]:
 
     Those in the loop of another reduction, and those with one matrix whose rows are summed.
     """
+    reductions = [*reductions]
     nested = {n for x in reductions for n in walk(x.args[0]) if n.op == "reduce"}
+    # Read along further variables, a product would be computed again for each block of these.
+    spread = {
+        n
+        for x in reductions
+        if not _vector(x)
+        for n in walk(x.args[0])
+        if n.op == "reduce" and not x.free <= n.free
+    }
     for x in reductions:
         over = x.value[1]
         if x.value[0] != "sum" or ONE in x.free or not x.dtype.is_float or not _vector(x):
@@ -49,7 +58,7 @@ def _vector_products(reductions: Iterable[Expr]) -> Iterator[Expr]:
         loads = [n for n in walk(*_matrix(x)) if n.op == "load"]
         has_rows = any(i.op == "index" and i.value[0] != over for i in (n.args[-1] for n in loads))
         is_one = len([n for n in loads if len(n.free) > 1]) == 1
-        if x in nested or (has_rows and is_one):
+        if (x in nested and x not in spread) or (has_rows and is_one):
             yield x
 
 
