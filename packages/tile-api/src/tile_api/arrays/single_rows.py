@@ -47,7 +47,7 @@ def _vector_products(reductions: Iterable[Expr]) -> Iterator[Expr]:
     spread = {
         n
         for x in reductions
-        if not _vector(x)
+        if not all(_sides(x))
         for n in walk(x.args[0])
         if n.op == "reduce" and not x.free <= n.free
     }
