@@ -215,6 +215,32 @@ def experts(x, tokens, expert, first, second):
     return np.einsum("bif,bfd->bid", h / (1 + np.exp(-h)), second[expert])
 
 
+def windows(x, *size):
+    axes = tuple(range(-len(size), 0))
+    return np.lib.stride_tricks.sliding_window_view(x, size, axis=axes)
+
+
+def convolution(x, weight, bias):
+    """Of images, with bias and ReLU."""
+    x = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    y = np.einsum("nchwij,ocij->nohw", windows(x, *weight.shape[2:]), weight)
+    return np.maximum(y + bias[:, None, None], 0)
+
+
+def causal_filter(x, weight, bias):
+    """A filter of each channel, with SiLU."""
+    x = np.pad(x, ((0, 0), (0, 0), (weight.shape[1] - 1, 0)))
+    y = (windows(x, weight.shape[1]) * weight[:, None]).sum(axis=-1) + bias[:, None]
+    return y / (1 + np.exp(-y))
+
+
+def pools(x):
+    """The highest and the mean of windows that touch, and of ones that overlap."""
+    n, c, h, w = x.shape
+    apart = x.reshape(n, c, h // 2, 2, w // 2, 2)
+    return apart.max(axis=(3, 5)), windows(x, 7, 7)[..., ::2, ::2, :, :].mean(axis=(-1, -2))
+
+
 def linear_of_batch(x, matrix):
     return x @ matrix
 
@@ -326,6 +352,10 @@ PROGRAMS = [
             types={"weight": "uint8"}),
     Program(experts, {"x": (37, 32), "tokens": (3, 16), "expert": (3,), "first": (4, 32, 48),
                       "second": (4, 48, 300)}, kernels=2),
+    Program(convolution, {"x": (2, 3, 8, 10), "weight": (5, 3, 3, 3), "bias": (5,)}),
+    Program(convolution, {"x": (1, 4, 12, 70), "weight": (9, 4, 3, 3), "bias": (9,)}),
+    Program(causal_filter, {"x": (2, 6, 20), "weight": (6, 4), "bias": (6,)}),
+    Program(pools, {"x": (2, 3, 12, 14)}, kernels=2),
     Program(linear_of_batch, {"x": (2, 37, 48), "matrix": (48, 90)}),
     Program(heads_in_rows, {"q": (2, 37, 64), "k": (2, 75, 64), "v": (2, 75, 64)}),
     Program(latent_attention,

@@ -6,6 +6,8 @@ Each is a `tile.Function`: kernels for arrays, and part of any other function th
 from __future__ import annotations
 
 from tile_api.arrays.definitions.attention import attention as attention
+from tile_api.arrays.definitions.conv1d import conv1d as conv1d
+from tile_api.arrays.definitions.conv2d import conv2d as conv2d
 from tile_api.arrays.definitions.cross_entropy import cross_entropy as cross_entropy
 from tile_api.arrays.definitions.dequantize import dequantize as dequantize
 from tile_api.arrays.definitions.erf import erf as erf

@@ -88,6 +88,31 @@ def dequantize(x, scale, zero=0.0, bits=8):
     return (wide - zero) * np.kron(scale, np.ones(groups))
 
 
+def in_pairs(x):
+    return x if isinstance(x, tuple) else (x, x)
+
+
+def conv2d(x, weight, bias=0.0, stride=1, padding=0, dilation=1, groups=1):
+    """One pixel after the other."""
+    (sy, sx), (dy, dx) = map(in_pairs, (stride, dilation))
+    (above, below), (left, right) = map(in_pairs, in_pairs(padding))
+    x = np.pad(x, ((0, 0), (0, 0), (above, below), (left, right)))
+    (o, per, kh, kw), (_, _, h, w) = weight.shape, x.shape
+    size = (h - dy * (kh - 1) - 1) // sy + 1, (w - dx * (kw - 1) - 1) // sx + 1
+    made = np.empty((len(x), o, *size))
+    for n, k, i, j in np.ndindex(*made.shape):
+        first = k // (o // groups) * per
+        window = x[n, first : first + per, i * sy :, j * sx :][:, ::dy, ::dx][:, :kh, :kw]
+        made[n, k, i, j] = (window * weight[k]).sum()
+    return made + np.reshape(bias, (-1, 1, 1))
+
+
+def conv1d(x, weight, bias=0.0, stride=1, padding=0, dilation=1, groups=1):
+    options = {"padding": (0, padding), "groups": groups}
+    options |= {"stride": (1, stride), "dilation": (1, dilation)}
+    return conv2d(x[:, :, None], weight[:, :, None], bias, **options)[:, :, 0]
+
+
 @dataclass
 class Case:
     """A call, and what it should give."""
@@ -101,6 +126,7 @@ class Case:
 
 Q, K, V = normal(2, 4, 30, 16), normal(2, 4, 45, 16), normal(2, 4, 45, 8)
 X = normal(19, 70)
+IMAGES = normal(2, 4, 9, 11)
 BYTES = RANDOM.integers(0, 256, (19, 24)).astype("uint8")
 CASES = [
     Case("softmax", plain.softmax, (X,)),
@@ -120,6 +146,15 @@ CASES = [
     Case("cross_entropy", cross_entropy, (X, RANDOM.integers(0, 70, 19)), everywhere=True),
     Case("dequantize", dequantize, (BYTES, normal(19, 1))),
     Case("dequantize", dequantize, (BYTES, normal(19, 6), 8), {"bits": 4}, everywhere=True),
+    Case("conv2d", conv2d, (IMAGES, normal(5, 4, 3, 3), normal(5)), {"padding": 1},
+         everywhere=True),
+    Case("conv2d", conv2d, (IMAGES, normal(5, 4, 3, 2)),
+         {"stride": (2, 1), "padding": ((1, 0), 2), "dilation": (1, 2)}),
+    Case("conv2d", conv2d, (IMAGES, normal(6, 2, 3, 3)), {"groups": 2, "stride": 2}),
+    Case("conv2d", conv2d, (IMAGES, normal(5, 4, 1, 1))),
+    Case("conv1d", conv1d, (normal(2, 6, 70), normal(3, 6, 5), normal(3)), {"padding": 2}),
+    Case("conv1d", conv1d, (normal(2, 6, 20), normal(6, 1, 4), normal(6)),
+         {"padding": (3, 0), "groups": 6}, everywhere=True),
     Case("attention", attention, (Q, K, V)),
     Case("attention", attention, (Q, K, V), {"causal": True, "scale": 0.4}),
     Case("attention", attention, (Q, K, V), {"window": 9}),

@@ -13,6 +13,7 @@ from support.captured_arrays import filled
 from tile_api.arrays.equations import (
     add,
     bound_of,
+    compared,
     const,
     index,
     integer_part,
@@ -94,7 +95,7 @@ def two_axes(x):
 CASES = [
     (contracted_twice, [(5, 3, 4, 2), (3, 4, 2, 6)], ["T.reshape(y, (24, 6))", "T.gemm"]),
     (rows_of_images, [(2, 3, 4, 5), (3, 6)], ["T.reshape(x, (2, 3, 20))", "T.gemm"]),
-    (two_axes, [(5, 3, 4)], ["T.reshape(x, (5, 12))", "T.reshape(x, (60,))"]),
+    (two_axes, [(5, 6, 7)], ["T.reshape(x, (5, 42))", "T.reshape(x, (210,))"]),
 ]
 
 
@@ -114,6 +115,27 @@ def test_variables_that_belong_together_are_one(function, shapes, texts):
 
 def in_tuple(x):
     return x if isinstance(x, tuple) else (x,)
+
+
+def test_reductions_of_few_elements_are_written_out():
+    def folds(x):
+        w = np.lib.stride_tricks.sliding_window_view(x, 3, axis=1)
+        return w.sum(-1), w.mean(-1), w.max(-1), w.min(-1), w.prod(-1)
+
+    x = filled((5, 9), "float32", 0, -2, 3)
+    made = Function(folds, target="cpu")
+    assert "T.reduce" not in made.source(x)
+    for got, right in zip(made(x), folds(x), strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-6)
+    assert "T.reduce" in Function(lambda x: np.exp(x - x.max(-1, keepdims=True))).source(x)
+
+
+@given(INDICES, st.integers(0, 30), st.sampled_from(["lt", "le"]))
+def test_bounds_decide_comparisons(x, end, op):
+    short = compared(op, x, const(end))
+    for numbers in itertools.product(*map(range, SIZES.values())):
+        at = value(x, dict(zip(SIZES, numbers, strict=True)))
+        assert short.op == op or short.value == (at < end if op == "lt" else at <= end)
 
 
 def test_what_is_read_otherwise_stays_apart():

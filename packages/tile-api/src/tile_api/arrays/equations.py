@@ -343,6 +343,20 @@ def _sum(parts: Iterable[Expr], dtype: DType) -> Expr:
     return made
 
 
+def compared(op: str, x: Expr, y: Expr) -> Expr:
+    """Return ``x < y`` or ``x <= y`` (`op`: "lt", "le"), which bounds of an index may decide."""
+    bound = bound_of(x) if y.op == "const" else None
+    if bound is not None:
+        end = y.value + (op == "le")
+        if bound <= end:
+            return const(True, "bool")
+        if x.op == "const" or (
+            x.op == "add" and x.args[0].op == "const" and x.args[0].value >= end
+        ):
+            return const(False, "bool")
+    return make(op, x, y)
+
+
 def reduce(kind: str, variable: str, extent: int, body: Expr, dtype: DType | None = None) -> Expr:
     """Return a reduction over an index variable.
 
@@ -362,6 +376,8 @@ _MAKERS: Mapping[str, Callable[..., Expr]] = {
     "multiply": multiply,
     "reciprocal": reciprocal,
     "where": where,
+    "lt": lambda x, y: compared("lt", x, y),
+    "le": lambda x, y: compared("le", x, y),
 }
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tile_api.arrays.capture import Output
@@ -14,6 +15,7 @@ from tile_api.arrays.equations import (
     extents_of,
     index,
     integer_part,
+    make,
     multiply,
     rebuild,
     reduce,
@@ -23,10 +25,12 @@ from tile_api.arrays.reductions.groups import Group, grouped
 
 MOST_IN_ONE = 16_384
 """Elements of a reduction over several dimensions that is always one loop."""
-ENOUGH_ROWS = 64
+ENOUGH_ROWS = 48
 """Rows that keep blocks busy, and rows of a block that are enough for a product."""
 
 
+MOST_WRITTEN_OUT = 25
+"""Elements of a reduction that is written out: five by five taps."""
 FEWEST_APART = 8
 """Elements of a part of a dimension that is a dimension of its own."""
 
@@ -43,7 +47,7 @@ def merged(outputs: Sequence[Output]) -> list[Output]:
         outputs = _along(outputs, name.split(","))
     for run in _rows(outputs):
         outputs = _along(outputs, run)
-    return list(outputs)
+    return [_written_out(o) for o in outputs]
 
 
 def substituted(x: Expr, values: Mapping[str, Expr]) -> Expr:
@@ -131,6 +135,43 @@ def _place(o: Output, run: Sequence[str]) -> int | None:
 
 def _names(o: Output) -> list[str]:
     return [i.value[0] if i.op == "index" else "" for i in o.indices]
+
+
+def _written_out(o: Output) -> Output:
+    """Return an output without reductions over small windows.
+
+    Those of a pooling, the taps of a filter of each channel: windows overlap, or lie apart, and
+    no tile is made of them.
+    """
+    mine = frozenset().union(*(i.free for i in o.indices))
+    known: dict[Expr, Expr] = {}
+    for x in walk(o.element):
+        if x.op != "reduce" or x.free != mine or x.value[2] > MOST_WRITTEN_OUT or _sides(x):
+            continue
+        if x.value[0] not in _STEPS or not _is_over_windows(x):
+            continue
+        kind, name, count = x.value
+        parts = [substituted(x.args[0], {name: const(k)}) for k in range(count)]
+        made = functools.reduce(_STEPS[kind], parts)
+        known[x] = multiply(const(1 / count, made.dtype), made) if kind == "mean" else made
+    return replace(o, element=rebuild(o.element, known)) if known else o
+
+
+def _is_over_windows(x: Expr) -> bool:
+    """Tell whether a reduction goes along dimensions that its result goes along, too."""
+    parts = [*walk(x.args[0])]
+    indices = [i for n in parts if n.op == "load" for i in n.args]
+    is_moved = any(x.value[1] in i.free and len(i.free) > 1 for i in indices)
+    return is_moved and not any(n.op == "reduce" for n in parts)
+
+
+_STEPS: Mapping[str, Callable[[Expr, Expr], Expr]] = {
+    "sum": add,
+    "mean": add,
+    "prod": multiply,
+    "max": functools.partial(make, "maximum"),
+    "min": functools.partial(make, "minimum"),
+}
 
 
 def _split(o: Output) -> Output:
