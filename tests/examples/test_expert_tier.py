@@ -1,4 +1,4 @@
-"""Every example, printed as the program of one thread, is the same kernel."""
+"""Every example, printed as a program of tiles and as that of one thread, is the same kernel."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from support.example_files import HOPPER, NAMES, load
 from support.expert_programs import lowered_again
 from support.hopper_examples import CASES
 from support.recording import record
+from tile_api.tiers.developer import is_same
+from tile_api.tiers.tile_text import kernel_lines
 from tile_core.codegen import function_symbols
 from tile_core.compilation.results import Lowered
 from tile_core.driver import lower
@@ -22,6 +24,11 @@ from tile_core.plugins.host import installed_plugins
 from tile_core.simt.manifest import manifest_of
 from tile_core.testing.conformance.catalogue import all_cases
 
+NO_TILES = (
+    "threads/dp4a_gemv", "hopper/cluster_multicast", "hopper/producer_consumer",
+    "hopper/attention", "hopper/cluster_norm",
+)  # fmt: skip
+"""Examples with operators of one machine: barriers by hand, clusters, dot products of bytes."""
 TARGETS = ("cuda:sm_80", "cuda:sm_90a", "hip:gfx942")
 
 pytestmark = [
@@ -76,6 +83,8 @@ def test_an_example(
     assert found
     for number, lowered in enumerate(found):
         assert_the_same(lowered, tmp_path, f"program_{number}")
+        if target == "cuda:sm_90a" and name not in NO_TILES:
+            assert is_same("\n".join(kernel_lines(lowered.kernel)), lowered.kernel)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -162,15 +162,17 @@ class CompiledKernel(KernelFiles):
         Parameters
         ----------
         tier
-            ``"expert"``: the program of one thread of the kernel's GPU. Compiled again, it gives
-            the same C++. Its ``T.line`` say where the kernel's own statements were written.
+            ``"developer"``: the kernel in the language of tiles, whatever it was written in. Traced
+            again, it has the same compile key. ``"expert"``: the program of one thread of the
+            kernel's GPU. Compiled again, it gives the same C++. Its ``T.line`` say where the
+            kernel's own statements were written.
 
         Raises
         ------
         FrontendValueError
             If there is no such tier.
         UnsupportedOnTarget
-            If the kernel is not for a GPU.
+            If the kernel is not for a GPU, where threads are asked for.
         UnsupportedForm
             If part of it cannot be written so.
         """

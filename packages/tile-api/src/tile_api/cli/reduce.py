@@ -259,7 +259,8 @@ def _bisected(kernel: Kernel, failure: Failure, tries: Trials) -> str:
 
 def _in_the_language(kernel: Kernel, failure: Failure, tries: Trials) -> str | None:
     """Return a program in the language whose kernel is `kernel`, or fails as it does."""
-    from tile_api.reducing.language_text import language_of, traced_again
+    from tile_api.reducing.language_text import language_of
+    from tile_api.tiers.developer import traced_again
     from tile_core.ir.structural_equality import structurally_equal
 
     text = language_of(kernel)

@@ -15,9 +15,14 @@ def source_of(built: Any, tier: str) -> str:
     FrontendValueError
         If there is no such tier.
     """
+    if tier == "developer":
+        from tile_api.tiers.developer import developer_source
+
+        return developer_source(built)
     if tier != "expert":
         raise FrontendValueError(
-            f"kernels are not printed as programs of the tier {tier!r}", hint='use tier="expert"'
+            f"kernels are not printed as programs of the tier {tier!r}",
+            hint='use tier="developer" or tier="expert"',
         )
     from tile_api.tiers.expert import expert_source
 
