@@ -23,7 +23,8 @@
 `bounds`                 the blocks that a mask leaves
 `adjoint`                gradients, which are equations: `derivatives` of functions of elements,
                          `sums`, and `index_maps` turned round by `substitution`
-`residuals`, `gradients` what a forward pass saves; a function run forwards and backwards
+`residuals`, `gradients` what a forward pass saves; a function run forwards and backwards, or
+                         captured with its gradients: `captured_gradients`
 `kernel_text`, `tiles`   a kernel as text of the developer's tier, expressions by `text`
 `definitions`            `tile.nn`, each a program of NumPy
 `program_text`           all kernels as a file that compares itself with NumPy: `inputs` are random,

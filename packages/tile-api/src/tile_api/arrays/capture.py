@@ -186,7 +186,7 @@ def _traced(
     if several and not returned:
         raise _no_array(function, "nothing")
     outputs = [
-        _output(function, f"out{k}" if several else "out", x)
+        output_of(function, f"out{k}" if several else "out", x)
         for k, x in enumerate(returned if several else [returned])
     ]
     count = sum(1 for _ in eq.walk(*(output.element for output in outputs)))
@@ -235,7 +235,8 @@ def _no_array(function: types.FunctionType, what: str) -> ElementUnknown:
     )
 
 
-def _output(function: types.FunctionType, name: str, returned: Any) -> Output:
+def output_of(function: types.FunctionType, name: str, returned: Any) -> Output:
+    """Return what a function returns as an output."""
     if not isinstance(returned, (Array, bool, int, float, np.generic, np.ndarray)):
         raise _no_array(function, f"{type(returned).__name__}, which is no array")
     x = lift(returned)

@@ -11,7 +11,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, overload
@@ -21,6 +21,7 @@ import numpy as np
 from tile_api.arrays.annotations import array_types, check
 from tile_api.arrays.array import NAMES
 from tile_api.arrays.capture import Equations, Parameter, captured, inside, printed_name
+from tile_api.arrays.captured_gradients import captured_vjp
 from tile_api.arrays.chunk_text import recurring, recurring_plan
 from tile_api.arrays.compared import require_same
 from tile_api.arrays.edited import EditedKernels, place_of, read_kernels
@@ -28,7 +29,6 @@ from tile_api.arrays.evaluate import evaluated
 from tile_api.arrays.explain import Explanation, explained
 from tile_api.arrays.gradients import (
     Differentiable,
-    Pullback,
     check_number,
     names_of,
     one_like,
@@ -220,6 +220,14 @@ def _together(results: Sequence[Any], equations: Equations) -> Any:
     return kind(*results) if hasattr(kind, "_fields") else kind(results)
 
 
+def _asks_for_gradients(given: Sequence[Any]) -> bool:
+    """Tell whether torch is to know how results depend on arguments."""
+    if not any([getattr(x, "requires_grad", False) for x in given]):
+        return False
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.is_grad_enabled())
+
+
 _CAPTURING = threading.RLock()
 """Equal expressions are one object: two threads must not make one at a time."""
 
@@ -289,6 +297,8 @@ class Function:
             bound = self._bind(args, kwargs)
             check(self.func, self._array_types, bound.arguments)
             return inside(self.func)(*bound.args, **bound.kwargs)
+        if _asks_for_gradients((*args, *kwargs.values())):
+            return self._with_autograd(args, kwargs)
         if not kwargs and len(args) == self._count:
             try:
                 key: Any = tuple([(x.shape, x.dtype) for x in args])
@@ -302,6 +312,14 @@ class Function:
         if not others:
             self._by_position[tuple([(x.shape, x.dtype) for x in arrays.values()])] = compiled
         return compiled(arrays.values())
+
+    def _with_autograd(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return results for tensors of which torch asks for gradients."""
+        from tile_api.integrations.array_autograd import applied
+
+        arrays, others = self._bound(args, kwargs)
+        of = self._gradients_of(arrays, others)
+        return _together(applied(of, [*arrays.values()]), of.equations)
 
     def on(self, target: str) -> Function:
         """Return the function for another target."""
@@ -393,8 +411,11 @@ class Function:
     @concise
     def vjp(
         self, *args: Any, wrt: str | Sequence[str] | None = None, **kwargs: Any
-    ) -> tuple[Any, Pullback]:
+    ) -> tuple[Any, Callable[..., Any]]:
         """Return the results, and a function from cotangents of results to gradients of arguments.
+
+        In another function that is captured both are a part of that one: its gradients are second
+        derivatives.
 
         Parameters
         ----------
@@ -407,13 +428,16 @@ class Function:
         NoGradient
             If an argument or a result holds no floats, or an operation has no derivative.
         """
+        if NAMES.get(None) is not None:
+            bound = self._bind(args, kwargs)
+            bound.apply_defaults()
+            return captured_vjp(inside(self.func), bound, wrt)
         arrays, others = self._bound(args, kwargs)
-        with self._lock, _CAPTURING:
-            of = self._gradients_of(arrays, others)
-            names = names_of(of.equations, wrt)
-            results, pull = of.forward([*arrays.values()], names)
+        of = self._gradients_of(arrays, others)
+        names = names_of(of.equations, wrt)
+        results, pull = of.forward([*arrays.values()], names)
         is_one = isinstance(wrt, str) or (wrt is None and len(names) == 1)
-        return _together(results, of.equations), pull.alone() if is_one else pull
+        return _together(results, of.equations), replace(pull, is_one=is_one)
 
     @concise
     def grad(self, *args: Any, wrt: str | Sequence[str] | None = None, **kwargs: Any) -> Any:
@@ -424,20 +448,22 @@ class Function:
         NoGradient
             If the function returns something else, and for the reasons of `vjp`.
         """
-        arrays, others = self._bound(args, kwargs)
-        with self._lock, _CAPTURING:
-            check_number(self._gradients_of(arrays, others).equations)
+        if NAMES.get(None) is None:
+            check_number(self._gradients_of(*self._bound(args, kwargs)).equations)
         result, pull = self.vjp(*args, wrt=wrt, **kwargs)
         return pull(one_like(result))
 
     def _gradients_of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Differentiable:
         key = _key(arrays, others)
-        if key not in self._differentiable:
-            equations = self._of(arrays, others).equations
-            self._differentiable[key] = Differentiable(
-                equations, lambda e: _Compiled(derive(e, self._blocks), self._target)
-            )
-        return self._differentiable[key]
+        with self._lock:
+            if key not in self._differentiable:
+                equations = self._of(arrays, others).equations
+                self._differentiable[key] = Differentiable(
+                    equations,
+                    lambda e: _Compiled(derive(e, self._blocks), self._target),
+                    _CAPTURING,
+                )
+            return self._differentiable[key]
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
         try:

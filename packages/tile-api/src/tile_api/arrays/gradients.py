@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tile_api.arrays.adjoint import adjoint
-from tile_api.arrays.capture import Equations
+from tile_api.arrays.array import Array
+from tile_api.arrays.capture import Equations, Output
+from tile_api.arrays.equations import computed_in, const
 from tile_api.arrays.residuals import Passes, passes
 from tile_api.frontend.source import calling_span
 from tile_core.errors import ArgumentCountError, ArrayShapeError, NoGradient
@@ -25,26 +29,42 @@ class Differentiable:
         The program.
     prepared
         Makes kernels of equations: what takes the arrays and returns results.
+    lock
+        Held while equations are made.
     """
 
-    def __init__(self, equations: Equations, prepared: Callable[[Equations], Run]) -> None:
+    def __init__(
+        self,
+        equations: Equations,
+        prepared: Callable[[Equations], Run],
+        lock: AbstractContextManager[Any],
+    ) -> None:
         self.equations = equations
         self._prepared = prepared
+        self._lock = lock
         self._adjoints: dict[tuple[str, ...], Differentiable] = {}
         self._passes: dict[tuple[str, ...], tuple[Passes, Run, Run]] = {}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its parameters."""
+        return tuple(p.name for p in self.equations.parameters)
+
     def adjoint(self, wrt: tuple[str, ...]) -> Differentiable:
         """Return its vector-Jacobian product as a program of its own, which saves nothing."""
-        if wrt not in self._adjoints:
-            self._adjoints[wrt] = Differentiable(adjoint(self.equations, wrt), self._prepared)
-        return self._adjoints[wrt]
+        with self._lock:
+            if wrt not in self._adjoints:
+                made = adjoint(self.equations, wrt)
+                self._adjoints[wrt] = Differentiable(made, self._prepared, self._lock)
+            return self._adjoints[wrt]
 
     def forward(self, arrays: Sequence[Any], wrt: tuple[str, ...]) -> tuple[list[Any], Pullback]:
         """Return the results for arrays, and what takes cotangents of them back."""
-        if wrt not in self._passes:
-            made = passes(self.equations, wrt)
-            runs = self._prepared(made.forward), self._prepared(made.backward)
-            self._passes[wrt] = (made, *runs)
+        with self._lock:
+            if wrt not in self._passes:
+                made = passes(self.equations, wrt)
+                runs = self._prepared(made.forward), self._prepared(made.backward)
+                self._passes[wrt] = (made, *runs)
         made, forward, backward = self._passes[wrt]
         results = forward(arrays)
         held = {p.tensor: x for p, x in zip(self.equations.parameters, arrays, strict=True)}
@@ -53,24 +73,26 @@ class Differentiable:
         return [*results[: len(self.equations.outputs)]], Pullback(made, kept, backward)
 
 
+@dataclass(frozen=True)
 class Pullback:
     """Takes cotangents of a function's results back to gradients of its arguments.
 
-    Attributes
+    Parameters
     ----------
     passes
         What is computed forwards and backwards.
     kept
         What it keeps of arguments and results, by name.
+    run
+        The kernels of the backward pass.
+    is_one
+        Whether it gives its only gradient by itself.
     """
 
-    def __init__(
-        self, made: Passes, kept: Mapping[str, Any], run: Run, is_one: bool = False
-    ) -> None:
-        self.passes = made
-        self.kept = kept
-        self._run = run
-        self._is_one = is_one
+    passes: Passes
+    kept: Mapping[str, Any]
+    run: Run
+    is_one: bool = False
 
     def __call__(self, *cotangents: Any) -> Any:
         """Return the gradients for cotangents, one for each result of the function.
@@ -82,43 +104,52 @@ class Pullback:
         ArrayShapeError, NoGradient
             If a cotangent has another shape, or another type, than the result.
         """
-        self._check(cotangents)
+        made = self.passes.forward
+        check_cotangents(made.name, made.outputs[: len(self.passes.cotangents)], cotangents)
         found = self.gradients(cotangents)
-        return found[0] if self._is_one else tuple(found)
+        return found[0] if self.is_one else tuple(found)
+
+    def holding(self, kept: Mapping[str, Any]) -> Pullback:
+        """Return it with other arrays for what it keeps."""
+        return replace(self, kept=kept)
 
     def gradients(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         """Return the gradients for cotangents of those results that are floats."""
         held = {**self.kept, **dict(zip(self.passes.cotangents, cotangents, strict=True))}
-        return self._run([held[name] for name in self.passes.takes])
+        return self.run([held[name] for name in self.passes.takes])
 
-    def alone(self) -> Pullback:
-        """Return one that gives its only gradient by itself."""
-        return Pullback(self.passes, self.kept, self._run, True)
 
-    def _check(self, cotangents: Sequence[Any]) -> None:
-        results = self.passes.forward.outputs[: len(self.passes.cotangents)]
-        if len(cotangents) != len(results):
-            raise ArgumentCountError(
-                f"{self.passes.backward.name} takes {len(results)} cotangents, one for each "
-                f"result, and got {len(cotangents)}",
+def check_cotangents(name: str, results: Sequence[Output], cotangents: Sequence[Any]) -> None:
+    """Check that cotangents are like the results of a function.
+
+    Raises
+    ------
+    ArgumentCountError
+        If there are more or fewer cotangents than results.
+    ArrayShapeError, NoGradient
+        If one has another shape, or another type, than its result.
+    """
+    if len(cotangents) != len(results):
+        raise ArgumentCountError(
+            f"{name} has {len(results)} results with a cotangent each, and got {len(cotangents)}",
+            span=calling_span(),
+        )
+    for k, (x, result) in enumerate(zip(cotangents, results, strict=True)):
+        shape = tuple(map(int, x.shape)) if hasattr(x, "shape") else np.shape(x)
+        dtype = getattr(x, "dtype", type(x).__name__)
+        if shape != result.shape:
+            raise ArrayShapeError(
+                f"the cotangent of result {k} has shape {shape}, and the result {result.shape}",
                 span=calling_span(),
+                hint="np.broadcast_to makes one of the right shape",
             )
-        for k, (x, result) in enumerate(zip(cotangents, results, strict=True)):
-            shape, dtype = np.shape(x), getattr(x, "dtype", type(x).__name__)
-            if tuple(shape) != result.shape:
-                raise ArrayShapeError(
-                    f"the cotangent of result {k} has shape {tuple(shape)}, and the result "
-                    f"{result.shape}",
-                    span=calling_span(),
-                    hint="np.broadcast_to makes one of the right shape",
-                )
-            if str(dtype).removeprefix("torch.") != result.dtype:
-                raise NoGradient(
-                    f"the cotangent of result {k} has elements of {dtype}, and the result of "
-                    f"{result.dtype}",
-                    span=calling_span(),
-                    hint="cast it with astype",
-                )
+        if str(dtype).removeprefix("torch.") != result.dtype:
+            raise NoGradient(
+                f"the cotangent of result {k} has elements of {dtype}, and the result of "
+                f"{result.dtype}",
+                span=calling_span(),
+                hint="cast it with astype",
+            )
 
 
 def names_of(equations: Equations, wrt: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -183,4 +214,6 @@ def check_number(equations: Equations) -> None:
 
 def one_like(x: Any) -> Any:
     """Return the number 1 as an array of the kind of `x`."""
+    if isinstance(x, Array):
+        return Array((), x.dtype, lambda _: const(1, computed_in(x.dtype)))
     return x.new_ones(()) if hasattr(x, "new_ones") else np.ones((), x.dtype)
