@@ -14,7 +14,7 @@
 `recurrences`            `tile.scan`, and what is carried from step to step; `accumulations` are
                          NumPy's. `recurrence_parts` says what steps compute, `recurrence_plan`
                          and `recurrence_text` make kernels of them; those of `affine` steps go in
-                         chunks, `chunk_text`
+                         chunks, `chunk_text`, running sums of rows by tiles, `prefix_text`
 `equations`, `evaluate`  scalar expressions over index variables; their meaning, with NumPy
 `reductions`             which reductions that depend on each other are one loop
 `partition`, `plan`      which equations are one kernel; roles of variables, sizes of blocks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 
@@ -11,6 +12,7 @@ from tile_api.arrays.equations import Expr, extents_of, index
 from tile_api.arrays.kernel_text import KernelText, Tensor
 from tile_api.arrays.partition import Task
 from tile_api.arrays.plan import MOST_INDICES, Axis, Blocks, Plan, combined
+from tile_api.arrays.prefix_text import prefix, prefix_plan, with_prefix
 from tile_api.arrays.recurrence_plan import is_apart, roots_of, stepped_plan
 from tile_api.arrays.recurrence_text import SteppedWriter
 from tile_api.arrays.recurrences import substituted
@@ -75,7 +77,10 @@ def _earlier(step: str) -> str:
 
 
 def recurring_plan(task: Task, blocks: Blocks) -> Plan:
-    """Return the kernel of a recurrence: in chunks of its steps, where that is possible."""
+    """Return the kernel of a recurrence: by tiles of its steps, where that is possible."""
+    with suppress(Declined):
+        prefix(task)
+        return prefix_plan(task, blocks)
     try:
         return chunked_plan(task, blocks, chunked(task))
     except Declined as reason:
@@ -84,6 +89,8 @@ def recurring_plan(task: Task, blocks: Blocks) -> Plan:
 
 def recurring(name: str, plan: Plan, tensors: Mapping[str, Tensor]) -> KernelText:
     """Return the kernel of a plan; `tensors` are those that exist before it."""
+    if plan.step in plan.columns:
+        return with_prefix(name, plan, tensors)
     if plan.row != plan.step:
         return SteppedWriter(name, plan, tensors).kernel()
     return _ChunkWriter(name, plan, tensors, chunked(plan.task)).kernel()

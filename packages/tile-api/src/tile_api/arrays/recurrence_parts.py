@@ -212,12 +212,21 @@ def _outer(steps: Steps) -> tuple[Expr, ...]:
     return tuple(found[name] for name in sorted(free))
 
 
+def _in_order(node: Expr, step: Expr, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Return the indices of an element: steps are rows where what they read lies so."""
+    if _is_last(node):
+        return indices
+    steps = steps_of(node)
+    loads = [x for x in walk(*steps.steps) if x.op == "load" and x.args]
+    is_row = any(x.args[-1] is steps.of.step for x in loads)
+    return (*indices, step) if is_row else (step, *indices)
+
+
 def tensor_of(node: Expr, made: dict[Expr, Expr]) -> Output:
     """Return a tensor between kernels with the carried values that a node reads."""
     canonical = _canonical(node)
     steps, read = steps_of(node), node.value
-    along = () if _is_last(node) else (read.of.step,)
-    indices = (*_outer(steps), *along, *read.of.indices(read.carry))
+    indices = (*_outer(steps), *_in_order(node, read.of.step, read.of.indices(read.carry)))
     name = f"t{len(made)}"
     made[canonical] = load(name, indices, node.dtype)
     shape = tuple(i.value[1] if i.op == "index" else 1 for i in indices)
@@ -227,7 +236,7 @@ def tensor_of(node: Expr, made: dict[Expr, Expr]) -> Output:
 def read_of(node: Expr, made: Mapping[Expr, Expr]) -> Expr:
     """Return what a node reads, from the tensor between kernels."""
     known = made[_canonical(node)]
-    at = node.args[1 if _is_last(node) else 0 : node.value.rank]
+    at = _in_order(node, node.args[0], node.args[1 : node.value.rank])
     outer = known.args[: len(known.args) - len(at)]
     return load(known.value, (*outer, *at), node.dtype)
 

@@ -12,6 +12,8 @@ from tile_api.arrays.plan import MOST_INDICES, Axis, Blocks, Plan, combined
 from tile_api.arrays.recurrence_parts import carried_in
 from tile_api.arrays.recurrences import Steps
 
+ROWS_APART = 4
+"""Rows of a block whose steps lie one behind the other: each row has its own cache lines."""
 MOST_CARRIED = 8192
 """Elements of a tile with more than one row of what is carried."""
 
@@ -42,6 +44,8 @@ def stepped_plan(task: Task, blocks: Blocks, reason: str = "") -> Plan:
     if row is not None:
         carried = [prod(n for v, n in c if v in whole) for c in of.carried]
         rows = min(blocks.rows, extents[row], max(1, MOST_CARRIED // max(1, *carried, 1)))
+        if any(o.indices[-1] is of.step for o in task.outputs):
+            rows = min(rows, ROWS_APART)
         axes[row] = Axis(row, extents[row], rows, "BM", "bx * BM", "i")
         indices.append(("bx", f"T.ceildiv({extents[row]}, BM)"))
     for v in whole:

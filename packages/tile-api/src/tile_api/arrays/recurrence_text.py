@@ -133,7 +133,7 @@ class SteppedWriter(Writer):
         dims = self._dims(o)
         x = o.element
         self._reductions(x)
-        if x.op == "carry" and self._is_own(x) and dims == self._tile(x.value[1]):
+        if x.op == "carry" and self._is_own(x) and dims == self.text.tiles_of[x.value[1]]:
             buffer = self.text.buffers[x.value]
         elif x in self.tiles.held and self.tiles.held[x][1] == dims:
             buffer = self.tiles.held[x][0]

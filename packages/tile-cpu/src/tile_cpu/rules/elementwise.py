@@ -12,7 +12,6 @@ from tile_core.ops.operator import TileOperator
 from tile_core.ops.parallel_form import is_element_wise, parallel_nest
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit
 from tile_core.ops.rule import LowerContext, Rule
-from tile_core.ops.scan import Scan
 from tile_core.ops.serial_forms import expand
 from tile_core.target import Target
 from tile_cpu.lowering.context import Context
@@ -67,7 +66,7 @@ ELEMENTWISE_RULES: tuple[Rule[Any], ...] = (
     ),
     *(
         Rule(name=f"cpu.{op.mnemonic}.vector", op=op, lower=lower_vector)
-        for op in (ReducerFinalize, ReducerInit, Scan)
+        for op in (ReducerFinalize, ReducerInit)
     ),
     Rule(
         name="cpu.serial",
@@ -78,5 +77,5 @@ ELEMENTWISE_RULES: tuple[Rule[Any], ...] = (
         except_for=frozenset({GpuOperator}),
     ),
 )
-"""One rule for whatever operator is element-wise; reducers and scans, whose serial forms are, too;
+"""One rule for whatever operator is element-wise; reducers, whose serial forms are, too;
 and one of lowest priority for whatever operator there is."""
