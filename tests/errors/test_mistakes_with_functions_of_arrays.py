@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import tile_api as tile
+from tile_api.arrays import function
 from tile_api.arrays.plan import Blocks
 from tile_core.errors import ElementUnknown, TileError
 
@@ -133,6 +136,49 @@ def test_arrays_of_another_function() -> None:
     tile.function(first).source(X)
     with pytest.raises(ElementUnknown, match="while another function was captured"):
         tile.function(lambda x: x + kept[0]).source(X)
+
+
+def test_kernels_that_cannot_be_written(program, monkeypatch):
+    def fail(*_):
+        raise KeyError("axis")
+
+    monkeypatch.setattr(function, "tasks_of", fail)
+    text = """
+        def f(x): return x * 2
+        tile.function(f)(X)
+    """
+    assert told(program, text) == (
+        "[TL9001] the kernels of f cannot be written: KeyError: 'axis'\n"
+        "note: of this:\nx: float32[4, 6]\nout[x0, x1]: float32[4, 6] = (2.0 * x[x0, x1])\n"
+        "hint: report it with the function; until it is mended, other Blocks may do"
+    )
+
+
+def test_kernels_that_cannot_be_compiled(program, monkeypatch):
+    right = function.written
+
+    def wrong(*given):
+        kernel = right(*given)
+        return replace(kernel, text=kernel.text.replace("2.0", "T.nothing"))
+
+    monkeypatch.setattr(function, "written", wrong)
+    text = """
+        def f(x): return x * 2
+        tile.function(target="cpu")(f)(X)
+    """
+    found = told(program, text)
+    assert found.startswith("[TL9001] the kernels of f cannot be compiled: ")
+    assert "note: in the kernels\n" in found
+    assert "note: of this:\nimport tile_api" in found
+    assert "T.nothing" in found
+
+
+def test_targets_that_are_none_are_the_user_s(program):
+    text = """
+        def f(x): return x * 2
+        tile.function(target="gpu")(f)(X)
+    """
+    assert told(program, text).startswith("[TL7001] no backend serves target 'gpu'")
 
 
 @pytest.mark.parametrize("returned", ["()", "[]"])

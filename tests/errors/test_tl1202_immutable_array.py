@@ -30,12 +30,24 @@ CASES = {
             f"use what it returns: y = np.{name}(...)",
         )
         for line, name in {
-            "x += 1": "add",
-            "x *= y.T": "multiply",
-            "x @= y": "matmul",
             "np.exp(x, out=x)": "exp",
             "return np.sum(x, axis=0, out=y)": "sum",
             "np.add(x, x, x)": "add",
+        }.items()
+    },
+    **{
+        line: (
+            f"{sign}= writes into the argument x: arrays are values here",
+            f"make a new array: y = x {sign} ...",
+        )
+        for line, sign in {
+            "x += 1": "+",
+            "x *= y.T": "*",
+            "x @= y": "@",
+            "x >>= 1": ">>",
+            "z = x.T; z -= 1": "-",
+            "z = np.reshape(x[1:], -1); z **= 2": "**",
+            "for row in x: row /= 2": "/",
         }.items()
     },
     **{

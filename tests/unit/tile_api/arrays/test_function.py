@@ -191,6 +191,17 @@ def test_names_that_kernels_use_themselves() -> None:
     same(np.asarray(Function(main).interpret(x, y, *rest)), main(x, y, *rest))
 
 
+def test_deep_expressions_are_computed_in_parts() -> None:
+    def polynomial(x):
+        y = x * 0
+        for k in range(110):
+            y = y * x + (k % 3 - 1)
+        return y
+
+    x = numbers(7, low=-1, high=2, dtype="float64")
+    same(Function(polynomial, target="cpu")(x), polynomial(x))
+
+
 def test_what_is_doubled_again_and_again_is_refused() -> None:
     def doubled(x):
         for _ in range(40):

@@ -7,6 +7,8 @@
 `element_types`          types as code of NumPy compares them
 `array`, `dims`          such an array, its dimensions, and what NumPy's protocols ask of it
 `places`, `purity`       lines of the user; whether a function is the same each time
+`in_place`               ``y += 1``: another array in the place of the old one
+`own_faults`             kernels that fail to be written or compiled
 `misfits`                what is told of shapes that do not fit
 `numpy_names`            NumPy's functions by name; what they do is in `ufuncs`, `elementwise`,
                          `views`, `joins`, `indexing`, `folds`, `products` and `creation`

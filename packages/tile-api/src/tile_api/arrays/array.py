@@ -10,6 +10,7 @@ from operator import attrgetter
 from operator import index as as_int
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from tile_api.arrays.dims import told
@@ -18,7 +19,7 @@ from tile_api.arrays.equations import Expr, cast, computed_in
 from tile_api.arrays.places import TRACE, here
 from tile_api.frontend.source import calling_span, span_of_line
 from tile_core.dtypes import DType
-from tile_core.errors import ArrayShapeError, ElementUnknown, ImmutableArray, Span
+from tile_core.errors import ArrayShapeError, ElementUnknown, ImmutableArray, Note, Span
 
 if TYPE_CHECKING:
     from typing_extensions import Never
@@ -47,6 +48,9 @@ class Names(Protocol):
 
     def taken(self, x: Array, key: Any) -> Array:
         """Return what stands in brackets."""
+
+    def changed(self, ufunc: Any, x: Array, other: Any) -> Array:
+        """Return what takes the place of `x` after ``x += other``."""
 
 
 NAMES: ContextVar[Names] = ContextVar("names")
@@ -109,6 +113,10 @@ class Array(NDArrayOperatorsMixin):
         Returns the element at indices, as it is computed. Asked once for the same indices.
     name
         Of the parameter that it is.
+    base
+        Of what it is a view.
+    changed_at
+        Where another array took its place in its name.
     definition
         Returns the place of the parameter.
 
@@ -128,6 +136,8 @@ class Array(NDArrayOperatorsMixin):
         self._shape = tuple([n if isinstance(n, int) and n >= 0 else _size(n) for n in shape])
         self._dtype = element_type_of(dtype)
         self.name = name
+        self.base: Array | None = None
+        self.changed_at: Span | None = None
         self._trace = TRACE.get()
         self._definition = definition
         self._place = here(self._trace)
@@ -145,9 +155,23 @@ class Array(NDArrayOperatorsMixin):
         return found
 
     def usable(self) -> Array:
-        """Return the array, which has to be of the function that is being captured."""
+        """Return the array, which has to be of the function that is being captured.
+
+        Nor may it have been changed under another name: it is what it was before.
+        """
         if self._trace is not TRACE.get():
             raise left_over()
+        at: Array | None = self
+        while at is not None:
+            if at.changed_at is not None:
+                raise ImmutableArray(
+                    "an array is used that was changed in place under another name: arrays are "
+                    "values here",
+                    span=calling_span(),
+                    notes=(Note("it is changed here", at.changed_at),),
+                    hint="make a new array there: y = x + ...",
+                )
+            at = at.base
         return self
 
     def made_at(self) -> Span | None:
@@ -197,6 +221,16 @@ class Array(NDArrayOperatorsMixin):
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Capture a function of torch."""
         return NAMES.get().call_torch(func.__name__, args, kwargs or {})
+
+    def _in_place(ufunc: Any) -> Callable[[Array, Any], Array]:
+        """Return an operator such as ``+=``."""
+        return lambda self, other: _names().changed(ufunc, self, other)
+
+    __iadd__, __isub__, __imul__ = map(_in_place, (np.add, np.subtract, np.multiply))
+    __itruediv__, __ifloordiv__ = map(_in_place, (np.divide, np.floor_divide))
+    __imod__, __ipow__, __imatmul__ = map(_in_place, (np.remainder, np.power, np.matmul))
+    __iand__, __ior__, __ixor__ = map(_in_place, (np.bitwise_and, np.bitwise_or, np.bitwise_xor))
+    __ilshift__, __irshift__ = map(_in_place, (np.left_shift, np.right_shift))
 
     def __getitem__(self, key: Any) -> Array:
         """Return a view, or elements that arrays of indices choose."""
@@ -256,8 +290,10 @@ class Array(NDArrayOperatorsMixin):
         return f"<{name} of {self.dtype}, shape {told(self.shape)}; computed in a kernel>"
 
 
-def _call(name: str, *args: Any) -> Array:
-    return _names().FUNCTIONS[name](*args)
+def _call(name: str, x: Array, *args: Any) -> Array:
+    made = _names().FUNCTIONS[name](x, *args)
+    made.base = x
+    return made
 
 
 def _unknown(what: str, hint: str) -> ElementUnknown:

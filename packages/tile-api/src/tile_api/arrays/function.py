@@ -10,7 +10,8 @@ import linecache
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -34,6 +35,8 @@ from tile_api.arrays.gradients import (
     one_like,
 )
 from tile_api.arrays.kernel_text import KernelText, Tensor, written
+from tile_api.arrays.listing import listed
+from tile_api.arrays.own_faults import blamed
 from tile_api.arrays.partition import tasks_of
 from tile_api.arrays.plan import Blocks, plans_of
 from tile_api.arrays.program_text import IMPORTS, Program
@@ -115,10 +118,11 @@ class _Compiled:
 
     def __init__(self, derived: Derived, target: str | None) -> None:
         self.derived = derived
-        made = [
-            compile_kernel(kernel, out_idx=outputs, target=target)
-            for kernel, outputs in _traced(derived)
-        ]
+        with blamed(derived.equations.name, "compiled", lambda: derived.source):
+            made = [
+                compile_kernel(kernel, out_idx=outputs, target=target)
+                for kernel, outputs in _traced(derived)
+            ]
         self.kernels = [*zip(made, derived.kernels, strict=True)]
 
         held = [p.tensor for p in derived.equations.parameters]
@@ -387,7 +391,8 @@ class Function:
         derived = self._of(arrays, others)
         program = Program(derived.equations, derived.kernels, self.func, others)
         if tier == "developer":
-            return program.of_tiles()
+            with _deep():
+                return program.of_tiles()
         return program.of_threads(
             [lower(k, out_idx=outputs, target=self._target) for k, outputs in _traced(derived)]
         )
@@ -511,7 +516,7 @@ class Function:
 
     def _of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Derived:
         key = _key(arrays, others)
-        with _CAPTURING:
+        with _CAPTURING, _deep():
             if key not in self._derived:
                 parameters = [
                     Parameter(n, tuple(x.shape), _dtype(x), self._dims(n, x))
@@ -521,7 +526,8 @@ class Function:
                 if equations.structure is None:
                     result = {"return": equations.outputs[0]}
                     check(self.func, self._array_types, {**arrays, **result})
-                self._derived[key] = derive(equations, self._blocks)
+                with blamed(equations.name, "written", lambda: "\n".join(listed(equations))):
+                    self._derived[key] = derive(equations, self._blocks)
             return self._derived[key]
 
 
@@ -536,6 +542,19 @@ def _cast_of(name: str, x: Any) -> str:
 
 
 _RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+@contextmanager
+def _deep() -> Iterator[None]:
+    """Let functions on expressions descend as deep as the largest expressions nest."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 8_000))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
 _PLAIN = (bool, int, float, str, np.generic, np.dtype, type, type(None))
 
 

@@ -14,6 +14,7 @@ from tile_api.arrays import (
     creation,
     elementwise,
     folds,
+    in_place,
     indexing,
     joins,
     products,
@@ -73,7 +74,7 @@ FUNCTIONS |= {
         elementwise.isclose(a, b, rtol, atol, equal_nan)
     ),
     "fix": lambda x: apply(UFUNCS["trunc"], "trunc", (x,)),
-    "copy": lift,
+    "copy": lambda a: elementwise.astype(a, lift(a).dtype),
     "shape": lambda a: lift(a).shape,
     "ndim": lambda a: lift(a).ndim,
     "size": lambda a: lift(a).size,
@@ -229,7 +230,8 @@ def _called(known: Callable[..., Any], name: str, args: Sequence[Any], keywords:
         inspect.signature(known).bind(*args, **kept)
     except TypeError as error:
         raise UnknownArrayFunction(f"np.{name}: {error}", span=calling_span()) from error
-    return _applied(known, f"np.{name}", args, kept)
+    made = _applied(known, f"np.{name}", args, kept)
+    return in_place.viewing(name, args[0] if args else None, made)
 
 
 def _applied(
@@ -251,7 +253,15 @@ def _applied(
 def taken(x: Array, key: Any) -> Array:
     """Return ``x[key]``."""
     made: Array = _applied(indexing.taken, "x[...]", (x.usable(), key), {})
+    keys = key if isinstance(key, tuple) else (key,)
+    if not any(isinstance(k, (list, np.ndarray, Array)) for k in keys):  # those copy
+        in_place.viewing("x[...]", x, made)
     return made
+
+
+def changed(ufunc: Any, x: Array, other: Any) -> Array:
+    """Return what takes the place of `x` after ``x += other``."""
+    return in_place.changed(lambda f, args: call_ufunc(f, "__call__", args, {}), ufunc, x, other)
 
 
 def _written(what: str) -> ImmutableArray:

@@ -29,6 +29,10 @@ _STEPS = frozenset(("floor", "ceil", "trunc", "rint", "cast", "lt", "le", "eq", 
 """What may jump where its operand is rounded otherwise: quotients within stay quotients."""
 
 
+_DEEPEST = 64
+"""How deep the text of one statement may nest."""
+
+
 class Tiles:
     """Writes the statements of a kernel, and remembers which tile holds which expression."""
 
@@ -271,6 +275,7 @@ class Tiles:
                 return held
         whole, x = x, self._with_sums(x)
         self.prepare(x)
+        self._compute_parts(x, dims)
         kind = dtype or str(tile_dtype(x))
         if x in self.held and self.held[x][1] == dims and mask is None and kind == tile_dtype(x):
             return self.held[x]
@@ -290,6 +295,16 @@ class Tiles:
             self.held[whole] = self.held[x] = (name, dims)
             self._masked[whole] = mask
         return name, dims
+
+    def _compute_parts(self, x: Expr, dims: tuple[str, ...]) -> None:
+        """Compute parts of an expression that would nest too deep for Python's parser."""
+        depth: dict[Expr, int] = {}
+        for n in walk(x):
+            if n not in self.held:
+                depth[n] = 1 + max((depth.get(arg, 0) for arg in n.args), default=0)
+            if depth.get(n, 0) >= _DEEPEST and n is not x and self.dims(n) == dims:
+                self.computed(n, dims, "part", ())
+                depth[n] = 0
 
     def hoist(self, x: Expr, dims: tuple[str, ...], exact: bool = False) -> None:
         """Compute what is slow and the same along a dimension of a tile of `x` once, before it.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays import creation, folds, products, views
+from tile_api.arrays import creation, folds, in_place, products, views
 from tile_api.arrays.array import Array
 from tile_api.arrays.elementwise import FLOAT32, element_type, lift
 from tile_api.arrays.equations import INDEX
@@ -57,7 +57,7 @@ def call_torch(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> A
         accepted.bind(*given, **kept)
     except TypeError as error:
         raise UnknownArrayFunction(f"torch.{name}: {error}", span=calling_span()) from error
-    return known(*given, **kept)
+    return in_place.viewing(name, given[0] if given else None, known(*given, **kept))
 
 
 def _plain(x: Any) -> Any:
