@@ -1,7 +1,7 @@
 """The beginner's tier: functions of whole arrays, captured as equations and turned into kernels.
 
 =======================  =======================================================================
-`function`               `tile.function`, the object that users call
+`function`, `running`    `tile.function`, the object that users call; its kernels, which run
 `capture`                the function run on arrays without elements
 `annotations`            `tile.Array`: shapes and types that parameters have
 `element_types`          types as code of NumPy compares them

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import copy
 import functools
-import hashlib
 import inspect
-import linecache
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any, overload
@@ -41,32 +39,14 @@ from tile_api.arrays.partition import tasks_of
 from tile_api.arrays.plan import Blocks, plans_of
 from tile_api.arrays.program_text import IMPORTS, Program
 from tile_api.arrays.reshaping import reshaped
+from tile_api.arrays.running import Compiled, Derived, Edited, together, traced
 from tile_api.arrays.split import in_parts
-from tile_api.compiling import compile as compile_kernel
 from tile_api.frontend.source import calling_span
 from tile_api.kernel import CompiledKernel
 from tile_api.lowering import lower
 from tile_api.tracebacks import concise
 from tile_core.dtypes import DType, dtype_of
-from tile_core.errors import ArgumentCountError, ArgumentLayoutError, FrontendTypeError
-
-
-@dataclass(frozen=True)
-class Derived:
-    """What a function becomes for arguments of given shapes and types.
-
-    Parameters
-    ----------
-    source
-        A program of the developer's tier.
-    kernels
-        In the order in which they run.
-    """
-
-    equations: Equations
-    source: str
-    kernels: tuple[KernelText, ...]
-    explanation: Explanation
+from tile_core.errors import ArgumentCountError, FrontendTypeError
 
 
 def derive(equations: Equations, blocks: Blocks) -> Derived:
@@ -96,132 +76,6 @@ def derive(equations: Equations, blocks: Blocks) -> Derived:
             tensors[o.name] = Tensor(o.name, o.shape or (1,), o.dtype)
     source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))
     return Derived(equations, source, tuple(kernels), explained(plans, kernels))
-
-
-def _traced(derived: Derived) -> list[tuple[Any, list[int]]]:
-    """Return each kernel of the text as a traced function, and the positions of its outputs."""
-    # The name of the text is part of what caches know a kernel by: the same in each process.
-    digest = hashlib.sha256(derived.source.encode()).hexdigest()[:12]
-    file = f"<{derived.equations.name} of arrays, {digest}>"
-    lines = derived.source.splitlines(keepends=True)
-    linecache.cache[file] = (len(derived.source), None, lines, file)
-    names: dict[str, Any] = {"__name__": derived.equations.name}
-    exec(compile(derived.source, file, "exec"), names)
-    return [
-        (names[k.name].get_tir(), [n - len(k.outputs) for n in range(len(k.outputs))])
-        for k in derived.kernels
-    ]
-
-
-class _Compiled:
-    """The kernels of one signature, ready to run."""
-
-    def __init__(self, derived: Derived, target: str | None) -> None:
-        self.derived = derived
-        with blamed(derived.equations.name, "compiled", lambda: derived.source):
-            made = [
-                compile_kernel(kernel, out_idx=outputs, target=target)
-                for kernel, outputs in _traced(derived)
-            ]
-        self.kernels = [*zip(made, derived.kernels, strict=True)]
-
-        held = [p.tensor for p in derived.equations.parameters]
-        for _, k in self.kernels:
-            held += k.outputs
-        outputs = derived.equations.outputs
-        empty = [o for o in outputs if 0 in o.shape]
-        held += [o.name for o in empty]
-        parameters = enumerate(derived.equations.parameters)
-        self._scalars = [number for number, p in parameters if p.shape == ()]
-        self._empty = [(o.shape, o.dtype.numpy()) for o in empty]
-        # Arrays by their number, the order of `held`: calls look nothing up.
-        at = {name: number for number, name in enumerate(held)}
-        self._steps = [
-            (kernel, [at[n] for n in k.inputs], len(k.outputs) == 1) for kernel, k in self.kernels
-        ]
-        self._results = [
-            (at[o.name], o.shape if o.shape == () or o.dtype.packing > 1 else None) for o in outputs
-        ]
-
-    def __call__(self, arrays: Iterable[Any]) -> Any:
-        """Run the kernels on the arrays that the function takes, in its order.
-
-        Views that do not lie in memory as kernels read them, such as transposes, are copied.
-        """
-        held = [*arrays]
-        for number in self._scalars:  # kernels take no arrays without dimensions
-            held[number] = held[number].reshape(1)
-        try:
-            return self._run(held[:])
-        except ArgumentLayoutError:
-            return self._run([_contiguous(x) for x in held])
-
-    def _run(self, held: list[Any]) -> Any:
-        for kernel, inputs, is_single in self._steps:
-            made = kernel(*[held[number] for number in inputs])
-            if is_single:
-                held.append(made)
-            else:
-                held += made
-        held += [_empty(shape, dtype, held) for shape, dtype in self._empty]
-        results = [
-            held[number] if shape is None else _shaped(held[number], shape)
-            for number, shape in self._results
-        ]
-        return _together(results, self.derived.equations)
-
-
-class _Edited:
-    """The kernels of a file in place of generated ones."""
-
-    def __init__(self, edited: EditedKernels) -> None:
-        self.edited = edited
-
-    def __call__(self, arrays: Iterable[Any]) -> Any:
-        """Run the file's `launch` on the arrays that the function takes, in its order."""
-        held = [*arrays]
-        try:
-            results = self.edited.results(held)
-        except ArgumentLayoutError:
-            results = self.edited.results([_contiguous(x) for x in held])
-        return _together(results, self.edited.equations)
-
-
-def _contiguous(x: Any) -> Any:
-    """Return an array whose elements lie one behind the other: `x`, or a copy."""
-    if getattr(x, "is_sparse", False):
-        return x
-    return x.contiguous() if hasattr(x, "contiguous") else np.require(x, requirements="C")
-
-
-def _shaped(x: Any, shape: tuple[int, ...]) -> Any:
-    """Return a result in its shape; two integers of 4 bits in a byte become two of NumPy's."""
-    if shape == ():
-        return x.reshape(shape)
-    if not isinstance(x, np.ndarray) or x.shape == shape:
-        return x  # torch has no such integers: they stay two in a byte
-    import ml_dtypes
-
-    kind = ml_dtypes.int4 if x.dtype == np.int8 else ml_dtypes.uint4
-    pairs = np.stack([x.view("uint8") & 15, x.view("uint8") >> 4], axis=-1)
-    return pairs.reshape(*shape[:-1], -1)[..., : shape[-1]].astype("int8").astype(kind)
-
-
-def _empty(shape: tuple[int, ...], dtype: np.dtype[Any], like: Sequence[Any]) -> Any:
-    """Return an array without elements, a tensor of torch where the arguments are."""
-    torch = sys.modules.get("torch")
-    tensor = next((x for x in like if torch is not None and isinstance(x, torch.Tensor)), None)
-    if torch is None or tensor is None:
-        return np.empty(shape, dtype)
-    return tensor.new_empty(shape, dtype=getattr(torch, str(dtype)))
-
-
-def _together(results: Sequence[Any], equations: Equations) -> Any:
-    """Return results as the function returned them: one, or what holds several."""
-    kind = equations.structure
-    if kind is None:
-        return results[0]
-    return kind(*results) if hasattr(kind, "_fields") else kind(results)
 
 
 def _asks_for_gradients(given: Sequence[Any]) -> bool:
@@ -281,9 +135,9 @@ class Function:
         self._blocks = blocks or Blocks()
         self._derived: dict[Any, Derived] = {}
         self._file = None if kernels is None else place_of(kernels, func)
-        self._compiled: dict[Any, _Compiled | _Edited] = {}
+        self._compiled: dict[Any, Compiled | Edited] = {}
         self._count = len(self._signature.parameters)
-        self._by_position: dict[Any, _Compiled | _Edited] = {}
+        self._by_position: dict[Any, Compiled | Edited] = {}
         self._differentiable: dict[Any, Differentiable] = {}
         self._lock = threading.RLock()
 
@@ -323,7 +177,7 @@ class Function:
 
         arrays, others = self._bound(args, kwargs)
         of = self._gradients_of(arrays, others)
-        return _together(applied(of, [*arrays.values()]), of.equations)
+        return together(applied(of, [*arrays.values()]), of.equations)
 
     def on(self, target: str) -> Function:
         """Return the function for another target."""
@@ -332,7 +186,7 @@ class Function:
         made._compiled, made._by_position = {}, {}
         return made
 
-    def _ready(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> _Compiled | _Edited:
+    def _ready(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Compiled | Edited:
         key = _key(arrays, others)
         compiled = self._compiled.get(key)
         if compiled is None:
@@ -341,9 +195,9 @@ class Function:
                 if compiled is None:
                     derived = self._of(arrays, others)
                     if self._file is None:
-                        compiled = _Compiled(derived, self._target)
+                        compiled = Compiled(derived, self._target)
                     else:
-                        compiled = _Edited(self._edited(self._file, derived.equations, others))
+                        compiled = Edited(self._edited(self._file, derived.equations, others))
                     self._compiled[key] = compiled
         return compiled
 
@@ -363,7 +217,7 @@ class Function:
     def kernels(self, *args: Any, **kwargs: Any) -> list[CompiledKernel]:
         """Return the compiled kernels for arguments, in the order in which they run."""
         found = self._ready(*self._bound(args, kwargs))
-        if isinstance(found, _Edited):
+        if isinstance(found, Edited):
             raise FrontendTypeError(
                 f"{self.func.__name__} runs what {found.edited.file} launches",
                 span=calling_span(),
@@ -394,7 +248,7 @@ class Function:
             with _deep():
                 return program.of_tiles()
         return program.of_threads(
-            [lower(k, out_idx=outputs, target=self._target) for k, outputs in _traced(derived)]
+            [lower(k, out_idx=outputs, target=self._target) for k, outputs in traced(derived)]
         )
 
     @concise
@@ -411,7 +265,7 @@ class Function:
         arrays, others = self._bound(args, kwargs)
         equations = self._of(arrays, others).equations
         results = evaluated(equations, {n: np.asarray(x) for n, x in arrays.items()})
-        return _together(results, equations)
+        return together(results, equations)
 
     @concise
     def vjp(
@@ -442,7 +296,7 @@ class Function:
         names = names_of(of.equations, wrt)
         results, pull = of.forward([*arrays.values()], names)
         is_one = isinstance(wrt, str) or (wrt is None and len(names) == 1)
-        return _together(results, of.equations), replace(pull, is_one=is_one)
+        return together(results, of.equations), replace(pull, is_one=is_one)
 
     @concise
     def grad(self, *args: Any, wrt: str | Sequence[str] | None = None, **kwargs: Any) -> Any:
@@ -465,7 +319,7 @@ class Function:
                 equations = self._of(arrays, others).equations
                 self._differentiable[key] = Differentiable(
                     equations,
-                    lambda e: _Compiled(derive(e, self._blocks), self._target),
+                    lambda e: Compiled(derive(e, self._blocks), self._target),
                     _CAPTURING,
                 )
             return self._differentiable[key]

@@ -1,0 +1,164 @@
+"""Kernels of a function of arrays, compiled or out of a file, that run on its arguments."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tile_api.arrays.capture import Equations
+from tile_api.arrays.edited import EditedKernels
+from tile_api.arrays.explain import Explanation
+from tile_api.arrays.kernel_text import KernelText
+from tile_api.arrays.own_faults import blamed
+from tile_api.compiling import compile as compile_kernel
+from tile_core.errors import ArgumentLayoutError
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What a function becomes for arguments of given shapes and types.
+
+    Parameters
+    ----------
+    source
+        A program of the developer's tier.
+    kernels
+        In the order in which they run.
+    """
+
+    equations: Equations
+    source: str
+    kernels: tuple[KernelText, ...]
+    explanation: Explanation
+
+
+def traced(derived: Derived) -> list[tuple[Any, list[int]]]:
+    """Return each kernel of the text as a traced function, and the positions of its outputs."""
+    # The name of the text is part of what caches know a kernel by: the same in each process.
+    digest = hashlib.sha256(derived.source.encode()).hexdigest()[:12]
+    file = f"<{derived.equations.name} of arrays, {digest}>"
+    lines = derived.source.splitlines(keepends=True)
+    linecache.cache[file] = (len(derived.source), None, lines, file)
+    names: dict[str, Any] = {"__name__": derived.equations.name}
+    exec(compile(derived.source, file, "exec"), names)
+    return [
+        (names[k.name].get_tir(), [n - len(k.outputs) for n in range(len(k.outputs))])
+        for k in derived.kernels
+    ]
+
+
+class Compiled:
+    """The kernels of one signature, ready to run."""
+
+    def __init__(self, derived: Derived, target: str | None) -> None:
+        self.derived = derived
+        with blamed(derived.equations.name, "compiled", lambda: derived.source):
+            made = [
+                compile_kernel(kernel, out_idx=outputs, target=target)
+                for kernel, outputs in traced(derived)
+            ]
+        self.kernels = [*zip(made, derived.kernels, strict=True)]
+
+        held = [p.tensor for p in derived.equations.parameters]
+        for _, k in self.kernels:
+            held += k.outputs
+        outputs = derived.equations.outputs
+        empty = [o for o in outputs if 0 in o.shape]
+        held += [o.name for o in empty]
+        parameters = enumerate(derived.equations.parameters)
+        self._scalars = [number for number, p in parameters if p.shape == ()]
+        self._empty = [(o.shape, o.dtype.numpy()) for o in empty]
+        # Arrays by their number, the order of `held`: calls look nothing up.
+        at = {name: number for number, name in enumerate(held)}
+        self._steps = [
+            (kernel, [at[n] for n in k.inputs], len(k.outputs) == 1) for kernel, k in self.kernels
+        ]
+        self._results = [
+            (at[o.name], o.shape if o.shape == () or o.dtype.packing > 1 else None) for o in outputs
+        ]
+
+    def __call__(self, arrays: Iterable[Any]) -> Any:
+        """Run the kernels on the arrays that the function takes, in its order.
+
+        Views that do not lie in memory as kernels read them, such as transposes, are copied.
+        """
+        held = [*arrays]
+        for number in self._scalars:  # kernels take no arrays without dimensions
+            held[number] = held[number].reshape(1)
+        try:
+            return self._run(held[:])
+        except ArgumentLayoutError:
+            return self._run([_contiguous(x) for x in held])
+
+    def _run(self, held: list[Any]) -> Any:
+        for kernel, inputs, is_single in self._steps:
+            made = kernel(*[held[number] for number in inputs])
+            if is_single:
+                held.append(made)
+            else:
+                held += made
+        held += [_empty(shape, dtype, held) for shape, dtype in self._empty]
+        results = [
+            held[number] if shape is None else _shaped(held[number], shape)
+            for number, shape in self._results
+        ]
+        return together(results, self.derived.equations)
+
+
+class Edited:
+    """The kernels of a file in place of generated ones."""
+
+    def __init__(self, edited: EditedKernels) -> None:
+        self.edited = edited
+
+    def __call__(self, arrays: Iterable[Any]) -> Any:
+        """Run the file's `launch` on the arrays that the function takes, in its order."""
+        held = [*arrays]
+        try:
+            results = self.edited.results(held)
+        except ArgumentLayoutError:
+            results = self.edited.results([_contiguous(x) for x in held])
+        return together(results, self.edited.equations)
+
+
+def _contiguous(x: Any) -> Any:
+    """Return an array whose elements lie one behind the other: `x`, or a copy."""
+    if getattr(x, "is_sparse", False):
+        return x
+    return x.contiguous() if hasattr(x, "contiguous") else np.require(x, requirements="C")
+
+
+def _shaped(x: Any, shape: tuple[int, ...]) -> Any:
+    """Return a result in its shape; two integers of 4 bits in a byte become two of NumPy's."""
+    if shape == ():
+        return x.reshape(shape)
+    if not isinstance(x, np.ndarray) or x.shape == shape:
+        return x  # torch has no such integers: they stay two in a byte
+    import ml_dtypes
+
+    kind = ml_dtypes.int4 if x.dtype == np.int8 else ml_dtypes.uint4
+    pairs = np.stack([x.view("uint8") & 15, x.view("uint8") >> 4], axis=-1)
+    return pairs.reshape(*shape[:-1], -1)[..., : shape[-1]].astype("int8").astype(kind)
+
+
+def _empty(shape: tuple[int, ...], dtype: np.dtype[Any], like: Sequence[Any]) -> Any:
+    """Return an array without elements, a tensor of torch where the arguments are."""
+    torch = sys.modules.get("torch")
+    tensor = next((x for x in like if torch is not None and isinstance(x, torch.Tensor)), None)
+    if torch is None or tensor is None:
+        return np.empty(shape, dtype)
+    return tensor.new_empty(shape, dtype=getattr(torch, str(dtype)))
+
+
+def together(results: Sequence[Any], equations: Equations) -> Any:
+    """Return results as the function returned them: one, or what holds several."""
+    kind = equations.structure
+    if kind is None:
+        return results[0]
+    return kind(*results) if hasattr(kind, "_fields") else kind(results)
