@@ -75,6 +75,7 @@ def test_blocks_are_told():
     x = np.zeros((5, 100), "float32")
     told = str(Function(sums, blocks=Blocks(resident=0, stream=16)).explain(x))
     assert "carried: 1 value, 100 steps in blocks of 100: running totals of tiles" in told
+    assert "T.reduce_sum" not in Function(sums).source(x)
     told = str(Function(sums).explain(np.zeros(100_000, "float32")))
     assert "carried: 1 value, 100000 steps in blocks of 4096: running totals of tiles" in told
 

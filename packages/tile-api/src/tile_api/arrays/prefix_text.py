@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 from tile_api.arrays.affine import Declined
 from tile_api.arrays.equations import Expr, make, rebuild, walk
@@ -17,6 +18,7 @@ from tile_api.arrays.reductions.state import identity_of
 
 MOST_OF_A_BLOCK = 4096
 """Elements of the rows of a block that is not the whole row."""
+_NEUTRAL = {"add": 0, "maximum": -inf}
 _KINDS = {"add": ("sum", "cumsum", "{} + {}"), "maximum": ("max", "cummax", "T.max({}, {})")}
 
 
@@ -68,14 +70,10 @@ def prefix_plan(task: Task, blocks: Blocks) -> Plan:
     of = task.recurrence.of if task.recurrence is not None else None
     if of is None or plan.columns:
         raise Declined("no running sum of rows")
-    rows, size = 1, of.extent
-    if plan.row is not None:
-        rows = min(plan.axes[plan.row].size, max(1, blocks.resident // of.extent))
+    rows, size = 1 if plan.row is None else plan.axes[plan.row].size, of.extent
     if size * rows > blocks.resident:
         size = min(size, max(blocks.stream, MOST_OF_A_BLOCK // rows))
     axes = {**plan.axes, of.variable: Axis(of.variable, of.extent, size, "BN", "ko * BN", "j")}
-    if plan.row is not None:
-        axes[plan.row] = replace(axes[plan.row], size=rows)
     grid = tuple(v for v in plan.grid if v != of.variable)
     note = f"carried: 1 value, {of.extent} steps in blocks of {size}: running totals of tiles"
     return replace(plan, axes=axes, columns=(of.variable,), grid=grid, notes=(note,))
@@ -97,10 +95,15 @@ class _PrefixWriter(SteppedWriter):
         fold, scan, folded = _KINDS[form.kind]
         dtype = self.recurrence.steps[0].dtype
         axis = plan.axes[step]
-        carried = tiles.allocate("carried", mine, dtype=dtype)
-        total = tiles.allocate("total", mine, dtype=dtype)
+        along = [o for o in plan.finals if of.step in o.indices]
+        start = self.recurrence.starts[0]
+        is_neutral = start.op == "const" and start.value == _NEUTRAL[form.kind]
+        is_single = axis.size == axis.extent and is_neutral and len(along) == len(plan.finals)
         running = tiles.allocate("running", (*mine, step), dtype=dtype)
-        self._put(carried, self.recurrence.starts[0], mine)
+        if not is_single:
+            carried = tiles.allocate("carried", mine, dtype=dtype)
+            total = tiles.allocate("total", mine, dtype=dtype)
+            self._put(carried, start, mine)
         kept = {**tiles.held}
         tiles.put(f"for ko in T.serial(T.ceildiv({of.extent}, BN)):")
         tiles.depth += 1
@@ -111,24 +114,25 @@ class _PrefixWriter(SteppedWriter):
             text = f"T.if_then_else({self.text.at(step)} < {axis.extent}, {text}, {beyond})"
         at = self.text.loops((*mine, step))
         tiles.parallel((*mine, step), f"{running}[{at}] = {text}")
-        tiles.put(f"T.reduce_{fold}({running}, {total}, dim={len(mine)})")
+        if not is_single:
+            tiles.put(f"T.reduce_{fold}({running}, {total}, dim={len(mine)})")
         tiles.put(f"T.{scan}({running}, dim={len(mine)})")
-        before = f"{carried}[{self.text.loops(mine)}]"
-        text = folded.format(f"{running}[{at}]", before)
-        tiles.parallel((*mine, step), f"{running}[{at}] = {text}")
-        text = folded.format(before, f"{total}[{self.text.loops(mine)}]")
-        tiles.parallel(mine, f"{before} = {text}")
+        if not is_single:
+            before = f"{carried}[{self.text.loops(mine)}]"
+            text = folded.format(f"{running}[{at}]", before)
+            tiles.parallel((*mine, step), f"{running}[{at}] = {text}")
+            text = folded.format(before, f"{total}[{self.text.loops(mine)}]")
+            tiles.parallel(mine, f"{before} = {text}")
+            self.text.buffers[of.after, 0] = carried
         now = make("state", value=("running", (*mine, step)), dtype=dtype)
         tiles.held[now] = (running, (*mine, step))
         after = {x: now for x in carried_in(roots_of(plan.task)) if x.value[0] == of.after}
-        along = [o for o in plan.finals if of.step in o.indices]
         for o in along:
             self._result(replace(o, element=rebuild(o.element, dict(after))))
         tiles.depth -= 1
         for x in [*tiles.held]:
             if x not in kept:
                 del tiles.held[x]
-        self.text.buffers[of.after, 0] = carried
         for o in plan.finals:
             if o not in along:
                 self._result(o)
