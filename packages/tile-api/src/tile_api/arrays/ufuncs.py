@@ -28,6 +28,8 @@ def _rounding(name: str) -> Row:
 
 def _power(x: Expr, y: Expr) -> Expr:
     if y.op == "const":
+        if y.value == 1:
+            return x
         if y.value == 2:
             return eq.multiply(x, x)
         if y.value == 0.5 and x.dtype.is_float:

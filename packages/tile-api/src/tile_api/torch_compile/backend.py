@@ -22,7 +22,6 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from tile_api.torch_compile.captured import Captured
 from tile_api.torch_compile.decompositions import decompositions
 from tile_api.torch_compile.explanations import CompiledGraph, InKernels, InTorch
-from tile_api.torch_compile.layouts import memory_order
 from tile_api.torch_compile.nodes import Kind, device_of, kind_of, name_of, refusal
 from tile_api.torch_compile.stages import Stage, Step, steps_of
 from tile_core.errors import FrontendTypeError, TileError
@@ -156,16 +155,11 @@ def _is_captured(
     target: str | None,
 ) -> bool:
     """Make kernels of the stages; False if some nodes turn out to be torch's."""
-    made_here = {
-        n for step in steps if isinstance(step, Stage) for n in step.outputs
-        if memory_order(n.meta["val"]) is not None
-    }  # fmt: skip
     is_whole = True
     for step in steps:
         if isinstance(step, Node) or step in known:
             continue
-        ours = {n for n in step.inputs if _base(n, reasons) in made_here}
-        captured = Captured(step, ours, target)
+        captured = Captured(step, target)
         try:
             captured.function.kernels(*captured.like)
         except Exception as error:  # whatever it is, torch can run the nodes
@@ -181,13 +175,6 @@ def _is_captured(
 
 def _heavy(stage: Stage) -> list[Node]:
     return [n for n in stage.nodes if kind_of(n) not in (Kind.CREATION, Kind.VIEW)]
-
-
-def _base(node: Node, reasons: Mapping[Node, str]) -> Node:
-    """Return the tensor in memory that a node is a view of."""
-    while node.op == "call_function" and node not in reasons and kind_of(node) is Kind.VIEW:
-        node = node.all_input_nodes[0]
-    return node
 
 
 def _told(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -25,8 +25,6 @@ class Captured:
 
     Parameters
     ----------
-    made_here
-        The inputs that lie in memory of another stage's output.
 
     Attributes
     ----------
@@ -38,14 +36,11 @@ class Captured:
         The node that could not be captured, where the function could not.
     """
 
-    def __init__(self, stage: Stage, made_here: Collection[Node], target: str | None) -> None:
+    def __init__(self, stage: Stage, target: str | None) -> None:
         self.stage = stage
         self.failed_at: Node | None = None
         inputs = [n.meta["val"] for n in stage.inputs]
-        self._layouts = [
-            layout_of(x, is_made_here=n in made_here)
-            for x, n in zip(inputs, stage.inputs, strict=True)
-        ]
+        self._layouts = [*map(layout_of, inputs)]
         orders = [memory_order(n.meta["val"]) for n in stage.outputs]
         # Results lie in memory as torch's would: kernels write them in that order.
         self._orders = [o if o is not None and o != tuple(sorted(o)) else None for o in orders]
@@ -60,7 +55,7 @@ class Captured:
     @staticmethod
     def _seen(x: torch.Tensor, layout: Any) -> torch.Tensor:
         """Return the contiguous tensor that kernels take for a view."""
-        return x if layout is None or layout.is_plain else layout.tensor(x)
+        return x.contiguous() if layout is None or layout.is_plain else layout.tensor(x)
 
     def __call__(self, *tensors: torch.Tensor) -> Any:
         """Run the kernels; return a tensor for each output."""
@@ -86,7 +81,7 @@ class Captured:
         known: dict[Node, Any] = {}
         for node, layout in zip(self.stage.inputs, self._layouts, strict=True):
             x = arrays[node.name]
-            known[node] = x if layout is None else layout.array(x)
+            known[node] = x if layout is None else layout.array(x, node.name)
         for node in self.stage.nodes:
             self.failed_at = node
             args, kwargs = torch.fx.map_arg((node.args, node.kwargs), known.__getitem__)

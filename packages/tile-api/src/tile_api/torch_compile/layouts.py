@@ -11,6 +11,7 @@ import torch
 
 from tile_api.arrays import indexing, views
 from tile_api.arrays.array import Array
+from tile_api.arrays.dims import Dim, Symbol
 
 
 def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
@@ -45,52 +46,72 @@ class Layout:
     before
         How many elements before the view's first one it begins.
     picked
-        By dimension of the contiguous tensor, the number that is read; None for all.
+        By dimension of the contiguous tensor, what is read: a number, or a slice.
     order
-        Which of the dimensions that are left is which of the view's.
-    sizes
-        Of the view, which may have further dimensions of size 1 or of stride 0.
+        Which of the dimensions that are left is which of the view's live ones.
+    live
+        The view's dimensions that are not of size 1 or of stride 0.
+    sizes, strides
+        Of the view.
     """
 
     shape: tuple[int, ...]
     before: int
-    picked: tuple[int | None, ...]
+    picked: tuple[int | slice, ...]
     order: tuple[int, ...]
     live: tuple[int, ...]
     sizes: tuple[int, ...]
+    strides: tuple[int, ...]
 
     @property
     def is_plain(self) -> bool:
         """Whether the view is the contiguous tensor itself."""
         return self.shape == self.sizes and self.order == tuple(range(len(self.sizes)))
 
-    def tensor(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the contiguous tensor of a view."""
-        if self.is_plain:
-            return x
-        return x.as_strided(self.shape, contiguous(self.shape), x.storage_offset() - self.before)
+    @property
+    def has_gaps(self) -> bool:
+        """Whether the contiguous tensor has elements that the view lacks."""
+        return any(k != slice(None) for k in self.picked)
 
-    def array(self, x: Array) -> Array:
-        """Return the view of an array that is the contiguous tensor."""
+    def tensor(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the contiguous tensor of a view: its memory, or a copy if that is not as told."""
+        first = x.storage_offset() - self.before
+        if x.stride() != self.strides or (self.has_gaps and not _has(x, first, self.shape)):
+            made = x.new_empty(self.shape)
+            self._view(made).copy_(x)
+            return made
+        return x.as_strided(self.shape, contiguous(self.shape), first)
+
+    def _view(self, x: Any) -> Any:
+        """Return the view of what is in the place of the contiguous tensor."""
+        place = self.before + x.storage_offset()
+        return x.as_strided(self.sizes, self.strides, place)
+
+    def array(self, x: Array, name: str) -> Array:
+        """Return the view of an array that is the contiguous tensor, its dimensions named."""
         if self.is_plain:
             return x
-        key = tuple(slice(None) if k is None else k for k in self.picked)
-        found: Any = indexing.taken(x, key) if key else x
+        found: Any = indexing.taken(x, self.picked) if self.has_gaps else x
         found = views.transpose(found, self.order)
         sizes = [1] * len(self.sizes)
         for k, n in zip(self.live, found.shape, strict=True):
             sizes[k] = n
-        return views.broadcast_to(views.reshape(found, sizes), self.sizes)
+        whole = views.broadcast_to(views.reshape(found, sizes), self.sizes)
+        named = [
+            n if n == 1 or isinstance(n, Dim) else Dim(n, Symbol(f"{name}:{k}"))
+            for k, n in enumerate(whole.shape)
+        ]
+        return Array(named, whole.dtype, whole.at)
 
 
-def layout_of(tensor: torch.Tensor, *, is_made_here: bool) -> Layout | None:
-    """Return the contiguous tensor of a view, if it is one that index arithmetic reads well.
+def _has(x: torch.Tensor, first: int, shape: Sequence[int]) -> bool:
+    """Tell whether a tensor's memory has room for another one, from an element on."""
+    room = x.untyped_storage().nbytes() // x.element_size()
+    return 0 <= first <= room - math.prod(shape)
 
-    Parameters
-    ----------
-    is_made_here
-        Whether the offset in memory is known to be that of the compiled graph.
-    """
+
+def layout_of(tensor: torch.Tensor) -> Layout | None:
+    """Return the contiguous tensor of a view, if it is one that index arithmetic reads well."""
     sizes = tuple(map(int, tensor.shape))
     strides = tuple(map(int, tensor.stride()))
     if 0 in sizes:
@@ -99,24 +120,33 @@ def layout_of(tensor: torch.Tensor, *, is_made_here: bool) -> Layout | None:
     order = sorted(live, key=lambda k: -strides[k])
     offset = int(tensor.storage_offset())
     shape: list[int] = []
-    picked: list[int | None] = []
-
-    def gap(above: int, span: int) -> bool:
-        """Add a dimension for what lies between two others; tell whether there is one."""
-        if above != span:
-            shape.append(above // span)
-            picked.append(min(offset % above // span, above // span - 1))
-        return above % span == 0 and (above == span or is_made_here)
-
-    for k, below in zip(order, [*order[1:], None][: len(order)], strict=True):
-        shape.append(sizes[k])
-        picked.append(None)
-        span = 1 if below is None else strides[below] * sizes[below]
-        if not gap(strides[k], span):
+    picked: list[int | slice] = []
+    above: int | None = None  # elements from one number of the last dimension to the next
+    for k in order:
+        step, size = strides[k], sizes[k]
+        is_aligned = above is None or offset % above % (step * size) < step
+        if above is not None and above % (step * size) == 0 and is_aligned:
+            if above != step * size:  # one of several tensors that lie side by side
+                shape.append(above // (step * size))
+                picked.append(min(offset % above // (step * size), shape[-1] - 1))
+            shape.append(size)
+            picked.append(slice(None))
+        elif above is not None and above % step == 0:  # a part of longer rows
+            first = min(offset % above // step, above // step - size)
+            shape.append(above // step)
+            picked.append(slice(first, first + size))
+        elif above is None:
+            shape.append(size)
+            picked.append(slice(None))
+        else:
             return None
-    before = sum(p * s for p, s in zip(picked, contiguous(shape), strict=True) if p is not None)
-    room = tensor.untyped_storage().nbytes() // tensor.element_size()
-    if is_made_here and not 0 <= offset - before <= room - math.prod(shape):
-        return None
+        above = step
+    if above is not None and above > 1:
+        shape.append(above)
+        picked.append(offset % above)
+    firsts = [(k.start or 0) if isinstance(k, slice) else k for k in picked]
+    before = sum(k * s for k, s in zip(firsts, contiguous(shape), strict=True))
     places = tuple(order.index(k) for k in live)
-    return Layout(tuple(shape), before, tuple(picked), places, tuple(live), sizes)
+    made = Layout(tuple(shape), before, tuple(picked), places, tuple(live), sizes, strides)
+    is_whole = not made.has_gaps or _has(tensor, offset - before, shape)
+    return made if is_whole else None
