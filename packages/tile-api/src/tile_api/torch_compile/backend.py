@@ -19,7 +19,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tile_api.torch_compile.captured import Captured
+from tile_api.torch_compile.captured import Captured, apart
 from tile_api.torch_compile.decompositions import decompositions
 from tile_api.torch_compile.explanations import CompiledGraph, InKernels, InTorch
 from tile_api.torch_compile.nodes import Kind, device_of, kind_of, name_of, refusal
@@ -139,8 +139,11 @@ def lowered(
         if found is not None:
             reasons[node] = found
     known: dict[Stage, Captured] = {}
+    steps: list[Step]
     while True:
-        steps = steps_of(gm.graph, lambda node: node not in reasons)
+        steps = []
+        for step in steps_of(gm.graph, lambda node: node not in reasons):
+            steps += apart(step, options.target) if isinstance(step, Stage) else [step]
         if _is_captured(steps, known, reasons, options.target):
             break
     if options.explain is not None:

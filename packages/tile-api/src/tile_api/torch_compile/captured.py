@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
@@ -22,9 +22,6 @@ _LONGEST_NAME = 40
 
 class Captured:
     """A stage ready to run.
-
-    Parameters
-    ----------
 
     Attributes
     ----------
@@ -92,6 +89,41 @@ class Captured:
             known[node] if order is None else call_torch("permute", (known[node], order), {})
             for node, order in zip(self.stage.outputs, self._orders, strict=True)
         )
+
+
+_MOST_OUTPUTS = 8
+
+
+def apart(stage: Stage, target: str | None) -> list[Stage]:
+    """Return a stage in as many parts as give the fewest kernels.
+
+    Results of which none is cheaper beside another one are apart: gradients of queries go through
+    keys, those of keys and values through queries.
+    """
+    if not 1 < len(stage.outputs) <= _MOST_OUTPUTS:
+        return [stage]
+
+    def count(outputs: Collection[Node]) -> int:
+        captured = Captured(stage.part(outputs), target)
+        return len(captured.function.explain(*captured.like).kernels)
+
+    try:
+        together = count(stage.outputs)
+        if together == 1:
+            return [stage]
+        parts = [([output], count([output])) for output in stage.outputs]
+        for part in parts[1:]:
+            for k, (others, known) in enumerate(parts[: parts.index(part)]):
+                joint = count([*others, *part[0]])
+                if joint < known + part[1]:
+                    parts[k] = ([*others, *part[0]], joint)
+                    parts.remove(part)
+                    break
+    except Exception:  # what cannot be captured is told where it is compiled
+        return [stage]
+    if sum(n for _, n in parts) >= together:
+        return [stage]
+    return [stage.part(outputs) for outputs, _ in parts]
 
 
 def _called(node: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

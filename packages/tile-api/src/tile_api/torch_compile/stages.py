@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -31,6 +31,19 @@ class Stage:
     nodes: tuple[Node, ...]
     inputs: tuple[Node, ...]
     outputs: tuple[Node, ...]
+
+    def part(self, outputs: Collection[Node]) -> Stage:
+        """Return the stage of some of the outputs."""
+        todo, needed = [*outputs], set()
+        while todo:
+            at = todo.pop()
+            if at not in needed:
+                needed.add(at)
+                todo += at.all_input_nodes if at not in self.inputs else []
+        return Stage(
+            *(tuple(n for n in ns if n in needed) for ns in (self.nodes, self.inputs)),
+            tuple(n for n in self.outputs if n in outputs),
+        )
 
 
 @dataclass(frozen=True)
