@@ -135,6 +135,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "None and numbers": (lambda x: (x + 1, None, x.sum(), 3), (wide(4, 6),)),
     "gradients of some": (lambda x, y, z: (x * y + z, y * 2), (wide(4, 5), plain(4, 5), wide(5))),
     "no gradients inside": (_partly_without_gradients, (wide(4, 5),)),
+    "channels apart": (lambda x, w, b: F.conv1d(x, w, b, padding=2, groups=3)[..., :6],
+                       (wide(2, 3, 6), wide(3, 1, 3), wide(3))),
     "a transpose": (lambda x: torch.softmax(x * 2, -1), (plain(6, 4, 5).permute(1, 2, 0),)),
     "gaps": (lambda x: (x[:, 1:3] * 2).sum(-1), (plain(4, 8, 5)[:, ::2],)),
     "broadcast": (lambda x: x * 2, (plain(4, 1).expand(4, 5),)),

@@ -59,6 +59,7 @@ ONE: dict[str, Case] = {
     "var": torch.var, "var of rows": lambda x: torch.var(x, 1),
     "biased": lambda x: torch.var(x, 1, correction=0), "std": lambda x: torch.std(x, 1),
     "var and mean": lambda x: tuple(torch.var_mean(x, 1, correction=0)),
+    "cumsum": lambda x: torch.cumsum(x, 1), "cumprod": lambda x: torch.cumprod(x, 0),
     "logsumexp": lambda x: torch.logsumexp(x, 1), "softmax": lambda x: torch.softmax(x, 0),
     "softmax in 64": lambda x: torch.softmax(x, 1, dtype=torch.float64),
     "log softmax": lambda x: F.log_softmax(x, 1), "layer norm": lambda x: F.layer_norm(x, (6,)),
@@ -125,6 +126,14 @@ def test_types_of_results_are_those_of_torch(one: torch.dtype) -> None:
         agree(lambda x: torch.sum(x, 0), x)
 
 
+def test_convolutions_by_channel() -> None:
+    torch.manual_seed(0)
+    x, w = torch.randn(2, 3, 9), torch.randn(3, 1, 4)
+    agree(lambda x, y: F.conv1d(x, y, stride=2, padding=3, dilation=2, groups=3), x, w)
+    x, w = torch.randn(2, 3, 5, 6), torch.randn(3, 1, 3, 2)
+    agree(lambda x, y: F.conv2d(x, y, stride=(1, 2), padding=(1, 0), groups=3), x, w)
+
+
 def test_attention() -> None:
     def attended(x: Any, y: Any) -> Any:
         return F.scaled_dot_product_attention(x, y, y, is_causal=True)
@@ -137,6 +146,8 @@ def test_attention() -> None:
     ("function", "told"),
     [
         (lambda x: torch.linalg.inv(x), "torch.linalg_inv cannot be captured"),
+        (lambda x: F.conv1d(torch.reshape(x, (1, 4, 4)), torch.reshape(x, (4, 4, 1))),
+         "a convolution that adds channels up"),
         (lambda x: F.relu(x, inplace=True),
          "torch.relu: got an unexpected keyword argument 'inplace'"),
         (lambda x: torch.div(x, x, rounding_mode="trunc"),

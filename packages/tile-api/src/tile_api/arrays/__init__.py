@@ -12,7 +12,8 @@
 `misfits`                what is told of shapes that do not fit
 `numpy_names`            NumPy's functions by name; what they do is in `ufuncs`, `elementwise`,
                          `views`, `joins`, `indexing`, `folds`, `products` and `creation`
-`torch_names`            torch's functions by name: `torch_elements`, `torch_shapes`
+`torch_names`            torch's functions by name: `torch_elements`, `torch_shapes`,
+                         `torch_convolutions`
 `recurrences`            `tile.scan`, and what is carried from step to step; `accumulations` are
                          NumPy's. `recurrence_parts` says what steps compute, `recurrence_plan`
                          and `recurrence_text` make kernels of them; those of `affine` steps go in

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays import creation, folds, in_place, products, views
+from tile_api.arrays import accumulations, creation, folds, in_place, products, views
 from tile_api.arrays.array import Array
 from tile_api.arrays.elementwise import FLOAT32, element_type, lift
 from tile_api.arrays.equations import INDEX
+from tile_api.arrays.torch_convolutions import conv, convolution, convolution_backward
 from tile_api.arrays.torch_elements import ELEMENTS, cast, elements, type_of_number, where
 from tile_api.arrays.torch_shapes import SHAPES, expand, sizes_given
 from tile_api.arrays.ufuncs import UFUNCS
@@ -159,6 +160,14 @@ def var_mean(
     """`torch.var_mean`."""
     squares = var(input, dim, unbiased, keepdim, correction=correction)
     return squares, _mean(input, None if isinstance(dim, bool) else dim, keepdim)
+
+
+def _running(fold: Callable[..., Array]) -> Callable[..., Array]:
+    def run(input: Any, dim: int, *, dtype: Any = None) -> Array:
+        kind = _kind(dtype, input.dtype if input.dtype.is_float else INDEX)
+        return fold(cast(input, kind), dim)
+
+    return run
 
 
 def _logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Array:
@@ -337,11 +346,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "var_mean": var_mean, "amax": _extreme(folds.max), "amin": _extreme(folds.min),
     "max": _with_position("max"), "min": _with_position("min"), "argmax": _position("max"),
     "argmin": _position("min"), "any": _truth(folds.any), "all": _truth(folds.all),
+    "cumsum": _running(accumulations.cumsum), "cumprod": _running(accumulations.cumprod),
     "logsumexp": _logsumexp, "softmax": softmax, "_softmax": softmax, "log_softmax": log_softmax,
     "_log_softmax": log_softmax, "layer_norm": layer_norm, "rms_norm": rms_norm,
     "mm": products.matmul, "bmm": products.matmul, "matmul": products.matmul,
     "mv": products.matmul, "dot": products.matmul, "addmm": addmm, "baddbmm": addmm,
     "addmv": addmm, "linear": linear, "einsum": products.einsum,
+    "conv1d": conv, "conv2d": conv, "conv3d": conv, "convolution": convolution,
+    "convolution_backward": convolution_backward,
     "_scaled_dot_product_flash_attention_for_cpu": attention,
     "_scaled_dot_product_flash_attention_for_cpu_backward": attention_backward,
     "scaled_dot_product_attention": scaled_dot_product_attention,

@@ -169,7 +169,9 @@ def _is_captured(
             text = error.message if isinstance(error, TileError) else f"{error!r}"
             _LOG.warning("torch.compile: %s runs in torch: %s", captured.__name__, text)
             at = captured.failed_at
-            reasons |= {n: text for n in ([at] if at is not None else _heavy(step))}
+            for n in [at] if at is not None else _heavy(step):
+                parts = [user for user in n.users if user.target is operator.getitem]
+                reasons |= dict.fromkeys([n, *parts], text)
             is_whole = False
         else:
             known[step] = captured

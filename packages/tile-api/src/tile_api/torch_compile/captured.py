@@ -45,18 +45,21 @@ class Captured:
             None if o is None else tuple(sorted(range(len(o)), key=o.__getitem__))
             for o in self._orders
         ]
-        self.like = tuple(map(self._seen, inputs, self._layouts))
+        self._readers = [
+            torch.Tensor.contiguous if x is None or x.is_plain else x.reader()
+            for x in self._layouts
+        ]
+        self.like = tuple(self._read(inputs))
         self.function = Function(self._as_function(), target=target)
         self.__name__ = self.function.func.__name__
 
-    @staticmethod
-    def _seen(x: torch.Tensor, layout: Any) -> torch.Tensor:
-        """Return the contiguous tensor that kernels take for a view."""
-        return x.contiguous() if layout is None or layout.is_plain else layout.tensor(x)
+    def _read(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Return the contiguous tensors that kernels take."""
+        return [read(x) for read, x in zip(self._readers, tensors, strict=True)]
 
     def __call__(self, *tensors: torch.Tensor) -> Any:
         """Run the kernels; return a tensor for each output."""
-        made = self.function(*map(self._seen, tensors, self._layouts))
+        made = self.function(*self._read(tensors))
         return [
             x if back is None else x.permute(back) for x, back in zip(made, self._back, strict=True)
         ]
@@ -137,7 +140,8 @@ def _called(node: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 def _check(made: Any, node: Node) -> None:
     """Refuse a result that differs from what torch says that a node gives."""
     several = isinstance(made, (tuple, list))
-    for x, tensor in zip(made if several else [made], tensors_of(node.meta["val"]), strict=True):
+    arrays = [x for x in (made if several else [made]) if x is not None]
+    for x, tensor in zip(arrays, tensors_of(node.meta["val"]), strict=True):
         mine = (str(x.dtype), tuple(map(int, x.shape)))
         theirs = (str(tensor.dtype).removeprefix("torch."), tuple(map(int, tensor.shape)))
         if mine != theirs:

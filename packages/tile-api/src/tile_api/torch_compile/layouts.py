@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,19 +73,23 @@ class Layout:
         """Whether the contiguous tensor has elements that the view lacks."""
         return any(k != slice(None) for k in self.picked)
 
-    def tensor(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the contiguous tensor of a view: its memory, or a copy if that is not as told."""
-        first = x.storage_offset() - self.before
-        if x.stride() != self.strides or (self.has_gaps and not _has(x, first, self.shape)):
-            made = x.new_empty(self.shape)
-            self._view(made).copy_(x)
-            return made
-        return x.as_strided(self.shape, contiguous(self.shape), first)
+    def reader(self) -> Callable[[torch.Tensor], torch.Tensor]:
+        """Return what gives the contiguous tensor of a view: its memory, or a copy.
 
-    def _view(self, x: Any) -> Any:
-        """Return the view of what is in the place of the contiguous tensor."""
-        place = self.before + x.storage_offset()
-        return x.as_strided(self.sizes, self.strides, place)
+        It is a copy where the view does not lie in memory as was told.
+        """
+        shape, before, strides, has_gaps = self.shape, self.before, self.strides, self.has_gaps
+        steps, sizes = contiguous(shape), self.sizes
+
+        def read(x: torch.Tensor) -> torch.Tensor:
+            first = x.storage_offset() - before
+            if x.stride() == strides and (not has_gaps or _has(x, first, shape)):
+                return x.as_strided(shape, steps, first)
+            made = x.new_empty(shape)
+            made.as_strided(sizes, strides, before).copy_(x)
+            return made
+
+        return read
 
     def array(self, x: Array, name: str) -> Array:
         """Return the view of an array that is the contiguous tensor, its dimensions named."""
@@ -106,7 +110,7 @@ class Layout:
 
 def _has(x: torch.Tensor, first: int, shape: Sequence[int]) -> bool:
     """Tell whether a tensor's memory has room for another one, from an element on."""
-    room = x.untyped_storage().nbytes() // x.element_size()
+    room: int = x.untyped_storage().nbytes() // x.element_size()
     return 0 <= first <= room - math.prod(shape)
 
 

@@ -30,6 +30,7 @@ class Kind(Enum):
     FOLD = "fold"
     PRODUCT = "product"
     ATTENTION = "attention"
+    ALONE = "alone"
 
 
 _KINDS = {
@@ -43,7 +44,9 @@ _KINDS = {
         "sum", "prod", "mean", "var", "std", "var_mean", "amax", "amin", "max", "min", "argmax",
         "argmin", "any", "all", "logsumexp", "softmax", "_softmax", "log_softmax", "_log_softmax",
     },
-    Kind.PRODUCT: {"mm", "bmm", "matmul", "mv", "dot", "addmm", "baddbmm", "addmv"},
+    Kind.PRODUCT: {"mm", "bmm", "matmul", "mv", "dot", "addmm", "baddbmm", "addmv",
+                   "convolution"},
+    Kind.ALONE: {"cumsum", "cumprod", "convolution_backward"},
     Kind.ATTENTION: {
         "_scaled_dot_product_flash_attention_for_cpu",
         "_scaled_dot_product_flash_attention_for_cpu_backward",

@@ -41,7 +41,8 @@ class Stage:
                 needed.add(at)
                 todo += at.all_input_nodes if at not in self.inputs else []
         return Stage(
-            *(tuple(n for n in ns if n in needed) for ns in (self.nodes, self.inputs)),
+            tuple(n for n in self.nodes if n in needed),
+            tuple(n for n in self.inputs if n in needed),
             tuple(n for n in self.outputs if n in outputs),
         )
 
@@ -267,6 +268,6 @@ def space_of(node: Node) -> Space | None:
     if kind is Kind.ATTENTION:
         is_forward = len(value) == 2
         return Space(tuple(value[0].shape), is_product=True) if is_forward else None
-    if not isinstance(value, torch.Tensor):
+    if kind is Kind.ALONE or not isinstance(value, torch.Tensor):
         return None
     return Space(tuple(value.shape), is_product=kind is Kind.PRODUCT)
