@@ -50,9 +50,8 @@ def test_they_pass_the_linter_of_our_examples(tmp_path) -> None:
     if ruff is None:
         pytest.skip("no linter")
     for number, p in enumerate(PROGRAMS):
-        if not (p.function.__doc__ or "").startswith("A "):  # a docstring of the user's
-            text = Function(p.function).source(**p.arguments())
-            (tmp_path / f"{p.name}_{number}.py").write_text(text)
+        text = Function(p.function).source(**p.arguments())
+        (tmp_path / f"{p.name}_{number}.py").write_text(text)
     x = np.zeros((4, 300), "float32")
     (tmp_path / "expert.py").write_text(
         Function(program("softmax").function, target="cuda:sm_80").source(x, tier="expert")

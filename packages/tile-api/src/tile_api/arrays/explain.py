@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tile_api.arrays.kernel_text import KernelText
 from tile_api.arrays.plan import Plan
+
+if TYPE_CHECKING:
+    from tile_api.report.model import Origin
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,23 @@ class Explanation:
     def __str__(self) -> str:
         """Return a paragraph for each kernel."""
         return "\n\n".join(map(str, self.kernels))
+
+    def origins(self) -> tuple[Origin, ...]:
+        """Return the same as tables, for pages."""
+        return tuple(_origin(*str(kernel).splitlines()) for kernel in self.kernels)
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show."""
+        from tile_api.report.parts.facts import kernels_of_function
+
+        return str(kernels_of_function(self.origins()))
+
+
+def _origin(title: str, *lines: str) -> Origin:
+    from tile_api.report.model import Fact, Origin  # few look at pages
+
+    split = (line.strip().partition(": ") for line in lines)
+    return Origin(title, tuple(Fact(name, value) for name, _, value in split))
 
 
 def explained(plans: Sequence[Plan], kernels: Iterable[KernelText]) -> Explanation:

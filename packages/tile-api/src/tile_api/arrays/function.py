@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import os
 import sys
 import threading
 import types
@@ -250,6 +251,26 @@ class Function:
         return program.of_threads(
             [lower(k, out_idx=outputs, target=self._target) for k, outputs in traced(derived)]
         )
+
+    @concise
+    def report(
+        self, path: str | os.PathLike[str], *args: Any, kernel: int = -1, **kwargs: Any
+    ) -> None:
+        """Write a page on one of the kernels for arguments: see `CompiledKernel.report`.
+
+        Parameters
+        ----------
+        kernel
+            Which of them, by its number in the order in which they run: the last one.
+        """
+        from tile_api.report import ReportRequest, write_report  # few look at pages
+
+        derived = self._of(*self._bound(args, kwargs))
+        traced_kernel, outputs = traced(derived)[kernel]
+        made = lower(traced_kernel, out_idx=outputs, target=self._target).lowered
+        origin = derived.explanation.origins()
+        request = ReportRequest(made.kernel, made.target, made.options, made.host, origin=origin)
+        write_report(request, path)
 
     @concise
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:

@@ -85,7 +85,7 @@ class _Copy:
                 self._alias(name, "tile")
             elif not self._provide(name, seen):
                 return False
-        text = textwrap.dedent("".join(lines[tree.lineno - 1 : tree.end_lineno]))
+        text = textwrap.dedent("".join(_code(tree, lines)))
         self.texts.append(text.rstrip().splitlines())
         return True
 
@@ -118,6 +118,14 @@ class _Copy:
             self.values.append(f"{name} = np.{own}")
             return True
         return False
+
+
+def _code(tree: ast.FunctionDef, lines: list[str]) -> list[str]:
+    """Return the lines of a function, without its docstring and its decorators."""
+    first = tree.body[0]
+    if len(tree.body) == 1 or ast.get_docstring(tree) is None or first.lineno == tree.lineno:
+        return lines[tree.lineno - 1 : tree.end_lineno]
+    return lines[tree.lineno - 1 : first.lineno - 1] + lines[first.end_lineno : tree.end_lineno]
 
 
 def _is_full(cell: types.CellType) -> bool:

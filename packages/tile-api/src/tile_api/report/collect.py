@@ -9,7 +9,17 @@ from typing import Any
 from tile_api.report.assembly import lines_of_assembly
 from tile_api.report.counting import costs_of, counter_for, counts_of
 from tile_api.report.drawings import drawn
-from tile_api.report.model import Count, Fact, KernelReport, Layouts, Line, PassStep, Text, Timeline
+from tile_api.report.model import (
+    Count,
+    Fact,
+    KernelReport,
+    Layouts,
+    Line,
+    Origin,
+    PassStep,
+    Text,
+    Timeline,
+)
 from tile_api.report.programs import lines_of, steps_of
 from tile_api.report.resource_needs import needs_of
 from tile_api.report.source_lines import SourceLines
@@ -42,6 +52,8 @@ class ReportRequest:
         Whether to run the kernel in the emulator and tell what the accesses of each line cost.
     sizes
         Values of symbolic dimensions and scalar parameters for that, by name.
+    origin
+        All kernels of the function of arrays that this one was made of, if it was.
     """
 
     kernel: Kernel
@@ -50,6 +62,7 @@ class ReportRequest:
     host: PluginHost
     counters: bool = False
     sizes: Mapping[str, int] = field(default_factory=dict)
+    origin: tuple[Origin, ...] = ()
 
 
 def collect(request: ReportRequest) -> KernelReport:
@@ -76,6 +89,7 @@ def collect(request: ReportRequest) -> KernelReport:
         texts_of(lowered, _assembly(artifact, lowered, missing), places),
         timings_of(recording.events),
         missing,
+        request.origin,
     )
     return replace(report, sources=places.sources())  # all that refers to lines has done so
 

@@ -149,6 +149,14 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """A kernel that a function of whole arrays became, and what was fused in it."""
+
+    name: str
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionNeeds:
     """What one launch needs of the machine, and its part of the warps of a multiprocessor."""
 
@@ -213,7 +221,8 @@ class KernelReport:
     """Everything that is known of one compiled kernel, and by part why something is missing.
 
     There are no layouts, pipeline or counts where the target has none, nothing overlaps, or it was
-    not run in the emulator. The sources begin with the kernel's own file.
+    not run in the emulator. The sources begin with the kernel's own file. The origin are all
+    kernels of the function of arrays that the kernel was made of, if it was.
     """
 
     name: str
@@ -229,3 +238,4 @@ class KernelReport:
     texts: tuple[Text, ...]
     timings: Timings
     missing: Mapping[str, str]
+    origin: tuple[Origin, ...] = ()

@@ -10,9 +10,9 @@ from tile_api.report.model import KernelReport
 from tile_api.report.parts import facts, layouts, pipeline, programs, user_lines
 
 _PARTS = (
-    facts.overview, programs.source_section, pipeline.section, layouts.section, user_lines.remarks,
-    facts.resources, user_lines.counters, programs.passes_section, programs.texts_section,
-    facts.times,
+    facts.overview, facts.origin, programs.source_section, pipeline.section, layouts.section,
+    user_lines.remarks, facts.resources, user_lines.counters, programs.passes_section,
+    programs.texts_section, facts.times,
 )  # fmt: skip
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -21,7 +21,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 
 def page_of(report: KernelReport) -> str:
     """Return the report as an HTML document."""
-    sections = [section(report) for section in _PARTS]
+    sections = [made for section in _PARTS if (made := section(report)) is not None]
     title = f"{report.name} for {report.target}"
     head = element(
         "head",

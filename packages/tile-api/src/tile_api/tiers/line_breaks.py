@@ -9,7 +9,7 @@ WIDTH = 100
 PAD = "    "
 
 _TOKEN = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|.""", re.DOTALL)
-_OPERATORS = (" if ", " else ", " or ", " and ", " | ", " ^ ", " & ", " + ", " - ", " * ")
+_OPERATORS = (" if ", " else ", " or ", " and ", " | ", " ^ ", " & ", " + ", " - ", " * ", " / ")
 """Where lines may end within brackets; what binds least comes first."""
 
 

@@ -5,13 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tile_api.report.markup import Html, Section, element, joined
-from tile_api.report.model import Fact, FunctionNeeds, KernelReport
+from tile_api.report.model import Fact, FunctionNeeds, KernelReport, Origin
 from tile_api.tracing import Duration
 
 
 def overview(report: KernelReport) -> Section:
     """Return the facts of the kernel."""
     return Section("overview", "The kernel", "", table_of_facts(report.facts))
+
+
+def origin(report: KernelReport) -> Section | None:
+    """Return what the kernel was made of, if that was a function of whole arrays."""
+    if not report.origin:
+        return None
+    return Section(
+        "origin",
+        "The function",
+        "All kernels that the function of arrays became, in the order in which they run: its "
+        "dimensions by what they are in each, its reductions by the rules that carry them, and why "
+        "results are tensors between kernels.",
+        kernels_of_function(report.origin),
+    )
+
+
+def kernels_of_function(kernels: Iterable[Origin]) -> Html:
+    """Return a table for each kernel."""
+    return joined([[element("h3", k.name), table_of_facts(k.facts)] for k in kernels])
 
 
 def resources(report: KernelReport) -> Section:
