@@ -101,7 +101,7 @@ def right(program: Program, arguments: Sequence[Any]) -> list[Right]:
         random = np.random.default_rng(program.seed)
         runs = [narrow]
         if any(size is not None for size in noise):
-            runs += [_noisy(program, arguments, noise, random) for _ in range(NOISY)]
+            runs += [_noisy(program, arguments, noise, random, k == 0) for k in range(NOISY)]
     return [
         Right(asked[k].dtype, asked[k].shape, wide[k], tuple(run[k] for run in runs))
         for k in program.outputs
@@ -168,11 +168,15 @@ def _is_exact(narrow: Any, wide: Any) -> bool:
     return np.array_equal(narrow.astype("float64"), wide, equal_nan=True)
 
 
-def _noisy(program: Program, arguments: Sequence[Any], noise: Values, random: Any) -> Values:
+def _noisy(
+    program: Program, arguments: Sequence[Any], noise: Values, random: Any, zeroes: bool
+) -> Values:
+    """Return all values with roundings; `zeroes`: what may be 0 is."""
     values = [_as(x, "float64") for x in arguments]
     for step, size in zip(program.steps, noise, strict=True):
         made = _value(_widened(step.text), step, values)
         if size is not None:
             made = made + size * random.choice([-1.0, 1.0], size=made.shape)
+            made = np.where(zeroes & (np.abs(made) <= 4 * size), 0.0, made)
         values.append(made)
     return values

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tile_api.arrays.equations import Expr, make, subtract
-from tile_api.arrays.plan import Plan
-from tile_api.arrays.reductions.algebra import factors, polynomial, terms
+from tile_api.arrays.equations import Expr, const, make, rebuild, subtract, walk
+from tile_api.arrays.plan import Carried, Plan
+from tile_api.arrays.reductions.algebra import factors, polynomial, product, terms
+from tile_api.arrays.reductions.groups import Group
 from tile_api.arrays.reductions.state import State
 
 
@@ -50,7 +51,7 @@ def vanishing(state: State) -> list[Expr]:
     if state.kind == "max":
         parts = [make("exp", body)] if body.dtype.is_float else []
     else:
-        parts = factors(body) if state.kind in ("sum", "mean") else []
+        parts = factors(body) if state.kind == "sum" else []
     found: list[Expr] = []
     for part in parts:
         for term in terms(part.args[0]) if part.op == "exp" else []:
@@ -153,3 +154,23 @@ def _plus(text: str, number: int) -> str:
     if text.isdigit():
         return str(int(text) + number)
     return f"{text} + {number}" if number > 0 else f"{text} - {-number}"
+
+
+def without_masks(c: Carried, stretch: Stretch) -> Carried:
+    """Return a state without the conditions that hold in all blocks of a stretch."""
+    known: dict[Expr, Expr] = {
+        n: n.args[1]
+        for n in walk(c.state.body)
+        if n.op == "where" and set(conjuncts(n.args[0])) <= stretch.certain
+    }
+    if not stretch.certain or not known:
+        return c
+    one = const(1, c.state.body.dtype)
+    body = rebuild(c.state.body, dict(known))
+    if c.state.kind == "sum":
+        body = product(factors(body), one)
+    groups = tuple(
+        Group(g.variables, tuple(factors(rebuild(product(g.factors, one), dict(known)))))
+        for g in c.groups
+    )
+    return Carried(replace(c.state, body=body), c.column, groups)

@@ -205,8 +205,8 @@ def subtract(x: Expr, y: Expr) -> Expr:
 
 def reciprocal(x: Expr) -> Expr:
     """Return 1/x; the reciprocal of a reciprocal is `x`."""
-    if x.op == "const" and x.value != 0:
-        return const(1 / x.value, x.dtype)
+    if x.op == "const":
+        return const(1 / x.value if x.value else math.copysign(math.inf, x.value), x.dtype)
     return x.args[0] if x.op == "reciprocal" else make("reciprocal", x)
 
 

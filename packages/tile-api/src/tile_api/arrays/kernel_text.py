@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tile_api.arrays.bounds import Stretch, bounds_of, conjuncts
+from tile_api.arrays import means
+from tile_api.arrays.bounds import bounds_of, without_masks
 from tile_api.arrays.capture import Output
-from tile_api.arrays.equations import Expr, const, make, rebuild, subtract, walk
+from tile_api.arrays.equations import Expr, const, make, subtract, walk
 from tile_api.arrays.evaluate import once_begun
+from tile_api.arrays.not_numbers import looks_for_nan
 from tile_api.arrays.plan import Carried, Plan, factor
-from tile_api.arrays.reductions.algebra import factors, product
-from tile_api.arrays.reductions.groups import Group
-from tile_api.arrays.reductions.state import COUNT, Correction, State, identity_of
+from tile_api.arrays.reductions.state import (
+    COUNT,
+    Correction,
+    State,
+    has_left,
+    identity_of,
+    is_running,
+)
 from tile_api.arrays.single_rows import ONE
 from tile_api.arrays.text import ExpressionText, tile_dtype
 from tile_api.arrays.tiles import Tiles, narrowed, operand_dtypes
@@ -80,8 +87,6 @@ class Writer:
             self._accumulator(c)
         for sweep in sorted({s.sweep for s in plan.states}):
             self._sweep([c for c in plan.carried if c.state.sweep == sweep])
-        for s in plan.states:
-            self._finish(s)
         along = [o for o in self.stored if self._is_along(o)]
         for o in self.stored:
             if o not in along:
@@ -105,6 +110,19 @@ class Writer:
         tiles.held[s.mine] = (buffer, dims)
         if not plan.is_resident or c.column or s.kind == "prod":
             tiles.put(f"T.fill({buffer}, {self._identity(s)})")
+        if has_left(s, plan.states) and not plan.is_resident and not plan.is_stepped:
+            assert s.left is not None
+            left = tiles.allocate(f"{s.name}_left", dims, dtype=tile_dtype(s.body))
+            tiles.held[s.left] = (left, dims)
+            tiles.put(f"T.fill({left}, 0.0)")
+            means.begin(plan, tiles, s)
+
+    def _is_running(self, s: State) -> bool:
+        """Tell whether a mean moves from block to block, since others read it.
+
+        What nobody reads meanwhile is a sum that is divided in the end.
+        """
+        return not self.plan.is_resident and is_running(s, self.plan.states)
 
     def _identity(self, s: State) -> str:
         """Return where an accumulator starts, as text.
@@ -113,20 +131,35 @@ class Writer:
         """
         infinite = self._infinity(s)
         if infinite is None or self._is_read(s):
-            return repr(identity_of(s.kind, tile_dtype(s.body)))
+            dtype = tile_dtype(s.body)
+            return self.tiles.text.number(identity_of(s.kind, dtype), dtype)
         return infinite
 
     def _finish(self, s: State) -> None:
-        """Make an extremum of nothing but infinities infinite, where results read it."""
+        """Make a sum a mean, and an extremum of nothing but infinities infinite."""
+        tiles, plan = self.tiles, self.plan
+        if s.kind == "mean" and not self._is_running(s):
+            tiles.parallel(tiles.held[s.mine][1], f"{tiles.text(s.mine)} /= {self._extent()}")
         infinite = self._infinity(s)
-        finite = repr(identity_of(s.kind, tile_dtype(s.body)))
-        is_result = any(s.mine in set(walk(o.element)) for o in self.plan.finals)
-        is_whole = self.plan.is_resident or self.plan.parts is not None
+        dtype = tile_dtype(s.body)
+        finite = self.tiles.text.number(identity_of(s.kind, dtype), dtype)
+        later = [x.body for x in plan.states if x.sweep > s.sweep]
+        is_result = s.mine in set(walk(*(o.element for o in plan.finals), *later))
+        is_whole = plan.is_resident or plan.parts is not None
         if is_whole or infinite is None or not is_result or not self._is_read(s):
             return
-        me = self.tiles.text(s.mine)
+        me = tiles.text(s.mine)
         text = f"{me} = T.if_then_else({me} == {finite}, {infinite}, {me})"
-        self.tiles.parallel(self.tiles.held[s.mine][1], text)
+        tiles.parallel(tiles.held[s.mine][1], text)
+
+    def _extent(self) -> str:
+        """Return how many elements the stream has; a part of it, which counts itself."""
+        plan = self.plan
+        extent = plan.axes[plan.stream or ""].extent
+        if plan.parts is None:
+            return str(extent)
+        each = plan.parts.blocks * plan.axes[plan.stream or ""].size
+        return f"T.min({each}, {extent} - {plan.before} * BN)"
 
     def _infinity(self, s: State) -> str | None:
         """Return the text of what an extremum of floats is of no elements."""
@@ -136,8 +169,9 @@ class Writer:
         return f'{"-" if s.kind == "max" else ""}T.infinity("{dtype}")'
 
     def _is_read(self, s: State) -> bool:
-        """Tell whether another state is computed with the running values of `s`."""
-        return any(s.mine in set(walk(x.body)) for x in self.plan.states if x is not s)
+        """Tell whether another state is computed with differences from running values of `s`."""
+        others = (x for x in self.plan.states if x is not s and x.rule != "extremum")
+        return any(s.mine in set(walk(x.body)) for x in others)
 
     def _sweep(self, carried: Sequence[Carried]) -> None:
         if self.plan.is_resident:
@@ -148,13 +182,15 @@ class Writer:
             self.tiles.put(f"{name} = {text}")
         for stretch in bounds.stretches:
             with self.tiles.loop(stretch.first, stretch.last):
-                self._step([_without_masks(c, stretch) for c in carried])
+                self._step([without_masks(c, stretch) for c in carried])
+        for c in carried:
+            self._finish(c.state)
 
     # -- a step ------------------------------------------------------------------------------
 
     def _step(self, carried: Sequence[Carried]) -> None:
         """Write what happens with a block of the stream."""
-        plan = self.plan
+        plan, tiles = self.plan, self.tiles
         before: dict[Expr, Expr] = {}
         scales: dict[Expr, Expr] = {}
         for k, c in enumerate(carried):
@@ -166,7 +202,11 @@ class Writer:
             if not plan.is_resident and any(
                 x.state.correct and c.state.mine in x.state.depends for x in rest
             ):
-                before[c.state.mine] = self._old(c.state)
+                before[c.state.mine] = self._old(c.state.mine)
+                if c.state.left is not None:
+                    left = c.state.left
+                    is_kept = left in tiles.held
+                    before[left] = self._old(left) if is_kept else const(0.0, left.dtype)
             correction = self._correction(c.state, before, scales)
             if c.groups:
                 self._product(c, correction, later)
@@ -175,11 +215,11 @@ class Writer:
             else:
                 self._fold(c.state, correction, later, before)
 
-    def _old(self, s: State) -> Expr:
-        """Return what stands for a state as it was before the step."""
-        _, dims = self.tiles.held[s.mine]
-        name = self.tiles.allocate(f"{s.name}_before", dims, dtype=tile_dtype(s.body))
-        old = make("state", value=(name, tuple(sorted(s.mine.free))), dtype=s.mine.dtype)
+    def _old(self, mine: Expr) -> Expr:
+        """Return what stands for an accumulator as it was before the step."""
+        held, dims = self.tiles.held[mine]
+        name = self.tiles.allocate(f"{held}_before", dims, dtype=tile_dtype(mine))
+        old = make("state", value=(name, tuple(sorted(mine.free))), dtype=mine.dtype)
         self.tiles.held[old] = (name, dims)
         return old
 
@@ -189,7 +229,7 @@ class Writer:
         """Return how the accumulator is corrected; its factor is computed once for all."""
         if s.correct is None or self.plan.is_resident:
             return Correction()
-        found = s.correct({d: before[d] for d in s.depends}, {d: d for d in s.depends})
+        found = s.correct(before, {d: d for d in s.depends})
         if found.scale is None:
             return found
         if found.scale not in scales:
@@ -220,14 +260,19 @@ class Writer:
         if correction.scale is not None:
             tiles.parallel(dims, f"{tiles.text(s.mine)} *= {tiles.text(correction.scale)}")
         types = operand_dtypes((left, right), tiles.dtypes)
+        mask = self._mask("0.0" if left.dtype.is_float else "0")
         if tiles.is_box(left):
             a, a_dims = tiles.operand(left, types[0])
         else:
-            mask = self._mask("0.0" if left.dtype.is_float else "0")
             a, a_dims = tiles.computed(
                 left, tiles.dims(left), "weights", later, mask=mask, dtype=types[0]
             )
-        b, b_dims = tiles.operand(right, types[1])
+        if tiles.is_box(right):
+            b, b_dims = tiles.operand(right, types[1])
+        else:  # what is computed beyond the end may be infinite, and zero times that is no number
+            b, b_dims = tiles.computed(
+                right, tiles.dims(right), "factor", (), mask=mask, dtype=types[1]
+            )
         flags = ", transpose_A=True" * (a_dims[0] == stream)
         flags += ", transpose_B=True" * (b_dims[1] == stream)
         mixed = any(not x.column for x in self.plan.carried)
@@ -249,9 +294,9 @@ class Writer:
         tiles, plan = self.tiles, self.plan
         assert plan.stream is not None
         buffer, dims = tiles.held[s.mine]
-        is_running_mean = s.kind == "mean" and not plan.is_resident and correction.scale is None
         # A mean moves by the mean of what is left of it: a sum of all would be rounded.
-        body = subtract(s.body, s.mine) if is_running_mean else s.body
+        moves = self._is_running(s) and s.correct is None
+        body = subtract(s.body, means.base(tiles, s)) if moves else s.body
         wanted: tuple[str, ...] = (plan.stream,)
         if plan.row is not None and plan.row in s.mine.free:
             wanted = (plan.row, plan.stream)
@@ -264,29 +309,34 @@ class Writer:
         if plan.is_resident:
             tiles.hoist(body, wanted)
         tile, tile_dims = tiles.computed(body, wanted, "x", later, mask=mask)
-        if s.mine in before:
-            tiles.put(f"T.copy({buffer}, {tiles.held[before[s.mine]][0]})")
+        for now in (s.mine, s.left):
+            if now is not None and now in before:
+                tiles.put(f"T.copy({tiles.held[now][0]}, {tiles.held[before[now]][0]})")
         axis, me = tile_dims.index(plan.stream), tiles.text(s.mine)
         kind = "sum" if s.kind == "mean" else s.kind
+        nan = ""
+        if looks_for_nan(s, plan.states, [o.element for o in plan.finals]):
+            nan = ", nan_propagate=True"
         if plan.is_resident:
-            tiles.put(f"T.reduce_{kind}({tile}, {buffer}, dim={axis})")
+            tiles.put(f"T.reduce_{kind}({tile}, {buffer}, dim={axis}{nan})")
             if s.kind == "mean":
                 tiles.parallel(dims, f"{me} /= {plan.axes[plan.stream].extent}")
             return
         if correction.value is not None:
             tiles.parallel(dims, f"{me} = {tiles.text(correction.value)}")
         if kind in ("max", "min"):
-            tiles.put(f"T.reduce_{kind}({tile}, {buffer}, dim={axis}, clear=False)")
+            tiles.put(f"T.reduce_{kind}({tile}, {buffer}, dim={axis}, clear=False{nan})")
             return
         part = tiles.allocate(f"{s.name}_part", dims, dtype=tile_dtype(s.body))
         tiles.put(f"T.reduce_{kind}({tile}, {part}, dim={axis})")
         part = f"{part}[{tiles.text.loops(dims)}]"
         scale = None if correction.scale is None else tiles.text(correction.scale)
-        if is_running_mean:
-            del tiles.held[body]
-            tiles.parallel(dims, f"{me} += {part} / {self._met()}")
-        elif s.kind == "mean":
-            old = f"{me} * {scale} * {tiles.text(COUNT)}"
+        if moves:
+            tiles.held.pop(body, None)
+            means.move(tiles, s, part, self._met())
+        elif self._is_running(s):
+            scaled = f"{me} * {scale}" if scale is not None else me
+            old = f"{scaled} * {tiles.text(COUNT)}"
             tiles.parallel(dims, f"{me} = ({old} + {part}) / {self._met()}")
         elif scale is not None:
             tiles.parallel(dims, f"{me} = {me} * {scale} + {part}")
@@ -303,12 +353,14 @@ class Writer:
             tiles.put(f"T.copy({buffer}, {tiles.held[before[s.mine]][0]})")
         tiles.prepare(s.body)
         me, new = tiles.text(s.mine), tiles.text(s.body)
-        if s.kind == "mean":
-            new = f"{tiles.text(s.body, 2)} / {self.plan.steps}"
+        if self._is_running(s):  # what is infinite is not taken from another infinity
+            apart = f"T.if_then_else(T.isfinite({me}), {new} - {me}, {new})"
+            new = f"{apart} / {self._met()}"
         old = me if correction.value is None else tiles.text(correction.value)
         if correction.scale is not None:
             old = f"{old} * {tiles.text(correction.scale)}"
-        text = {"max": f"T.max({old}, {new})", "min": f"T.min({old}, {new})",
+        nan = ", nan_propagate=True" * s.body.dtype.is_float
+        text = {"max": f"T.max({old}, {new}{nan})", "min": f"T.min({old}, {new}{nan})",
                 "prod": f"{old} * ({new})"}.get(s.kind, f"{old} + {new}")  # fmt: skip
         tiles.parallel(dims, f"{me} = {text}")
 
@@ -330,6 +382,8 @@ class Writer:
     def _met(self) -> str:
         """Return how many elements of the stream were met after the step."""
         assert self.plan.stream is not None
+        if self.plan.is_stepped:
+            return "(ko + 1)"
         axis = self.plan.axes[self.plan.stream]
         is_ragged = axis.extent % axis.size
         met = f"T.min(ko * BN + BN, {axis.extent})" if is_ragged else "(ko * BN + BN)"
@@ -430,23 +484,3 @@ class Writer:
 
 def _is_index(x: Expr, variable: str | None) -> bool:
     return x.op == "index" and x.value[0] == variable
-
-
-def _without_masks(c: Carried, stretch: Stretch) -> Carried:
-    """Return a state without the conditions that hold in all blocks of a stretch."""
-    known: dict[Expr, Expr] = {
-        n: n.args[1]
-        for n in walk(c.state.body)
-        if n.op == "where" and set(conjuncts(n.args[0])) <= stretch.certain
-    }
-    if not stretch.certain or not known:
-        return c
-    one = const(1, c.state.body.dtype)
-    body = rebuild(c.state.body, dict(known))
-    if c.state.kind == "sum":
-        body = product(factors(body), one)
-    groups = tuple(
-        Group(g.variables, tuple(factors(rebuild(product(g.factors, one), dict(known)))))
-        for g in c.groups
-    )
-    return Carried(replace(c.state, body=body), c.column, groups)

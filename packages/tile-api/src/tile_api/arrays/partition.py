@@ -10,7 +10,7 @@ from tile_api.arrays.equations import Expr, extents_of, load, rebuild, walk
 from tile_api.arrays.merging import merged
 from tile_api.arrays.recurrence_parts import ALL_AT_ONCE, closed, read_of, separated, tensor_of
 from tile_api.arrays.recurrences import Steps
-from tile_api.arrays.reductions.groups import grouped
+from tile_api.arrays.reductions.groups import grouped, product_groups
 from tile_api.arrays.single_rows import ONE, with_rows
 
 WIDEST_INNER = 256
@@ -62,9 +62,16 @@ class Task:
         for output in self.outputs:
             parts.setdefault(variables_of(output), []).append(output)
         return [
-            Task(tuple(part), streamed([o.element for o in part]), self.reasons, self.views)
+            Task(
+                tuple(part), streamed([o.element for o in part]), self.reasons, self._views_of(part)
+            )
             for part in parts.values()
         ]
+
+    def _views_of(self, part: Sequence[Output]) -> tuple[View, ...]:
+        """Return the views of what a kernel of only some of the outputs reads and writes."""
+        others = {o.name for o in self.outputs} - {o.name for o in part}
+        return tuple(v for v in self.views if v.tensor not in others)
 
 
 def variables_of(output: Output) -> frozenset[str]:
@@ -134,17 +141,20 @@ class _Partition:
         outputs = self._recur(outputs, reasons)
         if not outputs:
             return
-        outputs = with_rows(merged(outputs))
+        outputs = merged(outputs)
+        rows = with_rows(outputs)
+        outputs = rows if _has_folds_of_rows(rows) else outputs
         for output in outputs:
             for k, i in enumerate(output.indices):
                 for name in i.free:
                     self.order[name] = k
         stream = streamed([output.element for output in outputs])
-        if stream is not None:
+        while stream is not None:
             cuts = self._cut(_cuts(outputs, stream))
-            if cuts:
-                outputs = [_replaced(output, cuts) for output in outputs]
-                stream = streamed([output.element for output in outputs])
+            if not cuts:
+                break
+            outputs = [_replaced(output, cuts) for output in outputs]
+            stream = streamed([output.element for output in outputs])
         self.tasks.append(Task(tuple(outputs), stream, tuple(dict.fromkeys(reasons))))
 
     def _recur(self, outputs: Sequence[Output], reasons: Iterable[str]) -> list[Output]:
@@ -271,7 +281,7 @@ def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
         if x.op == "reduce":
             less = [n for n in outermost(x.args[0]) if _is_of_less(n, x, stream, extents)]
             if x.value[1] == stream:
-                inside = True
+                inside = x.value[0] != "prod"  # which is computed element by element
             elif (
                 inside
                 and stream in x.free
@@ -325,14 +335,20 @@ def _of_fewer_dimensions(output: Output, stream: str) -> list[Expr]:
     return tops if variables_of(output) - shared else []
 
 
+def _has_folds_of_rows(outputs: Sequence[Output]) -> bool:
+    """Tell whether no fold changes along the row that a vector was made, as if it were a column."""
+    stream = streamed([o.element for o in outputs])
+    return stream is None or all(ONE not in x.free for x in _along_columns(outputs, stream))
+
+
 def _along_columns(outputs: Sequence[Output], stream: str) -> list[Expr]:
     """Return the reductions over the stream that change along columns, and are no products."""
     order = [ONE, *(v for o in outputs for i in o.indices for v in sorted(i.free))]
     columns: set[str] = set()
     folds = []
     for x in reductions_over([o.element for o in outputs], stream):
-        groups = grouped(x.args[0], stream) if x.value[0] == "sum" else []
-        if len(groups) == 2 and all(g.variables <= set(order) for g in groups):
+        groups = product_groups(x.args[0], stream) if x.value[0] == "sum" else None
+        if groups is not None and all(g.variables <= set(order) for g in groups):
             columns |= max(groups, key=lambda g: order.index(min(g.variables))).variables
         elif x.free:
             folds.append(x)
@@ -356,7 +372,7 @@ def _is_inner_product(x: Expr, stream: str, *, inside: bool) -> bool:
 
 def _is_of_two_tiles(x: Expr) -> bool:
     """Tell whether a reduction is the sum of products of two tiles."""
-    return x.value[0] == "sum" and len(grouped(x.args[0], x.value[1])) == 2
+    return x.value[0] == "sum" and product_groups(x.args[0], x.value[1]) is not None
 
 
 def _is_wide(elements: Sequence[Expr], stream: str) -> bool:

@@ -11,7 +11,7 @@ from tile_api.arrays.equations import Expr, const, extents_of, index, rebuild, r
 from tile_api.arrays.partition import Task, reductions_over, variables_of
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.derive import derived
-from tile_api.arrays.reductions.groups import Group, grouped
+from tile_api.arrays.reductions.groups import Group, grouped, product_groups
 from tile_api.arrays.reductions.state import State
 from tile_api.arrays.single_rows import ONE
 from tile_api.arrays.substitution import substituted, unused
@@ -318,11 +318,9 @@ def _along(
 
 
 def _two_groups(state: State, stream: str | None) -> list[Group] | None:
-    dtype = state.body.dtype
-    if state.kind != "sum" or stream is None or not (dtype.is_float or dtype.bits >= 32):
+    if state.kind != "sum" or stream is None:
         return None
-    groups = grouped(state.body, stream)
-    return groups if len(groups) == 2 else None
+    return product_groups(state.body, stream)
 
 
 def _sized(plan: Plan, extents: dict[str, int]) -> Plan:

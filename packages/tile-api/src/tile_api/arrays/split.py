@@ -7,12 +7,13 @@ give equal bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tile_api.arrays.capture import Output
 from tile_api.arrays.equations import (
     Expr,
+    add,
     cast,
     const,
     index,
@@ -29,7 +30,7 @@ from tile_api.arrays.evaluate import once_begun
 from tile_api.arrays.partition import Task, streamed
 from tile_api.arrays.plan import PART, Plan, planned, plans_of
 from tile_api.arrays.reductions.algebra import product
-from tile_api.arrays.reductions.state import COUNT, Correction, State, identity_of
+from tile_api.arrays.reductions.state import COUNT, Correction, State, has_left, identity_of
 from tile_api.arrays.single_rows import ONE
 from tile_api.arrays.text import tile_dtype
 from tile_core.dtypes import dtype_of
@@ -61,9 +62,18 @@ def in_parts(plan: Plan, names: Iterator[str]) -> list[Plan]:
     assert first.stream is not None
     count, each, stream = first.parts.count, first.parts.blocks, first.axes[first.stream]
     left = tuple(_output(s, next(fresh), first, count) for s in first.states)
-    first = replace(first, finals=left, task=_with_views(plan, Task((), first.stream, (_WHY,))))
+    rests = {
+        s.left: replace(_output(s, next(fresh), first, count), element=s.left)
+        for s in first.states
+        if s.left is not None and has_left(s, first.states)
+    }
+    first = replace(
+        first,
+        finals=(*left, *rests.values()),
+        task=_with_views(plan, Task((), first.stream, (_WHY,))),
+    )
     met = _met(stream.extent, each * stream.size, count)
-    merged = _merged(first.states, left, met, stream.extent, count)
+    merged = _merged(first.states, left, rests, met, stream.extent)
     values = {s.mine: _finished(s, merged[s.mine], first.states) for s in first.states}
     along = [o for o in plan.finals if stream.name in {v for i in o.indices for v in i.free}]
     whole = [_with(o, values) for o in plan.finals if o not in along]
@@ -114,9 +124,14 @@ def _met(extent: int, each: int, count: int) -> Expr:
 
 
 def _merged(
-    states: Iterable[State], left: Iterable[Output], met: Expr, extent: int, count: int
+    states: Sequence[State],
+    left: Sequence[Output],
+    rests: Mapping[Expr, Output],
+    met: Expr,
+    extent: int,
 ) -> dict[Expr, Expr]:
-    """Return what the states of all parts together are."""
+    """Return what the states of all parts together are; `rests` is what is left of means."""
+    count = left[0].shape[0]
     old: dict[Expr, Expr] = {}
     new: dict[Expr, Expr] = {}
     starts: dict[Expr, Expr] = {}
@@ -133,6 +148,13 @@ def _merged(
         if kind == "mean":
             share = multiply(const(1 / extent, "float32"), met)
             kind, made = "sum", multiply(cast(share, mine.dtype), made)
+            if s.left is not None:
+                rest = rests.get(s.left)
+                of_part = const(0.0, mine.dtype)
+                if rest is not None:
+                    of_part = load(rest.name, rest.indices, rest.dtype)
+                    made = add(made, multiply(const(1 / extent, mine.dtype), of_part))
+                old[s.left] = of_part
         old[s.mine] = mine
         starts[s.mine] = const(identity_of(s.kind, tile_dtype(s.body)), s.mine.dtype)
         new[s.mine] = reduce(kind, PART, count, made)

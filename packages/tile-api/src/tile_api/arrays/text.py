@@ -20,7 +20,7 @@ _COMPARED = {"le": "<=", "lt": "<", "eq": "==", "ne": "!="}
 _BITS = {"bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>"}
 _CALLS = {"maximum": "max", "minimum": "min", "absolute": "abs", "rint": "nearbyint", "and": "And",
           "or": "Or", "not": "Not"}  # fmt: skip
-_OVERFLOWING = frozenset({"add", "multiply", "shl", "bitnot", "absolute"})
+_OVERFLOWING = frozenset({"add", "multiply", "shl", "bitnot", "absolute", "pow", "floordiv"})
 LOG2E = 1.4426950408889634
 
 
@@ -96,8 +96,8 @@ class ExpressionText:
                 return self(x.args[0], _ATOM), _ATOM
             case "cast":
                 if x.args[0].dtype.is_bool:
-                    return f"T.if_then_else({self(x.args[0])}, {self._number(1, x.dtype)}, "\
-                           f"{self._number(0, x.dtype)})", _ATOM  # fmt: skip
+                    return f"T.if_then_else({self(x.args[0])}, {self.number(1, x.dtype)}, "\
+                           f"{self.number(0, x.dtype)})", _ATOM  # fmt: skip
                 if x.dtype.is_bool:
                     return f"{self(x.args[0], _SUM)} != 0", 0
                 return f'T.cast({self(x.args[0])}, "{x.dtype}")', _ATOM
@@ -109,13 +109,17 @@ class ExpressionText:
                 return f"{self(x.args[0], _ATOM)} {_BITS[op]} {self(x.args[1], _ATOM)}", 0
             case "bitnot":
                 return f"~{self(x.args[0], _ATOM)}", _ATOM
+            case "maximum" | "minimum" if x.dtype.is_float:
+                operands = ", ".join(map(self, x.args))
+                return f"T.{_CALLS[x.op]}({operands}, nan_propagate=True)", _ATOM
         return f"T.{_CALLS.get(x.op, x.op)}({', '.join(map(self, x.args))})", _ATOM
 
     def _constant(self, x: Expr) -> tuple[str, int]:
-        text = self._number(x.value, x.dtype)
+        text = self.number(x.value, x.dtype)
         return text, _SUM if text.startswith("-") else _ATOM
 
-    def _number(self, value: float | int | bool, dtype: DType) -> str:
+    def number(self, value: float | int | bool, dtype: DType) -> str:
+        """Return a constant as text."""
         if isinstance(value, float) and math.isinf(value):
             return f'{"-" if value < 0 else ""}T.infinity("{dtype}")'
         if isinstance(value, float) and math.isnan(value):
@@ -154,10 +158,12 @@ class ExpressionText:
     def _reciprocal(self, x: Expr) -> tuple[str, int]:
         if x.op == "sqrt" and x not in self.tiles:
             return f"T.rsqrt({self(x.args[0])})", _ATOM
-        return f"{self._number(1, x.dtype)} / {self(x, _ATOM)}", _PRODUCT
+        return f"{self.number(1, x.dtype)} / {self(x, _ATOM)}", _PRODUCT
 
     def _exponential(self, x: Expr) -> tuple[str, int]:
         """Print ``exp`` as ``exp2``; a factor goes inside only where it cannot overflow."""
+        if x not in self.tiles and _is_multiple(x, math.log(2)):
+            return f"T.exp2({self(x.args[1])})", _ATOM
         if x.dtype != "float32" or x in self.tiles:
             return f"T.exp({self(x)})", _ATOM
         scale = const(LOG2E, x.dtype)
@@ -171,6 +177,10 @@ def _is_negative(x: Expr) -> bool:
     if x.op == "const":
         return bool(x.value < 0)
     return x.op == "multiply" and x.args[0].op == "const" and x.args[0].value < 0
+
+
+def _is_multiple(x: Expr, factor: float) -> bool:
+    return x.op == "multiply" and x.args[0].op == "const" and bool(x.args[0].value == factor)
 
 
 def _is_small_multiple(x: Expr) -> bool:

@@ -291,7 +291,7 @@ class Tiles:
         self.parallel(dims, f"{name}[{self.text.loops(dims)}] = {text}")
         if reuse is not None:
             del self.held[reuse]
-        if kind == tile_dtype(x):
+        if kind == tile_dtype(x) and {*dims} == {*self.dims(x)}:
             self.held[whole] = self.held[x] = (name, dims)
             self._masked[whole] = mask
         return name, dims
@@ -315,7 +315,14 @@ class Tiles:
             return
         mine = self.dims(x)
         is_rounded = exact and x.op == "reciprocal"
-        if len(mine) < len(dims) and x.dtype.is_float and self._is_slow(x) and not is_rounded:
+        is_there = self._in_loop or self.plan.is_resident or self.plan.stream not in mine
+        if (
+            is_there
+            and len(mine) < len(dims)
+            and x.dtype.is_float
+            and self._is_slow(x)
+            and not is_rounded
+        ):
             self.computed(x, mine, "scale", ())
             return
         for arg in x.args:
@@ -376,7 +383,7 @@ def operand_dtypes(factors: Sequence[Expr], dtypes: Mapping[str, DType]) -> list
 
     Of floats that is the widest of the floats that they are read from.
     """
-    if not any(f.dtype.is_float for f in factors):
+    if not any(f.dtype.is_float and f.dtype.bits < 64 for f in factors):
         return [str(f.dtype) for f in factors]
     found = [dtypes[n.value] for f in factors for n in walk(f) if n.op == "load"]
     floats = [dtype for dtype in found if dtype.is_float]

@@ -37,18 +37,38 @@ def _number(name: str, compute: Callable[[], Any]) -> Any:
         raise FrontendValueError(f"T.{name}: {error}", span=here(), hint=hint) from error
 
 
-def max(a: Any, b: Any, *more: Any) -> Any:
-    """Return the largest value. If exactly one of two is NaN the other is returned."""
+def max(a: Any, b: Any, *more: Any, nan_propagate: bool = False) -> Any:
+    """Return the largest value.
+
+    If exactly one of two is NaN the other is returned; with `nan_propagate` NaN is, as in NumPy.
+    """
     if is_static(a, b, *more):
         return builtins.max(a, b, *more)
+    if nan_propagate:
+        return reduce(lambda x, y: _or_nan(BinaryOp.LT, x, y), (a, b, *more))
     return reduce(lambda x, y: operate(BinaryOp.MAX, x, y), (a, b, *more))
 
 
-def min(a: Any, b: Any, *more: Any) -> Any:
-    """Return the smallest value. If exactly one of two is NaN the other is returned."""
+def min(a: Any, b: Any, *more: Any, nan_propagate: bool = False) -> Any:
+    """Return the smallest value.
+
+    If exactly one of two is NaN the other is returned; with `nan_propagate` NaN is, as in NumPy.
+    """
     if is_static(a, b, *more):
         return builtins.min(a, b, *more)
+    if nan_propagate:
+        return reduce(lambda x, y: _or_nan(BinaryOp.GT, x, y), (a, b, *more))
     return reduce(lambda x, y: operate(BinaryOp.MIN, x, y), (a, b, *more))
+
+
+def _or_nan(op: BinaryOp, a: Any, b: Any) -> Expr:
+    """Return `b` where ``a op b`` or `b` is NaN, else `a`, which is then what to return if NaN."""
+    if is_number(a):
+        a, b = b, a
+    takes_b = operate(op, a, b)
+    if not is_number(b):
+        takes_b = operate(BinaryOp.OR, takes_b, operate(BinaryOp.NE, b, b))
+    return build_expr.select(takes_b, scalar(b), scalar(a))
 
 
 def abs(x: Any) -> Any:

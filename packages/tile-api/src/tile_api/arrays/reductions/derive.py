@@ -40,7 +40,10 @@ def _derived(node: Expr, stream: str, known: Sequence[State], name: str) -> Stat
     body = rebuild(node.args[0], {s.node: s.value for s in known})
     mine = make("state", value=(name, tuple(sorted(node.free))), dtype=body.dtype)
     depends = states_in([body])
-    state = State(node, name, body, mine, mine, depends=depends)
+    left = None
+    if node.value[0] == "mean":
+        left = make("state", value=(f"{name}_left", mine.value[1]), dtype=body.dtype)
+    state = State(node, name, body, mine, mine, depends=depends, left=left)
     if not depends:
         return _without_scale(state)
     late = max(s.sweep for s in known if s.mine in depends)

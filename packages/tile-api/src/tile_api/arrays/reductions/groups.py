@@ -36,3 +36,15 @@ def grouped(body: Expr, variable: str) -> list[Group]:
         return [Group(frozenset(), tuple(loose))]
     groups[0][1].extend(loose)
     return [Group(frozenset(own), tuple(members)) for own, members in groups]
+
+
+def product_groups(body: Expr, variable: str) -> list[Group] | None:
+    """Return the two groups of factors of a product of tiles; None if a sum is no such product.
+
+    Both are read along the variable.
+    """
+    if not (body.dtype.is_float or body.dtype.bits >= 32):
+        return None
+    groups = grouped(body, variable)
+    are_read = all(any(variable in f.free for f in g.factors) for g in groups)
+    return groups if len(groups) == 2 and are_read else None

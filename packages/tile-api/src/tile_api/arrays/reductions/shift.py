@@ -26,7 +26,8 @@ def shift(state: State, stream: str, known: Sequence[State]) -> State | None:
 
     ``Σ e(x, d') = Σ_k (d' - d)^k / k! Σ ∂^k e(x, d)``. The sums of derivatives must be known:
     of constants they are counts, and of the elements themselves, if `d` is their mean, ``d``
-    times the count. With the mean in a sum of squares this is Welford's update.
+    times the count, and what is left since `d` is rounded. With the mean in a sum of squares this
+    is Welford's update.
     """
     if state.kind != "sum" or len(state.depends) != 1 or not state.body.dtype.is_float:
         return None
@@ -50,7 +51,7 @@ def shift(state: State, stream: str, known: Sequence[State]) -> State | None:
         for order, moment in enumerate(moments, 1):
             power = multiply(power, delta)
             if moment:
-                at = rebuild(expression(moment, dtype), {d: old[d]})
+                at = rebuild(expression(moment, dtype), dict(old))
                 made = add(made, multiply(const(1 / factorial(order), dtype), multiply(power, at)))
         return Correction(value=made)
 
@@ -64,10 +65,11 @@ def _summed(p: Polynomial, stream: str, d: Expr, of: State) -> Polynomial | None
         inner = tuple(atom for atom in atoms if stream in atom.free)
         rest = [atom for atom in atoms if stream not in atom.free]
         if not inner:
-            more = [COUNT]
-        elif of.kind == "mean" and polynomial(of.body) == {inner: 1.0}:
-            more = [COUNT, d]
+            sums = [[COUNT]]
+        elif of.left is not None and polynomial(of.body) == {inner: 1.0}:
+            sums = [[COUNT, d], [of.left]]
         else:
             return None
-        made = plus(made, {monomial([*rest, *more]): c})
+        for more in sums:
+            made = plus(made, {monomial([*rest, *more]): c})
     return made

@@ -50,6 +50,8 @@ class State:
         Which time it goes through the elements; 0 for the first.
     mine
         What stands for the accumulator in expressions.
+    left
+        Of a mean: the sum of what elements differ from it, which is not 0 since it is rounded.
     """
 
     node: Expr
@@ -61,6 +63,7 @@ class State:
     depends: tuple[Expr, ...] = ()
     correct: Correct | None = None
     sweep: int = 0
+    left: Expr | None = None
 
     @property
     def kind(self) -> str:
@@ -86,6 +89,16 @@ def identity_of(kind: str, dtype: DType) -> float | int:
     limits = np.finfo(dtype.numpy()) if dtype.is_float else np.iinfo(dtype.numpy())
     found = limits.min if kind == "max" else limits.max
     return float(found) if dtype.is_float else int(found)
+
+
+def is_running(state: State, states: Sequence[State]) -> bool:
+    """Tell whether a state is a mean that others read while it moves."""
+    return state.kind == "mean" and any(state.mine in x.depends for x in states)
+
+
+def has_left(state: State, states: Sequence[State]) -> bool:
+    """Tell whether a mean keeps what is left of it, since it is rounded."""
+    return state.left is not None and state.correct is None and is_running(state, states)
 
 
 def states_in(roots: Sequence[Expr]) -> tuple[Expr, ...]:

@@ -1,0 +1,143 @@
+"""What kernels give for NaN, infinities, large means, ties and integers that wrap: NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuzz.arrays.reference import Right
+from tile_api.arrays.function import Function
+from tile_api.arrays.plan import Blocks
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+NAN, INF = np.nan, np.inf
+SMALL = Blocks(rows=4, stream=4, columns=4, resident=0)
+ROWS = np.array(
+    [[1, 2, 3, 4, 5, 6, 7], [NAN, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 5, 6, NAN], [-INF] * 7,
+     [INF, 1, 2, 3, 4, 5, 6], [INF, -INF, 1, 1, 1, 1, 1], [-0.0, 0, 0, 0, 0, -0.0, 0],
+     [2, 2, 1, 2, 0, 2, 1], [1e-40, -1e-40, 0, 0, 0, 0, 1e-42], [1e30, -1e30, 1e30, 1, 1, 1, 1]],
+    "float32",
+)  # fmt: skip
+
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def no_number(x):
+    return np.exp(x - x.max(axis=-1, keepdims=True)).max(axis=-1)
+
+
+FUNCTIONS = [
+    lambda x: x.max(axis=-1), lambda x: x.min(axis=-1), lambda x: np.argmax(x, axis=-1),
+    lambda x: np.argmin(x, axis=-1), lambda x: x.mean(axis=-1), lambda x: x.var(axis=-1),
+    lambda x: (x.mean(axis=-1), x.var(axis=-1)), lambda x: x - x.max(axis=-1, keepdims=True),
+    lambda x: np.maximum(x, 0), lambda x: np.minimum(x, 2), lambda x: np.clip(x, 0, 3),
+    lambda x: np.maximum(x, x[::-1]), lambda x: np.max(x, axis=-1, initial=1), softmax,
+    lambda x: np.logaddexp.reduce(x, axis=-1), lambda x: np.ptp(x, axis=-1), no_number,
+    lambda x: np.where(x > 1, x, -np.inf).max(axis=-1), lambda x: x.prod(axis=-1),
+    lambda x: np.nanmax(np.where(x > 0, x, 0), axis=-1), lambda x: np.exp2(x),
+]  # fmt: skip
+
+
+def check(function, *arrays, blocks=SMALL, target="interpret") -> None:
+    found = Function(function, target=target, blocks=blocks)(*arrays)
+    narrow = function(*arrays)
+    wide = function(*(x.astype("float64") if x.dtype.kind == "f" else x for x in arrays))
+    several = [x if isinstance(x, tuple) else (x,) for x in (found, narrow, wide)]
+    for got, near, right in zip(*several, strict=True):
+        near, right = np.asarray(near), np.asarray(right)
+        assert Right(near.dtype, near.shape, right, (near,)).wrong(np.asarray(got)) is None
+
+
+@pytest.mark.parametrize("blocks", [Blocks(), SMALL], ids=["resident", "streamed"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_hostile_rows(function, blocks):
+    check(function, ROWS, blocks=blocks)
+
+
+@pytest.mark.parametrize("blocks", [Blocks(), SMALL], ids=["resident", "streamed"])
+def test_a_large_mean_leaves_the_variance(blocks):
+    x = (np.random.default_rng(0).standard_normal((6, 70)) + 1e4).astype("float32")
+    mean, variance = Function(
+        lambda x: (x.mean(axis=-1), x.var(axis=-1)), target="interpret", blocks=blocks
+    )(x)
+    wide = x.astype("float64")
+    assert np.abs(variance / wide.var(axis=-1) - 1).max() < 2e-6  # the mean is off by 5e-4
+    assert np.abs(mean / wide.mean(axis=-1) - 1).max() < 1.2e-7
+
+
+INTEGERS = [
+    lambda x: x + x, lambda x: x * x, lambda x: np.sqrt(np.abs(x) + 1), lambda x: -x,
+    lambda x: (x + 1) > x, lambda x: np.square(x).sum(), lambda x: ~x, lambda x: x << 1,
+    lambda x: np.abs(x), lambda x: (x * x) // 3, lambda x: x**3, lambda x: np.max(x - 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("function", INTEGERS)
+def test_integers_wrap(function, dtype):
+    limits = np.iinfo(dtype)
+    x = np.array([[limits.min, limits.min + 1, 0, 1, 5], [limits.max, limits.max - 1, 2, 3, 7]])
+    check(function, x.astype(dtype))
+
+
+def test_a_column_that_a_product_divides_by_is_computed_apart():
+    def f(a, b):
+        return a @ (b / np.abs(b).max(axis=0))
+
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal(s).astype("float32") for s in ((7, 9), (9, 5)))
+    check(f, a, b, blocks=Blocks())
+
+
+def test_a_column_along_the_stream_is_not_read_by_rows():
+    x = np.arange(25, dtype="float32").reshape(5, 5) % 7
+    for blocks in (Blocks(), SMALL):  # square: a transposed tile would fit
+        check(lambda x: np.argmax(x, axis=0), x, blocks=blocks)
+        check(lambda x: x - x.max(axis=0), x, blocks=blocks)
+
+
+def test_sums_that_only_look_like_products():
+    x = np.arange(12, dtype="float32").reshape(3, 4) - 5
+    check(lambda x, y: np.einsum("ij,jk->k", x, y), x, x.T.copy())
+    check(lambda x, y: np.einsum("ij,kj->ik", x, y), x, x[:, :1].copy())
+    check(lambda x: np.any(np.argmax(x - x.mean(axis=1, keepdims=True), axis=0)), x)
+    check(lambda x: (x @ x.T).prod(axis=-1), x)
+
+
+def test_infinite_factors_beyond_the_end():
+    x = np.arange(14, dtype="float32").reshape(2, 7) + 1
+    check(lambda x: np.log(x) @ np.log(x).T, x)
+
+
+def test_what_does_not_change_along_a_row_is_added_for_each_element():
+    x = np.full((1, 1), 0.5, "float32")
+    check(lambda x: np.concatenate([np.tanh(x)] * 2).sum(axis=0), x, blocks=Blocks())
+
+
+def test_masks_do_not_shorten_a_mean():
+    x = np.arange(36, dtype="float32").reshape(6, 6)
+    check(lambda x: (x - np.tril(x).mean(axis=-1, keepdims=True)) ** 2, x)
+    check(lambda x: np.tril(x).mean(axis=-1), x)
+    check(lambda x: np.tril(x).var(axis=-1), x)
+
+
+def test_parts_of_a_stream_keep_what_is_left_of_means():
+    x = (np.random.default_rng(0).standard_normal((3, 1000)) + 1e4).astype("float32")
+    blocks = Blocks(rows=4, stream=16, resident=0, parts=4)
+    f = Function(lambda x: (x.mean(axis=-1), x.var(axis=-1)), target="interpret", blocks=blocks)
+    mean, variance = f(x)
+    wide = x.astype("float64")
+    assert len(f.explain(x).kernels) > 1
+    assert np.abs(variance / wide.var(axis=-1) - 1).max() < 2e-6
+    assert np.abs(mean / wide.mean(axis=-1) - 1).max() < 2e-7
+    check(lambda x: x.mean(axis=-1), x, blocks=blocks)
+
+
+def test_a_variance_over_a_batch_of_products():
+    x = np.random.default_rng(0).standard_normal((5, 6, 3)).astype("float32")
+    check(lambda x: (x @ np.swapaxes(x, -1, -2)).var(axis=0), x)
+    check(lambda x: (x @ np.swapaxes(x, -1, -2)).mean(axis=0), x)
+    check(lambda x: (x @ np.swapaxes(x, -1, -2)).max(axis=0), x)
