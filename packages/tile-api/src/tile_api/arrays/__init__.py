@@ -6,6 +6,7 @@
 `annotations`            `tile.Array`: shapes and types that parameters have
 `element_types`          types as code of NumPy compares them
 `array`, `dims`          such an array, its dimensions, and what NumPy's protocols ask of it
+`aligned`                one name for what reductions over one dimension bind
 `places`, `purity`       lines of the user; whether a function is the same each time
 `in_place`               ``y += 1``: another array in the place of the old one
 `own_faults`             kernels that fail to be written or compiled

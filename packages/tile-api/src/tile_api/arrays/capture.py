@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from inspect import signature
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from tile_api.arrays import equations as eq
 from tile_api.arrays import numpy_names
+from tile_api.arrays.aligned import aligned
 from tile_api.arrays.array import NAMES, Array
 from tile_api.arrays.creation import CREATED
 from tile_api.arrays.dims import Dim, Symbol, variable_of
@@ -189,6 +191,8 @@ def _traced(
         output_of(function, f"out{k}" if several else "out", x)
         for k, x in enumerate(returned if several else [returned])
     ]
+    elements = aligned([output.element for output in outputs])
+    outputs = [replace(o, element=x) for o, x in zip(outputs, elements, strict=True)]
     count = sum(1 for _ in eq.walk(*(output.element for output in outputs)))
     written = max((_written_out(output.element) for output in outputs), default=0)
     if count > MOST_EQUATIONS or written > MOST_WRITTEN:
