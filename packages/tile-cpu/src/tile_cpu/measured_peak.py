@@ -136,10 +136,13 @@ def peaks_of(arch: str, name: str = "", seconds: float = 0.2) -> Peaks:
     threads = num_threads()
     if name or arch not in ("", "native", "host"):
         row, cpu = speeds(arch, name), known_machine(arch) if arch else host_machine()
+        clock = row.clock_ghz
         gflops = 2 * cpu.lanes(32) * row.multiply_adds * row.clock_ghz
         told, gbps = row.name, min(row.memory_gbps * threads, row.socket_gbps)
     else:
+        row = speeds("", host_machine().name)
         gflops = measure_fma_gflops(None, seconds)
+        clock = gflops / (2 * host_machine().lanes(32) * row.multiply_adds)
         told = f"{host_machine().name}, measured"
         gbps = measure_copy_gbps(1 << 28, seconds, threads)
     tflops = gflops * threads / 1e3
@@ -149,4 +152,6 @@ def peaks_of(arch: str, name: str = "", seconds: float = 0.2) -> Peaks:
         tflops=tflops,
         memory_gbps=gbps,
         launch_us=1.0,
+        units=threads,
+        cache_gbps=row.l3_bytes * clock * threads,
     )

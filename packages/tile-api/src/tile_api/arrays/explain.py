@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tile_api.arrays.blocks import Choice
 from tile_api.arrays.kernel_text import KernelText
 from tile_api.arrays.plan import Plan
+from tile_core.cost.estimate import amount, duration
 
 if TYPE_CHECKING:
     from tile_api.report.model import Origin
@@ -25,6 +27,9 @@ class KernelFacts:
         Each reduction with the rule by which it is carried.
     reasons
         Why its results are tensors between kernels; empty for results of the function.
+    expected
+        Time and traffic by the model of the machine, and how blocks were chosen; with what merges
+        the parts of a stream. Empty where blocks were given, or nothing is known of the machine.
     """
 
     name: str
@@ -33,6 +38,7 @@ class KernelFacts:
     roles: tuple[tuple[str, str], ...]
     rules: tuple[str, ...]
     reasons: tuple[str, ...]
+    expected: str = ""
 
     def __str__(self) -> str:
         """Return some lines of text."""
@@ -40,6 +46,7 @@ class KernelFacts:
         lines += [f"  {role}: {text}" for role, text in self.roles]
         lines += [f"  {rule}" for rule in self.rules]
         lines += [f"  apart: {reason}" for reason in self.reasons]
+        lines += [f"  expected: {self.expected}"] if self.expected else []
         return "\n".join(lines)
 
 
@@ -71,8 +78,10 @@ def _origin(title: str, *lines: str) -> Origin:
     return Origin(title, tuple(Fact(name, value) for name, _, value in split))
 
 
-def explained(plans: Sequence[Plan], kernels: Iterable[KernelText]) -> Explanation:
-    """Return what is to be told of kernels."""
+def explained(
+    plans: Sequence[Plan], kernels: Iterable[KernelText], choices: Mapping[int, Choice]
+) -> Explanation:
+    """Return what is to be told of kernels; `choices` are those of blocks, by number."""
     return Explanation(
         tuple(
             KernelFacts(
@@ -82,10 +91,23 @@ def explained(plans: Sequence[Plan], kernels: Iterable[KernelText]) -> Explanati
                 tuple(_roles(plan)),
                 (*(f"{s.name} = {s.kind}: {s.rule}" for s in plan.states), *plan.notes),
                 plan.task.reasons,
+                _expected(choices[k]) if k in choices else "",
             )
-            for plan, kernel in zip(plans, kernels, strict=True)
+            for k, (plan, kernel) in enumerate(zip(plans, kernels, strict=True))
         )
     )
+
+
+def _expected(choice: Choice) -> str:
+    traffic, by = choice.traffic, "the model" if choice.is_ranked else "traffic"
+    parts = [
+        f"{duration(choice.milliseconds)} by {by}",
+        f"{amount(traffic.memory)}B of tensors, {amount(traffic.cache)}B by blocks",
+        f"{traffic.blocks} blocks of {choice.plan.blocks.threads} threads",
+    ]
+    parts += [f"best of {choice.looked_at} sizes"] if choice.looked_at > 1 else []
+    parts += [choice.note] if choice.note else []
+    return ", ".join(parts)
 
 
 def _roles(plan: Plan) -> Iterable[tuple[str, str]]:

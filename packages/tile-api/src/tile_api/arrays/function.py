@@ -12,7 +12,6 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any, overload
 
@@ -20,63 +19,30 @@ import numpy as np
 
 from tile_api.arrays.annotations import array_types, check
 from tile_api.arrays.array import NAMES
-from tile_api.arrays.capture import Equations, Parameter, captured, inside, printed_name
+from tile_api.arrays.capture import Equations, Parameter, captured, inside
 from tile_api.arrays.captured_gradients import captured_vjp
-from tile_api.arrays.chunk_text import recurring, recurring_plan
 from tile_api.arrays.compared import require_same
+from tile_api.arrays.deriving import compiled_first, derive
 from tile_api.arrays.edited import EditedKernels, place_of, read_kernels
 from tile_api.arrays.evaluate import evaluated
-from tile_api.arrays.explain import Explanation, explained
+from tile_api.arrays.explain import Explanation
 from tile_api.arrays.gradients import (
     Differentiable,
     check_number,
     names_of,
     one_like,
 )
-from tile_api.arrays.kernel_text import KernelText, Tensor, written
 from tile_api.arrays.listing import listed
 from tile_api.arrays.own_faults import blamed
-from tile_api.arrays.partition import tasks_of
-from tile_api.arrays.plan import Blocks, plans_of
-from tile_api.arrays.program_text import IMPORTS, Program
-from tile_api.arrays.reshaping import reshaped
+from tile_api.arrays.plan import Blocks
+from tile_api.arrays.program_text import Program
 from tile_api.arrays.running import Compiled, Derived, Edited, together, traced
-from tile_api.arrays.split import in_parts
 from tile_api.frontend.source import calling_span
 from tile_api.kernel import CompiledKernel
 from tile_api.lowering import lower
 from tile_api.tracebacks import concise
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import ArgumentCountError, FrontendTypeError
-
-
-def derive(equations: Equations, blocks: Blocks) -> Derived:
-    """Return the kernels of equations as text."""
-    tensors = {p.tensor: Tensor(p.tensor, p.shape, p.dtype) for p in equations.parameters}
-    function = printed_name(equations.name)
-    kernels: list[KernelText] = []
-    tasks = tasks_of(tuple(o for o in equations.outputs if 0 not in o.shape))
-    shapes = {p.tensor: p.shape for p in equations.parameters}
-    shapes |= {o.name: o.shape for task in tasks for o in task.outputs}
-    names = (f"p{n}" for n in count())
-    whole = [
-        plan
-        for task in tasks
-        for plan in (
-            plans_of(reshaped(task, shapes), blocks)
-            if task.recurrence is None
-            else [recurring_plan(task, blocks)]
-        )
-    ]
-    plans = [part for plan in whole for part in in_parts(plan, names)]
-    for k, plan in enumerate(plans):
-        name = function if k == len(plans) - 1 else f"{function}_{k}"
-        write = written if plan.task.recurrence is None else recurring
-        kernels.append(write(name, plan, tensors))
-        for o in plan.finals:
-            tensors[o.name] = Tensor(o.name, o.shape or (1,), o.dtype)
-    source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))
-    return Derived(equations, source, tuple(kernels), explained(plans, kernels))
 
 
 def _asks_for_gradients(given: Sequence[Any]) -> bool:
@@ -133,7 +99,7 @@ class Function:
                 )
         self._array_types = array_types(func)
         self._target = target
-        self._blocks = blocks or Blocks()
+        self._blocks = blocks
         self._derived: dict[Any, Derived] = {}
         self._file = None if kernels is None else place_of(kernels, func)
         self._compiled: dict[Any, Compiled | Edited] = {}
@@ -184,7 +150,7 @@ class Function:
         """Return the function for another target."""
         made = copy.copy(self)
         made._target, made._lock = target, threading.RLock()
-        made._compiled, made._by_position = {}, {}
+        made._derived, made._compiled, made._by_position = {}, {}, {}
         return made
 
     def _ready(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Compiled | Edited:
@@ -196,7 +162,8 @@ class Function:
                 if compiled is None:
                     derived = self._of(arrays, others)
                     if self._file is None:
-                        compiled = Compiled(derived, self._target)
+                        compiled = compiled_first(derived, self._target)
+                        self._derived[key] = compiled.derived
                     else:
                         compiled = Edited(self._edited(self._file, derived.equations, others))
                     self._compiled[key] = compiled
@@ -340,7 +307,7 @@ class Function:
                 equations = self._of(arrays, others).equations
                 self._differentiable[key] = Differentiable(
                     equations,
-                    lambda e: Compiled(derive(e, self._blocks), self._target),
+                    lambda e: compiled_first(derive(e, self._blocks, self._target), self._target),
                     _CAPTURING,
                 )
             return self._differentiable[key]
@@ -402,7 +369,7 @@ class Function:
                     result = {"return": equations.outputs[0]}
                     check(self.func, self._array_types, {**arrays, **result})
                 with blamed(equations.name, "written", lambda: "\n".join(listed(equations))):
-                    self._derived[key] = derive(equations, self._blocks)
+                    self._derived[key] = derive(equations, self._blocks, self._target)
             return self._derived[key]
 
 
@@ -474,7 +441,7 @@ def function(
     target
         What it runs on, as `tile.compile` takes it.
     blocks
-        Sizes of blocks.
+        Sizes of blocks; None: those that a model of the target expects to be fastest.
     kernels
         A file that runs in place of generated kernels: what `Function.source` printed, edited. It
         is looked for beside the function's own file, then from the current folder. Its kernels

@@ -204,17 +204,20 @@ MOST_INDICES = 3
 def plans_of(task: Task, blocks: Blocks) -> list[Plan]:
     """Return the kernels of a task: one, if no two of its blocks write the same elements."""
     plan = planned(task, blocks)
+    return [plan] if is_disjoint(plan) else [planned(part, blocks) for part in task.split()]
+
+
+def is_disjoint(plan: Plan) -> bool:
+    """Tell whether no two blocks write the same elements."""
     spread = {
         a.name for a in plan.axes.values()
-        if a.start != "0" and a.size < a.extent and a.name != plan.stream
+        if a.start != "0" and a.size < a.extent and a.name not in (plan.stream, PART)
     }  # fmt: skip
-    if all(spread <= variables_of(output) for output in task.outputs):
-        return [plan]
-    return [planned(part, blocks) for part in task.split()]
+    return all(spread <= variables_of(output) for output in plan.task.outputs)
 
 
-def planned(task: Task, blocks: Blocks, parts: int = 1) -> Plan:
-    """Give roles to the variables of a task, whose stream is shared by so many blocks."""
+def planned(task: Task, blocks: Blocks) -> Plan:
+    """Give roles to the variables of a task."""
     elements = [output.element for output in task.outputs]
     extents = extents_of([*elements, *(i for output in task.outputs for i in output.indices)])
     free = [*dict.fromkeys(i.value[0] for o in task.outputs for i in o.indices if i.op == "index")]
@@ -235,14 +238,22 @@ def planned(task: Task, blocks: Blocks, parts: int = 1) -> Plan:
         columns, row = [free[-1]], free[-2]
     grid = tuple(v for v in free if v not in (row, stream, *columns))
     plan = Plan(task, blocks, tuple(carried), finals, row, tuple(columns), grid)
-    if parts > 1 and stream is not None:
-        whole = -(-extents[stream] // blocks.stream)
-        each = -(-whole // parts)
-        extents[PART] = -(-whole // each)
-        plan = replace(plan, grid=(*grid, PART), parts=Parts(extents[PART], each))
     plan = _sized(plan, extents)
     mixed = {v for v in _inner(plan) if plan.axes[v].start != "0" or v in grid}
-    return planned(_renamed(task, mixed), blocks, parts) if mixed else plan
+    return planned(_renamed(task, mixed), blocks) if mixed else plan
+
+
+def resized(plan: Plan, blocks: Blocks, parts: int = 1) -> Plan:
+    """Return a plan with other sizes of blocks, of which so many share the stream."""
+    extents = {a.name: a.extent for a in plan.axes.values()}
+    grid = tuple(v for v in plan.grid if v != PART)
+    shared = None
+    if parts > 1 and plan.stream is not None:
+        whole = -(-extents[plan.stream] // blocks.stream)
+        each = -(-whole // parts)
+        extents[PART] = -(-whole // each)
+        grid, shared = (*grid, PART), Parts(extents[PART], each)
+    return _sized(replace(plan, blocks=blocks, grid=grid, parts=shared), extents)
 
 
 def _renamed(task: Task, names: Iterable[str]) -> Task:

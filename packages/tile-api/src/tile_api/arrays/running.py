@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import linecache
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +14,8 @@ from tile_api.arrays.edited import EditedKernels
 from tile_api.arrays.explain import Explanation
 from tile_api.arrays.kernel_text import KernelText
 from tile_api.arrays.own_faults import blamed
+from tile_api.arrays.plan import Blocks
+from tile_api.arrays.pricing import traced_text
 from tile_api.compiling import compile as compile_kernel
 from tile_core.errors import ArgumentLayoutError
 
@@ -30,27 +30,20 @@ class Derived:
         A program of the developer's tier.
     kernels
         In the order in which they run.
+    chosen
+        Blocks that are other than those that come without a choice.
     """
 
     equations: Equations
     source: str
     kernels: tuple[KernelText, ...]
     explanation: Explanation
+    chosen: frozenset[Blocks] = frozenset()
 
 
 def traced(derived: Derived) -> list[tuple[Any, list[int]]]:
     """Return each kernel of the text as a traced function, and the positions of its outputs."""
-    # The name of the text is part of what caches know a kernel by: the same in each process.
-    digest = hashlib.sha256(derived.source.encode()).hexdigest()[:12]
-    file = f"<{derived.equations.name} of arrays, {digest}>"
-    lines = derived.source.splitlines(keepends=True)
-    linecache.cache[file] = (len(derived.source), None, lines, file)
-    names: dict[str, Any] = {"__name__": derived.equations.name}
-    exec(compile(derived.source, file, "exec"), names)
-    return [
-        (names[k.name].get_tir(), [n - len(k.outputs) for n in range(len(k.outputs))])
-        for k in derived.kernels
-    ]
+    return traced_text(derived.equations.name, derived.source, derived.kernels)
 
 
 class Compiled:

@@ -28,7 +28,7 @@ from tile_api.arrays.equations import (
 )
 from tile_api.arrays.evaluate import once_begun
 from tile_api.arrays.partition import Task, streamed
-from tile_api.arrays.plan import PART, Plan, planned, plans_of
+from tile_api.arrays.plan import PART, Plan, plans_of, resized
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.state import COUNT, Correction, State, has_left, identity_of
 from tile_api.arrays.single_rows import ONE
@@ -56,7 +56,7 @@ def in_parts(plan: Plan, names: Iterator[str]) -> list[Plan]:
     blocks = plan.blocks
     if blocks.parts == 1 or not can_split(plan):
         return [plan]
-    fresh, first = names, planned(plan.task, blocks, blocks.parts)
+    fresh, first = names, resized(plan, blocks, blocks.parts)
     if first.parts is None or first.is_resident or first.is_stepped or first.parts.count == 1:
         return [plan]
     assert first.stream is not None

@@ -57,6 +57,7 @@ class Tiles:
         """Whether a tile may be overwritten that nobody reads afterwards."""
         self._names = names
         self._masked: dict[Expr, str | None] = {}
+        self._copies: set[str] = set()
         self._in_loop = self._is_copied = False
         self._met: dict[tuple[str, tuple[str, ...], str, str], int] = {}
         self._kept: dict[tuple[tuple[str, tuple[str, ...], str, str], int], str] = {}
@@ -193,7 +194,9 @@ class Tiles:
         if x.op == "load":
             self.check_indices(x)
         if self.is_box(x) and len(self.dims(x)) == 2:
-            self.staged(x, "fragment", f"{x.value.lower()}_tile", x.dtype)
+            name, _ = self.staged(x, "fragment", f"{x.value.lower()}_tile", x.dtype)
+            if self.plan.stream is None or self.plan.is_resident:
+                self._copies.add(name)  # nothing reads it again, but what is written after it
         elif x.op == "reduce":
             self.inner_product(x)
         else:
@@ -335,7 +338,9 @@ class Tiles:
         """Return what is held in a tile that nobody reads after `x` is computed in its place."""
         found = None
         for n in walk(x) if self.reuses else ():
-            if n in self.held and self.held[n][1] == dims and n.op not in ("state", "load"):
+            if n not in self.held or self.held[n][1] != dims or n.op == "state":
+                continue
+            if n.op not in ("load", "spread") or self.held[n][0] in self._copies:
                 same = tile_dtype(n) == tile_dtype(x)
                 if same and not any(self._reads(y, n, x) for y in later):
                     found = n

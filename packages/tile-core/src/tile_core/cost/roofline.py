@@ -33,6 +33,11 @@ class Peaks:
         Bytes per second from and to memory.
     launch_us
         What a launch takes that does nothing.
+    units
+        Threads or multiprocessors that run blocks.
+    cache_gbps
+        Bytes per second that all of them get from the last cache that they share; 0: as from
+        memory.
     """
 
     name: str
@@ -40,6 +45,8 @@ class Peaks:
     tflops: float
     memory_gbps: float
     launch_us: float
+    units: int = 1
+    cache_gbps: float = 0.0
 
 
 CAUTIOUS = Peaks(name="unknown machine", tflops=0.1, memory_gbps=20.0, launch_us=5.0)
@@ -132,4 +139,6 @@ def peaks_of(speeds: GpuSpeeds) -> Peaks:
         tflops=2.0 * speeds.lanes * rate,
         memory_gbps=speeds.memory_gbps,
         launch_us=speeds.launch_us,
+        units=speeds.multiprocessors,
+        cache_gbps=speeds.cache_bytes * speeds.multiprocessors * speeds.clock_ghz,
     )

@@ -1,0 +1,102 @@
+"""From equations to kernels as text: partition, blocks, streams that are shared."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import count
+
+from tile_api.arrays.blocks import FEWEST_RANKED, MOST_RANKED, Choice, chosen
+from tile_api.arrays.capture import Equations, printed_name
+from tile_api.arrays.chunk_text import recurring, recurring_plan
+from tile_api.arrays.explain import explained
+from tile_api.arrays.kernel_text import Tensor, written
+from tile_api.arrays.partition import tasks_of
+from tile_api.arrays.plan import Blocks, Plan, plans_of
+from tile_api.arrays.pricing import pricer
+from tile_api.arrays.program_text import IMPORTS
+from tile_api.arrays.reshaping import reshaped
+from tile_api.arrays.running import Compiled, Derived
+from tile_api.arrays.split import in_parts
+from tile_api.arrays.traffic import Machine, machine_of
+from tile_core.errors import InternalError, TileError
+
+
+def derive(
+    equations: Equations,
+    blocks: Blocks | None = None,
+    target: str | None = None,
+    refused: Collection[Blocks] = (),
+) -> Derived:
+    """Return the kernels of equations as text.
+
+    Parameters
+    ----------
+    blocks
+        None: chosen for the machine of `target`.
+    refused
+        Blocks that are not chosen: they did not compile.
+    """
+    tensors = {p.tensor: Tensor(p.tensor, p.shape, p.dtype) for p in equations.parameters}
+    names = (f"p{n}" for n in count())
+    machine = machine_of(target) if blocks is None else None
+    plans: list[Plan] = []
+    choices: dict[int, Choice] = {}
+    whole = _whole(equations, blocks or Blocks())
+    asked = max(FEWEST_RANKED, MOST_RANKED // max(1, len(whole)))
+    for plan in whole:
+        if machine is not None:
+            choice = _choice(plan, tensors, machine, asked, refused)
+            choices[len(plans)], plan = choice, choice.plan
+        for part in in_parts(plan, names):
+            plans.append(part)
+            tensors |= {o.name: Tensor(o.name, o.shape or (1,), o.dtype) for o in part.finals}
+    function, kernels = printed_name(equations.name), []
+    for k, plan in enumerate(plans):
+        name = function if k == len(plans) - 1 else f"{function}_{k}"
+        write = written if plan.task.recurrence is None else recurring
+        made = {o.name for later in plans[k:] for o in later.finals}
+        kernels.append(write(name, plan, {n: t for n, t in tensors.items() if n not in made}))
+    source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))
+    other = frozenset(c.plan.blocks for c in choices.values()) - {Blocks()}
+    return Derived(equations, source, tuple(kernels), explained(plans, kernels, choices), other)
+
+
+def _whole(equations: Equations, blocks: Blocks) -> list[Plan]:
+    """Return a plan for each kernel, before any stream is shared."""
+    tasks = tasks_of(tuple(o for o in equations.outputs if 0 not in o.shape))
+    shapes = {p.tensor: p.shape for p in equations.parameters}
+    shapes |= {o.name: o.shape for task in tasks for o in task.outputs}
+    return [
+        plan
+        for task in tasks
+        for plan in (
+            plans_of(reshaped(task, shapes), blocks)
+            if task.recurrence is None
+            else [recurring_plan(task, blocks)]
+        )
+    ]
+
+
+def _choice(
+    plan: Plan,
+    tensors: dict[str, Tensor],
+    machine: Machine,
+    asked: int,
+    refused: Collection[Blocks],
+) -> Choice:
+    dtypes = {n: t.dtype for n, t in tensors.items()}
+    dtypes |= {v.name: dtypes[v.tensor] for v in plan.task.views if v.tensor in dtypes}
+    return chosen(plan, dtypes, machine, pricer(tensors, machine.target), asked, refused)
+
+
+def compiled_first(derived: Derived, target: str | None) -> Compiled:
+    """Return the kernels ready to run; blocks that were chosen and do not compile give way."""
+    refused: frozenset[Blocks] = frozenset()
+    while True:
+        try:
+            return Compiled(derived, target)
+        except (TileError, InternalError):
+            if derived.chosen <= refused:
+                raise
+            refused |= derived.chosen
+            derived = derive(derived.equations, None, target, refused)
