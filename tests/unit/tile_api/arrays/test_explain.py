@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tile_api as tile
+from tile_api.arrays.plan import Blocks
 
 
 @tile.function
@@ -17,7 +18,7 @@ def two(x, one, other):
     return np.maximum(x @ one, 0) @ other
 
 
-@tile.function
+@tile.function(blocks=Blocks())
 def log_sum(x):
     return np.logaddexp.reduce(x, axis=-1)
 

@@ -23,6 +23,8 @@
 `reductions`             which reductions that depend on each other are one loop
 `partition`, `plan`      which equations are one kernel; roles of variables, sizes of blocks
 `split`, `single_rows`   streams that several blocks share; products of one row
+`traffic`, `blocks`      what a kernel moves, sizes of blocks by it and by the model of the machine
+`deriving`, `pricing`    all of these steps; kernels as text, traced and asked about
 `merging`, `reshaping`   variables that are one, tensors in shapes in which indices are plain
 `bounds`                 the blocks that a mask leaves
 `means`, `not_numbers`   means that move from block to block; which extrema look for NaN

@@ -41,7 +41,7 @@ def derive(
     machine = machine_of(target) if blocks is None else None
     plans: list[Plan] = []
     choices: dict[int, Choice] = {}
-    whole = _whole(equations, blocks or Blocks())
+    whole = whole_plans(equations, blocks or Blocks())
     asked = max(FEWEST_RANKED, MOST_RANKED // max(1, len(whole)))
     for plan in whole:
         if machine is not None:
@@ -61,7 +61,7 @@ def derive(
     return Derived(equations, source, tuple(kernels), explained(plans, kernels, choices), other)
 
 
-def _whole(equations: Equations, blocks: Blocks) -> list[Plan]:
+def whole_plans(equations: Equations, blocks: Blocks) -> list[Plan]:
     """Return a plan for each kernel, before any stream is shared."""
     tasks = tasks_of(tuple(o for o in equations.outputs if 0 not in o.shape))
     shapes = {p.tensor: p.shape for p in equations.parameters}

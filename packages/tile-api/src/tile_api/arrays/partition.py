@@ -209,8 +209,8 @@ class _Partition:
             self.made[node] = load(name, mine, node.dtype)
             shape = tuple(i.value[1] for i in mine)
             outputs.append(Output(name, shape, node.dtype, mine, node))
-        if outputs:
-            self.lower(outputs, reasons)
+        for group in _groups(outputs):
+            self.lower(group, reasons)
 
 
 def _in_order(nodes: Sequence[Expr]) -> list[list[Expr]]:

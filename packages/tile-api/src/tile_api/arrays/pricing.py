@@ -17,8 +17,6 @@ from tile_core.target import Target
 def traced_text(
     name: str, source: str, kernels: Sequence[KernelText]
 ) -> list[tuple[Any, list[int]]]:
-    name: str, source: str, kernels: Sequence[KernelText]
-) -> list[tuple[Any, list[int]]]:
     """Return each kernel of a text as a traced function, and the positions of its outputs."""
     # The name of the text is part of what caches know a kernel by: the same in each process.
     digest = hashlib.sha256(source.encode()).hexdigest()[:12]

@@ -42,7 +42,9 @@ def _vector_products(reductions: Iterable[Expr]) -> Iterator[Expr]:
     Those in the loop of another reduction, and those with one matrix whose rows are summed.
     """
     reductions = [*reductions]
-    nested = {n for x in reductions for n in walk(x.args[0]) if n.op == "reduce"}
+    nested = {
+        n for x in reductions for n in walk(x.args[0]) if n.op == "reduce" and x.value[1] in n.free
+    }
     # Read along further variables, a product would be computed again for each block of these.
     spread = {
         n

@@ -1,0 +1,138 @@
+"""Sizes of blocks: what fits, what is expected to be fast, what gives way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.array_programs import attention, rms_norm
+from tile_api.arrays import deriving as module
+from tile_api.arrays.blocks import MOST_RANKED, candidates, chosen
+from tile_api.arrays.deriving import derive, whole_plans
+from tile_api.arrays.function import Function
+from tile_api.arrays.plan import Blocks, Plan
+from tile_api.arrays.traffic import Machine, machine_of, traffic_of
+from tile_core.dtypes import DType
+from tile_core.errors import OutOfScratch
+
+A100 = "cuda:sm_80"
+FLOAT = DType("float32")
+
+
+def zeros(*shape: int) -> np.ndarray:
+    return np.zeros(shape, "float32")
+
+
+def product(x, y):
+    return x @ y
+
+
+def row_sums(x):
+    return x.sum(axis=-1)
+
+
+def planned(func, *shapes: tuple[int, ...]) -> Plan:
+    (plan,) = whole_plans(Function(func).equations(*(zeros(*s) for s in shapes)), Blocks())
+    return plan
+
+
+def machine(target: str = A100) -> Machine:
+    found = machine_of(target)
+    assert found is not None
+    return found
+
+
+def test_a_machine_is_told_by_its_target() -> None:
+    assert machine("cuda:sm_80@sim") == machine()
+    assert machine().peaks.units == 108
+    assert machine("cpu").rows == 1
+    assert machine_of("interpret") is None
+
+
+def test_what_a_product_moves() -> None:
+    plan = planned(product, (256, 512), (512, 1024))
+    found = traffic_of(plan, {"x": FLOAT, "y": FLOAT}, machine())
+    tensors = 4 * (256 * 512 + 512 * 1024 + 256 * 1024)
+    assert (found.blocks, found.steps, found.memory) == (4 * 16, 8, tensors)
+    # Each of 16 columns of blocks reads all of x, each of 4 rows of blocks all of y.
+    assert found.cache == 4 * (16 * 256 * 512 + 4 * 512 * 1024 + 256 * 1024)
+    assert found.products == 2 * 256 * 512 * 1024
+
+
+def test_short_runs_move_whole_lines() -> None:
+    def columns(x):
+        return x.sum(axis=0)
+
+    plan = planned(columns, (4096, 2048))
+    assert plan.axes[plan.row or ""].size == 4  # of 16 bytes each, in lines of 64
+    found = traffic_of(plan, {"x": FLOAT}, machine("cpu"))
+    assert found.cache == 4 * 4 * 4096 * 2048 + 4 * 2048
+
+
+def test_candidates_suit_the_roles() -> None:
+    one = planned(product, (256, 512), (512, 1024))
+    assert {b.parts for b in candidates(planned(row_sums, (1000, 9000)), machine())} == {1}
+    assert {b.parts for b in candidates(planned(row_sums, (2, 90_000)), machine())} > {1}
+    assert all(b.rows % 16 == b.columns % 16 == 0 for b in candidates(one, machine()))
+
+
+def test_the_model_decides_among_the_best() -> None:
+    plan = planned(product, (2048, 2048), (2048, 2048))
+    asked: list[Blocks] = []
+
+    def price(plans):
+        asked.append(plans[0].blocks)
+        if plans[0].blocks.columns == 256:
+            raise OutOfScratch("a block needs more than there is")
+        return 1.0 if plans[0].blocks == Blocks() else 1 / plans[0].blocks.columns
+
+    choice = chosen(plan, {"x": FLOAT, "y": FLOAT}, machine(), price, MOST_RANKED)
+    assert asked[0] == Blocks()
+    assert len(asked) <= MOST_RANKED + 1
+    assert choice.plan.blocks.columns == 128
+    assert choice.is_ranked
+    assert choice.note == "a block needs more than there is"
+
+
+def test_small_kernels_come_as_they_are() -> None:
+    plan = planned(product, (16, 16), (16, 16))
+    choice = chosen(plan, {"x": FLOAT, "y": FLOAT}, machine(), lambda _: 1 / 0, MOST_RANKED)
+    assert choice.plan is plan
+    assert not choice.is_ranked
+
+
+def test_few_rows_share_a_long_stream() -> None:
+    x = zeros(2, 1 << 20)
+    told = Function(row_sums, target=A100).explain(x)
+    first, second = told.kernels
+    assert "by the model" in first.expected
+    assert second.expected == ""
+    assert first.reasons
+    assert not second.reasons
+
+
+def test_decoding_is_two_kernels() -> None:
+    one, many = zeros(1, 8, 1, 64), zeros(1, 8, 8192, 64)
+    assert len(Function(attention, target=A100).explain(one, many, many).kernels) == 2
+
+
+def test_blocks_that_do_not_compile_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, weight = zeros(64, 300), np.ones(300, "float32")
+    equations = Function(rms_norm, target="cpu").equations(x, weight)
+    good, wide = derive(equations, Blocks()), frozenset({Blocks(rows=256)})
+    asked = []
+
+    def refuse(derived, target):
+        if derived.chosen:
+            raise OutOfScratch("too much")
+        return derived
+
+    def again(equations, blocks, target, refused):
+        asked.append(refused)
+        return good
+
+    monkeypatch.setattr(module, "Compiled", refuse)
+    monkeypatch.setattr(module, "derive", again)
+    picked = module.Derived(equations, "", (), good.explanation, wide)
+    assert module.compiled_first(picked, "cpu") is good
+    assert asked == [wide]
