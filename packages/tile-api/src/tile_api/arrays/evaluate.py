@@ -269,7 +269,7 @@ def _carried(
     x = x.transpose(*others, *own, *range(rank - outer, rank))[(0,) * len(others)]
     shape = [n for name, n in variables if name]
     x = np.broadcast_to(x, (*shape, *x.shape[len(own) :]))
-    return x.reshape(*(n for _, n in variables), *x.shape[len(own) :])
+    return x.reshape([*(n for _, n in variables), *x.shape[len(own) :]])
 
 
 def _to_rank(x: np.ndarray[Any, Any], rank: int) -> np.ndarray[Any, Any]:

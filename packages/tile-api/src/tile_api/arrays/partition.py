@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tile_api.arrays.capture import Output
 from tile_api.arrays.equations import Expr, extents_of, load, rebuild, walk
 from tile_api.arrays.merging import merged
-from tile_api.arrays.recurrence_parts import ALL_AT_ONCE, closed, read_of, separated, tensor_of
+from tile_api.arrays.recurrence_parts import ALL_AT_ONCE, closed, new_tensors, read_of, separated
 from tile_api.arrays.recurrences import Steps
 from tile_api.arrays.reductions.groups import grouped, product_groups
 from tile_api.arrays.single_rows import ONE, with_rows
@@ -164,8 +164,8 @@ class _Partition:
             for k, i in enumerate((part.steps.of.step, *part.indices)):
                 self.order.setdefault(i.value[0], k)
             apart = closed(part)
-            for node in (n for n in apart if n.op == "scan"):
-                self.lower([tensor_of(node, self.made)], (ALL_AT_ONCE,))
+            for tensor in new_tensors((n for n in apart if n.op == "scan"), self.made):
+                self.lower([tensor], (ALL_AT_ONCE,))
             known = self._cut({n: ALL_AT_ONCE for n in apart if n.op == "reduce"})
             known |= {n: read_of(n, self.made) for n in apart if n.op == "scan"}
             part = part.with_known(known)

@@ -114,11 +114,9 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
             groups.setdefault(tuple(dict.fromkeys(map(steps_of, nodes))), []).append(output)
             continue
         for node in nodes:
-            if _canonical(node) in made:
-                continue
-            tensor = tensor_of(node, made)
-            apart.add(tensor.name)
-            groups.setdefault((steps_of(node),), []).append(tensor)
+            for tensor in new_tensors([node], made):
+                apart.add(tensor.name)
+                groups.setdefault((steps_of(node),), []).append(tensor)
         known = {node: read_of(node, made) for node in nodes}
         rest.append(replace(output, element=rebuild(output.element, known)))
     parts = [_part(key, members, apart) for key, members in groups.items()]
@@ -222,8 +220,14 @@ def _in_order(node: Expr, step: Expr, indices: tuple[Expr, ...]) -> tuple[Expr, 
     return (*indices, step) if is_row else (step, *indices)
 
 
-def tensor_of(node: Expr, made: dict[Expr, Expr]) -> Output:
-    """Return a tensor between kernels with the carried values that a node reads."""
+def new_tensors(nodes: Iterable[Expr], made: dict[Expr, Expr]) -> Iterator[Output]:
+    """Yield tensors between kernels with the carried values that nodes read, unless known."""
+    for node in nodes:
+        if _canonical(node) not in made:
+            yield _tensor_of(node, made)
+
+
+def _tensor_of(node: Expr, made: dict[Expr, Expr]) -> Output:
     canonical = _canonical(node)
     steps, read = steps_of(node), node.value
     indices = (*_outer(steps), *_in_order(node, read.of.step, read.of.indices(read.carry)))

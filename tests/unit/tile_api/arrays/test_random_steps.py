@@ -1,0 +1,72 @@
+"""Random steps of recurrences: two carried values, of different shapes, that read each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tile_api as tile
+from tile_api.arrays.function import Function
+
+pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
+STEPS, WIDTH = 9, 7
+VECTORS = ("{v} * 0.5 + {u}", "np.tanh({v} + {u})", "np.maximum({v}, {u})", "{v}[::-1]",
+           "{v} - {v}.mean()", "np.tanh({v}) @ w", "np.where({u} > 0, {v}, {u})",
+           "np.roll({v}, 2)", "np.tanh(np.cumsum(row))", "{v} * {s}", "np.exp({v} - {v}.max())",
+           "np.abs({v} - {u}).astype('float32')")  # fmt: skip
+NUMBERS = ("{s} * 0.9 + {v}.sum()", "({v} * {u}).max()", "np.tanh({s})", "{v}[3]", "{v} @ {u}",
+           "np.abs({v}).prod()", "np.minimum({s}, row[0])")  # fmt: skip
+
+
+def steps(seed: int) -> str:
+    """Return the text of a function of rows and a matrix."""
+    random = np.random.default_rng(seed)
+    vectors, numbers = ["h", "row"], ["g"]
+    lines = ["def f(x, w):", "    def step(carried, row):", "        h, g = carried"]
+
+    def chosen(items: Any) -> str:
+        return str(items[random.integers(len(items))])
+
+    for count in range(int(random.integers(2, 6))):
+        is_vector = bool(random.random() < 0.65)
+        known = {"v": chosen(vectors), "u": chosen(vectors), "s": chosen(numbers)}
+        text = chosen(VECTORS if is_vector else NUMBERS).format(**known)
+        lines.append(f"        a{count} = {text}")
+        (vectors if is_vector else numbers).append(f"a{count}")
+    h, g, y = f"np.tanh({vectors[-1]})", f"np.tanh({numbers[-1]})", chosen(vectors)
+    lines += [f"        h, g = {h}, {g}", f"        return (h, g), ({y} + h, {chosen(numbers)})"]
+    lines += ["    (h, g), (y, z) = tile.scan(step, (x[0], x[1, 0]), x)", "    return h, g, y, z"]
+    return "\n".join(lines)
+
+
+def check(seed: int, run: Any) -> None:
+    text = steps(seed)
+    names: dict[str, Any] = {"np": np, "tile": tile}
+    exec(text, names)
+    random = np.random.default_rng(seed)
+    x = random.standard_normal((STEPS, WIDTH)).astype("float32")
+    w = (random.standard_normal((WIDTH, WIDTH)) / 3).astype("float32")
+    wanted = names["f"](x.astype("float64"), w.astype("float64"))
+    single = names["f"](x, w)
+    for got, exact, plain in zip(run(names["f"])(x, w), wanted, single, strict=True):
+        assert got.shape == np.shape(exact)
+        allowed = 1e-5 * (1 + np.abs(exact)) + 8 * np.abs(plain - exact).max()
+        assert (np.abs(got - exact) <= allowed).all(), text
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_random_steps_mean(seed: int) -> None:
+    check(seed, lambda f: Function(f).interpret)
+
+
+# 124 multiplies elements of a product of matrices, 166 reads a running sum in two ways.
+@pytest.mark.parametrize("seed", [*range(10), 124, 166])
+def test_kernels_of_random_steps(seed: int) -> None:
+    check(seed, lambda f: Function(f, target="cpu"))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_steps_in_an_emulator(seed: int) -> None:
+    check(seed, lambda f: Function(f, target="cuda:sm_90a@sim"))
