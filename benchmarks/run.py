@@ -13,6 +13,7 @@ from measure import Row, cores, print_table
 from tables_arrays import arrays
 from tables_gemm import avx2, narrow, ragged, skinny, square, transposed
 from tables_gpu import print_emulator_times, print_gpu_compile_times
+from tables_models import models
 from tables_process import alternating, print_compile_times
 from tables_rows import attention_rows, elementwise, row_wise
 
@@ -32,6 +33,7 @@ TABLES: dict[str, tuple[str, str, Table]] = {
     "rows": ("softmax and norms", "GB/s", row_wise),
     "elementwise": ("elementwise, against copy bandwidth", "GB/s", elementwise),
     "arrays": ("functions of whole arrays, by hand, torch", "G/s", arrays),
+    "models": ("blocks under torch.compile, against Inductor and eager", "GFLOP/s", models),
     "alternating": ("taking turns with torch", "GFLOP/s", alternating),
 }
 

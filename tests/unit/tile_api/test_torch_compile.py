@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,8 @@ def test_it_is_declared_to_torch() -> None:
     declared = f'tile = "{tile_backend.__module__}:{tile_backend.__qualname__}"'
     text = (PACKAGE / "pyproject.toml").read_text()
     assert f"[project.entry-points.torch_dynamo_backends]\n{declared}\n" in text
+    installed = entry_points(group="torch_dynamo_backends", name="tile")
+    assert all(found.load() is tile_backend for found in installed)
 
 
 def test_layers_are_products_with_what_follows() -> None:
@@ -197,6 +200,19 @@ def test_sizes_that_are_symbols_are_compiled_for_each_size() -> None:
         for right, got in zip(results(scaled, (x, w)), results(fast, (x, w)), strict=True):
             torch.testing.assert_close(got, right)
     assert [graph.kind for graph in told] == ["forward", "backward"] * 2
+
+
+def test_kernels_run_on_an_emulated_gpu() -> None:
+    told: list[CompiledGraph] = []
+    settings = {"target": "cuda:sm_90a@sim", "explain": told}
+
+    def scaled(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x @ w, -1)
+
+    fast = torch.compile(scaled, backend=tile_backend, options=settings)
+    x, w = plain(6, 4), plain(4, 5)
+    torch.testing.assert_close(fast(x, w), scaled(x, w))
+    assert told[0].in_torch == ()
 
 
 def test_buffers_move_as_in_eager_mode() -> None:

@@ -167,8 +167,9 @@ def _is_captured(
             captured.function.kernels(*captured.like)
         except Exception as error:  # whatever it is, torch can run the nodes
             text = error.message if isinstance(error, TileError) else f"{error!r}"
-            _LOG.warning("torch.compile: %s runs in torch: %s", captured.__name__, text)
             at = captured.failed_at
+            level = logging.WARNING if at is None else logging.DEBUG
+            _LOG.log(level, "torch.compile: %s runs in torch: %s", captured.__name__, text)
             for n in [at] if at is not None else _heavy(step):
                 parts = [user for user in n.users if user.target is operator.getitem]
                 reasons |= dict.fromkeys([n, *parts], text)
