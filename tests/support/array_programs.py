@@ -241,6 +241,20 @@ def pools(x):
     return apart.max(axis=(3, 5)), windows(x, 7, 7)[..., ::2, ::2, :, :].mean(axis=(-1, -2))
 
 
+def best(x):
+    """The five largest of each row with their positions."""
+    at = np.argsort(-x, axis=-1, kind="stable")[..., :5]
+    return np.take_along_axis(x, at, axis=-1), at
+
+
+def router(x):
+    """The two experts of each token, and their weights."""
+    p = softmax(x)
+    at = np.argsort(-p, axis=-1, kind="stable")[..., :2]
+    weights = np.take_along_axis(p, at, axis=-1)
+    return weights / weights.sum(axis=-1, keepdims=True), at
+
+
 def linear_of_batch(x, matrix):
     return x @ matrix
 
@@ -356,6 +370,7 @@ PROGRAMS = [
     Program(convolution, {"x": (1, 4, 12, 70), "weight": (9, 4, 3, 3), "bias": (9,)}),
     Program(causal_filter, {"x": (2, 6, 20), "weight": (6, 4), "bias": (6,)}),
     Program(pools, {"x": (2, 3, 12, 14)}, kernels=2),
+    Program(best, X), Program(router, {"x": (37, 16)}),
     Program(linear_of_batch, {"x": (2, 37, 48), "matrix": (48, 90)}),
     Program(heads_in_rows, {"q": (2, 37, 64), "k": (2, 75, 64), "v": (2, 75, 64)}),
     Program(latent_attention,

@@ -12,7 +12,7 @@
 `own_faults`             kernels that fail to be written or compiled
 `misfits`                what is told of shapes that do not fit
 `numpy_names`            NumPy's functions by name; what they do is in `ufuncs`, `elementwise`,
-                         `views`, `joins`, `indexing`, `folds`, `products` and `creation`
+                         `views`, `joins`, `indexing`, `sorting`, `folds`, `products`, `creation`
 `torch_names`            torch's functions by name: `torch_elements`, `torch_shapes`,
                          `torch_convolutions`
 `recurrences`            `tile.scan`, and what is carried from step to step; `accumulations` are

@@ -203,11 +203,12 @@ def _traced(
 
 
 def _written_out(element: Expr) -> int:
-    """Return how many expressions an element comes to as text, where nothing is shared."""
+    """Return how many expressions an element comes to as text: only reductions are shared."""
     sizes: dict[Expr, int] = {}
     for x in eq.walk(element):
-        sizes[x] = 1 + sum(sizes[arg] for arg in x.args)
-    return sizes[element]
+        parts = (1 if arg.op == "reduce" else sizes[arg] for arg in x.args)
+        sizes[x] = 1 + sum(parts)
+    return max(n for x, n in sizes.items() if x.op == "reduce" or x is element)
 
 
 def _argument(

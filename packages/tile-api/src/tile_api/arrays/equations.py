@@ -298,6 +298,10 @@ def is_natural(x: Expr) -> bool:
             return is_natural(x.args[1])
         case "maximum":
             return any(map(is_natural, x.args))
+        case "where":
+            return all(map(is_natural, x.args[1:]))
+        case "reduce":
+            return x.value[0] in ("max", "min") and is_natural(x.args[0])
         case "add" | "multiply" | "floordiv" | "minimum":
             return all(map(is_natural, x.args))
     return x.op == "index"

@@ -132,6 +132,9 @@ class _Evaluation:
         self.rank = rank
         self.is_chosen_from = is_chosen_from
         self.bound = bound or {}
+        self.outer: _Evaluation | None = None
+        self.inner: _Evaluation | None = None
+        self.over = ""
         self.known: dict[Expr, Any] = {}
         self.sequences: dict[Steps, list[Any]] = {}
 
@@ -144,7 +147,20 @@ class _Evaluation:
             self.is_chosen_from, {**self.bound, **(bound or {})},
         )  # fmt: skip
 
+    def chosen_from(self) -> _Evaluation:
+        """Return the same evaluation, in which elements that do not exist are something."""
+        if self.is_chosen_from:
+            return self
+        if self.inner is None:
+            self.inner = self.within({})
+            self.inner.is_chosen_from = True
+            self.inner.over = self.over
+            self.inner.outer = None if self.outer is None else self.outer.chosen_from()
+        return self.inner
+
     def of(self, x: Expr) -> Any:
+        if self.outer is not None and self.over not in x.free:
+            return self.outer.of(x)  # the same for each element that is folded
         if x not in self.known:
             self.known[x] = self._of(x)
         return self.known[x]
@@ -183,10 +199,7 @@ class _Evaluation:
 
     def _chosen(self, condition: Expr, x: Expr, y: Expr) -> Any:
         """Choose between elements, of which only those that are chosen need to exist."""
-        inner = self
-        if not self.is_chosen_from:
-            inner = self.within({})
-            inner.is_chosen_from = True
+        inner = self.chosen_from()
         return np.where(self.of(condition), inner.of(x), inner.of(y))
 
     def _loaded(self, name: str, indices: list[Any]) -> Any:
@@ -206,6 +219,7 @@ class _Evaluation:
     def _reduced(self, x: Expr) -> Any:
         kind, name, extent = x.value
         inner = self.within({name: self.rank}, 1)
+        inner.outer, inner.over = self, name
         body = _to_rank(np.asarray(inner.of(x.args[0])), self.rank + 1)
         body = np.broadcast_to(body, (extent, *body.shape[1:]))
         if extent == 0 and kind in ("max", "min"):

@@ -21,7 +21,7 @@ from tile_api.arrays.reductions.state import (
     is_running,
 )
 from tile_api.arrays.single_rows import ONE
-from tile_api.arrays.text import ExpressionText, tile_dtype
+from tile_api.arrays.text import ExpressionText, state_dtype, tile_dtype
 from tile_api.arrays.tiles import Tiles, narrowed, operand_dtypes
 from tile_core.dtypes import DType
 
@@ -106,13 +106,13 @@ class Writer:
     def _accumulator(self, c: Carried) -> None:
         plan, tiles, s = self.plan, self.tiles, c.state
         dims = tuple(v for v in (plan.row, c.column) if v is not None and v in s.mine.free)
-        buffer = tiles.allocate("acc" if c.column else s.name, dims, dtype=tile_dtype(s.body))
+        buffer = tiles.allocate("acc" if c.column else s.name, dims, dtype=state_dtype(s))
         tiles.held[s.mine] = (buffer, dims)
         if not plan.is_resident or c.column or s.kind == "prod":
             tiles.put(f"T.fill({buffer}, {self._identity(s)})")
         if has_left(s, plan.states) and not plan.is_resident and not plan.is_stepped:
             assert s.left is not None
-            left = tiles.allocate(f"{s.name}_left", dims, dtype=tile_dtype(s.body))
+            left = tiles.allocate(f"{s.name}_left", dims, dtype=state_dtype(s))
             tiles.held[s.left] = (left, dims)
             tiles.put(f"T.fill({left}, 0.0)")
             means.begin(plan, tiles, s)
@@ -131,7 +131,7 @@ class Writer:
         """
         infinite = self._infinity(s)
         if infinite is None or self._is_read(s):
-            dtype = tile_dtype(s.body)
+            dtype = state_dtype(s)
             return self.tiles.text.number(identity_of(s.kind, dtype), dtype)
         return infinite
 
@@ -141,7 +141,7 @@ class Writer:
         if s.kind == "mean" and not self._is_running(s):
             tiles.parallel(tiles.held[s.mine][1], f"{tiles.text(s.mine)} /= {self._extent()}")
         infinite = self._infinity(s)
-        dtype = tile_dtype(s.body)
+        dtype = state_dtype(s)
         finite = self.tiles.text.number(identity_of(s.kind, dtype), dtype)
         later = [x.body for x in plan.states if x.sweep > s.sweep]
         is_result = s.mine in set(walk(*(o.element for o in plan.finals), *later))
@@ -163,7 +163,7 @@ class Writer:
 
     def _infinity(self, s: State) -> str | None:
         """Return the text of what an extremum of floats is of no elements."""
-        dtype = tile_dtype(s.body)
+        dtype = state_dtype(s)
         if s.kind not in ("max", "min") or not dtype.is_float:
             return None
         return f'{"-" if s.kind == "max" else ""}T.infinity("{dtype}")'
@@ -246,7 +246,7 @@ class Writer:
     def _once_begun(self, scale: Expr, s: State, before: Mapping[Expr, Expr]) -> Expr:
         """Return the factor of an accumulator, which is 1 where it has met nothing yet."""
         starts = {
-            before[x.mine]: const(identity_of(x.kind, tile_dtype(x.body)), x.mine.dtype)
+            before[x.mine]: const(identity_of(x.kind, state_dtype(x)), x.mine.dtype)
             for x in self.plan.states
             if x.mine in s.depends
         }
@@ -327,7 +327,7 @@ class Writer:
         if kind in ("max", "min"):
             tiles.put(f"T.reduce_{kind}({tile}, {buffer}, dim={axis}, clear=False{nan})")
             return
-        part = tiles.allocate(f"{s.name}_part", dims, dtype=tile_dtype(s.body))
+        part = tiles.allocate(f"{s.name}_part", dims, dtype=state_dtype(s))
         tiles.put(f"T.reduce_{kind}({tile}, {part}, dim={axis})")
         part = f"{part}[{tiles.text.loops(dims)}]"
         scale = None if correction.scale is None else tiles.text(correction.scale)

@@ -31,6 +31,8 @@ ENOUGH_ROWS = 48
 
 MOST_WRITTEN_OUT = 25
 """Elements of a reduction that is written out: five by five taps."""
+MOST_CHOSEN = 8
+"""Elements of a reduction over results that were found one by one."""
 FEWEST_APART = 8
 """Elements of a part of a dimension that is a dimension of its own."""
 
@@ -138,17 +140,18 @@ def _names(o: Output) -> list[str]:
 
 
 def _written_out(o: Output) -> Output:
-    """Return an output without reductions over small windows.
+    """Return an output without reductions over small windows, and over a few choices.
 
     Those of a pooling, the taps of a filter of each channel: windows overlap, or lie apart, and
-    no tile is made of them.
+    no tile is made of them. The weights of the best two.
     """
     mine = frozenset().union(*(i.free for i in o.indices))
     known: dict[Expr, Expr] = {}
     for x in walk(o.element):
-        if x.op != "reduce" or x.free != mine or x.value[2] > MOST_WRITTEN_OUT or _sides(x):
+        if x.op != "reduce" or x.value[0] not in _STEPS or x.value[2] > MOST_WRITTEN_OUT:
             continue
-        if x.value[0] not in _STEPS or not _is_over_windows(x):
+        is_window = x.free == mine and not _sides(x) and _is_over_windows(x)
+        if not is_window and not (x.value[2] <= MOST_CHOSEN and _is_over_choices(x)):
             continue
         kind, name, count = x.value
         parts = [substituted(x.args[0], {name: const(k)}) for k in range(count)]
@@ -163,6 +166,14 @@ def _is_over_windows(x: Expr) -> bool:
     indices = [i for n in parts if n.op == "load" for i in n.args]
     is_moved = any(x.value[1] in i.free and len(i.free) > 1 for i in indices)
     return is_moved and not any(n.op == "reduce" for n in parts)
+
+
+def _is_over_choices(x: Expr) -> bool:
+    """Tell whether a reduction is over results that stand side by side, such as the best two."""
+    name = x.value[1]
+    parts = [n for n in walk(x.args[0]) if name in n.free]
+    places = [arg for n in parts if n.op == "le" for arg in n.args[:1]]
+    return any(name in place.free for place in places)
 
 
 _STEPS: Mapping[str, Callable[[Expr, Expr], Expr]] = {

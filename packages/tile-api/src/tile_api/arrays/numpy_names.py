@@ -18,6 +18,7 @@ from tile_api.arrays import (
     indexing,
     joins,
     products,
+    sorting,
     views,
 )
 from tile_api.arrays.array import Array
@@ -51,6 +52,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         creation.zeros_like, creation.ones_like, creation.full_like, creation.tril, creation.triu,
         creation.meshgrid, accumulations.cumsum, accumulations.cumprod,
         accumulations.cumulative_sum, accumulations.cumulative_prod,
+        sorting.sort, sorting.argsort, sorting.partition, sorting.argpartition,
     )
 }  # fmt: skip
 FUNCTIONS |= folds.NAN_FOLDS | accumulations.NAN_ACCUMULATIONS
@@ -94,6 +96,7 @@ _PRODUCTS = {
 _ALIASES = {"conjugate": "positive"}
 _METHODS = frozenset(
     {"sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin",
+     "argsort", "argpartition",
      "swapaxes", "squeeze", "repeat", "take", "astype", "clip", "dot", "round", "trace",
      "diagonal", "copy", "cumsum", "cumprod"}
 )  # fmt: skip

@@ -15,6 +15,8 @@ from tile_api.arrays.single_rows import ONE, with_rows
 
 WIDEST_INNER = 256
 """Columns of a block: an inner product is computed again for each block of columns."""
+FEW_COLUMNS = 32
+"""Results for each row that one block makes of what it has reduced."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +279,12 @@ def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
     extents = extents_of([*elements, *(i for output in outputs for i in output.indices)])
     found: dict[Expr, str] = {}
 
+    seen: set[tuple[Expr, bool]] = set()
+
     def look(x: Expr, inside: bool) -> None:
+        if (x, inside) in seen:
+            return
+        seen.add((x, inside))
         if x.op == "reduce":
             less = [n for n in outermost(x.args[0]) if _is_of_less(n, x, stream, extents)]
             if x.value[1] == stream:
@@ -299,7 +306,7 @@ def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
 
     for output in outputs:
         look(output.element, False)
-        found.update(dict.fromkeys(_of_fewer_dimensions(output, stream), _SPREAD))
+        found.update(dict.fromkeys(_of_fewer_dimensions(output, stream, extents), _SPREAD))
     found.update(dict.fromkeys(_along_columns(outputs, stream), _COLUMNS))
     return found
 
@@ -325,14 +332,17 @@ def _reason(x: Expr, stream: str, *, inside: bool, is_wide: bool) -> str:
     return f"it is no product of two tiles in the loop through {stream}"
 
 
-def _of_fewer_dimensions(output: Output, stream: str) -> list[Expr]:
+def _of_fewer_dimensions(output: Output, stream: str, extents: Mapping[str, int]) -> list[Expr]:
     """Return the reductions of an output that has variables of its own beside theirs.
 
-    Each block along those variables would compute the reductions again.
+    Each block along those variables would compute the reductions again, unless there is one.
     """
     tops = [x for x in outermost(output.element) if x.value[1] == stream]
-    shared = frozenset({stream}).union(*(x.free for x in tops))
-    return tops if variables_of(output) - shared else []
+    own = variables_of(output) - frozenset({stream}).union(*(x.free for x in tops))
+    is_product = any(len(grouped(x.args[0], stream)) == 2 for x in tops)
+    if len(own) == 1 and not is_product and extents[min(own)] <= FEW_COLUMNS:
+        return []
+    return tops if own else []
 
 
 def _has_folds_of_rows(outputs: Sequence[Output]) -> bool:

@@ -8,7 +8,7 @@ from math import prod
 
 from tile_api.arrays.capture import Output
 from tile_api.arrays.equations import Expr, const, extents_of, index, rebuild, reduce, walk
-from tile_api.arrays.partition import Task, reductions_over, variables_of
+from tile_api.arrays.partition import FEW_COLUMNS, Task, reductions_over, variables_of
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.derive import derived
 from tile_api.arrays.reductions.groups import Group, grouped, product_groups
@@ -236,6 +236,8 @@ def planned(task: Task, blocks: Blocks) -> Plan:
         row = usable[-1] if usable else None
     if stream is None and len(free) > 1:
         columns, row = [free[-1]], free[-2]
+    if states and not columns:
+        columns = own_columns(task, states, free, extents)
     grid = tuple(v for v in free if v not in (row, stream, *columns))
     plan = Plan(task, blocks, tuple(carried), finals, row, tuple(columns), grid)
     plan = _sized(plan, extents)
@@ -279,6 +281,15 @@ def _renamed(task: Task, names: Iterable[str]) -> Task:
         task,
         outputs=tuple(replace(o, element=rebuild(o.element, dict(known))) for o in task.outputs),
     )
+
+
+def own_columns(
+    task: Task, states: Sequence[State], free: Sequence[str], extents: Mapping[str, int]
+) -> list[str]:
+    """Return the variable of a few results for each row, which no reduction has."""
+    reduced = frozenset().union(*(s.node.free for s in states))
+    own = [v for v in free if v not in reduced and v != task.stream]
+    return own if len(own) == 1 and extents[own[0]] <= FEW_COLUMNS else []
 
 
 def _products(

@@ -32,7 +32,7 @@ from tile_api.arrays.plan import PART, Plan, plans_of, resized
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.state import COUNT, Correction, State, has_left, identity_of
 from tile_api.arrays.single_rows import ONE
-from tile_api.arrays.text import tile_dtype
+from tile_api.arrays.text import state_dtype
 from tile_core.dtypes import dtype_of
 
 _WHY = "few blocks, a long stream: they share it, and the next kernel merges what they leave"
@@ -101,7 +101,7 @@ def _output(s: State, name: str, plan: Plan, count: int = 0) -> Output:
     indices = [index(v, plan.axes[v].extent) for v in order]
     indices = [index(PART, count), *indices] if count else indices
     shape = tuple(i.value[1] for i in indices)
-    return Output(name, shape, tile_dtype(s.body), tuple(indices), s.mine)
+    return Output(name, shape, state_dtype(s), tuple(indices), s.mine)
 
 
 def _with_views(plan: Plan, task: Task) -> Task:
@@ -156,7 +156,7 @@ def _merged(
                     made = add(made, multiply(const(1 / extent, mine.dtype), of_part))
                 old[s.left] = of_part
         old[s.mine] = mine
-        starts[s.mine] = const(identity_of(s.kind, tile_dtype(s.body)), s.mine.dtype)
+        starts[s.mine] = const(identity_of(s.kind, state_dtype(s)), s.mine.dtype)
         new[s.mine] = reduce(kind, PART, count, made)
     return new
 

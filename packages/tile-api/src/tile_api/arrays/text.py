@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tile_api.arrays.equations import INDEX, Expr, const, multiply, negate, walk
+from tile_api.arrays.equations import INDEX, Expr, bound_of, const, multiply, negate
 from tile_api.arrays.plan import Plan
 from tile_api.arrays.reductions.algebra import terms, total
-from tile_api.arrays.reductions.state import COUNT
+from tile_api.arrays.reductions.state import COUNT, State
 from tile_core.dtypes import DType
 
 Tile = tuple[str, tuple[str, ...]]
@@ -189,6 +189,23 @@ def _is_small_multiple(x: Expr) -> bool:
 
 def tile_dtype(x: Expr) -> DType:
     """Return what a tile of `x` is stored in: positions in a dimension fit 32 bits."""
-    if x.dtype == INDEX and not any(n.op in ("load", "cast") for n in walk(x)):
-        return DType("int32")
-    return x.dtype
+    return DType("int32") if x.dtype == INDEX and _is_position(x) else x.dtype
+
+
+def _is_position(x: Expr) -> bool:
+    match x.op:
+        case "const":
+            return -(1 << 31) <= int(x.value) < 1 << 31
+        case "where":
+            return all(map(_is_position, x.args[1:]))
+        case "reduce":
+            return x.value[0] in ("max", "min") and _is_position(x.args[0])
+        case "load" | "cast" | "state":
+            return False
+    bound = bound_of(x)
+    return bound <= 1 << 31 if bound is not None else all(map(_is_position, x.args))
+
+
+def state_dtype(s: State) -> DType:
+    """Return what an accumulator is stored in: a sum of positions may need 64 bits."""
+    return tile_dtype(s.body) if s.kind in ("max", "min") else s.body.dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -80,12 +81,14 @@ class State:
         return identity_of(self.kind, self.body.dtype)
 
 
-def identity_of(kind: str, dtype: DType) -> float | int:
-    """Return what leaves every element as it is."""
+def identity_of(kind: str, dtype: DType, *, is_infinite: bool = False) -> float | int:
+    """Return what leaves every element as it is: a finite number, unless it may be infinite."""
     if kind in ("sum", "mean"):
         return 0 if dtype.is_int else 0.0
     if kind == "prod":
         return 1 if dtype.is_int else 1.0
+    if is_infinite and dtype.is_float:
+        return -math.inf if kind == "max" else math.inf
     limits = np.finfo(dtype.numpy()) if dtype.is_float else np.iinfo(dtype.numpy())
     found = limits.min if kind == "max" else limits.max
     return float(found) if dtype.is_float else int(found)

@@ -1,0 +1,77 @@
+"""Sorted rows against NumPy: whole ones by ranks, the first and the last few one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.captured_arrays import assert_agrees, filled, outputs
+from tile_api.arrays import numpy_names, sorting
+from tile_api.arrays.function import Function
+
+M = filled((5, 41), "float32", 0, -4, 5)  # ties are common
+CASES = {
+    "sort": [
+        (lambda x: np.sort(x), M), (lambda x: np.sort(x, axis=0, kind="stable"), M),
+        (lambda x: np.sort(x, axis=None)[7:9], M[:2, :20]), (lambda x: np.sort(x)[..., -3:], M),
+        (lambda x: np.sort(x)[:, :4], M), (lambda x: np.sort(x)[:, ::-1][:, :3], M),
+        (lambda x: np.sort(x)[:, 2], M), (lambda x: np.sort(x)[:, -1], M),
+        (lambda x: np.sort(x, stable=True), M[:, :1]), (lambda x: np.sort(x), M[:, :7] > 0),
+        (lambda x: np.sort(x)[:, 20], M.astype("int8")), (lambda x: np.sort(x)[:, :2], -M[0] < M),
+        (lambda x: np.sort(x.astype("uint8"))[:, -2:], M), (lambda x: np.sort(x - 0.5), M),
+    ],
+    "argsort": [
+        (lambda x: np.argsort(x, kind="stable"), M),
+        (lambda x: x.argsort(0, kind="stable"), M),
+        (lambda x: np.argsort(-x, stable=True)[..., :3], M),
+        (lambda x: np.argsort(x, kind="stable")[..., -2:], M),
+        (lambda x: np.take_along_axis(x, np.argsort(x, kind="stable"), -1), M[:, :9]),
+        (lambda x: np.argsort(x, kind="stable")[:, 20], M.astype("int8")),
+    ],
+    "partition": [
+        (lambda x: np.partition(x, 5)[:, 5], M), (lambda x: np.partition(x, (1, 20), 1)[:, 20], M),
+        (lambda x: np.sort(np.partition(x, -3)[:, -3:]), M),
+    ],
+    "argpartition": [
+        (lambda x: np.take_along_axis(x, np.argpartition(x, 5, axis=-1), -1)[:, 5], M),
+        (lambda x: np.take_along_axis(x, x.argpartition(-4), -1)[:, -4], M),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_function(name):
+    for function, *arrays in CASES[name]:
+        assert_agrees(function, *arrays, exact=True)
+
+
+def test_every_function_is_met():
+    names = {n for n, f in numpy_names.FUNCTIONS.items() if f.__module__ == sorting.__name__}
+    assert names == set(CASES)
+
+
+def test_what_is_no_number_comes_last():
+    x = np.array([[3, np.nan, -np.inf, 4, 1] * 8, [np.nan] * 40], "float32")
+
+    def ends(x):
+        return np.sort(x), np.argsort(x, kind="stable"), np.sort(x)[:, -9:], np.sort(x[:1])[:, :9]
+
+    made = Function(ends, target="cpu")(x)
+    for got, right in zip(made, ends(x), strict=True):
+        np.testing.assert_array_equal(got, right)
+
+
+@pytest.mark.parametrize("kth", [41, -42])
+def test_an_element_beyond_the_row_is_refused(kth):
+    with pytest.raises(ValueError, match=f"TL1204.*np.partition: element {kth} of 41"):
+        outputs(lambda x: np.partition(x, kth), M)
+
+
+def test_positions_are_added_in_64_bits():
+    def positions(x):
+        n = np.arange(x.shape[0])
+        return n.sum(), x.sum() * np.arange(3)
+
+    x = np.full(100_000, 30_000, "int32")
+    for got, right in zip(Function(positions, target="cpu")(x), positions(x), strict=True):
+        np.testing.assert_array_equal(got, right)
