@@ -77,6 +77,25 @@ def test_page(page: Path) -> None:
             run(block, namespace)
 
 
+SHOWN = {"Tiles": "developer", "Threads": "expert", "C++": "cuda"}
+"""What the page on the tiers shows below a heading, by its name in the page's program."""
+
+
+def test_what_is_shown_of_the_tiers_is_printed() -> None:
+    names: dict[str, Any] = {"__name__": "page"}
+    page = blocks(ROOT / "docs" / "tutorials" / "down-the-tiers.md")
+    for block in page:
+        if block.language == "python":
+            run(block, names)
+    shown = {block.heading: block.text for block in page if block.language == "text"}
+    assert set(shown) == set(SHOWN)
+    for heading, name in SHOWN.items():
+        at = 0
+        for line in shown[heading].splitlines():
+            assert line in names[name][at:], f"{heading}: {line}"
+            at = names[name].index(line, at)
+
+
 @pytest.mark.parametrize("page", ERROR_PAGES, ids=name_of)
 def test_error_page(page: Path) -> None:
     """The example raises the page's error and the mended program does not."""
