@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import torch
 from measure import Row, cores, median_ms, set_threads
+from tables_decoding import blocks
 from tables_recurrences import recurrences
 
 import tile_api as tile
@@ -76,6 +77,7 @@ def arrays(peaks: Mapping[str, float]) -> Iterator[Row]:
         flops = 4 * 8 * 1024**2 * 64 * (0.5 if causal else 1) / 1e9
         name = f"attention 8x1024x64{' causal' if causal else ''}"
         yield from _rows(name, contenders, (q, k, v), flops, peaks["float32"])
+    yield from blocks(peaks)
     yield from recurrences(peaks)
 
 

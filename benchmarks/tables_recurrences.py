@@ -99,25 +99,29 @@ def recurrences(peaks: Mapping[str, float]) -> Iterator[Row]:
     for rows, columns in ((4096, 1024), (64, 65_536)):
         x = torch.randn(rows, columns)
         size, moved = f"{rows}x{columns}", 2 * x.nbytes / 1e9
-        yield from _rows(f"sums of rows {size}", sums_of_rows, lambda x: x.cumsum(-1), (x,), moved)
+        yield from against_torch(
+            f"sums of rows {size}", sums_of_rows, lambda x: x.cumsum(-1), (x,), moved
+        )
     x = torch.randn(4096, 1024)
     name = "sums of columns 4096x1024"
-    yield from _rows(name, sums_of_columns, lambda x: x.cumsum(0), (x,), 2 * x.nbytes / 1e9)
+    yield from against_torch(name, sums_of_columns, lambda x: x.cumsum(0), (x,), 2 * x.nbytes / 1e9)
     q, k, v = (torch.rand(STEPS, HEADS, WIDTH) for _ in range(3))
     gate = torch.rand(STEPS, HEADS) * 0.1 + 0.9
     flops = 8 * STEPS * HEADS * WIDTH**2 / 1e9
     size = f"{STEPS}x{HEADS}x{WIDTH}"
     peak = peaks["float32"]
-    yield from _rows(f"linear attention {size}", linear_attention, _linear, (q, k, v), flops, peak)
-    yield from _rows(
+    yield from against_torch(
+        f"linear attention {size}", linear_attention, _linear, (q, k, v), flops, peak
+    )
+    yield from against_torch(
         f"gated retention {size}", gated_retention, _retention, (q, k, v, gate), flops, peak
     )
     inputs = v, torch.rand(STEPS, HEADS) * 0.1, torch.rand(HEADS), q[:, 0], k[:, 0]
     inputs = tuple(x.contiguous() for x in inputs)
-    yield from _rows(f"Mamba-2 {size}", mamba_2, _mamba, inputs, flops, peak)
+    yield from against_torch(f"Mamba-2 {size}", mamba_2, _mamba, inputs, flops, peak)
 
 
-def _rows(
+def against_torch(
     name: str,
     ours: Callable[..., object],
     peer: Callable[..., object],
@@ -125,6 +129,7 @@ def _rows(
     work: float,
     peak: float = 0.0,
 ) -> Iterator[Row]:
+    """Compare a function of arrays with torch, on the same tensors."""
     torch.testing.assert_close(ours(*inputs), peer(*inputs), rtol=1e-3, atol=1e-3)
     for threads in range(1, cores() + 1):
         set_threads(threads)

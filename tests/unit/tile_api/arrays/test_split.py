@@ -94,3 +94,34 @@ def test_equal_plans_give_equal_bits() -> None:
     function = Function(attention, target="cpu", blocks=SHARED)
     first = function(**arguments)
     assert all(np.array_equal(first, function(**arguments)) for _ in range(3))
+
+
+def paged(q, keys, values, pages):
+    k = keys[pages].reshape(-1, *keys.shape[2:])
+    v = values[pages].reshape(-1, *values.shape[2:])
+    s = np.einsum("hd,thd->ht", q, k) / np.sqrt(np.float32(q.shape[-1]))
+    return np.einsum("ht,thd->hd", softmax(s), v)
+
+
+@pytest.mark.parametrize("target", ["cpu", GPUS[0]])
+def test_pages_of_keys(target: str) -> None:
+    random = np.random.default_rng(0)
+    shapes = (2, 16), (9, 16, 2, 16), (9, 16, 2, 16)
+    arrays = [random.standard_normal(shape).astype("float32") for shape in shapes]
+    pages = random.permutation(9)[:6].astype("int32")
+    function = Function(paged, target=target, blocks=Blocks(stream=16, parts=2))
+    assert function.source(*arrays, pages).count("@tile.jit") == 2
+    wanted = paged(*(x.astype("float64") for x in arrays), pages)
+    np.testing.assert_allclose(function(*arrays, pages), wanted, atol=2e-6)
+
+
+def test_what_is_no_number_is_told_by_all_parts() -> None:
+    def extremes(x):
+        return x.max(axis=-1), x.min(axis=-1)
+
+    x = np.random.default_rng(0).standard_normal((4, 211)).astype("float32")
+    x[1, 3] = x[2, 200] = np.nan
+    for got, wanted in zip(
+        Function(extremes, target="cpu", blocks=SHARED)(x), extremes(x), strict=True
+    ):
+        np.testing.assert_array_equal(got, wanted)

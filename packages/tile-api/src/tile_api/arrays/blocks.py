@@ -24,6 +24,12 @@ WORTHWHILE_MS = 0.02
 CLEARLY = 0.97
 """A candidate is faster if it takes so much of another's time: models err."""
 
+LONG_RUN = 256
+"""Bytes side by side that are read about as fast as any: shorter ones are no candidates."""
+
+FEW_ROWS = 16
+"""Rows of a product that leave its other factor nothing but to pass by."""
+
 Price = Callable[[Sequence[Plan]], float]
 """Milliseconds that the model of the machine expects of kernels; a `TileError` if it refuses."""
 
@@ -83,7 +89,10 @@ def chosen(
         choice = Choice(other, *_by_traffic(other, dtypes, machine))
         if _fits(choice, machine):
             found.setdefault(_shape(other), choice)
+    longest = max(c.traffic.run for c in found.values())
+    found = {k: c for k, c in found.items() if c.traffic.run >= min(LONG_RUN, longest)}
     others = sorted(found.values(), key=lambda c: c.milliseconds)
+    first = first if first in others else others[0]
     note = f"{len(refused)} did not compile" if refused else ""
     ordered = [first, *(c for c in others if c is not first)]
     return _Ranking(ordered[:asked], price, note).best(machine.rows > 1, len(ordered))
@@ -101,12 +110,12 @@ def _few_rows(plan: Plan, machine: Machine) -> Blocks | None:
     short and wide, so that it is read in order.
     """
     is_product = bool(plan.carried) and all(c.column for c in plan.carried)
-    is_slim = plan.row is not None and plan.axes[plan.row].extent <= 16
+    is_slim = plan.row is not None and plan.axes[plan.row].extent <= FEW_ROWS
     if machine.rows > 1 or not is_product or not is_slim or len(plan.columns) != 1:
         return None
     extent, units = plan.axes[plan.columns[0]].extent, machine.peaks.units
     columns = min(1024, extent // units // 64 * 64)
-    return Blocks(16, 8, columns) if columns >= 64 else None
+    return Blocks(FEW_ROWS, 8, columns) if columns >= 64 else None
 
 
 class _Ranking:
@@ -157,7 +166,9 @@ def candidates(plan: Plan, machine: Machine) -> Iterator[Blocks]:
     extent = plan.axes[plan.row].extent if plan.row is not None else 1
     rows = [r for r in ((16, 32, 64, 128, 256) if products else (1, 2, 4, 8, 16, 32, 64, 256))]
     rows = [r for r in rows if r < 2 * extent] or rows[:1]
-    columns = (64, 128, 256) if plan.columns else (64,)
+    columns: tuple[int, ...] = (64, 128, 256) if plan.columns else (64,)
+    if plan.stream is None and plan.columns:
+        columns = (64, 256, 1024, 4096)
     streams: tuple[int, ...] = (64,)
     residents: tuple[int, ...] = (16_384,)
     if plan.stream is not None:

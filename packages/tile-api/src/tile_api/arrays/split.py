@@ -28,7 +28,7 @@ from tile_api.arrays.equations import (
 )
 from tile_api.arrays.evaluate import once_begun
 from tile_api.arrays.partition import Task, streamed
-from tile_api.arrays.plan import PART, Plan, plans_of, resized
+from tile_api.arrays.plan import PART, Blocks, Plan, plans_of, resized
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.state import COUNT, Correction, State, has_left, identity_of
 from tile_api.arrays.single_rows import ONE
@@ -84,7 +84,8 @@ def in_parts(plan: Plan, names: Iterator[str]) -> list[Plan]:
         whole += kept.values()
         loads = {x: load(o.name, o.indices, x.dtype) for x, o in kept.items()}
         along = [_with(o, loads) for o in along]
-    blocks = replace(blocks, parts=1)
+    rows = 1 if first.row is None else min(64, first.axes[first.row].extent)
+    blocks = Blocks(columns=4096 // rows, threads=blocks.threads)
     merging = Task(tuple(whole), PART, plan.task.reasons)
     made = [first, *plans_of(_with_views(plan, merging), blocks)]
     if along:

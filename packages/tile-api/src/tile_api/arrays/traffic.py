@@ -77,6 +77,8 @@ class Traffic:
         the units for products idle.
     dtype
         Of their factors.
+    run
+        Bytes side by side that a box has, of whatever box has fewest.
     operations
         Others, functions among them by what they take.
     accumulators, tiles
@@ -92,6 +94,7 @@ class Traffic:
     accumulators: float
     tiles: float
     dtype: str = "float32"
+    run: float = math.inf
 
     def milliseconds(self, machine: Machine) -> float:
         """Return the least time, by whatever is busy longest, and the launch."""
@@ -122,22 +125,25 @@ def traffic_of(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> Tra
     def size(v: str, whole: bool = True) -> int:
         return length if v == stream and whole else axes[v].size
 
-    def moved(n: Expr, name: str, indices: Iterable[Expr]) -> tuple[float, float]:
-        """Return the bytes of a tensor that all blocks need, and those of all blocks together."""
+    def moved(n: Expr, name: str, indices: Iterable[Expr]) -> tuple[float, float, float]:
+        """Return the bytes of a tensor that blocks need, those of all blocks, those in a run."""
         nbytes = dtypes[name].bits / 8
         names = [v for v in axes if v in n.free]
         *_, last = indices or (n,)
         run = math.prod(size(v, False) for v in last.free if v in axes)
         wasted = max(1.0, LINE / (run * nbytes))
         each = math.prod(size(v) for v in names if v not in plan.grid)
-        return math.prod(axes[v].extent for v in names) * nbytes, each * blocks * nbytes * wasted
+        whole = math.prod(axes[v].extent for v in names) * nbytes
+        is_cut = any(size(v, False) < axes[v].extent for v in last.free if v in axes)
+        return whole, each * blocks * nbytes * wasted, run * nbytes if is_cut else math.inf
 
     bodies = [s.body for s in plan.states]
     roots = [*bodies, *(o.element for o in plan.finals)]
-    memory = cache = 0.0
+    memory, cache, shortest = 0.0, 0.0, math.inf
     for n in {n for n in walk(*roots) if n.op == "load" and n.value in dtypes}:
         sweeps = 1 if plan.is_resident else max(1, _sweeps(plan, n))
-        once, all_together = moved(n, n.value, n.args)
+        once, all_together, side_by_side = moved(n, n.value, n.args)
+        shortest = min(shortest, side_by_side)
         memory, cache = memory + once, cache + all_together * sweeps
     for o in plan.finals:
         nbytes = math.prod(o.shape) * o.dtype.bits / 8
@@ -149,7 +155,16 @@ def traffic_of(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> Tra
     inner = {n.free for n in walk(*bodies) if n.op == "reduce"}
     kept += 4.0 * math.fsum(_size(plan, names) for names in inner)
     return Traffic(
-        blocks, along, memory, cache, products, operations, kept, _tiles(plan), str(widest)
+        blocks,
+        along,
+        memory,
+        cache,
+        products,
+        operations,
+        kept,
+        _tiles(plan),
+        str(widest),
+        shortest,
     )
 
 
