@@ -64,5 +64,10 @@ def test_loads_pass_through_registers(kind: str, registers: list[str], name: str
 def test_two_loads_have_different_names() -> None:
     line = "  %{} = call <4 x i32> @llvm.masked.load.v4i32.p0(ptr %p, <4 x i1> %m)\n"
     text = keep_masked_loads(line.format("a") + line.format("b"))
-    defined = re.findall(r"^  (%\w+) = ", text, re.MULTILINE)
+    defined = re.findall(r"^  (%[\w.]+) = ", text, re.MULTILINE)
     assert len(defined) == len(set(defined)) == 8
+
+
+def test_names_are_none_of_a_buffer() -> None:
+    line = "  %kept0 = call <4 x i32> @llvm.masked.load.v4i32.p0(ptr %p, <4 x i1> %m)\n"
+    assert keep_masked_loads(line).count("%kept0 ") == 1

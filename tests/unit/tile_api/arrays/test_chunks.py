@@ -70,6 +70,33 @@ def test_odd_numbers_of_steps(t):
     check(recurrent_programs.linear_attention, floats(t, 2, 11), floats(t, 2, 11), floats(t, 2, 13))
 
 
+def gated(q, k, v, a):
+    """Gated linear attention: each element that is summed has a decay of its own."""
+
+    def step(carried, now):
+        h, total = carried
+        q, k, v, a = now
+        h = a[..., None] * h + k[..., None] * v[:, None, :]
+        total = a * total + k
+        return (h, total), np.einsum("hn,hnp->hp", q, h) + (q * total).sum(-1, keepdims=True)
+
+    start = np.zeros((*k.shape[1:], v.shape[-1]), v.dtype), np.zeros(k.shape[1:], k.dtype)
+    return tile.scan(step, start, (q, k, v, a))[1]
+
+
+@pytest.mark.parametrize(
+    ("t", "n", "p", "target"),
+    [(40, 16, 24, "cpu"), (37, 7, 5, "cpu"), (37, 7, 70, "interpret"), (20, 5, 6, "hip:gfx942@sim"),
+     (20, 5, 6, "cuda:sm_90a@sim")],
+)  # fmt: skip
+def test_decays_of_each_element(t, n, p, target):
+    a = RNG.uniform(-1, 1, (t, 2, n)).astype("float32")
+    a[::5], a[1::7] = 0, 1e-30
+    arguments = floats(t, 2, n), floats(t, 2, n), floats(t, 2, p), a
+    assert "steps in chunks of 16" in str(tile.function(gated).explain(*arguments))
+    check(gated, *arguments, target=target)
+
+
 @pytest.mark.parametrize("target", ["cuda:sm_90a@sim", "hip:gfx942@sim"])
 def test_decays_that_underflow_in_an_emulator(target):
     rate = np.float32(20) * floats(20, 1)
@@ -118,10 +145,10 @@ def squared(q, k, v):
     return tile.scan(step, np.zeros((k.shape[1], v.shape[1]), v.dtype), (q, k, v))[1]
 
 
-def by_rows(q, k, v):
+def by_columns(q, k, v):
     def step(h, now):
         q, k, v = now
-        h = np.tanh(k)[:, None] * h + k[:, None] * v
+        h = np.tanh(v) * h + k[:, None] * v
         return h, q @ h
 
     return tile.scan(step, np.zeros((k.shape[1], v.shape[1]), v.dtype), (q, k, v))[1]
@@ -132,7 +159,7 @@ def by_rows(q, k, v):
     [
         (kept, "they are read before a step"),
         (squared, "a step is no multiple and a summand"),
-        (by_rows, "their elements decay in different ways"),
+        (by_columns, "their columns decay, or are read, in different ways"),
     ],
 )
 def test_other_steps_say_why(function, reason):

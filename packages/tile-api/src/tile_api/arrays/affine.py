@@ -2,7 +2,8 @@
 
 ``h[n, p] <- a h[n, p] + b[n] x[p]``, read as ``sum over n of c[n] h[n, p]``: after the steps of a
 chunk that is ``((c b') * L) x``, with ``L[t, s]`` the product of the decays after s up to t, and
-the values carried into the chunk times the decays since.
+the values carried into the chunk times the decays since. With a decay for each ``n``,
+``L`` has another dimension, and stands within the sum over it.
 """
 
 from __future__ import annotations
@@ -58,6 +59,11 @@ class Chunked:
     decay: Expr | None
     column: str
     reads: dict[Expr, tuple[Value, Expr]]
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether each element that is summed has a decay of its own."""
+        return self.decay is not None and any(v.summed in self.decay.free for v in self.values)
 
 
 class Declined(Exception):
@@ -141,7 +147,8 @@ def chunked(task: Task) -> Chunked:
     names = {name for variables in of.carried for name, _ in variables if name}
     order = [i.value[0] for o in task.outputs for i in o.indices if i.op == "index"]
     apart = sorted((v for v in names if is_apart(v, task, recurrence)), key=order.index)
-    if decay.free & (names - {*apart}):
+    of_its_own = decay.free & (names - {*apart})
+    if of_its_own and {*summed.values()} != of_its_own:
         raise Declined("their elements decay in different ways")
     reason = Declined("they have no columns")
     for column in reversed(apart):

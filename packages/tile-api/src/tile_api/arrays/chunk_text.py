@@ -28,7 +28,7 @@ def chunked_plan(task: Task, blocks: Blocks, form: Chunked) -> Plan:
     extents = extents_of([*roots_of(task), *(i for o in task.outputs for i in o.indices)])
     extents |= {name: n for variables in of.carried for name, n in variables if name}
     size = 16
-    while size < min(of.extent, blocks.stream, 64):
+    while size < min(of.extent, blocks.stream, 16 if form.is_diagonal else 64):
         size *= 2
     step, earlier = of.variable, _earlier(of.variable)
     axes = {
@@ -93,7 +93,9 @@ def recurring(name: str, plan: Plan, tensors: Mapping[str, Tensor]) -> KernelTex
         return with_prefix(name, plan, tensors)
     if plan.row != plan.step:
         return SteppedWriter(name, plan, tensors).kernel()
-    return _ChunkWriter(name, plan, tensors, chunked(plan.task)).kernel()
+    form = chunked(plan.task)
+    writer = _DiagonalWriter if form.is_diagonal else _ChunkWriter
+    return writer(name, plan, tensors, form).kernel()
 
 
 def _is_in_order(x: Expr, dims: tuple[str, ...]) -> bool:
@@ -216,7 +218,8 @@ class _ChunkWriter(SteppedWriter):
             part = tiles.allocate("part", (self.step, value.summed), dtype=self.dtype)
             before = tiles.allocate("before", dims, dtype=self.dtype)
             tiles.parallel(
-                (self.step, value.summed), f"{part}[i, {d}] = {query}[i, {d}] * {carried}[{d}]"
+                (self.step, value.summed),
+                f"{part}[i, {d}] = {self._asked(query)}[i, {d}] * {carried}[{d}]",
             )
             tiles.put(f"T.reduce_sum({part}, {before}, dim=1)")
             if value.right.op != "const" or value.right.value != 1:
@@ -229,12 +232,24 @@ class _ChunkWriter(SteppedWriter):
             return read, dims
         before = tiles.allocate("before", self._dims_of(value), "shared", self.dtype)
         tiles.put(f"T.copy({carried}, {before})")
-        tiles.put(f"T.gemm({query}, {before}, {read}, clear_accum=True, {_ROWS})")
+        tiles.put(f"T.gemm({self._asked(query)}, {before}, {read}, clear_accum=True, {_ROWS})")
         if since:
             at = self.text.loops(dims)
             tiles.parallel(dims, f"{read}[{at}] = {read}[{at}]{since}")
         tiles.put(f"T.gemm({weights}, {self._right(value)}, {read}, {_ROWS})")
         return read, dims
+
+    def _asked(self, query: str) -> str:
+        """Return the factor by which what was carried into the chunk is read."""
+        return query
+
+    def _kept(self, left: str) -> str:
+        """Return the factor of what is carried on to the next chunk."""
+        return left
+
+    def _all_of(self, value: Value) -> str:
+        """Return the decay of a whole chunk, as a factor in a text; empty without one."""
+        return f" * {self.since}[BM - 1]" * bool(self.since)
 
     def _weights(self, query: str, left: str) -> str:
         """Return the tile of the products of two factors, for steps and those up to each."""
@@ -251,13 +266,13 @@ class _ChunkWriter(SteppedWriter):
     def _carry_on(self, value: Value) -> None:
         """Write what is carried into the next chunk."""
         tiles, carried = self.tiles, self.text.buffers[self.of.after, value.carry]
-        left = self._left(value)
+        left = self._kept(self._left(value))
         is_one = value.right.op == "const" and value.right.value == 1
         right = "" if is_one else self._right(value)
         dims = self._dims_of(value)
         at, d = self.text.loops(dims), self.plan.axes[value.summed].loop
         until = f" * {self.decays}[BM - 1, j]" * bool(self.decays)
-        all_of = f" * {self.since}[BM - 1]" * bool(self.since)
+        all_of = self._all_of(value)
         if value.column is None:
             part = tiles.allocate("part", (self.earlier, value.summed), dtype=self.dtype)
             added = tiles.allocate("added", dims, dtype=self.dtype)
@@ -268,11 +283,78 @@ class _ChunkWriter(SteppedWriter):
             tiles.put(f"T.reduce_sum({part}, {added}, dim=0)")
             tiles.parallel(dims, f"{carried}[{at}] = {carried}[{at}]{all_of} + {added}[{at}]")
             return
-        if until:
+        if all_of:
             tiles.parallel(dims, f"{carried}[{at}] = {carried}[{at}]{all_of}")
+        if until:
             own = (self.earlier, value.column)
             now = f"{right}[{self.text.loops(own)}]"
             kept = tiles.allocate("kept", own, "shared", self.dtype)
             tiles.parallel(own, f"{kept}[{self.text.loops(own)}] = {now}{until}")
             right = kept
         tiles.put(f"T.gemm({left}, {right}, {carried}, transpose_A=True)")
+
+
+class _DiagonalWriter(_ChunkWriter):
+    """Each element that is summed has a decay of its own."""
+
+    def __init__(self, name: str, plan: Plan, tensors: Mapping[str, Tensor], form: Chunked) -> None:
+        super().__init__(name, plan, tensors, form)
+        self.scaled: dict[str, str] = {}
+        self.lasting = ""
+
+    def _decays(self) -> None:
+        """Write weights step by step: decays are multiplied, then summed with both factors."""
+        tiles, form = self.tiles, self.form
+        assert form.decay is not None
+        (summed,) = {value.summed for value in form.values}
+        e = self.plan.axes[summed].loop
+        own, all_own = (self.earlier, summed), (self.step, summed)
+        decay = tiles.allocate("decay", all_own, "shared", self.dtype)
+        self._put(decay, form.decay, all_own, "1.0")
+        queries = [
+            (self._shared(by, all_own, "query", "0.0"), self._left(value))
+            for value, by in form.reads.values()
+        ]
+        run, since = (tiles.allocate("run", own, dtype=self.dtype),
+                      tiles.allocate("since", (summed,), dtype=self.dtype))  # fmt: skip
+        self.lasting = tiles.allocate("lasting", all_own, "shared", self.dtype)
+        part = tiles.allocate("part", own, dtype=self.dtype)
+        row = tiles.allocate("row", (self.earlier,), dtype=self.dtype)
+        for pair in dict.fromkeys(queries):
+            both = (self.step, self.earlier)
+            self.weights[pair] = tiles.allocate("weights", both, "shared", self.dtype)
+        tiles.put(f"T.fill({run}, 0.0)")
+        tiles.put(f"T.fill({since}, 1.0)")
+        tiles.put("for r in T.serial(BM):")
+        tiles.depth += 1
+        tiles.parallel(
+            own, f"{run}[j, {e}] = T.if_then_else(j == r, 1.0, {run}[j, {e}] * {decay}[r, {e}])"
+        )
+        tiles.parallel(
+            (summed,),
+            f"{since}[{e}] = {since}[{e}] * {decay}[r, {e}]",
+            f"{self.lasting}[r, {e}] = {since}[{e}]",
+        )
+        for (query, left), weights in self.weights.items():
+            text = f"{query}[r, {e}] * {left}[j, {e}] * {run}[j, {e}]"
+            tiles.parallel(own, f"{part}[j, {e}] = {text}")
+            tiles.put(f"T.reduce_sum({part}, {row}, dim=1)")
+            text = f"T.if_then_else(j <= r, {row}[j], 0.0)"
+            tiles.parallel((self.earlier,), f"{weights}[r, j] = {text}")
+        tiles.depth -= 1
+        for query in dict.fromkeys(query for query, _ in queries):
+            asked = self.scaled[query] = tiles.allocate("asked", all_own, "shared", self.dtype)
+            text = f"{query}[i, {e}] * {self.lasting}[i, {e}]"
+            tiles.parallel(all_own, f"{asked}[i, {e}] = {text}")
+        for left in dict.fromkeys(left for _, left in queries):
+            kept = self.scaled[left] = tiles.allocate("kept", own, "shared", self.dtype)
+            tiles.parallel(own, f"{kept}[j, {e}] = {left}[j, {e}] * {run}[j, {e}]")
+
+    def _asked(self, query: str) -> str:
+        return self.scaled[query]
+
+    def _kept(self, left: str) -> str:
+        return self.scaled[left]
+
+    def _all_of(self, value: Value) -> str:
+        return f" * {self.lasting}[BM - 1, {self.plan.axes[value.summed].loop}]"

@@ -48,10 +48,10 @@ def keep_masked_loads(text: str) -> str:
     the two apart. LLVM 22 does so for AVX-512, where instructions have masks.
 
     Before   %v = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %p, <16 x i1> %m, ...)
-    After    %kept0 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %p, <16 x i1> %m, ...)
-             %kept1 = bitcast <16 x float> %kept0 to <16 x i32>
-             %kept2 = call <16 x i32> asm "", "=v,0"(<16 x i32> %kept1)
-             %v = bitcast <16 x i32> %kept2 to <16 x float>
+    After    %tile.kept0 = call <16 x float> @llvm.masked.load.v16f32.p0(ptr %p, <16 x i1> %m, ...)
+             %tile.kept1 = bitcast <16 x float> %tile.kept0 to <16 x i32>
+             %tile.kept2 = call <16 x i32> asm "", "=v,0"(<16 x i32> %tile.kept1)
+             %v = bitcast <16 x i32> %tile.kept2 to <16 x float>
     """
     numbers = count()
     return _CALL.sub(lambda match: _kept(match, numbers), text)
@@ -65,7 +65,7 @@ def _kept(match: re.Match[str], numbers: Iterator[int]) -> str:
     lines: list[str] = []
 
     def define(value: str) -> str:
-        lines.append(f"  %kept{next(numbers)} = {value}")
+        lines.append(f"  %tile.kept{next(numbers)} = {value}")  # no buffer has such a name
         return lines[-1].split()[0]
 
     def through_register(kind: str, value: str) -> str:
