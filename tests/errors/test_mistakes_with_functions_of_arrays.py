@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tile_api as tile
-from tile_api.arrays import function
+from tile_api.arrays import deriving
 from tile_api.arrays.plan import Blocks
 from tile_core.errors import ElementUnknown, TileError
 
@@ -142,7 +142,7 @@ def test_kernels_that_cannot_be_written(program, monkeypatch):
     def fail(*_):
         raise KeyError("axis")
 
-    monkeypatch.setattr(function, "tasks_of", fail)
+    monkeypatch.setattr(deriving, "tasks_of", fail)
     text = """
         def f(x): return x * 2
         tile.function(f)(X)
@@ -155,13 +155,13 @@ def test_kernels_that_cannot_be_written(program, monkeypatch):
 
 
 def test_kernels_that_cannot_be_compiled(program, monkeypatch):
-    right = function.written
+    right = deriving.written
 
     def wrong(*given):
         kernel = right(*given)
         return replace(kernel, text=kernel.text.replace("2.0", "T.nothing"))
 
-    monkeypatch.setattr(function, "written", wrong)
+    monkeypatch.setattr(deriving, "written", wrong)
     text = """
         def f(x): return x * 2
         tile.function(target="cpu")(f)(X)
@@ -203,3 +203,14 @@ def test_types_are_compared_as_numpys(dtype) -> None:
 
     x = np.zeros(1, dtype if dtype != "bool" else "int32")
     np.testing.assert_array_equal(tile.function(target="cpu")(facts)(x), facts(x))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("sofmax", "there is tile.nn.softmax"), ("dropout", "write it with functions of NumPy")],
+)
+def test_names_that_tile_nn_does_not_have(program, name, hint):
+    assert told(program, f"tile.nn.{name}(X)") == (
+        f"[TL1013] tile.nn has no {name!r}\nhint: {hint}"
+    )
+    assert not hasattr(tile.nn, name)

@@ -5,6 +5,9 @@ Each is a `tile.Function`: kernels for arrays, and part of any other function th
 
 from __future__ import annotations
 
+import difflib
+from typing import TYPE_CHECKING
+
 from tile_api.arrays.definitions.attention import attention as attention
 from tile_api.arrays.definitions.conv1d import conv1d as conv1d
 from tile_api.arrays.definitions.conv2d import conv2d as conv2d
@@ -20,3 +23,17 @@ from tile_api.arrays.definitions.rms_norm import rms_norm as rms_norm
 from tile_api.arrays.definitions.rotary import rotary as rotary
 from tile_api.arrays.definitions.silu import silu as silu
 from tile_api.arrays.definitions.softmax import softmax as softmax
+from tile_api.frontend.source import calling_span
+from tile_core.errors import UnknownName
+
+if TYPE_CHECKING:
+    from typing_extensions import Never
+
+
+def __getattr__(name: str) -> Never:
+    near = difflib.get_close_matches(name, globals(), 1)
+    raise UnknownName(
+        f"tile.nn has no {name!r}",
+        span=None if name.startswith("__") else calling_span(),
+        hint=f"there is tile.nn.{near[0]}" if near else "write it with functions of NumPy",
+    )

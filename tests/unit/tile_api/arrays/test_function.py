@@ -87,6 +87,35 @@ def test_numbers_and_flags_are_part_of_the_function() -> None:
     same(scaled(x, negative=True), x * -2)
 
 
+def test_calls_that_are_known_by_their_arguments() -> None:
+    table = numbers(4)
+
+    @tile.function(target="cpu")
+    def f(x, y=table, by=1.0, *, less=0, name="a"):
+        return (x - less) * by + y * len(name)
+
+    x, y = numbers(4), numbers(4)
+    for _ in range(2):
+        for args, kwargs in (
+            ((x,), {}), ((x, y), {}), ((y, x), {}), ((x, x), {}), ((x,), {"y": y}),
+            ((), {"y": x, "x": y}), ((), {"x": x, "y": y}), ((x, y, 2), {}), ((x, y, 2.5), {}),
+            ((x, y), {"by": True}), ((x, y), {"less": 1}), ((x, y), {"less": 1, "name": "abc"}),
+            ((x, y), {"name": "abc", "less": 1}), ((x.astype("int32"), y), {}),
+        ):  # fmt: skip
+            same(f(*args, **kwargs), f.func(*args, **kwargs))
+
+
+def test_zeros_have_signs() -> None:
+    @tile.function(target="cpu")
+    def signs(x, of):
+        return np.copysign(x, np.float32(of))
+
+    x = np.ones(2, "float32")
+    for _ in range(2):
+        for of in (0.0, -0.0, np.float32(0.0), np.float32(-0.0)):
+            same(signs(x, of), signs.func(x, of))
+
+
 def test_empty_arrays() -> None:
     same(total(np.zeros((0, 7), "float32")), np.zeros((0,), "float32"))
     same(total(np.zeros((7, 0), "float32")), np.zeros((7,), "float32"))

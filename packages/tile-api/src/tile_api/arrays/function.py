@@ -103,8 +103,7 @@ class Function:
         self._derived: dict[Any, Derived] = {}
         self._file = None if kernels is None else place_of(kernels, func)
         self._compiled: dict[Any, Compiled | Edited] = {}
-        self._count = len(self._signature.parameters)
-        self._by_position: dict[Any, Compiled | Edited] = {}
+        self._known: dict[Any, tuple[Compiled | Edited, Sequence[int] | None]] = {}
         self._differentiable: dict[Any, Differentiable] = {}
         self._lock = threading.RLock()
 
@@ -124,19 +123,36 @@ class Function:
             return inside(self.func)(*bound.args, **bound.kwargs)
         if _asks_for_gradients((*args, *kwargs.values())):
             return self._with_autograd(args, kwargs)
-        if not kwargs and len(args) == self._count:
-            try:
-                key: Any = tuple([(x.shape, x.dtype) for x in args])
-            except AttributeError:  # not arrays alone
-                key = None
-            known = self._by_position.get(key)
-            if known is not None:
-                return known(args)
+        given = (*args, *kwargs.values()) if kwargs else args
+        key: Any = [(x.shape, x.dtype) if type(x) in _MET else _fact_of(x) for x in given]
+        key = (*key, *kwargs) if kwargs else tuple(key)
+        try:
+            known = self._known.get(key)
+        except TypeError:  # an array of a type that was not met yet, or no argument for kernels
+            known = None
+        if known is not None:
+            compiled, numbers = known
+            return compiled(args if numbers is None else [given[n] for n in numbers])
         arrays, others = self._bound(args, kwargs)
         compiled = self._ready(arrays, others)
-        if not others:
-            self._by_position[tuple([(x.shape, x.dtype) for x in arrays.values()])] = compiled
+        self._remember(compiled, args, kwargs, arrays)
         return compiled(arrays.values())
+
+    def _remember(
+        self, compiled: Compiled | Edited, args: Sequence[Any], kwargs: Mapping[str, Any],
+        arrays: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        """Let calls like this one find their kernels without being bound to parameters."""
+        given = [*args, *kwargs.values()]
+        place = {id(x): n for n, x in enumerate(given) if _is_array(x)}
+        if len(place) != sum(map(_is_array, given)) or len(place) != len(arrays):
+            return  # one array twice, or an array that is a default
+        _MET.update(map(type, arrays.values()))
+        facts = [(x.shape, x.dtype) if type(x) in _MET else _fact_of(x) for x in given]
+        key = (*facts, *kwargs)
+        numbers = [place[id(x)] for x in arrays.values()]
+        plain = numbers == [*range(len(given))] and not kwargs
+        self._known[key] = (compiled, None if plain else numbers)
 
     def _with_autograd(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return results for tensors of which torch asks for gradients."""
@@ -150,7 +166,7 @@ class Function:
         """Return the function for another target."""
         made = copy.copy(self)
         made._target, made._lock = target, threading.RLock()
-        made._derived, made._compiled, made._by_position = {}, {}, {}
+        made._derived, made._compiled, made._known = {}, {}, {}
         return made
 
     def _ready(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Compiled | Edited:
@@ -416,8 +432,21 @@ def _dtype(x: Any) -> DType:
 def _key(arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
     return (
         tuple((n, tuple(x.shape), str(x.dtype)) for n, x in arrays.items()),
-        tuple((n, type(x), x) for n, x in others.items()),
+        tuple((n, _fact_of(x)) for n, x in others.items()),
     )
+
+
+_MET: set[type] = set()
+"""Types of arrays that functions were called with."""
+_EXACT = frozenset({int, bool, str, type(None)})
+
+
+def _fact_of(x: Any) -> Any:
+    """Return what kernels depend on of an argument that is no array: 0.0 is not -0.0."""
+    kind = type(x)
+    if kind in _EXACT:
+        return (kind, x)
+    return (kind, repr(x)) if isinstance(x, (float, np.generic, tuple)) else (kind, x)
 
 
 @overload
