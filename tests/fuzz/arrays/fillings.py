@@ -19,7 +19,7 @@ INTEGERS = {"whole": 20, "ties": 8, "extreme": 8, "zeros": 2}
 def arguments(program: Program) -> list[np.ndarray[Any, Any]]:
     """Return the arrays that a program is run with."""
     random = np.random.default_rng(program.seed)
-    return [filled(random, a.shape, a.dtype, a.filling) for a in program.arguments]
+    return [np.asarray(filled(random, a.shape, a.dtype, a.filling)) for a in program.arguments]
 
 
 def filled(random: Any, shape: tuple[int, ...], dtype: str, filling: str) -> Any:

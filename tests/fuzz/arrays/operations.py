@@ -83,8 +83,9 @@ FLOAT_FOLDS = (
     "np.nansum({0}, axis=AXIS, keepdims=KEPT)", "np.nanmax({0}, axis=AXIS, keepdims=KEPT)",
     "np.nanmean({0}, axis=AXIS, keepdims=KEPT)",
 )  # fmt: skip
+SHIFTED = "np.exp({2})"
 CHAINS = (
-    ("np.max({0}, axis=AXIS, keepdims=True)", "{0} - {1}", "np.exp({2})"),
+    ("np.max({0}, axis=AXIS, keepdims=True)", "{0} - {1}", SHIFTED),
     ("np.max({0}, axis=AXIS, keepdims=True)", "{0} - {1}"),
     ("np.max({0}, axis=AXIS, keepdims=True)", "np.where({0} == {1}, {0}, 0.0)"),
     ("np.mean({0}, axis=AXIS, keepdims=True)", "{0} - {1}"),

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fuzz.arrays import operations
 from fuzz.arrays.program import Program, Step
 
 TIMES = 4
@@ -155,6 +156,9 @@ def _noise(program: Program, narrow: Values, wide: Values, k: int) -> Any:
     if step.kind == "spread":  # the mean is off by what rounds there
         off = float(eps) * np.max(np.abs(operands[0]), initial=0.0)
         least += off if ".std" in step.text else off**2
+    if step.text == operations.SHIFTED:  # computed in base 2: what is far below the largest, less
+        with np.errstate(all="ignore"):
+            size = size * np.maximum(1.0, np.abs(operands[-1]))
     return np.where(np.isfinite(size), size * float(eps), 0.0) + least
 
 
@@ -176,7 +180,10 @@ def _noisy(
     for step, size in zip(program.steps, noise, strict=True):
         made = _value(_widened(step.text), step, values)
         if size is not None:
-            made = made + size * random.choice([-1.0, 1.0], size=made.shape)
+            signs = random.choice([-1.0, 1.0], size=made.shape)
+            if random.random() < 0.5:  # as a constant is rounded, for all elements alike
+                signs = random.choice([-1.0, 1.0])
+            made = made + size * signs
             made = np.where(zeroes & (np.abs(made) <= 4 * size), 0.0, made)
         values.append(made)
     return values

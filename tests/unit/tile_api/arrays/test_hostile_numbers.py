@@ -141,3 +141,23 @@ def test_a_variance_over_a_batch_of_products():
     check(lambda x: (x @ np.swapaxes(x, -1, -2)).var(axis=0), x)
     check(lambda x: (x @ np.swapaxes(x, -1, -2)).mean(axis=0), x)
     check(lambda x: (x @ np.swapaxes(x, -1, -2)).max(axis=0), x)
+
+
+def test_a_constant_condition_is_none():
+    def f(x):
+        empty = x[:, :0]
+        return np.nansum(empty, axis=-1), np.where(np.zeros(3) < 0, x[:, :3], 1)
+
+    check(f, np.ones((2, 4), "float32"))
+
+
+def test_plain_exponentials_are_as_right_as_those_of_numpy():
+    x = -np.linspace(0, 80, 500, dtype="float32")[None]
+    check(lambda x: np.exp(x), x, target="cpu")
+    check(lambda x: np.exp(x), x)
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+def test_zero_times_nan_is_nan(target):
+    x = np.array([[1, NAN, INF, -INF] * 8], "float32")
+    check(lambda x: 0.0 * x, x, target=target)

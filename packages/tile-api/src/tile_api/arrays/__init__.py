@@ -28,6 +28,7 @@
 `merging`, `reshaping`   variables that are one, tensors in shapes in which indices are plain
 `bounds`                 the blocks that a mask leaves
 `means`, `not_numbers`   means that move from block to block; which extrema look for NaN
+`numerics`, `quotients`  how exactly functions are computed; quotients by numbers
 `adjoint`                gradients, which are equations: `derivatives` of functions of elements,
                          `sums`, and `index_maps` turned round by `substitution`
 `residuals`, `gradients` what a forward pass saves; a function run forwards and backwards, or

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tile_api.arrays.equations import Expr, const, make, rebuild, subtract, walk
+from tile_api.arrays.numerics import is_strict
 from tile_api.arrays.plan import Carried, Plan
 from tile_api.arrays.reductions.algebra import factors, polynomial, product, terms
 from tile_api.arrays.reductions.groups import Group
@@ -167,7 +168,7 @@ def without_masks(c: Carried, stretch: Stretch) -> Carried:
         return c
     one = const(1, c.state.body.dtype)
     body = rebuild(c.state.body, dict(known))
-    if c.state.kind == "sum":
+    if c.state.kind == "sum" and not is_strict():
         body = product(factors(body), one)
     groups = tuple(
         Group(g.variables, tuple(factors(rebuild(product(g.factors, one), dict(known)))))

@@ -10,10 +10,12 @@ from tile_api.arrays.capture import Equations, printed_name
 from tile_api.arrays.chunk_text import recurring, recurring_plan
 from tile_api.arrays.explain import explained
 from tile_api.arrays.kernel_text import Tensor, written
+from tile_api.arrays.numerics import is_fast
 from tile_api.arrays.partition import tasks_of
 from tile_api.arrays.plan import Blocks, Plan, plans_of
 from tile_api.arrays.pricing import pricer
 from tile_api.arrays.program_text import IMPORTS
+from tile_api.arrays.quotients import without_quotients
 from tile_api.arrays.reshaping import reshaped
 from tile_api.arrays.running import Compiled, Derived
 from tile_api.arrays.split import in_parts
@@ -58,12 +60,13 @@ def derive(
         kernels.append(write(name, plan, {n: t for n, t in tensors.items() if n not in made}))
     source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))
     other = frozenset(c.plan.blocks for c in choices.values()) - {Blocks()}
-    return Derived(equations, source, tuple(kernels), explained(plans, kernels, choices), other)
+    explanation = explained(plans, kernels, choices)
+    return Derived(equations, source, tuple(kernels), explanation, other, is_fast())
 
 
 def whole_plans(equations: Equations, blocks: Blocks) -> list[Plan]:
     """Return a plan for each kernel, before any stream is shared."""
-    tasks = tasks_of(tuple(o for o in equations.outputs if 0 not in o.shape))
+    tasks = tasks_of(without_quotients([o for o in equations.outputs if 0 not in o.shape]))
     shapes = {p.tensor: p.shape for p in equations.parameters}
     shapes |= {o.name: o.shape for task in tasks for o in task.outputs}
     return [

@@ -11,18 +11,21 @@ widens, a store rounds, and `cast` to a narrower type rounds where the user says
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
+from tile_api.arrays.numerics import is_strict
 from tile_core.dtypes import DType, dtype_of
 
 INDEX = dtype_of("int64")
 """What indices are computed in: NumPy's type of `arange`."""
 BOOL = dtype_of("bool")
-COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
+_COMPARED = {"lt": operator.lt, "le": operator.le, "eq": operator.eq, "ne": operator.ne}
+COMPARISONS = frozenset(_COMPARED)
 LOGICAL = frozenset({"and", "or", "not"})
 
 
@@ -74,6 +77,8 @@ def make(op: str, *args: Expr, value: Any = None, dtype: DType | None = None) ->
     global _COUNT
     if dtype is None:
         dtype = BOOL if op in COMPARISONS or op in LOGICAL else args[-1].dtype
+    if op in COMPARISONS and args[0].op == args[1].op == "const":
+        return const(_COMPARED[op](args[0].value, args[1].value), "bool")
     key = (op, args, _key_of(value), dtype)
     known = _POOL.get(key)
     if known is not None:
@@ -188,7 +193,8 @@ def multiply(x: Expr, y: Expr) -> Expr:
             return x
         if y.op == "multiply" and y.args[0].op == "const":
             factor = x.value * y.args[0].value
-            if not x.dtype.is_float or 1e-30 < abs(factor) < 1e30:  # else one may be no float32
+            # one factor, unless it is no float32, or they are to be rounded one by one
+            if not x.dtype.is_float or (not is_strict() and 1e-30 < abs(factor) < 1e30):
                 return multiply(const(factor, x.dtype), y.args[1])
     return make("multiply", x, y)
 
@@ -205,13 +211,15 @@ def subtract(x: Expr, y: Expr) -> Expr:
 
 def reciprocal(x: Expr) -> Expr:
     """Return 1/x; the reciprocal of a reciprocal is `x`."""
-    if x.op == "const":
+    if x.op == "const" and (not x.value or math.frexp(x.value)[0] in (0.5, -0.5)):
         return const(1 / x.value if x.value else math.copysign(math.inf, x.value), x.dtype)
     return x.args[0] if x.op == "reciprocal" else make("reciprocal", x)
 
 
 def divide(x: Expr, y: Expr) -> Expr:
     """Return the product with a reciprocal, which is printed as a division."""
+    if x.op == y.op == "const" and y.value:
+        return const(x.value / y.value, x.dtype)
     return multiply(x, reciprocal(y))
 
 

@@ -33,6 +33,7 @@ from tile_api.arrays.gradients import (
     one_like,
 )
 from tile_api.arrays.listing import listed
+from tile_api.arrays.numerics import LEVELS, computing
 from tile_api.arrays.own_faults import blamed
 from tile_api.arrays.plan import Blocks
 from tile_api.arrays.program_text import Program
@@ -42,7 +43,7 @@ from tile_api.kernel import CompiledKernel
 from tile_api.lowering import lower
 from tile_api.tracebacks import concise
 from tile_core.dtypes import DType, dtype_of
-from tile_core.errors import ArgumentCountError, FrontendTypeError
+from tile_core.errors import ArgumentCountError, FrontendTypeError, FrontendValueError
 
 
 def _asks_for_gradients(given: Sequence[Any]) -> bool:
@@ -73,6 +74,7 @@ class Function:
         target: str | None = None,
         blocks: Blocks | None = None,
         kernels: str | None = None,
+        numerics: str = "default",
     ) -> None:
         if not isinstance(func, types.FunctionType) or func.__code__.co_flags & _RUNS_LATER:
             is_late = isinstance(func, types.FunctionType)
@@ -87,6 +89,11 @@ class Function:
                 f"blocks are a {type(blocks).__name__}", span=calling_span(),
                 hint="blocks=Blocks(rows=32), of tile_api.arrays.plan",
             )  # fmt: skip
+        if numerics not in LEVELS:
+            raise FrontendValueError(
+                f"numerics={numerics!r} is no way to compute", span=calling_span(),
+                hint=f"one of {', '.join(map(repr, LEVELS))}",
+            )  # fmt: skip
         functools.update_wrapper(self, func)
         self.func = func
         self._signature = inspect.signature(func)
@@ -100,6 +107,7 @@ class Function:
         self._array_types = array_types(func)
         self._target = target
         self._blocks = blocks
+        self._numerics = numerics
         self._derived: dict[Any, Derived] = {}
         self._file = None if kernels is None else place_of(kernels, func)
         self._compiled: dict[Any, Compiled | Edited] = {}
@@ -178,7 +186,8 @@ class Function:
                 if compiled is None:
                     derived = self._of(arrays, others)
                     if self._file is None:
-                        compiled = compiled_first(derived, self._target)
+                        with computing(self._numerics):
+                            compiled = compiled_first(derived, self._target)
                         self._derived[key] = compiled.derived
                     else:
                         compiled = Edited(self._edited(self._file, derived.equations, others))
@@ -323,10 +332,14 @@ class Function:
                 equations = self._of(arrays, others).equations
                 self._differentiable[key] = Differentiable(
                     equations,
-                    lambda e: compiled_first(derive(e, self._blocks, self._target), self._target),
+                    self._compile,
                     _CAPTURING,
                 )
             return self._differentiable[key]
+
+    def _compile(self, equations: Equations) -> Compiled:
+        with computing(self._numerics):
+            return compiled_first(derive(equations, self._blocks, self._target), self._target)
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
         try:
@@ -374,7 +387,7 @@ class Function:
 
     def _of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Derived:
         key = _key(arrays, others)
-        with _CAPTURING, _deep():
+        with _CAPTURING, _deep(), computing(self._numerics):
             if key not in self._derived:
                 parameters = [
                     Parameter(n, tuple(x.shape), _dtype(x), self._dims(n, x))
@@ -453,7 +466,11 @@ def _fact_of(x: Any) -> Any:
 def function(func: Callable[..., Any], /) -> Function: ...
 @overload
 def function(
-    *, target: str | None = None, blocks: Blocks | None = None, kernels: str | None = None
+    *,
+    target: str | None = None,
+    blocks: Blocks | None = None,
+    kernels: str | None = None,
+    numerics: str = "default",
 ) -> Callable[[Callable[..., Any]], Function]: ...
 def function(
     func: Callable[..., Any] | None = None,
@@ -462,6 +479,7 @@ def function(
     target: str | None = None,
     blocks: Blocks | None = None,
     kernels: str | None = None,
+    numerics: str = "default",
 ) -> Any:
     """Make kernels of a function of whole arrays, written with NumPy.
 
@@ -475,12 +493,17 @@ def function(
         A file that runs in place of generated kernels: what `Function.source` printed, edited. It
         is looked for beside the function's own file, then from the current folder. Its kernels
         are compared with the equations of the function when they first run.
+    numerics
+        ``"default"``: errors are at most four times those of NumPy in the same types.
+        ``"strict"``: every operation is rounded as it is written, only sums add in another order.
+        ``"fast"``: GPUs approximate functions and divisions, as ``TL_ENABLE_FAST_MATH`` says.
 
     Raises
     ------
     KernelFileError, OtherEquations, KernelsDiffer
         When the function is called, if `kernels` cannot stand for it.
     """
-    if func is not None:
-        return Function(func, target=target, blocks=blocks, kernels=kernels)
-    return lambda decorated: Function(decorated, target=target, blocks=blocks, kernels=kernels)
+    made = functools.partial(
+        Function, target=target, blocks=blocks, kernels=kernels, numerics=numerics
+    )
+    return made if func is None else made(func)

@@ -11,6 +11,7 @@ from tile_api.arrays.capture import Output
 from tile_api.arrays.equations import Expr, const, make, subtract, walk
 from tile_api.arrays.evaluate import once_begun
 from tile_api.arrays.not_numbers import looks_for_nan
+from tile_api.arrays.numerics import is_fast
 from tile_api.arrays.plan import Carried, Plan, factor
 from tile_api.arrays.reductions.state import (
     COUNT,
@@ -49,6 +50,9 @@ class KernelText:
     text: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+
+
+_FAST = "tile.PassConfigKey.TL_ENABLE_FAST_MATH"
 
 
 def written(name: str, plan: Plan, tensors: Mapping[str, Tensor]) -> KernelText:
@@ -459,8 +463,9 @@ class Writer:
         shown = [f"{v.name} = T.reshape({v.tensor}, {v.shape})" for v in views]
         allocations = "".join(f"\n            {line}" for line in (*shown, *tiles.allocations))
         body = "\n".join((*tiles.prologue, *tiles.lines))
+        configs = f", pass_configs={{{_FAST}: True}}" * is_fast()
         text = (
-            f"@tile.jit(out_idx={[k - len(outputs) for k in range(len(outputs))]})\n"
+            f"@tile.jit(out_idx={[k - len(outputs) for k in range(len(outputs))]}{configs})\n"
             f'def {self.name}({sizes}):\n    """Compute {", ".join(outputs)}."""\n\n'
             f"    @T.prim_func\n    def main({parameters}\n    ):"
             f"{notes}\n"

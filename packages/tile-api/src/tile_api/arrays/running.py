@@ -17,6 +17,7 @@ from tile_api.arrays.own_faults import blamed
 from tile_api.arrays.plan import Blocks
 from tile_api.arrays.pricing import traced_text
 from tile_api.compiling import compile as compile_kernel
+from tile_api.pass_configs.keys import PassConfigKey
 from tile_core.errors import ArgumentLayoutError
 
 
@@ -32,6 +33,8 @@ class Derived:
         In the order in which they run.
     chosen
         Blocks that are other than those that come without a choice.
+    is_fast
+        Whether functions may be approximated.
     """
 
     equations: Equations
@@ -39,6 +42,7 @@ class Derived:
     kernels: tuple[KernelText, ...]
     explanation: Explanation
     chosen: frozenset[Blocks] = frozenset()
+    is_fast: bool = False
 
 
 def traced(derived: Derived) -> list[tuple[Any, list[int]]]:
@@ -51,9 +55,10 @@ class Compiled:
 
     def __init__(self, derived: Derived, target: str | None) -> None:
         self.derived = derived
+        configs = {PassConfigKey.TL_ENABLE_FAST_MATH: True} if derived.is_fast else None
         with blamed(derived.equations.name, "compiled", lambda: derived.source):
             made = [
-                compile_kernel(kernel, out_idx=outputs, target=target)
+                compile_kernel(kernel, out_idx=outputs, target=target, pass_configs=configs)
                 for kernel, outputs in traced(derived)
             ]
         self.kernels = [*zip(made, derived.kernels, strict=True)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tile_api.arrays.equations import INDEX, Expr, bound_of, const, multiply, negate
+from tile_api.arrays.equations import INDEX, Expr, bound_of, const, multiply, negate, walk
+from tile_api.arrays.numerics import is_strict
 from tile_api.arrays.plan import Plan
 from tile_api.arrays.reductions.algebra import terms, total
 from tile_api.arrays.reductions.state import COUNT, State
@@ -156,7 +157,7 @@ class ExpressionText:
         return f"{self._part(x, _PRODUCT)} * {self._part(y, _ATOM)}", _PRODUCT
 
     def _reciprocal(self, x: Expr) -> tuple[str, int]:
-        if x.op == "sqrt" and x not in self.tiles:
+        if x.op == "sqrt" and x not in self.tiles and not is_strict():
             return f"T.rsqrt({self(x.args[0])})", _ATOM
         return f"{self.number(1, x.dtype)} / {self(x, _ATOM)}", _PRODUCT
 
@@ -164,7 +165,9 @@ class ExpressionText:
         """Print ``exp`` as ``exp2``; a factor goes inside only where it cannot overflow."""
         if x not in self.tiles and _is_multiple(x, math.log(2)):
             return f"T.exp2({self(x.args[1])})", _ATOM
-        if x.dtype != "float32" or x in self.tiles:
+        if x.dtype != "float32" or x in self.tiles or is_strict():
+            return f"T.exp({self(x)})", _ATOM
+        if not any(n.op == "state" for n in walk(x)):  # a factor would be one rounding more
             return f"T.exp({self(x)})", _ATOM
         scale = const(LOG2E, x.dtype)
         powers = [multiply(scale, term) for term in terms(x)]

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from tile_api.arrays.equations import Expr, is_below, is_natural, make, rebuild, walk
 from tile_api.arrays.equations import add as plus
+from tile_api.arrays.numerics import is_strict
 from tile_api.arrays.plan import Plan, factor
+from tile_api.arrays.quotients import STEPS
 from tile_api.arrays.reductions.algebra import terms
 from tile_api.arrays.reductions.groups import grouped
 from tile_api.arrays.text import ExpressionText, Tile, tile_dtype
@@ -24,9 +26,6 @@ _SLOW = frozenset(
     ("reciprocal", "sqrt", "exp", "log", "pow", "tanh", "sin", "cos", "erf", "floordiv", "mod")
 )
 """What is computed once for a row, rather than for each of its elements."""
-
-_STEPS = frozenset(("floor", "ceil", "trunc", "rint", "cast", "lt", "le", "eq", "ne", "mod"))
-"""What may jump where its operand is rounded otherwise: quotients within stay quotients."""
 
 
 _DEEPEST = 64
@@ -317,7 +316,7 @@ class Tiles:
         if x in self.held or not x.args or x.op == "reduce":
             return
         mine = self.dims(x)
-        is_rounded = exact and x.op == "reciprocal"
+        is_rounded = (exact or is_strict()) and x.op == "reciprocal"
         is_there = self._in_loop or self.plan.is_resident or self.plan.stream not in mine
         if (
             is_there
@@ -329,7 +328,7 @@ class Tiles:
             self.computed(x, mine, "scale", ())
             return
         for arg in x.args:
-            self.hoist(arg, dims, exact or x.op in _STEPS)
+            self.hoist(arg, dims, exact or x.op in STEPS)
 
     def _is_slow(self, x: Expr) -> bool:
         return x not in self.held and (x.op in _SLOW or any(map(self._is_slow, x.args)))

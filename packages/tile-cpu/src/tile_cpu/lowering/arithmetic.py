@@ -77,11 +77,16 @@ def _hidden_limit(ctx: Context, value: PrimExpr) -> PrimExpr:
     It moves constants to the other side without asking whether that overflows: ``n <= LOW`` is
     true for every n then.
     """
-    constant = value.value if isinstance(value, Broadcast) else value
+    constant = _element(value)
     if not isinstance(constant, IntImm):
         return value
     is_large = abs(int(constant.value)) >> (dtype_of(scalar_name(value)).bits - 2)
     return ctx.keep(value) if is_large else value
+
+
+def _element(value: PrimExpr) -> PrimExpr:
+    """Return what all lanes of a vector are, if that is one value."""
+    return value.value if isinstance(value, Broadcast) else value
 
 
 def _on_bools(op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:
@@ -128,10 +133,7 @@ _FLOORS = frozenset({BinaryOp.FLOORDIV, BinaryOp.FLOORMOD})
 
 def _opaque(ctx: Context, a: PrimExpr, b: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
     """Hide zeros, and that both operands are one value, from the simplifier."""
-    if is_zero(a):
-        a = ctx.keep(a)
-    if is_zero(b):
-        b = ctx.keep(b)
+    a, b = (ctx.keep(x) if is_zero(_element(x)) else x for x in (a, b))
     return a, (ctx.keep(b) if a.same_as(b) else b)
 
 

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tile_api.arrays.equations import Expr, make, multiply, rebuild
+from tile_api.arrays.numerics import is_strict
 from tile_api.arrays.reductions.extremum import extremum
 from tile_api.arrays.reductions.factored import factored
 from tile_api.arrays.reductions.shift import shift
 from tile_api.arrays.reductions.state import State, states_in
 
 _RULES = (factored, extremum, shift)
+_EXACT_RULES = (extremum,)
 
 
 def derived(reductions: Iterable[Expr], stream: str, taken: Iterable[str] = ()) -> list[State]:
@@ -47,7 +49,7 @@ def _derived(node: Expr, stream: str, known: Sequence[State], name: str) -> Stat
     if not depends:
         return _without_scale(state)
     late = max(s.sweep for s in known if s.mine in depends)
-    for rule in _RULES:
+    for rule in _EXACT_RULES if is_strict() else _RULES:
         found = rule(state, stream, known)
         if found is not None:
             return _without_scale(replace(found, sweep=late))
