@@ -58,6 +58,28 @@ def embedding(table, tokens, weight):
     return rms_norm(table[tokens], weight)
 
 
+def layers(x, first, bias, second):
+    """Multiply twice, with an activation that is read by three gradients."""
+    return np.maximum(x @ first + bias, 0) @ second
+
+
+def layers_of_torch(x, first, bias, second):
+    return torch.relu(x @ first + bias) @ second
+
+
+def heads(x, to_q, to_k, to_v, out):
+    """Attend with heads that stand side by side."""
+    rows, size = x.shape[:-1], x.shape[-1] // 2
+    q, k, v = ((x @ w).reshape(*rows, 2, size).swapaxes(1, 2) for w in (to_q, to_k, to_v))
+    o = programs.attention(q, k, v)
+    return o.swapaxes(1, 2).reshape(x.shape) @ out
+
+
+def heads_of_torch(x, to_q, to_k, to_v, out):
+    q, k, v = ((x @ w).unflatten(-1, (2, -1)).swapaxes(1, 2) for w in (to_q, to_k, to_v))
+    return attention(q, k, v).swapaxes(1, 2).flatten(2) @ out
+
+
 @dataclass(frozen=True)
 class Differentiated:
     """A function of arrays, the same function of tensors, and its kernels in both passes."""
@@ -106,7 +128,9 @@ CASES = [
                    ((2, 4, 64, 16), (2, 2, 64, 16), (2, 2, 64, 16)), 1, 7),
     Differentiated(programs.cross_entropy, cross_entropy, ((37, 48), (48, 500)), 1, 2, (37,)),
     Differentiated(programs.two_layers, lambda x, a, b: torch.relu(x @ a) @ b,
-                   ((37, 96), (96, 512), (512, 300)), 2, 3),
+                   ((37, 96), (96, 512), (512, 300)), 2, 5),
+    Differentiated(layers, layers_of_torch, ((2, 24, 144), (144, 160), (160,), (160, 144)), 2, 5),
+    Differentiated(heads, heads_of_torch, ((2, 24, 32), *[(32, 32)] * 4), 3, 19),
     Differentiated(programs.rotary, rotary, ((2, 9, 16), (9, 8), (9, 8)), 1, 2),
     Differentiated(programs.embedding, embedding, ((37, 60), (60,)), 1, 3, (11,)),
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from tile_api.arrays.residuals import passes
 # Loops without copies to shared memory, and row values that registers cannot be named for.
 pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
 GPUS = ("cuda:sm_80@sim", "cuda:sm_90a@sim", "hip:gfx942@sim")
-CPU = ("layer_norm", "linear_gelu", "causal", "grouped", "cross_entropy", "embedding")
+CPU = ("layer_norm", "linear_gelu", "causal", "grouped", "cross_entropy", "embedding", "heads")
 EVERYWHERE = ("softmax", "layer_norm", "causal")
 
 

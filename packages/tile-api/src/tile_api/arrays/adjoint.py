@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from tile_api.arrays import equations as eq
 from tile_api.arrays.capture import Equations, Output, Parameter, printed_name
 from tile_api.arrays.derivatives import DERIVATIVES
+from tile_api.arrays.digits import in_digits
 from tile_api.arrays.dims import variable_of
 from tile_api.arrays.equations import Expr, cast, const, extents_of, make, rebuild, walk
 from tile_api.arrays.index_maps import inverse, pulled, range_of
@@ -53,8 +54,8 @@ def adjoint(
             name = new_name(f"d_{output.name}", taken)
             cotangents.append(Parameter(name, output.shape, output.dtype))
     parameters = {p.name: p for p in equations.parameters}
-    reverse = _Reverse(equations, cotangents, [parameters[name].tensor for name in wrt])
-    reverse.known.update(saved or {})
+    names = [parameters[name].tensor for name in wrt]
+    reverse = _Reverse(in_digits(equations), cotangents, names, saved or {})
     outputs = [
         reverse.gradient(parameters[name], new_name(f"d_{parameters[name].tensor}", taken))
         for name in wrt
@@ -76,19 +77,23 @@ class _Reverse:
     """Adjoints of all expressions, from those that read others to those that are read."""
 
     def __init__(
-        self, equations: Equations, cotangents: Iterable[Parameter], wrt: Sequence[str]
+        self,
+        equations: Equations,
+        cotangents: Iterable[Parameter],
+        wrt: Sequence[str],
+        saved: Mapping[Expr, Expr],
     ) -> None:
         outputs = [o for o in equations.outputs if o.dtype.is_float and 0 not in o.shape]
         given = {c.name: c for c in cotangents}
         weights = [c for c in given.values() if 0 not in c.shape]
         nodes = [*walk(*(o.element for o in outputs))]
         self.extents = extents_of([*nodes, *(i for o in outputs for i in o.indices)])
-        self.sums = Sums(nodes)
+        self.known = dict(saved)
+        self.sums = Sums(nodes, self._read)
         self.shapes = {p.tensor: p.shape for p in (*equations.parameters, *given.values())}
         self.terms: dict[Expr, list[Expr]] = {}
         self.active: set[Expr] = set()
         self.loads: dict[str, list[tuple[Expr, Expr]]] = {}
-        self.known: dict[Expr, Expr] = {}
         for x in nodes:
             if x.dtype.is_float and (
                 (x.op == "load" and x.value in wrt)
@@ -103,11 +108,15 @@ class _Reverse:
             if x in self.terms:
                 self._spread(x, self.sums.collected(self.terms.pop(x)))
 
+    def _read(self, x: Expr) -> Expr:
+        """Return `x` in terms of what is saved."""
+        return rebuild(x, self.known)
+
     def _add(self, x: Expr, term: Expr, scope: frozenset[str]) -> None:
         """Add what `x` gets from where the variables of `scope` run."""
         if x not in self.active:
             return
-        for name in sorted(scope - x.free):
+        for name in sorted(scope - x.free, reverse=True):  # the last dimension innermost
             term = self.sums.over(name, self.extents[name], term)
         if not is_zero(term):
             self.terms.setdefault(x, []).append(term)
@@ -120,7 +129,7 @@ class _Reverse:
             case "load":
                 self.loads.setdefault(x.value, []).append((x, mine))
             case "where":
-                condition, one, other = x.args
+                condition, one, other = self._read(x.args[0]), *x.args[1:]
                 none = const(0, x.dtype)
                 self._add(one, _under(mine, lambda y: eq.where(condition, y, none)), x.free)
                 self._add(other, _under(mine, lambda y: eq.where(condition, none, y)), x.free)
@@ -133,7 +142,7 @@ class _Reverse:
             case op if op in DERIVATIVES:
                 for arg, by_arg in zip(x.args, DERIVATIVES[op](x, *x.args), strict=True):
                     if by_arg is not None and arg in self.active:
-                        self._add(arg, self._times(mine, by_arg, op), x.free)
+                        self._add(arg, self._times(mine, self._read(by_arg), op), x.free)
             case op:
                 raise NoGradient(
                     f"there is no derivative of {op}", hint="compute that part without a gradient"
@@ -148,7 +157,7 @@ class _Reverse:
 
     def _exists(self, x: Expr) -> bool:
         """Tell whether what is read lies in its array, for all values of index variables."""
-        if x.op != "load":
+        if x.op != "load" or x.value not in self.shapes:  # what is saved is read as it lies
             return True
         ranges = [*map(range_of, x.args)]
         return all(
@@ -164,13 +173,13 @@ class _Reverse:
         elif kind == "mean":
             self._add(body, product_of([const(1 / extent, x.dtype), mine], x), scope)
         elif kind == "prod":
-            rest = _others(x)
+            rest = self._read(_others(x))
             self._add(body, _under(mine, lambda y: product_of([y, rest], x)), scope)
         else:
-            infinite = make("eq", make("absolute", x), const(INFINITE, x.dtype))
+            infinite = make("eq", make("absolute", self._read(x)), const(INFINITE, x.dtype))
             mine = self.sums.collected([product_of([t], t) for t in added(_unless(infinite, mine))])
             if not is_zero(mine):
-                hit = make("eq", body, x)
+                hit = self._read(make("eq", body, x))
                 one, none = const(1, x.dtype), const(0, x.dtype)
                 ties = bound("sum", variable, extent, eq.where(hit, one, none))
 
@@ -183,7 +192,7 @@ class _Reverse:
 
     def gradient(self, parameter: Parameter, name: str) -> Output:
         """Return the gradient with respect to a parameter."""
-        read = [(x, rebuild(y, self.known)) for x, y in self.loads.get(parameter.tensor, ())]
+        read = self.loads.get(parameter.tensor, ())
         indices = _indices(parameter, [load for load, _ in read])
         kind = eq.computed_in(parameter.dtype)
         terms = [const(0, kind), *(self._at(load, mine, indices) for load, mine in read)]
@@ -195,7 +204,7 @@ class _Reverse:
         where = inverse(load.args, element)
         found = _under(substituted(mine, where.values), lambda y: pulled(y, where.equal))
         found = pulled(found, where.conditions)
-        for name, extent in where.summed.items():
+        for name, extent in sorted(where.summed.items(), reverse=True):
             found = self.sums.over(name, extent, found)
         return found
 

@@ -95,7 +95,8 @@ def _belong(x: Expr, extents: Mapping[str, int]) -> bool:
     if x.value[0] != inner.value[0] or x.dtype != inner.dtype:
         return False
     over = {x.value[1], inner.value[1]}
-    if any(n.op == "reduce" and n.free & over for n in walk(inner.args[0])):
+    is_nested = any(n.op == "reduce" and n.free & over for n in walk(inner.args[0]))
+    if is_nested and not _is_plain([inner.args[0]], (x.value[1], inner.value[1])):
         return False
     rows = math.prod(extents.get(v, 1) for v in x.free)
     return x.value[2] * inner.value[2] <= MOST_IN_ONE or rows >= ENOUGH_ROWS

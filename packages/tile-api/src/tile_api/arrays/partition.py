@@ -13,6 +13,10 @@ from tile_api.arrays.recurrences import Steps
 from tile_api.arrays.reductions.groups import grouped, product_groups
 from tile_api.arrays.single_rows import ONE, with_rows
 
+LONGEST_AGAIN = 128
+"""Elements of a sum that is computed again for each that reads it."""
+SHARED = 3
+"""Kernels that would compute a longer one: then it has a kernel of its own."""
 WIDEST_INNER = 256
 """Columns of a block: an inner product is computed again for each block of columns."""
 FEW_COLUMNS = 32
@@ -86,16 +90,15 @@ def tasks_of(outputs: Sequence[Output]) -> list[Task]:
     return _partition(outputs).tasks
 
 
-def between(outputs: Sequence[Output]) -> frozenset[Expr]:
-    """Return the reductions that are tensors between the kernels which compute outputs."""
-    return frozenset(_partition(outputs).made)
-
-
 def _partition(outputs: Sequence[Output]) -> _Partition:
     partition = _Partition()
-    for group in _groups(outputs):
-        partition.lower(group)
-        partition.read(group)
+    groups = _groups(outputs)
+    known = partition.share(groups)
+    for group in groups:
+        inside = {n for x in _reductions(group) for n in walk(*x.args)}
+        mine = {n: read for n, read in known.items() if n in inside}
+        partition.lower([_replaced(o, mine) for o in group] if mine else group)
+        known |= partition.read(group)
     return partition
 
 
@@ -103,12 +106,13 @@ def _groups(outputs: Sequence[Output]) -> list[list[Output]]:
     """Return outputs by the variable that their kernel goes through, each after what it reads."""
     groups: dict[str | None, list[Output]] = {}
     for output in outputs:
-        groups.setdefault(streamed([output.element]), []).append(output)
+        (alone,) = merged([output])
+        groups.setdefault(streamed([alone.element]), []).append(output)
     if len(groups.keys() - {None}) < 2:
-        groups = {streamed([o.element for o in outputs]): [*outputs]} if outputs else {}
+        groups = {next(iter(groups.keys() - {None}), None): [*outputs]} if outputs else {}
     left: list[list[Output]] = []
     for stream, members in groups.items():
-        rows = with_rows(members) if stream is not None else []
+        rows = with_rows(merged(members)) if stream is not None else []
         sums = [] if stream is None else _along_columns(rows, stream)
         apart = {o.name for o in rows if o.element in sums}
         left += [
@@ -177,11 +181,35 @@ class _Partition:
             )
         return list(split.rest)
 
-    def read(self, outputs: Sequence[Output]) -> None:
-        """Remember outputs, which later kernels may read."""
-        for o in outputs:
-            if o.element.op == "reduce" and o.dtype == o.element.dtype:
-                self.made[o.element] = load(o.name, o.indices, o.dtype)
+    def share(self, groups: Sequence[Sequence[Output]]) -> dict[Expr, Expr]:
+        """Make kernels of long sums that many groups would compute; return their loads."""
+        for output in (o for group in groups for o in group):
+            for k, i in enumerate(output.indices):
+                self.order.update(dict.fromkeys(i.free, k))
+        nested = [
+            {n for x in _reductions(group) for n in walk(*x.args) if is_long(n)} for group in groups
+        ]
+        given = dict.fromkeys(o.element for group in groups for o in group)
+        left = [n for n in walk(*given)
+                if n not in given and sum(n in mine for mine in nested) >= SHARED]  # fmt: skip
+        known: dict[Expr, Expr] = {}
+        while left:
+            ready = [n for n in left if not any(m in left for m in walk(*n.args))]
+            new = {n: rebuild(n, dict(known)) for n in ready}
+            made = self._cut({x: _SHARED for x in new.values()})
+            known |= {n: made[x] for n, x in new.items()}
+            left = [n for n in left if n not in known]
+        return known
+
+    def read(self, outputs: Sequence[Output]) -> dict[Expr, Expr]:
+        """Return the loads of outputs, which later kernels may read."""
+        new = {
+            o.element: load(o.name, o.indices, o.dtype)
+            for o in outputs
+            if o.element.op == "reduce" and o.dtype == o.element.dtype
+        }
+        self.made |= new
+        return new
 
     def _cut(self, nodes: Mapping[Expr, str]) -> dict[Expr, Expr]:
         """Make kernels of `nodes`, one for those with the same variables; return their loads.
@@ -213,6 +241,15 @@ class _Partition:
             outputs.append(Output(name, shape, node.dtype, mine, node))
         for group in _groups(outputs):
             self.lower(group, reasons)
+
+
+def _reductions(outputs: Sequence[Output]) -> list[Expr]:
+    return [x for x in walk(*(o.element for o in outputs)) if x.op == "reduce"]
+
+
+def is_long(x: Expr) -> bool:
+    """Tell whether a sum of products is better loaded than computed again."""
+    return x.op == "reduce" and x.value[0] == "sum" and x.value[2] > LONGEST_AGAIN
 
 
 def _in_order(nodes: Sequence[Expr]) -> list[list[Expr]]:
@@ -311,6 +348,7 @@ def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
     return found
 
 
+_SHARED = "several kernels read it: each would compute it again"
 _AGAIN = "it does not change along {}, where it is read: each step would compute it again"
 _SPREAD = "its result is read along further dimensions: each block would compute it again"
 

@@ -233,6 +233,8 @@ def planned(task: Task, blocks: Blocks) -> Plan:
         # What merges parts has them in registers: states of no row are computed for each block.
         shared = set(free).intersection(*([frozenset().union(*reads)] if stream == PART else reads))
         usable = [v for v in free if v != stream and v not in columns and v in shared]
+        across = _across(states, stream)
+        usable = [v for v in usable if v in across] or usable
         row = usable[-1] if usable else None
     if stream is None and len(free) > 1:
         columns, row = [free[-1]], free[-2]
@@ -320,6 +322,13 @@ def _products(
         if column not in columns:
             columns.append(column)
     return made, row, columns
+
+
+def _across(states: Sequence[State], stream: str | None) -> set[str]:
+    """Return the variables of products within a step that lie across the stream."""
+    inner = [n for s in states for n in walk(s.body) if n.op == "reduce"]
+    groups = [g for n in inner for g in grouped(n.args[0], n.value[1])]
+    return {v for g in groups if stream not in g.variables for v in g.variables}
 
 
 def batched(states: Sequence[State], stream: str | None) -> list[list[Group]]:

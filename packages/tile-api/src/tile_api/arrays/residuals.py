@@ -1,19 +1,27 @@
 """What a forward pass saves for the backward one: states of rows, and what exists anyway.
 
-Saved is what forward kernels hold at their end, or write: results of reductions that no other
-reduction goes through, such as maximum and sum of a row, and tensors between kernels. A tile of
-row and stream, such as a block of scores, is computed again.
+Saved is what forward kernels hold at their end: results of reductions, such as maximum and sum of
+a row. Not saved are products of tiles that another reduction goes through, such as blocks of
+scores: they are computed again, unless they are long sums, and no more than some times what they
+are made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tile_api.arrays.adjoint import adjoint, new_name
 from tile_api.arrays.capture import Equations, Output, Parameter
-from tile_api.arrays.equations import Expr, load, walk
-from tile_api.arrays.partition import between
+from tile_api.arrays.digits import in_digits
+from tile_api.arrays.equations import Expr, extents_of, load, walk
+from tile_api.arrays.partition import is_long
+from tile_api.arrays.reductions.groups import grouped
+from tile_api.arrays.sums import partial_sums
+
+TIMES_KEPT = 4
+"""How many times as large as an operand, or a result, a long sum may be that is saved."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,7 @@ class Passes:
 
 def passes(equations: Equations, wrt: Sequence[str]) -> Passes:
     """Return a program and its vector-Jacobian product, which reads what the program saves."""
+    equations = in_digits(equations)
     saved = dict(_states(equations))
     taken = {p.tensor for p in equations.parameters} | {o.name for o in equations.outputs}
     names = {node: new_name(f"saved{k}", taken) for k, node in enumerate(saved)}
@@ -72,20 +81,48 @@ def passes(equations: Equations, wrt: Sequence[str]) -> Passes:
     )
 
 
+def _is_kept(x: Expr, outputs: Sequence[Output]) -> bool:
+    """Tell whether a result is saved through which another reduction goes.
+
+    No scores of short queries and keys, and no logits of a large vocabulary.
+    """
+    if not _is_product(x):
+        return True
+    nested = [n for n in walk(*x.args) if n.op == "reduce"]
+    if not is_long(x) and all(map(_is_product, nested)):
+        return False
+    extents = extents_of([x, *(i for o in outputs for i in o.indices)])
+
+    def size(names: Iterable[str]) -> int:
+        return math.prod(extents[name] for name in names)
+
+    groups = grouped(x.args[0], x.value[1])
+    operands = [size(frozenset().union(*(f.free for f in g.factors))) for g in groups]
+    largest = max(math.prod(o.shape) for o in outputs)
+    return size(x.free) <= TIMES_KEPT * max(largest, min(operands))
+
+
+def _is_product(x: Expr) -> bool:
+    return x.value[0] == "sum" and len(grouped(x.args[0], x.value[1])) == 2
+
+
 def _states(equations: Equations) -> list[tuple[Expr, Output]]:
     """Return reductions that may be saved, each as an output."""
     outputs = [o for o in equations.outputs if 0 not in o.shape]
     whole = {o.element: o for o in reversed(outputs) if o.element.op == "reduce"}
-    indices = {i.value[0]: i for o in outputs for i in o.indices if i.op == "index"}
+    indices = {i.value[0]: i for o in outputs for i in walk(*o.indices) if i.op == "index"}
     reductions = [x for x in walk(*(o.element for o in outputs)) if x.op == "reduce"]
-    streamed = {
-        n for x in reductions for n in walk(x.args[0]) if n.op == "reduce" and x.value[1] in n.free
-    } - between(outputs)
+    again = {
+        n
+        for x in reductions
+        for n in walk(x.args[0])
+        if n.op == "reduce" and x.value[1] in n.free and not _is_kept(n, outputs)
+    } | partial_sums(reductions)
     made = []
     for x in reductions:
         if x in whole:
             made.append((x, whole[x]))
-        elif x not in streamed:
+        elif x not in again:
             met = {i.value[0]: i for i in walk(x) if i.op == "index" and i.value[0] in x.free}
             mine = tuple(i for name, i in {**indices, **met}.items() if name in met)
             made.append((x, Output("", tuple(i.value[1] for i in mine), x.dtype, mine, x)))

@@ -8,7 +8,7 @@ order of two sums makes a known one: ``Σ_j p_ij Σ_d y_id v_jd = Σ_d y_id o_id
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tile_api.arrays.equations import Expr, add, const, multiply, reciprocal, reduce, where
 from tile_api.arrays.reductions.algebra import Polynomial, monomial, polynomial
@@ -61,6 +61,12 @@ def is_masked(x: Expr) -> bool:
     return x.op == "where" and any(map(is_zero, x.args[1:]))
 
 
+def partial_sums(reductions: Iterable[Expr]) -> set[Expr]:
+    """Return the reductions that are but a part of one over several dimensions."""
+    inner = ((x, x.args[0]) for x in reductions if x.args[0].op == "reduce")
+    return {y for x, y in inner if x.value[0] == y.value[0]}
+
+
 class Sums:
     """Sums over index variables.
 
@@ -68,19 +74,23 @@ class Sums:
     ----------
     known
         Expressions whose reductions are read where they serve.
+    read
+        Returns an expression as adjoints see it: in terms of what is saved.
     """
 
-    def __init__(self, known: Iterable[Expr]) -> None:
+    def __init__(self, known: Iterable[Expr], read: Callable[[Expr], Expr]) -> None:
         self._known: dict[tuple[str, tuple[Expr, ...]], Expr] = {}
-        self._given = {x for x in known if x.op == "reduce"}
-        for x in self._given:
-            if x.op == "reduce" and x.value[0] in ("sum", "mean") and x.dtype.is_float:
-                kind, variable, extent = x.value
-                inner, outer = _apart(x.args[0], variable)
+        reductions = [x for x in known if x.op == "reduce"]
+        self._given = {read(x) for x in reductions}
+        partial = partial_sums(reductions)
+        for x in reductions:
+            kind, variable, extent = x.value
+            if kind in ("sum", "mean") and x.dtype.is_float and x not in partial:
+                inner, outer = _apart(read(x.args[0]), variable)
                 count = [const(extent, x.dtype)] if kind == "mean" else []
                 rest = [reciprocal(f) for f in outer if not is_zero(f)]
                 if inner and len(rest) == len(outer):
-                    value = product_of([x, *count, *rest], x)
+                    value = product_of([read(x), *count, *rest], x)
                     self._known.setdefault((variable, inner), value)
         self._first = dict(self._known)
 

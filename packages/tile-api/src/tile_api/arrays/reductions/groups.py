@@ -34,7 +34,10 @@ def grouped(body: Expr, variable: str) -> list[Group]:
         groups.append((joined, [part, *(f for g in hit for f in g[1])]))
     if not groups:
         return [Group(frozenset(), tuple(loose))]
-    groups[0][1].extend(loose)
+    # An exponential alone might overflow: it stays with those that it is taken of a sum with.
+    with_powers = next((g for g in groups if any(f.op == "exp" for f in g[1])), groups[0])
+    for part in loose:
+        (with_powers if part.op == "exp" else groups[0])[1].append(part)
     return [Group(frozenset(own), tuple(members)) for own, members in groups]
 
 
