@@ -77,7 +77,7 @@ def two_layers(x, one, other):
 
 
 def residual_layers(x, one, other):
-    """The columns of the result are what the first product sums over."""
+    """Sum over the columns that the result has, too."""
     return x + np.maximum(x @ one, 0) @ other
 
 
@@ -235,7 +235,7 @@ def causal_filter(x, weight, bias):
 
 
 def pools(x):
-    """The highest and the mean of windows that touch, and of ones that overlap."""
+    """Return the highest and the mean of windows that touch, and of ones that overlap."""
     n, c, h, w = x.shape
     apart = x.reshape(n, c, h // 2, 2, w // 2, 2)
     return apart.max(axis=(3, 5)), windows(x, 7, 7)[..., ::2, ::2, :, :].mean(axis=(-1, -2))

@@ -90,7 +90,8 @@ class Differentiated:
     forward: int
     backward: int
     whole: tuple[int, ...] = ()
-    """The shape of the last argument, of integers; of none where it is empty."""
+    """The shape of the argument of integers, if there is one."""
+    scale: float = 1.0
 
     @property
     def name(self) -> str:
@@ -98,7 +99,8 @@ class Differentiated:
 
     def arguments(self) -> list[np.ndarray]:
         random = np.random.default_rng(0)
-        made = [random.standard_normal(shape).astype("float32") for shape in self.shapes]
+        draws = (self.scale * random.standard_normal(shape) for shape in self.shapes)
+        made = [x.astype("float32") for x in draws]
         if self.whole:
             made.insert(1 if self.name == "embedding" else 2, random.integers(0, 37, self.whole))
         return made
@@ -130,7 +132,7 @@ CASES = [
     Differentiated(programs.two_layers, lambda x, a, b: torch.relu(x @ a) @ b,
                    ((37, 96), (96, 512), (512, 300)), 2, 5),
     Differentiated(layers, layers_of_torch, ((2, 24, 144), (144, 160), (160,), (160, 144)), 2, 5),
-    Differentiated(heads, heads_of_torch, ((2, 24, 32), *[(32, 32)] * 4), 3, 19),
+    Differentiated(heads, heads_of_torch, ((2, 24, 32), *[(32, 32)] * 4), 3, 19, scale=0.25),
     Differentiated(programs.rotary, rotary, ((2, 9, 16), (9, 8), (9, 8)), 1, 2),
     Differentiated(programs.embedding, embedding, ((37, 60), (60,)), 1, 3, (11,)),
 ]  # fmt: skip

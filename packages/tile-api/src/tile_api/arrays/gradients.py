@@ -131,7 +131,8 @@ def check_cotangents(name: str, results: Sequence[Output], cotangents: Sequence[
     """
     if len(cotangents) != len(results):
         raise ArgumentCountError(
-            f"{name} has {len(results)} results with a cotangent each, and got {len(cotangents)}",
+            f"the gradient of {name} takes {len(results)} cotangents, one for each result, and got "
+            f"{len(cotangents)}",
             span=calling_span(),
         )
     for k, (x, result) in enumerate(zip(cotangents, results, strict=True)):

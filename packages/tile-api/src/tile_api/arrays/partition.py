@@ -11,7 +11,7 @@ from tile_api.arrays.merging import merged
 from tile_api.arrays.recurrence_parts import ALL_AT_ONCE, closed, new_tensors, read_of, separated
 from tile_api.arrays.recurrences import Steps
 from tile_api.arrays.reductions.groups import grouped, product_groups
-from tile_api.arrays.single_rows import ONE, with_rows
+from tile_api.arrays.single_rows import with_rows
 
 LONGEST_AGAIN = 128
 """Elements of a sum that is computed again for each that reads it."""
@@ -391,7 +391,7 @@ def _has_folds_of_rows(outputs: Sequence[Output]) -> bool:
 
 def _along_columns(outputs: Sequence[Output], stream: str) -> list[Expr]:
     """Return the reductions over the stream that change along columns, and are no products."""
-    order = [ONE, *(v for o in outputs for i in o.indices for v in sorted(i.free))]
+    order = [v for o in outputs for i in o.indices for v in sorted(i.free)]
     columns: set[str] = set()
     folds = []
     for x in reductions_over([o.element for o in outputs], stream):

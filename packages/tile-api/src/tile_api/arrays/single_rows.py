@@ -27,9 +27,18 @@ def with_rows(outputs: Sequence[Output]) -> list[Output]:
             return list(outputs)
         loads = [n for x in _vector_products(reductions) for n in _vector(x)]
         if not loads:
-            return made
+            return list(outputs) if _has_sums_of_columns(reductions) else made
         rows = {n: make("spread", n, index(ONE, 1), value=n.value, dtype=n.dtype) for n in loads}
         made = [replace(o, element=rebuild(o.element, dict(rows))) for o in made]
+
+
+def _has_sums_of_columns(reductions: Sequence[Expr]) -> bool:
+    """Tell whether a sum that is no product goes along columns of one, in the same loop."""
+    products = [x for x in reductions if _is_product(x)]
+    sides = [(x.value[1], g.variables) for x in products for g in grouped(x.args[0], x.value[1])]
+    columns = {(over, v) for over, variables in sides for v in variables - {ONE}}
+    others = (x for x in reductions if not _is_product(x))
+    return any((x.value[1], v) in columns for x in others for v in x.free)
 
 
 def _is_product(x: Expr) -> bool:
