@@ -45,7 +45,7 @@ class _Digits:
                 kind, name, _ = n.value
                 body = rebuild(n.args[0], self._known)
                 for digit in reversed(self._digits[name]):
-                    body = reduced(kind, *digit.value, body)
+                    body = reduced(kind, digit.value[0], digit.value[1], body)
                 self._known[n] = body
         return rebuild(x, self._known)
 

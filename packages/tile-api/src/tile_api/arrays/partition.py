@@ -11,7 +11,7 @@ from tile_api.arrays.merging import merged
 from tile_api.arrays.recurrence_parts import ALL_AT_ONCE, closed, new_tensors, read_of, separated
 from tile_api.arrays.recurrences import Steps
 from tile_api.arrays.reductions.groups import grouped, product_groups
-from tile_api.arrays.single_rows import with_rows
+from tile_api.arrays.single_rows import ONE, with_rows
 
 LONGEST_AGAIN = 128
 """Elements of a sum that is computed again for each that reads it."""
