@@ -159,7 +159,7 @@ def by_columns(q, k, v):
     [
         (kept, "they are read before a step"),
         (squared, "a step is no multiple and a summand"),
-        (by_columns, "their columns decay, or are read, in different ways"),
+        (by_columns, "columns decay in different ways"),
     ],
 )
 def test_other_steps_say_why(function, reason):

@@ -67,7 +67,7 @@ class Chunked:
 
 
 class Declined(Exception):
-    """Why a recurrence is taken step by step."""
+    """Why a recurrence is taken step by step, in a few words: kernels have it in a comment."""
 
 
 def affine(x: Expr, is_mine: Callable[[Expr], bool], one: Expr) -> tuple[Expr | None, Expr | None]:
@@ -136,7 +136,7 @@ def chunked(task: Task) -> Chunked:
     summed: dict[int, str] = {}
     for node, (carry, _) in reads.items():
         if summed.setdefault(carry, node.value[1]) != node.value[1]:
-            raise Declined("products go over several of their dimensions")
+            raise Declined("products go over several dimensions")
     if len(summed) != len(of.carried):
         raise Declined("they are read in no product")
     parts = [_parts(of.token, k, step) for k, step in enumerate(recurrence.steps)]
@@ -149,11 +149,11 @@ def chunked(task: Task) -> Chunked:
     apart = sorted((v for v in names if is_apart(v, task, recurrence)), key=order.index)
     of_its_own = decay.free & (names - {*apart})
     if of_its_own and {*summed.values()} != of_its_own:
-        raise Declined("their elements decay in different ways")
+        raise Declined("elements decay in different ways")
     reason = Declined("they have no columns")
     for column in reversed(apart):
         if column in decay.free or any(column in c.free for _, c in reads.values()):
-            reason = Declined("their columns decay, or are read, in different ways")
+            reason = Declined("columns decay in different ways")
             continue
         try:
             values = tuple(
@@ -210,12 +210,12 @@ def _value(
     own = [name for name, _ in variables if name and (name == column or name not in apart)]
     mine = column if column in own else None
     if {*own} != {summed, mine} - {None}:
-        raise Declined("products go over some of their dimensions")
+        raise Declined("products go over some dimensions")
     left: list[Expr] = []
     right: list[Expr] = []
     for f in factors(b):
         (left if summed in f.free else right).append(f)
         if summed in f.free and column in f.free:
-            raise Declined("what is added is no product of two factors")
+            raise Declined("they add no product of two factors")
     one = const(1, b.dtype)
     return Value(carry, summed, mine, product(left, one), product(right, one))
