@@ -154,6 +154,13 @@ def test_kernels_that_cannot_be_written(program, monkeypatch):
     )
 
 
+def test_equations_mean_something_without_kernels(monkeypatch) -> None:
+    monkeypatch.setattr(deriving, "tasks_of", None)
+    f = tile.function(lambda x: x * 2)
+    np.testing.assert_array_equal(f.interpret(X), X * 2)
+    assert f.equations(X).parameters[0].shape == (4, 6)
+
+
 def test_kernels_that_cannot_be_compiled(program, monkeypatch):
     right = deriving.written
 

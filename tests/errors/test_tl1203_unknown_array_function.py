@@ -11,7 +11,7 @@ OUTSIDE = "write it with functions that can, or call it outside"
 PAGE = "NumPy's page of it says which it takes"
 CASES = {
     "return np.linalg.inv(x)": ("np.linalg.inv cannot be captured", OUTSIDE),
-    "return np.sort(x)": ("np.sort cannot be captured", OUTSIDE),
+    "return np.lexsort(x)": ("np.lexsort cannot be captured", OUTSIDE),
     "return np.arctan2.accumulate(x)": ("np.arctan2.accumulate cannot be captured", OUTSIDE),
     "return np.nanargmin(x)": ("np.nanargmin cannot be captured", "np.nanmin can"),
     "return x.softmax()": ("arrays have no 'softmax' here", "tile.nn.softmax(x)"),

@@ -108,6 +108,7 @@ class Function:
         self._target = target
         self._blocks = blocks
         self._numerics = numerics
+        self._equations: dict[Any, Equations] = {}
         self._derived: dict[Any, Derived] = {}
         self._file = None if kernels is None else place_of(kernels, func)
         self._compiled: dict[Any, Compiled | Edited] = {}
@@ -271,13 +272,14 @@ class Function:
 
     def equations(self, *args: Any, **kwargs: Any) -> Equations:
         """Return what the function computes for arguments."""
-        return self._of(*self._bound(args, kwargs)).equations
+        return self._captured(*self._bound(args, kwargs))
 
     def interpret(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the equations mean for arguments, computed with NumPy."""
         arrays, others = self._bound(args, kwargs)
-        equations = self._of(arrays, others).equations
-        results = evaluated(equations, {n: np.asarray(x) for n, x in arrays.items()})
+        equations = self._captured(arrays, others)
+        with _deep():
+            results = evaluated(equations, {n: np.asarray(x) for n, x in arrays.items()})
         return together(results, equations)
 
     @concise
@@ -329,7 +331,7 @@ class Function:
         key = _key(arrays, others)
         with self._lock:
             if key not in self._differentiable:
-                equations = self._of(arrays, others).equations
+                equations = self._captured(arrays, others)
                 self._differentiable[key] = Differentiable(
                     equations,
                     self._compile,
@@ -389,6 +391,15 @@ class Function:
         key = _key(arrays, others)
         with _CAPTURING, _deep(), computing(self._numerics):
             if key not in self._derived:
+                equations = self._captured(arrays, others)
+                with blamed(equations.name, "written", lambda: "\n".join(listed(equations))):
+                    self._derived[key] = derive(equations, self._blocks, self._target)
+            return self._derived[key]
+
+    def _captured(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Equations:
+        key = _key(arrays, others)
+        with _CAPTURING, _deep(), computing(self._numerics):
+            if key not in self._equations:
                 parameters = [
                     Parameter(n, tuple(x.shape), _dtype(x), self._dims(n, x))
                     for n, x in arrays.items()
@@ -397,9 +408,8 @@ class Function:
                 if equations.structure is None:
                     result = {"return": equations.outputs[0]}
                     check(self.func, self._array_types, {**arrays, **result})
-                with blamed(equations.name, "written", lambda: "\n".join(listed(equations))):
-                    self._derived[key] = derive(equations, self._blocks, self._target)
-            return self._derived[key]
+                self._equations[key] = equations
+            return self._equations[key]
 
 
 def _cast_of(name: str, x: Any) -> str:
