@@ -255,6 +255,45 @@ def router(x):
     return weights / weights.sum(axis=-1, keepdims=True), at
 
 
+def rotary_pair(q, k, cos, sin):
+    return rotary(q, cos, sin), rotary(k, cos, sin)
+
+
+def adam(weight, gradient, first, second):
+    first = 0.9 * first + 0.1 * gradient
+    second = 0.999 * second * second + 0.001 * gradient * gradient
+    return weight - 1e-3 * first / (np.sqrt(second) + 1e-8), first, second
+
+
+def normal_rows(x):
+    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + 1e-6)
+
+
+def normal_queries_and_keys(q, k, v, weight):
+    return attention(normal_rows(q) * weight, normal_rows(k), v)
+
+
+def gated(q, k, v, gate, weight):
+    """Attention with a norm of its results, and a gate."""
+    return normal_rows(attention(q, k, v)) * weight / (1 + np.exp(-gate))
+
+
+def differential(q, k, other_q, other_k, v):
+    return (softmax(scores(q, k)) - 0.3 * softmax(scores(other_q, other_k))) @ v
+
+
+def documents(q, k, v, document):
+    """Attention within documents that are packed in one row."""
+    seen = document[:, None] == document
+    return softmax(np.where(seen, scores(q, k), -np.inf)) @ v
+
+
+def linear_norm(x, matrix, bias):
+    y = x @ matrix + bias
+    y = y - y.mean(axis=-1, keepdims=True)
+    return y / np.sqrt((y * y).mean(axis=-1, keepdims=True) + 1e-5)
+
+
 def linear_of_batch(x, matrix):
     return x @ matrix
 
@@ -325,6 +364,8 @@ def _typed(random, name, shape):
 def _values(random, name, shape):
     if name in ("target", "tokens", "packed"):
         return random.integers(0, 37, shape)
+    if name == "document":
+        return np.sort(random.integers(0, 4, shape))
     if name == "expert":
         return random.integers(0, 4, shape)
     return random.standard_normal(shape).astype("float32")
@@ -371,6 +412,14 @@ PROGRAMS = [
     Program(causal_filter, {"x": (2, 6, 20), "weight": (6, 4), "bias": (6,)}),
     Program(pools, {"x": (2, 3, 12, 14)}, kernels=2),
     Program(best, X), Program(router, {"x": (37, 16)}),
+    Program(rotary_pair, {"q": (2, 9, 16), "k": (2, 9, 16), "cos": (9, 8), "sin": (9, 8)}),
+    Program(adam, dict.fromkeys(("weight", "gradient", "first", "second"), (37, 50))),
+    Program(normal_queries_and_keys, {**RAGGED, "weight": (32,)}, kernels=3),
+    Program(gated, {**RAGGED, "gate": (2, 50, 24), "weight": (24,)}),
+    Program(differential, {"q": (50, 32), "k": (75, 32), "other_q": (50, 32),
+                           "other_k": (75, 32), "v": (75, 24)}),
+    Program(documents, {"q": (75, 32), "k": (75, 32), "v": (75, 24), "document": (75,)}),
+    Program(linear_norm, {**X, "matrix": (211, 90), "bias": (90,)}),
     Program(linear_of_batch, {"x": (2, 37, 48), "matrix": (48, 90)}),
     Program(heads_in_rows, {"q": (2, 37, 64), "k": (2, 75, 64), "v": (2, 75, 64)}),
     Program(latent_attention,

@@ -43,7 +43,7 @@ def merged(outputs: Sequence[Output]) -> list[Output]:
     A reduction over several dimensions is a loop over their elements, in C order; so are the
     dimensions of a result that all of it goes through together.
     """
-    outputs = _reductions([_split(o) for o in outputs])
+    outputs = _reductions([_split(o) for o in _aligned(outputs)])
     names = {x.value[1] for x in walk(*(o.element for o in outputs)) if x.op == "reduce"}
     for name in sorted(n for n in names if "," in n):
         outputs = _along(outputs, name.split(","))
@@ -184,6 +184,19 @@ _STEPS: Mapping[str, Callable[[Expr, Expr], Expr]] = {
     "max": functools.partial(make, "maximum"),
     "min": functools.partial(make, "minimum"),
 }
+
+
+def _aligned(outputs: Sequence[Output]) -> Iterable[Output]:
+    """Yield outputs without reductions along the same variables where they have one shape."""
+    known: dict[tuple[int, ...], tuple[Expr, ...]] = {}
+    for o in outputs:
+        if any(n.op == "reduce" for n in walk(o.element)):
+            yield o
+            continue
+        indices = known.setdefault(o.shape, o.indices)
+        pairs = zip(o.indices, indices, strict=True)
+        values = {i.value[0]: new for i, new in pairs if i.op == "index"}
+        yield replace(o, indices=indices, element=substituted(o.element, values))
 
 
 def _split(o: Output) -> Output:

@@ -314,6 +314,7 @@ def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
     elements = [output.element for output in outputs]
     is_wide = _is_wide(elements, stream)
     extents = extents_of([*elements, *(i for output in outputs for i in output.indices)])
+    columns = _columns(outputs, stream, extents)
     found: dict[Expr, str] = {}
 
     seen: set[tuple[Expr, bool]] = set()
@@ -335,6 +336,8 @@ def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
             ):
                 found.update(dict.fromkeys(less, _AGAIN.format(stream)))
                 return
+            elif not inside and _is_of_columns(x, stream, columns):
+                pass  # the tile of a product, folded when it is complete
             elif not _is_inner_product(x, stream, inside=inside and not is_wide):
                 found[x] = _reason(x, stream, inside=inside, is_wide=is_wide)
                 return
@@ -387,6 +390,25 @@ def _has_folds_of_rows(outputs: Sequence[Output]) -> bool:
     """Tell whether no fold changes along the row that a vector was made, as if it were a column."""
     stream = streamed([o.element for o in outputs])
     return stream is None or all(ONE not in x.free for x in _along_columns(outputs, stream))
+
+
+def _columns(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> set[str]:
+    """Return the variables of the columns of products over the stream that one block has whole."""
+    order = [v for o in outputs for i in o.indices for v in sorted(i.free)]
+    columns: set[str] = set()
+    for x in reductions_over([o.element for o in outputs], stream):
+        groups = product_groups(x.args[0], stream) if x.value[0] == "sum" else None
+        if groups is not None and all(g.variables <= set(order) for g in groups):
+            columns |= max(groups, key=lambda g: order.index(min(g.variables))).variables
+    return {v for v in columns if extents[v] <= WIDEST_INNER}
+
+
+def _is_of_columns(x: Expr, stream: str, columns: set[str]) -> bool:
+    """Tell whether a reduction is one of rows of a block that is complete after the loop."""
+    inner = outermost(x.args[0])
+    if x.value[0] == "prod" or x.value[1] not in columns or not inner:
+        return False
+    return all(n.value[1] == stream or _is_of_columns(n, stream, columns) for n in inner)
 
 
 def _along_columns(outputs: Sequence[Output], stream: str) -> list[Expr]:

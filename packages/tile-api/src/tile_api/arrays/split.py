@@ -42,7 +42,8 @@ def can_split(plan: Plan) -> bool:
     """Tell whether the states of a plan are all that a block needs to leave of its stream."""
     if plan.stream is None or not plan.states or plan.is_stepped:
         return False
-    return not any(s.sweep for s in plan.states)
+    is_folded = any(n.op == "reduce" for o in plan.finals for n in walk(o.element))
+    return not is_folded and not any(s.sweep for s in plan.states)
 
 
 def in_parts(plan: Plan, names: Iterator[str]) -> list[Plan]:

@@ -196,6 +196,8 @@ class Tiles:
             name, _ = self.staged(x, "fragment", f"{x.value.lower()}_tile", x.dtype)
             if self.plan.stream is None or self.plan.is_resident:
                 self._copies.add(name)  # nothing reads it again, but what is written after it
+        elif x.op == "reduce" and self.plan.stream is not None and self.plan.stream not in x.free:
+            self.fold_of_columns(x)
         elif x.op == "reduce":
             self.inner_product(x)
         else:
@@ -232,6 +234,19 @@ class Tiles:
             self.parallel(dims, check)
         else:
             self.put(check)
+
+    def fold_of_columns(self, x: Expr) -> None:
+        """Write a reduction of each row of a block that is complete."""
+        kind, over, extent = x.value
+        later = [o.element for o in self.plan.finals]
+        body, dims = self.computed(x.args[0], self.dims(x.args[0]), "row", later)
+        rest = tuple(v for v in dims if v != over)
+        name = self.allocate("folded", rest, dtype=str(x.dtype))
+        operator = "sum" if kind == "mean" else kind
+        self.put(f"T.reduce_{operator}({body}, {name}, dim={dims.index(over)})")
+        if kind == "mean":
+            self.parallel(rest, f"{name}[{self.text.loops(rest)}] /= {extent}")
+        self.held[x] = (name, rest)
 
     def inner_product(self, x: Expr) -> None:
         """Write a product of tiles within a step, such as the scores of a block."""
