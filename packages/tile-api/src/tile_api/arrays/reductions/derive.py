@@ -8,11 +8,12 @@ from dataclasses import replace
 from tile_api.arrays.equations import Expr, make, multiply, rebuild
 from tile_api.arrays.numerics import is_strict
 from tile_api.arrays.reductions.extremum import extremum
-from tile_api.arrays.reductions.factored import factored
+from tile_api.arrays.reductions.hoist import hoist
+from tile_api.arrays.reductions.scaling import scaling
 from tile_api.arrays.reductions.shift import shift
 from tile_api.arrays.reductions.state import State, states_in
 
-_RULES = (factored, extremum, shift)
+_RULES = (hoist, scaling, extremum, shift)
 _EXACT_RULES = (extremum,)
 
 

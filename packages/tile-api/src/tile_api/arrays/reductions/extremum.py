@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -34,9 +35,12 @@ def extremum(state: State, stream: str, known: Sequence[State]) -> State | None:
     return None
 
 
+_INFINITE = {"max": -math.inf, "min": math.inf}
+
+
 def _is_lost(state: State, value: Expr) -> bool:
     """Tell whether a constant changes nothing in the fold: its identity, or beyond every index."""
-    if value.value == state.identity:
+    if value.value == state.identity or value.value == _INFINITE.get(state.kind):
         return True
     kept = state.body.args[1]
     is_position = kept.op == "index" and value.value >= kept.value[1]
