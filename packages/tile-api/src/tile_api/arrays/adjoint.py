@@ -20,6 +20,7 @@ from tile_api.arrays.equations import Expr, cast, const, extents_of, make, rebui
 from tile_api.arrays.index_maps import inverse, pulled, range_of
 from tile_api.arrays.substitution import bound, substituted, unused
 from tile_api.arrays.sums import Sums, added, is_masked, is_zero, product_of
+from tile_api.frontend.source import calling_span
 from tile_core.errors import NoGradient
 
 INFINITE = float("inf")
@@ -144,8 +145,11 @@ class _Reverse:
                     if by_arg is not None and arg in self.active:
                         self._add(arg, self._times(mine, self._read(by_arg), op), x.free)
             case op:
+                what = "running sums and tile.scan" if op == "scan" else op
                 raise NoGradient(
-                    f"there is no derivative of {op}", hint="compute that part without a gradient"
+                    f"{what} have no derivative here",
+                    span=calling_span(),
+                    hint="keep that part out of what is differentiated",
                 )
 
     def _times(self, x: Expr, by: Expr, op: str) -> Expr:
