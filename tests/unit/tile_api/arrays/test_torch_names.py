@@ -142,6 +142,25 @@ def test_attention() -> None:
     agree(attended, torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4))
 
 
+@pytest.mark.parametrize("shape", [(5, 7), (2, 1, 5, 7)])
+def test_a_mask_of_all_heads_leaves_attention_one_kernel(shape: tuple[int, ...]) -> None:
+    def attended(q: Any, k: Any, v: Any, mask: Any) -> Any:
+        return F.scaled_dot_product_attention(q, k, v, mask)
+
+    q, k, v = torch.randn(2, 3, 5, 4), torch.randn(2, 3, 7, 4), torch.randn(2, 3, 7, 6)
+    made = tile.function(attended, target="cpu").explain(q, k, v, torch.randn(shape))
+    assert len(made.kernels) == 1
+
+
+def test_dimensions_that_stay_in_a_reshape_are_the_same() -> None:
+    def attended(x: Any, y: Any) -> Any:
+        weights = torch.softmax(torch.reshape(x, (2, 3, 5, 5)), -1)
+        return torch.matmul(torch.reshape(weights, (6, 5, 5)), y)
+
+    made = tile.function(attended, target="cpu").explain(torch.randn(6, 5, 5), torch.randn(6, 5, 4))
+    assert len(made.kernels) == 1
+
+
 @pytest.mark.parametrize(
     ("function", "told"),
     [

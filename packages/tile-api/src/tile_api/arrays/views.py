@@ -11,6 +11,7 @@ import numpy as np
 
 from tile_api.arrays import equations as eq
 from tile_api.arrays.array import Array, Indices
+from tile_api.arrays.dims import Dim
 from tile_api.arrays.elementwise import broadcast, lift, spread
 from tile_api.arrays.equations import Expr, const
 from tile_api.arrays.misfits import misfit
@@ -130,7 +131,17 @@ def reshape(a: Any, shape: int | Sequence[int]) -> Array:
     def at(indices: Indices) -> Expr:
         return x.at(_reshaped(indices, sizes, x.shape))
 
-    return Array(sizes, x.dtype, at)
+    return Array(_with_names(sizes, x.shape), x.dtype, at)
+
+
+def _with_names(new: Sequence[int], old: Sequence[int]) -> list[int]:
+    """Return a shape in which dimensions that stay what they were remember it."""
+    starts = {math.prod(old[:k]): n for k, n in enumerate(old) if n != 1}
+    found = [starts.get(math.prod(new[:k]), n) for k, n in enumerate(new)]
+    return [
+        n if isinstance(n, Dim) or n == 1 or was != n else was
+        for n, was in zip(new, found, strict=True)
+    ]
 
 
 def _reshaped(indices: Indices, new: Sequence[int], old: Sequence[int]) -> Indices:

@@ -17,10 +17,17 @@ class Group:
 
 
 def grouped(body: Expr, variable: str) -> list[Group]:
-    """Return the factors of a sum over `variable`, by the variables that only some of them have."""
+    """Return the factors of a sum over `variable`, by the variables that only some of them have.
+
+    A factor that has but some variables of another one, such as a mask that is the same for all
+    heads, goes with that one.
+    """
     parts = factors(body)
     sets = [part.free - {variable} for part in parts]
-    shared = frozenset.intersection(*[s for s in sets if s] or [frozenset()])
+    known = [s for s in sets if s]
+    widest = [s for s in known if not any(s < other for other in known)]
+    counted = widest if len(set(widest)) > 1 else known
+    shared = frozenset.intersection(*counted or [frozenset()])
     groups: list[tuple[set[str], list[Expr]]] = []
     loose: list[Expr] = []
     for part, variables in zip(parts, sets, strict=True):
