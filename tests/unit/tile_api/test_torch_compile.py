@@ -104,6 +104,24 @@ def test_a_mamba_block_runs() -> None:
     }
 
 
+def test_attention_by_hand_is_one_kernel() -> None:
+    def attended(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        seen = torch.ones(q.shape[-2], k.shape[-2]).tril() == 1
+        scores = (q @ k.transpose(-1, -2) / 2).masked_fill(~seen, -torch.inf)
+        return torch.softmax(scores, -1) @ v
+
+    q, k, v = (plain(2, 2, 16, 8) + n for n in range(3))
+    (told,) = agree(attended, q, k, v)
+    assert (told.kernels, told.in_torch) == (1, ())
+
+
+def test_rows_that_see_nothing_are_zero() -> None:
+    inputs = [plain(1, 2, 16, 8) + n for n in range(3)]
+    mask = torch.ones(16, 16).tril(-1).bool()
+    (told,) = agree(F.scaled_dot_product_attention, *inputs, mask)
+    assert (told.kernels, told.in_torch) == (1, ())
+
+
 def _written(x: torch.Tensor) -> torch.Tensor:
     y = x * 2
     y.add_(1)

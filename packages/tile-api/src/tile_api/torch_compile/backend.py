@@ -6,6 +6,7 @@ What runs is a graph of torch's again, in which stages of kernels are single nod
 from __future__ import annotations
 
 import difflib
+import functools
 import logging
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tile_api.torch_compile.captured import Captured, apart
+from tile_api.torch_compile.captured import Captured, apart, is_one_kernel
 from tile_api.torch_compile.decompositions import decompositions
 from tile_api.torch_compile.explanations import CompiledGraph, InKernels, InTorch
 from tile_api.torch_compile.nodes import Kind, device_of, kind_of, name_of, refusal
@@ -138,11 +139,12 @@ def lowered(
             found = reasons.get(node.args[0])
         if found is not None:
             reasons[node] = found
+    joins = functools.partial(is_one_kernel, target=options.target)
     known: dict[Stage, Captured] = {}
     steps: list[Step]
     while True:
         steps = []
-        for step in steps_of(gm.graph, lambda node: node not in reasons):
+        for step in steps_of(gm.graph, lambda node: node not in reasons, joins):
             steps += apart(step, options.target) if isinstance(step, Stage) else [step]
         if _is_captured(steps, known, reasons, options.target):
             break

@@ -97,6 +97,20 @@ class Captured:
 _MOST_OUTPUTS = 8
 
 
+def kernels_of(stage: Stage, target: str | None) -> int:
+    """Return how many kernels a stage is."""
+    captured = Captured(stage, target)
+    return len(captured.function.explain(*captured.like).kernels)
+
+
+def is_one_kernel(stage: Stage, target: str | None) -> bool:
+    """Tell whether a stage is one kernel; what cannot be captured is told elsewhere."""
+    try:
+        return kernels_of(stage, target) == 1
+    except Exception:
+        return False
+
+
 def apart(stage: Stage, target: str | None) -> list[Stage]:
     """Return a stage in as many parts as give the fewest kernels.
 
@@ -107,8 +121,7 @@ def apart(stage: Stage, target: str | None) -> list[Stage]:
         return [stage]
 
     def count(outputs: Collection[Node]) -> int:
-        captured = Captured(stage.part(outputs), target)
-        return len(captured.function.explain(*captured.like).kernels)
+        return kernels_of(stage.part(outputs), target)
 
     try:
         together = count(stage.outputs)

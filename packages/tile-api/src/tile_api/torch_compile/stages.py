@@ -11,7 +11,7 @@ from typing import TypeAlias
 import torch
 from torch.fx import Graph, Node
 
-from tile_api.torch_compile.nodes import Kind, broadcast_shape, is_tensor, kind_of, reduced
+from tile_api.torch_compile.nodes import Kind, broadcast_shape, is_tensor, kind_of, name_of, reduced
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,21 @@ Step: TypeAlias = Stage | Node
 """A stage, or a node that torch runs."""
 
 
-def steps_of(graph: Graph, is_captured: Callable[[Node], bool]) -> list[Step]:
+def steps_of(
+    graph: Graph, is_captured: Callable[[Node], bool], is_one_kernel: Callable[[Stage], bool]
+) -> list[Step]:
     """Return stages and nodes of torch in an order in which they can run.
 
     Nodes of torch keep their order: random numbers depend on it.
+
+    Parameters
+    ----------
+    is_one_kernel
+        Asked where products read what only they read: scores, and what is made of them.
     """
-    return _Grouping(graph, is_captured).steps()
+    grouping = _Grouping(graph, is_captured)
+    grouping.join_products(is_one_kernel)
+    return grouping.steps()
 
 
 class _Grouping:
@@ -167,6 +176,26 @@ class _Grouping:
         self.members[first] += self.members.pop(second)
         self.space[first] = space
 
+    def join_products(self, is_one_kernel: Callable[[Stage], bool]) -> None:
+        """Join products of batches with what they alone read, where that is one kernel."""
+        for node in self.heavy:
+            if node in self.captured and name_of(node) in ("bmm", "baddbmm"):
+                while self._join_source(self.unit[node], is_one_kernel):
+                    pass
+
+    def _join_source(self, unit: int, is_one_kernel: Callable[[Stage], bool]) -> bool:
+        """Join a unit with one that it reads; False if there is none."""
+        sources = {s for n in self.members[unit] for s in self.sources(n) if s in self.captured}
+        for first in {self.unit[s] for s in sources} - {unit}:
+            if not self._is_private(first, unit) or self._is_between(first, unit):
+                continue
+            members = [*self.members[first], *self.members[unit]]
+            if is_one_kernel(self._stage_of(members)):
+                self.unit |= dict.fromkeys(self.members.pop(first), unit)
+                self.members[unit] = members
+                return True
+        return False
+
     def _common(self, first: int, second: int) -> Space | None:
         """Return the space of a kernel that computes both; None if there had better be two."""
         one, other = self.space[first], self.space[second]
@@ -223,15 +252,15 @@ class _Grouping:
             unit = min(ready)
             ready.remove(unit)
             node = self.members[unit][0]
-            made.append(self._stage(unit) if node in self.captured else node)
+            made.append(self._stage_of(self.members[unit]) if node in self.captured else node)
             for follower in self._followers(unit):
                 waits[follower] -= 1
                 if not waits[follower]:
                     ready.append(follower)
         return made
 
-    def _stage(self, unit: int) -> Stage:
-        members = set(self.members[unit])
+    def _stage_of(self, nodes: Collection[Node]) -> Stage:
+        members = set(nodes)
         inputs: dict[Node, None] = {}
         taken: set[Node] = set()
         todo = [*members]
@@ -248,7 +277,7 @@ class _Grouping:
         outputs = [
             n for n in members
             if is_tensor(n)
-            and any(r.op == "output" or self.unit[r] != unit for r in self.readers(n))
+            and any(r not in members for r in self.readers(n))
         ]  # fmt: skip
         ordered = partial(sorted, key=self.position.__getitem__)
         return Stage(tuple(ordered(taken)), tuple(ordered(inputs)), tuple(ordered(outputs)))
