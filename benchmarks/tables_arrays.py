@@ -9,6 +9,7 @@ import torch
 from measure import Row, cores, median_ms, set_threads
 from tables_decoding import blocks
 from tables_recurrences import recurrences
+from tables_windows import gathers_and_windows
 
 import tile_api as tile
 from kernels import attention, layer_norm, rms_norm, softmax
@@ -79,6 +80,7 @@ def arrays(peaks: Mapping[str, float]) -> Iterator[Row]:
         yield from _rows(name, contenders, (q, k, v), flops, peaks["float32"])
     yield from blocks(peaks)
     yield from recurrences(peaks)
+    yield from gathers_and_windows(peaks)
 
 
 def _rows(
