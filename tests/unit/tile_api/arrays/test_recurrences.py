@@ -89,6 +89,15 @@ def test_a_recurrence_within_another():
     assert_agrees(lambda x: within(np.cumsum(x, 0))[0], floats(5, 5))
 
 
+def test_recurrences_over_recurrences_stay_small():
+    def stacked(x, w):
+        for _ in range(6):
+            x = tile.scan(lambda h, r: (np.tanh(h @ w + r * r), h + r), np.zeros(4), x)[1]
+        return x
+
+    assert_agrees(stacked, floats(6, 4), floats(4, 4))
+
+
 def test_whole_numbers():
     x = filled((9,), "int64")
     assert_agrees(lambda x: fibonacci(x)[1], x, exact=True)

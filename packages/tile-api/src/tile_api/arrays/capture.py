@@ -203,12 +203,16 @@ def _traced(
 
 
 def _written_out(element: Expr) -> int:
-    """Return how many expressions an element comes to as text: only reductions are shared."""
+    """Return how many expressions an element comes to as text.
+
+    Only reductions are shared, and what is carried from step to step.
+    """
+    shared = ("reduce", "scan")
     sizes: dict[Expr, int] = {}
     for x in eq.walk(element):
-        parts = (1 if arg.op == "reduce" else sizes[arg] for arg in x.args)
+        parts = (1 if arg.op in shared else sizes[arg] for arg in x.args)
         sizes[x] = 1 + sum(parts)
-    return max(n for x, n in sizes.items() if x.op == "reduce" or x is element)
+    return max(n for x, n in sizes.items() if x.op in shared or x is element)
 
 
 def _argument(

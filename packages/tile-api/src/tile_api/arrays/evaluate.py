@@ -136,16 +136,20 @@ class _Evaluation:
         self.inner: _Evaluation | None = None
         self.over = ""
         self.known: dict[Expr, Any] = {}
-        self.sequences: dict[Steps, list[Any]] = {}
+        self.sequences: dict[tuple[Steps, bool], list[Any]] = {}
+        self.closed: dict[tuple[Steps, bool], list[Any]] = {}
+        """Those of recurrences that depend on nothing around them: of all evaluations."""
 
     def within(
         self, axes: Mapping[str, int], more: int = 0, bound: Mapping[str, Any] | None = None
     ) -> _Evaluation:
         """Return an evaluation with further axes, or with values of what a recurrence binds."""
-        return _Evaluation(
+        made = _Evaluation(
             self.arguments, self.precise, {**self.axes, **axes}, self.rank + more,
             self.is_chosen_from, {**self.bound, **(bound or {})},
         )  # fmt: skip
+        made.closed = self.closed
+        return made
 
     def chosen_from(self) -> _Evaluation:
         """Return the same evaluation, in which elements that do not exist are something."""
@@ -157,6 +161,12 @@ class _Evaluation:
             self.inner.over = self.over
             self.inner.outer = None if self.outer is None else self.outer.chosen_from()
         return self.inner
+
+    def outside(self) -> _Evaluation:
+        """Return an evaluation of what depends on no variable."""
+        made = _Evaluation(self.arguments, self.precise, {}, 0, self.is_chosen_from)
+        made.closed = self.closed
+        return made
 
     def of(self, x: Expr) -> Any:
         if self.outer is not None and self.over not in x.free:
@@ -229,10 +239,15 @@ class _Evaluation:
     def _scanned(self, x: Expr) -> Any:
         """Return carried values, of which a recurrence is gone through once."""
         steps = steps_of(x)
-        if steps not in self.sequences:
-            self.sequences[steps] = self._sequence(steps)
+        free = frozenset[str]().union(*(n.free for n in (*steps.starts, *steps.steps)))
+        is_open = bool(free - steps.of.bound)
+        sequences = self.sequences if is_open else self.closed
+        key = steps, self.is_chosen_from
+        if key not in sequences:
+            whole = self if is_open else self.outside()
+            sequences[key] = whole._sequence(steps)
         first = 0 if x.value.is_before else 1
-        values = [carried[x.value.carry] for carried in self.sequences[steps]]
+        values = [carried[x.value.carry] for carried in sequences[key]]
         values = values[first : len(values) - 1 + first]
         if not values:
             return self._float(x).type(0)
