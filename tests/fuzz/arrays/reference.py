@@ -139,10 +139,11 @@ def _noise(program: Program, narrow: Values, wide: Values, k: int) -> Any:
         return None
     size = np.abs(other)
     operands = [wide[o].astype("float64") for o in step.operands]
-    if step.kind == "sum":
-        parts = [np.abs(wide[o]) for o in range(value)]
+    if step.kind:
         added = max(x.size for x in operands) / max(1, other.size)
-        size = np.maximum(size, np.abs(_value(_widened(step.text), step, parts)))
+        if step.kind == "sum":
+            parts = [np.abs(wide[o]) for o in range(value)]
+            size = np.maximum(size, np.abs(_value(_widened(step.text), step, parts)))
         size = size * max(1.0, added**0.5 / 2)
     is_exact = _is_exact(one, other)
     if step.kind:

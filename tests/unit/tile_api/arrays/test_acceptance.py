@@ -1,0 +1,33 @@
+"""The list of programs by which functions of whole arrays are accepted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.array_acceptance import ACCEPTANCE, MORE, SPLIT
+from support.array_programs import Program
+from tile_api.arrays.function import Function
+
+pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
+
+
+def test_no_number_is_missing() -> None:
+    assert [*ACCEPTANCE] == [*range(1, 45)]
+
+
+@pytest.mark.parametrize("number", ACCEPTANCE)
+def test_kernels(number: int) -> None:
+    row = ACCEPTANCE[number]
+    for program in row.programs():
+        source = Function(program.function, blocks=row.blocks).source(**program.arguments())
+        assert source.count("@tile.jit") == program.kernels <= row.most, program.name
+
+
+@pytest.mark.parametrize("program", MORE, ids=[p.name for p in MORE])
+def test_on_the_cpu(program: Program) -> None:
+    arguments = program.arguments()
+    blocks = SPLIT if program.kernels > 1 else None
+    found = Function(program.function, target="cpu", blocks=blocks)(**arguments)
+    (wanted,) = program.expected(arguments)
+    assert np.abs(found - wanted).max() <= 4e-6 * (1 + np.abs(wanted).max())
