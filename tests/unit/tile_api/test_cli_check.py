@@ -177,3 +177,31 @@ def test_a_tilelang_program_is_checked_as_it_is(tmp_path):
     done = tile_("check", path)
     assert done.returncode == 1
     assert "No module named 'tilelang'" in done.stderr
+
+
+ARRAYS = """
+import numpy as np
+
+import tile_api as tile
+
+@tile.function
+def rows(table, tokens):
+    return np.take(table, tokens, axis=0)
+
+rows(np.zeros((5, 7), "float32"), np.array([0, {last}]))
+"""
+
+
+def test_functions_of_arrays_are_checked(tmp_path):
+    path = tmp_path / "arrays.py"
+    path.write_text(ARRAYS.format(last=4))
+    done = tile_("check", path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"{path}: no mistake was found on interpret\n"
+    path.write_text(ARRAYS.format(last=5))
+    done = tile_("check", path)
+    assert done.returncode == 1
+    assert "an index of dimension 0 of table is outside of its 5 elements" in done.stderr
+    # The line of the kernel, then that of the function.
+    assert f"note: in the kernels of rows\n --> {path}:7:1\n" in done.stderr
+    assert "7 | def rows(table, tokens):" in done.stderr

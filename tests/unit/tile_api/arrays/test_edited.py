@@ -126,6 +126,16 @@ def test_what_holds_the_results(tmp_path) -> None:
     np.testing.assert_allclose(found.total, x.sum() * 2, rtol=1e-5)
 
 
+def test_integers_of_four_bits(tmp_path) -> None:
+    def clipped(x):
+        return np.clip(x, -8, 7).astype("int4")
+
+    x = np.arange(-12, 12, dtype="int32").reshape(3, 8)
+    edited = written(tmp_path / "a.py", clipped, x, target="cpu")
+    assert str(edited(x).dtype) == "int4"
+    np.testing.assert_array_equal(edited(x).astype("int32"), np.clip(x, -8, 7))
+
+
 def test_tensors_of_torch(tmp_path) -> None:
     torch = pytest.importorskip("torch")
     x = torch.randn(5, 70)

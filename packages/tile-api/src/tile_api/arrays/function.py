@@ -190,6 +190,7 @@ class Function:
                         with computing(self._numerics):
                             compiled = compiled_first(derived, self._target)
                         self._derived[key] = compiled.derived
+                        compiled.function = self.func
                     else:
                         compiled = Edited(self._edited(self._file, derived.equations, others))
                     self._compiled[key] = compiled

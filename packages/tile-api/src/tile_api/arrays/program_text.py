@@ -97,9 +97,12 @@ class Program:
         is_short = any(str(t) not in np.sctypeDict for t in self._dtypes())
         imports = "import math\n\n" if uses_math else ""
         imports += "import ml_dtypes  # noqa: F401  (names of types)\n" if is_short else ""
+        of_tile = IMPORTS
+        if any(o.dtype.packing > 1 for o in self.equations.outputs):
+            of_tile += "from tile_api.arrays.running import shaped\n"
         return (
             f'"""Kernels of {self.equations.name}, for arrays of these shapes and types.\n\n'
-            f'Equations {digest(lines)}:\n\n{told}\n"""\n\n{imports}import numpy as np\n\n{IMPORTS}'
+            f'Equations {digest(lines)}:\n\n{told}\n"""\n\n{imports}import numpy as np\n\n{of_tile}'
         )
 
     def _dtypes(self) -> list[DType]:
@@ -118,6 +121,8 @@ class Program:
         for o in self.equations.outputs:
             if 0 in o.shape:
                 results.append(f'np.empty({o.shape}, "{o.dtype}")')
+            elif o.dtype.packing > 1:
+                results.append(f"shaped({o.name}, {o.shape})")
             else:
                 results.append(f"{o.name}.reshape(())" if o.shape == () else o.name)
         if self.equations.structure is None:

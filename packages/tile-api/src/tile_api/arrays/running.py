@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
+import types
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +21,7 @@ from tile_api.arrays.pricing import traced_text
 from tile_api.compiling import compile as compile_kernel
 from tile_api.pass_configs.keys import PassConfigKey
 from tile_core.errors import ArgumentLayoutError
+from tile_core.errors import ArgumentLayoutError, Note, Span, TileError
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,18 @@ def traced(derived: Derived) -> list[tuple[Any, list[int]]]:
 
 
 class Compiled:
-    """The kernels of one signature, ready to run."""
+    """The kernels of one signature, ready to run.
+
+    Attributes
+    ----------
+    function
+        What users wrote, where that is known: errors of kernels name it, too.
+    """
 
     def __init__(self, derived: Derived, target: str | None) -> None:
         self.derived = derived
         configs = {PassConfigKey.TL_ENABLE_FAST_MATH: True} if derived.is_fast else None
+        self.function: types.FunctionType | None = None
         with blamed(derived.equations.name, "compiled", lambda: derived.source):
             made = [
                 compile_kernel(kernel, out_idx=outputs, target=target, pass_configs=configs)
@@ -93,6 +103,11 @@ class Compiled:
             return self._run(held[:])
         except ArgumentLayoutError:
             return self._run([_contiguous(x) for x in held])
+        except TileError as error:
+            if self.function is not None and error.span is not None:
+                note = Note(f"in the kernels of {self.function.__name__}", _place(self.function))
+                error.notes = (*error.notes, note)
+            raise
 
     def _run(self, held: list[Any]) -> Any:
         for kernel, inputs, is_single in self._steps:
@@ -103,10 +118,21 @@ class Compiled:
                 held += made
         held += [_empty(shape, dtype, held) for shape, dtype in self._empty]
         results = [
-            held[number] if shape is None else _shaped(held[number], shape)
+            held[number] if shape is None else shaped(held[number], shape)
             for number, shape in self._results
         ]
         return together(results, self.derived.equations)
+
+
+def _place(function: types.FunctionType) -> Span | None:
+    """Return the line that defines a function, behind its decorators."""
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    for number, line in enumerate(lines[code.co_firstlineno - 1 :], code.co_firstlineno):
+        start = line.lstrip()
+        if start.startswith("def "):
+            return Span(code.co_filename, number, len(line) - len(start), len(line.rstrip()))
+    return None
 
 
 class Edited:
@@ -132,7 +158,7 @@ def _contiguous(x: Any) -> Any:
     return x.contiguous() if hasattr(x, "contiguous") else np.require(x, requirements="C")
 
 
-def _shaped(x: Any, shape: tuple[int, ...]) -> Any:
+def shaped(x: Any, shape: tuple[int, ...]) -> Any:
     """Return a result in its shape; two integers of 4 bits in a byte become two of NumPy's."""
     if shape == ():
         return x.reshape(shape)
