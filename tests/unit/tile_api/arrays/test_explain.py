@@ -57,12 +57,13 @@ def test_what_is_the_same_for_all_blocks_is_apart() -> None:
 
 def test_what_notebooks_and_reports_show(tmp_path) -> None:
     arguments = zeros(37, 96), zeros(96, 512), zeros(512, 300)
-    told = two.explain(*arguments)
+    function = two.on("cuda:sm_80")
+    told = function.explain(*arguments)
     html = told._repr_html_()
     assert "<h3>two_0: x, one -&gt; t0</h3>" in html
     assert html.count('class="facts"') == 2
     assert '<th scope="row">apart</th>' in html
-    two.on("cuda:sm_80").report(tmp_path / "page.html", *arguments, kernel=0)
+    function.report(tmp_path / "page.html", *arguments, kernel=0)
     page = (tmp_path / "page.html").read_text()
     assert html in page
     assert "main for cuda:sm_80" in page

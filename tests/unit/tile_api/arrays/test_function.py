@@ -280,3 +280,12 @@ def test_arrays_without_dimensions() -> None:
             Function(scaled, target="cpu")(view, by), scaled(view, by), strict=True
         ):
             same(got, np.asarray(wanted))
+
+
+def test_another_target() -> None:
+    x = numbers(5, 7)
+    same(total(x), x.sum(axis=-1))
+    other = total.on("cuda:sm_80@sim")
+    same(other(x), x.sum(axis=-1))
+    assert [k.target for k in other.kernels(x)] == ["cuda:sm_80@sim"]
+    assert [k.target for k in total.kernels(x)] != ["cuda:sm_80@sim"]

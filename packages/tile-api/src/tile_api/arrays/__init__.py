@@ -2,6 +2,7 @@
 
 =======================  =======================================================================
 `function`, `running`    `tile.function`, the object that users call; its kernels, which run
+`given`                  what it may be called with
 `capture`                the function run on arrays without elements
 `annotations`            `tile.Array`: shapes and types that parameters have
 `element_types`          types as code of NumPy compares them

@@ -26,6 +26,7 @@ from tile_api.arrays.deriving import compiled_first, derive
 from tile_api.arrays.edited import EditedKernels, place_of, read_kernels
 from tile_api.arrays.evaluate import evaluated
 from tile_api.arrays.explain import Explanation
+from tile_api.arrays.given import cast_of, dtype_in, fact_of, is_array, is_plain, key_of
 from tile_api.arrays.gradients import (
     Differentiable,
     check_number,
@@ -40,9 +41,9 @@ from tile_api.arrays.program_text import Program
 from tile_api.arrays.running import Compiled, Derived, Edited, together, traced
 from tile_api.frontend.source import calling_span
 from tile_api.kernel import CompiledKernel
+from tile_api.lowered import LoweredKernel
 from tile_api.lowering import lower
 from tile_api.tracebacks import concise
-from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import ArgumentCountError, FrontendTypeError, FrontendValueError
 
 
@@ -133,7 +134,7 @@ class Function:
         if _asks_for_gradients((*args, *kwargs.values())):
             return self._with_autograd(args, kwargs)
         given = (*args, *kwargs.values()) if kwargs else args
-        key: Any = [(x.shape, x.dtype) if type(x) in _MET else _fact_of(x) for x in given]
+        key: Any = [(x.shape, x.dtype) if type(x) in _MET else fact_of(x) for x in given]
         key = (*key, *kwargs) if kwargs else tuple(key)
         try:
             known = self._known.get(key)
@@ -153,11 +154,11 @@ class Function:
     ) -> None:  # fmt: skip
         """Let calls like this one find their kernels without being bound to parameters."""
         given = [*args, *kwargs.values()]
-        place = {id(x): n for n, x in enumerate(given) if _is_array(x)}
-        if len(place) != sum(map(_is_array, given)) or len(place) != len(arrays):
+        place = {id(x): n for n, x in enumerate(given) if is_array(x)}
+        if len(place) != sum(map(is_array, given)) or len(place) != len(arrays):
             return  # one array twice, or an array that is a default
         _MET.update(map(type, arrays.values()))
-        facts = [(x.shape, x.dtype) if type(x) in _MET else _fact_of(x) for x in given]
+        facts = [(x.shape, x.dtype) if type(x) in _MET else fact_of(x) for x in given]
         key = (*facts, *kwargs)
         numbers = [place[id(x)] for x in arrays.values()]
         plain = numbers == [*range(len(given))] and not kwargs
@@ -175,11 +176,11 @@ class Function:
         """Return the function for another target."""
         made = copy.copy(self)
         made._target, made._lock = target, threading.RLock()
-        made._derived, made._compiled, made._known = {}, {}, {}
+        made._derived, made._compiled, made._known, made._differentiable = {}, {}, {}, {}
         return made
 
     def _ready(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Compiled | Edited:
-        key = _key(arrays, others)
+        key = key_of(arrays, others)
         compiled = self._compiled.get(key)
         if compiled is None:
             with self._lock:
@@ -242,9 +243,13 @@ class Function:
         if tier == "developer":
             with _deep():
                 return program.of_tiles()
-        return program.of_threads(
-            [lower(k, out_idx=outputs, target=self._target) for k, outputs in traced(derived)]
-        )
+        return program.of_threads(self._lowered(derived))
+
+    def _lowered(self, derived: Derived) -> list[LoweredKernel]:
+        return [
+            lower(kernel, out_idx=outputs, target=self._target, pass_configs=derived.configs)
+            for kernel, outputs in traced(derived)
+        ]
 
     @concise
     def report(
@@ -260,8 +265,7 @@ class Function:
         from tile_api.report import ReportRequest, write_report  # few look at pages
 
         derived = self._of(*self._bound(args, kwargs))
-        traced_kernel, outputs = traced(derived)[kernel]
-        made = lower(traced_kernel, out_idx=outputs, target=self._target).lowered
+        made = self._lowered(derived)[kernel].lowered
         origin = derived.explanation.origins()
         request = ReportRequest(made.kernel, made.target, made.options, made.host, origin=origin)
         write_report(request, path)
@@ -329,7 +333,7 @@ class Function:
         return pull(one_like(result))
 
     def _gradients_of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Differentiable:
-        key = _key(arrays, others)
+        key = key_of(arrays, others)
         with self._lock:
             if key not in self._differentiable:
                 equations = self._captured(arrays, others)
@@ -358,10 +362,10 @@ class Function:
         bound = self._bind(args, kwargs)
         check(self.func, self._array_types, bound.arguments)
         bound.apply_defaults()
-        arrays = {n: x for n, x in bound.arguments.items() if _is_array(x)}
+        arrays = {n: x for n, x in bound.arguments.items() if is_array(x)}
         others = {n: x for n, x in bound.arguments.items() if n not in arrays}
         for name, x in others.items():
-            if not _is_plain(x):
+            if not is_plain(x):
                 raise FrontendTypeError(
                     f"{self.func.__name__}: argument {name!r} is a {type(x).__name__}",
                     span=calling_span(),
@@ -375,13 +379,13 @@ class Function:
     def _require_arithmetic(self, name: str, x: Any) -> None:
         """Refuse elements of types that kernels cannot compute with."""
         try:
-            _dtype(x)
+            dtype_in(x)
         except FrontendTypeError:
             raise FrontendTypeError(
                 f"{self.func.__name__}: argument {name!r} has elements of "
                 f"{str(x.dtype).removeprefix('torch.')}, for which there is no arithmetic",
                 span=calling_span(),
-                hint=_cast_of(name, x),
+                hint=cast_of(name, x),
             ) from None
 
     def _dims(self, name: str, x: Any) -> tuple[str | int | None, ...]:
@@ -389,7 +393,7 @@ class Function:
         return () if kind is None else kind.dimensions(len(x.shape)) or ()
 
     def _of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Derived:
-        key = _key(arrays, others)
+        key = key_of(arrays, others)
         with _CAPTURING, _deep(), computing(self._numerics):
             if key not in self._derived:
                 equations = self._captured(arrays, others)
@@ -398,11 +402,11 @@ class Function:
             return self._derived[key]
 
     def _captured(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Equations:
-        key = _key(arrays, others)
+        key = key_of(arrays, others)
         with _CAPTURING, _deep(), computing(self._numerics):
             if key not in self._equations:
                 parameters = [
-                    Parameter(n, tuple(x.shape), _dtype(x), self._dims(n, x))
+                    Parameter(n, tuple(x.shape), dtype_in(x), self._dims(n, x))
                     for n, x in arrays.items()
                 ]
                 equations = captured(self.func, parameters, others)
@@ -411,16 +415,6 @@ class Function:
                     check(self.func, self._array_types, {**arrays, **result})
                 self._equations[key] = equations
             return self._equations[key]
-
-
-def _cast_of(name: str, x: Any) -> str:
-    """Return what would make elements that kernels compute with."""
-    if "complex" in str(x.dtype):
-        return f"pass {name}.real and {name}.imag"
-    kind, order = getattr(x.dtype, "kind", ""), getattr(x.dtype, "byteorder", "=")
-    if kind in ("i", "u", "f") and order in "<>":
-        return f'{name}.astype("{x.dtype.newbyteorder("=")}")'
-    return f'{name}.astype("float64")' if kind == "f" else f'{name}.astype("float32")'
 
 
 _RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -437,40 +431,8 @@ def _deep() -> Iterator[None]:
         sys.setrecursionlimit(limit)
 
 
-_PLAIN = (bool, int, float, str, np.generic, np.dtype, type, type(None))
-
-
-def _is_plain(x: Any) -> bool:
-    """Tell whether `x` may stand beside arrays: the function is captured with it."""
-    return all(map(_is_plain, x)) if isinstance(x, tuple) else isinstance(x, _PLAIN)
-
-
-def _is_array(x: Any) -> bool:
-    return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, np.generic)
-
-
-def _dtype(x: Any) -> DType:
-    return dtype_of(str(x.dtype).removeprefix("torch."))
-
-
-def _key(arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
-    return (
-        tuple((n, tuple(x.shape), str(x.dtype)) for n, x in arrays.items()),
-        tuple((n, _fact_of(x)) for n, x in others.items()),
-    )
-
-
 _MET: set[type] = set()
 """Types of arrays that functions were called with."""
-_EXACT = frozenset({int, bool, str, type(None)})
-
-
-def _fact_of(x: Any) -> Any:
-    """Return what kernels depend on of an argument that is no array: 0.0 is not -0.0."""
-    kind = type(x)
-    if kind in _EXACT:
-        return (kind, x)
-    return (kind, repr(x)) if isinstance(x, (float, np.generic, tuple)) else (kind, x)
 
 
 @overload

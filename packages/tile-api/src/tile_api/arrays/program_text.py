@@ -160,6 +160,11 @@ def _short_lines(lines: Iterable[str]) -> str:
     """Return lines as text, the long ones broken."""
     made: list[str] = []
     for line in lines:
-        depth = (len(line) - len(line.lstrip())) // len(PAD)
-        made += broken(line.strip(), depth) if len(line) > WIDTH else [line]
+        pad = line[: len(line) - len(line.lstrip())]
+        if len(line) <= WIDTH:
+            made.append(line)
+        elif line.startswith(f"{pad}#"):
+            made += textwrap.wrap(line, WIDTH, subsequent_indent=f"{pad}# ", break_long_words=False)
+        else:
+            made += broken(line.strip(), len(pad) // len(PAD))
     return "\n".join(made) + "\n"

@@ -20,7 +20,6 @@ from tile_api.arrays.plan import Blocks
 from tile_api.arrays.pricing import traced_text
 from tile_api.compiling import compile as compile_kernel
 from tile_api.pass_configs.keys import PassConfigKey
-from tile_core.errors import ArgumentLayoutError
 from tile_core.errors import ArgumentLayoutError, Note, Span, TileError
 
 
@@ -47,6 +46,11 @@ class Derived:
     chosen: frozenset[Blocks] = frozenset()
     is_fast: bool = False
 
+    @property
+    def configs(self) -> dict[PassConfigKey, bool] | None:
+        """The pass configurations that its kernels are compiled with."""
+        return {PassConfigKey.TL_ENABLE_FAST_MATH: True} if self.is_fast else None
+
 
 def traced(derived: Derived) -> list[tuple[Any, list[int]]]:
     """Return each kernel of the text as a traced function, and the positions of its outputs."""
@@ -64,11 +68,10 @@ class Compiled:
 
     def __init__(self, derived: Derived, target: str | None) -> None:
         self.derived = derived
-        configs = {PassConfigKey.TL_ENABLE_FAST_MATH: True} if derived.is_fast else None
         self.function: types.FunctionType | None = None
         with blamed(derived.equations.name, "compiled", lambda: derived.source):
             made = [
-                compile_kernel(kernel, out_idx=outputs, target=target, pass_configs=configs)
+                compile_kernel(kernel, out_idx=outputs, target=target, pass_configs=derived.configs)
                 for kernel, outputs in traced(derived)
             ]
         self.kernels = [*zip(made, derived.kernels, strict=True)]

@@ -1,0 +1,56 @@
+"""Arguments of functions of arrays: which are arrays, and what kernels depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tile_core.dtypes import DType, dtype_of
+
+_PLAIN = (bool, int, float, str, np.generic, np.dtype, type, type(None))
+
+
+def is_plain(x: Any) -> bool:
+    """Tell whether `x` may stand beside arrays: the function is captured with it."""
+    return all(map(is_plain, x)) if isinstance(x, tuple) else isinstance(x, _PLAIN)
+
+
+def is_array(x: Any) -> bool:
+    """Tell whether `x` is an array, of whatever library."""
+    return hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, np.generic)
+
+
+def dtype_in(x: Any) -> DType:
+    """Return the type of the elements of an array."""
+    return dtype_of(str(x.dtype).removeprefix("torch."))
+
+
+def key_of(arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
+    """Return what the kernels for some arguments are a function of."""
+    return (
+        tuple((n, tuple(x.shape), str(x.dtype)) for n, x in arrays.items()),
+        tuple((n, fact_of(x)) for n, x in others.items()),
+    )
+
+
+_EXACT = frozenset({int, bool, str, type(None)})
+
+
+def fact_of(x: Any) -> Any:
+    """Return what kernels depend on of an argument that is no array: 0.0 is not -0.0."""
+    kind = type(x)
+    if kind in _EXACT:
+        return (kind, x)
+    return (kind, repr(x)) if isinstance(x, (float, np.generic, tuple)) else (kind, x)
+
+
+def cast_of(name: str, x: Any) -> str:
+    """Return what would make elements that kernels compute with."""
+    if "complex" in str(x.dtype):
+        return f"pass {name}.real and {name}.imag"
+    kind, order = getattr(x.dtype, "kind", ""), getattr(x.dtype, "byteorder", "=")
+    if kind in ("i", "u", "f") and order in "<>":
+        return f'{name}.astype("{x.dtype.newbyteorder("=")}")'
+    return f'{name}.astype("float64")' if kind == "f" else f'{name}.astype("float32")'
