@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tile_api.arrays.equations import walk
 from tile_api.arrays.plan import Blocks, Plan, is_disjoint, resized
 from tile_api.arrays.split import can_split, in_parts
 from tile_api.arrays.traffic import Machine, Traffic, blocks_of, traffic_of
@@ -24,8 +25,14 @@ WORTHWHILE_MS = 0.02
 CLEARLY = 0.97
 """A candidate is faster if it takes so much of another's time: models err."""
 
-LONG_RUN = 256
-"""Bytes side by side that are read about as fast as any: shorter ones are no candidates."""
+CLEARLY_LESS = 0.75
+"""Of the tiles of what does not fit: the next candidate has fewer."""
+
+WARNED = 1.1
+"""What kernels take in comparisons which passes warn of: they are not what they could be."""
+
+SURE_TO_FIT = 96 << 10
+"""Bytes of tiles that any machine has room for: blocks of more are not taken unasked."""
 
 FEW_ROWS = 16
 """Rows of a product that leave its other factor nothing but to pass by."""
@@ -75,7 +82,8 @@ def chosen(
     """
     first = Choice(plan, *_by_traffic(plan, dtypes, machine))
     enough = max(WORTHWHILE_MS, 4 * machine.peaks.launch_us / 1e3)
-    if first.milliseconds < enough or plan.task.recurrence is not None:
+    is_small = first.milliseconds < enough and first.traffic.tiles <= SURE_TO_FIT
+    if plan.task.recurrence is not None or (is_small and plan.blocks not in refused):
         return first
     slim = _few_rows(plan, machine)
     if slim is not None and slim not in refused:
@@ -90,12 +98,13 @@ def chosen(
         if _fits(choice, machine):
             found.setdefault(_shape(other), choice)
     longest = max(c.traffic.run for c in found.values())
-    found = {k: c for k, c in found.items() if c.traffic.run >= min(LONG_RUN, longest)}
+    found = {k: c for k, c in found.items() if c.traffic.run >= min(machine.run, longest)}
     others = sorted(found.values(), key=lambda c: c.milliseconds)
+    others = [c for c in others if c.plan.blocks not in refused] or [first]
     first = first if first in others else others[0]
     note = f"{len(refused)} did not compile" if refused else ""
     ordered = [first, *(c for c in others if c is not first)]
-    return _Ranking(ordered[:asked], price, note).best(machine.rows > 1, len(ordered))
+    return _Ranking(ordered, price, note, asked).best(machine.rows > 1)
 
 
 def _fits(choice: Choice, machine: Machine) -> bool:
@@ -121,12 +130,12 @@ def _few_rows(plan: Plan, machine: Machine) -> Blocks | None:
 class _Ranking:
     """Asks the model of the machine about candidates."""
 
-    def __init__(self, ordered: Sequence[Choice], price: Price, note: str) -> None:
-        self.ordered, self.price, self.note = ordered, price, note
-        self.most = math.inf  # bytes of the tiles of what was refused
+    def __init__(self, ordered: Sequence[Choice], price: Price, note: str, asked: int) -> None:
+        self.ordered, self.price, self.note, self.left = ordered, price, note, asked
+        self.most = math.inf  # bytes of tiles that may fit after what was refused
         self.found: Choice | None = None
 
-    def best(self, is_gpu: bool, count: int) -> Choice:
+    def best(self, is_gpu: bool) -> Choice:
         """Return the best of the first, which came without a choice, and of those after it."""
         first, *others = self.ordered
         self._ask(first)
@@ -135,20 +144,23 @@ class _Ranking:
             self._ask(_with(choice, threads))
             if k == 0 and is_gpu and self._ask(_with(choice, 2 * threads)):
                 threads *= 2
-        return replace(self.found or first, looked_at=count, note=self.note)
+        return replace(self.found or first, looked_at=len(self.ordered), note=self.note)
 
     def _ask(self, choice: Choice) -> bool:
         """Tell whether a candidate is the best so far."""
-        if choice.traffic.tiles >= self.most:
+        if choice.traffic.tiles >= self.most or not self.left:
             return False
+        self.left -= 1
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
                 told = self.price(in_parts(choice.plan, (f"p{n}" for n in itertools.count(1000))))
         except TileError as error:
             self.note = self.note or str(error.args[0]).splitlines()[0]
-            self.most = choice.traffic.tiles if isinstance(error, OutOfScratch) else self.most
+            if isinstance(error, OutOfScratch):
+                self.most = CLEARLY_LESS * choice.traffic.tiles
             return False
+        told *= WARNED if caught else 1
         is_better = self.found is None or told < CLEARLY * self.found.milliseconds
         if is_better:
             self.found = replace(choice, milliseconds=told, is_ranked=True)
@@ -162,7 +174,8 @@ def _with(choice: Choice, threads: int) -> Choice:
 
 def candidates(plan: Plan, machine: Machine) -> Iterator[Blocks]:
     """Yield sizes that suit the roles of a plan, aligned with the machine's instructions."""
-    products = any(c.column for c in plan.carried)
+    inner = any(n.op == "reduce" for s in plan.states for n in walk(s.body))
+    products = inner or any(c.column for c in plan.carried)
     extent = plan.axes[plan.row].extent if plan.row is not None else 1
     rows = [r for r in ((16, 32, 64, 128, 256) if products else (1, 2, 4, 8, 16, 32, 64, 256))]
     rows = [r for r in rows if r < 2 * extent] or rows[:1]

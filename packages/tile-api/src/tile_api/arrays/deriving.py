@@ -20,7 +20,10 @@ from tile_api.arrays.reshaping import reshaped
 from tile_api.arrays.running import Compiled, Derived
 from tile_api.arrays.split import in_parts
 from tile_api.arrays.traffic import Machine, machine_of
-from tile_core.errors import InternalError, TileError
+from tile_core.errors import TileError
+
+MOST_REFUSED = 3
+"""Blocks that do not compile until the fault is taken for one of the program."""
 
 
 def derive(
@@ -59,7 +62,7 @@ def derive(
         made = {o.name for later in plans[k:] for o in later.finals}
         kernels.append(write(name, plan, {n: t for n, t in tensors.items() if n not in made}))
     source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))
-    other = frozenset(c.plan.blocks for c in choices.values()) - {Blocks()}
+    other = frozenset(c.plan.blocks for c in choices.values())
     explanation = explained(plans, kernels, choices)
     return Derived(equations, source, tuple(kernels), explanation, other, is_fast())
 
@@ -95,11 +98,13 @@ def _choice(
 def compiled_first(derived: Derived, target: str | None) -> Compiled:
     """Return the kernels ready to run; blocks that were chosen and do not compile give way."""
     refused: frozenset[Blocks] = frozenset()
+    first: TileError | None = None
     while True:
         try:
             return Compiled(derived, target)
-        except (TileError, InternalError):
-            if derived.chosen <= refused:
-                raise
+        except TileError as error:
+            first = first or error
             refused |= derived.chosen
-            derived = derive(derived.equations, None, target, refused)
+            derived = derive(derived.equations, None, target, refused) if refused else derived
+            if derived.chosen <= refused or len(refused) > MOST_REFUSED:
+                raise first from None

@@ -365,8 +365,10 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
 
     products = [c for c in plan.carried if c.column]
     is_stepped = bool(batched(plan.states, stream))
-    rows = blocks.rows
-    is_whole = not products and plan.parts is None
+    inner, rows = _inner(plan), blocks.rows
+    # The other factor of a product within a step is as long as the stream.
+    factors = max((extents[v] for v in inner), default=1) * extents.get(stream or "", 1)
+    is_whole = not products and plan.parts is None and factors <= blocks.resident
     if stream is not None and is_whole and 0 < extents[stream] <= blocks.resident:
         # Fewer rows that stay where they are, rather than more that are read again.
         rows = max(1, min(rows, blocks.resident // extents[stream]))
@@ -377,7 +379,6 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
         rows = min(rows, extents[plan.row])
         add(plan.row, rows, "BM", "bx * BM", "i")
         indices.append(("bx", f"T.ceildiv({extents[plan.row]}, BM)"))
-    inner = _inner(plan)
     needs_whole = len(plan.carried) > 1 and len(products) < len(plan.carried)
     for c in plan.columns:
         n = extents[c]

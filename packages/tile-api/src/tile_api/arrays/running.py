@@ -34,7 +34,7 @@ class Derived:
     kernels
         In the order in which they run.
     chosen
-        Blocks that are other than those that come without a choice.
+        Blocks that were chosen, not given.
     is_fast
         Whether functions may be approximated.
     """

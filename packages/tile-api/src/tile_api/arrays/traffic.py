@@ -33,6 +33,8 @@ class Machine:
         Until a step of a loop has what it loads.
     thread_bytes
         Of accumulators that a thread keeps, or half of its tiles where no product is.
+    run
+        Bytes side by side that are read about as fast as any: shorter ones are no candidates.
     busy_rows
         Rows of a block that keep the units for products busy.
     """
@@ -42,6 +44,7 @@ class Machine:
     rows: int
     step_us: float
     thread_bytes: float
+    run: int
     busy_rows: int
 
 
@@ -58,8 +61,8 @@ def machine_of(spec: object, host: PluginHost | None = None) -> Machine | None:
     except TileError:
         return None
     if exact.kind in GPUS:
-        return Machine(exact, peaks, rows=16, step_us=0.5, thread_bytes=1024, busy_rows=64)
-    return Machine(exact, peaks, rows=1, step_us=0.03, thread_bytes=2048, busy_rows=1)
+        return Machine(exact, peaks, rows=16, step_us=0.5, thread_bytes=1024, run=64, busy_rows=64)
+    return Machine(exact, peaks, rows=1, step_us=0.03, thread_bytes=2048, run=256, busy_rows=1)
 
 
 @dataclass(frozen=True)
@@ -135,6 +138,7 @@ def traffic_of(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> Tra
         each = math.prod(size(v) for v in names if v not in plan.grid)
         whole = math.prod(axes[v].extent for v in names) * nbytes
         is_cut = any(size(v, False) < axes[v].extent for v in last.free if v in axes)
+        is_cut = is_cut and len(n.free - plan.points) > 1
         return whole, each * blocks * nbytes * wasted, run * nbytes if is_cut else math.inf
 
     bodies = [s.body for s in plan.states]
