@@ -31,7 +31,8 @@
 `means`, `not_numbers`   means that move from block to block; which extrema look for NaN
 `numerics`, `quotients`  how exactly functions are computed; quotients by numbers
 `adjoint`                gradients, which are equations: `derivatives` of functions of elements,
-                         `sums`, and `index_maps` turned round by `substitution`
+                         `sums`, variables in `digits`, and `index_maps` turned round by
+                         `substitution`
 `residuals`, `gradients` what a forward pass saves; a function run forwards and backwards, or
                          captured with its gradients: `captured_gradients`
 `kernel_text`, `tiles`   a kernel as text of the developer's tier, expressions by `text`
