@@ -107,3 +107,18 @@ def test_kernels_give_these_types(case):
     wanted = right(ufunc, *arrays)
     assert found.dtype == wanted.dtype
     np.testing.assert_allclose(found.astype("float64"), wanted.astype("float64"), rtol=2e-3)
+
+
+def test_explain_names_the_line_that_widens():
+    def f(x):
+        y = x + 1
+        return y * np.arange(len(x))
+
+    line = f.__code__.co_firstlineno + 2
+    assert Function(f).explain(np.ones(5, "float32")).remarks == (
+        f"line {line}: np.multiply of float32 and int64 is float64, as in NumPy; cast the integers "
+        'to keep float32, as np.arange(n, dtype="float32") does',
+    )
+    assert "is float64" in str(Function(f).explain(np.ones(5, "float32")))
+    assert Function(lambda x: x * 2).explain(np.ones(5, "float32")).remarks == ()
+    assert Function(f).explain(np.ones(5)).remarks == ()

@@ -89,12 +89,15 @@ class Equations:
     ----------
     structure
         None if the function returns one array, else the type of what holds them.
+    remarks
+        What users might not expect, with its line.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     outputs: tuple[Output, ...]
     structure: type | None
+    remarks: tuple[str, ...] = ()
 
 
 def inside(function: types.FunctionType) -> types.FunctionType:
@@ -199,7 +202,8 @@ def _traced(
         told = f"{count} expressions" if count > MOST_EQUATIONS else f"a text of {written}"
         raise trace.unrolled(f"comes to {told}")
     structure = type(returned) if several else None
-    return Equations(function.__name__, tuple(parameters), tuple(outputs), structure)
+    remarks = tuple(trace.remarks)
+    return Equations(function.__name__, tuple(parameters), tuple(outputs), structure, remarks)
 
 
 def _written_out(element: Expr) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from itertools import count
 
 from tile_api.arrays.blocks import FEWEST_RANKED, MOST_RANKED, Choice, chosen
@@ -63,7 +64,7 @@ def derive(
         kernels.append(write(name, plan, {n: t for n, t in tensors.items() if n not in made}))
     source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))
     other = frozenset(c.plan.blocks for c in choices.values())
-    explanation = explained(plans, kernels, choices)
+    explanation = replace(explained(plans, kernels, choices), remarks=equations.remarks)
     return Derived(equations, source, tuple(kernels), explanation, other, is_fast())
 
 

@@ -13,8 +13,9 @@ from tile_api.arrays.array import Array, Indices
 from tile_api.arrays.dims import joined, size_told
 from tile_api.arrays.equations import Expr, const
 from tile_api.arrays.misfits import misfit
+from tile_api.arrays.places import TRACE
 from tile_api.arrays.ufuncs import UFUNCS, Row
-from tile_api.frontend.source import calling_span, placed
+from tile_api.frontend.source import calling_line, calling_span, placed
 from tile_core.dtypes import DType, dtype_of, normalise_dtype
 from tile_core.errors import (
     DataDependentShape,
@@ -171,7 +172,22 @@ def promoted(
                     f"np.{name}: the number {given} is no {types[k]}", span=calling_span(),
                     hint="cast the array with astype",
                 )  # fmt: skip
+    _remark_of_width(name, strong, types[len(arrays)])
     return types[: len(arrays)], types[len(arrays)]
+
+
+def _remark_of_width(name: str, operands: Sequence[DType], result: DType) -> None:
+    """Remember where integers beside narrower floats give floats of 64 bits, as in NumPy."""
+    trace, floats = TRACE.get(), [d for d in operands if d.is_float]
+    whole = [d for d in operands if d.is_int and d.bits >= 32]
+    if trace is None or result != "float64" or not floats or not whole or "float64" in floats:
+        return
+    place = calling_line()
+    told = f"line {place[1]}: " if place is not None else ""
+    trace.remarks[
+        f"{told}np.{name} of {floats[0]} and {whole[0]} is float64, as in NumPy; cast the "
+        f'integers to keep {floats[0]}, as np.arange(n, dtype="{floats[0]}") does'
+    ] = None
 
 
 def _is_weak(x: Any) -> bool:

@@ -55,10 +55,11 @@ class Explanation:
     """All kernels of a function, in the order in which they run."""
 
     kernels: tuple[KernelFacts, ...]
+    remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return a paragraph for each kernel."""
-        return "\n\n".join(map(str, self.kernels))
+        """Return a paragraph for each kernel, and what users might not expect."""
+        return "\n\n".join((*map(str, self.kernels), *self.remarks))
 
     def origins(self) -> tuple[Origin, ...]:
         """Return the same as tables, for pages."""

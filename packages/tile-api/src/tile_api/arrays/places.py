@@ -34,12 +34,15 @@ class Trace:
         How many arrays each of the user's lines made.
     places
         The line that made an expression first.
+    remarks
+        What users might not expect, each once.
     """
 
     function: str
     lines: Counter[Place] = field(default_factory=Counter)
     places: dict[Expr, Place] = field(default_factory=dict)
     count: int = 0
+    remarks: dict[str, None] = field(default_factory=dict)
 
     def unrolled(self, what: str) -> TooManyEquations:
         """Return the error of a function that is written out by a loop."""
