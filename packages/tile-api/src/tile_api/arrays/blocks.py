@@ -16,8 +16,8 @@ from tile_core.dtypes import DType
 from tile_core.errors import OutOfScratch, TileError
 
 MOST_RANKED, FEWEST_RANKED = 8, 3
-"""Candidates of all kernels of a function that the model of the machine is asked about, a tenth of
-a second each; and those of one kernel, however many there are."""
+"""Candidates of all kernels of a function that the model of a processor is asked about, a twentieth
+of a second each; and those of one kernel, however many there are."""
 
 WORTHWHILE_MS = 0.02
 """Kernels that take less by what they move have blocks as they come."""

@@ -48,7 +48,9 @@ def derive(
     plans: list[Plan] = []
     choices: dict[int, Choice] = {}
     whole = whole_plans(equations, blocks or Blocks())
-    asked = max(FEWEST_RANKED, MOST_RANKED // max(1, len(whole)))
+    # The model of a GPU lowers a kernel all the way: a quarter of a second for a large one.
+    most = MOST_RANKED if machine is None or machine.rows == 1 else MOST_RANKED // 2
+    asked = max(FEWEST_RANKED, most // max(1, len(whole)))
     for plan in whole:
         if machine is not None:
             choice = _choice(plan, tensors, machine, asked, refused)
