@@ -48,6 +48,7 @@ def adjoint(
     NoGradient
         If an operation on the way has no derivative.
     """
+    eq.begin(*(o.element for o in equations.outputs))
     taken = {p.tensor for p in equations.parameters} | {o.name for o in equations.outputs}
     cotangents: list[Parameter] = []
     for output in equations.outputs:

@@ -149,6 +149,7 @@ def captured(
         If it does what cannot be captured; at the user's line.
     """
     first, again = Trace(function.__name__), Trace(function.__name__)
+    eq.begin()
     found = _run(function, parameters, others, first)
     try:
         with muted():

@@ -9,6 +9,7 @@ from itertools import count
 from tile_api.arrays.blocks import FEWEST_RANKED, MOST_RANKED, Choice, chosen
 from tile_api.arrays.capture import Equations, printed_name
 from tile_api.arrays.chunk_text import recurring, recurring_plan
+from tile_api.arrays.equations import begin
 from tile_api.arrays.explain import explained
 from tile_api.arrays.kernel_text import Tensor, written
 from tile_api.arrays.numerics import is_fast
@@ -42,6 +43,7 @@ def derive(
     refused
         Blocks that are not chosen: they did not compile.
     """
+    begin(*(o.element for o in equations.outputs))
     tensors = {p.tensor: Tensor(p.tensor, p.shape, p.dtype) for p in equations.parameters}
     names = (f"p{n}" for n in count())
     machine = machine_of(target) if blocks is None else None

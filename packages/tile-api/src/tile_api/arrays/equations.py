@@ -47,7 +47,7 @@ class Expr:
     free
         Names of the index variables that it depends on.
     serial
-        The order of creation: sums and products are printed in it.
+        The order in which they were first met: sums and products are printed in it.
     """
 
     __slots__ = ("__weakref__", "args", "dtype", "free", "op", "serial", "value")
@@ -70,6 +70,8 @@ class Expr:
 
 _POOL: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
 _COUNT = 0
+_FIRST = 0
+"""The serial of the first expression that was met since `begin`."""
 
 
 def make(op: str, *args: Expr, value: Any = None, dtype: DType | None = None) -> Expr:
@@ -82,6 +84,8 @@ def make(op: str, *args: Expr, value: Any = None, dtype: DType | None = None) ->
     key = (op, args, _key_of(value), dtype)
     known = _POOL.get(key)
     if known is not None:
+        if known.serial < _FIRST:
+            known.serial, _COUNT = _COUNT, _COUNT + 1
         return known
     made = Expr()
     made.op, made.args, made.value, made.dtype = op, args, value, dtype
@@ -100,6 +104,18 @@ def make(op: str, *args: Expr, value: Any = None, dtype: DType | None = None) ->
     made.free = free
     _POOL[key] = made
     return made
+
+
+def begin(*roots: Expr) -> None:
+    """Meet expressions anew, those of `roots` first.
+
+    What is derived of them has one order of sums and products, so one text and one compile key,
+    whatever the process made of equal expressions before.
+    """
+    global _COUNT, _FIRST
+    _FIRST = _COUNT
+    for x in walk(*roots):
+        x.serial, _COUNT = _COUNT, _COUNT + 1
 
 
 def _key_of(value: Any) -> Any:
