@@ -10,7 +10,7 @@ import pytest
 
 from support.array_programs import PROGRAMS, Program
 from tile_api.arrays.function import Function
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "array-programs.md"
 HEAD = """\

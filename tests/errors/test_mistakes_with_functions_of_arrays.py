@@ -9,7 +9,7 @@ import pytest
 
 import tile_api as tile
 from tile_api.arrays import deriving
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 from tile_core.errors import ElementUnknown, TileError
 
 X = np.ones((4, 6), "float32")
@@ -108,7 +108,7 @@ def test_blocks_of_no_size(program, field, size):
 def test_blocks_that_are_none(program):
     text = "tile.function(blocks=64)(lambda x: x)"
     assert told(program, text) == (
-        "[TL1003] blocks are a int\nhint: blocks=Blocks(rows=32), of tile_api.arrays.plan"
+        "[TL1003] blocks are a int\nhint: blocks=Blocks(rows=32), of tile_api.arrays.planning.plan"
     )
 
 

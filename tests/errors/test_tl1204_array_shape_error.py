@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from support.captured_arrays import X, Y, refusal, told
-from tile_api.arrays.capture import Parameter, captured
+from tile_api.arrays.capturing.capture import captured
+from tile_api.arrays.equations.equations import Parameter
 from tile_core.dtypes import dtype_of
 from tile_core.errors import ArrayShapeError
 

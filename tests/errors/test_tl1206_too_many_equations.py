@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from support.captured_arrays import refusal, told
-from tile_api.arrays import capture, places
-from tile_api.arrays.capture import Parameter, captured
+from tile_api.arrays.capturing import capture
+from tile_api.arrays.capturing.capture import captured
+from tile_api.arrays.equations import places
+from tile_api.arrays.equations.equations import Parameter
 from tile_core.dtypes import dtype_of
 from tile_core.errors import TooManyEquations
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.reduction_laws import value
-from tile_api.arrays import equations as eq
-from tile_api.arrays.capture import Output
-from tile_api.arrays.equations import Expr, const, load, make
-from tile_api.arrays.quotients import without_quotients
+from tile_api.arrays.equations import expressions as eq
+from tile_api.arrays.equations.equations import Output
+from tile_api.arrays.equations.expressions import Expr, const, load, make
+from tile_api.arrays.equations.quotients import without_quotients
 from tile_api.arrays.reductions.algebra import (
     expression,
     factors,

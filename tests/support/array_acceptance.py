@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from support.array_programs import PROGRAMS, Program, Q, attention, scores
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 
 
 def unnormalised(q, k, v):

@@ -11,8 +11,9 @@ import ml_dtypes  # NumPy knows bfloat16 by name once it is imported
 import numpy as np
 import pytest
 
-from tile_api.arrays.capture import Parameter, captured
-from tile_api.arrays.evaluate import evaluated
+from tile_api.arrays.capturing.capture import captured
+from tile_api.arrays.equations.equations import Parameter
+from tile_api.arrays.equations.evaluate import evaluated
 from tile_core.dtypes import dtype_of
 
 ROUNDING = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-6, "float64": 1e-14}

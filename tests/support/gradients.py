@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays.adjoint import adjoint
-from tile_api.arrays.capture import Equations, Parameter, captured
-from tile_api.arrays.evaluate import evaluated
+from tile_api.arrays.capturing.capture import captured
+from tile_api.arrays.equations.equations import Equations, Parameter
+from tile_api.arrays.equations.evaluate import evaluated
+from tile_api.arrays.gradients.adjoint import adjoint
 from tile_core.dtypes import dtype_of
 
 STEP = 1e-6

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from support.captured_arrays import filled
-from tile_api.arrays.array import Array
-from tile_api.arrays.capture import inside
+from tile_api.arrays.capturing.array import Array
+from tile_api.arrays.capturing.capture import inside
 
 DTYPES = ["bool", "int8", "uint8", "int32", "int64", "float64"]
 SIZES = st.sampled_from([0, 1, 2, 3, 5, 7])

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays.capture import Output, Parameter, captured
-from tile_api.arrays.equations import Expr, rebuild, walk
-from tile_api.arrays.evaluate import BINARY, UNARY
-from tile_api.arrays.partition import reductions_over, streamed
+from tile_api.arrays.capturing.capture import captured
+from tile_api.arrays.equations.equations import Output, Parameter
+from tile_api.arrays.equations.evaluate import BINARY, UNARY
+from tile_api.arrays.equations.expressions import Expr, rebuild, walk
+from tile_api.arrays.planning.partition import reductions_over, streamed
 from tile_api.arrays.reductions.derive import derived
 from tile_api.arrays.reductions.state import COUNT, State
 from tile_core.dtypes import dtype_of
@@ -136,6 +137,6 @@ class Rows:
 
 
 def _named(state: Expr) -> Expr:
-    from tile_api.arrays.equations import make
+    from tile_api.arrays.equations.expressions import make
 
     return make("state", value=(f"{state.value[0]}_old", state.value[1]), dtype=state.dtype)

@@ -29,7 +29,7 @@ def one(
 ) -> Finding | None:
     """Run a function on a target in this process; return what is wrong."""
     from tile_api.arrays.function import Function
-    from tile_api.arrays.plan import Blocks
+    from tile_api.arrays.planning.plan import Blocks
     from tile_core.errors import TileError
 
     warnings.simplefilter("ignore")

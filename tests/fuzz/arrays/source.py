@@ -22,7 +22,7 @@ def reproduction(program: Program, target: str) -> str:
         f"# arguments: {kinds}\n{program.text}\nif __name__ == '__main__':\n"
         "    from numpy import inf, nan\n"
         "    from tile_api.arrays.function import Function\n"
-        "    from tile_api.arrays.plan import Blocks\n\n    given = (\n"
+        "    from tile_api.arrays.planning.plan import Blocks\n\n    given = (\n"
         + "\n".join(small)
         + f"\n    )\n    {call}\n    print(f(*given))\n"
     )

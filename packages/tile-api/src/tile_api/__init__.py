@@ -13,8 +13,8 @@ import tile_core
 if TYPE_CHECKING:
     from tile_api import language, layout, nn, reducing, settings, tools, tracing
     from tile_api.arrays.annotations import Array
+    from tile_api.arrays.capturing.scan import scan
     from tile_api.arrays.function import Function, function
-    from tile_api.arrays.recurrences import scan
     from tile_api.autotuner import AutoTuner, autotune
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
     from tile_api.compile_keys import compile_key
@@ -76,7 +76,7 @@ _HOMES = {
     "par_compile": "tile_api.parallel_compiling:par_compile",
     "profiler": "tile_api.timing.profiler:",
     "reducing": "tile_api.reducing:",
-    "scan": "tile_api.arrays.recurrences:scan",
+    "scan": "tile_api.arrays.capturing.scan:scan",
     "settings": "tile_api.settings:",
     "tools": "tile_api.tools:",
     "tracing": "tile_api.tracing:",

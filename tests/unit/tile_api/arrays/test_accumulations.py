@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from support.captured_arrays import assert_agrees, filled
-from tile_api.arrays import accumulations, numpy_names
+from tile_api.arrays.capturing import accumulations, numpy_names
 
 SHAPES = [(7,), (1,), (0,), (5, 3), (3, 1, 4), (2, 0, 3)]
 

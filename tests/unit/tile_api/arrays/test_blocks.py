@@ -9,11 +9,11 @@ import pytest
 
 from support.array_programs import attention, rms_norm
 from tile_api.arrays import deriving as module
-from tile_api.arrays.blocks import MOST_RANKED, candidates, chosen
 from tile_api.arrays.deriving import derive, whole_plans
 from tile_api.arrays.function import Function
-from tile_api.arrays.plan import Blocks, Plan
-from tile_api.arrays.traffic import Machine, machine_of, traffic_of
+from tile_api.arrays.planning.blocks import MOST_RANKED, candidates, chosen
+from tile_api.arrays.planning.plan import Blocks, Plan
+from tile_api.arrays.planning.traffic import Machine, machine_of, traffic_of
 from tile_core.dtypes import DType
 from tile_core.errors import OutOfScratch
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tile_api.arrays.function import Function
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 
 ROWS, LENGTH = 20, 150
 KEPT = "(axis=-1, keepdims=True)"

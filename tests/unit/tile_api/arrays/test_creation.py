@@ -7,8 +7,8 @@ import pytest
 from numpy import arange
 
 from support.captured_arrays import assert_agrees, filled, outputs
-from tile_api.arrays import creation, numpy_names
-from tile_api.arrays.creation import CREATED
+from tile_api.arrays.capturing import creation, numpy_names
+from tile_api.arrays.capturing.creation import CREATED
 
 X = filled((3, 5), "float32", 1)
 

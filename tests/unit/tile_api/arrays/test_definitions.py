@@ -12,7 +12,7 @@ import pytest
 
 import tile_api as tile
 from support import array_programs as plain
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 from tile_core.errors import ArgumentCountError, FrontendValueError
 
 RANDOM = np.random.default_rng(3)

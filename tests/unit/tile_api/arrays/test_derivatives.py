@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tile_api.arrays.capture import Equations, Output, Parameter
-from tile_api.arrays.derivatives import DERIVATIVES
-from tile_api.arrays.equations import const, load, make
-from tile_api.arrays.evaluate import BINARY, UNARY, evaluated
+from tile_api.arrays.equations.equations import Equations, Output, Parameter
+from tile_api.arrays.equations.evaluate import BINARY, UNARY, evaluated
+from tile_api.arrays.equations.expressions import const, load, make
+from tile_api.arrays.gradients.derivatives import DERIVATIVES
 from tile_core.dtypes import dtype_of
 
 FLOAT = dtype_of("float64")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from support.captured_arrays import assert_agrees, filled, outputs
-from tile_api.arrays import elementwise, numpy_names
+from tile_api.arrays.capturing import elementwise, numpy_names
+from tile_api.arrays.capturing.ufuncs import UFUNCS
 from tile_api.arrays.function import Function
-from tile_api.arrays.ufuncs import UFUNCS
 from tile_core.dtypes import dtype_of
 
 try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tile_api as tile
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 
 
 @tile.function

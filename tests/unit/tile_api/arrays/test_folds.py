@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support.captured_arrays import assert_agrees, filled, outputs
-from tile_api.arrays import folds, numpy_names
+from tile_api.arrays.capturing import folds, numpy_names
 from tile_api.arrays.function import Function
 
 DTYPES = ["bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float64"]

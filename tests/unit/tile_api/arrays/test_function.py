@@ -11,7 +11,7 @@ import pytest
 
 import tile_api as tile
 from tile_api.arrays.function import Function
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 from tile_core.errors import (
     ArgumentCountError,
     ArrayShapeError,

@@ -9,8 +9,8 @@ from support.captured_arrays import outputs
 from support.gradient_programs import CASES, Differentiated
 from support.gradients import equations_of, gradients
 from tile_api.arrays.function import Function, derive
-from tile_api.arrays.plan import Blocks
-from tile_api.arrays.residuals import passes
+from tile_api.arrays.gradients.residuals import passes
+from tile_api.arrays.planning.plan import Blocks
 
 # Loops without copies to shared memory, and row values that registers cannot be named for.
 pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")

@@ -7,7 +7,7 @@ import pytest
 
 from fuzz.arrays.reference import Right
 from tile_api.arrays.function import Function
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 NAN, INF = np.nan, np.inf

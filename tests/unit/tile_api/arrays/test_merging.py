@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.captured_arrays import filled
-from tile_api.arrays.equations import (
+from tile_api.arrays.equations.expressions import (
     add,
     bound_of,
     compared,
@@ -21,8 +21,8 @@ from tile_api.arrays.equations import (
     multiply,
 )
 from tile_api.arrays.function import Function
-from tile_api.arrays.plan import Blocks
-from tile_api.arrays.reshaping import plain_form
+from tile_api.arrays.planning.plan import Blocks
+from tile_api.arrays.planning.reshaping import plain_form
 
 SIZES = {"a": 3, "b": 4, "c": 6}
 NUMBERS = st.sampled_from([1, 2, 3, 4, 6, 12])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tile_api.arrays.function import Function
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 from tile_core.errors import FrontendValueError
 
 STREAMED = Blocks(rows=4, stream=8, columns=8, resident=0)

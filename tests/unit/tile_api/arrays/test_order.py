@@ -7,9 +7,9 @@ import gc
 import numpy as np
 
 import tile_api as tile
-from tile_api.arrays.adjoint import adjoint
 from tile_api.arrays.deriving import derive
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.gradients.adjoint import adjoint
+from tile_api.arrays.planning.plan import Blocks
 
 
 def wanted(x, w, b):

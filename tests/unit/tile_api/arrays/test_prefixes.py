@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tile_api.arrays.function import Function
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
 RNG = np.random.default_rng(0)

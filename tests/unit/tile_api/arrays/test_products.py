@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from support.captured_arrays import assert_agrees, filled, outputs
-from tile_api.arrays import numpy_names, products
+from tile_api.arrays.capturing import numpy_names, products
 from tile_api.arrays.function import Function
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 from tile_core.dtypes import dtype_of
 
 DTYPES = ["bool", "int8", "uint8", "int32", "float16", "float32", "float64"]

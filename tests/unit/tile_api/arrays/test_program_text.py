@@ -16,9 +16,9 @@ import pytest
 import tile_api as tile
 from support.array_programs import PROGRAMS, Program
 from tile_api import settings
+from tile_api.arrays.equations.listing import digest, listed
 from tile_api.arrays.function import Function
-from tile_api.arrays.listing import digest, listed
-from tile_api.arrays.numpy_text import equations_in_numpy
+from tile_api.arrays.printing.numpy_text import equations_in_numpy
 from tile_core.errors import UnsupportedOnTarget
 
 ROOT = Path(__file__).parents[4]

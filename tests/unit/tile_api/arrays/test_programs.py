@@ -7,7 +7,7 @@ import pytest
 
 from support.array_programs import PROGRAMS, Program
 from tile_api.arrays.function import Function
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 
 EVERYWHERE = [p for p in PROGRAMS if p.name in (
     "softmax", "positions", "layer_norm", "rms_linear", "causal", "keys_and_values",

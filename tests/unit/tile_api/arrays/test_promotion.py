@@ -9,10 +9,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tile_api.arrays.capture import Parameter, captured
-from tile_api.arrays.evaluate import evaluated
+from tile_api.arrays.capturing.capture import captured
+from tile_api.arrays.capturing.ufuncs import UFUNCS
+from tile_api.arrays.equations.equations import Parameter
+from tile_api.arrays.equations.evaluate import evaluated
 from tile_api.arrays.function import Function
-from tile_api.arrays.ufuncs import UFUNCS
 from tile_core.dtypes import dtype_of
 from tile_core.errors import UnknownArrayFunction
 

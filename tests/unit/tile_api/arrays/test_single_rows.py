@@ -7,7 +7,7 @@ import pytest
 
 from support.array_programs import attention
 from tile_api.arrays.function import Function
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 
 GPUS = ("cuda:sm_80@sim", "cuda:sm_90a@sim", "hip:gfx942@sim")
 # Loops without copies to shared memory, and row values that registers cannot be named for.

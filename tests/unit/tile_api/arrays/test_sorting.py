@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support.captured_arrays import assert_agrees, filled, outputs
-from tile_api.arrays import numpy_names, sorting
+from tile_api.arrays.capturing import numpy_names, sorting
 from tile_api.arrays.function import Function
 
 M = filled((5, 41), "float32", 0, -4, 5)  # ties are common

@@ -15,7 +15,7 @@ from support.array_programs import (
     softmax,
 )
 from tile_api.arrays.function import Function
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 
 SHARED = Blocks(stream=32, parts=3)
 SPLIT = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support.captured_arrays import assert_agrees, filled, outputs
-from tile_api.arrays import indexing, joins, numpy_names, views
+from tile_api.arrays.capturing import indexing, joins, numpy_names, views
 
 X = filled((2, 3, 5), "int32", 1, -99, 99)
 Y = filled((2, 3, 7), "int8", 2, -99, 99)

@@ -7,8 +7,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tile_api.arrays.dims import joined
-from tile_api.arrays.elementwise import element_type
+from tile_api.arrays.capturing.elementwise import element_type
+from tile_api.arrays.equations.dims import joined
 from tile_api.frontend.source import calling_span, evaluate_annotations, read_source
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import (

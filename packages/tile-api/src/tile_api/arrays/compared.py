@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays.capture import Equations, Output
 from tile_api.arrays.edited import EditedKernels
-from tile_api.arrays.equations import extents_of, walk
-from tile_api.arrays.evaluate import evaluated
+from tile_api.arrays.equations.equations import Equations, Output
+from tile_api.arrays.equations.evaluate import evaluated
+from tile_api.arrays.equations.expressions import extents_of, walk
 from tile_api.arrays.inputs import Arguments, random_and_edges
 from tile_api.disk_cache.atomic_write import write_whole
 from tile_api.disk_cache.location import COMPARED, CacheSettings

@@ -6,22 +6,22 @@ from collections.abc import Collection
 from dataclasses import replace
 from itertools import count
 
-from tile_api.arrays.blocks import FEWEST_RANKED, MOST_RANKED, Choice, chosen
-from tile_api.arrays.capture import Equations, printed_name
-from tile_api.arrays.chunk_text import recurring, recurring_plan
-from tile_api.arrays.equations import begin
+from tile_api.arrays.equations.equations import Equations, printed_name
+from tile_api.arrays.equations.expressions import begin
+from tile_api.arrays.equations.numerics import is_fast
+from tile_api.arrays.equations.quotients import without_quotients
 from tile_api.arrays.explain import explained
-from tile_api.arrays.kernel_text import Tensor, written
-from tile_api.arrays.numerics import is_fast
-from tile_api.arrays.partition import tasks_of
-from tile_api.arrays.plan import Blocks, Plan, plans_of
+from tile_api.arrays.planning.blocks import FEWEST_RANKED, MOST_RANKED, Choice, chosen
+from tile_api.arrays.planning.partition import tasks_of
+from tile_api.arrays.planning.plan import Blocks, Plan, plans_of
+from tile_api.arrays.planning.reshaping import reshaped
+from tile_api.arrays.planning.split import in_parts
+from tile_api.arrays.planning.traffic import Machine, machine_of
 from tile_api.arrays.pricing import pricer
-from tile_api.arrays.program_text import IMPORTS
-from tile_api.arrays.quotients import without_quotients
-from tile_api.arrays.reshaping import reshaped
+from tile_api.arrays.printing.chunk_text import recurring, recurring_plan
+from tile_api.arrays.printing.kernel_text import Tensor, written
+from tile_api.arrays.printing.program_text import IMPORTS
 from tile_api.arrays.running import Compiled, Derived
-from tile_api.arrays.split import in_parts
-from tile_api.arrays.traffic import Machine, machine_of
 from tile_core.errors import TileError
 
 MOST_REFUSED = 3

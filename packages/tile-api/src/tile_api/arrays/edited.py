@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tile_api import settings
-from tile_api.arrays.capture import Equations
-from tile_api.arrays.listing import digest, listed
-from tile_api.arrays.program_text import LAUNCH
+from tile_api.arrays.equations.equations import Equations
+from tile_api.arrays.equations.listing import digest, listed
+from tile_api.arrays.printing.program_text import LAUNCH
 from tile_core.errors import KernelFileError, Note, OtherEquations, Span, TileError
 
 _HEAD = re.compile(r"^Equations ([0-9a-f]{16}):\n\n((?:    .*\n?)+)", re.MULTILINE)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tile_api.arrays.blocks import Choice
-from tile_api.arrays.kernel_text import KernelText
-from tile_api.arrays.plan import Plan
+from tile_api.arrays.planning.blocks import Choice
+from tile_api.arrays.planning.plan import Plan
+from tile_api.arrays.printing.kernel_text import KernelText
 from tile_core.cost.estimate import amount, duration
 
 if TYPE_CHECKING:

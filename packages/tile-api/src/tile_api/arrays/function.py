@@ -18,26 +18,22 @@ from typing import Any, overload
 import numpy as np
 
 from tile_api.arrays.annotations import array_types, check
-from tile_api.arrays.array import NAMES
-from tile_api.arrays.capture import Equations, Parameter, captured, inside
-from tile_api.arrays.captured_gradients import captured_vjp
+from tile_api.arrays.capturing.array import NAMES
+from tile_api.arrays.capturing.capture import captured, inside
 from tile_api.arrays.compared import require_same
 from tile_api.arrays.deriving import compiled_first, derive
 from tile_api.arrays.edited import EditedKernels, place_of, read_kernels
-from tile_api.arrays.evaluate import evaluated
+from tile_api.arrays.equations.equations import Equations, Parameter
+from tile_api.arrays.equations.evaluate import evaluated
+from tile_api.arrays.equations.listing import listed
+from tile_api.arrays.equations.numerics import LEVELS, computing
 from tile_api.arrays.explain import Explanation
 from tile_api.arrays.given import cast_of, dtype_in, fact_of, is_array, is_plain, key_of
-from tile_api.arrays.gradients import (
-    Differentiable,
-    check_number,
-    names_of,
-    one_like,
-)
-from tile_api.arrays.listing import listed
-from tile_api.arrays.numerics import LEVELS, computing
+from tile_api.arrays.gradients.captured_gradients import captured_vjp
+from tile_api.arrays.gradients.passes import Differentiable, check_number, names_of, one_like
 from tile_api.arrays.own_faults import blamed
-from tile_api.arrays.plan import Blocks
-from tile_api.arrays.program_text import Program
+from tile_api.arrays.planning.plan import Blocks
+from tile_api.arrays.printing.program_text import Program
 from tile_api.arrays.running import Compiled, Derived, Edited, together, traced
 from tile_api.frontend.source import calling_span
 from tile_api.kernel import CompiledKernel
@@ -88,7 +84,7 @@ class Function:
         if not isinstance(blocks, (Blocks, type(None))):
             raise FrontendTypeError(
                 f"blocks are a {type(blocks).__name__}", span=calling_span(),
-                hint="blocks=Blocks(rows=32), of tile_api.arrays.plan",
+                hint="blocks=Blocks(rows=32), of tile_api.arrays.planning.plan",
             )  # fmt: skip
         if numerics not in LEVELS:
             raise FrontendValueError(

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays.capture import Equations, Parameter
-from tile_api.arrays.equations import walk
+from tile_api.arrays.equations.equations import Equations, Parameter
+from tile_api.arrays.equations.expressions import walk
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import linecache
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tile_api.arrays.kernel_text import KernelText, Tensor, written
-from tile_api.arrays.plan import Plan
-from tile_api.arrays.program_text import IMPORTS
+from tile_api.arrays.planning.plan import Plan
+from tile_api.arrays.printing.kernel_text import KernelText, Tensor, written
+from tile_api.arrays.printing.program_text import IMPORTS
 from tile_api.cost import estimate
 from tile_core.target import Target
 

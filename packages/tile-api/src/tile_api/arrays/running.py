@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays.capture import Equations
 from tile_api.arrays.edited import EditedKernels
+from tile_api.arrays.equations.equations import Equations
 from tile_api.arrays.explain import Explanation
-from tile_api.arrays.kernel_text import KernelText
 from tile_api.arrays.own_faults import blamed
-from tile_api.arrays.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks
 from tile_api.arrays.pricing import traced_text
+from tile_api.arrays.printing.kernel_text import KernelText
 from tile_api.compiling import compile as compile_kernel
 from tile_api.pass_configs.keys import PassConfigKey
 from tile_core.errors import ArgumentLayoutError, Note, Span, TileError

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from tile_api.arrays.array import Array
+from tile_api.arrays.capturing.array import Array
+from tile_api.arrays.capturing.torch_names import call_torch
 from tile_api.arrays.function import Function
-from tile_api.arrays.torch_names import call_torch
 from tile_api.torch_compile.layouts import layout_of, memory_order
 from tile_api.torch_compile.nodes import name_of, tensors_of
 from tile_api.torch_compile.stages import Stage

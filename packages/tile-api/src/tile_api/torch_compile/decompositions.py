@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 
-from tile_api.arrays.torch_names import FUNCTIONS
+from tile_api.arrays.capturing.torch_names import FUNCTIONS
 
 _FURTHER = (
     "native_layer_norm", "native_layer_norm_backward", "native_group_norm",

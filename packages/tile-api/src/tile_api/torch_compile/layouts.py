@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from tile_api.arrays import indexing, views
-from tile_api.arrays.array import Array
-from tile_api.arrays.dims import Dim, Symbol
+from tile_api.arrays.capturing import indexing, views
+from tile_api.arrays.capturing.array import Array
+from tile_api.arrays.equations.dims import Dim, Symbol
 
 
 def contiguous(shape: Sequence[int]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from tile_api.arrays.torch_names import FUNCTIONS
+from tile_api.arrays.capturing.torch_names import FUNCTIONS
 from tile_api.settings import Settings
 from tile_api.tensors import torch_device
 from tile_core.dtypes import dtype_of

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays.array import Array
-from tile_api.arrays.elementwise import apply
+from tile_api.arrays.capturing.array import Array
+from tile_api.arrays.capturing.elementwise import apply
+from tile_api.arrays.capturing.ufuncs import UFUNCS
 from tile_api.arrays.function import function
-from tile_api.arrays.ufuncs import UFUNCS
 
 
 @function

@@ -6,7 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from tile_api.arrays.equations import Expr, add, const, make, multiply, negate, reciprocal
+from tile_api.arrays.equations.expressions import (
+    Expr,
+    add,
+    const,
+    make,
+    multiply,
+    negate,
+    reciprocal,
+)
 
 Polynomial: TypeAlias = dict[tuple[Expr, ...], float]
 """Coefficients by monomial: atoms in the order of their creation."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tile_api.arrays.equations import Expr, make, multiply, rebuild
-from tile_api.arrays.numerics import is_strict
+from tile_api.arrays.equations.expressions import Expr, make, multiply, rebuild
+from tile_api.arrays.equations.numerics import is_strict
 from tile_api.arrays.reductions.extremum import extremum
 from tile_api.arrays.reductions.hoist import hoist
 from tile_api.arrays.reductions.scaling import scaling

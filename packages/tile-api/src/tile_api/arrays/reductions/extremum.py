@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tile_api.arrays.equations import Expr, make, where
+from tile_api.arrays.equations.expressions import Expr, make, where
 from tile_api.arrays.reductions.state import Correction, State, states_in
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tile_api.arrays.equations import Expr
+from tile_api.arrays.equations.expressions import Expr
 from tile_api.arrays.reductions.algebra import factors
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tile_api.arrays.equations import Expr, add, const
+from tile_api.arrays.equations.expressions import Expr, add, const
 from tile_api.arrays.reductions.algebra import factors, product, terms
 from tile_api.arrays.reductions.state import State, states_in
 

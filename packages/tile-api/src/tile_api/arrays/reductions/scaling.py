@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tile_api.arrays.equations import Expr, const, make, rebuild, subtract
+from tile_api.arrays.equations.expressions import Expr, const, make, rebuild, subtract
 from tile_api.arrays.reductions.algebra import product, total
 from tile_api.arrays.reductions.hoist import factors_of
 from tile_api.arrays.reductions.state import Correction, State, states_in

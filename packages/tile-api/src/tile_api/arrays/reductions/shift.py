@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import factorial
 
-from tile_api.arrays.equations import Expr, add, const, multiply, rebuild, subtract
+from tile_api.arrays.equations.expressions import Expr, add, const, multiply, rebuild, subtract
 from tile_api.arrays.reductions.algebra import (
     Polynomial,
     derivative,

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tile_api.arrays.equations import Expr, make
+from tile_api.arrays.equations.expressions import Expr, make
 from tile_core.dtypes import DType, dtype_of
 
 COUNT = make("state", value=("seen", ()), dtype=dtype_of("float32"))
@@ -106,6 +106,6 @@ def has_left(state: State, states: Sequence[State]) -> bool:
 
 def states_in(roots: Sequence[Expr]) -> tuple[Expr, ...]:
     """Return the states that expressions read."""
-    from tile_api.arrays.equations import walk
+    from tile_api.arrays.equations.expressions import walk
 
     return tuple(x for x in walk(*roots) if x.op == "state")

@@ -1,0 +1,302 @@
+"""Arrays without elements: a shape, a type, and the element at given indices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from itertools import count
+from operator import attrgetter
+from operator import index as as_int
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from tile_api.arrays.capturing.element_types import element_type_of
+from tile_api.arrays.equations.dims import told
+from tile_api.arrays.equations.expressions import Expr, Indices, cast, computed_in
+from tile_api.arrays.equations.places import TRACE, here
+from tile_api.frontend.source import calling_span, span_of_line
+from tile_core.dtypes import DType
+from tile_core.errors import ArrayShapeError, ElementUnknown, ImmutableArray, Note, Span
+
+if TYPE_CHECKING:
+    from typing_extensions import Never
+
+
+class Names(Protocol):
+    """What functions of NumPy do with arrays: `tile_api.arrays.capturing.numpy_names`."""
+
+    FUNCTIONS: dict[str, Callable[..., Array]]
+
+    def call_ufunc(
+        self, ufunc: Any, method: str, inputs: Sequence[Any], keywords: dict[str, Any]
+    ) -> Any:
+        """Return what a ufunc, or a method of one, gives."""
+
+    def call_function(self, function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """Return what any other function gives."""
+
+    def call_torch(self, name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        """Return what a function of torch gives."""
+
+    def method(self, array: Array, name: str) -> Callable[..., Any]:
+        """Return a method of arrays."""
+
+    def taken(self, x: Array, key: Any) -> Array:
+        """Return what stands in brackets."""
+
+    def changed(self, ufunc: Any, x: Array, other: Any) -> Array:
+        """Return what takes the place of `x` after ``x += other``."""
+
+
+NAMES: ContextVar[Names] = ContextVar("names")
+"""Set while a function is captured: what arrays do is known above them."""
+
+
+_SERIALS = count()
+
+
+def _names() -> Names:
+    names = NAMES.get(None)
+    if names is None:
+        raise left_over()
+    return names
+
+
+def left_over() -> ElementUnknown:
+    """Return the error of an array that outlived the function that was captured with it."""
+    return ElementUnknown(
+        "an array is used that was there while another function was captured: it has no elements",
+        span=calling_span(),
+        hint="return it from the function, and use what a call returns",
+    )
+
+
+def _fixed(name: str, hint: str) -> Any:
+    """Return an attribute that users read."""
+
+    def refuse(x: Array, _: Any) -> Never:
+        raise ImmutableArray(
+            f"the {name} of an array is assigned to: arrays are values here",
+            span=calling_span(),
+            hint=hint,
+        )
+
+    return property(attrgetter(f"_{name}"), refuse)
+
+
+def _size(given: Any) -> int:
+    """Return a size that may be of one of NumPy's types."""
+    try:
+        size = as_int(given)
+    except TypeError:
+        size = -1
+    if size < 0:
+        raise ArrayShapeError(f"a dimension of {given} elements", span=calling_span())
+    return size
+
+
+class Array(NDArrayOperatorsMixin):
+    """What stands for an array while a function is captured.
+
+    Parameters
+    ----------
+    shape
+        Sizes, `Dim` where a dimension has a name.
+    dtype
+        What NumPy would store elements as.
+    at
+        Returns the element at indices, as it is computed. Asked once for the same indices.
+    name
+        Of the parameter that it is.
+    base
+        Of what it is a view.
+    changed_at
+        Where another array took its place in its name.
+    definition
+        Returns the place of the parameter.
+
+    Attributes
+    ----------
+    serial
+        The order of creation.
+    """
+
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self, shape: Sequence[Any], dtype: DType, at: Callable[[Indices], Expr], *,
+        name: str | None = None, definition: Callable[[], Span | None] | None = None,
+    ) -> None:  # fmt: skip
+        self._shape = tuple([n if isinstance(n, int) and n >= 0 else _size(n) for n in shape])
+        self._dtype = element_type_of(dtype)
+        self.name = name
+        self.base: Array | None = None
+        self.changed_at: Span | None = None
+        self._trace = TRACE.get()
+        self._definition = definition
+        self._place = here(self._trace)
+        self._at = at
+        self._known: dict[Indices, Expr] = {}
+        self.serial = next(_SERIALS)
+
+    def at(self, indices: Indices) -> Expr:
+        """Return the element at `indices`."""
+        found = self._known.get(indices)
+        if found is None:
+            found = self._known[indices] = self._at(indices)
+            if self._trace is not None and self._place is not None:
+                self._trace.places.setdefault(found, self._place)
+        return found
+
+    def usable(self) -> Array:
+        """Return the array, which has to be of the function that is being captured.
+
+        Nor may it have been changed under another name: it is what it was before.
+        """
+        if self._trace is not TRACE.get():
+            raise left_over()
+        at: Array | None = self
+        while at is not None:
+            if at.changed_at is not None:
+                raise ImmutableArray(
+                    "an array is used that was changed in place under another name: arrays are "
+                    "values here",
+                    span=calling_span(),
+                    notes=(Note("it is changed here", at.changed_at),),
+                    hint="make a new array there: y = x + ...",
+                )
+            at = at.base
+        return self
+
+    def made_at(self) -> Span | None:
+        """Return the user's line that made it, or the place of the parameter."""
+        if self._definition is not None:
+            return self._definition()
+        return None if self._place is None else span_of_line(*self._place)
+
+    def stand_for(self, at: Callable[[Indices], Expr]) -> None:
+        """Let other expressions stand for the same elements from now on."""
+        self._at, self._known = at, {}
+
+    def read_as(self, dtype: DType, indices: Indices) -> Expr:
+        """Return the element at `indices` as an operand of an operation in `dtype`.
+
+        Promotion between floats of up to 32 bits rounds nothing: all are computed in float32.
+        """
+        found = self.at(indices)
+        if dtype.is_float and dtype.bits < 32 and found.dtype.is_float:
+            return cast(found, computed_in(dtype))
+        return cast(found, dtype)
+
+    shape: tuple[int, ...] = _fixed("shape", "x.reshape(...) returns another array")
+    dtype: DType = _fixed("dtype", "x.astype(...) returns another array")
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: math.prod(self.shape))
+
+    @property
+    def T(self) -> Array:
+        """The array with its dimensions reversed."""
+        return _call("transpose", self)
+
+    @property
+    def mT(self) -> Array:
+        """The array with its last two dimensions exchanged."""
+        return _call("swapaxes", self, -1, -2)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """Capture one of NumPy's element-wise functions, or a reduction with it."""
+        return _names().call_ufunc(ufunc, method, inputs, keywords)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Capture any other function of NumPy."""
+        return _names().call_function(func, args, kwargs)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Capture a function of torch."""
+        return NAMES.get().call_torch(func.__name__, args, kwargs or {})
+
+    def _in_place(ufunc: Any) -> Callable[[Array, Any], Array]:
+        """Return an operator such as ``+=``."""
+        return lambda self, other: _names().changed(ufunc, self, other)
+
+    __iadd__, __isub__, __imul__ = map(_in_place, (np.add, np.subtract, np.multiply))
+    __itruediv__, __ifloordiv__ = map(_in_place, (np.divide, np.floor_divide))
+    __imod__, __ipow__, __imatmul__ = map(_in_place, (np.remainder, np.power, np.matmul))
+    __iand__, __ior__, __ixor__ = map(_in_place, (np.bitwise_and, np.bitwise_or, np.bitwise_xor))
+    __ilshift__, __irshift__ = map(_in_place, (np.left_shift, np.right_shift))
+
+    def __getitem__(self, key: Any) -> Array:
+        """Return a view, or elements that arrays of indices choose."""
+        return _names().taken(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> Never:
+        """Refuse: arrays are values."""
+        raise ImmutableArray(
+            "an element of an array is assigned to: arrays are values here",
+            span=calling_span(),
+            hint="np.where or np.concatenate make a new array; kernels of tiles can write",
+        )
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a method: NumPy's function of the same name."""
+        return _names().method(self, name)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArrayShapeError("an array of no dimensions has no length", span=calling_span())
+        return int(self.shape[0])
+
+    def __iter__(self) -> Any:
+        return iter([self[k] for k in range(len(self))])
+
+    def __bool__(self) -> Never:
+        raise _unknown(
+            "the truth of an array", "np.where chooses element by element, & and | join conditions"
+        )
+
+    def __float__(self) -> Never:
+        raise _unknown("an element of an array", "keep it an array of no dimensions")
+
+    __int__ = __index__ = __complex__ = __float__
+
+    def item(self, *_: Any) -> Never:
+        """Refuse: there is no element yet."""
+        raise _unknown("an element of an array", "keep it an array of no dimensions")
+
+    tolist = __round__ = __trunc__ = __floor__ = __ceil__ = item
+
+    def __array__(self, *_: Any, **__: Any) -> Never:
+        """Refuse to become an array of NumPy's."""
+        self.item()
+
+    def __delitem__(self, key: Any) -> Never:
+        """Refuse: arrays are values."""
+        self.__setitem__(key, None)
+
+    def __format__(self, spec: str) -> str:
+        """Return shape and type; a number of digits is asked of elements."""
+        return repr(self) if not spec else self.item()
+
+    def __repr__(self) -> str:
+        """Return shape and type."""
+        name = "array" if self.name is None else f"{self.name}, an array"
+        return f"<{name} of {self.dtype}, shape {told(self.shape)}; computed in a kernel>"
+
+
+def _call(name: str, x: Array, *args: Any) -> Array:
+    made = _names().FUNCTIONS[name](x, *args)
+    made.base = x
+    return made
+
+
+def _unknown(what: str, hint: str) -> ElementUnknown:
+    return ElementUnknown(
+        f"{what} is known only when the kernel runs, and Python asks for it now",
+        span=calling_span(),
+        hint=f"{hint}; or decide outside of the function",
+    )

@@ -1,0 +1,193 @@
+"""A function run on arrays without elements: its outputs, as equations."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from tile_api.arrays.capturing import numpy_names
+from tile_api.arrays.capturing.array import NAMES, Array
+from tile_api.arrays.capturing.creation import CREATED
+from tile_api.arrays.capturing.elementwise import lift
+from tile_api.arrays.capturing.numpy_names import NAMESPACE
+from tile_api.arrays.capturing.purity import impure, muted, raising
+from tile_api.arrays.equations import expressions as eq
+from tile_api.arrays.equations.aligned import aligned
+from tile_api.arrays.equations.dims import Dim, Symbol, variable_of
+from tile_api.arrays.equations.equations import Equations, Output, Parameter
+from tile_api.arrays.equations.expressions import Expr, const
+from tile_api.arrays.equations.places import TRACE, Trace, definition_of
+from tile_core.errors import ElementUnknown
+
+MOST_EQUATIONS = 2_000
+"""A function with more expressions looks unrolled."""
+MOST_WRITTEN = 20_000
+"""As does one that comes to more of them as text, where each is written out wherever it is read."""
+
+
+def inside(function: types.FunctionType) -> types.FunctionType:
+    """Return a copy of a function in which NumPy is captured, there and in its helpers."""
+    names = dict(function.__globals__)
+    for name, value in function.__globals__.items():
+        if value is np:
+            names[name] = NAMESPACE
+        elif callable(value) and _is_created(value):
+            names[name] = getattr(NAMESPACE, value.__name__)
+        elif isinstance(value, types.FunctionType) and value.__globals__ is function.__globals__:
+            names[name] = _copied(value, names)
+    return _copied(function, names)
+
+
+def _is_created(value: Any) -> bool:
+    """Tell whether a value is a function of NumPy's that makes arrays of none."""
+    name = getattr(value, "__name__", None)
+    return name in CREATED and value is getattr(np, name)
+
+
+def _copied(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
+    made = types.FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def captured(
+    function: types.FunctionType, parameters: Sequence[Parameter], others: Mapping[str, Any]
+) -> Equations:
+    """Run `function` on arrays without elements.
+
+    Parameters
+    ----------
+    parameters
+        The arrays that it takes.
+    others
+        Its other arguments, by name: numbers, texts, None.
+
+    Raises
+    ------
+    ElementUnknown
+        If it returns something else than arrays.
+    ImpureFunction
+        If it computes something else when it is run again.
+    TileError
+        If it does what cannot be captured; at the user's line.
+    """
+    first, again = Trace(function.__name__), Trace(function.__name__)
+    eq.begin()
+    found = _run(function, parameters, others, first)
+    try:
+        with muted():
+            same = _run(function, parameters, others, again)
+    except Exception as error:
+        raise raising(function, error) from error
+    if found != same:
+        one, other = ([o.element for o in run.outputs] for run in (found, same))
+        raise impure(function, one, other, {**again.places, **first.places})
+    return found
+
+
+def _run(
+    function: types.FunctionType, parameters: Sequence[Parameter], others: Mapping[str, Any],
+    trace: Trace,
+) -> Equations:  # fmt: skip
+    named = {n: Symbol(n) for p in parameters for n in p.dims if isinstance(n, str)}
+    tokens = NAMES.set(numpy_names), TRACE.set(trace)
+    try:
+        arguments = {p.name: _argument(function, p, named) for p in parameters}
+        given = {**arguments, **others}
+        by_position = [
+            given.pop(p.name)
+            for p in signature(function).parameters.values()
+            if p.kind is p.POSITIONAL_ONLY
+        ]
+        returned = inside(function)(*by_position, **given)
+        return _traced(function, parameters, returned, trace)
+    except RecursionError as error:
+        raise trace.unrolled("has expressions within expressions without end") from error
+    finally:
+        NAMES.reset(tokens[0])
+        TRACE.reset(tokens[1])
+
+
+def _traced(
+    function: types.FunctionType, parameters: Sequence[Parameter], returned: Any, trace: Trace
+) -> Equations:
+    several = isinstance(returned, (tuple, list))
+    if several and not returned:
+        raise _no_array(function, "nothing")
+    outputs = [
+        output_of(function, f"out{k}" if several else "out", x)
+        for k, x in enumerate(returned if several else [returned])
+    ]
+    elements = aligned([output.element for output in outputs])
+    outputs = [replace(o, element=x) for o, x in zip(outputs, elements, strict=True)]
+    count = sum(1 for _ in eq.walk(*(output.element for output in outputs)))
+    written = max((_written_out(output.element) for output in outputs), default=0)
+    if count > MOST_EQUATIONS or written > MOST_WRITTEN:
+        told = f"{count} expressions" if count > MOST_EQUATIONS else f"a text of {written}"
+        raise trace.unrolled(f"comes to {told}")
+    structure = type(returned) if several else None
+    remarks = tuple(trace.remarks)
+    return Equations(function.__name__, tuple(parameters), tuple(outputs), structure, remarks)
+
+
+def _written_out(element: Expr) -> int:
+    """Return how many expressions an element comes to as text.
+
+    Only reductions are shared, and what is carried from step to step.
+    """
+    shared = ("reduce", "scan")
+    sizes: dict[Expr, int] = {}
+    for x in eq.walk(element):
+        parts = (1 if arg.op in shared else sizes[arg] for arg in x.args)
+        sizes[x] = 1 + sum(parts)
+    return max(n for x, n in sizes.items() if x.op in shared or x is element)
+
+
+def _argument(
+    function: types.FunctionType, parameter: Parameter, named: Mapping[str, Symbol]
+) -> Array:
+    def symbol(k: int) -> Symbol:
+        dimension = parameter.dims[k] if parameter.dims else None
+        if isinstance(dimension, str):
+            return named[dimension]
+        name = f"{parameter.name}{k if k < 10 else f':{k}'}"
+        return Symbol(f"{name}:" if name in named else name)
+
+    shape = [n if n == 1 else Dim(n, symbol(k)) for k, n in enumerate(parameter.shape)]
+
+    def at(indices: tuple[Expr, ...]) -> Expr:
+        return eq.load(parameter.tensor, indices, parameter.dtype)
+
+    return Array(
+        shape, parameter.dtype, at, name=parameter.name,
+        definition=partial(definition_of, function, parameter.name),
+    )  # fmt: skip
+
+
+def _no_array(function: types.FunctionType, what: str) -> ElementUnknown:
+    return ElementUnknown(
+        f"{function.__name__} returns {what}",
+        span=definition_of(function),
+        hint="return one array, or a tuple of arrays",
+    )
+
+
+def output_of(function: types.FunctionType, name: str, returned: Any) -> Output:
+    """Return what a function returns as an output."""
+    if not isinstance(returned, (Array, bool, int, float, np.generic, np.ndarray)):
+        raise _no_array(function, f"{type(returned).__name__}, which is no array")
+    x = lift(returned)
+    indices: list[Expr] = []
+    for size in x.shape:
+        taken = frozenset().union(*(i.free for i in indices))
+        indices.append(const(0) if size == 1 else eq.index(variable_of(size, taken), int(size)))
+    shape = tuple(int(size) for size in x.shape)
+    return Output(name, shape, x.dtype, tuple(indices), x.read_as(x.dtype, tuple(indices)))

@@ -1,0 +1,290 @@
+"""Functions of elements: NumPy's ufuncs, broadcast and promoted as NumPy does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tile_api.arrays.capturing.array import Array
+from tile_api.arrays.capturing.misfits import misfit
+from tile_api.arrays.capturing.ufuncs import UFUNCS, Row
+from tile_api.arrays.equations import expressions as eq
+from tile_api.arrays.equations.dims import joined, size_told
+from tile_api.arrays.equations.expressions import Expr, Indices, const
+from tile_api.arrays.equations.places import TRACE
+from tile_api.frontend.source import calling_line, calling_span, placed
+from tile_core.dtypes import DType, dtype_of, normalise_dtype
+from tile_core.errors import (
+    DataDependentShape,
+    FrontendTypeError,
+    UnknownArrayFunction,
+)
+
+FLOAT32 = dtype_of("float32")
+_ZERO = const(0)
+
+
+def lift(x: Any) -> Array:
+    """Return an array; constants become formulas where they are one number or a ramp.
+
+    Raises
+    ------
+    UnknownArrayFunction
+        If it is a table of numbers: those are arguments; or if it holds no numbers.
+    """
+    if isinstance(x, Array):
+        return x.usable()
+    values = np.asarray(x)
+    try:
+        dtype = dtype_of(str(values.dtype))
+    except FrontendTypeError as error:
+        raise UnknownArrayFunction(
+            f"elements of {values.dtype} stand in the function", span=calling_span(),
+            hint="truth values, integers and floats can be captured",
+        ) from error  # fmt: skip
+    kind = eq.computed_in(dtype)
+    flat, axes = values.reshape(-1), [k for k, n in enumerate(values.shape) if n > 1]
+    if flat.size < 2 or (flat == flat[0]).all():
+        only = flat[0].item() if flat.size else 0
+        return Array(values.shape, dtype, lambda indices: const(only, kind))
+    if len(axes) == 1 and not dtype.is_bool:
+        flat = flat.astype(kind.numpy())
+        first, step = flat[:1], flat[1:2] - flat[:1]
+        if np.array_equal(flat, first + step * np.arange(len(flat)).astype(flat.dtype)):
+            return ramp(values.shape, axes[0], first.item(), step.item(), dtype)
+    raise UnknownArrayFunction(
+        f"a table of {values.size} numbers stands in the function",
+        span=calling_span(),
+        hint="make it a parameter of the function, or build it with np.arange and np.where",
+    )
+
+
+def element_type(given: Any) -> DType:
+    """Return the type that NumPy means by a name, a class or a `dtype`; or one of ours."""
+    try:
+        return dtype_of(str(np.dtype(given)))
+    except TypeError:
+        with placed():
+            return normalise_dtype(given)
+
+
+def ramp(shape: Sequence[int], axis: int, first: Any, step: Any, dtype: DType) -> Array:
+    """Return ``first + step * index`` along one axis."""
+
+    def at(indices: Indices) -> Expr:
+        kind = eq.computed_in(dtype)
+        along = eq.cast(indices[axis], kind)
+        return eq.add(const(first, kind), eq.multiply(const(step, kind), along))
+
+    return Array(shape, dtype, at)
+
+
+def broadcast(
+    shapes: Sequence[Sequence[int]], what: str, arrays: Sequence[Array] = ()
+) -> tuple[int, ...]:
+    """Return the shape that arrays are broadcast to.
+
+    Raises
+    ------
+    ArrayShapeError
+        If they do not fit.
+    """
+    rank = max((len(shape) for shape in shapes), default=0)
+    made: list[int] = [1] * rank
+    for shape in shapes:
+        for k, size in enumerate(shape, rank - len(shape)):
+            if made[k] == 1:
+                made[k] = size
+            elif size == made[k]:
+                made[k] = joined(made[k], size)
+            elif size != 1:
+                raise misfit(
+                    what, shapes, f"do not fit: {size_told(made[k])} and {size_told(size)}",
+                    arrays=arrays, hint="sizes are equal, or one of them is 1",
+                )  # fmt: skip
+    return tuple(made)
+
+
+def spread(x: Array, indices: Indices) -> Indices:
+    """Return the indices of an element of `x` which is broadcast to more dimensions."""
+    mine = indices[len(indices) - x.ndim :]
+    return tuple(_ZERO if n == 1 else at for n, at in zip(x.shape, mine, strict=True))
+
+
+def apply(row: Row, ufunc: Any, operands: Sequence[Any]) -> Array:
+    """Return a function of elements, applied, in the types of a ufunc, given or by name."""
+    arrays = [lift(x) for x in operands]
+    ufunc = getattr(np, ufunc) if isinstance(ufunc, str) else ufunc
+    shape = broadcast([x.shape for x in arrays], f"np.{ufunc.__name__}", arrays)
+    inputs, output = promoted(ufunc, operands, arrays)
+    if ufunc is np.power and not output.is_float and _is_weak(operands[1]) and operands[1] < 0:
+        raise UnknownArrayFunction(
+            "np.power: an integer to a negative power",
+            span=calling_span(),
+            hint="cast the array to floats with astype",
+        )
+
+    def at(indices: Indices) -> Expr:
+        read = [
+            x.read_as(dtype, spread(x, indices)) for x, dtype in zip(arrays, inputs, strict=True)
+        ]
+        return row(*read)
+
+    return Array(shape, output, at)
+
+
+def promoted(
+    ufunc: Any, operands: Sequence[Any], arrays: Sequence[Array]
+) -> tuple[list[DType], DType]:
+    """Return the types that a ufunc takes its operands in, and that of its result.
+
+    Numbers of Python are weak: they take the type of the arrays beside them.
+    """
+    strong = [x.dtype for x, given in zip(arrays, operands, strict=True) if not _is_weak(given)]
+    widest = max(strong, key=lambda dtype: (dtype.is_float, dtype.bits), default=None)
+    asked: list[Any] = []
+    for x, given in zip(arrays, operands, strict=True):
+        if not _is_weak(given):
+            asked.append(x.dtype.numpy())
+        elif widest is not None and (widest.is_float or (isinstance(given, int) and widest.is_int)):
+            asked.append(widest.numpy())
+        else:
+            asked.append(type(given))
+    ufunc = getattr(np, ufunc) if isinstance(ufunc, str) else ufunc
+    name = ufunc.__name__
+    try:
+        found = ufunc.resolve_dtypes((*asked, *[None] * ufunc.nout))
+    except TypeError as error:
+        told = ", ".join(str(x.dtype) for x in arrays)
+        raise UnknownArrayFunction(
+            f"np.{name} takes no elements of {told}", span=calling_span(), hint="cast with astype"
+        ) from error
+    types = [dtype_of(str(dtype)) for dtype in found]
+    for k, given in enumerate(operands):
+        if _is_weak(given) and types[k].is_int and const(given, types[k]).value != given:
+            if types[-1].is_bool:  # a comparison
+                types[: len(arrays)] = [eq.INDEX] * len(arrays)
+            else:
+                raise UnknownArrayFunction(
+                    f"np.{name}: the number {given} is no {types[k]}", span=calling_span(),
+                    hint="cast the array with astype",
+                )  # fmt: skip
+    _remark_of_width(name, strong, types[len(arrays)])
+    return types[: len(arrays)], types[len(arrays)]
+
+
+def _remark_of_width(name: str, operands: Sequence[DType], result: DType) -> None:
+    """Remember where integers beside narrower floats give floats of 64 bits, as in NumPy."""
+    trace, floats = TRACE.get(), [d for d in operands if d.is_float]
+    whole = [d for d in operands if d.is_int and d.bits >= 32]
+    if trace is None or result != "float64" or not floats or not whole or "float64" in floats:
+        return
+    place = calling_line()
+    told = f"line {place[1]}: " if place is not None else ""
+    trace.remarks[
+        f"{told}np.{name} of {floats[0]} and {whole[0]} is float64, as in NumPy; cast the "
+        f'integers to keep {floats[0]}, as np.arange(n, dtype="{floats[0]}") does'
+    ] = None
+
+
+def _is_weak(x: Any) -> bool:
+    return isinstance(x, (int, float)) and not isinstance(x, (bool, np.generic))
+
+
+def where(condition: Any, x: Any = None, y: Any = None) -> Array:
+    """`numpy.where` of three arrays."""
+    if x is None or y is None:
+        raise DataDependentShape(
+            "np.where of a condition alone: how many elements it chooses is known only when the "
+            "kernel runs",
+            span=calling_span(),
+            hint="np.where(condition, x, y) keeps the shape",
+        )
+    mask, one, other = lift(condition), lift(x), lift(y)
+    parts = (mask, one, other)
+    shape = broadcast([part.shape for part in parts], "np.where", parts)
+    dtype = common_type((x, y), (one, other))
+
+    def at(indices: Indices) -> Expr:
+        return eq.where(
+            mask.read_as(eq.BOOL, spread(mask, indices)),
+            one.read_as(dtype, spread(one, indices)),
+            other.read_as(dtype, spread(other, indices)),
+        )
+
+    return Array(shape, dtype, at)
+
+
+def common_type(given: Sequence[Any], arrays: Sequence[Array]) -> DType:
+    """Return the type that holds elements of all arrays; numbers of Python are weak."""
+    operand, so_far = given[0], arrays[0]
+    for x, array in zip(given[1:], arrays[1:], strict=True):
+        _, dtype = promoted("add", (operand, x), (so_far, array))
+        operand = so_far = Array((), dtype, array.at)
+    return so_far.dtype
+
+
+def astype(x: Any, dtype: Any) -> Array:
+    """`numpy.astype`: a float of fewer than 32 bits is rounded here, and nowhere else."""
+    array, kind = lift(x), element_type(dtype)
+    return Array(array.shape, kind, lambda indices: eq.cast(array.at(indices), kind))
+
+
+def clip(
+    a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None
+) -> Array:
+    """`numpy.clip`."""
+    x = lift(a)
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if low is not None:
+        x = apply(UFUNCS["maximum"], "maximum", (x, low))
+    if high is not None:
+        x = apply(UFUNCS["minimum"], "minimum", (x, high))
+    return x
+
+
+def round(a: Any, decimals: int = 0) -> Array:
+    """`numpy.round`: halves go to the even neighbour."""
+    x = lift(a)
+    if not x.dtype.is_float:
+        if decimals < 0 or x.dtype.is_bool:
+            raise UnknownArrayFunction(
+                f"np.round of {x.dtype} to {decimals} decimals", span=calling_span(),
+                hint="cast the array to floats with astype",
+            )  # fmt: skip
+        return x
+    scale = 10.0 ** abs(decimals)
+    if not decimals:
+        return apply(UFUNCS["rint"], "rint", (x,))
+    wide, narrow = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    whole = apply(UFUNCS["rint"], "rint", (apply(UFUNCS[wide], wide, (x, scale)),))
+    return apply(UFUNCS[narrow], narrow, (whole, scale))
+
+
+def nan_to_num(x: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
+    """`numpy.nan_to_num`."""
+    array: Any = lift(x)
+    if not array.dtype.is_float:
+        made: Array = array
+        return made
+    import ml_dtypes
+
+    largest = float(ml_dtypes.finfo(array.dtype.numpy()).max)
+    high = largest if posinf is None else posinf
+    low = -largest if neginf is None else neginf
+    known = where(array != array, nan, array)
+    return where(known == math.inf, high, where(known == -math.inf, low, known))
+
+
+def isclose(
+    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Array:
+    """`numpy.isclose`."""
+    x: Any = lift(a)
+    y: Any = lift(b)
+    near = (abs(x - y) <= atol + rtol * abs(y)) & np.isfinite(y)
+    made: Array = near | (x == y)
+    return made | ((x != x) & (y != y)) if equal_nan else made

@@ -1,0 +1,201 @@
+"""Slices, `None`, `...`, numbers, and arrays of indices: what stands in brackets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index as as_int
+from typing import Any
+
+import numpy as np
+
+from tile_api.arrays.capturing.array import Array
+from tile_api.arrays.capturing.elementwise import broadcast, lift, spread, where
+from tile_api.arrays.capturing.views import axis_of
+from tile_api.arrays.equations import expressions as eq
+from tile_api.arrays.equations.expressions import Expr, Indices, const, is_natural
+from tile_api.frontend.source import calling_span
+from tile_core.errors import ArrayShapeError, DataDependentShape
+
+
+def taken(x: Array, key: Any) -> Array:
+    """Return ``x[key]``."""
+    keys = _completed(x, list(key) if isinstance(key, tuple) else [key])
+    chosen = [k for k in keys if isinstance(k, Array)]
+    common = broadcast([k.shape for k in chosen], "indices", chosen)
+    place = _place(keys)
+    shape: list[int] = []
+    plan: list[Any] = []
+    sizes = iter(x.shape)
+    if chosen and place == 0:
+        shape += common
+    for at_key, k in enumerate(keys):
+        if chosen and at_key == place > 0:
+            shape += common
+        if k is None:
+            shape.append(1)
+            plan.append(None)
+        elif isinstance(k, slice):
+            size = next(sizes)
+            start, stop, step = k.indices(int(size))
+            count = len(range(start, stop, step))
+            shape.append(size if (start, step, count) == (0, 1, size) else count)
+            plan.append((start, step))
+        elif isinstance(k, Array):
+            plan.append((k, int(next(sizes))))
+            for corner in (0, -1) if k.size else ():
+                found = k.at(tuple(const(int(n) - 1 if corner else 0) for n in k.shape))
+                if found.op == "const":
+                    _inside(found.value, plan[-1][1])
+        else:
+            plan.append(const(_inside(k, int(next(sizes)))))
+    first = sum(k is None or isinstance(k, slice) for k in keys[:place])
+
+    def at(indices: Indices) -> Expr:
+        where = indices[first : first + len(common)] if chosen else ()
+        rest = [*indices[:first], *indices[first + len(where) :]]
+        back: list[Expr] = []
+        for step in plan:
+            if isinstance(step, Expr):
+                back.append(step)
+            elif step is None:
+                del rest[0]
+            elif isinstance(step[0], Array):
+                picked = step[0].read_as(eq.INDEX, spread(step[0], where))
+                back.append(counted(picked, step[1]))
+            else:
+                back.append(eq.add(const(step[0]), eq.multiply(const(step[1]), rest.pop(0))))
+        return x.at(tuple(back))
+
+    return Array(shape, x.dtype, at)
+
+
+def _place(keys: Sequence[Any]) -> int:
+    """Return before which key the dimensions of index arrays come: in front if these are apart."""
+    picked = [k for k, key in enumerate(keys) if key is not None and not isinstance(key, slice)]
+    if not picked or picked[-1] - picked[0] >= len(picked):
+        return 0
+    return picked[0]
+
+
+def counted(at: Expr, size: int) -> Expr:
+    """Return an index of which negative ones count from the end."""
+    if at.op == "const":
+        return const(at.value + size if at.value < 0 else at.value)
+    if is_natural(at):
+        return at
+    return eq.where(eq.make("lt", at, const(0)), eq.add(const(size), at), at)
+
+
+def _completed(x: Array, keys: list[Any]) -> list[Any]:
+    """Return one key for each dimension, and None for each that is new."""
+    keys = [_checked(key) for key in keys]
+    real = sum(key is not None and key is not Ellipsis for key in keys)
+    if real > x.ndim:
+        raise ArrayShapeError(
+            f"{real} indices for an array of {x.ndim} dimensions", span=calling_span()
+        )
+    whole = [slice(None)] * (x.ndim - real)
+    for at, key in enumerate(keys):
+        if key is Ellipsis:
+            if any(other is Ellipsis for other in keys[at + 1 :]):
+                raise ArrayShapeError("... stands twice in brackets", span=calling_span())
+            return keys[:at] + whole + keys[at + 1 :]
+    return keys + whole
+
+
+def _checked(key: Any) -> Any:
+    if key is None or key is Ellipsis or isinstance(key, slice):
+        return key
+    if isinstance(key, (Array, np.ndarray, list)):
+        found = lift(key)
+        if found.dtype.is_bool:
+            raise DataDependentShape(
+                "how many elements a mask chooses is known only when the kernel runs",
+                span=calling_span(),
+                hint="np.where keeps the shape",
+            )
+        if not found.dtype.is_int:
+            raise ArrayShapeError(f"indices of {found.dtype}", span=calling_span())
+        return found
+    if isinstance(key, (bool, np.bool_)):
+        raise ArrayShapeError(
+            "an index that is a truth value", span=calling_span(), hint="None adds a dimension"
+        )
+    try:
+        return as_int(key)
+    except TypeError:
+        raise ArrayShapeError(
+            f"an index of type {type(key).__name__}",
+            span=calling_span(),
+            hint="a number, a slice, None, ... or an array of integers",
+        ) from None
+
+
+def _inside(key: int, size: int) -> int:
+    if not -size <= key < size:
+        raise ArrayShapeError(f"index {key} of a dimension of {size}", span=calling_span())
+    return key % size
+
+
+def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Array:
+    """`numpy.take`."""
+    from tile_api.arrays.capturing.elementwise import apply, clip
+    from tile_api.arrays.capturing.ufuncs import UFUNCS
+    from tile_api.arrays.capturing.views import reshape
+
+    x = lift(a) if axis is not None else reshape(a, -1)
+    along = axis_of(axis or 0, x.ndim)
+    chosen, size = _checked(lift(indices)), int(x.shape[along])
+    if mode == "clip":
+        chosen = clip(chosen, 0, size - 1)
+    elif mode == "wrap":
+        chosen = apply(UFUNCS["remainder"], "remainder", (chosen, size))
+    elif mode != "raise":
+        raise ArrayShapeError(
+            f"np.take: mode {mode!r}", span=calling_span(), hint="raise, clip or wrap"
+        )
+    return taken(x, (*[slice(None)] * along, chosen))
+
+
+def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Array:
+    """`numpy.take_along_axis`."""
+    from tile_api.arrays.capturing.views import reshape
+
+    x, chosen = lift(arr) if axis is not None else reshape(arr, -1), _checked(lift(indices))
+    along = axis_of(0 if axis is None else axis, x.ndim)
+    if x.ndim != chosen.ndim:
+        raise ArrayShapeError(
+            f"np.take_along_axis: {x.ndim} and {chosen.ndim} dimensions", span=calling_span()
+        )
+    sizes: Sequence[int] = [1 if k == along else n for k, n in enumerate(x.shape)]
+    shape = broadcast([sizes, chosen.shape], "np.take_along_axis", (x, chosen))
+
+    def at(where: Indices) -> Expr:
+        picked = counted(chosen.read_as(eq.INDEX, spread(chosen, where)), int(x.shape[along]))
+        mine = [const(0) if n == 1 else i for i, n in zip(where, x.shape, strict=True)]
+        return x.at((*mine[:along], picked, *mine[along + 1 :]))
+
+    return Array(shape, x.dtype, at)
+
+
+def ix_(*args: Any) -> tuple[Array, ...]:
+    """`numpy.ix_`."""
+    from tile_api.arrays.capturing.views import reshape
+
+    rank = len(args)
+    return tuple(
+        reshape(_checked(lift(x)), [-1 if at == k else 1 for at in range(rank)])
+        for k, x in enumerate(args)
+    )
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
+    """`numpy.select`."""
+    if len(condlist) != len(choicelist):
+        raise ArrayShapeError(
+            f"np.select: {len(condlist)} conditions, {len(choicelist)} arrays", span=calling_span()
+        )
+    made = default
+    for condition, choice in zip(condlist[::-1], choicelist[::-1], strict=True):
+        made = where(condition, choice, made)
+    return lift(made)

@@ -1,0 +1,328 @@
+"""NumPy's functions by name: what is captured when one is called with a captured array."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tile_api.arrays.capturing import (
+    accumulations,
+    creation,
+    elementwise,
+    folds,
+    in_place,
+    indexing,
+    joins,
+    products,
+    sorting,
+    views,
+)
+from tile_api.arrays.capturing.array import Array
+from tile_api.arrays.capturing.elementwise import apply, lift
+from tile_api.arrays.capturing.torch_names import call_torch as call_torch
+from tile_api.arrays.capturing.ufuncs import UFUNCS
+from tile_api.frontend.source import calling_span
+from tile_core.errors import (
+    DataDependentShape,
+    ImmutableArray,
+    TileError,
+    UnknownArrayFunction,
+)
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    f.__name__: f
+    for f in (
+        views.transpose, views.swapaxes, views.moveaxis, views.reshape, views.expand_dims,
+        views.squeeze, views.sliding_window_view, views.broadcast_to, views.repeat, views.tile,
+        views.flip, views.roll,
+        joins.concatenate, joins.stack, joins.split, joins.array_split, joins.unstack,
+        joins.vstack, joins.hstack, joins.dstack, joins.column_stack, joins.append, joins.rot90,
+        joins.diagonal, joins.diag, joins.diff, joins.pad, indexing.take,
+        indexing.take_along_axis, indexing.ix_, indexing.select, folds.sum, folds.prod, folds.max,
+        folds.min, folds.mean,
+        folds.var, folds.std, folds.any, folds.all, folds.argmax, folds.argmin, folds.ptp,
+        folds.count_nonzero, folds.average, products.matmul, products.einsum, products.vecdot,
+        products.dot, products.inner, products.outer, products.vdot, products.matvec,
+        products.vecmat, products.tensordot, products.trace, elementwise.where, elementwise.clip,
+        elementwise.astype, elementwise.round, elementwise.nan_to_num, elementwise.isclose,
+        creation.zeros_like, creation.ones_like, creation.full_like, creation.tril, creation.triu,
+        creation.meshgrid, accumulations.cumsum, accumulations.cumprod,
+        accumulations.cumulative_sum, accumulations.cumulative_prod,
+        sorting.sort, sorting.argsort, sorting.partition, sorting.argpartition,
+    )
+}  # fmt: skip
+FUNCTIONS |= folds.NAN_FOLDS | accumulations.NAN_ACCUMULATIONS
+FUNCTIONS |= {
+    "amax": folds.max,
+    "amin": folds.min,
+    "around": elementwise.round,
+    "permute_dims": views.transpose,
+    "matrix_transpose": lambda x: views.swapaxes(x, -1, -2),
+    "concat": joins.concatenate,
+    "empty_like": creation.zeros_like,
+    "ravel": lambda a: views.reshape(a, -1),
+    "atleast_1d": lambda x: joins.at_least(x, 1),
+    "atleast_2d": lambda x: joins.at_least(x, 2),
+    "atleast_3d": lambda x: joins.at_least(x, 3),
+    "hsplit": lambda ary, parts: joins.split(ary, parts, lift(ary).ndim > 1),
+    "vsplit": lambda ary, parts: joins.split(ary, parts, 0),
+    "flipud": lambda m: views.flip(m, 0),
+    "fliplr": lambda m: views.flip(m, 1),
+    "allclose": lambda a, b, rtol=1e-05, atol=1e-08, equal_nan=False: folds.all(
+        elementwise.isclose(a, b, rtol, atol, equal_nan)
+    ),
+    "fix": lambda x: apply(UFUNCS["trunc"], "trunc", (x,)),
+    "copy": lambda a: elementwise.astype(a, lift(a).dtype),
+    "shape": lambda a: lift(a).shape,
+    "ndim": lambda a: lift(a).ndim,
+    "size": lambda a: lift(a).size,
+}
+_REDUCED = {
+    "add": folds.sum,
+    "multiply": folds.prod,
+    "maximum": folds.max,
+    "minimum": folds.min,
+    "logical_and": folds.all,
+    "logical_or": folds.any,
+    "logaddexp": folds.logaddexp_reduce,
+}
+_PRODUCTS = {
+    f.__name__: f for f in (products.matmul, products.vecdot, products.matvec, products.vecmat)
+}
+_ALIASES = {"conjugate": "positive"}
+_METHODS = frozenset(
+    {"sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin",
+     "argsort", "argpartition",
+     "swapaxes", "squeeze", "repeat", "take", "astype", "clip", "dot", "round", "trace",
+     "diagonal", "copy", "cumsum", "cumprod"}
+)  # fmt: skip
+_SIZED_BY_DATA = frozenset(
+    {"nonzero", "flatnonzero", "argwhere", "unique", "unique_values", "unique_counts",
+     "unique_inverse", "unique_all", "compress", "extract", "trim_zeros", "union1d",
+     "intersect1d", "setdiff1d", "setxor1d", "bincount"}
+)  # fmt: skip
+"""Functions whose results are as large as elements say."""
+_WRITING = frozenset(
+    {"fill", "put", "itemset", "setflags", "copyto", "place", "putmask", "fill_diagonal",
+     "put_along_axis"}
+)  # fmt: skip
+_MODULES = ("numpy", "numpy.lib.stride_tricks")
+_OTHERWISE: Mapping[str, str] = {
+    "expit": "tile.nn.silu(x) is x * expit(x); 1 / (1 + np.exp(-x)) is expit(x)",
+    "sigmoid": "1 / (1 + np.exp(-x))",
+    "relu": "np.maximum(x, 0)",
+    "norm": "np.sqrt(np.sum(x * x, axis=-1))",
+    "unsqueeze": "np.expand_dims(x, axis)",
+    "permute": "np.transpose(x, axes)",
+    "view": "x.reshape(...), or x.astype(...)",
+    "real": "arrays are real",
+    "dim": "x.ndim",
+    "to": "x.astype(dtype)",
+    "float": 'x.astype("float32")',
+    **{
+        name: f"tile.nn.{name}(x)"
+        for name in ("softmax", "log_softmax", "logsumexp", "silu", "gelu", "layer_norm")
+    },
+}
+"""What to write for functions and methods that others have."""
+_EMPTY: Mapping[str, Any] = {"order": "C", "casting": "same_kind", "subok": True}
+"""Keywords that mean nothing here if they are what NumPy has anyway."""
+
+
+def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """Return what a ufunc, or its `reduce` or `outer`, gives."""
+    name = _ALIASES.get(ufunc.__name__, ufunc.__name__)
+    if any(x is not None for x in keywords.pop("out", None) or ()):
+        raise ImmutableArray(
+            f"np.{name} is to write into `out`: arrays are values here",
+            span=calling_span(),
+            hint=f"use what it returns: y = np.{name}(...)",
+        )
+    if method == "reduce" and name in _REDUCED:
+        keywords = {k: v for k, v in keywords.items() if v is not None or k == "axis"}
+        keywords.setdefault("axis", 0)
+        return _called(_REDUCED[name], f"{name}.reduce", inputs, keywords)
+    if method == "accumulate" and name in accumulations.ACCUMULATED:
+        return _called(accumulations.ACCUMULATED[name], f"{name}.accumulate", inputs, keywords)
+    if method == "outer" and name in UFUNCS and len(inputs) == 2:
+        x, y = map(lift, inputs)
+        wide = views.reshape(x, [*x.shape, *[1] * y.ndim])
+        return call_ufunc(ufunc, "__call__", (wide, y), keywords)
+    if method == "at":
+        raise _written(f"np.{name}.at")
+    if method != "__call__":
+        raise _unknown(f"{name}.{method}")
+    if name in _PRODUCTS:
+        return _called(_PRODUCTS[name], name, inputs, keywords)
+    if name == "divmod":
+        return tuple(call_ufunc(f, method, inputs, keywords) for f in (np.floor_divide, np.mod))
+    if name not in UFUNCS:
+        raise _unknown(name)
+    rest = {k for k, v in keywords.items() if k not in _EMPTY or v != _EMPTY[k]}
+    if rest:
+        raise _keyword(name, sorted(rest)[0], ())
+    return apply(UFUNCS[name], ufunc, inputs)
+
+
+def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """Return what any other function of NumPy gives."""
+    name = function.__name__
+    if name in _SIZED_BY_DATA:
+        raise _sized_by_data(f"np.{name}")
+    if name in _WRITING:
+        raise _written(f"np.{name}")
+    known = FUNCTIONS.get(name)
+    if known is None or getattr(function, "__module__", "numpy") not in _MODULES:
+        raise _unknown(
+            f"{function.__module__.removeprefix('numpy.')}.{name}".removeprefix("numpy.")
+        )
+    return _called(known, name, args, keywords)
+
+
+def method(array: Array, name: str) -> Callable[..., Any]:
+    """Return a method of arrays."""
+    if name == "reshape":
+        return lambda *shape, **keywords: _called(
+            views.reshape, name, (array, *(shape if len(shape) < 2 else [shape])), keywords
+        )
+    if name == "transpose":
+        return lambda *axes: _called(
+            views.transpose, name,
+            (array, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None),
+            {},
+        )  # fmt: skip
+    if name in ("ravel", "flatten"):
+        return lambda **keywords: _called(FUNCTIONS["ravel"], name, (array,), keywords)
+    if name in _SIZED_BY_DATA:
+        raise _sized_by_data(name)
+    if name in _METHODS:
+        return lambda *args, **keywords: _called(FUNCTIONS[name], name, (array, *args), keywords)
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in _WRITING or name in ("sort", "partition", "resize"):
+        raise _written(name)
+    near = difflib.get_close_matches(name, [*_METHODS, "reshape", "transpose", "ravel"], 1, 0.8)
+    raise UnknownArrayFunction(
+        f"arrays have no {name!r} here",
+        span=calling_span(),
+        hint=_OTHERWISE.get(name)
+        or (f"there is {near[0]!r}" if near else "write it with functions of NumPy"),
+    )
+
+
+def _called(known: Callable[..., Any], name: str, args: Sequence[Any], keywords: Any) -> Any:
+    """Call what stands for a function of NumPy; no keyword is ignored."""
+    accepted = inspect.signature(known).parameters
+    kept = {}
+    for key, value in keywords.items():
+        if key in accepted:
+            kept[key] = value
+        elif key == "out" and value is not None:
+            raise ImmutableArray(
+                f"np.{name} is to write into `out`: arrays are values here",
+                span=calling_span(),
+                hint=f"use what it returns: y = np.{name}(...)",
+            )
+        elif key not in ("out", *_EMPTY) or value not in (None, _EMPTY.get(key)):
+            raise _keyword(name, key, accepted)
+    try:
+        inspect.signature(known).bind(*args, **kept)
+    except TypeError as error:
+        raise UnknownArrayFunction(f"np.{name}: {error}", span=calling_span()) from error
+    made = _applied(known, f"np.{name}", args, kept)
+    return in_place.viewing(name, args[0] if args else None, made)
+
+
+def _applied(
+    known: Callable[..., Any], what: str, args: Sequence[Any], keywords: Mapping[str, Any]
+) -> Any:
+    """Return what a function makes of arguments; those that make no sense are refused."""
+    try:
+        return known(*args, **keywords)
+    except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError) as error:
+        if isinstance(error, TileError):
+            raise
+        raise UnknownArrayFunction(
+            f"{what}: {error}",
+            span=calling_span(),
+            hint="NumPy's page of it says which it takes",
+        ) from error
+
+
+def taken(x: Array, key: Any) -> Array:
+    """Return ``x[key]``."""
+    made: Array = _applied(indexing.taken, "x[...]", (x.usable(), key), {})
+    keys = key if isinstance(key, tuple) else (key,)
+    if not any(isinstance(k, (list, np.ndarray, Array)) for k in keys):  # those copy
+        in_place.viewing("x[...]", x, made)
+    return made
+
+
+def changed(ufunc: Any, x: Array, other: Any) -> Array:
+    """Return what takes the place of `x` after ``x += other``."""
+    return in_place.changed(lambda f, args: call_ufunc(f, "__call__", args, {}), ufunc, x, other)
+
+
+def _written(what: str) -> ImmutableArray:
+    return ImmutableArray(
+        f"{what} writes into an array: arrays are values here",
+        span=calling_span(),
+        hint="np.where or np.concatenate make a new array",
+    )
+
+
+def _sized_by_data(what: str) -> DataDependentShape:
+    return DataDependentShape(
+        f"how many elements {what} gives is known only when the kernel runs",
+        span=calling_span(),
+        hint="np.where keeps the shape",
+    )
+
+
+def _unknown(name: str) -> UnknownArrayFunction:
+    last = name.rsplit(".", 1)[-1]
+    near = difflib.get_close_matches(last, [*FUNCTIONS, *UFUNCS], 1, 0.8)
+    hint = f"np.{near[0]} can" if near else _OTHERWISE.get(last)
+    return UnknownArrayFunction(
+        f"np.{name} cannot be captured" if hasattr(np, name.split(".")[0]) else
+        f"{name} cannot be captured",
+        span=calling_span(),
+        hint=hint or "write it with functions that can, or call it outside",
+    )  # fmt: skip
+
+
+def _keyword(name: str, keyword: str, accepted: Any) -> UnknownArrayFunction:
+    near = difflib.get_close_matches(keyword, accepted, 1)
+    return UnknownArrayFunction(
+        f"np.{name} has no keyword {keyword!r} here",
+        span=calling_span(),
+        hint=f"there is {near[0]!r}" if near else "leave it out",
+    )
+
+
+class Namespace:
+    """NumPy, with functions that make arrays captured."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what is captured under a name, else NumPy's own."""
+        created, known = creation.CREATED.get(name), FUNCTIONS.get(name)
+        if created is None and known is None:
+            return getattr(np, name)
+
+        def call(*args: Any, **keywords: Any) -> Any:
+            if created is not None:
+                return _called(created, name, args, keywords)
+            assert known is not None
+            if creation.holds_arrays([*args, *keywords.values()]):
+                return _called(known, name, args, keywords)
+            return getattr(np, name)(*args, **keywords)
+
+        return call
+
+
+NAMESPACE = Namespace()
+"""What `np` means inside of a captured function."""

@@ -1,0 +1,177 @@
+"""Sorted rows: the first few by one extremum after the other, whole rows by ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tile_api.arrays.capturing.array import Array
+from tile_api.arrays.capturing.elementwise import lift
+from tile_api.arrays.capturing.views import axis_of, moveaxis, reshape
+from tile_api.arrays.equations import expressions as eq
+from tile_api.arrays.equations.dims import variable_of
+from tile_api.arrays.equations.expressions import INDEX, Expr, Indices, const, make
+from tile_api.arrays.reductions.state import identity_of
+from tile_api.frontend.source import calling_span
+from tile_core.dtypes import dtype_of
+from tile_core.errors import ArrayShapeError
+
+MOST_EXTREMA = 32
+"""Elements from an end of a row that are found one after the other."""
+
+
+def sort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Array:
+    """`numpy.sort`; it is always stable."""
+    return _sorted(a, axis, lambda x: x.dtype, lambda value, position: value)
+
+
+def argsort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Array:
+    """`numpy.argsort`; it is always stable."""
+    return _sorted(a, axis, lambda x: INDEX, lambda value, position: position)
+
+
+def partition(a: Any, kth: int | Sequence[int], axis: int | None = -1) -> Array:
+    """`numpy.partition`: both parts are sorted, too."""
+    _check(a, kth, axis)
+    return sort(a, axis)
+
+
+def argpartition(a: Any, kth: int | Sequence[int], axis: int | None = -1) -> Array:
+    """`numpy.argpartition`: both parts are sorted, too."""
+    _check(a, kth, axis)
+    return argsort(a, axis)
+
+
+def _check(a: Any, kth: int | Sequence[int], axis: int | None) -> None:
+    x = lift(a)
+    size = x.size if axis is None else x.shape[axis_of(axis, x.ndim)]
+    for k in kth if isinstance(kth, Sequence) else (kth,):
+        if not -size <= k < size:
+            raise ArrayShapeError(
+                f"np.partition: element {k} of {int(size)}", span=calling_span(),
+            )  # fmt: skip
+
+
+def _sorted(
+    a: Any, axis: int | None, dtype: Callable[[Array], Any], chosen: Callable[[Expr, Expr], Expr]
+) -> Array:
+    """Return values, or positions, of elements in ascending order."""
+    x = lift(a) if axis is not None else reshape(a, -1)
+    along = axis_of(-1 if axis is None else axis, x.ndim)
+    rows = moveaxis(x, along, -1)
+    size = int(rows.shape[-1])
+
+    def at(indices: Indices) -> Expr:
+        *row, place = indices
+        if size < 2:
+            return chosen(rows.at(indices), const(0))
+        low, high = _range(place, size)
+        if high <= MOST_EXTREMA:
+            found = _extrema(rows, row, high, is_last=False)
+            return _picked(place, dict(enumerate(chosen(*f) for f in found)), low)
+        if size - low <= MOST_EXTREMA:
+            found = _extrema(rows, row, size - low, is_last=True)
+            return _picked(place, {size - 1 - k: chosen(*f) for k, f in enumerate(found)}, low)
+        return _by_rank(rows, row, place, chosen)
+
+    return moveaxis(Array(rows.shape, dtype(x), at), -1, along)
+
+
+def _range(place: Expr, size: int) -> tuple[int, int]:
+    """Return between which numbers an index of a dimension is."""
+    match place.op:
+        case "const":
+            return int(place.value), int(place.value) + 1
+        case "index":
+            return 0, int(place.value[1])
+        case "add":
+            (a, b), (c, d) = (_range(arg, size) for arg in place.args)
+            return a + c, b + d - 1
+        case "multiply" if place.args[0].op == "const":
+            step, (a, b) = int(place.args[0].value), _range(place.args[1], size)
+            ends = step * a, step * (b - 1)
+            return min(ends), max(ends) + 1
+    return 0, size
+
+
+def _picked(place: Expr, values: dict[int, Expr], low: int) -> Expr:
+    """Return the value at a place."""
+    (_, made), *rest = sorted((k, v) for k, v in values.items() if k >= low)[::-1]
+    for k, value in rest:
+        made = eq.where(eq.compared("le", place, const(k)), value, made)
+    return made
+
+
+def _extrema(
+    x: Array, row: Sequence[Expr], count: int, *, is_last: bool
+) -> list[tuple[Expr, Expr]]:
+    """Return the least elements with their positions, or the largest from the last one on.
+
+    Each is the least of those that come after the one before; equal ones in their order, as
+    which infinity and what is no number count.
+    """
+    size, name = int(x.shape[-1]), _variable(x, row)
+    n = eq.index(name, size)
+    y = x.at((*row, n))
+    y = eq.cast(y, dtype_of("int32")) if y.dtype.is_bool else y
+    kind, beyond = ("max", 0) if is_last else ("min", size)
+    nothing = const(identity_of(kind, y.dtype, is_infinite=True), y.dtype)
+    whole = y
+    if y.dtype.is_float:  # what is no number is last
+        y = eq.where(make("eq", y, y), y, const(math.inf, y.dtype))
+    found: list[tuple[Expr, Expr]] = []
+    left: Expr | None = None
+    for _ in range(count):
+        value = eq.reduce(kind, name, size, y if left is None else eq.where(left, y, nothing))
+        same = make("eq", y, value)
+        hit = same if left is None else make("and", left, same)
+        position = eq.reduce(kind, name, size, eq.where(hit, n, const(beyond)))
+        if is_last and y.dtype.is_float:
+            mine = eq.where(make("eq", n, position), whole, const(0, y.dtype))
+            found.append((eq.reduce("sum", name, size, mine), position))
+        else:
+            found.append((value, position))
+        order = [(y, value), (n, position)] if is_last else [(value, y), (position, n)]
+        further, later = (make("lt", *pair) for pair in order)
+        left = make("or", further, make("and", same, later))
+    if x.dtype.is_bool:
+        return [(eq.cast(value, x.dtype), position) for value, position in found]
+    return found
+
+
+def _by_rank(
+    x: Array, row: Sequence[Expr], place: Expr, chosen: Callable[[Expr, Expr], Expr]
+) -> Expr:
+    """Return what has the rank `place`: the number of elements that come before it."""
+    size, free = int(x.shape[-1]), [*row, place]
+    name = _variable(x, free)
+    n = eq.index(name, size)
+    other = eq.index(_variable(x, [*free, n]), size)
+    mine, theirs = x.at((*row, n)), x.at((*row, other))
+    before = make("or", _precedes(theirs, mine), make("and", _are_same(mine, theirs),
+                  make("lt", other, n)))  # fmt: skip
+    rank = eq.reduce("sum", other.value[0], size, eq.cast(before, dtype_of("int32")))
+    value = chosen(mine, n)
+    wide = dtype_of("int32") if value.dtype.bits < 32 else value.dtype
+    hit = make("eq", eq.cast(rank, INDEX), place)
+    body = eq.where(hit, eq.cast(value, wide), const(0, wide))
+    return eq.cast(eq.reduce("sum", name, size, body), value.dtype)
+
+
+def _precedes(x: Expr, y: Expr) -> Expr:
+    """Tell whether `x` is less than `y`; what is no number is last."""
+    if not x.dtype.is_float:
+        return make("lt", x, y) if not x.dtype.is_bool else make("and", make("not", x), y)
+    return make("or", make("lt", x, y), make("and", make("eq", x, x), make("ne", y, y)))
+
+
+def _are_same(x: Expr, y: Expr) -> Expr:
+    same = make("eq", x, y)
+    if not x.dtype.is_float:
+        return same
+    return make("or", same, make("and", make("ne", x, x), make("ne", y, y)))
+
+
+def _variable(x: Array, free: Sequence[Expr]) -> str:
+    return variable_of(x.shape[-1], frozenset().union(*(i.free for i in free)))

@@ -1,0 +1,239 @@
+"""NumPy's functions of elements, as expressions of the expressions of their operands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from tile_api.arrays.equations import expressions as eq
+from tile_api.arrays.equations.expressions import Expr, const, make
+
+Row = Callable[..., Expr]
+"""What makes an expression of the expressions of its operands."""
+
+
+def _named(name: str) -> Row:
+    return lambda *args: make(name, *args)
+
+
+def _bools(name: str, row: Row) -> Row:
+    """Return `row`, but `name` of truth values."""
+    return lambda x, y: make(name, x, y) if x.dtype.is_bool else row(x, y)
+
+
+def _rounding(name: str) -> Row:
+    """Return a function to whole numbers, which leaves integers as they are."""
+    return lambda x: make(name, x) if x.dtype.is_float else x
+
+
+def _power(x: Expr, y: Expr) -> Expr:
+    if y.op == "const":
+        if y.value == 1:
+            return x
+        if y.value == 2:
+            return eq.multiply(x, x)
+        if y.value == 0.5 and x.dtype.is_float:
+            return make("sqrt", x)
+        if y.value == -1 and x.dtype.is_float:
+            return eq.reciprocal(x)
+        if y.value == 3:
+            return eq.multiply(eq.multiply(x, x), x)
+    return make("pow", x, y)
+
+
+def _scaled(name: str, factor: float) -> Row:
+    """Return `name` of a multiple, such as exp2 by exp."""
+    return lambda x: make(name, eq.multiply(const(factor, x.dtype), x))
+
+
+def _multiple(factor: float) -> Row:
+    return lambda x: eq.multiply(const(factor, x.dtype), x)
+
+
+def _reciprocal(x: Expr) -> Expr:
+    if x.dtype.is_float:
+        return eq.reciprocal(x)
+    one, none = const(1, x.dtype), const(0, x.dtype)
+    found = eq.where(make("eq", x, one), one, none)
+    low = const(-1, x.dtype)
+    return found if x.dtype.startswith("u") else eq.where(make("eq", x, low), low, found)
+
+
+def _differ(x: Expr, y: Expr) -> Expr:
+    """Return whether a remainder `x` that is not 0 has another sign than the divisor `y`."""
+    none = const(0, x.dtype)
+    if y.op == "const":
+        return make("lt", x, none) if y.value > 0 else make("lt", none, x)
+    return make("and", make("ne", x, none), make("ne", make("lt", x, none), make("lt", y, none)))
+
+
+def _floor_divide(x: Expr, y: Expr) -> Expr:
+    """Return the quotient rounded down; a quotient of floats may be rounded up, which is told."""
+    if not x.dtype.is_float:
+        return eq.integer_part("floordiv", x, y)
+    rest = make("fmod", x, y)
+    whole = make("rint", eq.divide(eq.subtract(x, rest), y))
+    found = eq.where(_differ(rest, y), eq.subtract(whole, const(1, x.dtype)), whole)
+    if y.op == "const" and y.value:
+        return found
+    return eq.where(make("eq", y, const(0, y.dtype)), eq.divide(x, y), found)
+
+
+def _remainder(x: Expr, y: Expr) -> Expr:
+    if not x.dtype.is_float:
+        return eq.integer_part("mod", x, y)
+    rest = make("fmod", x, y)
+    return eq.where(_differ(rest, y), eq.add(rest, y), rest)
+
+
+def _fmod(x: Expr, y: Expr) -> Expr:
+    if x.dtype.is_float:
+        return make("fmod", x, y)
+    rest, none = eq.integer_part("mod", x, y), const(0, x.dtype)
+    if x.dtype.startswith("u"):
+        return rest
+    differ = make("and", make("ne", rest, none), make("lt", x, none))
+    other = make("and", differ, make("lt", none, y))
+    mine = make(
+        "and", make("ne", rest, none), make("and", make("le", none, x), make("lt", y, none))
+    )
+    return eq.where(make("or", other, mine), eq.subtract(rest, y), rest)
+
+
+def _logaddexp(x: Expr, y: Expr) -> Expr:
+    """Return log(exp(x) + exp(y)); equal infinities have no difference."""
+    apart = eq.negate(make("absolute", eq.subtract(x, y)))
+    twice = eq.add(x, const(math.log(2), x.dtype))
+    found = eq.add(make("maximum", x, y), make("log1p", make("exp", apart)))
+    return eq.where(make("eq", x, y), twice, found)
+
+
+def _logaddexp2(x: Expr, y: Expr) -> Expr:
+    factor = const(math.log(2), x.dtype)
+    found = _logaddexp(eq.multiply(factor, x), eq.multiply(factor, y))
+    return eq.multiply(const(1 / math.log(2), x.dtype), found)
+
+
+def _sign(x: Expr) -> Expr:
+    none, one = const(0, x.dtype), const(1, x.dtype)
+    below = x if x.dtype.is_float else none  # a NaN is its own sign
+    if not x.dtype.startswith("u"):
+        low = const(-1, x.dtype)
+        zero = eq.where(make("eq", x, none), none, below) if x.dtype.is_float else none
+        below = eq.where(make("lt", x, none), low, zero)
+    return eq.where(make("lt", none, x), one, below)
+
+
+def _heaviside(x: Expr, y: Expr) -> Expr:
+    none, one = const(0, x.dtype), const(1, x.dtype)
+    above = eq.where(make("lt", none, x), one, x)
+    return eq.where(make("lt", x, none), none, eq.where(make("eq", x, none), y, above))
+
+
+def _is_infinite(x: Expr) -> Expr:
+    if not x.dtype.is_float:
+        return const(False, "bool")
+    return make("eq", make("absolute", x), const(math.inf, x.dtype))
+
+
+def _is_finite(x: Expr) -> Expr:
+    if not x.dtype.is_float:
+        return const(True, "bool")
+    return make("lt", make("absolute", x), const(math.inf, x.dtype))
+
+
+def _known(best: str) -> Row:
+    """Return an extremum that leaves out what is not a number."""
+
+    def row(x: Expr, y: Expr) -> Expr:
+        if not x.dtype.is_float:
+            return UFUNCS[best](x, y)
+        rest = eq.where(make("ne", y, y), x, make(best, x, y))
+        return eq.where(make("ne", x, x), y, rest)
+
+    return row
+
+
+def _cube_root(x: Expr) -> Expr:
+    return make("copysign", make("pow", make("absolute", x), const(1 / 3, x.dtype)), x)
+
+
+UFUNCS: dict[str, Row] = {
+    "add": _bools("or", eq.add),
+    "subtract": eq.subtract,
+    "multiply": _bools("and", eq.multiply),
+    "divide": eq.divide,
+    "negative": eq.negate,
+    "positive": lambda x: x,
+    "square": lambda x: eq.multiply(x, x),
+    "reciprocal": _reciprocal,
+    "power": _power,
+    "float_power": _power,
+    "floor_divide": _floor_divide,
+    "remainder": _remainder,
+    "fmod": _fmod,
+    "less": lambda x, y: make("lt", x, y),
+    "less_equal": lambda x, y: make("le", x, y),
+    "greater": lambda x, y: make("lt", y, x),
+    "greater_equal": lambda x, y: make("le", y, x),
+    "equal": lambda x, y: make("eq", x, y),
+    "not_equal": lambda x, y: make("ne", x, y),
+    "logical_and": lambda x, y: make("and", eq.cast(x, eq.BOOL), eq.cast(y, eq.BOOL)),
+    "logical_or": lambda x, y: make("or", eq.cast(x, eq.BOOL), eq.cast(y, eq.BOOL)),
+    "logical_xor": lambda x, y: make("ne", eq.cast(x, eq.BOOL), eq.cast(y, eq.BOOL)),
+    "logical_not": lambda x: make("not", eq.cast(x, eq.BOOL)),
+    "bitwise_and": lambda x, y: make("and" if x.dtype.is_bool else "bitand", x, y),
+    "bitwise_or": lambda x, y: make("or" if x.dtype.is_bool else "bitor", x, y),
+    "bitwise_xor": lambda x, y: make("ne" if x.dtype.is_bool else "bitxor", x, y),
+    "invert": lambda x: make("not" if x.dtype.is_bool else "bitnot", x),
+    "left_shift": _named("shl"),
+    "right_shift": _named("shr"),
+    "maximum": _bools("or", _named("maximum")),
+    "minimum": _bools("and", _named("minimum")),
+    "fmax": _known("maximum"),
+    "fmin": _known("minimum"),
+    "absolute": lambda x: x if x.dtype.is_bool or x.dtype.startswith("u") else make("absolute", x),
+    "fabs": _named("absolute"),
+    "sign": _sign,
+    "signbit": lambda x: make("lt", make("copysign", const(1, x.dtype), x), const(0, x.dtype)),
+    "copysign": _named("copysign"),
+    "heaviside": _heaviside,
+    "exp": _named("exp"),
+    "exp2": _scaled("exp", math.log(2)),
+    "expm1": _named("expm1"),
+    "log": _named("log"),
+    "log2": _named("log2"),
+    "log10": _named("log10"),
+    "log1p": _named("log1p"),
+    "logaddexp": _logaddexp,
+    "logaddexp2": _logaddexp2,
+    "erf": _named("erf"),
+    "hypot": _named("hypot"),
+    "cbrt": _cube_root,
+    "sqrt": _named("sqrt"),
+    "sin": _named("sin"),
+    "cos": _named("cos"),
+    "tan": _named("tan"),
+    "arcsin": _named("asin"),
+    "arccos": _named("acos"),
+    "arctan": _named("atan"),
+    "arctan2": _named("atan2"),
+    "sinh": _named("sinh"),
+    "cosh": _named("cosh"),
+    "tanh": _named("tanh"),
+    "arcsinh": _named("asinh"),
+    "arccosh": _named("acosh"),
+    "arctanh": _named("atanh"),
+    "deg2rad": _multiple(math.pi / 180),
+    "radians": _multiple(math.pi / 180),
+    "rad2deg": _multiple(180 / math.pi),
+    "degrees": _multiple(180 / math.pi),
+    "floor": _rounding("floor"),
+    "ceil": _rounding("ceil"),
+    "trunc": _rounding("trunc"),
+    "rint": _rounding("rint"),
+    "isfinite": _is_finite,
+    "isinf": _is_infinite,
+    "isnan": lambda x: make("ne", x, x) if x.dtype.is_float else const(False, "bool"),
+}
+"""By the name of the ufunc."""

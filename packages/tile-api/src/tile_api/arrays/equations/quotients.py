@@ -1,0 +1,44 @@
+"""Quotients by numbers, which are products with a reciprocal where nobody sees the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tile_api.arrays.equations.equations import Output
+from tile_api.arrays.equations.expressions import Expr, const, multiply, rebuild, walk
+from tile_api.arrays.equations.numerics import is_strict
+
+STEPS = frozenset(("floor", "ceil", "trunc", "rint", "cast", "lt", "le", "eq", "ne", "mod"))
+"""What may jump where its operand is rounded otherwise: quotients within stay quotients."""
+
+
+def without_quotients(outputs: Sequence[Output]) -> list[Output]:
+    """Return outputs in which quotients by numbers are products, unless they are strict."""
+    if is_strict():
+        return list(outputs)
+    elements = [o.element for o in outputs]
+    exact = _exact(elements)
+    known: dict[Expr, Expr] = {}
+    for x in walk(*elements):
+        made = rebuild(x, known)
+        if x not in exact and _is_quotient(made):
+            made = multiply(const(1 / made.args[1].args[0].value, made.dtype), made.args[0])
+        known[x] = made
+    return [replace(o, element=known[o.element]) for o in outputs]
+
+
+def _is_quotient(x: Expr) -> bool:
+    return x.op == "multiply" and x.args[1].op == "reciprocal" and x.args[1].args[0].op == "const"
+
+
+def _exact(elements: Sequence[Expr]) -> set[Expr]:
+    """Return what is rounded to steps before it is summed or stored."""
+    found: set[Expr] = set()
+    todo = [arg for x in walk(*elements) if x.op in STEPS for arg in x.args]
+    while todo:
+        x = todo.pop()
+        if x not in found and x.dtype.is_float and x.op not in ("reduce", "load"):
+            found.add(x)
+            todo += x.args
+    return found

@@ -1,0 +1,10 @@
+"""Gradients: adjoints of equations, and functions run forwards and backwards.
+
+=====================  =========================================================================
+`adjoint`              equations of gradients: `derivatives` of functions of elements, `sums`, and
+                       `index_maps` turned round
+`residuals`            what a forward pass saves
+`passes`               a function run forwards and backwards
+`captured_gradients`   the same within a function that is captured
+=====================  =========================================================================
+"""

@@ -1,0 +1,257 @@
+"""The adjoint of equations, which is equations: from gradients of results to those of arguments.
+
+Each expression has an adjoint with the same index variables: what the results, weighted with
+their cotangents, change by when it changes. It is the sum over those who read the expression, and
+over the variables that only these have. That sums as early as possible: a row's states have
+adjoints with an element for each row. An element of an argument collects the adjoints of the
+loads that read it, by `index_maps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from tile_api.arrays.equations import expressions as eq
+from tile_api.arrays.equations.digits import in_digits
+from tile_api.arrays.equations.dims import variable_of
+from tile_api.arrays.equations.equations import Equations, Output, Parameter, printed_name
+from tile_api.arrays.equations.expressions import Expr, cast, const, extents_of, make, rebuild, walk
+from tile_api.arrays.equations.substitution import bound, substituted, unused
+from tile_api.arrays.gradients.derivatives import DERIVATIVES
+from tile_api.arrays.gradients.index_maps import inverse, pulled, range_of
+from tile_api.arrays.gradients.sums import Sums, added, is_masked, is_zero, product_of
+from tile_api.frontend.source import calling_span
+from tile_core.errors import NoGradient
+
+INFINITE = float("inf")
+
+
+def adjoint(
+    equations: Equations, wrt: Sequence[str], saved: Mapping[Expr, Expr] | None = None
+) -> Equations:
+    """Return the equations of a vector-Jacobian product.
+
+    Parameters
+    ----------
+    wrt
+        The parameters for which there are gradients, in this order.
+    saved
+        What is read instead of expressions that `equations` have computed.
+
+    Returns
+    -------
+    Equations
+        They take what `equations` take, and a cotangent for each output of floats.
+
+    Raises
+    ------
+    NoGradient
+        If an operation on the way has no derivative.
+    """
+    eq.begin(*(o.element for o in equations.outputs))
+    taken = {p.tensor for p in equations.parameters} | {o.name for o in equations.outputs}
+    cotangents: list[Parameter] = []
+    for output in equations.outputs:
+        if output.dtype.is_float:
+            name = new_name(f"d_{output.name}", taken)
+            cotangents.append(Parameter(name, output.shape, output.dtype))
+    parameters = {p.name: p for p in equations.parameters}
+    names = [parameters[name].tensor for name in wrt]
+    reverse = _Reverse(in_digits(equations), cotangents, names, saved or {})
+    outputs = [
+        reverse.gradient(parameters[name], new_name(f"d_{parameters[name].tensor}", taken))
+        for name in wrt
+    ]
+    name = f"{equations.name}_vjp"
+    return Equations(name, (*equations.parameters, *cotangents), tuple(outputs), tuple)
+
+
+def new_name(name: str, taken: set[str]) -> str:
+    """Return a name for a tensor that is not taken, and take it."""
+    name = printed_name(name)
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+class _Reverse:
+    """Adjoints of all expressions, from those that read others to those that are read."""
+
+    def __init__(
+        self,
+        equations: Equations,
+        cotangents: Iterable[Parameter],
+        wrt: Sequence[str],
+        saved: Mapping[Expr, Expr],
+    ) -> None:
+        outputs = [o for o in equations.outputs if o.dtype.is_float and 0 not in o.shape]
+        given = {c.name: c for c in cotangents}
+        weights = [c for c in given.values() if 0 not in c.shape]
+        nodes = [*walk(*(o.element for o in outputs))]
+        self.extents = extents_of([*nodes, *(i for o in outputs for i in o.indices)])
+        self.known = dict(saved)
+        self.sums = Sums(nodes, self._read)
+        self.shapes = {p.tensor: p.shape for p in (*equations.parameters, *given.values())}
+        self.terms: dict[Expr, list[Expr]] = {}
+        self.active: set[Expr] = set()
+        self.loads: dict[str, list[tuple[Expr, Expr]]] = {}
+        for x in nodes:
+            if x.dtype.is_float and (
+                (x.op == "load" and x.value in wrt)
+                or any(arg in self.active for arg in x.args if x.op != "load")
+            ):
+                self.active.add(x)
+        for o, c in zip(outputs, weights, strict=True):
+            given_here = eq.load(c.tensor, o.indices, c.dtype)
+            scope = frozenset().union(*(i.free for i in o.indices))
+            self._add(o.element, given_here, scope)
+        for x in reversed(nodes):
+            if x in self.terms:
+                self._spread(x, self.sums.collected(self.terms.pop(x)))
+
+    def _read(self, x: Expr) -> Expr:
+        """Return `x` in terms of what is saved."""
+        return rebuild(x, self.known)
+
+    def _add(self, x: Expr, term: Expr, scope: frozenset[str]) -> None:
+        """Add what `x` gets from where the variables of `scope` run."""
+        if x not in self.active:
+            return
+        for name in sorted(scope - x.free, reverse=True):  # the last dimension innermost
+            term = self.sums.over(name, self.extents[name], term)
+        if not is_zero(term):
+            self.terms.setdefault(x, []).append(term)
+
+    def _spread(self, x: Expr, mine: Expr) -> None:
+        """Give the operands of `x` their part of its adjoint."""
+        if is_zero(mine):
+            return
+        match x.op:
+            case "load":
+                self.loads.setdefault(x.value, []).append((x, mine))
+            case "where":
+                condition, one, other = self._read(x.args[0]), *x.args[1:]
+                none = const(0, x.dtype)
+                self._add(one, _under(mine, lambda y: eq.where(condition, y, none)), x.free)
+                self._add(other, _under(mine, lambda y: eq.where(condition, none, y)), x.free)
+            case "cast":
+                self._add(x.args[0], cast(mine, x.args[0].dtype), x.free)
+            case "round":
+                self._add(x.args[0], mine, x.free)
+            case "reduce":
+                self._spread_fold(x, mine)
+            case op if op in DERIVATIVES:
+                for arg, by_arg in zip(x.args, DERIVATIVES[op](x, *x.args), strict=True):
+                    if by_arg is not None and arg in self.active:
+                        self._add(arg, self._times(mine, self._read(by_arg), op), x.free)
+            case op:
+                what = "running sums and tile.scan" if op == "scan" else op
+                raise NoGradient(
+                    f"{what} have no derivative here",
+                    span=calling_span(),
+                    hint="keep that part out of what is differentiated",
+                )
+
+    def _times(self, x: Expr, by: Expr, op: str) -> Expr:
+        """Return the product; a mask is a factor where a product of tiles needs one."""
+        is_factor = op == "multiply" and not by.free <= x.free
+        if is_factor and all(map(self._exists, walk(by))):
+            return product_of([x, by], x)
+        return _under(x, lambda y: product_of([y, by], y))
+
+    def _exists(self, x: Expr) -> bool:
+        """Tell whether what is read lies in its array, for all values of index variables."""
+        if x.op != "load" or x.value not in self.shapes:  # what is saved is read as it lies
+            return True
+        ranges = [*map(range_of, x.args)]
+        return all(
+            low >= 0 and high < size
+            for (low, high), size in zip(ranges, self.shapes[x.value], strict=True)
+        )
+
+    def _spread_fold(self, x: Expr, mine: Expr) -> None:
+        kind, variable, extent = x.value
+        body, scope = x.args[0], x.free | {variable}
+        if kind == "sum":
+            self._add(body, mine, scope)
+        elif kind == "mean":
+            self._add(body, product_of([const(1 / extent, x.dtype), mine], x), scope)
+        elif kind == "prod":
+            rest = self._read(_others(x))
+            self._add(body, _under(mine, lambda y: product_of([y, rest], x)), scope)
+        else:
+            infinite = make("eq", make("absolute", self._read(x)), const(INFINITE, x.dtype))
+            mine = self.sums.collected([product_of([t], t) for t in added(_unless(infinite, mine))])
+            if not is_zero(mine):
+                hit = self._read(make("eq", body, x))
+                one, none = const(1, x.dtype), const(0, x.dtype)
+                ties = bound("sum", variable, extent, eq.where(hit, one, none))
+
+                def shared(y: Expr) -> Expr:
+                    return eq.where(infinite, none, eq.where(hit, eq.divide(y, ties), none))
+
+                self._add(body, _under(mine, shared), scope)
+
+    # -- gradients of arguments --------------------------------------------------------------
+
+    def gradient(self, parameter: Parameter, name: str) -> Output:
+        """Return the gradient with respect to a parameter."""
+        read = self.loads.get(parameter.tensor, ())
+        indices = _indices(parameter, [load for load, _ in read])
+        kind = eq.computed_in(parameter.dtype)
+        terms = [const(0, kind), *(self._at(load, mine, indices) for load, mine in read)]
+        element = self.sums.collected(terms)
+        return Output(name, parameter.shape, parameter.dtype, indices, element)
+
+    def _at(self, load: Expr, mine: Expr, element: tuple[Expr, ...]) -> Expr:
+        """Return the part of an element's gradient that one load gives."""
+        where = inverse(load.args, element)
+        found = _under(substituted(mine, where.values), lambda y: pulled(y, where.equal))
+        found = pulled(found, where.conditions)
+        for name, extent in sorted(where.summed.items(), reverse=True):
+            found = self.sums.over(name, extent, found)
+        return found
+
+
+def _under(x: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Change what masks leave of `x`: what they hide is no number, or not there."""
+    if x.op == "add" and any(map(is_masked, added(x))):
+        return eq.add(*(_under(arg, change) for arg in x.args))
+    if not is_masked(x):
+        return change(x)
+    condition, *parts = x.args
+    return eq.where(condition, *(y if is_zero(y) else _under(y, change) for y in parts))
+
+
+def _unless(condition: Expr, x: Expr) -> Expr:
+    """Return `x` as it is where a condition does not hold."""
+    known = {n: n.args[2] for n in walk(x) if n.op == "where" and n.args[0] is condition}
+    return rebuild(x, dict(known))
+
+
+def _others(x: Expr) -> Expr:
+    """Return the product without the element at the variable of the product itself."""
+    _, variable, extent = x.value
+    body = x.args[0]
+    fresh = unused(variable, body.free | {variable})
+    there = substituted(body, {variable: eq.index(fresh, extent)})
+    is_mine = make("eq", eq.index(fresh, extent), eq.index(variable, extent))
+    return bound("prod", fresh, extent, eq.where(is_mine, const(1, x.dtype), there))
+
+
+def _indices(parameter: Parameter, loads: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Return the indices of a gradient: variables of a load that reads elements as they lie."""
+    made: list[Expr] = []
+    for axis, size in enumerate(parameter.shape):
+        taken = frozenset().union(*(i.free for i in made))
+        known = (x.args[axis] for x in loads)
+        plain = (i for i in known if i.op == "index" and i.value[1] == size)
+        fitting = next((i for i in plain if not i.free & taken), None)
+        if size == 1:
+            made.append(const(0))
+        elif fitting is not None:
+            made.append(fitting)
+        else:
+            made.append(eq.index(unused(variable_of(size, frozenset()), taken), size))
+    return tuple(made)

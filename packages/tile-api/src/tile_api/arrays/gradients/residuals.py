@@ -1,0 +1,129 @@
+"""What a forward pass saves for the backward one: states of rows, and what exists anyway.
+
+Saved is what forward kernels hold at their end: results of reductions, such as maximum and sum of
+a row. Not saved are products of tiles that another reduction goes through, such as blocks of
+scores: they are computed again, unless they are long sums, and no more than some times what they
+are made of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tile_api.arrays.equations.digits import in_digits
+from tile_api.arrays.equations.equations import Equations, Output, Parameter
+from tile_api.arrays.equations.expressions import Expr, extents_of, load, walk
+from tile_api.arrays.gradients.adjoint import adjoint, new_name
+from tile_api.arrays.gradients.sums import partial_sums
+from tile_api.arrays.planning.partition import is_long
+from tile_api.arrays.reductions.groups import grouped
+
+TIMES_KEPT = 4
+"""How many times as large as an operand, or a result, a long sum may be that is saved."""
+
+
+@dataclass(frozen=True)
+class Passes:
+    """A program with its vector-Jacobian product.
+
+    Parameters
+    ----------
+    forward
+        The program, with what is saved behind its outputs.
+    backward
+        It takes arguments and results of `forward`, and cotangents.
+    takes
+        What it takes, by names: of parameters, of outputs of `forward`, of cotangents.
+    cotangents
+        The names of cotangents, for each output of floats.
+    """
+
+    forward: Equations
+    backward: Equations
+    takes: tuple[str, ...]
+    cotangents: tuple[str, ...]
+
+
+def passes(equations: Equations, wrt: Sequence[str]) -> Passes:
+    """Return a program and its vector-Jacobian product, which reads what the program saves."""
+    equations = in_digits(equations)
+    saved = dict(_states(equations))
+    taken = {p.tensor for p in equations.parameters} | {o.name for o in equations.outputs}
+    names = {node: new_name(f"saved{k}", taken) for k, node in enumerate(saved)}
+    reads = {
+        node: load(names[node], output.indices, output.dtype) for node, output in saved.items()
+    }
+    whole = adjoint(equations, wrt, reads)
+    met = {n.value for n in walk(*(o.element for o in whole.outputs)) if n.op == "load"}
+    new: list[Output] = []
+    parameters: list[Parameter] = []
+    takes: list[str] = []
+    for p in whole.parameters:
+        if p.tensor in met:
+            parameters.append(p)
+            takes.append(p.tensor)
+    for node, output in saved.items():
+        if names[node] in met:
+            if output not in equations.outputs:
+                output = replace(output, name=names[node])
+                new.append(output)
+            parameters.append(Parameter(names[node], output.shape, output.dtype))
+            takes.append(output.name)
+    forward = replace(equations, outputs=(*equations.outputs, *new), structure=tuple)
+    cotangents = whole.parameters[len(equations.parameters) :]
+    return Passes(
+        forward,
+        replace(whole, parameters=tuple(parameters)),
+        tuple(takes),
+        tuple(c.tensor for c in cotangents),
+    )
+
+
+def _is_kept(x: Expr, outputs: Sequence[Output]) -> bool:
+    """Tell whether a result is saved through which another reduction goes.
+
+    No scores of short queries and keys, and no logits of a large vocabulary.
+    """
+    if not _is_product(x):
+        return True
+    nested = [n for n in walk(*x.args) if n.op == "reduce"]
+    if not is_long(x) and all(map(_is_product, nested)):
+        return False
+    extents = extents_of([x, *(i for o in outputs for i in o.indices)])
+
+    def size(names: Iterable[str]) -> int:
+        return math.prod(extents[name] for name in names)
+
+    groups = grouped(x.args[0], x.value[1])
+    operands = [size(frozenset().union(*(f.free for f in g.factors))) for g in groups]
+    largest = max(math.prod(o.shape) for o in outputs)
+    return size(x.free) <= TIMES_KEPT * max(largest, min(operands))
+
+
+def _is_product(x: Expr) -> bool:
+    return x.value[0] == "sum" and len(grouped(x.args[0], x.value[1])) == 2
+
+
+def _states(equations: Equations) -> list[tuple[Expr, Output]]:
+    """Return reductions that may be saved, each as an output."""
+    outputs = [o for o in equations.outputs if 0 not in o.shape]
+    whole = {o.element: o for o in reversed(outputs) if o.element.op == "reduce"}
+    indices = {i.value[0]: i for o in outputs for i in walk(*o.indices) if i.op == "index"}
+    reductions = [x for x in walk(*(o.element for o in outputs)) if x.op == "reduce"]
+    again = {
+        n
+        for x in reductions
+        for n in walk(x.args[0])
+        if n.op == "reduce" and x.value[1] in n.free and not _is_kept(n, outputs)
+    } | partial_sums(reductions)
+    made = []
+    for x in reductions:
+        if x in whole:
+            made.append((x, whole[x]))
+        elif x not in again:
+            met = {i.value[0]: i for i in walk(x) if i.op == "index" and i.value[0] in x.free}
+            mine = tuple(i for name, i in {**indices, **met}.items() if name in met)
+            made.append((x, Output("", tuple(i.value[1] for i in mine), x.dtype, mine, x)))
+    return made

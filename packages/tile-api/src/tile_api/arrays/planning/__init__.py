@@ -1,0 +1,13 @@
+"""Which equations are one kernel, the roles of variables in it, and the sizes of its blocks.
+
+===================  ===========================================================================
+`partition`          where cuts stand
+`plan`               roles of variables; `recurrence_plan` of those in steps
+`merging`            variables that are one; `reshaping`: tensors in which indices are plain
+`recurrence_parts`   what steps compute; `affine` steps go in chunks
+`bounds`             the blocks that a mask leaves
+`split`              streams that several blocks share; `single_rows` of products
+`traffic`, `blocks`  what a kernel moves; sizes by it and by the model of the machine
+`storage`            what tiles are stored in; `not_numbers`: which extrema look for NaN
+===================  ===========================================================================
+"""

@@ -1,0 +1,235 @@
+"""Sizes of blocks: few that fit, chosen by what they move, ranked by the model of the machine."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tile_api.arrays.equations.expressions import walk
+from tile_api.arrays.planning.plan import Blocks, Plan, is_disjoint, resized
+from tile_api.arrays.planning.split import can_split, in_parts
+from tile_api.arrays.planning.traffic import Machine, Traffic, blocks_of, traffic_of
+from tile_core.dtypes import DType
+from tile_core.errors import OutOfScratch, TileError
+
+MOST_RANKED, FEWEST_RANKED = 8, 3
+"""Candidates of all kernels of a function that the model of a processor is asked about, a twentieth
+of a second each; and those of one kernel, however many there are."""
+
+WORTHWHILE_MS = 0.02
+"""Kernels that take less by what they move have blocks as they come."""
+
+CLEARLY = 0.97
+"""A candidate is faster if it takes so much of another's time: models err."""
+
+CLEARLY_LESS = 0.75
+"""Of the tiles of what does not fit: the next candidate has fewer."""
+
+WARNED = 1.1
+"""What kernels take in comparisons which passes warn of: they are not what they could be."""
+
+SURE_TO_FIT = 96 << 10
+"""Bytes of tiles that any machine has room for: blocks of more are not taken unasked."""
+
+FEW_ROWS = 16
+"""Rows of a product that leave its other factor nothing but to pass by."""
+
+Price = Callable[[Sequence[Plan]], float]
+"""Milliseconds that the model of the machine expects of kernels; a `TileError` if it refuses."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The blocks of a kernel.
+
+    Parameters
+    ----------
+    milliseconds
+        What is expected: by the model of the machine if `is_ranked`, else by traffic alone.
+    looked_at
+        How many candidates there were.
+    note
+        Why a candidate was refused, if one was.
+    """
+
+    plan: Plan
+    traffic: Traffic
+    milliseconds: float
+    is_ranked: bool = False
+    looked_at: int = 1
+    note: str = ""
+
+
+def chosen(
+    plan: Plan,
+    dtypes: Mapping[str, DType],
+    machine: Machine,
+    price: Price,
+    asked: int,
+    refused: Collection[Blocks] = (),
+) -> Choice:
+    """Return a plan with the blocks that are expected to be fastest.
+
+    Parameters
+    ----------
+    asked
+        How many candidates the model is asked about.
+    refused
+        Blocks that did not compile.
+    """
+    first = Choice(plan, *_by_traffic(plan, dtypes, machine))
+    enough = max(WORTHWHILE_MS, 4 * machine.peaks.launch_us / 1e3)
+    is_small = first.milliseconds < enough and first.traffic.tiles <= SURE_TO_FIT
+    if plan.task.recurrence is not None or (is_small and plan.blocks not in refused):
+        return first
+    slim = _few_rows(plan, machine)
+    if slim is not None and slim not in refused:
+        other = resized(plan, slim)
+        return Choice(other, *_by_traffic(other, dtypes, machine))
+    found = {_shape(plan): first}
+    for blocks in candidates(plan, machine):
+        other = resized(plan, blocks)
+        if blocks in refused or not is_disjoint(other):
+            continue
+        choice = Choice(other, *_by_traffic(other, dtypes, machine))
+        if _fits(choice, machine):
+            found.setdefault(_shape(other), choice)
+    longest = max(c.traffic.run for c in found.values())
+    found = {k: c for k, c in found.items() if c.traffic.run >= min(machine.run, longest)}
+    others = sorted(found.values(), key=lambda c: c.milliseconds)
+    others = [c for c in others if c.plan.blocks not in refused] or [first]
+    first = first if first in others else others[0]
+    note = f"{len(refused)} did not compile" if refused else ""
+    ordered = [first, *(c for c in others if c is not first)]
+    return _Ranking(ordered, price, note, asked).best(machine.rows > 1)
+
+
+def _fits(choice: Choice, machine: Machine) -> bool:
+    traffic, most = choice.traffic, machine.thread_bytes * choice.plan.blocks.threads
+    return traffic.accumulators <= most if traffic.products else traffic.tiles <= 2 * most
+
+
+def _few_rows(plan: Plan, machine: Machine) -> Blocks | None:
+    """Return blocks of a product of few rows on a processor, None for what is none.
+
+    All of the second factor passes by once, which the model takes for faster than it is: steps are
+    short and wide, so that it is read in order.
+    """
+    is_product = bool(plan.carried) and all(c.column for c in plan.carried)
+    is_slim = plan.row is not None and plan.axes[plan.row].extent <= FEW_ROWS
+    if machine.rows > 1 or not is_product or not is_slim or len(plan.columns) != 1:
+        return None
+    extent, units = plan.axes[plan.columns[0]].extent, machine.peaks.units
+    columns = min(1024, extent // units // 64 * 64)
+    return Blocks(FEW_ROWS, 8, columns) if columns >= 64 else None
+
+
+class _Ranking:
+    """Asks the model of the machine about candidates."""
+
+    def __init__(self, ordered: Sequence[Choice], price: Price, note: str, asked: int) -> None:
+        self.ordered, self.price, self.note, self.left = ordered, price, note, asked
+        self.most = math.inf  # bytes of tiles that may fit after what was refused
+        self.found: Choice | None = None
+
+    def best(self, is_gpu: bool) -> Choice:
+        """Return the best of the first, which came without a choice, and of those after it."""
+        first, *others = self.ordered
+        self._ask(first)
+        threads = first.plan.blocks.threads
+        for k, choice in enumerate(others):
+            self._ask(_with(choice, threads))
+            if k == 0 and is_gpu and self._ask(_with(choice, 2 * threads)):
+                threads *= 2
+        return replace(self.found or first, looked_at=len(self.ordered), note=self.note)
+
+    def _ask(self, choice: Choice) -> bool:
+        """Tell whether a candidate is the best so far."""
+        if choice.traffic.tiles >= self.most or not self.left:
+            return False
+        self.left -= 1
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                told = self.price(in_parts(choice.plan, (f"p{n}" for n in itertools.count(1000))))
+        except TileError as error:
+            self.note = self.note or str(error.args[0]).splitlines()[0]
+            if isinstance(error, OutOfScratch):
+                self.most = CLEARLY_LESS * choice.traffic.tiles
+            return False
+        told *= WARNED if caught else 1
+        is_better = self.found is None or told < CLEARLY * self.found.milliseconds
+        if is_better:
+            self.found = replace(choice, milliseconds=told, is_ranked=True)
+        return is_better
+
+
+def _with(choice: Choice, threads: int) -> Choice:
+    blocks = replace(choice.plan.blocks, threads=threads)
+    return replace(choice, plan=resized(choice.plan, blocks))
+
+
+def candidates(plan: Plan, machine: Machine) -> Iterator[Blocks]:
+    """Yield sizes that suit the roles of a plan, aligned with the machine's instructions."""
+    inner = any(n.op == "reduce" for s in plan.states for n in walk(s.body))
+    products = inner or any(c.column for c in plan.carried)
+    extent = plan.axes[plan.row].extent if plan.row is not None else 1
+    rows = [r for r in ((16, 32, 64, 128, 256) if products else (1, 2, 4, 8, 16, 32, 64, 256))]
+    rows = [r for r in rows if r < 2 * extent] or rows[:1]
+    columns: tuple[int, ...] = (64, 128, 256) if plan.columns else (64,)
+    if plan.stream is None and plan.columns:
+        columns = (64, 256, 1024, 4096)
+    streams: tuple[int, ...] = (64,)
+    residents: tuple[int, ...] = (16_384,)
+    if plan.stream is not None:
+        streams = (64, 256, 512, 2048)
+        if products:
+            streams = (32, 64, 128) if machine.rows > 1 else (32, 64, 128, 256)
+        residents = (0,) if products else (0, 4096, 16_384, 65_536)
+    is_decoding = can_split(plan) and not plan.is_stepped
+    small = resized(plan, Blocks(min(rows), resident=0))
+    is_decoding = is_decoding and blocks_of(small) < machine.peaks.units
+    for r, c, t, n in itertools.product(rows, columns, streams, residents):
+        blocks = Blocks(r, t, c, n)
+        yield blocks
+        for parts in _parts(resized(plan, blocks), machine) if is_decoding else ():
+            yield replace(blocks, resident=0, parts=parts)
+
+
+def _parts(plan: Plan, machine: Machine) -> list[int]:
+    """Return by how many blocks a stream may be shared: so many that none is idle."""
+    assert plan.stream is not None
+    axis = plan.axes[plan.stream]
+    most = -(-axis.extent // plan.blocks.stream) // 2
+    found = {min(waves * machine.peaks.units // blocks_of(plan), most) for waves in (1, 2)}
+    return sorted(parts for parts in found if parts > 1)
+
+
+def _by_traffic(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> tuple[Traffic, float]:
+    """Return what kernels move, and how long that takes: of the first that shares a stream."""
+    parts = plan.blocks.parts
+    if parts == 1 or plan.parts is not None:
+        found = traffic_of(plan, dtypes, machine)
+        return found, found.milliseconds(machine)
+    first = resized(plan, plan.blocks, parts)
+    count = first.parts.count if first.parts else 1
+    states = sum(_size(first, s.mine.free) for s in first.states) * 4.0 * count
+    found = traffic_of(first, dtypes, machine)
+    whole = replace(found, memory=found.memory + 2 * states, cache=found.cache + 2 * states)
+    return whole, whole.milliseconds(machine) + machine.peaks.launch_us / 1e3
+
+
+def _size(plan: Plan, names: Collection[str]) -> int:
+    made = 1
+    for v in names:
+        made *= plan.axes[v].extent if v in plan.axes else 1
+    return made
+
+
+def _shape(plan: Plan) -> object:
+    """Return what makes plans of other blocks the same kernel."""
+    sizes = tuple((a.name, a.size) for a in plan.axes.values())
+    return sizes, plan.is_resident, plan.blocks.parts, plan.blocks.threads

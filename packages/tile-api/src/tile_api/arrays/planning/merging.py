@@ -1,0 +1,273 @@
+"""Index variables that become one: of reductions in each other, and of the rows of products."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from tile_api.arrays.equations.equations import Output
+from tile_api.arrays.equations.expressions import (
+    Expr,
+    add,
+    const,
+    extents_of,
+    index,
+    integer_part,
+    make,
+    multiply,
+    rebuild,
+    reduce,
+    walk,
+)
+from tile_api.arrays.reductions.groups import Group, grouped
+
+MOST_IN_ONE = 16_384
+"""Elements of a reduction over several dimensions that is always one loop."""
+ENOUGH_ROWS = 48
+"""Rows that keep blocks busy, and rows of a block that are enough for a product."""
+
+
+MOST_WRITTEN_OUT = 25
+"""Elements of a reduction that is written out: five by five taps."""
+MOST_CHOSEN = 8
+"""Elements of a reduction over results that were found one by one."""
+FEWEST_APART = 8
+"""Elements of a part of a dimension that is a dimension of its own."""
+
+
+def merged(outputs: Sequence[Output]) -> list[Output]:
+    """Return outputs in which variables that belong together are one.
+
+    A reduction over several dimensions is a loop over their elements, in C order; so are the
+    dimensions of a result that all of it goes through together.
+    """
+    outputs = _reductions([_split(o) for o in _aligned(outputs)])
+    names = {x.value[1] for x in walk(*(o.element for o in outputs)) if x.op == "reduce"}
+    for name in sorted(n for n in names if "," in n):
+        outputs = _along(outputs, name.split(","))
+    for run in _rows(outputs):
+        outputs = _along(outputs, run)
+    return [_written_out(o) for o in outputs]
+
+
+def substituted(x: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Return `x` with other expressions for its free index variables."""
+    known: dict[tuple[Expr, tuple[str, ...]], Expr] = {}
+
+    def of(x: Expr, names: tuple[str, ...]) -> Expr:
+        mine = tuple(name for name in names if name in x.free)
+        if not mine:
+            return x
+        if x.op == "index":
+            return values[x.value[0]]
+        if (x, mine) not in known:
+            known[x, mine] = rebuild(x, {arg: of(arg, mine) for arg in x.args})
+        return known[x, mine]
+
+    return of(x, tuple(values))
+
+
+def parts_of(whole: Expr, sizes: Sequence[int]) -> list[Expr]:
+    """Return the indices of dimensions, given the index of all their elements in C order."""
+    made, step = [], math.prod(sizes)
+    for size in sizes:
+        step //= size
+        quotient = integer_part("floordiv", whole, const(step))
+        made.append(integer_part("mod", quotient, const(size)))
+    return made
+
+
+def _reductions(outputs: Sequence[Output]) -> Sequence[Output]:
+    """Make one reduction of those whose operand is another of their kind."""
+    extents = extents_of(o.element for o in outputs)
+    known: dict[Expr, Expr] = {}
+    for x in walk(*(o.element for o in outputs)):
+        made = rebuild(x, known)
+        if made.op == "reduce" and made.args[0].op == "reduce" and _belong(made, extents):
+            known[x] = _joined(made)
+    return [replace(o, element=known.get(o.element, o.element)) for o in outputs]
+
+
+def _belong(x: Expr, extents: Mapping[str, int]) -> bool:
+    inner = x.args[0]
+    if x.value[0] != inner.value[0] or x.dtype != inner.dtype:
+        return False
+    over = {x.value[1], inner.value[1]}
+    is_nested = any(n.op == "reduce" and n.free & over for n in walk(inner.args[0]))
+    if is_nested and not _is_plain([inner.args[0]], (x.value[1], inner.value[1])):
+        return False
+    rows = math.prod(extents.get(v, 1) for v in x.free)
+    return x.value[2] * inner.value[2] <= MOST_IN_ONE or rows >= ENOUGH_ROWS
+
+
+def _joined(x: Expr) -> Expr:
+    kind, outer, m = x.value
+    _, inner, n = x.args[0].value
+    name = f"{outer},{inner}"
+    parts = parts_of(index(name, m * n), (m, n))
+    body = substituted(x.args[0].args[0], dict(zip((outer, inner), parts, strict=True)))
+    return reduce(kind, name, m * n, body)
+
+
+def _along(outputs: Sequence[Output], run: Sequence[str]) -> Sequence[Output]:
+    """Make one variable of a run of dimensions, if all outputs that have some of it have it."""
+    made = []
+    for o in outputs:
+        place = _place(o, run)
+        if place is None:
+            if any(set(run) & i.free for i in o.indices):
+                return outputs
+            made.append(o)
+            continue
+        sizes = [i.value[1] for i in o.indices[place : place + len(run)]]
+        parts = parts_of(index(",".join(run), math.prod(sizes)), sizes)
+        element = substituted(o.element, dict(zip(run, parts, strict=True)))
+        indices = (*o.indices[:place], *parts, *o.indices[place + len(run) :])
+        made.append(replace(o, indices=indices, element=element))
+    return made
+
+
+def _place(o: Output, run: Sequence[str]) -> int | None:
+    """Return where the variables of a run are the indices of an output, one behind the other."""
+    names = _names(o)
+    starts = range(len(names) - len(run) + 1)
+    return next((k for k in starts if names[k : k + len(run)] == [*run]), None)
+
+
+def _names(o: Output) -> list[str]:
+    return [i.value[0] if i.op == "index" else "" for i in o.indices]
+
+
+def _written_out(o: Output) -> Output:
+    """Return an output without reductions over small windows, and over a few choices.
+
+    Those of a pooling, the taps of a filter of each channel: windows overlap, or lie apart, and
+    no tile is made of them. The weights of the best two.
+    """
+    mine = frozenset().union(*(i.free for i in o.indices))
+    known: dict[Expr, Expr] = {}
+    for x in walk(o.element):
+        if x.op != "reduce" or x.value[0] not in _STEPS or x.value[2] > MOST_WRITTEN_OUT:
+            continue
+        is_window = x.free == mine and not _sides(x) and _is_over_windows(x)
+        if not is_window and not (x.value[2] <= MOST_CHOSEN and _is_over_choices(x)):
+            continue
+        kind, name, count = x.value
+        parts = [substituted(x.args[0], {name: const(k)}) for k in range(count)]
+        made = functools.reduce(_STEPS[kind], parts)
+        known[x] = multiply(const(1 / count, made.dtype), made) if kind == "mean" else made
+    return replace(o, element=rebuild(o.element, known)) if known else o
+
+
+def _is_over_windows(x: Expr) -> bool:
+    """Tell whether a reduction goes along dimensions that its result goes along, too."""
+    parts = [*walk(x.args[0])]
+    indices = [i for n in parts if n.op == "load" for i in n.args]
+    is_moved = any(x.value[1] in i.free and len(i.free) > 1 for i in indices)
+    return is_moved and not any(n.op == "reduce" for n in parts)
+
+
+def _is_over_choices(x: Expr) -> bool:
+    """Tell whether a reduction is over results that stand side by side, such as the best two."""
+    name = x.value[1]
+    parts = [n for n in walk(x.args[0]) if name in n.free]
+    places = [arg for n in parts if n.op == "le" for arg in n.args[:1]]
+    return any(name in place.free for place in places)
+
+
+_STEPS: Mapping[str, Callable[[Expr, Expr], Expr]] = {
+    "sum": add,
+    "mean": add,
+    "prod": multiply,
+    "max": functools.partial(make, "maximum"),
+    "min": functools.partial(make, "minimum"),
+}
+
+
+def _aligned(outputs: Sequence[Output]) -> Iterable[Output]:
+    """Yield outputs without reductions along the same variables where they have one shape."""
+    known: dict[tuple[int, ...], tuple[Expr, ...]] = {}
+    for o in outputs:
+        if any(n.op == "reduce" for n in walk(o.element)):
+            yield o
+            continue
+        indices = known.setdefault(o.shape, o.indices)
+        pairs = zip(o.indices, indices, strict=True)
+        values = {i.value[0]: new for i, new in pairs if i.op == "index"}
+        yield replace(o, indices=indices, element=substituted(o.element, values))
+
+
+def _split(o: Output) -> Output:
+    """Return an output with two variables for one of which a quotient or remainder is read.
+
+    Heads that stand side by side in a row are an example: ``q[i, 64 * (d // 64) + k]``.
+    """
+    reductions = [n for n in walk(o.element) if n.op == "reduce"]
+    for i in o.indices if reductions else ():
+        parts = [n for n in walk(o.element) if n.op in ("floordiv", "mod") and n.args[0] is i]
+        steps = {n.args[1].value for n in parts}
+        if len(steps) != 1 or "," in i.value[0]:
+            continue
+        (step,), (name, extent) = steps, i.value
+        if step < FEWEST_APART or extent % step:
+            continue
+        outer, inner = index(f"{name}/", extent // step), index(f"{name}%", step)
+        whole = add(multiply(const(step), outer), inner)
+        indices = tuple(whole if at is i else at for at in o.indices)
+        return replace(o, indices=indices, element=substituted(o.element, {name: whole}))
+    return o
+
+
+def _rows(outputs: Sequence[Output]) -> Iterable[list[str]]:
+    """Yield runs of dimensions that are the rows, or the columns, of all products together."""
+    elements = [o.element for o in outputs]
+    reductions = [x for x in walk(*elements) if x.op == "reduce"]
+    sides = [group.variables for x in reductions for group in _sides(x)]
+    everywhere = [*sides, *(x.free for x in reductions)]
+    is_nested = any(n.op == "reduce" for x in reductions for n in walk(x.args[0]))
+    extents = extents_of([*elements, *(i for o in outputs for i in o.indices)])
+    run: list[str] = []
+    for name in (*_names(outputs[0]), ""):
+        is_side = any(name in s for s in sides)
+        if run and is_side and all((run[0] in s) == (name in s) for s in everywhere):
+            run.append(name)
+            continue
+        if len(run) > 1 and not _is_plain(elements, run):
+            run = [] if is_nested else _enough(run, extents)
+        if len(run) > 1:
+            yield run
+        run = [name] if is_side else []
+
+
+def _enough(run: Sequence[str], extents: Mapping[str, int]) -> list[str]:
+    """Return the last dimensions of a run that are rows enough."""
+    made: list[str] = []
+    for name in reversed(run):
+        if math.prod(extents[n] for n in made) >= ENOUGH_ROWS:
+            break
+        made.insert(0, name)
+    return made
+
+
+def _sides(x: Expr) -> list[Group]:
+    """Return the two factors of a product, if a reduction is one."""
+    groups = grouped(x.args[0], x.value[1]) if x.value[0] == "sum" else []
+    return groups if len(groups) == 2 else []
+
+
+def _is_plain(elements: Sequence[Expr], run: Sequence[str]) -> bool:
+    """Tell whether all of a run is read as neighbouring dimensions of tensors, and no otherwise."""
+    names = set(run)
+    for x in walk(*elements):
+        if x.op == "load":
+            at = [i.value[0] if i.op == "index" else "" for i in x.args]
+            k = at.index(run[0]) if run[0] in at else 0
+            is_run = at[k : k + len(run)] == [*run]
+            others = [*x.args[:k], *x.args[k + len(run) :]] if is_run else x.args
+            if any(i.free & names for i in others):
+                return False
+        elif any(arg.op == "index" and arg.value[0] in names for arg in x.args):
+            return False
+    return True

@@ -1,0 +1,469 @@
+"""Which equations are one kernel: cuts stand where no rule makes one loop of two reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tile_api.arrays.equations.equations import Output
+from tile_api.arrays.equations.expressions import Expr, extents_of, load, rebuild, walk
+from tile_api.arrays.equations.recurrence import Steps
+from tile_api.arrays.planning.merging import merged
+from tile_api.arrays.planning.recurrence_parts import (
+    ALL_AT_ONCE,
+    closed,
+    new_tensors,
+    read_of,
+    separated,
+)
+from tile_api.arrays.planning.single_rows import ONE, with_rows
+from tile_api.arrays.reductions.groups import grouped, product_groups
+
+LONGEST_AGAIN = 128
+"""Elements of a sum that is computed again for each that reads it."""
+SHARED = 3
+"""Kernels that would compute a longer one: then it has a kernel of its own."""
+WIDEST_INNER = 256
+"""Columns of a block: an inner product is computed again for each block of columns."""
+FEW_COLUMNS = 32
+"""Results for each row that one block makes of what it has reduced."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A tensor in another shape."""
+
+    name: str
+    tensor: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one kernel computes.
+
+    Parameters
+    ----------
+    outputs
+        Of the function, or tensors between its kernels.
+    stream
+        The variable that the kernel goes through in blocks; None without reductions.
+    reasons
+        Why its results are tensors between kernels.
+    views
+        The tensors that it reads, and writes, in another shape.
+    recurrence
+        What the kernel goes through step by step.
+    """
+
+    outputs: tuple[Output, ...]
+    stream: str | None
+    reasons: tuple[str, ...] = ()
+    views: tuple[View, ...] = ()
+    recurrence: Steps | None = None
+
+    @property
+    def carried(self) -> tuple[Expr, ...]:
+        """Where what is carried starts, and what becomes of it in a step."""
+        recurrence = self.recurrence
+        return () if recurrence is None else (*recurrence.starts, *recurrence.steps)
+
+    def split(self) -> list[Task]:
+        """Return a task for the outputs of the same variables."""
+        parts: dict[frozenset[str], list[Output]] = {}
+        for output in self.outputs:
+            parts.setdefault(variables_of(output), []).append(output)
+        return [
+            Task(
+                tuple(part), streamed([o.element for o in part]), self.reasons, self._views_of(part)
+            )
+            for part in parts.values()
+        ]
+
+    def _views_of(self, part: Sequence[Output]) -> tuple[View, ...]:
+        """Return the views of what a kernel of only some of the outputs reads and writes."""
+        others = {o.name for o in self.outputs} - {o.name for o in part}
+        return tuple(v for v in self.views if v.tensor not in others)
+
+
+def variables_of(output: Output) -> frozenset[str]:
+    """Return the index variables of an output."""
+    return frozenset().union(*(i.free for i in output.indices))
+
+
+def tasks_of(outputs: Sequence[Output]) -> list[Task]:
+    """Return the kernels that compute outputs, each after those whose results it reads."""
+    return _partition(outputs).tasks
+
+
+def _partition(outputs: Sequence[Output]) -> _Partition:
+    partition = _Partition()
+    groups = _groups(outputs)
+    known = partition.share(groups)
+    for group in groups:
+        inside = {n for x in _reductions(group) for n in walk(*x.args)}
+        mine = {n: read for n, read in known.items() if n in inside}
+        partition.lower([_replaced(o, mine) for o in group] if mine else group)
+        known |= partition.read(group)
+    return partition
+
+
+def _groups(outputs: Sequence[Output]) -> list[list[Output]]:
+    """Return outputs by the variable that their kernel goes through, each after what it reads."""
+    groups: dict[str | None, list[Output]] = {}
+    for output in outputs:
+        (alone,) = merged([output])
+        groups.setdefault(streamed([alone.element]), []).append(output)
+    if len(groups.keys() - {None}) < 2:
+        groups = {next(iter(groups.keys() - {None}), None): [*outputs]} if outputs else {}
+    left: list[list[Output]] = []
+    for stream, members in groups.items():
+        rows = with_rows(merged(members)) if stream is not None else []
+        sums = [] if stream is None else _along_columns(rows, stream)
+        apart = {o.name for o in rows if o.element in sums}
+        left += [
+            part
+            for is_apart in (True, False)
+            if (part := [o for o in members if (o.name in apart) == is_apart])
+        ]
+    ordered: list[list[Output]] = []
+    while left:
+        ready = next(
+            (g for g in left if not any(_reads(g, h) for h in left if h is not g)), left[0]
+        )
+        left.remove(ready)
+        ordered.append(ready)
+    return ordered
+
+
+def _reads(group: Sequence[Output], other: Sequence[Output]) -> bool:
+    """Tell whether a group of outputs is computed of reductions which another one gives."""
+    inside = set(walk(*(o.element for o in group)))
+    return any(o.element.op == "reduce" and o.element in inside for o in other)
+
+
+class _Partition:
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
+        self.made: dict[Expr, Expr] = {}
+        self.order: dict[str, int] = {}
+
+    def lower(self, outputs: Sequence[Output], reasons: Iterable[str] = ()) -> None:
+        """Add the kernel of `outputs`, after those that it reads."""
+        outputs = self._recur(outputs, reasons)
+        if not outputs:
+            return
+        outputs = merged(outputs)
+        rows = with_rows(outputs)
+        outputs = rows if _has_folds_of_rows(rows) else outputs
+        for output in outputs:
+            for k, i in enumerate(output.indices):
+                for name in i.free:
+                    self.order[name] = k
+        stream = streamed([output.element for output in outputs])
+        while stream is not None:
+            cuts = self._cut(_cuts(outputs, stream))
+            if not cuts:
+                break
+            outputs = [_replaced(output, cuts) for output in outputs]
+            stream = streamed([output.element for output in outputs])
+        self.tasks.append(Task(tuple(outputs), stream, tuple(dict.fromkeys(reasons))))
+
+    def _recur(self, outputs: Sequence[Output], reasons: Iterable[str]) -> list[Output]:
+        """Add kernels of the recurrences in outputs; return what is left to compute."""
+        split = separated(outputs, self.made)
+        for part in split.parts:
+            for k, i in enumerate((part.steps.of.step, *part.indices)):
+                self.order.setdefault(i.value[0], k)
+            apart = closed(part)
+            for tensor in new_tensors((n for n in apart if n.op == "scan"), self.made):
+                self.lower([tensor], (ALL_AT_ONCE,))
+            known = self._cut({n: ALL_AT_ONCE for n in apart if n.op == "reduce"})
+            known |= {n: read_of(n, self.made) for n in apart if n.op == "scan"}
+            part = part.with_known(known)
+            why = (*reasons, *part.reasons)
+            self.tasks.append(
+                Task(part.outputs, None, tuple(dict.fromkeys(why)), recurrence=part.steps)
+            )
+        return list(split.rest)
+
+    def share(self, groups: Sequence[Sequence[Output]]) -> dict[Expr, Expr]:
+        """Make kernels of long sums that many groups would compute; return their loads."""
+        for output in (o for group in groups for o in group):
+            for k, i in enumerate(output.indices):
+                self.order.update(dict.fromkeys(i.free, k))
+        nested = [
+            {n for x in _reductions(group) for n in walk(*x.args) if is_long(n)} for group in groups
+        ]
+        given = dict.fromkeys(o.element for group in groups for o in group)
+        left = [n for n in walk(*given)
+                if n not in given and sum(n in mine for mine in nested) >= SHARED]  # fmt: skip
+        known: dict[Expr, Expr] = {}
+        while left:
+            ready = [n for n in left if not any(m in left for m in walk(*n.args))]
+            new = {n: rebuild(n, dict(known)) for n in ready}
+            made = self._cut({x: _SHARED for x in new.values()})
+            known |= {n: made[x] for n, x in new.items()}
+            left = [n for n in left if n not in known]
+        return known
+
+    def read(self, outputs: Sequence[Output]) -> dict[Expr, Expr]:
+        """Return the loads of outputs, which later kernels may read."""
+        new = {
+            o.element: load(o.name, o.indices, o.dtype)
+            for o in outputs
+            if o.element.op == "reduce" and o.dtype == o.element.dtype
+        }
+        self.made |= new
+        return new
+
+    def _cut(self, nodes: Mapping[Expr, str]) -> dict[Expr, Expr]:
+        """Make kernels of `nodes`, one for those with the same variables; return their loads.
+
+        With each node stands why it is one.
+        """
+        groups: dict[tuple[tuple[str, ...], str], list[Expr]] = {}
+        for node in nodes:
+            free = tuple(
+                sorted(node.free, key=lambda v: (v not in self.order, self.order.get(v, 0), v))
+            )
+            groups.setdefault((free, node.value[1]), []).append(node)
+        for (free, _), members in groups.items():
+            for part in _in_order(members):
+                self._make(part, free, [nodes[node] for node in part])
+        return {node: self.made[node] for node in nodes}
+
+    def _make(self, nodes: Sequence[Expr], free: Sequence[str], reasons: Iterable[str]) -> None:
+        """Add the kernel of reductions over one variable, with the same free variables."""
+        outputs = []
+        for node in nodes:
+            if node in self.made:
+                continue
+            indices = {i.value[0]: i for i in walk(node) if i.op == "index"}
+            mine = tuple(indices[v] for v in free)
+            name = f"t{len(self.made)}"
+            self.made[node] = load(name, mine, node.dtype)
+            shape = tuple(i.value[1] for i in mine)
+            outputs.append(Output(name, shape, node.dtype, mine, node))
+        for group in _groups(outputs):
+            self.lower(group, reasons)
+
+
+def _reductions(outputs: Sequence[Output]) -> list[Expr]:
+    return [x for x in walk(*(o.element for o in outputs)) if x.op == "reduce"]
+
+
+def is_long(x: Expr) -> bool:
+    """Tell whether a sum of products is better loaded than computed again."""
+    return x.op == "reduce" and x.value[0] == "sum" and x.value[2] > LONGEST_AGAIN
+
+
+def _in_order(nodes: Sequence[Expr]) -> list[list[Expr]]:
+    """Return reductions over one variable in parts: each after those that it needs finished.
+
+    Whoever reads another one through a reduction over a further variable needs it finished.
+    """
+    parts: list[list[Expr]] = []
+    left = [*nodes]
+    while left:
+        ready = [node for node in left if not _reads_through(node, left)]
+        parts.append(ready)
+        left = [node for node in left if node not in ready]
+    return parts
+
+
+def _reads_through(node: Expr, others: Sequence[Expr]) -> bool:
+    through = [n for n in walk(node) if n.op == "reduce" and n.value[1] != node.value[1]]
+    inside = set(walk(*through))
+    return any(other in inside for other in others if other is not node)
+
+
+def _replaced(output: Output, cuts: dict[Expr, Expr]) -> Output:
+    return Output(
+        output.name, output.shape, output.dtype, output.indices, rebuild(output.element, dict(cuts))
+    )
+
+
+def outermost(x: Expr) -> list[Expr]:
+    """Return the reductions in `x` that are in no other."""
+    found: dict[Expr, None] = {}
+    todo, seen = [x], set()
+    while todo:
+        at = todo.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        if at.op == "reduce":
+            found[at] = None
+        else:
+            todo += reversed(at.args)
+    return [*found]
+
+
+def reductions_over(roots: Iterable[Expr], variable: str) -> list[Expr]:
+    """Return the reductions over one variable, operands first."""
+    return [x for x in walk(*roots) if x.op == "reduce" and x.value[1] == variable]
+
+
+def streamed(elements: Sequence[Expr]) -> str | None:
+    """Return the variable over which most reductions depend on each other, the longest of these."""
+    tops = [x for element in elements for x in outermost(element)]
+    if not tops:
+        return None
+    extents: dict[str, int] = {x.value[1]: x.value[2] for x in tops}
+    depth = {v: sum(len(reductions_over([x], v)) for x in tops) for v in extents}
+    return max(extents, key=lambda v: (depth[v], extents[v], v))
+
+
+def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
+    """Return the reductions that are kernels of their own, and why."""
+    elements = [output.element for output in outputs]
+    is_wide = _is_wide(elements, stream)
+    extents = extents_of([*elements, *(i for output in outputs for i in output.indices)])
+    columns = _columns(outputs, stream, extents)
+    found: dict[Expr, str] = {}
+
+    seen: set[tuple[Expr, bool]] = set()
+
+    def look(x: Expr, inside: bool) -> None:
+        if (x, inside) in seen:
+            return
+        seen.add((x, inside))
+        if x.op == "reduce":
+            less = [n for n in outermost(x.args[0]) if _is_of_less(n, x, stream, extents)]
+            if x.value[1] == stream:
+                inside = x.value[0] != "prod"  # which is computed element by element
+            elif (
+                inside
+                and stream in x.free
+                and less
+                and less == outermost(x.args[0])
+                and _is_of_two_tiles(x)
+            ):
+                found.update(dict.fromkeys(less, _AGAIN.format(stream)))
+                return
+            elif not inside and _is_of_columns(x, stream, columns):
+                pass  # the tile of a product, folded when it is complete
+            elif not _is_inner_product(x, stream, inside=inside and not is_wide):
+                found[x] = _reason(x, stream, inside=inside, is_wide=is_wide)
+                return
+        for arg in x.args:
+            look(arg, inside)
+
+    for output in outputs:
+        look(output.element, False)
+        found.update(dict.fromkeys(_of_fewer_dimensions(output, stream, extents), _SPREAD))
+    found.update(dict.fromkeys(_along_columns(outputs, stream), _COLUMNS))
+    return found
+
+
+_SHARED = "several kernels read it: each would compute it again"
+_AGAIN = "it does not change along {}, where it is read: each step would compute it again"
+_SPREAD = "its result is read along further dimensions: each block would compute it again"
+
+_COLUMNS = "it has the columns of a product and not its rows: each block of rows would compute it"
+
+
+def _reason(x: Expr, stream: str, *, inside: bool, is_wide: bool) -> str:
+    """Return why a reduction over another variable is a kernel of its own."""
+    over = x.value[1]
+    if not inside:
+        return f"it goes through {over}, and the kernel that reads it through {stream}"
+    if stream not in x.free:
+        return _AGAIN.format(stream)
+    if is_wide:
+        return (
+            f"it is read by more than {WIDEST_INNER} columns: each block of columns would compute "
+            "it again"
+        )
+    return f"it is no product of two tiles in the loop through {stream}"
+
+
+def _of_fewer_dimensions(output: Output, stream: str, extents: Mapping[str, int]) -> list[Expr]:
+    """Return the reductions of an output that has variables of its own beside theirs.
+
+    Each block along those variables would compute the reductions again, unless there is one.
+    """
+    tops = [x for x in outermost(output.element) if x.value[1] == stream]
+    own = variables_of(output) - frozenset({stream}).union(*(x.free for x in tops))
+    is_product = any(len(grouped(x.args[0], stream)) == 2 for x in tops)
+    if len(own) == 1 and not is_product and extents[min(own)] <= FEW_COLUMNS:
+        return []
+    return tops if own else []
+
+
+def _has_folds_of_rows(outputs: Sequence[Output]) -> bool:
+    """Tell whether no fold changes along the row that a vector was made, as if it were a column."""
+    stream = streamed([o.element for o in outputs])
+    return stream is None or all(ONE not in x.free for x in _along_columns(outputs, stream))
+
+
+def _columns(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> set[str]:
+    """Return the variables of the columns of products over the stream that one block has whole."""
+    order = [v for o in outputs for i in o.indices for v in sorted(i.free)]
+    columns: set[str] = set()
+    for x in reductions_over([o.element for o in outputs], stream):
+        groups = product_groups(x.args[0], stream) if x.value[0] == "sum" else None
+        if groups is not None and all(g.variables <= set(order) for g in groups):
+            columns |= max(groups, key=lambda g: order.index(min(g.variables))).variables
+    return {v for v in columns if extents[v] <= WIDEST_INNER}
+
+
+def _is_of_columns(x: Expr, stream: str, columns: set[str]) -> bool:
+    """Tell whether a reduction is one of rows of a block that is complete after the loop."""
+    inner = outermost(x.args[0])
+    if x.value[0] == "prod" or x.value[1] not in columns or not inner:
+        return False
+    return all(n.value[1] == stream or _is_of_columns(n, stream, columns) for n in inner)
+
+
+def _along_columns(outputs: Sequence[Output], stream: str) -> list[Expr]:
+    """Return the reductions over the stream that change along columns, and are no products."""
+    order = [v for o in outputs for i in o.indices for v in sorted(i.free)]
+    columns: set[str] = set()
+    folds = []
+    for x in reductions_over([o.element for o in outputs], stream):
+        groups = product_groups(x.args[0], stream) if x.value[0] == "sum" else None
+        if groups is not None and all(g.variables <= set(order) for g in groups):
+            columns |= max(groups, key=lambda g: order.index(min(g.variables))).variables
+        elif x.free:
+            folds.append(x)
+    return [x for x in folds if x.free & columns]
+
+
+def _is_of_less(nested: Expr, x: Expr, stream: str, extents: Mapping[str, int]) -> bool:
+    """Tell whether what is nested in an inner product is read more often than it is computed.
+
+    Each block of rows that it does not change along would compute it again.
+    """
+    if stream not in nested.free or len(nested.free) < len(x.free):
+        return True
+    return any(extents[v] > WIDEST_INNER for v in x.free - nested.free)
+
+
+def _is_inner_product(x: Expr, stream: str, *, inside: bool) -> bool:
+    """Tell whether a reduction is a product of tiles in the loop over the stream."""
+    return inside and stream in x.free and not outermost(x.args[0]) and _is_of_two_tiles(x)
+
+
+def _is_of_two_tiles(x: Expr) -> bool:
+    """Tell whether a reduction is the sum of products of two tiles."""
+    return x.value[0] == "sum" and product_groups(x.args[0], x.value[1]) is not None
+
+
+def _is_wide(elements: Sequence[Expr], stream: str) -> bool:
+    """Tell whether some product over the stream has more columns than one block.
+
+    Another factor of it that is a product itself would be computed again for each block.
+    """
+    extents = extents_of(elements)
+    for x in (n for element in elements for n in outermost(element) if n.value[1] == stream):
+        groups = grouped(x.args[0], stream)
+        for rows in groups:
+            if not any(n.op == "reduce" and n.value[1] != stream for n in walk(*rows.factors)):
+                continue
+            own = {v for other in groups if other is not rows for v in other.variables}
+            own = {v for v in own if all(v not in f.free for f in rows.factors)}
+            if any(extents.get(v, 0) > WIDEST_INNER for v in own):
+                return True
+    return False

@@ -1,0 +1,371 @@
+"""Which equations are computed in the steps of a recurrence, and which in other kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from tile_api.arrays.capturing.scan import nested
+from tile_api.arrays.equations.equations import Output
+from tile_api.arrays.equations.expressions import (
+    Expr,
+    const,
+    extents_of,
+    index,
+    load,
+    make,
+    rebuild,
+    reduce,
+    remade,
+    walk,
+)
+from tile_api.arrays.equations.recurrence import (
+    Recurrence,
+    Steps,
+    Variables,
+    replaced,
+    steps_of,
+    substituted,
+)
+
+ALL_AT_ONCE = "it does not depend on what is carried: it is computed for all steps at once"
+_ELSEWHERE = "it is carried from step to step, and read at other steps"
+MOST_IN_A_STEP = 8192
+"""Elements that a step gives beyond those that are carried."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A recurrence and the outputs that its steps compute.
+
+    Parameters
+    ----------
+    steps
+        Several recurrences of as many steps are one that carries all their values.
+    outputs
+        In terms of nodes of op ``carry``: values before the step, and after it.
+    indices
+        The variables of what is carried.
+    """
+
+    steps: Steps
+    outputs: tuple[Output, ...]
+    reasons: tuple[str, ...]
+
+    @property
+    def indices(self) -> tuple[Expr, ...]:
+        """The variables of the elements that are carried."""
+        of = self.steps.of
+        found = [i for k in range(len(of.carried)) for i in of.indices(k) if i.op == "index"]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def roots(self) -> tuple[Expr, ...]:
+        """All that is computed."""
+        return (*self.steps.starts, *self.steps.steps, *(o.element for o in self.outputs))
+
+    def with_known(self, known: Mapping[Expr, Expr]) -> Part:
+        """Return it with loads for what other kernels compute."""
+        seen = dict(known)
+        starts, steps = (
+            tuple(rebuild(x, seen) for x in group)
+            for group in (self.steps.starts, self.steps.steps)
+        )
+        outputs = tuple(replace(o, element=rebuild(o.element, seen)) for o in self.outputs)
+        names = _same_variables(self.steps.of, outputs)
+        carried = tuple(
+            tuple((names.get(name, name), n) for name, n in variables)
+            for variables in self.steps.of.carried
+        )
+        of = replace(self.steps.of, carried=carried)
+        starts = tuple(renamed(x, names) for x in starts)
+        steps = tuple(_over_carried(of, renamed(x, names)) for x in steps)
+        outputs = tuple(_in_terms_of(of, output) for output in outputs)
+        outputs = tuple(replace(o, element=_over_carried(of, o.element)) for o in outputs)
+        return replace(self, steps=Steps(of, starts, steps), outputs=outputs)
+
+
+@dataclass(frozen=True)
+class Separated:
+    """What recurrences compute, and the outputs that read their results from memory."""
+
+    parts: tuple[Part, ...]
+    rest: tuple[Output, ...]
+
+
+def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
+    """Return the recurrences in outputs.
+
+    Parameters
+    ----------
+    made
+        Tensors between kernels, by what they hold: new ones are added.
+    """
+    groups: dict[tuple[Steps, ...], list[Output]] = {}
+    apart: set[str] = set()
+    rest: list[Output] = []
+    for output in outputs:
+        nodes = _outermost_scans(output.element)
+        if not nodes:
+            rest.append(output)
+            continue
+        if _is_within_steps(output, nodes):
+            groups.setdefault(tuple(dict.fromkeys(map(steps_of, nodes))), []).append(output)
+            continue
+        for node in nodes:
+            for tensor in new_tensors([node], made):
+                apart.add(tensor.name)
+                groups.setdefault((steps_of(node),), []).append(tensor)
+        known = {node: read_of(node, made) for node in nodes}
+        rest.append(replace(output, element=rebuild(output.element, known)))
+    parts = [_part(key, members, apart) for key, members in groups.items()]
+    return Separated(tuple(parts), tuple(rest))
+
+
+def closed(part: Part) -> list[Expr]:
+    """Return the reductions and recurrences that do not depend on what is carried.
+
+    Raises
+    ------
+    UnknownArrayFunction
+        If a recurrence does, which stands in a step of another.
+    """
+    of = part.steps.of
+    found: dict[Expr, None] = {}
+    seen: set[Expr] = set()
+    todo = [*part.roots]
+    while todo:
+        x = todo.pop()
+        if x in seen:
+            continue
+        seen.add(x)
+        depends = x.free & {of.token, of.after}
+        if x.op == "scan" and depends:
+            raise nested()
+        if x.op in ("reduce", "scan") and not depends:
+            found[x] = None
+        else:
+            todo += reversed(x.args)
+    return [*found]
+
+
+def _outermost_scans(x: Expr) -> list[Expr]:
+    found: dict[Expr, None] = {}
+    todo, seen = [x], set()
+    while todo:
+        at = todo.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        if at.op == "scan":
+            found[at] = None
+        else:
+            todo += reversed(at.args)
+    return [*found]
+
+
+def _is_within_steps(output: Output, nodes: Sequence[Expr]) -> bool:
+    """Tell whether the step at which values are carried can compute an output."""
+    ofs = {node.value.of for node in nodes}
+    at = {node.args[0] for node in nodes}
+    if len(at) != 1 or len({(of.extent, of.token) for of in ofs}) != 1:
+        return False
+    (step,), of = at, nodes[0].value.of
+    if step.op == "const":
+        if step.value != of.extent - 1 or any(node.value.is_before for node in nodes):
+            return False
+        names: frozenset[str] = frozenset()
+    elif step.op == "index" and step in output.indices:
+        names = step.free
+    else:
+        return False
+    if any(arg.free & names for node in nodes for arg in node.args[1 : node.value.rank]):
+        return False
+    further = frozenset().union(*(i.free for i in output.indices)) - names
+    further -= frozenset().union(*(node.free for node in nodes))
+    sums = [x for x in walk(output.element) if x.op == "reduce" and set(nodes) & set(walk(x))]
+    if not sums:
+        return not further
+    extents = extents_of(output.indices)
+    return prod(extents[name] for name in further) <= MOST_IN_A_STEP
+
+
+def _canonical(node: Expr) -> Expr:
+    """Return a node at the variables of its recurrence; at the last step, if it is read there."""
+    read, steps = node.value, steps_of(node)
+    at = const(read.of.extent - 1) if _is_last(node) else read.of.step
+    return steps.value(read.carry, at, read.of.indices(read.carry), is_before=read.is_before)
+
+
+def _is_last(node: Expr) -> bool:
+    at = node.args[0]
+    return at.op == "const" and at.value == node.value.of.extent - 1 and not node.value.is_before
+
+
+def _outer(steps: Steps) -> tuple[Expr, ...]:
+    """Return the variables of what a recurrence stands in."""
+    free = frozenset().union(*(x.free for x in (*steps.starts, *steps.steps))) - steps.of.bound
+    found = {x.value[0]: x for x in walk(*steps.starts, *steps.steps) if x.op == "index"}
+    return tuple(found[name] for name in sorted(free))
+
+
+def _in_order(node: Expr, step: Expr, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Return the indices of an element: steps are rows where what they read lies so."""
+    if _is_last(node):
+        return indices
+    steps = steps_of(node)
+    loads = [x for x in walk(*steps.steps) if x.op == "load" and x.args]
+    is_row = any(x.args[-1] is steps.of.step for x in loads)
+    return (*indices, step) if is_row else (step, *indices)
+
+
+def new_tensors(nodes: Iterable[Expr], made: dict[Expr, Expr]) -> Iterator[Output]:
+    """Yield tensors between kernels with the carried values that nodes read, unless known."""
+    for node in nodes:
+        if _canonical(node) not in made:
+            yield _tensor_of(node, made)
+
+
+def _tensor_of(node: Expr, made: dict[Expr, Expr]) -> Output:
+    canonical = _canonical(node)
+    steps, read = steps_of(node), node.value
+    indices = (*_outer(steps), *_in_order(node, read.of.step, read.of.indices(read.carry)))
+    name = f"t{len(made)}"
+    made[canonical] = load(name, indices, node.dtype)
+    shape = tuple(i.value[1] if i.op == "index" else 1 for i in indices)
+    return Output(name, shape, node.dtype, indices, canonical)
+
+
+def read_of(node: Expr, made: Mapping[Expr, Expr]) -> Expr:
+    """Return what a node reads, from the tensor between kernels."""
+    known = made[_canonical(node)]
+    at = _in_order(node, node.args[0], node.args[1 : node.value.rank])
+    outer = known.args[: len(known.args) - len(at)]
+    return load(known.value, (*outer, *at), node.dtype)
+
+
+def _part(recurrences: Sequence[Steps], outputs: Sequence[Output], apart: set[str]) -> Part:
+    merged, first = _merged(recurrences)
+    of = merged.of
+    made = []
+    for output in outputs:
+        nodes = _outermost_scans(output.element)
+        known = {
+            node: make(
+                "carry", *node.args[1 : node.value.rank],
+                value=(of.token if node.value.is_before else of.after,
+                       first[steps_of(node)] + node.value.carry),
+                dtype=node.dtype,
+            )
+            for node in nodes
+        }  # fmt: skip
+        at, element, indices = nodes[0].args[0], rebuild(output.element, known), output.indices
+        if at.op == "index":
+            element = substituted(element, at.value[0], of.step)
+            indices = tuple(of.step if i is at else i for i in indices)
+        made.append(replace(output, element=element, indices=indices))
+    reasons = (_ELSEWHERE,) if apart & {o.name for o in outputs} else ()
+    return Part(merged, tuple(made), reasons)
+
+
+def _merged(recurrences: Sequence[Steps]) -> tuple[Steps, dict[Steps, int]]:
+    """Return one recurrence that carries the values of all, and where those of each begin."""
+    first: dict[Steps, int] = {}
+    carried: tuple[Variables, ...] = ()
+    starts: tuple[Expr, ...] = ()
+    steps: tuple[Expr, ...] = ()
+    of = recurrences[0].of
+    for one in recurrences:
+        first[one] = count = len(carried)
+
+        def moved(x: Expr, count: int = count) -> Expr | None:
+            if x.op != "carry" or x.value[0] != of.token or not count:
+                return None
+            args = tuple(replaced(arg, frozenset({of.token}), moved) for arg in x.args)
+            return make("carry", *args, value=(of.token, x.value[1] + count), dtype=x.dtype)
+
+        carried += one.of.carried
+        starts += one.starts
+        steps += tuple(replaced(x, frozenset({of.token}), moved) for x in one.steps)
+    return Steps(replace(of, carried=carried), starts, steps), first
+
+
+def _same_variables(of: Recurrence, outputs: Sequence[Output]) -> dict[str, str]:
+    """Return names of variables of carried values that outputs read at the same index."""
+    first: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for output in outputs:
+        for x in carried_in([output.element]):
+            for (name, _), arg in zip(of.carried[x.value[1]], x.args, strict=True):
+                if arg.op == "index" and arg in output.indices:
+                    names.setdefault(name, first.setdefault(f"{output.name} {arg.value[0]}", name))
+    for variables in of.carried:
+        found = [names.get(name, name) for name, _ in variables if name]
+        if len({*found}) != len(found):
+            return {}
+    return {name: other for name, other in names.items() if name != other}
+
+
+def _in_terms_of(of: Recurrence, output: Output) -> Output:
+    """Name the variables of an output as those of what it reads, where it reads it as it is."""
+    names: dict[str, str] = {}
+    for x in walk(output.element):
+        if x.op == "carry":
+            for (name, _), arg in zip(of.carried[x.value[1]], x.args, strict=True):
+                if arg.op == "index" and arg in output.indices:
+                    names.setdefault(arg.value[0], name)
+    used = {*extents_of([output.element, *output.indices])}
+    if len({*names.values()}) != len(names) or ({*names.values()} & (used - {*names})):
+        return output
+    indices = tuple(renamed(i, names) for i in output.indices)
+    return replace(output, element=renamed(output.element, names), indices=indices)
+
+
+def _over_carried(of: Recurrence, x: Expr) -> Expr:
+    """Let reductions bind the variables of the carried values that they go over."""
+    known: dict[Expr, Expr] = {}
+
+    def run(x: Expr) -> Expr:
+        if x not in known:
+            made = remade(x, tuple(map(run, x.args)))
+            known[x] = _bound_as_carried(of, made) if made.op == "reduce" else made
+        return known[x]
+
+    return run(x)
+
+
+def _bound_as_carried(of: Recurrence, node: Expr) -> Expr:
+    variable, body = node.value[1], node.args[0]
+    for x in carried_in([body]):
+        for (name, _), arg in zip(of.carried[x.value[1]], x.args, strict=True):
+            if arg.op == "index" and arg.value[0] == variable and name not in body.free:
+                return renamed(node, {variable: name})
+    return node
+
+
+def renamed(x: Expr, names: Mapping[str, str]) -> Expr:
+    """Return `x` with other names of variables, also of those that reductions bind."""
+    known: dict[Expr, Expr] = {}
+
+    def run(x: Expr) -> Expr:
+        if x not in known:
+            known[x] = of(x)
+        return known[x]
+
+    def of(x: Expr) -> Expr:
+        if x.op == "index":
+            name, extent = x.value
+            return index(names.get(name, name), extent)
+        args = tuple(map(run, x.args))
+        if x.op == "reduce":
+            kind, variable, extent = x.value
+            return reduce(kind, names.get(variable, variable), extent, args[0])
+        return remade(x, args)
+
+    return run(x)
+
+
+def carried_in(roots: Iterable[Expr]) -> Iterator[Expr]:
+    """Yield the nodes that read carried values."""
+    return (x for x in walk(*roots) if x.op == "carry")

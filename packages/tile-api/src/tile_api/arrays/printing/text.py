@@ -1,0 +1,196 @@
+"""Expressions as text of the developer's tier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from tile_api.arrays.equations.expressions import (
+    Expr,
+    const,
+    multiply,
+    negate,
+    walk,
+)
+from tile_api.arrays.equations.numerics import is_strict
+from tile_api.arrays.planning.plan import Plan
+from tile_api.arrays.reductions.algebra import terms, total
+from tile_api.arrays.reductions.state import COUNT
+from tile_core.dtypes import DType
+
+Tile = tuple[str, tuple[str, ...]]
+"""The name of a buffer, and the variables of its dimensions."""
+
+_SUM, _PRODUCT, _ATOM = 1, 2, 3
+"""How strongly operators bind."""
+_COMPARED = {"le": "<=", "lt": "<", "eq": "==", "ne": "!="}
+_BITS = {"bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>"}
+_CALLS = {"maximum": "max", "minimum": "min", "absolute": "abs", "rint": "nearbyint", "and": "And",
+          "or": "Or", "not": "Not"}  # fmt: skip
+_OVERFLOWING = frozenset({"add", "multiply", "shl", "bitnot", "absolute", "pow", "floordiv"})
+LOG2E = 1.4426950408889634
+
+
+class ExpressionText:
+    """Prints expressions of one kernel.
+
+    Parameters
+    ----------
+    dtypes
+        Of the tensors, by name.
+    tiles
+        What has been computed already: it is read instead.
+    """
+
+    def __init__(self, plan: Plan, dtypes: Mapping[str, DType], tiles: dict[Expr, Tile]) -> None:
+        self.plan = plan
+        self.dtypes = dtypes
+        self.tiles = tiles
+
+    def __call__(self, x: Expr, level: int = 0, *, is_exact: bool = True) -> str:
+        """Return `x` as text, in parentheses if it binds less than `level`.
+
+        Short integers are computed as longer ones, and wrap around where this is to be exact.
+        """
+        if x in self.tiles:
+            name, dims = self.tiles[x]
+            return f"{name}[{self.loops(dims)}]"
+        if x is COUNT:
+            start = self._start(self.plan.stream or "")
+            return f"({start} - {self.plan.before} * BN)" if self.plan.parts else f"({start})"
+        text, binds = self._text(x)
+        if is_exact and x.op in _OVERFLOWING and x.dtype.is_int and x.dtype.bits < 32:
+            return f'T.cast({text}, "{x.dtype}")'
+        return f"({text})" if binds < level else text
+
+    def loops(self, dims: tuple[str, ...]) -> str:
+        """Return the indices of an element of a tile."""
+        return ", ".join(self.plan.axes[v].loop for v in dims) or "0"
+
+    def _start(self, variable: str) -> str:
+        return self.plan.axes[variable].start
+
+    def at(self, variable: str) -> str:
+        """Return the index along a variable, within the whole."""
+        axis = self.plan.axes[variable]
+        if not axis.loop:
+            return axis.start
+        return axis.loop if axis.start == "0" else f"{axis.start} + {axis.loop}"
+
+    def _text(self, x: Expr) -> tuple[str, int]:
+        match x.op:
+            case "const":
+                return self._constant(x)
+            case "index":
+                text = self.at(x.value[0])
+                return text, _SUM if "+" in text else _ATOM
+            case "load":
+                return self._load(x)
+            case "add":
+                return self._sum(*x.args)
+            case "multiply":
+                return self._product(*x.args)
+            case "reciprocal":
+                return self._reciprocal(x.args[0])
+            case "exp":
+                return self._exponential(x.args[0])
+            case "floordiv" | "mod":
+                sign = "//" if x.op == "floordiv" else "%"
+                return f"{self(x.args[0], _ATOM)} {sign} {self(x.args[1], _ATOM)}", _PRODUCT
+            case "where":
+                return f"T.if_then_else({', '.join(map(self, x.args))})", _ATOM
+            case "spread":
+                return self(x.args[0], _ATOM), _ATOM
+            case "cast":
+                if x.args[0].dtype.is_bool:
+                    return f"T.if_then_else({self(x.args[0])}, {self.number(1, x.dtype)}, "\
+                           f"{self.number(0, x.dtype)})", _ATOM  # fmt: skip
+                if x.dtype.is_bool:
+                    return f"{self(x.args[0], _SUM)} != 0", 0
+                return f'T.cast({self(x.args[0])}, "{x.dtype}")', _ATOM
+            case "round":
+                return f'T.cast(T.cast({self(x.args[0])}, "{x.value}"), "{x.dtype}")', _ATOM
+            case op if op in _COMPARED:
+                return f"{self(x.args[0], _SUM)} {_COMPARED[op]} {self(x.args[1], _SUM)}", 0
+            case op if op in _BITS:
+                return f"{self(x.args[0], _ATOM)} {_BITS[op]} {self(x.args[1], _ATOM)}", 0
+            case "bitnot":
+                return f"~{self(x.args[0], _ATOM)}", _ATOM
+            case "maximum" | "minimum" if x.dtype.is_float:
+                operands = ", ".join(map(self, x.args))
+                return f"T.{_CALLS[x.op]}({operands}, nan_propagate=True)", _ATOM
+        return f"T.{_CALLS.get(x.op, x.op)}({', '.join(map(self, x.args))})", _ATOM
+
+    def _constant(self, x: Expr) -> tuple[str, int]:
+        text = self.number(x.value, x.dtype)
+        return text, _SUM if text.startswith("-") else _ATOM
+
+    def number(self, value: float | int | bool, dtype: DType) -> str:
+        """Return a constant as text."""
+        if isinstance(value, float) and math.isinf(value):
+            return f'{"-" if value < 0 else ""}T.infinity("{dtype}")'
+        if isinstance(value, float) and math.isnan(value):
+            return f'(T.infinity("{dtype}") - T.infinity("{dtype}"))'
+        if dtype == "float64":
+            return f"T.float64({value!r})"
+        return repr(float(value)) if dtype.is_float else repr(value)
+
+    def _load(self, x: Expr) -> tuple[str, int]:
+        text = f"{x.value}[{', '.join(map(self, x.args)) or '0'}]"
+        stored = self.dtypes[x.value]
+        return (f'T.cast({text}, "{x.dtype}")' if stored != x.dtype else text), _ATOM
+
+    def _part(self, x: Expr, level: int) -> str:
+        """Return a part of a sum or of a product: it wraps around with the whole."""
+        return self(x, level, is_exact=False)
+
+    def _sum(self, x: Expr, y: Expr) -> tuple[str, int]:
+        if _is_negative(x):
+            x, y = y, x
+        if _is_negative(y):
+            return f"{self._part(x, _SUM)} - {self._part(negate(y), _PRODUCT)}", _SUM
+        if x.op == "const":
+            x, y = y, x
+        return f"{self._part(x, _SUM)} + {self._part(y, _SUM)}", _SUM
+
+    def _product(self, x: Expr, y: Expr) -> tuple[str, int]:
+        if x.op == "const" and x.value == -1:
+            return f"-{self._part(y, _ATOM)}", _PRODUCT
+        if y.op != "reciprocal":
+            x, y = (y, x) if x.op == "reciprocal" else (x, y)
+        if y.op == "reciprocal" and y not in self.tiles:
+            return f"{self._part(x, _PRODUCT)} / {self(y.args[0], _ATOM)}", _PRODUCT
+        return f"{self._part(x, _PRODUCT)} * {self._part(y, _ATOM)}", _PRODUCT
+
+    def _reciprocal(self, x: Expr) -> tuple[str, int]:
+        if x.op == "sqrt" and x not in self.tiles and not is_strict():
+            return f"T.rsqrt({self(x.args[0])})", _ATOM
+        return f"{self.number(1, x.dtype)} / {self(x, _ATOM)}", _PRODUCT
+
+    def _exponential(self, x: Expr) -> tuple[str, int]:
+        """Print ``exp`` as ``exp2``; a factor goes inside only where it cannot overflow."""
+        if x not in self.tiles and _is_multiple(x, math.log(2)):
+            return f"T.exp2({self(x.args[1])})", _ATOM
+        if x.dtype != "float32" or x in self.tiles or is_strict():
+            return f"T.exp({self(x)})", _ATOM
+        if not any(n.op == "state" for n in walk(x)):  # a factor would be one rounding more
+            return f"T.exp({self(x)})", _ATOM
+        scale = const(LOG2E, x.dtype)
+        powers = [multiply(scale, term) for term in terms(x)]
+        if all(_is_small_multiple(p) for p in powers):
+            return f"T.exp2({self(total(powers, const(0, x.dtype)))})", _ATOM
+        return f"T.exp2({self(x, _ATOM)} * {LOG2E})", _ATOM
+
+
+def _is_negative(x: Expr) -> bool:
+    if x.op == "const":
+        return bool(x.value < 0)
+    return x.op == "multiply" and x.args[0].op == "const" and x.args[0].value < 0
+
+
+def _is_multiple(x: Expr, factor: float) -> bool:
+    return x.op == "multiply" and x.args[0].op == "const" and bool(x.args[0].value == factor)
+
+
+def _is_small_multiple(x: Expr) -> bool:
+    return x.op == "multiply" and x.args[0].op == "const" and abs(x.args[0].value) <= 1

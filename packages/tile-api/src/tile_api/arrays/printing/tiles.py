@@ -1,0 +1,412 @@
+"""Tiles of a kernel: what is copied, what is computed once, which buffers serve again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from tile_api.arrays.equations.expressions import Expr, is_below, is_natural, make, rebuild, walk
+from tile_api.arrays.equations.expressions import add as plus
+from tile_api.arrays.equations.numerics import is_strict
+from tile_api.arrays.equations.quotients import STEPS
+from tile_api.arrays.planning.plan import Plan, factor
+from tile_api.arrays.planning.storage import tile_dtype
+from tile_api.arrays.printing.text import ExpressionText, Tile
+from tile_api.arrays.reductions.algebra import terms
+from tile_api.arrays.reductions.groups import grouped
+from tile_core.dtypes import DType, dtype_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TOP = 3
+"""How deep the statements of a kernel stand."""
+
+_SLOW = frozenset(
+    ("reciprocal", "sqrt", "exp", "log", "pow", "tanh", "sin", "cos", "erf", "floordiv", "mod")
+)
+"""What is computed once for a row, rather than for each of its elements."""
+
+
+_DEEPEST = 64
+"""How deep the text of one statement may nest."""
+
+
+class Tiles:
+    """Writes the statements of a kernel, and remembers which tile holds which expression."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        dtypes: Mapping[str, DType],
+        shapes: Mapping[str, tuple[int, ...]],
+        names: set[str],
+    ) -> None:
+        self.plan = plan
+        self.dtypes = dtypes
+        self.shapes = shapes
+        self._checked: set[tuple[Expr, int]] = set()
+        self.held: dict[Expr, Tile] = {}
+        self.text = ExpressionText(plan, dtypes, self.held)
+        self.allocations: list[str] = []
+        self.prologue: list[str] = []
+        self.lines: list[str] = []
+        self.depth = _TOP
+        self.reuses = True
+        """Whether a tile may be overwritten that nobody reads afterwards."""
+        self._names = names
+        self._masked: dict[Expr, str | None] = {}
+        self._copies: set[str] = set()
+        self._in_loop = self._is_copied = False
+        self._met: dict[tuple[str, tuple[str, ...], str, str], int] = {}
+        self._kept: dict[tuple[tuple[str, tuple[str, ...], str, str], int], str] = {}
+
+    def put(self, text: str) -> None:
+        """Write a statement."""
+        self.lines.append("    " * self.depth + text)
+
+    def fresh(self, base: str) -> str:
+        """Return a name that nothing has yet."""
+        name, count = base, 1
+        while name in self._names:
+            count += 1
+            name = f"{base}_{count}"
+        self._names.add(name)
+        return name
+
+    def allocate(
+        self, base: str, dims: tuple[str, ...], scope: str = "fragment", dtype: str = "float32"
+    ) -> str:
+        """Return a new buffer; the loops of a kernel over one stream share theirs."""
+        key = (base, dims, scope, dtype)
+        if self._in_loop:
+            self._met[key] = self._met.get(key, 0) + 1
+            if (key, self._met[key]) in self._kept:
+                return self._kept[key, self._met[key]]
+        name = self.fresh(base)
+        if self._in_loop:
+            self._kept[key, self._met[key]] = name
+        sizes = [self.plan.axes[v].text for v in dims] or ["1"]
+        shape = f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
+        self.allocations.append(f'{name} = T.alloc_{scope}({shape}, "{dtype}")')
+        return name
+
+    @contextmanager
+    def loop(self, first: str, last: str) -> Iterator[None]:
+        """Write a loop over blocks of the stream; tiles of other blocks are forgotten."""
+        stream, carried = self.plan.stream, {s.mine for s in self.plan.states}
+        for x in [*self.held]:
+            if stream in x.free and x not in carried:
+                del self.held[x]
+        span = last if first == "0" else f"{first}, {last}"
+        head, self._is_copied = len(self.lines), False
+        self.put(f"for ko in T.serial({span}):")
+        self.depth += 1
+        self._in_loop, self._met = True, {}
+        yield
+        self._in_loop = False
+        self.depth -= 1
+        if self._is_copied and any(c.column for c in self.plan.carried):
+            pipelined = f"T.Pipelined({span}, num_stages=2)"
+            self.lines[head] = self.lines[head].replace(f"T.serial({span})", pipelined)
+
+    @contextmanager
+    def in_front(self) -> Iterator[None]:
+        """Write in front of all loops."""
+        kept = self.lines, self.depth, self._in_loop
+        self.lines, self.depth, self._in_loop = self.prologue, _TOP, False
+        yield
+        self.lines, self.depth, self._in_loop = kept
+
+    def parallel(self, dims: tuple[str, ...], *statements: str) -> None:
+        """Write a loop over the elements of a tile."""
+        sizes = ", ".join(self.plan.axes[v].text for v in dims) or "1"
+        names = ", ".join(self.plan.axes[v].loop for v in dims) or "_"
+        self.put(f"for {names} in T.Parallel({sizes}):")
+        self.lines += ["    " * (self.depth + 1) + statement for statement in statements]
+
+    def dims(self, x: Expr) -> tuple[str, ...]:
+        """Return the variables of a tile of `x`: row, stream, columns, the rest."""
+        plan = self.plan
+        order = [plan.row, plan.stream, *plan.columns, *plan.axes]
+        return tuple(
+            v
+            for v in dict.fromkeys(order)
+            if v is not None and v in x.free and v not in plan.points
+        )
+
+    def is_box(self, x: Expr) -> bool:
+        """Tell whether a load is a box of a tensor: each variable of the tile is one index."""
+        tile = set(self.plan.axes) - self.plan.points
+        if x.op == "spread":
+            inner = x.args[0]
+            return self.is_box(inner) and len(self.dims(x)) == len(self.dims(inner)) + 1
+        if x.op != "load":
+            return False
+        plain = [i.value[0] for i in x.args if i.op == "index" and i.value[0] in tile]
+        others = [i for i in x.args if not (i.op == "index" and i.value[0] in tile)]
+        return (
+            len(set(plain)) == len(plain) == len(self.dims(x))
+            and not any(i.free & tile for i in others)
+        )  # fmt: skip
+
+    def has_columns(self, x: Expr, row: str, stream: str) -> bool:
+        """Tell whether the boxes that `x` reads lie in memory with the row's elements together."""
+        found = []
+        for n in walk(x):
+            if n.op == "load" and {row, stream} <= n.free and self.is_box(n):
+                names = [i.value[0] for i in n.args if i.op == "index"]
+                found.append(names.index(stream) < names.index(row))
+        return bool(found) and all(found)
+
+    def region(self, name: str, indices: Sequence[Expr]) -> str:
+        """Return the box of a tensor that a tile covers."""
+        parts = []
+        for i in indices:
+            if i.op == "index" and i.value[0] not in self.plan.points:
+                axis = self.plan.axes[i.value[0]]
+                first = axis.start
+                stop = axis.text if first == "0" else f"{first} + {axis.text}"
+                parts.append(f"{first} : {stop}" if first != "0" else f"0:{stop}")
+            else:
+                parts.append(self.text(i))
+        return f"{name}[{', '.join(parts) or '0'}]"
+
+    def staged(self, x: Expr, scope: str, base: str, dtype: str) -> Tile:
+        """Return a tile with a copy of a box."""
+        if x not in self.held:
+            box, rows = (x.args[0], x.args[1:]) if x.op == "spread" else (x, ())
+            self.check_indices(box)
+            tile = set(self.plan.axes) - self.plan.points
+            indices = (*rows, *box.args)
+            dims = tuple(i.value[0] for i in indices if i.op == "index" and i.value[0] in tile)
+            name = self.allocate(base, dims, scope, dtype)
+            self._is_copied = self._is_copied or (self._in_loop and scope == "shared")
+            self.put(f"T.copy({self.region(box.value, box.args)}, {name})")
+            self.held[x] = (name, dims)
+        return self.held[x]
+
+    def prepare(self, x: Expr) -> None:
+        """Copy the boxes that element-wise work on `x` reads, and compute its inner products."""
+        if x in self.held:
+            return
+        if x.op == "load":
+            self.check_indices(x)
+        if self.is_box(x) and len(self.dims(x)) == 2:
+            name, _ = self.staged(x, "fragment", f"{x.value.lower()}_tile", x.dtype)
+            if self.plan.stream is None or self.plan.is_resident:
+                self._copies.add(name)  # nothing reads it again, but what is written after it
+        elif x.op == "reduce" and self.plan.stream is not None and self.plan.stream not in x.free:
+            self.fold_of_columns(x)
+        elif x.op == "reduce":
+            self.inner_product(x)
+        else:
+            for arg in x.args:
+                self.prepare(arg)
+
+    def check_indices(self, x: Expr) -> None:
+        """Compute the indices of a load that are data once, and check them."""
+        for k, (at, size) in enumerate(zip(x.args, self.shapes[x.value], strict=False)):
+            is_data = any(n.op in ("load", "state") for n in walk(at))
+            is_inside = is_natural(at) and is_below(at, size)
+            if not is_data or is_inside or (at, size) in self._checked:
+                continue
+            is_early = self.plan.stream not in at.free and not any(
+                n.op == "state" for n in walk(at)
+            )
+            self._checked.add((at, size))
+            with self.in_front() if is_early else nullcontext():
+                self._check(at, size, f"an index of dimension {k} of {x.value}")
+
+    def _check(self, at: Expr, size: int, what: str) -> None:
+        dims = self.dims(at)
+        if dims:
+            self.computed(at, dims, "at", ())
+        else:
+            self.prepare(at)
+        text = self.text(at)
+        inside = f"T.And(0 <= {text}, {text} < {size})"
+        for axis in (self.plan.axes[v] for v in dims):
+            if axis.extent % axis.size:
+                inside = f"T.Or({self.text.at(axis.name)} >= {axis.extent}, {inside})"
+        check = f'T.device_assert({inside}, "{what} is outside of its {size} elements")'
+        if dims:
+            self.parallel(dims, check)
+        else:
+            self.put(check)
+
+    def fold_of_columns(self, x: Expr) -> None:
+        """Write a reduction of each row of a block that is complete."""
+        kind, over, extent = x.value
+        later = [o.element for o in self.plan.finals]
+        body, dims = self.computed(x.args[0], self.dims(x.args[0]), "row", later)
+        rest = tuple(v for v in dims if v != over)
+        name = self.allocate("folded", rest, dtype=str(x.dtype))
+        operator = "sum" if kind == "mean" else kind
+        self.put(f"T.reduce_{operator}({body}, {name}, dim={dims.index(over)})")
+        if kind == "mean":
+            self.parallel(rest, f"{name}[{self.text.loops(rest)}] /= {extent}")
+        self.held[x] = (name, rest)
+
+    def inner_product(self, x: Expr) -> None:
+        """Write a product of tiles within a step, such as the scores of a block."""
+        over, row = x.value[1], self.plan.row
+        groups = sorted(grouped(x.args[0], over), key=lambda g: row not in g.variables)
+        factors = narrowed([factor(group, x) for group in groups])
+        types = operand_dtypes(factors, self.dtypes)
+        (a, a_dims), (b, b_dims) = map(self.operand, factors, types)
+        dims = tuple(v for v in (*a_dims, *b_dims) if v != over)
+        name = self.allocate("scores", dims, dtype=x.dtype)
+        flags = ", transpose_A=True" * (a_dims[0] == over) + ", transpose_B=True" * (
+            b_dims[1] == over
+        )
+        policy = ", policy=T.GemmWarpPolicy.FullRow" if len(self.plan.states) > 1 else ""
+        self.put(f"T.gemm({a}, {b}, {name}{flags}, clear_accum=True{policy})")
+        self.held[x] = (name, dims)
+
+    def operand(self, x: Expr, dtype: str) -> Tile:
+        """Return a factor of a product: a copy in shared memory, or what is computed first."""
+        if not self.is_box(x):
+            return self.computed(x, self.dims(x), "factor", (), dtype=dtype)
+        if self.plan.stream in x.free or self.plan.stream is None or x in self.held:
+            return self.staged(x, "shared", f"{x.value}_tile", dtype)
+        with self.in_front():  # the same in each step
+            return self.staged(x, "shared", f"{x.value}_tile", dtype)
+
+    def computed(
+        self, x: Expr, dims: tuple[str, ...], base: str, later: Sequence[Expr], *,
+        mask: str | None = None, dtype: str | None = None,
+    ) -> Tile:  # fmt: skip
+        """Return a tile with the elements of `x`.
+
+        Parameters
+        ----------
+        later
+            What is computed afterwards: a tile that it does not read may be overwritten.
+        mask
+            What elements beyond the end of the stream are.
+        """
+        if x in self.held and (mask is None or self._masked.get(x) == mask):
+            held = self.held[x]
+            if held[1] == dims and (dtype is None or dtype == tile_dtype(x)):
+                return held
+        whole, x = x, self._with_sums(x)
+        self.prepare(x)
+        self._compute_parts(x, dims)
+        kind = dtype or str(tile_dtype(x))
+        if x in self.held and self.held[x][1] == dims and mask is None and kind == tile_dtype(x):
+            return self.held[x]
+        reuse = self._replaceable(x, dims, later) if kind == tile_dtype(x) else None
+        name = self.held[reuse][0] if reuse is not None else self.allocate(base, dims, dtype=kind)
+        text = self.text(x, is_exact=kind != x.dtype)
+        if kind != x.dtype and kind != tile_dtype(x):
+            text = f'T.cast({text}, "{kind}")'
+        stream = self.plan.stream
+        if mask is not None and stream is not None:
+            inside = f"{self.text.at(stream)} < {self.plan.axes[stream].extent}"
+            text = f"T.if_then_else({inside}, {text}, {mask})"
+        self.parallel(dims, f"{name}[{self.text.loops(dims)}] = {text}")
+        if reuse is not None:
+            del self.held[reuse]
+        if kind == tile_dtype(x) and {*dims} == {*self.dims(x)}:
+            self.held[whole] = self.held[x] = (name, dims)
+            self._masked[whole] = mask
+        return name, dims
+
+    def _compute_parts(self, x: Expr, dims: tuple[str, ...]) -> None:
+        """Compute parts of an expression that would nest too deep for Python's parser."""
+        depth: dict[Expr, int] = {}
+        for n in walk(x):
+            if n not in self.held:
+                depth[n] = 1 + max((depth.get(arg, 0) for arg in n.args), default=0)
+            if depth.get(n, 0) >= _DEEPEST and n is not x and self.dims(n) == dims:
+                self.computed(n, dims, "part", ())
+                depth[n] = 0
+
+    def hoist(self, x: Expr, dims: tuple[str, ...], exact: bool = False) -> None:
+        """Compute what is slow and the same along a dimension of a tile of `x` once, before it.
+
+        A quotient by it becomes a product with its reciprocal, unless it has to be `exact`.
+        """
+        if x in self.held or not x.args or x.op == "reduce":
+            return
+        mine = self.dims(x)
+        is_rounded = (exact or is_strict()) and x.op == "reciprocal"
+        is_there = self._in_loop or self.plan.is_resident or self.plan.stream not in mine
+        if (
+            is_there
+            and len(mine) < len(dims)
+            and x.dtype.is_float
+            and self._is_slow(x)
+            and not is_rounded
+        ):
+            self.computed(x, mine, "scale", ())
+            return
+        for arg in x.args:
+            self.hoist(arg, dims, exact or x.op in STEPS)
+
+    def _is_slow(self, x: Expr) -> bool:
+        return x not in self.held and (x.op in _SLOW or any(map(self._is_slow, x.args)))
+
+    def _replaceable(self, x: Expr, dims: tuple[str, ...], later: Sequence[Expr]) -> Expr | None:
+        """Return what is held in a tile that nobody reads after `x` is computed in its place."""
+        found = None
+        for n in walk(x) if self.reuses else ():
+            if n not in self.held or self.held[n][1] != dims or n.op == "state":
+                continue
+            if n.op not in ("load", "spread") or self.held[n][0] in self._copies:
+                same = tile_dtype(n) == tile_dtype(x)
+                if same and not any(self._reads(y, n, x) for y in later):
+                    found = n
+        return found
+
+    def _reads(self, x: Expr, n: Expr, through: Expr) -> bool:
+        """Tell whether `x` reads `n`, beside through what is computed now or held already."""
+        if x is n:
+            return True
+        if x is through or (x in self.held and x.op != "state"):
+            return False
+        return any(self._reads(arg, n, through) for arg in x.args)
+
+    def _with_sums(self, x: Expr) -> Expr:
+        """Find sums that are held among the terms of exponents, in whatever order they stand."""
+        known: dict[Expr, Expr] = {}
+        sums = [held for held in self.held if held.op == "add"]
+        for n in walk(x):
+            if n.op != "exp" or n in self.held:
+                continue
+            left = terms(n.args[0])
+            for held in sums:
+                parts = terms(held)
+                if all(part in left for part in parts):
+                    rest = held
+                    for part in left:
+                        rest = rest if part in parts else plus(rest, part)
+                    known[n] = make("exp", rest)
+                    break
+        return rebuild(x, known) if known else x
+
+
+_BYTES = frozenset({"int4", "uint4", "int8", "uint8"})
+
+
+def narrowed(factors: Sequence[Expr]) -> Sequence[Expr]:
+    """Return the factors of a product; integers of bytes as they were before they were widened."""
+    inner = [f.args[0] if f.op == "cast" else f for f in factors]
+    is_narrow = not factors[0].dtype.is_float and all(x.dtype in _BYTES for x in inner)
+    return inner if is_narrow else factors
+
+
+def operand_dtypes(factors: Sequence[Expr], dtypes: Mapping[str, DType]) -> list[str]:
+    """Return the types of a product's operands.
+
+    Of floats that is the widest of the floats that they are read from.
+    """
+    if not any(f.dtype.is_float and f.dtype.bits < 64 for f in factors):
+        return [str(f.dtype) for f in factors]
+    found = [dtypes[n.value] for f in factors for n in walk(f) if n.op == "load"]
+    floats = [dtype for dtype in found if dtype.is_float]
+    widest = max(floats, key=lambda dtype: dtype.bits, default=dtype_of("float32"))
+    same = {dtype for dtype in floats if dtype.bits == widest.bits}
+    return [str(widest) if len(same) == 1 else "float32"] * len(factors)
