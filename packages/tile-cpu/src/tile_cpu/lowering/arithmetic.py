@@ -60,7 +60,7 @@ def binary(
 ) -> PrimExpr:
     """Return ``a op b`` for operands of tile type `dtype` with equally many lanes."""
     if dtype.is_bool:
-        return _on_bools(op, a, b)
+        return _on_bools(ctx, op, a, b)
     if dtype.is_float:
         return _on_floats(ctx, op, a, b)
     if op.is_comparison:
@@ -89,22 +89,22 @@ def _element(value: PrimExpr) -> PrimExpr:
     return value.value if isinstance(value, Broadcast) else value
 
 
-def _on_bools(op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+def _on_bools(ctx: Context, op: BinaryOp, a: PrimExpr, b: PrimExpr) -> PrimExpr:
     match op:
         case BinaryOp.BITAND | BinaryOp.MIN | BinaryOp.AND:
             return tirx.And(a, b)
         case BinaryOp.BITOR | BinaryOp.MAX | BinaryOp.OR:
             return tirx.Or(a, b)
         case BinaryOp.BITXOR | BinaryOp.NE:
-            return tirx.Or(tirx.And(a, tirx.Not(b)), tirx.And(tirx.Not(a), b))
+            return tirx.Or(tirx.And(a, negated(ctx, b)), tirx.And(negated(ctx, a), b))
         case BinaryOp.EQ:
-            return tirx.Or(tirx.And(a, b), tirx.And(tirx.Not(a), tirx.Not(b)))
+            return tirx.Or(tirx.And(a, b), tirx.And(negated(ctx, a), negated(ctx, b)))
         case BinaryOp.LT | BinaryOp.GT:
             low, high = (a, b) if op is BinaryOp.LT else (b, a)
-            return tirx.And(tirx.Not(low), high)
+            return tirx.And(negated(ctx, low), high)
         case BinaryOp.LE | BinaryOp.GE:
             low, high = (a, b) if op is BinaryOp.LE else (b, a)
-            return tirx.Or(tirx.Not(low), high)
+            return tirx.Or(negated(ctx, low), high)
     raise UnsupportedOnTarget(
         f"{op.value!r} of two truth values has no meaning", hint="convert them: T.cast(x, 'int32')"
     )
