@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tile_api.arrays.annotations import Array
     from tile_api.arrays.capturing.scan import scan
     from tile_api.arrays.function import Function, function
+    from tile_api.arrays.planning.plan import Blocks
     from tile_api.autotuner import AutoTuner, autotune
     from tile_api.cache import disable_cache, enable_cache, is_cache_enabled
     from tile_api.compile_keys import compile_key
@@ -45,6 +46,7 @@ tile_core.verify_companion("tile_launch", __version__)  # from now on it sees fo
 
 _HOMES = {
     "Array": "tile_api.arrays.annotations:Array",
+    "Blocks": "tile_api.arrays.planning.plan:Blocks",
     "CompiledKernel": "tile_api.kernel:CompiledKernel",
     "Fragment": "tile_api.layout:Fragment",
     "Function": "tile_api.arrays.function:Function",
@@ -83,8 +85,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "Array", "AutoTuner", "CompiledKernel", "Fragment", "Function", "JITKernel", "Layout",
-    "PassConfigKey", "Profiler", "TensorSupplyType", "autotune", "cdiv", "compile",
+    "Array", "AutoTuner", "Blocks", "CompiledKernel", "Fragment", "Function", "JITKernel",
+    "Layout", "PassConfigKey", "Profiler", "TensorSupplyType", "autotune", "cdiv", "compile",
     "compile_key", "disable_cache", "do_bench", "do_bench_cudagraph", "enable_cache",
     "estimate", "function", "is_cache_enabled", "jit", "language", "layout", "lower",
     "next_power_of_2", "nn", "par_compile", "reducing", "scan", "settings",
