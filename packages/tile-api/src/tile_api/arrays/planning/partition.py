@@ -13,6 +13,7 @@ from tile_api.arrays.planning.recurrence_parts import (
     ALL_AT_ONCE,
     closed,
     new_tensors,
+    outermost,
     read_of,
     separated,
 )
@@ -282,22 +283,6 @@ def _replaced(output: Output, cuts: dict[Expr, Expr]) -> Output:
     return Output(
         output.name, output.shape, output.dtype, output.indices, rebuild(output.element, dict(cuts))
     )
-
-
-def outermost(x: Expr) -> list[Expr]:
-    """Return the reductions in `x` that are in no other."""
-    found: dict[Expr, None] = {}
-    todo, seen = [x], set()
-    while todo:
-        at = todo.pop()
-        if at in seen:
-            continue
-        seen.add(at)
-        if at.op == "reduce":
-            found[at] = None
-        else:
-            todo += reversed(at.args)
-    return [*found]
 
 
 def reductions_over(roots: Iterable[Expr], variable: str) -> list[Expr]:

@@ -106,7 +106,7 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
     apart: set[str] = set()
     rest: list[Output] = []
     for output in outputs:
-        nodes = _outermost_scans(output.element)
+        nodes = outermost(output.element, "scan")
         if not nodes:
             rest.append(output)
             continue
@@ -150,15 +150,16 @@ def closed(part: Part) -> list[Expr]:
     return [*found]
 
 
-def _outermost_scans(x: Expr) -> list[Expr]:
+def outermost(x: Expr, op: str = "reduce") -> list[Expr]:
+    """Return the reductions in `x`, or the recurrences, that are in no other."""
     found: dict[Expr, None] = {}
-    todo, seen = [x], set()
+    todo, seen = [x], set[Expr]()
     while todo:
         at = todo.pop()
         if at in seen:
             continue
         seen.add(at)
-        if at.op == "scan":
+        if at.op == op:
             found[at] = None
         else:
             todo += reversed(at.args)
@@ -250,7 +251,7 @@ def _part(recurrences: Sequence[Steps], outputs: Sequence[Output], apart: set[st
     of = merged.of
     made = []
     for output in outputs:
-        nodes = _outermost_scans(output.element)
+        nodes = outermost(output.element, "scan")
         known = {
             node: make(
                 "carry", *node.args[1 : node.value.rank],
