@@ -48,6 +48,15 @@ def test_quotients_that_are_rounded_to_steps_stay_quotients():
     np.testing.assert_array_equal(found, np.arange(1, 200)[None])
 
 
+@pytest.mark.parametrize("target", ["interpret", "cpu", "cuda:sm_80@sim"])
+def test_quotients_of_whole_numbers_stay_quotients(target):
+    def rounded(x):
+        return np.round(x, 1), np.round(x, 2), np.floor(x) / 3
+
+    for found, wanted in zip(Function(rounded, target=target)(X), rounded(X), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_strict_changes_nothing_but_the_order_of_sums():
     def rules(numerics):
         function = Function(softmax, blocks=STREAMED, numerics=numerics)

@@ -12,6 +12,9 @@ from tile_api.arrays.equations.numerics import is_strict
 STEPS = frozenset(("floor", "ceil", "trunc", "rint", "cast", "lt", "le", "eq", "ne", "mod"))
 """What may jump where its operand is rounded otherwise: quotients within stay quotients."""
 
+WHOLE = frozenset(("floor", "ceil", "trunc", "rint"))
+"""Their quotients stay, too: ``np.round(x, 1)`` is the float that is written so."""
+
 
 def without_quotients(outputs: Sequence[Output]) -> list[Output]:
     """Return outputs in which quotients by numbers are products, unless they are strict."""
@@ -29,7 +32,9 @@ def without_quotients(outputs: Sequence[Output]) -> list[Output]:
 
 
 def _is_quotient(x: Expr) -> bool:
-    return x.op == "multiply" and x.args[1].op == "reciprocal" and x.args[1].args[0].op == "const"
+    if x.op != "multiply" or x.args[0].op in WHOLE:
+        return False
+    return x.args[1].op == "reciprocal" and x.args[1].args[0].op == "const"
 
 
 def _exact(elements: Sequence[Expr]) -> set[Expr]:

@@ -327,12 +327,14 @@ class Tiles:
     def hoist(self, x: Expr, dims: tuple[str, ...], exact: bool = False) -> None:
         """Compute what is slow and the same along a dimension of a tile of `x` once, before it.
 
-        A quotient by it becomes a product with its reciprocal, unless it has to be `exact`.
+        A quotient by it becomes a product with its reciprocal, unless it has to be `exact`, as
+        have quotients by numbers that are still there.
         """
         if x in self.held or not x.args or x.op == "reduce":
             return
         mine = self.dims(x)
-        is_rounded = (exact or is_strict()) and x.op == "reciprocal"
+        is_exact = exact or is_strict() or bool(x.args[0].is_constant)
+        is_rounded = is_exact and x.op == "reciprocal"
         is_there = self._in_loop or self.plan.is_resident or self.plan.stream not in mine
         if (
             is_there
