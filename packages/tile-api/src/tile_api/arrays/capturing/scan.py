@@ -24,8 +24,8 @@ from tile_api.arrays.equations.recurrence import (
     Steps,
     recurrence,
     replaced,
-    substituted,
 )
+from tile_api.arrays.equations.substitution import substituted
 from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType
 from tile_core.errors import ArrayShapeError, FrontendTypeError, UnknownArrayFunction
@@ -268,6 +268,6 @@ def _stacked(y: Array, size: int, made: Steps) -> Array:
 
     def at(indices: Indices) -> Expr:
         element = replaced(y.at(indices[1:]), frozenset({of.token}), before)
-        return substituted(element, of.variable, indices[0])
+        return substituted(element, {of.variable: indices[0]})
 
     return Array((size, *y.shape), y.dtype, at)

@@ -19,7 +19,6 @@ from tile_api.arrays.equations.expressions import (
     const,
     index,
     make,
-    reduce,
     remade,
 )
 
@@ -142,20 +141,14 @@ def _name(size: int, depth: int) -> str:
     return f"{symbol}.{depth}"
 
 
-def replaced(
-    x: Expr,
-    names: frozenset[str],
-    by: Callable[[Expr], Expr | None],
-    avoid: frozenset[str] = frozenset(),
-) -> Expr:
+def replaced(x: Expr, names: frozenset[str], by: Callable[[Expr], Expr | None]) -> Expr:
     """Return `x` with other expressions for those that depend on free `names`.
 
     Parameters
     ----------
     by
-        Gives what stands for an expression, or None for the same with other operands.
-    avoid
-        What replacements depend on: reductions bind other variables.
+        Gives what stands for an expression, or None for the same with other operands. What it
+        gives depends on nothing that is bound in `x`.
     """
     known: dict[tuple[Expr, frozenset[str]], Expr] = {}
 
@@ -172,25 +165,6 @@ def replaced(
             inner = names - x.value.of.bound
             args = (*(run(a, names) for a in x.args[:at]), *(run(a, inner) for a in x.args[at:]))
             return remade(x, args)
-        if x.op == "reduce":
-            kind, variable, extent = x.value
-            body = x.args[0]
-            if variable in avoid:
-                fresh = variable
-                while fresh in avoid or fresh in body.free:
-                    fresh += "'"
-                body = substituted(body, variable, index(fresh, extent))
-                variable = fresh
-            return reduce(kind, variable, extent, run(body, names - {variable}))
         return remade(x, tuple(run(arg, names) for arg in x.args))
 
     return run(x, names)
-
-
-def substituted(x: Expr, name: str, by: Expr) -> Expr:
-    """Return `x` with another index for a free variable."""
-
-    def index_of(n: Expr) -> Expr | None:
-        return by if n.op == "index" and n.value[0] == name else None
-
-    return replaced(x, frozenset({name}), index_of, by.free)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from tile_api.arrays.equations.expressions import Expr, index, rebuild, reduce
+from tile_api.arrays.equations.expressions import Expr, index, make, rebuild, reduce, walk
+from tile_api.arrays.equations.recurrence import Read, Recurrence
 
 
 def substituted(x: Expr, values: Mapping[str, Expr]) -> Expr:
-    """Return `x` with values for index variables; what reductions bind is not among them."""
+    """Return `x` with values for its free index variables.
+
+    What reductions and recurrences bind stays bound, and no variable of a value becomes so: where
+    one would, the bound variable gets another name.
+    """
     values = {name: value for name, value in values.items() if name in x.free}
     if not values:
         return x
@@ -17,28 +23,65 @@ def substituted(x: Expr, values: Mapping[str, Expr]) -> Expr:
         if n.op == "index" and n.value[0] in values:
             known[n] = values[n.value[0]]
         elif n.op == "reduce":
-            known[n] = _within(n, values)
+            known[n] = _in_reduction(n, values)
+        elif n.op == "scan":
+            known[n] = _in_recurrence(n, values)
     return rebuild(x, known)
 
 
-def _within(x: Expr, values: Mapping[str, Expr]) -> Expr:
+def _in_reduction(x: Expr, values: Mapping[str, Expr]) -> Expr:
     kind, variable, extent = x.value
-    body = x.args[0]
     mine = {name: value for name, value in values.items() if name in x.free}
-    met = frozenset().union(*(value.free for value in mine.values()), x.free - set(mine))
-    fresh = unused(variable, met)
-    if fresh != variable:
+    met = _free(mine.values())
+    if variable in met:
+        fresh = _another(variable, met | x.args[0].free)
         mine[variable] = index(fresh, extent)
-    return bound(kind, fresh, extent, substituted(body, mine))
+        variable = fresh
+    return reduce(kind, variable, extent, substituted(x.args[0], mine))
+
+
+def _in_recurrence(x: Expr, values: Mapping[str, Expr]) -> Expr:
+    read: Read = x.value
+    at, inner = x.args[: read.rank], x.args[read.rank :]
+    free = _free(inner)
+    mine = {n: value for n, value in values.items() if n in free - read.of.bound}
+    met = _free(mine.values())
+    if met & read.of.bound:
+        renamed, names = _renamed(read.of, met | free)
+        read = replace(read, of=renamed)
+        mine |= names
+    made = (*(substituted(arg, values) for arg in at), *(substituted(arg, mine) for arg in inner))
+    return make("scan", *made, value=read, dtype=x.dtype)
+
+
+def _renamed(of: Recurrence, taken: frozenset[str]) -> tuple[Recurrence, dict[str, Expr]]:
+    """Return a recurrence that binds none of the names `taken`, and its variables by name."""
+    extents = {of.variable: of.extent} | {name: n for v in of.carried for name, n in v if name}
+    names: dict[str, str] = {}
+    for name in sorted(extents.keys() & taken):
+        names[name] = _another(name, taken | extents.keys() | set(names.values()))
+    carried = tuple(tuple((names.get(name, name), n) for name, n in v) for v in of.carried)
+    made = replace(of, variable=names.get(of.variable, of.variable), carried=carried)
+    return made, {name: index(other, extents[name]) for name, other in names.items()}
+
+
+def _free(roots: Iterable[Expr]) -> frozenset[str]:
+    return frozenset().union(*(x.free for x in roots))
+
+
+def _another(name: str, taken: Iterable[str]) -> str:
+    while name in taken:
+        name += "'"
+    return name
 
 
 def _outside(x: Expr) -> Iterable[Expr]:
-    """Yield the expressions of which `x` is made, without what stands in reductions."""
+    """Yield the expressions of which `x` is made, without what stands where variables are bound."""
     todo, seen = [x], {x}
     while todo:
         at = todo.pop()
         yield at
-        if at.op != "reduce":
+        if at.op not in ("reduce", "scan"):
             new = [arg for arg in dict.fromkeys(at.args) if arg not in seen]
             seen.update(new)
             todo += new
@@ -59,3 +102,15 @@ def bound(kind: str, variable: str, extent: int, body: Expr) -> Expr:
     if name != variable:
         body = substituted(body, {variable: index(name, extent)})
     return reduce(kind, name, extent, body)
+
+
+def bound_first(x: Expr) -> Expr:
+    """Return `x` in which reductions bind the first variable of their dimension that is free."""
+    known: dict[Expr, Expr] = {}
+    for n in walk(x):
+        made = rebuild(n, {arg: known[arg] for arg in n.args})
+        if n.op == "reduce":
+            kind, variable, extent = n.value
+            made = bound(kind, variable, extent, made.args[0])
+        known[n] = made
+    return known[x]

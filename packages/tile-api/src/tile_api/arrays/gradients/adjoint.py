@@ -16,7 +16,7 @@ from tile_api.arrays.equations.digits import in_digits
 from tile_api.arrays.equations.dims import variable_of
 from tile_api.arrays.equations.equations import Equations, Output, Parameter, printed_name
 from tile_api.arrays.equations.expressions import Expr, cast, const, extents_of, make, rebuild, walk
-from tile_api.arrays.equations.substitution import bound, substituted, unused
+from tile_api.arrays.equations.substitution import bound, bound_first, substituted, unused
 from tile_api.arrays.gradients.derivatives import DERIVATIVES
 from tile_api.arrays.gradients.index_maps import inverse, pulled, range_of
 from tile_api.arrays.gradients.sums import Sums, added, is_masked, is_zero, product_of
@@ -207,7 +207,8 @@ class _Reverse:
     def _at(self, load: Expr, mine: Expr, element: tuple[Expr, ...]) -> Expr:
         """Return the part of an element's gradient that one load gives."""
         where = inverse(load.args, element)
-        found = _under(substituted(mine, where.values), lambda y: pulled(y, where.equal))
+        found = bound_first(substituted(mine, where.values))
+        found = _under(found, lambda y: pulled(y, where.equal))
         found = pulled(found, where.conditions)
         for name, extent in sorted(where.summed.items(), reverse=True):
             found = self.sums.over(name, extent, found)

@@ -21,6 +21,7 @@ from tile_api.arrays.equations.expressions import (
     reduce,
     walk,
 )
+from tile_api.arrays.equations.substitution import substituted
 from tile_api.arrays.reductions.groups import Group, grouped
 
 MOST_IN_ONE = 16_384
@@ -50,23 +51,6 @@ def merged(outputs: Sequence[Output]) -> list[Output]:
     for run in _rows(outputs):
         outputs = _along(outputs, run)
     return [_written_out(o) for o in outputs]
-
-
-def substituted(x: Expr, values: Mapping[str, Expr]) -> Expr:
-    """Return `x` with other expressions for its free index variables."""
-    known: dict[tuple[Expr, tuple[str, ...]], Expr] = {}
-
-    def of(x: Expr, names: tuple[str, ...]) -> Expr:
-        mine = tuple(name for name in names if name in x.free)
-        if not mine:
-            return x
-        if x.op == "index":
-            return values[x.value[0]]
-        if (x, mine) not in known:
-            known[x, mine] = rebuild(x, {arg: of(arg, mine) for arg in x.args})
-        return known[x, mine]
-
-    return of(x, tuple(values))
 
 
 def parts_of(whole: Expr, sizes: Sequence[int]) -> list[Expr]:

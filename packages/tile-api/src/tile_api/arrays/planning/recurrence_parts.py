@@ -26,8 +26,8 @@ from tile_api.arrays.equations.recurrence import (
     Variables,
     replaced,
     steps_of,
-    substituted,
 )
+from tile_api.arrays.equations.substitution import substituted
 
 ALL_AT_ONCE = "it does not depend on what is carried: it is computed for all steps at once"
 _ELSEWHERE = "it is carried from step to step, and read at other steps"
@@ -263,7 +263,7 @@ def _part(recurrences: Sequence[Steps], outputs: Sequence[Output], apart: set[st
         }  # fmt: skip
         at, element, indices = nodes[0].args[0], rebuild(output.element, known), output.indices
         if at.op == "index":
-            element = substituted(element, at.value[0], of.step)
+            element = substituted(element, {at.value[0]: of.step})
             indices = tuple(of.step if i is at else i for i in indices)
         made.append(replace(output, element=element, indices=indices))
     reasons = (_ELSEWHERE,) if apart & {o.name for o in outputs} else ()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import prod
 
 from tile_api.arrays.equations.expressions import Expr, extents_of, index
-from tile_api.arrays.equations.recurrence import substituted
+from tile_api.arrays.equations.substitution import substituted
 from tile_api.arrays.planning.affine import Chunked, Declined, Value, chunked
 from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.plan import MOST_INDICES, Axis, Blocks, Plan, combined
@@ -189,7 +189,7 @@ class _ChunkWriter(SteppedWriter):
         key = (x, dims)
         if key not in self.made:
             if dims[0] == self.earlier:
-                x = substituted(x, self.step, index(self.earlier, self.of.extent))
+                x = substituted(x, {self.step: index(self.earlier, self.of.extent)})
             name = self.tiles.allocate(base, dims, "shared", self.dtype)
             if self.tiles.is_box(x) and self.tiles.dims(x) == dims and _is_in_order(x, dims):
                 self.tiles.put(f"T.copy({self.tiles.region(x.value, x.args)}, {name})")
