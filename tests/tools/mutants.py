@@ -34,6 +34,10 @@ from tools.mutant_sites import (
 )
 
 LEFT_OUT = ("__init__.py", "__main__.py")
+CASES = ROOT / "packages/tile-core/src/tile_core/testing/conformance"
+"""Tests themselves: another size of a case is another question, no mistake in an answer."""
+JUDGE = "case.py"
+"""The module among them that says what is right."""
 FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -210,16 +214,18 @@ class Workspace:
 
     def _fate(self, tests: Sequence[str], seconds: float) -> str:
         end = time.monotonic() + seconds
-        for at in range(0, len(tests), BATCH):
+        at, size = 0, FIRST
+        while at < len(tests):
             left = end - time.monotonic()
             if left <= 0:
                 return "undecided"
             try:
-                done = self._run(("-x", *tests[at : at + BATCH]), max(left, LEAST))
+                done = self._run(("-x", *tests[at : at + size]), max(left, LEAST))
             except subprocess.TimeoutExpired:
                 return "undecided"
             if done.returncode not in (0, NOTHING_COLLECTED):
                 return "killed"
+            at, size = at + size, min(4 * size, MOST)
         return "survived"
 
     def _place(self, path: Path) -> Path:
@@ -238,8 +244,9 @@ class Workspace:
         )  # fmt: skip
 
 
-BATCH = 24
-"""Tests that are run at a time: a process takes some seconds to start."""
+FIRST, MOST = 24, 4000
+"""Tests that the first process runs, each later one four times as many: a process takes seconds to
+start, and most mutants die early; a command line has an end."""
 LEAST = 20.0
 """Seconds that the last of a mutant's processes has at least."""
 NOTHING_COLLECTED = 5
@@ -248,7 +255,10 @@ NOTHING_COLLECTED = 5
 
 def files_to_mutate(arguments: argparse.Namespace) -> list[Path]:
     """Return the files that the command line asks for: named, all, or those that changed."""
-    known = {p for p in modules_of_packages().values() if p.name not in LEFT_OUT}
+    modules = modules_of_packages().values()
+    known = {
+        p for p in modules if p.name not in LEFT_OUT and (p.parent != CASES or p.name == JUDGE)
+    }
     if arguments.files:
         return [path for name in arguments.files if (path := Path(name).resolve()) in known]
     if arguments.all:
