@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from support.assembler import complaints
 from support.lanes import half, on_lanes, run_group
 from tile_core.errors import OutOfBounds
+from tile_sim.gfx9.wave import Wave
+from tile_sim.gfx9.wave_start import Geometry, begin
 
 LANE = np.arange(64)
 BUFFER = "s_mov_b32 s8, s4\n s_mov_b32 s9, s5\n s_mov_b32 s10, {size}\n s_mov_b32 s11, 0x27000\n"
@@ -181,6 +185,10 @@ WIDTHS = [
     ("ds_write_b32 v0, v1\n {w}\n ds_read_b32 v10, v0", 0x12345678, 0x12345678),
     ("v_mov_b32_e32 v10, 0\n ds_write_b32 v0, v1\n {w}\n ds_read_u16_d16_hi v10, v0 offset:2",
      0x12345678, 0x12340000),
+    ("v_mov_b32_e32 v10, 0\n ds_write_b8_d16_hi v0, v1\n {w}\n ds_read_i8_d16 v10, v0",
+     0xF00001, 0xFFF0),
+    ("v_mov_b32_e32 v10, 0\n ds_write_b16 v0, v1\n {w}\n ds_read_u8_d16_hi v10, v0 offset:1",
+     0xF00D, 0xF00000),
     ("ds_write_b32 v0, v1 offset:8\n {w}\n v_subrev_u32_e32 v5, 16, v0\n ds_read_b32 v10, v5 "
      "offset:24", 7, 7),
 ]  # fmt: skip
@@ -273,6 +281,14 @@ def test_geometry_of_a_launch() -> None:
     expected[:, :100] = np.arange(3)[:, None] << 16 | np.arange(100)
     assert (found == expected).all()
     assert (report.waves, report.waits, report.instructions) == (6, 6, 60)
+
+
+def test_lanes_of_blocks_of_three_dimensions() -> None:
+    wave = Wave(SimpleNamespace(), 1, 1)
+    begin(wave, {"system_vgpr_workitem_id": 2}, Geometry((1, 1, 1), (3, 5, 7)), (0, 0, 0), {})
+    x, y, z = (wave.rows[0] >> shift & 1023 for shift in (0, 10, 20))
+    assert (x + 3 * y + 15 * z).tolist() == [*range(64, 128)]
+    assert (x.max(), y.max()) == (2, 4)
 
 
 def test_lanes_have_bytes_of_their_own() -> None:

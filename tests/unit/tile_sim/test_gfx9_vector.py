@@ -138,7 +138,7 @@ FLOATS = [
     ("v_mul_legacy_f32_e64 v10, v1, v2", (0.0, INF), 0.0),
     ("v_fma_mix_f32 v10, v1, v2, v3 op_sel:[1,0,0] op_sel_hi:[1,0,0]",
      (half(9.0, 2.0), 3.0, 4.0), 10.0),
-    ("v_dot2_f32_f16 v10, v1, v2, v3", (half(2.0, 3.0), half(5.0, 7.0), 1.0), 32.0),
+    ("v_dot2_f32_f16 v10, v1, v2, v3", (half(2.5, 3.0), half(5.0, 7.0), 1.0), 34.5),
 ]  # fmt: skip
 WORDS = [
     ("v_cvt_i32_f32_e32 v10, v1", (-2.75,), -2),
@@ -303,7 +303,7 @@ def test_a_division_takes_all_its_steps() -> None:
     numerator = (rng.standard_normal(64) * 10.0 ** rng.integers(-30, 30, 64)).astype(np.float32)
     denominator = (rng.standard_normal(64) * 10.0 ** rng.integers(-30, 30, 64)).astype(np.float32)
     numerator[:4], denominator[:4] = [1, 0, 1, 3e38], [0, 0, np.inf, 1e-3]
-    numerator[4:6], denominator[4:6] = [1e-44, 2e38], [3, 1e38]
+    numerator[4:8], denominator[4:8] = [1e-44, 2e38, 1, 3], [3, 1e38, 3, 1]
     found = on_lanes(body, numerator, denominator)[0].view(np.float32)
     with np.errstate(all="ignore"):
         expected = numerator / denominator

@@ -22,24 +22,31 @@ from tile_sim.gfx9.instruction import (
     refuse_modifiers,
 )
 from tile_sim.gfx9.operands import Operand
-from tile_sim.gfx9.transfers import Transfer, deliver, values_of, widened
+from tile_sim.gfx9.transfers import (
+    ALL,
+    ALL_OR_HIGH,
+    HALVES,
+    Transfer,
+    deliver,
+    narrow_transfers,
+    values_of,
+    whole_words,
+    widened,
+)
 from tile_sim.gfx9.wave import Flight, Wave
 
 MODIFIERS = ("offset", "offset0", "offset1")
 _TWICE = re.compile(r"^ds_(read|write)2(st64)?_b(32|64)$")
+_WORDS = whole_words("b32", "b64", "b96", "b128")
 _LOADS: Mapping[str, Transfer] = {
-    "b32": Transfer(4), "b64": Transfer(8), "b96": Transfer(12), "b128": Transfer(16),
-    "u8": Transfer(1, np.uint8), "i8": Transfer(1, np.int8), "u16": Transfer(2, np.uint16),
-    "i16": Transfer(2, np.int16), "u8_d16": Transfer(1, np.uint8, 0),
-    "u8_d16_hi": Transfer(1, np.uint8, 1), "i8_d16": Transfer(1, np.int8, 0),
-    "i8_d16_hi": Transfer(1, np.int8, 1), "u16_d16": Transfer(2, np.uint16, 0),
-    "u16_d16_hi": Transfer(2, np.uint16, 1),
-}  # fmt: skip
+    **narrow_transfers({"u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16}, ALL),
+    **narrow_transfers({"u8": np.uint8, "i8": np.int8, "u16": np.uint16}, HALVES),
+    **_WORDS,
+}
 _STORES: Mapping[str, Transfer] = {
-    "b8": Transfer(1, np.uint8), "b16": Transfer(2, np.uint16), "b32": Transfer(4),
-    "b64": Transfer(8), "b96": Transfer(12), "b128": Transfer(16),
-    "b8_d16_hi": Transfer(1, np.uint8, 1), "b16_d16_hi": Transfer(2, np.uint16, 1),
-}  # fmt: skip
+    **narrow_transfers({"b8": np.uint8, "b16": np.uint16}, ALL_OR_HIGH),
+    **_WORDS,
+}
 
 
 def grain_of(lines: tuple[Line, ...]) -> int:

@@ -37,21 +37,39 @@ class Transfer:
         return max(1, self.size // 4)
 
 
+ALL: Mapping[str, int | None] = {"": None}
+HALVES: Mapping[str, int | None] = {"_d16": 0, "_d16_hi": 1}
+ALL_OR_HIGH: Mapping[str, int | None] = {"": None, "_d16_hi": 1}
+
+
+def narrow_transfers(
+    types: Mapping[str, Any], halves: Mapping[str, int | None]
+) -> dict[str, Transfer]:
+    """Return transfers of less than a word, by a name of the type and one of the half."""
+    return {
+        name + end: Transfer(np.dtype(dtype).itemsize, dtype, half)
+        for name, dtype in types.items()
+        for end, half in halves.items()
+    }
+
+
+def whole_words(*names: str) -> dict[str, Transfer]:
+    """Return transfers of 1, 2, 3 and so on words, by their names."""
+    return {name: Transfer(4 * count) for count, name in enumerate(names, 1)}
+
+
+_WORDS = whole_words("dword", "dwordx2", "dwordx3", "dwordx4")
 _LOADS: Mapping[str, Transfer] = {
-    "ubyte": Transfer(1, np.uint8), "sbyte": Transfer(1, np.int8),
-    "ushort": Transfer(2, np.uint16), "sshort": Transfer(2, np.int16),
-    "ubyte_d16": Transfer(1, np.uint8, 0), "ubyte_d16_hi": Transfer(1, np.uint8, 1),
-    "sbyte_d16": Transfer(1, np.int8, 0), "sbyte_d16_hi": Transfer(1, np.int8, 1),
-    "short_d16": Transfer(2, np.uint16, 0), "short_d16_hi": Transfer(2, np.uint16, 1),
-    "dword": Transfer(4), "dwordx2": Transfer(8), "dwordx3": Transfer(12),
-    "dwordx4": Transfer(16),
-}  # fmt: skip
+    **narrow_transfers(
+        {"ubyte": np.uint8, "sbyte": np.int8, "ushort": np.uint16, "sshort": np.int16}, ALL
+    ),
+    **narrow_transfers({"ubyte": np.uint8, "sbyte": np.int8, "short": np.uint16}, HALVES),
+    **_WORDS,
+}
 _STORES: Mapping[str, Transfer] = {
-    "byte": Transfer(1, np.uint8), "byte_d16_hi": Transfer(1, np.uint8, 1),
-    "short": Transfer(2, np.uint16), "short_d16_hi": Transfer(2, np.uint16, 1),
-    "dword": Transfer(4), "dwordx2": Transfer(8), "dwordx3": Transfer(12),
-    "dwordx4": Transfer(16),
-}  # fmt: skip
+    **narrow_transfers({"byte": np.uint8, "short": np.uint16}, ALL_OR_HIGH),
+    **_WORDS,
+}
 
 
 def transfer_of(name: str, *, is_load: bool) -> Transfer:

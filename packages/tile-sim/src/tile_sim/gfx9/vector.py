@@ -89,7 +89,7 @@ def _target_writer(
     line: Line, told: Operation, target: Operand, sources: int, moved: Moved | None
 ) -> Write:
     chosen = bits(line.modifiers["op_sel"]) if "op_sel" in line.modifiers else []
-    is_high = len(chosen) > sources and bool(chosen[sources])
+    is_high = any(chosen[sources:])
     half: int | None = None
     if told.result.endswith("16") and (told.keeps_half or is_high):
         half = int(is_high)
