@@ -276,7 +276,7 @@ def _apart(
 def _whole(number: float) -> float:
     """Return the integer that a sum of weighted integers means."""
     nearest = float(round(number))
-    return nearest if abs(number - nearest) <= 1e-9 * max(1.0, abs(number)) else number
+    return nearest if math.isclose(number, nearest, rel_tol=1e-9, abs_tol=1e-9) else number
 
 
 class _Grid:

@@ -105,9 +105,7 @@ def _iterations(start: Extent, stop: Extent, step: int) -> Extent:
         return len(range(start, stop, step))
     ahead = binary(BinaryOp.SUB, stop, start) if step > 0 else binary(BinaryOp.SUB, start, stop)
     size = abs(step)
-    if size > 1:
-        ahead = binary(BinaryOp.FLOORDIV, ahead + (size - 1), size)
-    return binary(BinaryOp.MAX, ahead, 0)
+    return binary(BinaryOp.MAX, binary(BinaryOp.FLOORDIV, ahead + (size - 1), size), 0)
 
 
 def _known(count: Extent, space: Space, visitor: Visitor) -> Extent:

@@ -105,7 +105,7 @@ def _planned(
     total = math.prod(box)
     if holds_tiles and total < threads:
         return _replicated(box, threads // total)
-    v = max(least, _width(total, threads, vector, even=holds_tiles))
+    v = max(least, _width(total, threads, vector))
     if holds_tiles and len(box) > 1:
         rows = _row_groups(box, threads, vector)
         if total % (threads * v):
@@ -201,13 +201,9 @@ def _uneven_rows(box: tuple[int, ...], threads: int, vector: int) -> LoopLayout:
     return _in_steps(box, v, lanes, min(threads // lanes, rows), ragged=True)
 
 
-def _width(total: int, threads: int, vector: int, *, even: bool) -> int:
-    """Return the elements of an access: `vector` or a half, a quarter, … of it."""
+def _width(total: int, threads: int, vector: int) -> int:
+    """Return the elements of an access, `vector` or a half, a quarter, … of it: in fewest steps."""
     widths = [1 << k for k in reversed(range(vector.bit_length()))]
-    if even:
-        full = [v for v in widths if total % (threads * v) == 0]
-        if full:
-            return full[0]
     return min(widths, key=lambda v: -(-total // (threads * v)) * v)
 
 

@@ -24,7 +24,7 @@ def row_called(arch: str, table: Mapping[str, Row], family: str, unknown: str) -
     """
     if arch in table:
         return table[arch]
-    near = difflib.get_close_matches(arch, table, n=3, cutoff=0.7)
+    near = difflib.get_close_matches(arch, table, cutoff=0.7)
     if near:
         names = " or ".join(f"'{family}:{name}'" for name in near)
         raise TargetError(unknown, hint=f"did you mean {names}?")

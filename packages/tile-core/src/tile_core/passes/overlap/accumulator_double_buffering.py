@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from tile_core.ir.buffer import Buffer, Scope, static_value
@@ -27,7 +28,7 @@ class FreeMemory:
 
     def holds(self, tiles: Iterable[Buffer], threads: int) -> bool:
         """Whether there is room for one more of each of `tiles` that `threads` threads share."""
-        taken = {Scope.FRAGMENT: 0, Scope.SHARED: 0}
+        taken = Counter[Scope]()
         for tile in tiles:
             taken[tile.scope] += tile.nbytes or 0
         return (

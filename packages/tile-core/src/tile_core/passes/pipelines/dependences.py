@@ -43,8 +43,8 @@ class Schedule:
 
     def runs_first(self, first: int, second: int, iterations: int) -> bool:
         """Whether piece `first` runs before piece `second` of so many iterations later."""
-        then, now = self.stage[first], self.stage[second] + iterations
-        return then < now or (then == now and self.order[first] < self.order[second])
+        now = self.stage[second] + iterations
+        return (self.stage[first], self.order[first]) < (now, self.order[second])
 
 
 @dataclass(frozen=True, slots=True)
