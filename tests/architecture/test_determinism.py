@@ -39,8 +39,7 @@ def first() -> dict[str, str]:
     return code
 
 
-@pytest.mark.parametrize("seed", ["1", "4294967295"])
-def test_each_process_makes_the_same_code(first: dict[str, str], seed: str) -> None:
-    again = code_under(seed)
+def test_each_process_makes_the_same_code(first: dict[str, str]) -> None:
+    again = code_under("4294967295")
     assert again.keys() == first.keys()
     assert [stage for stage in first if first[stage] != again[stage]] == []

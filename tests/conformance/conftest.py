@@ -78,12 +78,14 @@ def marks_of(case: Case, backend: str) -> list[pytest.MarkDecorator]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each case on each backend; the toy, which has no products, runs few of their loops."""
     if {"case", "backend"} <= set(metafunc.fixturenames):
         chosen = backends(metafunc.config)
         params = [
             pytest.param(case, backend, id=f"{backend}-{case.name}", marks=marks_of(case, backend))
-            for case in all_cases()
+            for at, case in enumerate(all_cases())
             for backend in chosen
+            if backend != "toy" or at % 4 == 0 or not case.name.startswith("gemm/")
         ]
         metafunc.parametrize(("case", "backend"), params)
 

@@ -1,8 +1,8 @@
 """AMD's compilers accept every kernel of the suite and keep its registers in registers.
 
-Each conformance case is compiled for one generation of GPUs, products and small families for
-both. What the compiler made is run instruction by instruction, and does what the case says. Each
-kernel of the examples is compiled, too.
+Each conformance case is compiled for one generation of GPUs, small families for both. What the
+compiler made is run instruction by instruction, and does what the case says. Each kernel of the
+examples is compiled, too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from collections.abc import Sequence
 import pytest
 
 from support import example_files
-from support.compiled_kernels import compilations, families_that_miss_some, kernels_of_example
+from support.compiled_kernels import (
+    compilations,
+    compiled_examples,
+    families_that_miss_some,
+    kernels_of_example,
+)
 from support.toolchain import amd_compiler_for
 from tile_core.codegen import print_program
 from tile_core.compilation.results import Lowered
@@ -80,8 +85,7 @@ def test_every_family_meets_every_architecture() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, about what nobody computed
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("name", example_files.NAMES)
+@pytest.mark.parametrize(("name", "arch"), compiled_examples(ARCHITECTURES))
 def test_example(name: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = kernels_of_example(name, f"hip:{arch}", monkeypatch)
     found = [text for each in recorded for text in complaints(needs_of(each, arch))]

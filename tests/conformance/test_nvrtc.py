@@ -1,7 +1,7 @@
 """NVIDIA's compiler accepts every kernel of the suite and keeps its registers in registers.
 
-Nothing is launched. Each conformance case is compiled for one generation of GPUs, products and
-small families for all of them; each kernel of the examples for three.
+Nothing is launched. Each conformance case is compiled for one generation of GPUs, products for
+two, small families for all of them; each kernel of the examples for one.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from support import example_files
 from support.compiled_kernels import (
     compilations,
+    compiled_examples,
     families_that_miss_some,
     kernels_of_example,
 )
@@ -54,6 +54,7 @@ LOCAL_MEMORY: dict[str, str] = {
 
 
 ALL = compilations(all_cases(), ARCHITECTURES)
+EXAMPLES = compiled_examples(GENERATIONS, LOCAL_MEMORY)
 
 
 def needs_of(lowered: Lowered, arch: str) -> list[Resources]:
@@ -88,8 +89,7 @@ def test_every_family_meets_every_architecture() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, about what nobody computed
-@pytest.mark.parametrize("arch", GENERATIONS)
-@pytest.mark.parametrize("name", example_files.NAMES)
+@pytest.mark.parametrize(("name", "arch"), EXAMPLES)
 def test_example(name: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = kernels_of_example(name, f"cuda:{arch}", monkeypatch)
     found = [text for each in recorded for text in complaints(needs_of(each, arch))]
@@ -97,7 +97,6 @@ def test_example(name: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_entry_of_the_table_means_some_kernel() -> None:
-    met = {(case.name, arch) for case, arch in ALL}
-    met |= {(name, arch) for name in example_files.NAMES for arch in GENERATIONS}
+    met = {*((case.name, arch) for case, arch in ALL), *EXAMPLES}
     names = {name for name, _ in met} | {f"{name} {arch}" for name, arch in met}
     assert set(LOCAL_MEMORY) <= names

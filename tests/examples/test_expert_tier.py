@@ -68,7 +68,10 @@ def assert_the_same(lowered: Lowered, folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "target"),
-    [*itertools.product(NAMES, TARGETS), *((name, "cuda:sm_90a") for name in HOPPER)],
+    [
+        *zip(NAMES, itertools.cycle(TARGETS), strict=False),
+        *((name, "cuda:sm_90a") for name in HOPPER),
+    ],
 )
 def test_an_example(
     name: str, target: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -83,7 +86,7 @@ def test_an_example(
     assert found
     for number, lowered in enumerate(found):
         assert_the_same(lowered, tmp_path, f"program_{number}")
-        if target == "cuda:sm_90a" and name not in NO_TILES:
+        if name not in NO_TILES:
             assert is_same("\n".join(kernel_lines(lowered.kernel)), lowered.kernel)
 
 
@@ -95,10 +98,10 @@ def test_an_example_with_large_tiles(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("target", "turn"), [("cuda:sm_80", 0), ("hip:gfx942", 1)])
 def test_cases_of_the_contract(target: str, turn: int, tmp_path: Path) -> None:
-    """Those that the target has, every other one on each."""
+    """Those that the target has, every fourth one on each."""
     host, compared = installed_plugins(), 0
     for number, case in enumerate(all_cases()):
-        if number % 2 != turn:
+        if number % 4 != turn:
             continue
         try:
             lowered = lower(case.build(), target, host)
@@ -108,4 +111,4 @@ def test_cases_of_the_contract(target: str, turn: int, tmp_path: Path) -> None:
         assert again.text("lowered") == lowered.text("lowered"), case.name
         assert again.text("source") == lowered.text("source"), case.name
         compared += 1
-    assert compared > 150
+    assert compared > 75

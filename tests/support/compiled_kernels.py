@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from zlib import crc32
 
 import pytest
@@ -24,18 +24,40 @@ def family_of(name: str) -> str:
 def compilations(cases: Sequence[Case], architectures: Sequence[str]) -> list[tuple[Case, str]]:
     """Return the cases with what they are compiled for: it depends on names alone.
 
-    Products and small families are compiled for all architectures, others for one of them.
+    Small families are compiled for all architectures, products for half of them, others for one.
     """
     sizes = Counter(family_of(case.name) for case in cases)
     pairs = []
     for case in cases:
         family = family_of(case.name)
-        if family == "gemm" or sizes[family] < FEW:
-            pairs += [(case, arch) for arch in architectures]
-        else:
-            number = crc32(case.name.encode()) % len(architectures)
-            pairs.append((case, architectures[number]))
+        many = 1 if family != "gemm" else len(architectures) // 2
+        many = len(architectures) if sizes[family] < FEW else many
+        pairs += [(case, arch) for arch in in_turn(case.name, architectures)[:many]]
     return pairs
+
+
+def compiled_examples(
+    architectures: Sequence[str], exceptions: Iterable[str] = ()
+) -> list[tuple[str, str]]:
+    """Return the examples with what they are compiled for: one architecture, exceptions for all.
+
+    Parameters
+    ----------
+    exceptions
+        Names that may have more words behind them.
+    """
+    everywhere = {exception.split()[0] for exception in exceptions}
+    return [
+        (name, arch)
+        for name in example_files.NAMES
+        for arch in in_turn(name, architectures)[: None if name in everywhere else 1]
+    ]
+
+
+def in_turn(name: str, architectures: Sequence[str]) -> list[str]:
+    """Return `architectures` from the one on that the name tells."""
+    first = crc32(name.encode()) % len(architectures)
+    return [*architectures[first:], *architectures[:first]]
 
 
 def families_that_miss_some(
