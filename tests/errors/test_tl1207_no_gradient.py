@@ -74,18 +74,6 @@ def test_cotangents_are_like_results() -> None:
     )
 
 
-@tile.function
-def running(x):
-    return np.cumsum(x, axis=-1)
-
-
-def test_running_sums_have_none() -> None:
-    assert refused(lambda: running.vjp(X)) == (
-        "[TL1207] running sums and tile.scan have no derivative here\n"
-        "hint: keep that part out of what is differentiated"
-    )
-
-
 def test_the_line_of_the_call_is_told() -> None:
     with pytest.raises(NoGradient) as caught:
         taken.vjp(X, TOKENS, wrt="tokens")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tile_api.arrays.equations.equations import Equations, Output, Parameter
 from tile_api.arrays.equations.evaluate import BINARY, UNARY, evaluated
-from tile_api.arrays.equations.expressions import const, load, make
+from tile_api.arrays.equations.expressions import COMPARISONS, const, load, make
 from tile_api.arrays.gradients.derivatives import DERIVATIVES
 from tile_core.dtypes import dtype_of
 
@@ -24,6 +24,13 @@ def value(x, arguments) -> float:
     output = Output("out", (1,), FLOAT, (const(0),), x)
     held = {name: np.array([number]) for name, number in arguments.items()}
     return evaluated(Equations("f", parameters, (output,), None), held)[0].item()
+
+
+def test_all_functions_of_floats_have_one() -> None:
+    whole = {"not", "and", "or", "floordiv", "mod"} | {
+        x for x in BINARY if x.startswith(("bit", "sh"))
+    }
+    assert {*UNARY, *BINARY} - {*DERIVATIVES} == whole | COMPARISONS | {"bitnot"}
 
 
 @settings(max_examples=25)

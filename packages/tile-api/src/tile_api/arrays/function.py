@@ -301,7 +301,7 @@ class Function:
         Raises
         ------
         NoGradient
-            If an argument or a result holds no floats, or an operation has no derivative.
+            If an argument or a result holds no floats.
         """
         if NAMES.get(None) is not None:
             bound = self._bind(args, kwargs)

@@ -37,10 +37,13 @@ def in_digits(equations: Equations) -> Equations:
 class _Digits:
     def __init__(self, roots: Sequence[Expr]) -> None:
         extents = extents_of(roots)
+        fixed = frozenset().union(*(n.value.of.bound for n in walk(*roots) if n.op == "scan"))
         self._digits = {
             name: _digits(name, extents[name], steps)
             for name, steps in _steps(roots).items()
-            if all(extents[name] % step == 0 for step in steps) and _are_nested(steps)
+            if name not in fixed
+            and all(extents[name] % step == 0 for step in steps)
+            and _are_nested(steps)
         }
         self._known: dict[Expr, Expr] = {}
 

@@ -9,7 +9,7 @@ from tile_core.dtypes import DType
 from tile_core.records import dataclass
 
 _PRINTED = re.compile(
-    r"T|tile|np|main|launch|in_numpy|threads|ko|b[xyz]|B[MNC]|[d-j]|g\d+|[pt]\d+|out\d*|first|last|wholly|rest"
+    r"T|tile|np|main|launch|in_numpy|threads|k[ot]|b[xyz]|B[MNC]|[d-j]|ro?|g\d+|[pt]\d+|out\d*|first|last|wholly|rest"
 )
 """Names that the text of a kernel uses for what is its own."""
 

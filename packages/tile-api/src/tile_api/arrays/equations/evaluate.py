@@ -246,7 +246,7 @@ class _Evaluation:
         if key not in sequences:
             whole = self if is_open else self.outside()
             sequences[key] = whole._sequence(steps)
-        first = 0 if x.value.is_before else 1
+        first = int(x.value.is_before == steps.of.is_backward)
         values = [carried[x.value.carry] for carried in sequences[key]]
         values = values[first : len(values) - 1 + first]
         if not values:
@@ -255,7 +255,7 @@ class _Evaluation:
         return self._element(stacked, [self.of(arg) for arg in x.args[: x.value.rank]])
 
     def _sequence(self, steps: Steps) -> list[Any]:
-        """Return all carried values, before the first step and after each."""
+        """Return all carried values, before the first step and after each, as steps are counted."""
         of = steps.of
         names = [*dict.fromkeys(name for v in of.carried for name, _ in v if name)]
         axes = {name: self.rank + k for k, name in enumerate(names)}
@@ -267,10 +267,11 @@ class _Evaluation:
             ]
 
         found = [all_of(self.within(axes, len(names)), steps.starts)]
-        for t in range(of.extent):
+        order = range(of.extent)
+        for t in reversed(order) if of.is_backward else order:
             bound = {of.variable: np.int64(t), of.token: found[-1]}
             found.append(all_of(self.within(axes, len(names), bound), steps.steps))
-        return found
+        return found[::-1] if of.is_backward else found
 
     def _element(self, values: Any, indices: Sequence[Any]) -> Any:
         """Return elements of an array whose last dimensions are axes."""

@@ -20,6 +20,7 @@ from tile_api.arrays.equations.expressions import (
     index,
     make,
     remade,
+    walk,
 )
 
 Variables = tuple[tuple[str, int], ...]
@@ -38,12 +39,25 @@ class Recurrence:
         The step, and how many there are.
     carried
         The dimensions of each carried value.
+    is_backward
+        Whether the last step is the first one that is taken.
     """
 
     token: str
     variable: str
     extent: int
     carried: tuple[Variables, ...]
+    is_backward: bool = False
+
+    @property
+    def first(self) -> int:
+        """The step that is taken first."""
+        return self.extent - 1 if self.is_backward else 0
+
+    @property
+    def last(self) -> int:
+        """The step that is taken last."""
+        return 0 if self.is_backward else self.extent - 1
 
     @property
     def after(self) -> str:
@@ -90,7 +104,8 @@ class Read:
         half = len(rest) // 2
         steps = ", ".join(f"{a} -> {b}" for a, b in zip(rest[:half], rest[half:], strict=True))
         at = ", ".join(args[: self.rank])
-        return f"h{self.carry}{'-' * self.is_before}[{at}] of {self.of.variable}({steps})"
+        step = f"{'-' * self.of.is_backward}{self.of.variable}"
+        return f"h{self.carry}{'-' * self.is_before}[{at}] of {step}({steps})"
 
 
 @dataclass(frozen=True)
@@ -100,6 +115,13 @@ class Steps:
     of: Recurrence
     starts: tuple[Expr, ...]
     steps: tuple[Expr, ...]
+
+    @property
+    def outer(self) -> tuple[Expr, ...]:
+        """The variables of what the recurrence stands in."""
+        free = frozenset().union(*(x.free for x in (*self.starts, *self.steps))) - self.of.bound
+        found = {x.value[0]: x for x in walk(*self.starts, *self.steps) if x.op == "index"}
+        return tuple(found[name] for name in sorted(free))
 
     def value(self, carry: int, at: Expr, indices: Indices, *, is_before: bool = False) -> Expr:
         """Return an element of a carried value after the step `at`, or before it."""

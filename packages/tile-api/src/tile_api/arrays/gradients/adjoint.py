@@ -9,19 +9,30 @@ loads that read it, by `index_maps`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.digits import in_digits
 from tile_api.arrays.equations.dims import variable_of
 from tile_api.arrays.equations.equations import Equations, Output, Parameter, printed_name
-from tile_api.arrays.equations.expressions import Expr, cast, const, extents_of, make, rebuild, walk
+from tile_api.arrays.equations.expressions import (
+    Expr,
+    Indices,
+    cast,
+    const,
+    extents_of,
+    make,
+    rebuild,
+    walk,
+)
+from tile_api.arrays.equations.recurrence import Steps, steps_of
 from tile_api.arrays.equations.substitution import bound, bound_first, substituted, unused
 from tile_api.arrays.gradients.derivatives import DERIVATIVES
 from tile_api.arrays.gradients.index_maps import inverse, pulled, range_of
+from tile_api.arrays.gradients.recurrences import Rules, before, reverse, with_own_tokens
 from tile_api.arrays.gradients.sums import Sums, added, is_masked, is_zero, product_of
-from tile_api.frontend.source import calling_span
-from tile_core.errors import NoGradient
 
 INFINITE = float("inf")
 
@@ -42,11 +53,6 @@ def adjoint(
     -------
     Equations
         They take what `equations` take, and a cotangent for each output of floats.
-
-    Raises
-    ------
-    NoGradient
-        If an operation on the way has no derivative.
     """
     eq.begin(*(o.element for o in equations.outputs))
     taken = {p.tensor for p in equations.parameters} | {o.name for o in equations.outputs}
@@ -57,13 +63,18 @@ def adjoint(
             cotangents.append(Parameter(name, output.shape, output.dtype))
     parameters = {p.name: p for p in equations.parameters}
     names = [parameters[name].tensor for name in wrt]
-    reverse = _Reverse(in_digits(equations), cotangents, names, saved or {})
+    reverse = _Reverse(prepared(equations), cotangents, names, saved or {})
     outputs = [
         reverse.gradient(parameters[name], new_name(f"d_{parameters[name].tensor}", taken))
         for name in wrt
     ]
     name = f"{equations.name}_vjp"
     return Equations(name, (*equations.parameters, *cotangents), tuple(outputs), tuple)
+
+
+def prepared(equations: Equations) -> Equations:
+    """Return equations as adjoints take them."""
+    return with_own_tokens(in_digits(equations))
 
 
 def new_name(name: str, taken: set[str]) -> str:
@@ -90,12 +101,16 @@ class _Reverse:
         weights = [c for c in given.values() if 0 not in c.shape]
         nodes = [*walk(*(o.element for o in outputs))]
         self.extents = extents_of([*nodes, *(i for o in outputs for i in o.indices)])
+        self.fixed: frozenset[str] = frozenset()
         self.known = dict(saved)
+        self.recurrences = Counter(steps_of(x) for x in nodes if x.op == "scan")
+        self._know_carried(nodes, saved or {})
         self.sums = Sums(nodes, self._read)
         self.shapes = {p.tensor: p.shape for p in (*equations.parameters, *given.values())}
         self.terms: dict[Expr, list[Expr]] = {}
         self.active: set[Expr] = set()
-        self.loads: dict[str, list[tuple[Expr, Expr]]] = {}
+        self.reads: list[tuple[Expr, Expr]] = []
+        self.carried: dict[Steps, list[tuple[Expr, Expr]]] = {}
         for x in nodes:
             if x.dtype.is_float and (
                 (x.op == "load" and x.value in wrt)
@@ -106,19 +121,65 @@ class _Reverse:
             given_here = eq.load(c.tensor, o.indices, c.dtype)
             scope = frozenset().union(*(i.free for i in o.indices))
             self._add(o.element, given_here, scope)
+        self._run(nodes)
+
+    def _know_carried(self, nodes: Sequence[Expr], saved: Mapping[Expr, Expr]) -> None:
+        """Read carried values in steps as values after the step before."""
+        closed = dict(self.known)
+
+        def value(steps: Steps, carry: int, at: Expr, args: Indices) -> Expr:
+            """Return what a step gave, as it is saved."""
+            of = steps.of
+            whole = steps.value(carry, of.step, of.indices(carry))
+            if whole not in saved:
+                return rebuild(steps.value(carry, at, args), closed)
+            names = (of.variable, *(name for name, _ in of.carried[carry]))
+            return substituted(saved[whole], dict(zip(names, (at, *args), strict=True)))
+
+        for x in (x for x in nodes if x.op == "scan"):
+            read = x.value
+            if read.is_before:
+                self.known[x] = rebuild(x, closed)
+            else:
+                self.known[x] = value(steps_of(x), read.carry, x.args[0], x.args[1 : read.rank])
+        for steps in self.recurrences:
+            of = steps.of
+            self.extents |= {of.variable: of.extent}
+            self.extents |= {name: n for variables in of.carried for name, n in variables if name}
+        own = {steps.of.token: steps for steps in self.recurrences}
+        self.around = {
+            token: steps.of.step.free.union(*(i.free for i in steps.outer))
+            for token, steps in own.items()
+        }
+        for x in (x for x in nodes if x.op == "carry"):
+            steps, carry = own[x.value[0]], x.value[1]
+
+            def after(at: Expr, steps: Steps = steps, carry: int = carry, x: Expr = x) -> Expr:
+                return value(steps, carry, at, x.args)
+
+            self.known[x] = before(steps, carry, after, x.args)
+
+    def _run(self, nodes: Sequence[Expr]) -> None:
         for x in reversed(nodes):
             if x in self.terms:
                 self._spread(x, self.sums.collected(self.terms.pop(x)))
+            if x.op == "scan" and self.recurrences:
+                self._spread_recurrence(x)
 
     def _read(self, x: Expr) -> Expr:
         """Return `x` in terms of what is saved."""
         return rebuild(x, self.known)
 
+    def _free(self, x: Expr) -> frozenset[str]:
+        """Return what `x` depends on: with what is carried, it is another one in each step."""
+        return x.free.union(*(self.around[name] for name in x.free & self.around.keys()))
+
     def _add(self, x: Expr, term: Expr, scope: frozenset[str]) -> None:
         """Add what `x` gets from where the variables of `scope` run."""
         if x not in self.active:
             return
-        for name in sorted(scope - x.free, reverse=True):  # the last dimension innermost
+        summed = (scope - self._free(x) - self.fixed) & self.extents.keys()
+        for name in sorted(summed, reverse=True):  # the last dimension innermost
             term = self.sums.over(name, self.extents[name], term)
         if not is_zero(term):
             self.terms.setdefault(x, []).append(term)
@@ -128,34 +189,31 @@ class _Reverse:
         if is_zero(mine):
             return
         match x.op:
-            case "load":
-                self.loads.setdefault(x.value, []).append((x, mine))
+            case "load" | "carry":
+                self.reads.append((x, mine))
+            case "scan":
+                self.carried.setdefault(steps_of(x), []).append((x, mine))
             case "where":
                 condition, one, other = self._read(x.args[0]), *x.args[1:]
                 none = const(0, x.dtype)
-                self._add(one, _under(mine, lambda y: eq.where(condition, y, none)), x.free)
-                self._add(other, _under(mine, lambda y: eq.where(condition, none, y)), x.free)
+                self._add(one, _under(mine, lambda y: eq.where(condition, y, none)), self._free(x))
+                self._add(
+                    other, _under(mine, lambda y: eq.where(condition, none, y)), self._free(x)
+                )
             case "cast":
-                self._add(x.args[0], cast(mine, x.args[0].dtype), x.free)
+                self._add(x.args[0], cast(mine, x.args[0].dtype), self._free(x))
             case "round":
-                self._add(x.args[0], mine, x.free)
+                self._add(x.args[0], mine, self._free(x))
             case "reduce":
                 self._spread_fold(x, mine)
-            case op if op in DERIVATIVES:
+            case op:
                 for arg, by_arg in zip(x.args, DERIVATIVES[op](x, *x.args), strict=True):
                     if by_arg is not None and arg in self.active:
-                        self._add(arg, self._times(mine, self._read(by_arg), op), x.free)
-            case op:
-                what = "running sums and tile.scan" if op == "scan" else op
-                raise NoGradient(
-                    f"{what} have no derivative here",
-                    span=calling_span(),
-                    hint="keep that part out of what is differentiated",
-                )
+                        self._add(arg, self._times(mine, self._read(by_arg), op), self._free(x))
 
     def _times(self, x: Expr, by: Expr, op: str) -> Expr:
         """Return the product; a mask is a factor where a product of tiles needs one."""
-        is_factor = op == "multiply" and not by.free <= x.free
+        is_factor = op == "multiply" and not self._free(by) <= self._free(x)
         if is_factor and all(map(self._exists, walk(by))):
             return product_of([x, by], x)
         return _under(x, lambda y: product_of([y, by], y))
@@ -172,7 +230,7 @@ class _Reverse:
 
     def _spread_fold(self, x: Expr, mine: Expr) -> None:
         kind, variable, extent = x.value
-        body, scope = x.args[0], x.free | {variable}
+        body, scope = x.args[0], self._free(x) | {variable}
         if kind == "sum":
             self._add(body, mine, scope)
         elif kind == "mean":
@@ -193,20 +251,50 @@ class _Reverse:
 
                 self._add(body, _under(mine, shared), scope)
 
+    def _spread_recurrence(self, x: Expr) -> None:
+        """Give steps and starts their part, once all that read carried values have given theirs."""
+        steps = steps_of(x)
+        self.recurrences[steps] -= 1
+        if self.recurrences[steps] or steps not in self.carried:
+            return
+        rules = Rules(self._at, self.sums.collected, self._of_carried)
+        found = reverse(steps, self.carried.pop(steps), rules)
+        outer = frozenset().union(*(i.free for i in steps.outer))
+        for weights, roots, more in (
+            (found.steps, steps.steps, steps.of.step.free),
+            (found.starts, steps.starts, frozenset()),
+        ):
+            for k, mine in weights.items():
+                own = frozenset().union(*(i.free for i in steps.of.indices(k)))
+                self._add(roots[k], mine, outer | own | more)
+
+    def _of_carried(self, steps: Steps, weights: Mapping[int, Expr]) -> list[tuple[Expr, Expr]]:
+        """Return the carried values that steps read, with their adjoints in a step."""
+        of = steps.of
+        nodes = [*walk(*(steps.steps[k] for k in weights))]
+        inner = copy(self)
+        inner.terms, inner.reads, inner.recurrences = {}, [], Counter()
+        inner.fixed = self.around[of.token]
+        inner.active = {x for x in nodes if x.dtype.is_float and of.token in x.free}
+        for k, mine in weights.items():
+            inner._add(steps.steps[k], mine, frozenset().union(*(i.free for i in of.indices(k))))
+        inner._run(nodes)
+        return inner.reads
+
     # -- gradients of arguments --------------------------------------------------------------
 
     def gradient(self, parameter: Parameter, name: str) -> Output:
         """Return the gradient with respect to a parameter."""
-        read = self.loads.get(parameter.tensor, ())
+        read = [r for r in self.reads if r[0].value == parameter.tensor]
         indices = _indices(parameter, [load for load, _ in read])
         kind = eq.computed_in(parameter.dtype)
-        terms = [const(0, kind), *(self._at(load, mine, indices) for load, mine in read)]
+        terms = [const(0, kind), *(self._at(load.args, mine, indices) for load, mine in read)]
         element = self.sums.collected(terms)
         return Output(name, parameter.shape, parameter.dtype, indices, element)
 
-    def _at(self, load: Expr, mine: Expr, element: tuple[Expr, ...]) -> Expr:
-        """Return the part of an element's gradient that one load gives."""
-        where = inverse(load.args, element)
+    def _at(self, indices: Indices, mine: Expr, element: Indices) -> Expr:
+        """Return what an element gets, of what is read at indices."""
+        where = inverse(indices, element)
         found = bound_first(substituted(mine, where.values))
         found = _under(found, lambda y: pulled(y, where.equal))
         found = pulled(found, where.conditions)

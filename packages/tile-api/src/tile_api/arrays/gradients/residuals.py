@@ -9,13 +9,13 @@ are made of.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tile_api.arrays.equations.digits import in_digits
 from tile_api.arrays.equations.equations import Equations, Output, Parameter
 from tile_api.arrays.equations.expressions import Expr, extents_of, load, walk
-from tile_api.arrays.gradients.adjoint import adjoint, new_name
+from tile_api.arrays.equations.recurrence import Steps, steps_of
+from tile_api.arrays.gradients.adjoint import adjoint, new_name, prepared
 from tile_api.arrays.gradients.sums import partial_sums
 from tile_api.arrays.planning.partition import is_long
 from tile_api.arrays.reductions.groups import grouped
@@ -48,7 +48,7 @@ class Passes:
 
 def passes(equations: Equations, wrt: Sequence[str]) -> Passes:
     """Return a program and its vector-Jacobian product, which reads what the program saves."""
-    equations = in_digits(equations)
+    equations = prepared(equations)
     saved = dict(_states(equations))
     taken = {p.tensor for p in equations.parameters} | {o.name for o in equations.outputs}
     names = {node: new_name(f"saved{k}", taken) for k, node in enumerate(saved)}
@@ -66,7 +66,7 @@ def passes(equations: Equations, wrt: Sequence[str]) -> Passes:
             takes.append(p.tensor)
     for node, output in saved.items():
         if names[node] in met:
-            if output not in equations.outputs:
+            if not output.name:
                 output = replace(output, name=names[node])
                 new.append(output)
             parameters.append(Parameter(names[node], output.shape, output.dtype))
@@ -109,9 +109,11 @@ def _is_product(x: Expr) -> bool:
 def _states(equations: Equations) -> list[tuple[Expr, Output]]:
     """Return reductions that may be saved, each as an output."""
     outputs = [o for o in equations.outputs if 0 not in o.shape]
+    nodes = [*walk(*(o.element for o in outputs))]
+    tokens = {x.value.of.token for x in nodes if x.op == "scan"}
     whole = {o.element: o for o in reversed(outputs) if o.element.op == "reduce"}
     indices = {i.value[0]: i for o in outputs for i in walk(*o.indices) if i.op == "index"}
-    reductions = [x for x in walk(*(o.element for o in outputs)) if x.op == "reduce"]
+    reductions = [x for x in nodes if x.op == "reduce" and not x.free & tokens]
     again = {
         n
         for x in reductions
@@ -126,4 +128,35 @@ def _states(equations: Equations) -> list[tuple[Expr, Output]]:
             met = {i.value[0]: i for i in walk(x) if i.op == "index" and i.value[0] in x.free}
             mine = tuple(i for name, i in {**indices, **met}.items() if name in met)
             made.append((x, Output("", tuple(i.value[1] for i in mine), x.dtype, mine, x)))
-    return made
+    return [*made, *_carried(outputs, nodes)]
+
+
+def _carried(outputs: Sequence[Output], nodes: Sequence[Expr]) -> Iterator[tuple[Expr, Output]]:
+    """Yield carried values of all steps: those that are results, and those that are small."""
+    largest = max((math.prod(o.shape) for o in outputs), default=0)
+    for steps in dict.fromkeys(steps_of(x) for x in nodes if x.op == "scan"):
+        of = steps.of
+        for k, x in enumerate(steps.steps):
+            indices = (*steps.outer, of.step, *of.indices(k))
+            value = steps.value(k, of.step, of.indices(k))
+            given = next((o for o in outputs if _is_all_of(o, steps, k)), None)
+            if given is not None:
+                args = given.element.args[: given.element.value.rank]
+                places = {i: n for i, n in zip((*steps.outer, *args), indices, strict=True)}
+                yield value, replace(given, indices=tuple(places.get(i, i) for i in given.indices))
+            elif math.prod(i.value[1] for i in indices if i.op == "index") <= TIMES_KEPT * largest:
+                shape = tuple(i.value[1] if i.op == "index" else 1 for i in indices)
+                yield value, Output("", shape, x.dtype, indices, value)
+
+
+def _is_all_of(o: Output, steps: Steps, carry: int) -> bool:
+    """Tell whether an output has a carried value after each step."""
+    x = o.element
+    if x.op != "scan" or x.args[0].op != "index" or x.value.is_before:
+        return False
+    if x.value.carry != carry or steps_of(x) != steps:
+        return False
+    args = (*steps.outer, *x.args[: x.value.rank])
+    met = [i for i in args if i.op == "index"]
+    plain = all(i.op in ("index", "const") for i in args) and len({*met}) == len(met)
+    return plain and o.dtype == x.dtype and {*met} == {i for i in o.indices if i.op == "index"}

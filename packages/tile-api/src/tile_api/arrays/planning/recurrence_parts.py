@@ -119,8 +119,20 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
                 groups.setdefault((steps_of(node),), []).append(tensor)
         known = {node: read_of(node, made) for node in nodes}
         rest.append(replace(output, element=rebuild(output.element, known)))
-    parts = [_part(key, members, apart) for key, members in groups.items()]
+    parts = [_part(key, groups[key], apart) for key in _sorted(groups)]
     return Separated(tuple(parts), tuple(rest))
+
+
+def _sorted(groups: Iterable[tuple[Steps, ...]]) -> Iterator[tuple[Steps, ...]]:
+    """Yield recurrences after those that their steps read."""
+    left = {
+        key: {steps_of(x) for s in key for x in walk(*s.starts, *s.steps) if x.op == "scan"}
+        for key in groups
+    }
+    while left:
+        ready = next(k for k, read in left.items() if not any(read & {*o} for o in left if o != k))
+        del left[ready]
+        yield ready
 
 
 def closed(part: Part) -> list[Expr]:
@@ -170,11 +182,11 @@ def _is_within_steps(output: Output, nodes: Sequence[Expr]) -> bool:
     """Tell whether the step at which values are carried can compute an output."""
     ofs = {node.value.of for node in nodes}
     at = {node.args[0] for node in nodes}
-    if len(at) != 1 or len({(of.extent, of.token) for of in ofs}) != 1:
+    if len(at) != 1 or len({(of.extent, of.is_backward) for of in ofs}) != 1:
         return False
     (step,), of = at, nodes[0].value.of
     if step.op == "const":
-        if step.value != of.extent - 1 or any(node.value.is_before for node in nodes):
+        if step.value != of.last or any(node.value.is_before for node in nodes):
             return False
         names: frozenset[str] = frozenset()
     elif step.op == "index" and step in output.indices:
@@ -195,20 +207,13 @@ def _is_within_steps(output: Output, nodes: Sequence[Expr]) -> bool:
 def _canonical(node: Expr) -> Expr:
     """Return a node at the variables of its recurrence; at the last step, if it is read there."""
     read, steps = node.value, steps_of(node)
-    at = const(read.of.extent - 1) if _is_last(node) else read.of.step
+    at = const(read.of.last) if _is_last(node) else read.of.step
     return steps.value(read.carry, at, read.of.indices(read.carry), is_before=read.is_before)
 
 
 def _is_last(node: Expr) -> bool:
     at = node.args[0]
-    return at.op == "const" and at.value == node.value.of.extent - 1 and not node.value.is_before
-
-
-def _outer(steps: Steps) -> tuple[Expr, ...]:
-    """Return the variables of what a recurrence stands in."""
-    free = frozenset().union(*(x.free for x in (*steps.starts, *steps.steps))) - steps.of.bound
-    found = {x.value[0]: x for x in walk(*steps.starts, *steps.steps) if x.op == "index"}
-    return tuple(found[name] for name in sorted(free))
+    return at.op == "const" and at.value == node.value.of.last and not node.value.is_before
 
 
 def _in_order(node: Expr, step: Expr, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -231,7 +236,7 @@ def new_tensors(nodes: Iterable[Expr], made: dict[Expr, Expr]) -> Iterator[Outpu
 def _tensor_of(node: Expr, made: dict[Expr, Expr]) -> Output:
     canonical = _canonical(node)
     steps, read = steps_of(node), node.value
-    indices = (*_outer(steps), *_in_order(node, read.of.step, read.of.indices(read.carry)))
+    indices = (*steps.outer, *_in_order(node, read.of.step, read.of.indices(read.carry)))
     name = f"t{len(made)}"
     made[canonical] = load(name, indices, node.dtype)
     shape = tuple(i.value[1] if i.op == "index" else 1 for i in indices)
@@ -280,15 +285,15 @@ def _merged(recurrences: Sequence[Steps]) -> tuple[Steps, dict[Steps, int]]:
     for one in recurrences:
         first[one] = count = len(carried)
 
-        def moved(x: Expr, count: int = count) -> Expr | None:
-            if x.op != "carry" or x.value[0] != of.token or not count:
+        def moved(x: Expr, token: str = one.of.token, count: int = count) -> Expr | None:
+            if x.op != "carry" or x.value[0] != token:
                 return None
-            args = tuple(replaced(arg, frozenset({of.token}), moved) for arg in x.args)
+            args = tuple(replaced(arg, frozenset({token}), moved) for arg in x.args)
             return make("carry", *args, value=(of.token, x.value[1] + count), dtype=x.dtype)
 
         carried += one.of.carried
         starts += one.starts
-        steps += tuple(replaced(x, frozenset({of.token}), moved) for x in one.steps)
+        steps += tuple(replaced(x, frozenset({one.of.token}), moved) for x in one.steps)
     return Steps(replace(of, carried=carried), starts, steps), first
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from tile_api.arrays.equations.expressions import Expr, extents_of, walk
-from tile_api.arrays.equations.recurrence import Steps
+from tile_api.arrays.equations.recurrence import Recurrence, Steps
 from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.plan import MOST_INDICES, Axis, Blocks, Plan, combined
 from tile_api.arrays.planning.recurrence_parts import carried_in
@@ -52,7 +52,7 @@ def stepped_plan(task: Task, blocks: Blocks, reason: str = "") -> Plan:
         axes[v] = Axis(v, extents[v], extents[v], str(extents[v]), "0", next(letters))
     for k, v in enumerate(grid):
         axes[v] = Axis(v, extents[v], 1, "1", f"g{k}", "")
-    axes[of.variable] = Axis(of.variable, of.extent, 1, "1", "ko", "")
+    axes[of.variable] = Axis(of.variable, of.extent, 1, "1", step_of(of), "")
     columns = tuple(v for v in whole if any(v == name for c in of.carried for name, _ in c))
     count = len(of.carried)
     note = f"carried: {count} value{'s' * (count > 1)}, {of.extent} steps one after the other"
@@ -65,6 +65,11 @@ def stepped_plan(task: Task, blocks: Blocks, reason: str = "") -> Plan:
         total = str(prod(n for _, n in counts))
         return replace(plan, indices=(*indices, ("bz", total)), combined=combined(counts))
     return replace(plan, indices=(*indices, *((name, str(n)) for name, n in counts)))
+
+
+def step_of(of: Recurrence) -> str:
+    """Return what a kernel calls the block of steps that it has come to."""
+    return "kt" if of.is_backward else "ko"
 
 
 def roots_of(task: Task) -> list[Expr]:
@@ -87,6 +92,9 @@ def tile_of(plan: Plan, carry: int) -> tuple[str, ...]:
 def is_apart(variable: str, task: Task, recurrence: Steps) -> bool:
     """Tell whether elements with other values of a variable do not meet in any step."""
     roots = roots_of(task)
+    own = frozenset(name for variables in recurrence.of.carried for name, _ in variables)
+    if variable not in own.union(*(x.free for x in (*recurrence.starts, *recurrence.steps))):
+        return False
     if not all(any(variable in i.free for i in o.indices) for o in task.outputs):
         return False
     if any(x.op == "reduce" and x.value[1] == variable for x in walk(*roots)):

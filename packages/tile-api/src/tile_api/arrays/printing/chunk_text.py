@@ -12,7 +12,7 @@ from tile_api.arrays.equations.substitution import substituted
 from tile_api.arrays.planning.affine import Chunked, Declined, Value, chunked
 from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.plan import MOST_INDICES, Axis, Blocks, Plan, combined
-from tile_api.arrays.planning.recurrence_plan import is_apart, roots_of, stepped_plan
+from tile_api.arrays.planning.recurrence_plan import is_apart, roots_of, step_of, stepped_plan
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor
 from tile_api.arrays.printing.prefix_text import prefix, prefix_plan, with_prefix
 from tile_api.arrays.printing.recurrence_text import SteppedWriter
@@ -31,9 +31,10 @@ def chunked_plan(task: Task, blocks: Blocks, form: Chunked) -> Plan:
     while size < min(of.extent, blocks.stream, 16 if form.is_diagonal else 64):
         size *= 2
     step, earlier = of.variable, _earlier(of.variable)
+    start = f"{step_of(of)} * BM"
     axes = {
-        step: Axis(step, of.extent, size, "BM", "ko * BM", "i"),
-        earlier: Axis(earlier, of.extent, size, "BM", "ko * BM", "j"),
+        step: Axis(step, of.extent, size, "BM", start, "i"),
+        earlier: Axis(earlier, of.extent, size, "BM", start, "j"),
     }
     letters = iter("defgh")
     indices: list[tuple[str, str]] = []
@@ -111,6 +112,9 @@ class _ChunkWriter(SteppedWriter):
         self.step, self.earlier = self.of.variable, _earlier(self.of.variable)
         self.is_ragged = bool(self.of.extent % plan.axes[self.step].size)
         self.decays = self.since = ""
+        self.first, self.last, self.until = "0", "BM - 1", "<="
+        if self.of.is_backward:
+            self.first, self.last, self.until = self.last, self.first, ">="
         self.made: dict[tuple[Expr, tuple[str, ...]], str] = {}
         self.weights: dict[tuple[str, str], str] = {}
 
@@ -124,8 +128,7 @@ class _ChunkWriter(SteppedWriter):
             buffer = tiles.allocate("carried", dims, dtype=self.dtype)
             self.text.buffers[of.after, value.carry] = buffer
             self._put(buffer, self.recurrence.starts[value.carry], dims)
-        tiles.put(f"for ko in T.serial(T.ceildiv({of.extent}, BM)):")
-        tiles.depth += 1
+        self._loop(f"T.ceildiv({of.extent}, BM)")
         self._decays()
         for node, (value, by) in form.reads.items():
             tiles.held[node] = self._read(value, by)
@@ -148,6 +151,13 @@ class _ChunkWriter(SteppedWriter):
     def _tile(self, k: int) -> tuple[str, ...]:
         return self._dims_of(self.form.values[k])
 
+    def _steps(self) -> None:
+        """Begin the loop over the steps of a chunk."""
+        self.tiles.put(f"for {'ro' if self.of.is_backward else 'r'} in T.serial(BM):")
+        self.tiles.depth += 1
+        if self.of.is_backward:
+            self.tiles.put("r = BM - 1 - ro")
+
     # -- a chunk -----------------------------------------------------------------------------
 
     def _decays(self) -> None:
@@ -162,17 +172,18 @@ class _ChunkWriter(SteppedWriter):
         self._put(step, decay, (self.step,), "1.0")
         run = tiles.allocate("run", (self.earlier,), dtype=self.dtype)
         self.decays = tiles.allocate("decays", (self.step, self.earlier), "shared", self.dtype)
-        self.since = tiles.allocate("since", (self.step,), "shared", self.dtype)
+        self.since, first = tiles.allocate("since", (self.step,), "shared", self.dtype), self.first
         tiles.put(f"T.fill({run}, 0.0)")
-        tiles.put("for r in T.serial(BM):")
-        tiles.depth += 1
+        self._steps()
         tiles.parallel(
             (self.earlier,),
             f"{run}[j] = T.if_then_else(j == r, 1.0, {run}[j] * {step}[r])",
             f"{self.decays}[r, j] = {run}[j]",
         )
         tiles.depth -= 1
-        tiles.parallel((self.step,), f"{self.since}[i] = {self.decays}[i, 0] * {step}[0]")
+        tiles.parallel(
+            (self.step,), f"{self.since}[i] = {self.decays}[i, {first}] * {step}[{first}]"
+        )
 
     def _put(self, buffer: str, x: Expr, dims: tuple[str, ...], beyond: str | None = None) -> None:
         """Write the elements of `x` to a tile; `beyond` the last step they are something else."""
@@ -249,7 +260,7 @@ class _ChunkWriter(SteppedWriter):
 
     def _all_of(self, value: Value) -> str:
         """Return the decay of a whole chunk, as a factor in a text; empty without one."""
-        return f" * {self.since}[BM - 1]" * bool(self.since)
+        return f" * {self.since}[{self.last}]" * bool(self.since)
 
     def _weights(self, query: str, left: str) -> str:
         """Return the tile of the products of two factors, for steps and those up to each."""
@@ -260,7 +271,7 @@ class _ChunkWriter(SteppedWriter):
             flags = f"transpose_B=True, clear_accum=True, {_ROWS}"
             tiles.put(f"T.gemm({query}, {left}, {name}, {flags})")
             decayed = f"{name}[i, j]" + f" * {self.decays}[i, j]" * bool(self.decays)
-            tiles.parallel(both, f"{name}[i, j] = T.if_then_else(j <= i, {decayed}, 0.0)")
+            tiles.parallel(both, f"{name}[i, j] = T.if_then_else(j {self.until} i, {decayed}, 0.0)")
         return self.weights[key]
 
     def _carry_on(self, value: Value) -> None:
@@ -271,7 +282,7 @@ class _ChunkWriter(SteppedWriter):
         right = "" if is_one else self._right(value)
         dims = self._dims_of(value)
         at, d = self.text.loops(dims), self.plan.axes[value.summed].loop
-        until = f" * {self.decays}[BM - 1, j]" * bool(self.decays)
+        until = f" * {self.decays}[{self.last}, j]" * bool(self.decays)
         all_of = self._all_of(value)
         if value.column is None:
             part = tiles.allocate("part", (self.earlier, value.summed), dtype=self.dtype)
@@ -325,8 +336,7 @@ class _DiagonalWriter(_ChunkWriter):
             self.weights[pair] = tiles.allocate("weights", both, "shared", self.dtype)
         tiles.put(f"T.fill({run}, 0.0)")
         tiles.put(f"T.fill({since}, 1.0)")
-        tiles.put("for r in T.serial(BM):")
-        tiles.depth += 1
+        self._steps()
         tiles.parallel(
             own, f"{run}[j, {e}] = T.if_then_else(j == r, 1.0, {run}[j, {e}] * {decay}[r, {e}])"
         )
@@ -339,7 +349,7 @@ class _DiagonalWriter(_ChunkWriter):
             text = f"{query}[r, {e}] * {left}[j, {e}] * {run}[j, {e}]"
             tiles.parallel(own, f"{part}[j, {e}] = {text}")
             tiles.put(f"T.reduce_sum({part}, {row}, dim=1)")
-            text = f"T.if_then_else(j <= r, {row}[j], 0.0)"
+            text = f"T.if_then_else(j {self.until} r, {row}[j], 0.0)"
             tiles.parallel((self.earlier,), f"{weights}[r, j] = {text}")
         tiles.depth -= 1
         for query in dict.fromkeys(query for query, _ in queries):
@@ -357,4 +367,4 @@ class _DiagonalWriter(_ChunkWriter):
         return self.scaled[left]
 
     def _all_of(self, value: Value) -> str:
-        return f" * {self.lasting}[BM - 1, {self.plan.axes[value.summed].loop}]"
+        return f" * {self.lasting}[{self.last}, {self.plan.axes[value.summed].loop}]"

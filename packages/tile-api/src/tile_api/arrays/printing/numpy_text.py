@@ -77,7 +77,8 @@ class _Text:
                 yield f"    {name} = [np.broadcast_to({start}, {shapes[k]})]"
             at, self.names[of.variable] = self.names[of.variable], "t"
             self.sliced = of.variable
-            yield f"    for t in range({of.extent}):"
+            order = f"reversed(range({of.extent}))" if of.is_backward else f"range({of.extent})"
+            yield f"    for t in {order}:"
             made = [
                 f"np.broadcast_to({self(x)}, {shape})"
                 for x, shape in zip(steps.steps, shapes, strict=True)
@@ -88,7 +89,8 @@ class _Text:
             self.names[of.variable], self.sliced = at, ""
             axis = self.axes[of.variable]
             for name in names:
-                yield f"    {name} = np.concatenate({name}, axis={axis})"
+                all_of = f"{name}[::-1]" if of.is_backward else name
+                yield f"    {name} = np.concatenate({all_of}, axis={axis})"
             self.sequences[steps] = [
                 _Carried(name, (of.step, *of.indices(k)), shapes[k]) for k, name in enumerate(names)
             ]
@@ -135,7 +137,7 @@ class _Text:
             case "carry":
                 return self._element(self.carried[x.value], x.args)
             case "scan":
-                at = add(x.args[0], const(0 if x.value.is_before else 1))
+                at = add(x.args[0], const(int(x.value.is_before == x.value.of.is_backward)))
                 name = self.sequences[steps_of(x)][x.value.carry]
                 return self._element(name, (at, *x.args[1 : x.value.rank]))
             case "cast":

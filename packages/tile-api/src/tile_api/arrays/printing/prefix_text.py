@@ -11,7 +11,12 @@ from tile_api.arrays.planning.affine import Declined
 from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.plan import Axis, Blocks, Plan
 from tile_api.arrays.planning.recurrence_parts import carried_in
-from tile_api.arrays.planning.recurrence_plan import is_as_carried, roots_of, stepped_plan
+from tile_api.arrays.planning.recurrence_plan import (
+    is_as_carried,
+    roots_of,
+    step_of,
+    stepped_plan,
+)
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor
 from tile_api.arrays.printing.recurrence_text import SteppedWriter
 from tile_api.arrays.reductions.state import identity_of
@@ -73,7 +78,8 @@ def prefix_plan(task: Task, blocks: Blocks) -> Plan:
     rows, size = 1 if plan.row is None else plan.axes[plan.row].size, of.extent
     if size * rows > blocks.resident:
         size = min(size, max(blocks.stream, MOST_OF_A_BLOCK // rows))
-    axes = {**plan.axes, of.variable: Axis(of.variable, of.extent, size, "BN", "ko * BN", "j")}
+    start = f"{step_of(of)} * BN"
+    axes = {**plan.axes, of.variable: Axis(of.variable, of.extent, size, "BN", start, "j")}
     grid = tuple(v for v in plan.grid if v != of.variable)
     note = f"carried: 1 value, {of.extent} steps in blocks of {size}: running totals of tiles"
     return replace(plan, axes=axes, columns=(of.variable,), grid=grid, notes=(note,))
@@ -105,8 +111,7 @@ class _PrefixWriter(SteppedWriter):
             total = tiles.allocate("total", mine, dtype=dtype)
             self._put(carried, start, mine)
         kept = {**tiles.held}
-        tiles.put(f"for ko in T.serial(T.ceildiv({of.extent}, BN)):")
-        tiles.depth += 1
+        self._loop(f"T.ceildiv({of.extent}, BN)")
         tiles.hoist(form.element, (*mine, step))
         text = self.text(form.element)
         if axis.extent % axis.size:
@@ -116,7 +121,8 @@ class _PrefixWriter(SteppedWriter):
         tiles.parallel((*mine, step), f"{running}[{at}] = {text}")
         if not is_single:
             tiles.put(f"T.reduce_{fold}({running}, {total}, dim={len(mine)})")
-        tiles.put(f"T.{scan}({running}, dim={len(mine)})")
+        order = ", reverse=True" if of.is_backward else ""
+        tiles.put(f"T.{scan}({running}, dim={len(mine)}{order})")
         if not is_single:
             before = f"{carried}[{self.text.loops(mine)}]"
             text = folded.format(f"{running}[{at}]", before)

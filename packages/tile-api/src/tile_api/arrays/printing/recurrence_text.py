@@ -13,6 +13,7 @@ from tile_api.arrays.planning.recurrence_plan import (
     are_as_carried,
     is_as_carried,
     roots_of,
+    step_of,
     tile_of,
 )
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor, Writer
@@ -68,9 +69,8 @@ class SteppedWriter(Writer):
         for k in self.count:
             self._put(self.text.buffers[of.token, k], self.recurrence.starts[k], self._tile(k))
         along = [o for o in self.plan.finals if of.step in o.indices]
-        tiles.put(f"for ko in T.serial({of.extent}):")
         kept = {**tiles.held}
-        tiles.depth += 1
+        self._loop(str(of.extent))
         for k in self.count:
             self._put(self.text.buffers[of.after, k], self.recurrence.steps[k], self._tile(k))
         for o in along:
@@ -87,6 +87,13 @@ class SteppedWriter(Writer):
             if o not in along:
                 self._result(o)
         return self._function()
+
+    def _loop(self, count: str) -> None:
+        """Begin the loop over blocks of steps."""
+        self.tiles.put(f"for ko in T.serial({count}):")
+        self.tiles.depth += 1
+        if self.of.is_backward:
+            self.tiles.put(f"{step_of(self.of)} = {count} - 1 - ko")
 
     def _tile(self, k: int) -> tuple[str, ...]:
         """Return the variables of the tile of a carried value."""

@@ -1,0 +1,196 @@
+"""Gradients of what is carried from step to step: recurrences that take the steps backwards."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import tile_api as tile
+from support import recurrent_programs as programs
+from support.gradients import Backward, equations_of, gradients
+from tile_api.arrays.equations.evaluate import evaluated
+from tile_api.arrays.function import Function
+from tile_api.arrays.gradients.adjoint import adjoint
+from tile_api.arrays.printing.numpy_text import equations_in_numpy
+
+pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
+RNG = np.random.default_rng(0)
+
+
+def floats(*shape):
+    return RNG.standard_normal(shape)
+
+
+def filtered(x):
+    """A filter of second order: two numbers are carried."""
+
+    def step(past, x):
+        y = x + 0.5 * past[0] - 0.25 * past[1]
+        return (y, past[0]), y - past[1]
+
+    (one, two), y = tile.scan(step, (0.0, 0.0), x)
+    return one, two, y
+
+
+def before(x):
+    return tile.scan(lambda h, x: (h + x, (h, x * h)), np.zeros(x.shape[1:]), x)[1]
+
+
+def within(x):
+    def step(h, row):
+        h = h + np.cumsum(row)
+        return h, np.cumsum(row)[::-1] * h.sum()
+
+    return tile.scan(step, np.zeros(x.shape[1:]), x)
+
+
+def mirrored(x, h):
+    """Elements meet others of the step before."""
+    return tile.scan(lambda h, x: (np.tanh(h * x + h[::-1]), h * x), h, x)
+
+
+def counted(x):
+    def step(carried, x):
+        n, h = carried
+        return (n + 1, h * x + n), h / (n + 1)
+
+    return tile.scan(step, (0, np.ones(x.shape[1:])), x)[1]
+
+
+def decayed(q, k, v, a):
+    def step(h, now):
+        q, k, v, a = now
+        h = a[:, None, None] * h + k[:, :, None] * v[:, None, :]
+        return h, np.einsum("hn,hnp->hp", q, h)
+
+    return tile.scan(step, np.zeros((*k.shape[1:], v.shape[-1]), v.dtype), (q, k, v, a))
+
+
+def table(x):
+    sums = np.cumsum(x * x, 0)
+    return sums @ sums.T
+
+
+@tile.function
+def energy(x):
+    return (np.cumsum(x * x, -1) ** 2).sum()
+
+
+@tile.function
+def chained(x):
+    return tile.scan(lambda h, x: (np.tanh(h * x + x), h), 0.5, x)[1].sum()
+
+
+SLOPES = {
+    "sums of columns": (lambda x: np.cumsum(x**2, 0) * x, floats(3, 5)),
+    "sums of sums": (lambda x: np.cumsum(np.cumsum(x**2, 0), 1) * x, floats(4, 4)),
+    "all elements": (lambda x: np.cumsum(x)[::-1], floats(3, 5)),
+    "the last": (lambda x: np.cumsum(x * x, 0)[-1], floats(3, 5)),
+    "a diagonal": (lambda x: np.diagonal(np.cumsum(x, 1) ** 2), floats(4, 4)),
+    "smallest so far": (lambda x: np.minimum.accumulate(x, 0), floats(3, 7)),
+    "products of sums": (table, floats(4, 4)),
+    "filtered": (filtered, floats(6)),
+    "before": (before, floats(5, 2)),
+    "within": (within, floats(4, 3)),
+    "mirrored": (mirrored, floats(5, 3), floats(3)),
+    "counted": (counted, floats(5, 3)),
+    "recurrent": (programs.recurrent, floats(5, 2, 3), floats(3, 4), floats(4, 4), floats(4, 2)),
+    "selective": (programs.selective, *(floats(5, 3) for _ in "xd"), floats(3, 4), floats(5, 4),
+                  floats(5, 4)),
+    "linear attention": (programs.linear_attention, *(floats(5, 2, n) for n in (3, 3, 4))),
+    "mamba": (programs.mamba_2, floats(5, 2, 3), floats(5, 2), floats(2), *2 * [floats(5, 4)],
+              floats(2)),
+    "decayed": (decayed, floats(5, 2, 3), floats(5, 2, 3), floats(5, 2, 4), floats(5, 2)),
+    "second derivatives": (lambda x, d: (energy.grad(x) * d).sum(), floats(3, 4), floats(3, 4)),
+    "second of a chain": (lambda x, d: (chained.grad(x) * d).sum(), floats(4), floats(4)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_a_gradient_is_a_slope(name: str) -> None:
+    function, *arrays = SLOPES[name]
+    Backward(function, *arrays).check()
+
+
+ROWS = np.where(RNG.random((3, 6)) < 0.3, 0, floats(3, 6))
+OF_TORCH = {
+    "cumsum": (lambda x: np.cumsum(x, -1), lambda x: x.cumsum(-1), ROWS),
+    "cumprod, with zeros": (lambda x: np.cumprod(x, -1), lambda x: x.cumprod(-1), ROWS),
+    "cummax": (
+        lambda x: np.maximum.accumulate(x, -1), lambda x: x.cummax(-1).values, floats(3, 7),
+    ),
+    "logcumsumexp": (
+        lambda x: np.logaddexp.accumulate(x, -1), lambda x: x.logcumsumexp(-1), floats(3, 5),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_TORCH)
+def test_as_in_torch(name: str) -> None:
+    function, reference, x = OF_TORCH[name]
+    cotangent = floats(*x.shape)
+    (found,) = gradients(function, [cotangent], x)
+    tensor = torch.tensor(x, requires_grad=True)
+    (wanted,) = torch.autograd.grad(reference(tensor), tensor, torch.tensor(cotangent))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
+
+
+def test_equal_ones_share_the_gradient_of_a_running_maximum() -> None:
+    x = np.array([2.0, 2.0, 1.0, 2.0])
+    (found,) = gradients(lambda x: np.maximum.accumulate(x), [np.array([0, 0, 0, 1.0])], x)
+    np.testing.assert_array_equal(found, [0.25, 0.25, 0, 0.5])
+
+
+def check(function, *arrays, target: str) -> None:
+    """Compare with what the equations of the gradient give in 64 bits."""
+    single = [x.astype("float32") for x in arrays]
+    result, pull = Function(function, target=target).vjp(*single)
+    results = result if isinstance(result, tuple) else (result,)
+    weights = [floats(*y.shape).astype("float32") for y in results]
+    found = pull(*weights)
+    wide = [x.astype("float64") for x in (*weights, *single)]
+    wanted = gradients(function, wide[: len(weights)], *wide[len(weights) :])
+    for got, right in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
+        assert got.dtype == np.float32
+        assert np.abs(got - right).max() <= 3e-6 * (1 + np.abs(right).max())
+
+
+def sums_of_products(q, k, v):
+    return programs.sums_of_products(q, k, v)
+
+
+CHUNKED = (sums_of_products, floats(37, 3), floats(37, 3), floats(37, 4))
+KERNELS = {
+    "sums": (lambda x: np.cumsum(x, -1), floats(3, 70)),
+    "maxima": (lambda x: np.maximum.accumulate(x, 0), floats(9, 5)),
+    "chunks": CHUNKED,
+    "decays": (decayed, *(floats(20, 2, n) for n in (3, 3, 4)), RNG.uniform(0, 1, (20, 2))),
+    "recurrent": SLOPES["recurrent"],
+    "mirrored": SLOPES["mirrored"],
+}
+ON_GPUS = {"cuda:sm_80@sim": "mirrored", "cuda:sm_90a@sim": "chunks", "hip:gfx942@sim": "sums"}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_on_the_cpu(name: str) -> None:
+    check(*KERNELS[name], target="cpu")
+
+
+@pytest.mark.parametrize("target", ON_GPUS)
+def test_on_gpus(target: str) -> None:
+    check(*KERNELS[ON_GPUS[target]], target=target)
+
+
+def test_equations_of_a_gradient_in_numpy() -> None:
+    function, *arrays = SLOPES["mirrored"]
+    made = adjoint(equations_of(function, *arrays), ["x", "h"])
+    weights = [floats(3), floats(5, 3)]
+    names = {"np": np, "math": math}
+    exec("\n".join(equations_in_numpy(made)), names)
+    found = names["in_numpy"](*arrays, *weights)
+    held = dict(zip((p.name for p in made.parameters), (*arrays, *weights), strict=True))
+    for got, wanted in zip(found, evaluated(made, held), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)
