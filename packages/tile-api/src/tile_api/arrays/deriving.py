@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+import warnings
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
+from math import inf
 
-from tile_api.arrays.equations.equations import Equations, printed_name
+from tile_api.arrays.equations.equations import Equations, Output, printed_name
 from tile_api.arrays.equations.expressions import begin
 from tile_api.arrays.equations.numerics import is_fast
 from tile_api.arrays.equations.quotients import without_quotients
 from tile_api.arrays.explain import explained
 from tile_api.arrays.planning.blocks import FEWEST_RANKED, MOST_RANKED, Choice, chosen
-from tile_api.arrays.planning.partition import tasks_of
+from tile_api.arrays.planning.cheapest import Way, compared, told_of
+from tile_api.arrays.planning.partition import BY_RULES, Cuts, Task, tasks_of
 from tile_api.arrays.planning.plan import Blocks, Plan, plans_of
 from tile_api.arrays.planning.reshaping import reshaped
 from tile_api.arrays.planning.split import in_parts
@@ -43,13 +46,47 @@ def derive(
     refused
         Blocks that are not chosen: they did not compile.
     """
-    begin(*(o.element for o in equations.outputs))
-    tensors = {p.tensor: Tensor(p.tensor, p.shape, p.dtype) for p in equations.parameters}
-    names = (f"p{n}" for n in count())
     machine = machine_of(target) if blocks is None else None
+    remarks: tuple[str, ...] = ()
+    if machine is not None:
+        found, remarks = _cheapest(equations, machine, refused)
+    else:
+        found = _kernels(equations, blocks or Blocks(), None, refused, BY_RULES)
+    plans, tensors, choices = found.plans, found.tensors, found.choices
+    function, kernels = printed_name(equations.name), []
+    for k, plan in enumerate(plans):
+        name = function if k == len(plans) - 1 else f"{function}_{k}"
+        write = written if plan.task.recurrence is None else recurring
+        made = {o.name for later in plans[k:] for o in later.finals}
+        kernels.append(write(name, plan, {n: t for n, t in tensors.items() if n not in made}))
+    source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))
+    other = frozenset(c.plan.blocks for c in choices.values())
+    explanation = explained(plans, kernels, choices)
+    explanation = replace(explanation, remarks=(*remarks, *equations.remarks))
+    return Derived(equations, source, tuple(kernels), explanation, other, is_fast())
+
+
+@dataclass(frozen=True)
+class _Kernels:
+    """Kernels, with the choices of their blocks by number; all tensors that there are."""
+
+    plans: list[Plan]
+    choices: dict[int, Choice]
+    tensors: dict[str, Tensor]
+
+
+def _kernels(
+    equations: Equations,
+    blocks: Blocks,
+    machine: Machine | None,
+    refused: Collection[Blocks],
+    cuts: Cuts,
+) -> _Kernels:
+    tensors = _parameters(equations)
+    names = (f"p{n}" for n in count())
     plans: list[Plan] = []
     choices: dict[int, Choice] = {}
-    whole = whole_plans(equations, blocks or Blocks())
+    whole = whole_plans(equations, blocks, cuts)
     # The model of a GPU lowers a kernel all the way: a quarter of a second for a large one.
     most = MOST_RANKED if machine is None or machine.rows == 1 else MOST_RANKED // 2
     asked = max(FEWEST_RANKED, most // max(1, len(whole)))
@@ -60,21 +97,63 @@ def derive(
         for part in in_parts(plan, names):
             plans.append(part)
             tensors |= {o.name: Tensor(o.name, o.shape or (1,), o.dtype) for o in part.finals}
-    function, kernels = printed_name(equations.name), []
-    for k, plan in enumerate(plans):
-        name = function if k == len(plans) - 1 else f"{function}_{k}"
-        write = written if plan.task.recurrence is None else recurring
-        made = {o.name for later in plans[k:] for o in later.finals}
-        kernels.append(write(name, plan, {n: t for n, t in tensors.items() if n not in made}))
-    source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))
-    other = frozenset(c.plan.blocks for c in choices.values())
-    explanation = replace(explained(plans, kernels, choices), remarks=equations.remarks)
-    return Derived(equations, source, tuple(kernels), explanation, other, is_fast())
+    return _Kernels(plans, choices, tensors)
 
 
-def whole_plans(equations: Equations, blocks: Blocks) -> list[Plan]:
+def _parameters(equations: Equations) -> dict[str, Tensor]:
+    return {p.tensor: Tensor(p.tensor, p.shape, p.dtype) for p in equations.parameters}
+
+
+def _cheapest(
+    equations: Equations, machine: Machine, refused: Collection[Blocks]
+) -> tuple[_Kernels, tuple[str, ...]]:
+    """Return the kernels that take least, and what is to be told of the choice.
+
+    What they move decides; the model of the machine is asked before rules are overruled.
+    """
+    ways = _ways(equations, machine)
+    best = ways[0].cuts if ways else BY_RULES
+    found = _kernels(equations, Blocks(), machine, refused, best)
+    if best == BY_RULES:
+        return found, told_of(ways)
+    rules = _kernels(equations, Blocks(), machine, refused, BY_RULES)
+    price = pricer(_parameters(equations), machine.target)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            asked = {k: price(kernels.plans) for k, kernels in ((best, found), (BY_RULES, rules))}
+    except TileError:  # the model does not know what to make of them
+        asked = {best: inf, BY_RULES: 0.0}
+    ways = [way.asked(asked[way.cuts]) if way.cuts in asked else way for way in ways]
+    is_cheaper = asked[best] < asked[BY_RULES]
+    ways.sort(key=lambda way: way.cuts != (best if is_cheaper else BY_RULES))
+    return found if is_cheaper else rules, told_of(ways)
+
+
+def _ways(equations: Equations, machine: Machine) -> list[Way]:
+    outputs = _begun(equations)
+    dtypes = {p.tensor: p.dtype for p in equations.parameters}
+
+    def tasks(cuts: Cuts) -> list[Task]:
+        return tasks_of(outputs, cuts)
+
+    def plans(tasks: Sequence[Task]) -> list[Plan]:
+        return _plans(equations, tasks, Blocks())
+
+    return compared(outputs, tasks, plans, dtypes, machine)
+
+
+def _begun(equations: Equations) -> list[Output]:
+    begin(*(o.element for o in equations.outputs))
+    return without_quotients([o for o in equations.outputs if 0 not in o.shape])
+
+
+def whole_plans(equations: Equations, blocks: Blocks, cuts: Cuts = BY_RULES) -> list[Plan]:
     """Return a plan for each kernel, before any stream is shared."""
-    tasks = tasks_of(without_quotients([o for o in equations.outputs if 0 not in o.shape]))
+    return _plans(equations, tasks_of(_begun(equations), cuts), blocks)
+
+
+def _plans(equations: Equations, tasks: Sequence[Task], blocks: Blocks) -> list[Plan]:
     shapes = {p.tensor: p.shape for p in equations.parameters}
     shapes |= {o.name: o.shape for task in tasks for o in task.outputs}
     return [

@@ -80,15 +80,35 @@ def chosen(
     refused
         Blocks that did not compile.
     """
+    ordered, note = _ordered(plan, dtypes, machine, refused)
+    return _Ranking(ordered, price, note, asked).best(machine.rows > 1)
+
+
+def least(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> float:
+    """Return the milliseconds that a kernel takes by what it moves, with whatever blocks."""
+    return min(c.milliseconds for c in _ordered(plan, dtypes, machine, ())[0])
+
+
+def worthwhile(machine: Machine) -> float:
+    """Return the milliseconds that kernels take of which it is worthwhile to think."""
+    return max(WORTHWHILE_MS, 4 * machine.peaks.launch_us / 1e3)
+
+
+def _ordered(
+    plan: Plan, dtypes: Mapping[str, DType], machine: Machine, refused: Collection[Blocks]
+) -> tuple[list[Choice], str]:
+    """Return blocks as they come, then others from the fastest on; and what is to be told.
+
+    There is one if others are not worth a look.
+    """
     first = Choice(plan, *_by_traffic(plan, dtypes, machine))
-    enough = max(WORTHWHILE_MS, 4 * machine.peaks.launch_us / 1e3)
-    is_small = first.milliseconds < enough and first.traffic.tiles <= SURE_TO_FIT
+    is_small = first.milliseconds < worthwhile(machine) and first.traffic.tiles <= SURE_TO_FIT
     if plan.task.recurrence is not None or (is_small and plan.blocks not in refused):
-        return first
+        return [first], ""
     slim = _few_rows(plan, machine)
     if slim is not None and slim not in refused:
         other = resized(plan, slim)
-        return Choice(other, *_by_traffic(other, dtypes, machine))
+        return [Choice(other, *_by_traffic(other, dtypes, machine))], ""
     found = {_shape(plan): first}
     for blocks in candidates(plan, machine):
         other = resized(plan, blocks)
@@ -103,8 +123,7 @@ def chosen(
     others = [c for c in others if c.plan.blocks not in refused] or [first]
     first = first if first in others else others[0]
     note = f"{len(refused)} did not compile" if refused else ""
-    ordered = [first, *(c for c in others if c is not first)]
-    return _Ranking(ordered, price, note, asked).best(machine.rows > 1)
+    return [first, *(c for c in others if c is not first)], note
 
 
 def _fits(choice: Choice, machine: Machine) -> bool:
@@ -138,6 +157,8 @@ class _Ranking:
     def best(self, is_gpu: bool) -> Choice:
         """Return the best of the first, which came without a choice, and of those after it."""
         first, *others = self.ordered
+        if not others:
+            return first
         self._ask(first)
         threads = first.plan.blocks.threads
         for k, choice in enumerate(others):

@@ -31,6 +31,28 @@ FEW_COLUMNS = 32
 
 
 @dataclass(frozen=True)
+class Cuts:
+    """Where kernels end, as far as no rule says so.
+
+    Parameters
+    ----------
+    apart
+        Reductions that have kernels of their own: they are computed once.
+    is_read_again
+        Whether products within the loop that are read after it are computed again in another one.
+    widest
+        Columns of a product in whose blocks another product is computed again.
+    """
+
+    apart: frozenset[Expr] = frozenset()
+    is_read_again: bool = False
+    widest: float = WIDEST_INNER
+
+
+BY_RULES = Cuts()
+
+
+@dataclass(frozen=True)
 class View:
     """A tensor in another shape."""
 
@@ -92,21 +114,17 @@ def variables_of(output: Output) -> frozenset[str]:
     return frozenset().union(*(i.free for i in output.indices))
 
 
-def tasks_of(outputs: Sequence[Output]) -> list[Task]:
+def tasks_of(outputs: Sequence[Output], cuts: Cuts = BY_RULES) -> list[Task]:
     """Return the kernels that compute outputs, each after those whose results it reads."""
-    return _partition(outputs).tasks
-
-
-def _partition(outputs: Sequence[Output]) -> _Partition:
-    partition = _Partition()
+    partition = _Partition(cuts)
     groups = _groups(outputs)
     known = partition.share(groups)
     for group in groups:
-        inside = {n for x in _reductions(group) for n in walk(*x.args)}
+        inside = {n for x in _reductions(group) for n in walk(*x.args)} | cuts.apart
         mine = {n: read for n, read in known.items() if n in inside}
         partition.lower([_replaced(o, mine) for o in group] if mine else group)
         known |= partition.read(group)
-    return partition
+    return partition.tasks
 
 
 def _groups(outputs: Sequence[Output]) -> list[list[Output]]:
@@ -144,7 +162,8 @@ def _reads(group: Sequence[Output], other: Sequence[Output]) -> bool:
 
 
 class _Partition:
-    def __init__(self) -> None:
+    def __init__(self, cuts: Cuts) -> None:
+        self.cuts = cuts
         self.tasks: list[Task] = []
         self.made: dict[Expr, Expr] = {}
         self.order: dict[str, int] = {}
@@ -163,7 +182,7 @@ class _Partition:
                     self.order[name] = k
         stream = streamed([output.element for output in outputs])
         while stream is not None:
-            cuts = self._cut(_cuts(outputs, stream))
+            cuts = self._cut(_cuts(outputs, stream, self.cuts))
             if not cuts:
                 break
             outputs = [_replaced(output, cuts) for output in outputs]
@@ -189,7 +208,10 @@ class _Partition:
         return list(split.rest)
 
     def share(self, groups: Sequence[Sequence[Output]]) -> dict[Expr, Expr]:
-        """Make kernels of long sums that many groups would compute; return their loads."""
+        """Make kernels of long sums that many groups would compute, and of those that are apart.
+
+        Return their loads.
+        """
         for output in (o for group in groups for o in group):
             for k, i in enumerate(output.indices):
                 self.order.update(dict.fromkeys(i.free, k))
@@ -197,13 +219,15 @@ class _Partition:
             {n for x in _reductions(group) for n in walk(*x.args) if is_long(n)} for group in groups
         ]
         given = dict.fromkeys(o.element for group in groups for o in group)
+        apart = self.cuts.apart
         left = [n for n in walk(*given)
-                if n not in given and sum(n in mine for mine in nested) >= SHARED]  # fmt: skip
+                if n in apart or (n not in given and sum(n in mine for mine in nested) >= SHARED)
+        ]  # fmt: skip
         known: dict[Expr, Expr] = {}
         while left:
             ready = [n for n in left if not any(m in left for m in walk(*n.args))]
             new = {n: rebuild(n, dict(known)) for n in ready}
-            made = self._cut({x: _SHARED for x in new.values()})
+            made = self._cut({x: _ONCE if n in apart else _SHARED for n, x in new.items()})
             known |= {n: made[x] for n, x in new.items()}
             left = [n for n in left if n not in known]
         return known
@@ -290,6 +314,11 @@ def reductions_over(roots: Iterable[Expr], variable: str) -> list[Expr]:
     return [x for x in walk(*roots) if x.op == "reduce" and x.value[1] == variable]
 
 
+def _reductions_within(elements: Iterable[Expr], stream: str) -> Iterable[Expr]:
+    """Return what is reduced in a loop through the stream."""
+    return (n for x in reductions_over(elements, stream) for n in outermost(x.args[0]))
+
+
 def streamed(elements: Sequence[Expr]) -> str | None:
     """Return the variable over which most reductions depend on each other, the longest of these."""
     tops = [x for element in elements for x in outermost(element)]
@@ -300,10 +329,11 @@ def streamed(elements: Sequence[Expr]) -> str | None:
     return max(extents, key=lambda v: (depth[v], extents[v], v))
 
 
-def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
+def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]:
     """Return the reductions that are kernels of their own, and why."""
     elements = [output.element for output in outputs]
-    is_wide = _is_wide(elements, stream)
+    is_wide = _is_wide(elements, stream, cuts.widest)
+    again = set(_reductions_within(elements, stream)) if cuts.is_read_again else set()
     extents = extents_of([*elements, *(i for output in outputs for i in output.indices)])
     columns = _columns(outputs, stream, extents)
     found: dict[Expr, str] = {}
@@ -329,7 +359,7 @@ def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
                 return
             elif not inside and _is_of_columns(x, stream, columns):
                 pass  # the tile of a product, folded when it is complete
-            elif not _is_inner_product(x, stream, inside=inside and not is_wide):
+            elif not _is_inner_product(x, stream, inside=(inside or x in again) and not is_wide):
                 found[x] = _reason(x, stream, inside=inside, is_wide=is_wide)
                 return
         for arg in x.args:
@@ -342,6 +372,7 @@ def _cuts(outputs: Sequence[Output], stream: str) -> dict[Expr, str]:
     return found
 
 
+_ONCE = "to write it takes less time than to compute it again"
 _SHARED = "several kernels read it: each would compute it again"
 _AGAIN = "it does not change along {}, where it is read: each step would compute it again"
 _SPREAD = "its result is read along further dimensions: each block would compute it again"
@@ -436,7 +467,7 @@ def _is_of_two_tiles(x: Expr) -> bool:
     return x.value[0] == "sum" and product_groups(x.args[0], x.value[1]) is not None
 
 
-def _is_wide(elements: Sequence[Expr], stream: str) -> bool:
+def _is_wide(elements: Sequence[Expr], stream: str, widest: float) -> bool:
     """Tell whether some product over the stream has more columns than one block.
 
     Another factor of it that is a product itself would be computed again for each block.
@@ -449,6 +480,6 @@ def _is_wide(elements: Sequence[Expr], stream: str) -> bool:
                 continue
             own = {v for other in groups if other is not rows for v in other.variables}
             own = {v for v in own if all(v not in f.free for f in rows.factors)}
-            if any(extents.get(v, 0) > WIDEST_INNER for v in own):
+            if any(extents.get(v, 0) > widest for v in own):
                 return True
     return False

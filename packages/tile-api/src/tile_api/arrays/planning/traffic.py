@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, walk
-from tile_api.arrays.planning.plan import Plan
+from tile_api.arrays.planning.plan import PART, Plan
 from tile_core.cost.roofline import FUNCTION_OPERATIONS, Peaks
 from tile_core.dtypes import DType
 from tile_core.errors import TileError
@@ -208,31 +208,46 @@ def _work(plan: Plan, machine: Machine) -> tuple[float, float]:
     if all(c.column for c in plan.carried):  # warps divide columns, too
         busy = busy * max((plan.axes[v].size for v in plan.columns), default=1) // 64
     idle = max(1.0, machine.busy_rows / max(1, busy))
-    seen: set[Expr] = set()
+    roots = [*(s.body for s in plan.states), *(o.element for o in plan.finals)]
+    inner = {n.args[0] for n in walk(*roots) if n.op == "reduce" and n.value[1] in plan.axes}
+    seen: set[tuple[Expr, int]] = set()
     columns = {c.state.mine: c.column for c in plan.carried}
-    for root, of in [
-        *((s.body, columns[s.mine]) for s in plan.states),
-        *((o.element, None) for o in plan.finals),
+    last = 1 + max((s.sweep for s in plan.states), default=0)
+    for root, of, sweep in [
+        *((s.body, columns[s.mine], s.sweep) for s in plan.states),
+        *((o.element, None, last) for o in plan.finals),
     ]:
         if of is not None and plan.stream is not None:
             names = {v for v in plan.axes if v in root.free} | {plan.stream}
             products += 2 * math.prod(_padded(plan, v, machine.rows) for v in names)
         for n in walk(root):
-            if n in seen or n.op in ("load", "const", "index", "state", "spread"):
+            # Tiles of a stream that is not resident are computed again when it is read again.
+            key = n, sweep if plan.stream in n.free and not plan.is_resident else 0
+            if key in seen or n.op in ("load", "const", "index", "state", "spread"):
                 continue
-            seen.add(n)
+            seen.add(key)
             names = {v for v in plan.axes if v in n.free}
             if n.op == "reduce" and n.value[1] in plan.axes:
                 names |= {n.value[1]}
-                products += 2 * math.prod(_padded(plan, v, machine.rows) for v in names)
-            elif not (of is not None and n.op == "multiply"):
+                padded = (_padded(plan, v, machine.rows) for v in names)
+                products += 2 * math.prod(padded) * _again(plan, n.free)
+            elif n.op != "multiply" or (of is None and n not in inner):
                 weight = FUNCTION_OPERATIONS if n.op in FUNCTIONS else 1
-                operations += weight * math.prod(plan.axes[v].extent for v in names)
+                work = math.prod(plan.axes[v].extent for v in names)
+                operations += weight * work * _again(plan, n.free)
     return products * idle, operations + 2 * sum(
         math.prod(plan.axes[v].extent for v in plan.axes if v in s.body.free)
+        * _again(plan, s.body.free)
         for s in plan.states
         if columns[s.mine] is None
     )
+
+
+def _again(plan: Plan, names: Collection[str]) -> int:
+    """Return how many blocks compute the same elements along variables."""
+    blocked = (v for v in (plan.row, *plan.columns, *plan.grid) if v not in (None, PART))
+    axes = (plan.axes[v] for v in blocked if v not in names)
+    return math.prod(-(-a.extent // a.size) for a in axes)
 
 
 def _tiles(plan: Plan) -> float:
