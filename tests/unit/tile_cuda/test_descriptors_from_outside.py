@@ -166,13 +166,24 @@ def test_the_header_puts_bits_where_other_code_does() -> None:
         numbers = ", ".join(map(str, chosen))
         body += (
             f"{{ const auto x = tile::wgmma_operand<{numbers}, 2, 4, 512>(p, 0);\n"
-            f"U[{4 * i}] = x.low - tile::shared_address(p) / 16; U[{4 * i + 1}] = x.high;\n"
+            f"U[{4 * i}] = x.low - tile::matrix_descriptor_encode(tile::shared_address(p));\n"
+            f"U[{4 * i + 1}] = x.high;\n"
             f"U[{4 * i + 2}] = tile::u32(x.at(5)) - x.low;\n"
             f"U[{4 * i + 3}] = tile::u32(x.at(5) >> 32); }}\n"
         )
     stored = _constants(ptx(body, "sm_90a"))
     for i, (_, low, high) in enumerate(HEADER):
         assert stored[4 * i : 4 * i + 4] == [low, high, 514, high]
+
+
+def test_an_address_in_a_cluster_leaves_the_other_fields_alone() -> None:
+    """The number of a block stands above the 18 bits that descriptors have room for."""
+    body = (
+        'static_assert(tile::matrix_descriptor_encode(0x0300A420) == 0x0A42, "");\n'
+        "U[0] = tile::wgmma_operand<128, 8192, 1024>(tile::smem<half_t>(0, 64) + n, 0).low;\n"
+    )
+    masks = re.findall(r"(?:and\.b32\s.*, (\d+)|bfe\.u32\s.*, 4, (14));", ptx(body, "sm_90a"))
+    assert any(mask in ("262143", "262128", "16383") or bits for mask, bits in masks)
 
 
 def _constants(text: str) -> list[int]:

@@ -25,6 +25,11 @@ struct wgmma_matrix {
   }
 };
 
+// An address or a distance in bytes as descriptors of matrices have it, in 14 bits. In a cluster the
+// bits above those of an address in shared memory are the number of the block.
+// Source: PTX ISA, "Matrix descriptor format", matrix-descriptor-encode.
+TILE_DEVICE constexpr u32 matrix_descriptor_encode(u32 bytes) { return (bytes & 0x3FFFF) >> 4; }
+
 // Chunks of 16 bytes change places in rows of SWIZZLE bytes (0, 32, 64, 128). Rows of the
 // other dimension come in groups of eight. LEADING and STRIDE are bytes: STRIDE to the next
 // group; LEADING to the next SWIZZLE bytes of a row, where its elements are along M or N (along K
@@ -40,7 +45,9 @@ TILE_DEVICE wgmma_matrix<T, NEXT, PART, FAR> wgmma_operand(const T* shared, int 
   static_assert(LEADING % 16 == 0 && STRIDE % 16 == 0 && LEADING < 262144 && STRIDE < 262144,
                 "tile::wgmma_operand: offsets are multiples of 16 bytes below 262144");
   constexpr u32 mode = SWIZZLE == 128 ? 1 : SWIZZLE == 64 ? 2 : SWIZZLE == 32 ? 3 : 0;
-  return {shared_address(shared) / 16 + (LEADING / 16 << 16) + units, mode << 30 | STRIDE / 16};
+  return {matrix_descriptor_encode(shared_address(shared)) +
+              (matrix_descriptor_encode(LEADING) << 16) + units,
+          mode << 30 | matrix_descriptor_encode(STRIDE)};
 }
 
 // Registers and shared memory that were written may be read by the products that follow.
