@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -66,4 +68,20 @@ def test_no_compiler(monkeypatch):
         '6 | tile.compile(kernel, target="cpu", compile_flags=[])\n'
         "  | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
         "hint: install gcc or clang, or point CC at a compiler"
+    )
+
+
+def test_without_tvm():
+    program = (
+        "import sys; sys.modules['tvm'] = None\n"
+        "from tile_api.autotuner.probe import add_one\n"
+        "import tile_api, tile_core.errors\n"
+        "try: tile_api.compile(add_one, target='cpu')\n"
+        "except tile_core.errors.TileError as error: print(error)\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        "[TL5001] kernels for the CPU are compiled by TVM, which is not installed\n"
+        "hint: pip install 'apache-tvm>=0.27.0.post1,<0.28'\n"
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from tile_core.errors import ToolchainError
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.hookspecs import hookimpl
 from tile_core.target import Target, parse_target_spec
@@ -27,7 +29,18 @@ def parse_target(spec: str) -> Target | None:
 
 
 def rules(target: Target) -> Sequence[Rule[Any]]:
-    """Return the ways the CPU runs each operator."""
+    """Return the ways the CPU runs each operator.
+
+    Raises
+    ------
+    ToolchainError
+        If TVM is not installed. Targets of GPUs do without.
+    """
+    if find_spec("tvm") is None:
+        raise ToolchainError(
+            "kernels for the CPU are compiled by TVM, which is not installed",
+            hint="pip install 'apache-tvm>=0.27.0.post1,<0.28'",
+        )
     from tile_cpu.rules import RULES
 
     return RULES
