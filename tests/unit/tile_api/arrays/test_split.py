@@ -37,8 +37,8 @@ def check(program: Program, function: Function) -> None:
     found = function(**arguments)
     found = found if isinstance(found, tuple) else (found,)
     for got, wanted in zip(found, program.expected(arguments), strict=True):
-        error = np.abs(got - wanted).max() / (1 + float(np.abs(wanted).max()))
-        assert error <= 4e-6, error
+        most = 4e-6 * (1 + float(np.abs(wanted).max()))
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=most)
 
 
 def naming(program: Program) -> str:
