@@ -148,6 +148,17 @@ def test_names_reach_over_such_a_cut() -> None:
     assert found.count(("store", 4)) == 2
 
 
+def test_names_that_are_read_twice_again_and_again_stay_names() -> None:
+    def deeper(value: Expr, at: Expr, left: int) -> Stmt:
+        if not left:
+            return store(B, at, value)
+        return let("t", value * value + value * 0.5, lambda t: deeper(t, at, left - 1))
+
+    loop = lambda x: vectorized(4, lambda u: deeper(load(A, x * 4 + u), x * 4 + u, 20))  # noqa: E731
+    unit = np.random.default_rng(0).random((64,)).astype("float32") * 0.5
+    assert check([A, B], loop, [unit, poisoned((64,))]) == [("load", 4), ("store", 4)]
+
+
 def test_values_are_read_before_the_same_elements_are_written() -> None:
     body = lambda x: vectorized(4, lambda u: [  # noqa: E731
         store(B, x * 4 + u, load(A, x * 4 + u)),

@@ -10,7 +10,7 @@ from tile_core.ir.device import device
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import AddressOf, BinaryOp, Call, Const, Expr, Load, Select, Var
 from tile_core.ir.free_variables import free_variables
-from tile_core.ir.node import Node, contains, substitute
+from tile_core.ir.node import Node, contains, has_more_nodes, substitute
 from tile_core.ir.stmt import Alloc, Evaluate, For, If, Let, LoopKind, Seq, Stmt, Store
 from tile_core.records import replace
 from tile_core.simt.context import SimtContext
@@ -89,17 +89,25 @@ def _is_simple(stmt: Stmt) -> bool:
     return False
 
 
+MOST_REPEATED = 64
+"""Nodes of what is written wherever its name stands: longer, and text would grow by powers."""
+
+
 def _without_names(statements: Sequence[Stmt]) -> list[Stmt]:
-    """Put what names of plain arithmetic stand for in their place."""
+    """Put what names of plain, short arithmetic stand for in their place."""
     meaning: dict[Node, Node] = {}
     result: list[Stmt] = []
     for stmt in statements:
         stmt = substitute(stmt, meaning) if meaning else stmt
-        if isinstance(stmt, Let) and not contains(stmt.value, Load, Call):
+        if isinstance(stmt, Let) and _is_written_again(stmt.value):
             meaning[stmt.var] = stmt.value
         else:
             result.append(stmt)
     return result
+
+
+def _is_written_again(value: Expr) -> bool:
+    return not (contains(value, Load, Call) or has_more_nodes(value, MOST_REPEATED))
 
 
 class _Kept:
