@@ -30,16 +30,6 @@ def test_many_expressions(program, monkeypatch):
     assert refusal(program, line, TooManyEquations) == message(line, "comes to 6 expressions")
 
 
-def test_the_same_written_again_and_again(program):
-    line = "return [x := x * x + x for _ in range(40)][-1]"
-    # beside two indices and an element: x·x twice the last one, and the sum, which reads it again
-    written = 3
-    for _ in range(40):
-        written = 2 + 3 * written
-    told = message(line, f"comes to a text of {written}")
-    assert refusal(program, line, TooManyEquations) == told
-
-
 def test_expressions_within_expressions(program):
     line = "return [x := x * 1.5 + x[:1] for _ in range(3000)][-1]"
     told = message(line, "has expressions within expressions without end")

@@ -27,8 +27,6 @@ from tile_core.errors import ElementUnknown
 
 MOST_EQUATIONS = 2_000
 """A function with more expressions looks unrolled."""
-MOST_WRITTEN = 20_000
-"""As does one that comes to more of them as text, where each is written out wherever it is read."""
 
 
 def inside(function: types.FunctionType) -> types.FunctionType:
@@ -129,26 +127,11 @@ def _traced(
     elements = aligned([output.element for output in outputs])
     outputs = [replace(o, element=x) for o, x in zip(outputs, elements, strict=True)]
     count = sum(1 for _ in eq.walk(*(output.element for output in outputs)))
-    written = max((_written_out(output.element) for output in outputs), default=0)
-    if count > MOST_EQUATIONS or written > MOST_WRITTEN:
-        told = f"{count} expressions" if count > MOST_EQUATIONS else f"a text of {written}"
-        raise trace.unrolled(f"comes to {told}")
+    if count > MOST_EQUATIONS:
+        raise trace.unrolled(f"comes to {count} expressions")
     structure = type(returned) if several else None
     remarks = tuple(trace.remarks)
     return Equations(function.__name__, tuple(parameters), tuple(outputs), structure, remarks)
-
-
-def _written_out(element: Expr) -> int:
-    """Return how many expressions an element comes to as text.
-
-    Only reductions are shared, and what is carried from step to step.
-    """
-    shared = ("reduce", "scan")
-    sizes: dict[Expr, int] = {}
-    for x in eq.walk(element):
-        parts = (1 if arg.op in shared else sizes[arg] for arg in x.args)
-        sizes[x] = 1 + sum(parts)
-    return max(n for x, n in sizes.items() if x.op in shared or x is element)
 
 
 def _argument(

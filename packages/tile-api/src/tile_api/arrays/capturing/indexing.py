@@ -12,7 +12,8 @@ from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import broadcast, lift, spread, where
 from tile_api.arrays.capturing.views import axis_of
 from tile_api.arrays.equations import expressions as eq
-from tile_api.arrays.equations.expressions import Expr, Indices, const, is_natural
+from tile_api.arrays.equations.expressions import Expr, Indices, const
+from tile_api.arrays.equations.index_bounds import is_natural
 from tile_api.frontend.source import calling_span
 from tile_core.errors import ArrayShapeError, DataDependentShape
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
-from weakref import WeakValueDictionary
+from functools import wraps
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
@@ -290,6 +291,23 @@ def integer_part(op: str, x: Expr, y: Expr) -> Expr:
     return make(op, x, y)
 
 
+R = TypeVar("R")
+
+
+def remembered(question: Callable[[Expr], R]) -> Callable[[Expr], R]:
+    """Let a function of expressions remember its answers: what is read twice is asked once."""
+    answers: WeakKeyDictionary[Expr, R] = WeakKeyDictionary()
+
+    @wraps(question)
+    def answer(x: Expr) -> R:
+        if x not in answers:
+            answers[x] = question(x)
+        return answers[x]
+
+    return answer
+
+
+@remembered
 def bound_of(x: Expr) -> int | None:
     """Return a number that an index is below, if it is known to be 0 or more."""
     if x.op == "const":
@@ -313,44 +331,21 @@ def bound_of(x: Expr) -> int | None:
     return None
 
 
-def is_natural(x: Expr) -> bool:
-    """Tell whether an index is known to be 0 or more."""
-    match x.op:
-        case "const":
-            return bool(x.value >= 0)
-        case "cast":
-            (arg,) = x.args
-            return arg.dtype.is_int and (arg.dtype.startswith("u") or is_natural(arg))
-        case "mod":
-            return is_natural(x.args[1])
-        case "maximum":
-            return any(map(is_natural, x.args))
-        case "where":
-            return all(map(is_natural, x.args[1:]))
-        case "reduce":
-            return x.value[0] in ("max", "min") and is_natural(x.args[0])
-        case "add" | "multiply" | "floordiv" | "minimum":
-            return all(map(is_natural, x.args))
-    return x.op == "index"
-
-
-def is_below(x: Expr, size: int) -> bool:
-    """Tell whether an index that is 0 or more is known to be less than `size`."""
-    match x.op:
-        case "cast":
-            return x.args[0].dtype.is_int and is_below(x.args[0], size)
-        case "mod":
-            return is_natural(x.args[1]) and is_below(x.args[1], size + 1)
-        case "minimum":
-            return any(is_below(arg, size) for arg in x.args)
-        case "maximum":
-            return all(is_below(arg, size) for arg in x.args)
-    bound = bound_of(x)
-    return bound is not None and bound <= size
-
-
 def _terms(x: Expr) -> list[Expr]:
-    return [part for arg in x.args for part in _terms(arg)] if x.op == "add" else [x]
+    """Return what a sum of indices adds up; a sum of very many is taken as one."""
+    found, todo = list[Expr](), [x]
+    while todo:
+        part = todo.pop()
+        if part.op == "add":
+            todo += reversed(part.args)
+        else:
+            found.append(part)
+        if len(found) + len(todo) > MOST_TERMS:
+            return [x]
+    return found
+
+
+MOST_TERMS = 512
 
 
 def _factor(x: Expr) -> int:

@@ -26,7 +26,7 @@ def looks_for_nan(state: State, states: Sequence[State], results: Sequence[Expr]
         return False
     known = {s.mine: s for s in states}
     reading = (x for x in results if state.mine in _everything(x, known))
-    return not all(_is_nan_with(x, state.body, known, state) for x in reading)
+    return not all(map(_Certainty(state.body, known, state).of, reading))
 
 
 def _everything(x: Expr, known: dict[Expr, State]) -> set[Expr]:
@@ -42,19 +42,27 @@ def _everything(x: Expr, known: dict[Expr, State]) -> set[Expr]:
     return found
 
 
-def _is_nan_with(
-    x: Expr, element: Expr, known: dict[Expr, State], but: State, is_folded: bool = False
-) -> bool:
-    """Tell whether `x` is certainly NaN if an `element` of the fold is."""
-    if x is element:
-        return is_folded
-    if x.op == "state":
-        state = known.get(x)
-        if state is None or state is but or state.kind not in ("sum", "mean", "prod"):
-            return False
-        return _is_nan_with(state.body, element, known, but, is_folded=True)
-    if x.op == "where":
-        return all(_is_nan_with(arg, element, known, but, is_folded) for arg in x.args[1:])
-    return x.op in _STRICT and any(
-        _is_nan_with(arg, element, known, but, is_folded) for arg in x.args
-    )
+class _Certainty:
+    """Tells what is certainly NaN if an element of a fold is; each part is asked once."""
+
+    def __init__(self, element: Expr, known: dict[Expr, State], but: State) -> None:
+        self.element, self.states, self.but = element, known, but
+        self.answers: dict[tuple[Expr, bool], bool] = {}
+
+    def of(self, x: Expr, is_folded: bool = False) -> bool:
+        key = x, is_folded
+        if key not in self.answers:
+            self.answers[key] = self._of(x, is_folded)
+        return self.answers[key]
+
+    def _of(self, x: Expr, is_folded: bool) -> bool:
+        if x is self.element:
+            return is_folded
+        if x.op == "state":
+            state = self.states.get(x)
+            if state is None or state is self.but or state.kind not in ("sum", "mean", "prod"):
+                return False
+            return self.of(state.body, is_folded=True)
+        if x.op == "where":
+            return all(self.of(arg, is_folded) for arg in x.args[1:])
+        return x.op in _STRICT and any(self.of(arg, is_folded) for arg in x.args)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from tile_api.arrays.equations.expressions import (
-    INDEX,
-    Expr,
-    bound_of,
-)
+from tile_api.arrays.equations.expressions import INDEX, Expr, bound_of, remembered
 from tile_api.arrays.reductions.state import State
 from tile_core.dtypes import DType
 
@@ -16,6 +12,7 @@ def tile_dtype(x: Expr) -> DType:
     return DType("int32") if x.dtype == INDEX and _is_position(x) else x.dtype
 
 
+@remembered
 def _is_position(x: Expr) -> bool:
     match x.op:
         case "const":

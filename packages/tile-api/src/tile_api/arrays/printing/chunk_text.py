@@ -189,11 +189,11 @@ class _ChunkWriter(SteppedWriter):
         """Write the elements of `x` to a tile; `beyond` the last step they are something else."""
         self.tiles.hoist(x, dims)
         at = self.text.loops(dims)
-        text = self.text(x)
+        parts, text = self.tiles.in_parts(x)
         if beyond is not None and self.is_ragged:
             along = self.step if self.step in dims else self.earlier
             text = f"T.if_then_else({self.text.at(along)} < {self.of.extent}, {text}, {beyond})"
-        self.tiles.parallel(dims, f"{buffer}[{at}] = {text}")
+        self.tiles.parallel(dims, *parts, f"{buffer}[{at}] = {text}")
 
     def _shared(self, x: Expr, dims: tuple[str, ...], base: str, beyond: str) -> str:
         """Return a tile of shared memory with the elements of `x`."""

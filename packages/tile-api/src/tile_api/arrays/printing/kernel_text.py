@@ -357,7 +357,7 @@ class Writer:
         if s.mine in before:
             tiles.put(f"T.copy({buffer}, {tiles.held[before[s.mine]][0]})")
         tiles.prepare(s.body)
-        me, new = tiles.text(s.mine), tiles.text(s.body)
+        me, (parts, new) = tiles.text(s.mine), tiles.in_parts(s.body)
         if self._is_running(s):  # what is infinite is not taken from another infinity
             apart = f"T.if_then_else(T.isfinite({me}), {new} - {me}, {new})"
             new = f"{apart} / {self._met()}"
@@ -367,7 +367,7 @@ class Writer:
         nan = ", nan_propagate=True" * s.body.dtype.is_float
         text = {"max": f"T.max({old}, {new}{nan})", "min": f"T.min({old}, {new}{nan})",
                 "prod": f"{old} * ({new})"}.get(s.kind, f"{old} + {new}")  # fmt: skip
-        tiles.parallel(dims, f"{me} = {text}")
+        tiles.parallel(dims, *parts, f"{me} = {text}")
 
     def _multiply(self, s: State, mask: str | None) -> None:
         """Write a product of elements, one after the other: there is no operator for it."""
@@ -376,12 +376,14 @@ class Writer:
         _, dims = tiles.held[s.mine]
         axis = plan.axes[plan.stream]
         carried = {state.mine: tiles.held[state.mine] for state in plan.states}
-        text = ExpressionText(plan, tiles.dtypes, carried)(s.body, 2)
+        parts, text = ExpressionText(plan, tiles.dtypes, carried).in_parts(s.body, tiles.fresh, 2)
         if mask is not None:
             text = f"T.if_then_else({tiles.text.at(plan.stream)} < {axis.extent}, {text}, {mask})"
         me = tiles.text(s.mine)
         tiles.parallel(
-            dims, f"for {axis.loop} in T.serial({axis.text}):", f"    {me} = {me} * {text}"
+            dims,
+            f"for {axis.loop} in T.serial({axis.text}):",
+            *(f"    {line}" for line in (*parts, f"{me} = {me} * {text}")),
         )
 
     def _met(self) -> str:
@@ -414,7 +416,8 @@ class Writer:
             else:
                 tiles.prepare(x)
                 buffer = tiles.held[mine][0]
-                tiles.parallel(dims, f"{tiles.text(mine)} = {tiles.text(x)}")
+                parts, text = tiles.in_parts(x)
+                tiles.parallel(dims, *parts, f"{tiles.text(mine)} = {text}")
                 del tiles.held[mine]
         if dims[:1] == (ONE,) and self.plan.axes[ONE].size > 1:
             rest = "".join(f", 0:{self.plan.axes[v].text}" for v in dims[1:])

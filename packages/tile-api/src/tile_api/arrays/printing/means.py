@@ -18,8 +18,8 @@ def begin(plan: Plan, tiles: Tiles, s: State) -> None:
         return
     axis = replace(plan.axes[plan.stream], start="0", loop="")
     first = replace(plan, axes={**plan.axes, plan.stream: axis})
-    text = ExpressionText(first, tiles.dtypes, {})(s.body)
-    tiles.parallel(tiles.held[s.mine][1], f"{tiles.text(s.mine)} = {text}")
+    parts, text = ExpressionText(first, tiles.dtypes, {}).in_parts(s.body, tiles.fresh)
+    tiles.parallel(tiles.held[s.mine][1], *parts, f"{tiles.text(s.mine)} = {text}")
 
 
 def base(tiles: Tiles, s: State) -> Expr:

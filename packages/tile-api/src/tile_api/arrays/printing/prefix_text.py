@@ -113,12 +113,12 @@ class _PrefixWriter(SteppedWriter):
         kept = {**tiles.held}
         self._loop(f"T.ceildiv({of.extent}, BN)")
         tiles.hoist(form.element, (*mine, step))
-        text = self.text(form.element)
+        parts, text = tiles.in_parts(form.element)
         if axis.extent % axis.size:
             beyond = repr(identity_of(fold, dtype))
             text = f"T.if_then_else({self.text.at(step)} < {axis.extent}, {text}, {beyond})"
         at = self.text.loops((*mine, step))
-        tiles.parallel((*mine, step), f"{running}[{at}] = {text}")
+        tiles.parallel((*mine, step), *parts, f"{running}[{at}] = {text}")
         if not is_single:
             tiles.put(f"T.reduce_{fold}({running}, {total}, dim={len(mine)})")
         order = ", reverse=True" if of.is_backward else ""

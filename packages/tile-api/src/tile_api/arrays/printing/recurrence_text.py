@@ -138,8 +138,8 @@ class SteppedWriter(Writer):
         """Write the elements of `x` to a tile."""
         self._reductions(x)
         self.tiles.hoist(x, dims)
-        at = self.text.loops(dims)
-        self.tiles.parallel(dims, f"{buffer}[{at}] = {self.text(x)}")
+        parts, text = self.tiles.in_parts(x)
+        self.tiles.parallel(dims, *parts, f"{buffer}[{self.text.loops(dims)}] = {text}")
 
     def _result(self, o: Output) -> None:
         dims = self._dims(o)
@@ -184,11 +184,12 @@ class SteppedWriter(Writer):
             axis = self.plan.axes[variable]
             me = f"{name}[{self.text.loops(dims)}]"
             start = identity_of(kind, node.dtype)
+            parts, text = self.text.in_parts(body, tiles.fresh, 2)
             tiles.parallel(
                 dims,
                 f"{me} = {start!r}",
                 f"for {axis.loop} in T.serial({axis.extent}):",
-                f"    {me} = {_FOLDED[kind].format(me, self.text(body, 2))}",
+                *(f"    {line}" for line in (*parts, f"{me} = {_FOLDED[kind].format(me, text)}")),
             )
         if kind == "mean":
             tiles.parallel(dims, f"{name}[{self.text.loops(dims)}] /= {extent}")

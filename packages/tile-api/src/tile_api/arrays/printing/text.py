@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tile_api.arrays.equations.expressions import (
     Expr,
@@ -14,6 +14,7 @@ from tile_api.arrays.equations.expressions import (
 )
 from tile_api.arrays.equations.numerics import is_strict
 from tile_api.arrays.planning.plan import Plan
+from tile_api.arrays.printing.repeated import repeated
 from tile_api.arrays.reductions.algebra import terms, total
 from tile_api.arrays.reductions.state import COUNT
 from tile_core.dtypes import DType
@@ -46,6 +47,7 @@ class ExpressionText:
         self.plan = plan
         self.dtypes = dtypes
         self.tiles = tiles
+        self._names: dict[Expr, str] = {}
 
     def __call__(self, x: Expr, level: int = 0, *, is_exact: bool = True) -> str:
         """Return `x` as text, in parentheses if it binds less than `level`.
@@ -55,6 +57,8 @@ class ExpressionText:
         if x in self.tiles:
             name, dims = self.tiles[x]
             return f"{name}[{self.loops(dims)}]"
+        if x in self._names:
+            return self._names[x]
         if x is COUNT:
             start = self._start(self.plan.stream or "")
             return f"({start} - {self.plan.before} * BN)" if self.plan.parts else f"({start})"
@@ -62,6 +66,19 @@ class ExpressionText:
         if is_exact and x.op in _OVERFLOWING and x.dtype.is_int and x.dtype.bits < 32:
             return f'T.cast({text}, "{x.dtype}")'
         return f"({text})" if binds < level else text
+
+    def in_parts(
+        self, x: Expr, fresh: Callable[[str], str], level: int = 0, *, is_exact: bool = True
+    ) -> tuple[list[str], str]:
+        """Return statements that name parts of `x`, and `x` as text in terms of them."""
+        lines: list[str] = []
+        for part in repeated(x, self.tiles):
+            text = self(part)
+            self._names[part] = fresh("part")
+            lines.append(f"{self._names[part]} = {text}")
+        text = self(x, level, is_exact=is_exact)
+        self._names.clear()
+        return lines, text
 
     def loops(self, dims: tuple[str, ...]) -> str:
         """Return the indices of an element of a tile."""

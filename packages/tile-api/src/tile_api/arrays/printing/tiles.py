@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from tile_api.arrays.equations.expressions import Expr, is_below, is_natural, make, rebuild, walk
+from tile_api.arrays.equations.expressions import Expr, make, rebuild, walk
 from tile_api.arrays.equations.expressions import add as plus
+from tile_api.arrays.equations.index_bounds import is_below, is_natural
 from tile_api.arrays.equations.numerics import is_strict
 from tile_api.arrays.equations.quotients import STEPS
 from tile_api.arrays.planning.plan import Plan, factor
@@ -27,10 +28,6 @@ _SLOW = frozenset(
     ("reciprocal", "sqrt", "exp", "log", "pow", "tanh", "sin", "cos", "erf", "floordiv", "mod")
 )
 """What is computed once for a row, rather than for each of its elements."""
-
-
-_DEEPEST = 64
-"""How deep the text of one statement may nest."""
 
 
 class Tiles:
@@ -126,6 +123,10 @@ class Tiles:
         self.put(f"for {names} in T.Parallel({sizes}):")
         self.lines += ["    " * (self.depth + 1) + statement for statement in statements]
 
+    def in_parts(self, x: Expr, *, is_exact: bool = True) -> tuple[list[str], str]:
+        """Return statements that name parts of `x`, and `x` as text in terms of them."""
+        return self.text.in_parts(x, self.fresh, is_exact=is_exact)
+
     def dims(self, x: Expr) -> tuple[str, ...]:
         """Return the variables of a tile of `x`: row, stream, columns, the rest."""
         plan = self.plan
@@ -189,8 +190,12 @@ class Tiles:
 
     def prepare(self, x: Expr) -> None:
         """Copy the boxes that element-wise work on `x` reads, and compute its inner products."""
-        if x in self.held:
+        self._prepare(x, set())
+
+    def _prepare(self, x: Expr, seen: set[Expr]) -> None:
+        if x in self.held or x in seen:
             return
+        seen.add(x)
         if x.op == "load":
             self.check_indices(x)
         if self.is_box(x) and len(self.dims(x)) == 2:
@@ -203,7 +208,7 @@ class Tiles:
             self.inner_product(x)
         else:
             for arg in x.args:
-                self.prepare(arg)
+                self._prepare(arg, seen)
 
     def check_indices(self, x: Expr) -> None:
         """Compute the indices of a load that are data once, and check them."""
@@ -293,20 +298,19 @@ class Tiles:
                 return held
         whole, x = x, self._with_sums(x)
         self.prepare(x)
-        self._compute_parts(x, dims)
         kind = dtype or str(tile_dtype(x))
         if x in self.held and self.held[x][1] == dims and mask is None and kind == tile_dtype(x):
             return self.held[x]
         reuse = self._replaceable(x, dims, later) if kind == tile_dtype(x) else None
         name = self.held[reuse][0] if reuse is not None else self.allocate(base, dims, dtype=kind)
-        text = self.text(x, is_exact=kind != x.dtype)
+        parts, text = self.in_parts(x, is_exact=kind != x.dtype)
         if kind != x.dtype and kind != tile_dtype(x):
             text = f'T.cast({text}, "{kind}")'
         stream = self.plan.stream
         if mask is not None and stream is not None:
             inside = f"{self.text.at(stream)} < {self.plan.axes[stream].extent}"
             text = f"T.if_then_else({inside}, {text}, {mask})"
-        self.parallel(dims, f"{name}[{self.text.loops(dims)}] = {text}")
+        self.parallel(dims, *parts, f"{name}[{self.text.loops(dims)}] = {text}")
         if reuse is not None:
             del self.held[reuse]
         if kind == tile_dtype(x) and {*dims} == {*self.dims(x)}:
@@ -314,24 +318,18 @@ class Tiles:
             self._masked[whole] = mask
         return name, dims
 
-    def _compute_parts(self, x: Expr, dims: tuple[str, ...]) -> None:
-        """Compute parts of an expression that would nest too deep for Python's parser."""
-        depth: dict[Expr, int] = {}
-        for n in walk(x):
-            if n not in self.held:
-                depth[n] = 1 + max((depth.get(arg, 0) for arg in n.args), default=0)
-            if depth.get(n, 0) >= _DEEPEST and n is not x and self.dims(n) == dims:
-                self.computed(n, dims, "part", ())
-                depth[n] = 0
-
     def hoist(self, x: Expr, dims: tuple[str, ...], exact: bool = False) -> None:
         """Compute what is slow and the same along a dimension of a tile of `x` once, before it.
 
         A quotient by it becomes a product with its reciprocal, unless it has to be `exact`, as
         have quotients by numbers that are still there.
         """
-        if x in self.held or not x.args or x.op == "reduce":
+        self._hoist(x, dims, exact, set())
+
+    def _hoist(self, x: Expr, dims: tuple[str, ...], exact: bool, seen: set[object]) -> None:
+        if x in self.held or not x.args or x.op == "reduce" or (x, exact) in seen:
             return
+        seen.add((x, exact))
         mine = self.dims(x)
         is_exact = exact or is_strict() or bool(x.args[0].is_constant)
         is_rounded = is_exact and x.op == "reciprocal"
@@ -346,10 +344,22 @@ class Tiles:
             self.computed(x, mine, "scale", ())
             return
         for arg in x.args:
-            self.hoist(arg, dims, exact or x.op in STEPS)
+            self._hoist(arg, dims, exact or x.op in STEPS, seen)
 
     def _is_slow(self, x: Expr) -> bool:
-        return x not in self.held and (x.op in _SLOW or any(map(self._is_slow, x.args)))
+        return any(n.op in _SLOW for n in self._within(x) if n not in self.held)
+
+    def _within(self, x: Expr, but: Expr | None = None) -> Iterator[Expr]:
+        """Yield the parts of `x`, but not those within what is held, or within `but`."""
+        seen, todo = set[Expr](), [x]
+        while todo:
+            n = todo.pop()
+            if n in seen:
+                continue
+            seen.add(n)
+            yield n
+            if n is not but and (n not in self.held or n.op == "state"):
+                todo += n.args
 
     def _replaceable(self, x: Expr, dims: tuple[str, ...], later: Sequence[Expr]) -> Expr | None:
         """Return what is held in a tile that nobody reads after `x` is computed in its place."""
@@ -365,11 +375,7 @@ class Tiles:
 
     def _reads(self, x: Expr, n: Expr, through: Expr) -> bool:
         """Tell whether `x` reads `n`, beside through what is computed now or held already."""
-        if x is n:
-            return True
-        if x is through or (x in self.held and x.op != "state"):
-            return False
-        return any(self._reads(arg, n, through) for arg in x.args)
+        return n in self._within(x, but=through)
 
     def _with_sums(self, x: Expr) -> Expr:
         """Find sums that are held among the terms of exponents, in whatever order they stand."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from tile_api.arrays.equations.expressions import (
@@ -14,19 +14,31 @@ from tile_api.arrays.equations.expressions import (
     multiply,
     negate,
     reciprocal,
+    walk,
 )
 
 Polynomial: TypeAlias = dict[tuple[Expr, ...], float]
 """Coefficients by monomial: atoms in the order of their creation."""
 
 
+MOST_PARTS = 512
+"""A sum or a product of more is taken as one: what is read twice is met by powers of two."""
+
+
 def terms(x: Expr) -> list[Expr]:
     """Return what `x` is a sum of."""
+    return _terms(x, MOST_PARTS) or [x]
+
+
+def _terms(x: Expr, most: int) -> list[Expr]:
+    """Return terms, none if there are too many."""
     if x.op == "add":
-        return terms(x.args[0]) + terms(x.args[1])
+        first = _terms(x.args[0], most - 1)
+        second = _terms(x.args[1], most - len(first)) if first else []
+        return first + second if second else []
     if x.op == "multiply" and x.args[0].op == "const" and x.args[1].op == "add":
-        return [multiply(x.args[0], term) for term in terms(x.args[1])]
-    return [x]
+        return [multiply(x.args[0], term) for term in _terms(x.args[1], most)]
+    return [x] if most > 0 else []
 
 
 def total(parts: Iterable[Expr], zero: Expr) -> Expr:
@@ -39,16 +51,23 @@ def total(parts: Iterable[Expr], zero: Expr) -> Expr:
 
 def factors(x: Expr) -> list[Expr]:
     """Return what `x` is a product of: an exponential of a sum is a product of exponentials."""
+    return _factors(x, MOST_PARTS) or [x]
+
+
+def _factors(x: Expr, most: int) -> list[Expr]:
+    """Return factors, none if there are too many."""
     if x.op == "multiply":
-        return factors(x.args[0]) + factors(x.args[1])
+        first = _factors(x.args[0], most - 1)
+        second = _factors(x.args[1], most - len(first)) if first else []
+        return first + second if second else []
     if x.op == "exp":
-        return [make("exp", term) for term in terms(x.args[0])]
+        return [make("exp", term) for term in terms(x.args[0])] if most > 0 else []
     if x.op == "reciprocal":
         return [
             make("exp", negate(f.args[0])) if f.op == "exp" else reciprocal(f)
-            for f in factors(x.args[0])
+            for f in _factors(x.args[0], most)
         ]
-    return [x]
+    return [x] if most > 0 else []
 
 
 def product(parts: Iterable[Expr], one: Expr) -> Expr:
@@ -71,13 +90,20 @@ MOST_MONOMIALS = 1024
 
 def polynomial(x: Expr) -> Polynomial:
     """Return `x` as a polynomial in what is no sum and no product."""
+    made: dict[Expr, Polynomial] = {}
+    for n in walk(x):
+        made[n] = _polynomial(n, made)
+    return made[x]
+
+
+def _polynomial(x: Expr, known: Mapping[Expr, Polynomial]) -> Polynomial:
     if x.op == "const":
         return {(): float(x.value)} if x.value else {}
     if x.op == "add":
-        return plus(polynomial(x.args[0]), polynomial(x.args[1]))
+        return plus(known[x.args[0]], known[x.args[1]])
     if x.op == "multiply":
         made: Polynomial = {}
-        left, right = polynomial(x.args[0]), polynomial(x.args[1])
+        left, right = known[x.args[0]], known[x.args[1]]
         if len(left) * len(right) > MOST_MONOMIALS:
             return {(x,): 1.0}
         for one, c in left.items():

@@ -1,0 +1,42 @@
+"""Between which numbers indices are."""
+
+from __future__ import annotations
+
+from tile_api.arrays.equations.expressions import Expr, bound_of, remembered
+
+
+@remembered
+def is_natural(x: Expr) -> bool:
+    """Tell whether an index is known to be 0 or more."""
+    match x.op:
+        case "const":
+            return bool(x.value >= 0)
+        case "cast":
+            (arg,) = x.args
+            return arg.dtype.is_int and (arg.dtype.startswith("u") or is_natural(arg))
+        case "mod":
+            return is_natural(x.args[1])
+        case "maximum":
+            return any(map(is_natural, x.args))
+        case "where":
+            return all(map(is_natural, x.args[1:]))
+        case "reduce":
+            return x.value[0] in ("max", "min") and is_natural(x.args[0])
+        case "add" | "multiply" | "floordiv" | "minimum":
+            return all(map(is_natural, x.args))
+    return x.op == "index"
+
+
+def is_below(x: Expr, size: int) -> bool:
+    """Tell whether an index that is 0 or more is known to be less than `size`."""
+    match x.op:
+        case "cast":
+            return x.args[0].dtype.is_int and is_below(x.args[0], size)
+        case "mod":
+            return is_natural(x.args[1]) and is_below(x.args[1], size + 1)
+        case "minimum":
+            return any(is_below(arg, size) for arg in x.args)
+        case "maximum":
+            return all(is_below(arg, size) for arg in x.args)
+    bound = bound_of(x)
+    return bound is not None and bound <= size
