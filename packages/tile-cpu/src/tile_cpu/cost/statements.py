@@ -117,14 +117,17 @@ class Timing(Visitor):
         m, n, k = extents_of(op)
         spec = tile_spec(op, self.machine)
         b_global = op.b.buffer.scope.is_global
+        is_dot = spec.form is GemmForm.DOT_ROWS
         in_place = spec.kernel.group == 1 and not op.transpose_b
-        copies = op.transpose_a or str(op.a.buffer.dtype) != spec.kernel.a_dtype
-        block = Block(m, n, k, not in_place or b_global, op.transpose_b, copies)
+        copies = not is_dot and (op.transpose_a or str(op.a.buffer.dtype) != spec.kernel.a_dtype)
+        packs = not is_dot and (not in_place or b_global)
+        block = Block(m, n, k, packs, op.transpose_b, copies)
         once = product_cycles(self.speeds, spec, block, 1.0)
         self._add_product(once, times)
         if b_global:
             arriving = self._arrival((op.b,), space)
-            self.cycles["wait"] += max(0.0, arriving - times * once.pack)
+            meanwhile = once.total if is_dot else once.pack
+            self.cycles["wait"] += max(0.0, arriving - times * meanwhile)
 
     def _add_product(self, once: ProductCycles, times: float) -> None:
         self.cycles["multiply"] += times * once.multiply

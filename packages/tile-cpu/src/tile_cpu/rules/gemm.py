@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tile_core.ir.buffer import Region, static_value
@@ -102,7 +103,9 @@ def _empty_product(op: BlockedGemm, dst: Any, extent: Any, lanes: int) -> Stmt |
 
 
 def _tile_product(op: Gemm | StreamedGemm, ctx: Context) -> Stmt:
+    from tile_cpu.gemm.dot_rows import emit_dot_rows
     from tile_cpu.gemm.operands import Extent, StoreTo
+    from tile_cpu.gemm.register_tile_shape import GemmForm
     from tile_cpu.gemm.tile_loops import emit_tile_gemm
 
     m, n, k = extents_of(op)
@@ -114,12 +117,18 @@ def _tile_product(op: Gemm | StreamedGemm, ctx: Context) -> Stmt:
     c = matrix_of(ctx, op.c, op.c.buffer.rank - 2)
     # What does not exist of B is zero: nothing to add.
     extent = Extent(m, n, k, None, n_valid, k_valid)
-    rows, prepare_a = _row_operand(op, ctx, spec, m, k)
-    columns, prepare_b = _column_operand(op, ctx, spec, b_rows, extent)
+    prepare: list[Any] = []
+    if spec.form is GemmForm.DOT_ROWS:
+        a, b = matrix_of(ctx, op.a, op.a.buffer.rank - 2), matrix_of(ctx, op.b, b_rows)
+        multiply = partial(emit_dot_rows, spec, a, b, extent)
+    else:
+        rows, prepare_a = _row_operand(op, ctx, spec, m, k)
+        columns, prepare_b = _column_operand(op, ctx, spec, b_rows, extent)
+        prepare = [prepare_a, prepare_b]
+        multiply = partial(emit_tile_gemm, spec, rows, columns, extent)
     start, prepare_c = _start(op, ctx, spec, c, is_clipped=n_valid is not None)
-    product = emit_tile_gemm(spec, rows, columns, extent, start=start, finish=StoreTo(c))
+    product = seq(*prepare, multiply(start=start, finish=StoreTo(c)))
     present = all_of([exists(ctx, op.a, op.a.buffer.rank - 2), exists(ctx, op.b, b_rows)])
-    product = seq(prepare_a, prepare_b, product)
     if present is not None:
         nothing = None if start else zero_matrix(c, m, n, spec.kernel.lanes)
         product = IfThenElse(present, product, nothing)

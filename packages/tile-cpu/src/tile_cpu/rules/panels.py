@@ -93,13 +93,22 @@ def _fills(op: Copy, tile: Buffer) -> bool:
 
 
 def tile_spec(op: Gemm | StreamedGemm, cpu: CpuMachine) -> Any:
-    """Return how the product of two tiles is multiplied."""
+    """Return how the product of two tiles is multiplied.
+
+    Few rows times what would be transposed on its way from memory are dot products along its rows.
+    """
     from tile_cpu.gemm.instruction_kernel import choose_kernel
+    from tile_cpu.gemm.macrokernel import plan_gemm
     from tile_cpu.gemm.operands import GemmSpec
-    from tile_cpu.gemm.register_tile_shape import choose_tile
+    from tile_cpu.gemm.register_tile_shape import GemmForm, choose_tile
 
     m, n, _ = extents_of(op)
-    kernel = choose_kernel(cpu, *(element_name(r) for r in (op.a, op.b, op.c)))
+    types = element_name(op.a), element_name(op.b), element_name(op.c)
+    if isinstance(op, StreamedGemm) and op.transpose_b and not op.transpose_a:
+        spec = plan_gemm(cpu, *types, m, n, transposed_b=True)
+        if spec.form is GemmForm.DOT_ROWS:
+            return spec
+    kernel = choose_kernel(cpu, *types)
     return GemmSpec(cpu, kernel, choose_tile(cpu, kernel, m, n))
 
 
