@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from support.torch_models import GPTBlock, MambaBlock, ResNetBlock
-from tile_api.torch_compile.backend import explain, tile_backend
+from tile_api.torch_compile.backend import Options, explain, lowered, tile_backend
 from tile_api.torch_compile.explanations import CompiledGraph
 from tile_core.errors import FrontendTypeError
 
@@ -129,6 +130,13 @@ def _written(x: torch.Tensor) -> torch.Tensor:
     return y.relu_()
 
 
+def _aliased(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Return views of an input, of what a kernel made, and what reads such views."""
+    y = x * 2
+    rows = y.view(4, 2, 6)[:, 1]
+    return rows, rows.t() + 1, y.view(torch.int32)[1:] + 1, x.unflatten(0, (4, 2)).transpose(1, 2)
+
+
 def _input_written(x: torch.Tensor) -> torch.Tensor:
     x.add_(1)
     return x * 2
@@ -152,6 +160,7 @@ def plain(*shape: int) -> torch.Tensor:
 CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "written in place": (_written, (wide(4, 5),)),
     "an input is written": (_input_written, (plain(4, 5),)),
+    "views of results": (_aliased, (plain(8, 6),)),
     "views": (lambda x: (x[:, ::2].T.reshape(-1) * 2, x.t(), x[1:]), (wide(4, 6),)),
     "None and numbers": (lambda x: (x + 1, None, x.sum(), 3), (wide(4, 6),)),
     "gradients of some": (lambda x, y, z: (x * y + z, y * 2), (wide(4, 5), plain(4, 5), wide(5))),
@@ -191,6 +200,25 @@ def test_short_floats_are_as_exact_as_in_eager_mode(dtype: torch.dtype) -> None:
         assert got.dtype == peer.dtype
         apart = (got.double() - right).abs().max()
         assert apart <= 4 * (peer.double() - right).abs().max() + 1e-6
+
+
+def test_elements_that_several_stages_read_are_computed_by_each() -> None:
+    def moments(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        z = torch.where(x > 0, y, 0.0)
+        return z * 2 - (z * y).sum((0, 2), keepdim=True) - z.sum((0, 2), keepdim=True)
+
+    (told,) = agree(moments, plain(3, 4, 5), plain(3, 4, 5) + 1)
+    assert (len(told.steps), told.kernels) == (1, 2)  # sums, and what reads them
+
+
+def test_tensors_that_lie_otherwise_than_was_told_are_read_all_the_same() -> None:
+    def picked(x: torch.Tensor) -> torch.Tensor:
+        return x[1:].t() * 2
+
+    graph = make_fx(picked, tracing_mode="fake")(plain(4, 6))
+    fast = lowered(graph, "inference", Options("cpu"))
+    for x in (plain(4, 6), plain(6, 4).t(), plain(4, 12)[:, ::2]):
+        torch.testing.assert_close(fast(x), picked(x))
 
 
 def test_strides_are_those_of_eager_mode() -> None:

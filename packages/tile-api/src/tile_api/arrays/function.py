@@ -205,10 +205,14 @@ class Function:
         require_same(found, numpy)
         return found
 
+    def compiled(self, *args: Any, **kwargs: Any) -> Compiled | Edited:
+        """Return what runs for arguments like these: it takes a sequence of its arrays."""
+        return self._ready(*self._bound(args, kwargs))
+
     @concise
     def kernels(self, *args: Any, **kwargs: Any) -> list[CompiledKernel]:
         """Return the compiled kernels for arguments, in the order in which they run."""
-        found = self._ready(*self._bound(args, kwargs))
+        found = self.compiled(*args, **kwargs)
         if isinstance(found, Edited):
             raise FrontendTypeError(
                 f"{self.func.__name__} runs what {found.edited.file} launches",

@@ -221,7 +221,7 @@ def _rewritten(old: Graph, steps: Sequence[Step], known: Mapping[Stage, Captured
             of(step)
             continue
         stage: Any = known[step]
-        call = graph.call_function(stage, tuple(of(n) for n in step.inputs))
+        call = graph.call_function(stage, tuple(map(of, stage.bases)))
         for k, output in enumerate(step.outputs):
             copies[output] = graph.call_function(operator.getitem, (call, k))
     for node in old.nodes:

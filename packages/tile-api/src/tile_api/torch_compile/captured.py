@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.torch_names import call_torch
 from tile_api.arrays.function import Function
 from tile_api.torch_compile.layouts import layout_of, memory_order
+from tile_api.torch_compile.memory import base_of, reader_through
 from tile_api.torch_compile.nodes import name_of, tensors_of
 from tile_api.torch_compile.stages import Stage
 from tile_core.errors import ArrayShapeError
@@ -37,32 +39,43 @@ class Captured:
         self.stage = stage
         self.failed_at: Node | None = None
         inputs = [n.meta["val"] for n in stage.inputs]
+        self.bases = [*map(base_of, stage.inputs)]
         self._layouts = [*map(layout_of, inputs)]
         orders = [memory_order(n.meta["val"]) for n in stage.outputs]
         # Results lie in memory as torch's would: kernels write them in that order.
         self._orders = [o if o is not None and o != tuple(sorted(o)) else None for o in orders]
-        self._back = [
-            None if o is None else tuple(sorted(range(len(o)), key=o.__getitem__))
-            for o in self._orders
+        self._turned = [
+            (k, tuple(sorted(range(len(o)), key=o.__getitem__)))
+            for k, o in enumerate(self._orders)
+            if o is not None
         ]
-        self._readers = [
+        readers = [
             torch.Tensor.contiguous if x is None or x.is_plain else x.reader()
             for x in self._layouts
         ]
-        self.like = tuple(self._read(inputs))
+        self.like = tuple(read(x) for read, x in zip(readers, inputs, strict=True))
+        self._readers = [
+            reader_through(node, base, layout, read)
+            for node, base, layout, read in zip(
+                stage.inputs, self.bases, self._layouts, readers, strict=True
+            )
+        ]
         self.function = Function(self._as_function(), target=target)
         self.__name__ = self.function.func.__name__
 
-    def _read(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Return the contiguous tensors that kernels take."""
-        return [read(x) for read, x in zip(self._readers, tensors, strict=True)]
+    @cached_property
+    def _kernels(self) -> Callable[[list[torch.Tensor]], Any]:
+        return self.function.compiled(*self.like)
 
-    def __call__(self, *tensors: torch.Tensor) -> Any:
-        """Run the kernels; return a tensor for each output."""
-        made = self.function(*self._read(tensors))
-        return [
-            x if back is None else x.permute(back) for x, back in zip(made, self._back, strict=True)
-        ]
+    def __call__(self, *bases: torch.Tensor) -> Any:
+        """Run the kernels on what inputs are views of; return a tensor for each output."""
+        made = self._kernels([read(x) for read, x in zip(self._readers, bases, strict=True)])
+        if not self._turned:
+            return made
+        found = [*made]
+        for k, back in self._turned:
+            found[k] = made[k].permute(back)
+        return found
 
     def _as_function(self) -> Any:
         def run(**arrays: Any) -> tuple[Any, ...]:

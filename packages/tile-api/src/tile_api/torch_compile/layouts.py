@@ -83,7 +83,7 @@ class Layout:
 
         def read(x: torch.Tensor) -> torch.Tensor:
             first = x.storage_offset() - before
-            if x.stride() == strides and (not has_gaps or _has(x, first, shape)):
+            if x.stride() == strides and (not has_gaps or has_room(x, first, shape)):
                 return x.as_strided(shape, steps, first)
             made = x.new_empty(shape)
             made.as_strided(sizes, strides, before).copy_(x)
@@ -108,7 +108,7 @@ class Layout:
         return Array(named, whole.dtype, whole.at)
 
 
-def _has(x: torch.Tensor, first: int, shape: Sequence[int]) -> bool:
+def has_room(x: torch.Tensor, first: int, shape: Sequence[int]) -> bool:
     """Tell whether a tensor's memory has room for another one, from an element on."""
     room: int = x.untyped_storage().nbytes() // x.element_size()
     return 0 <= first <= room - math.prod(shape)
@@ -152,5 +152,5 @@ def layout_of(tensor: torch.Tensor) -> Layout | None:
     before = sum(k * s for k, s in zip(firsts, contiguous(shape), strict=True))
     places = tuple(order.index(k) for k in live)
     made = Layout(tuple(shape), before, tuple(picked), places, tuple(live), sizes, strides)
-    is_whole = not made.has_gaps or _has(tensor, offset - before, shape)
+    is_whole = not made.has_gaps or has_room(tensor, offset - before, shape)
     return made if is_whole else None

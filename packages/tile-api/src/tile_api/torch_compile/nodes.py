@@ -52,6 +52,12 @@ _KINDS = {
         "_scaled_dot_product_flash_attention_for_cpu_backward",
     },
 }  # fmt: skip
+_CHEAP = frozenset({
+    "add", "sub", "rsub", "mul", "neg", "abs", "relu", "where", "clone", "_to_copy",
+    "convert_element_type", "eq", "ne", "lt", "le", "gt", "ge", "maximum", "minimum", "clamp",
+    "clamp_min", "clamp_max",
+})  # fmt: skip
+"""Functions of elements that take less time than to write their results and read them again."""
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names}
 
 
@@ -72,6 +78,11 @@ def name_of(node: Node) -> str | None:
     return name.rpartition(".")[2]
 
 
+def is_operator(node: Node) -> bool:
+    """Tell whether a node calls an operator that has a name, or takes a part of what one gave."""
+    return node.op == "call_function" and name_of(node) is not None
+
+
 def kind_of(node: Node) -> Kind:
     """Return the kind of a node that can be captured."""
     name = name_of(node)
@@ -85,6 +96,16 @@ def kind_of(node: Node) -> Kind:
     if name == "getitem":
         return kind_of(node.args[0])
     return _KIND_OF.get(name, Kind.ELEMENTS)
+
+
+def is_cheap(node: Node) -> bool:
+    """Tell whether elements are computed in less time than they are written and read again."""
+    return is_tensor(node) and kind_of(node) is Kind.ELEMENTS and name_of(node) in _CHEAP
+
+
+def is_copy(node: Node) -> bool:
+    """Tell whether a node gives the elements of a tensor as they are."""
+    return name_of(node) == "clone"
 
 
 def tensors_of(value: Any) -> Iterator[torch.Tensor]:

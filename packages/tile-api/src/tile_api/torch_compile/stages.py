@@ -11,7 +11,19 @@ from typing import TypeAlias
 import torch
 from torch.fx import Graph, Node
 
-from tile_api.torch_compile.nodes import Kind, broadcast_shape, is_tensor, kind_of, name_of, reduced
+from tile_api.torch_compile.nodes import (
+    Kind,
+    broadcast_shape,
+    is_cheap,
+    is_copy,
+    is_tensor,
+    kind_of,
+    name_of,
+    reduced,
+)
+
+MOST_READ_AGAIN = 3
+"""Tensors that are read for elements which several stages compute."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +75,11 @@ class Space:
     dims: frozenset[int] = frozenset()
     is_product: bool = False
 
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether its folds go along rows, or it has none."""
+        return self.dims <= {len(self.shape) - 1}
+
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Return the shapes of what a kernel has at hand: elements, and results of folds."""
         kept = tuple(1 if k in self.dims else n for k, n in enumerate(self.shape))
@@ -102,6 +119,7 @@ class _Grouping:
                 Kind.CREATION, Kind.VIEW, Kind.ELEMENTS
             ) and all(n in self.constants for n in node.all_input_nodes):  # fmt: skip
                 self.constants.add(node)
+        self.again = self._better_again()
         self.unit: dict[Node, int] = {}
         self.members: dict[int, list[Node]] = {}
         last: Node | None = None
@@ -129,8 +147,35 @@ class _Grouping:
     # -- what is read ------------------------------------------------------------------------
 
     def is_light(self, node: Node) -> bool:
-        """Tell whether a node is a view or constant, which each reader has for itself."""
-        return node in self.constants or (node in self.captured and kind_of(node) is Kind.VIEW)
+        """Tell whether each reader has a node for itself: constants, views, cheap elements."""
+        return node in self.constants or node in self.again or self._is_view(node)
+
+    def _is_view(self, node: Node) -> bool:
+        return node in self.captured and kind_of(node) is Kind.VIEW
+
+    def _better_again(self) -> set[Node]:
+        """Return elements that each reader computes again, rather than read them in memory."""
+        self.again = set()
+        for node in reversed(self.graph.nodes):
+            if node in self.captured and node not in self.constants and is_cheap(node):
+                readers = [*self.readers(node)]
+                if all(r in self.captured for r in readers) and (
+                    _has_rows(node.all_input_nodes[0]) if is_copy(node)
+                    else all(n in self.again or n in readers for n in node.users)
+                    and all(kind_of(r) in (Kind.ELEMENTS, Kind.FOLD) for r in readers)
+                    and (len(readers) > 1 or not _is_of_rows(readers[0]))
+                ):  # fmt: skip
+                    self.again.add(node)
+        for node in self.graph.nodes:
+            if node in self.again and not is_copy(node):
+                sources = {s for s in self.sources(node) if is_tensor(s)}
+                size: int = node.meta["val"].numel()
+                large = [s for s in sources if s.meta["val"].numel() * 2 > size]
+                if len(large) > MOST_READ_AGAIN or any(
+                    s in self.captured and kind_of(s) is Kind.PRODUCT for s in sources
+                ):
+                    self.again.remove(node)
+        return self.again
 
     def sources(self, node: Node) -> Iterator[Node]:
         """Yield what a node reads, through views."""
@@ -208,8 +253,7 @@ class _Grouping:
         if one.dims:
             return one if other.shape in one.shapes() else None
         if other.dims:
-            is_last = other.dims == {len(other.shape) - 1}
-            is_free = is_last or self._is_private(first, second)
+            is_free = other.is_of_rows or self._is_private(first, second)
             return other if one.shape in other.shapes() and is_free else None
         if one.shape == other.shape:
             return one
@@ -270,7 +314,8 @@ class _Grouping:
                 continue
             taken.add(at)
             for n in at.all_input_nodes:
-                if n in members or n in self.constants or self._base(n) in members:
+                base = self._base(n)
+                if n in self.constants or base in members or base in self.again:
                     todo.append(n)
                 else:
                     inputs[n] = None
@@ -284,9 +329,21 @@ class _Grouping:
 
     def _base(self, node: Node) -> Node:
         """Return the tensor in memory that a view shows."""
-        while self.is_light(node) and node not in self.constants:
+        while node not in self.constants and self._is_view(node):
             node = node.all_input_nodes[0]
         return node
+
+
+def _is_of_rows(node: Node) -> bool:
+    space = space_of(node)
+    return space is None or space.is_of_rows
+
+
+def _has_rows(node: Node) -> bool:
+    """Tell whether elements of the last dimension lie beside each other."""
+    value = node.meta["val"]
+    wide = [k for k, n in enumerate(value.shape) if n != 1]
+    return not wide or bool(value.stride(wide[-1]) == 1)
 
 
 def space_of(node: Node) -> Space | None:
