@@ -12,11 +12,9 @@ import torch
 
 Run = Callable[[], Any]
 
-SHORT_US = 300.0
-"""Shorter runs are measured as replays of a graph of several: launches would be in the way."""
-
 REPLAY_US = 1500.0
-"""How long a replay takes about."""
+"""How long a replay takes about; shorter runs are replayed from a graph of several, since launches
+would be in the way. The first guess has them in it, which is much on a slow host."""
 
 FEWEST, MOST = 5, 60
 """Rounds in which all contestants take turns."""
@@ -136,7 +134,7 @@ class _Stopwatch:
 def _stopwatch(device: Device, runs: Sequence[Run], may_record: bool) -> _Stopwatch:
     about = max(quick_us(device, runs), 0.5)
     several = turns(runs)
-    if about > SHORT_US or not may_record:
+    if about > REPLAY_US or not may_record:
         return _Stopwatch(lambda: next(several)(), 1, is_graph=False)
     count = max(1, round(REPLAY_US / about / len(runs))) * len(runs)
     try:

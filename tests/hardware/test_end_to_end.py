@@ -26,6 +26,8 @@ torch = pytest.importorskip("torch")
 
 ROOT = Path(__file__).parents[2]
 TILELANG = sorted((ROOT / "tests/tilelang/programs").glob("*.py"))
+TEST_FILES = ("rms_norm",)
+"""Programs whose functions a test runner calls."""
 HAS_GPU = torch.cuda.is_available()
 needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="needs a GPU that torch sees")
 CUDA = pytest.param("cuda", marks=needs_gpu)
@@ -228,15 +230,18 @@ def test_tensors_on_the_wrong_device() -> None:
 
 
 @needs_gpu
-@pytest.mark.parametrize("program", TILELANG, ids=[path.stem for path in TILELANG])
-def test_programs_of_tilelang(program: Path) -> None:
+@pytest.mark.parametrize("name", [p.stem for p in TILELANG if p.stem not in TEST_FILES])
+def test_programs_of_tilelang(name: str) -> None:
+    program = ROOT / f"tests/tilelang/programs/{name}.py"
+    if "from tvm" in program.read_text():
+        pytest.importorskip("tvm")
     command = [sys.executable, "-m", "tile_api.cli", "run", "--as-tilelang", str(program)]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=180, env=environment, check=False
     )
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
-    assert done.stdout.strip() or program.stem == "rms_norm"
+    assert done.stdout.strip()
 
 
 @needs_gpu

@@ -19,6 +19,7 @@ from hardware.cubins import complaints
 from hardware.executors import torch_dtype
 from hardware.features import complexity, features_of
 from hardware.memory import Image, StrayWrite
+from hardware.pack import RECORDED
 from hardware.recorded import Compared, Launched, Tolerance, noted_comparisons, tolerance_of
 from hardware.runner import Limits, run_cases
 from hardware.strict import header_folders
@@ -52,6 +53,11 @@ def statuses(pack: Pack, executor: str) -> list[Any]:
         pack.cases(), executor, pack.folder, Limits(case=120.0, repeats=2), lambda text: None
     )
     return [(record["status"], record.get("message")) for record in records]
+
+
+def test_what_is_packed_by_default_exists() -> None:
+    for name in RECORDED:
+        assert (HERE.parent / name).exists(), name
 
 
 def test_the_emulator_runs_the_pack(pack: Pack) -> None:
