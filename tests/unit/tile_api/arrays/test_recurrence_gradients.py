@@ -11,9 +11,12 @@ import torch
 import tile_api as tile
 from support import recurrent_programs as programs
 from support.gradients import Backward, equations_of, gradients
+from tile_api.arrays.deriving import derive
 from tile_api.arrays.equations.evaluate import evaluated
 from tile_api.arrays.function import Function
 from tile_api.arrays.gradients.adjoint import adjoint
+from tile_api.arrays.gradients.residuals import passes
+from tile_api.arrays.planning.plan import Blocks
 from tile_api.arrays.printing.numpy_text import equations_in_numpy
 
 pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
@@ -104,6 +107,7 @@ SLOPES = {
     "mamba": (programs.mamba_2, floats(5, 2, 3), floats(5, 2), floats(2), *2 * [floats(5, 4)],
               floats(2)),
     "decayed": (decayed, floats(5, 2, 3), floats(5, 2, 3), floats(5, 2, 4), floats(5, 2)),
+    "retention": (programs.gated_retention, *(floats(5, 2, n) for n in (3, 3, 4)), floats(5, 2)),
     "second derivatives": (lambda x, d: (energy.grad(x) * d).sum(), floats(3, 4), floats(3, 4)),
     "second of a chain": (lambda x, d: (chained.grad(x) * d).sum(), floats(4), floats(4)),
 }  # fmt: skip
@@ -168,10 +172,23 @@ KERNELS = {
     "maxima": (lambda x: np.maximum.accumulate(x, 0), floats(9, 5)),
     "chunks": CHUNKED,
     "decays": (decayed, *(floats(20, 2, n) for n in (3, 3, 4)), RNG.uniform(0, 1, (20, 2))),
+    "exponential decays": (
+        programs.gated_retention,
+        *(floats(20, 2, n) for n in (3, 3, 4)),
+        floats(20, 2),
+    ),
     "recurrent": SLOPES["recurrent"],
     "mirrored": SLOPES["mirrored"],
 }
 ON_GPUS = {"cuda:sm_80@sim": "mirrored", "cuda:sm_90a@sim": "chunks", "hip:gfx942@sim": "sums"}
+HEADS = (
+    programs.mamba_2,
+    floats(64, 2, 24),
+    floats(64, 2),
+    floats(2),
+    *2 * [floats(64, 16)],
+    floats(2),
+)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -182,6 +199,34 @@ def test_on_the_cpu(name: str) -> None:
 @pytest.mark.parametrize("target", ON_GPUS)
 def test_on_gpus(target: str) -> None:
     check(*KERNELS[ON_GPUS[target]], target=target)
+
+
+def test_what_forward_passes_take_in_chunks_backward_passes_do() -> None:
+    """What each head gives to keys that all share is summed afterwards."""
+    equations = equations_of(HEADS[0], *(x.astype("float32") for x in HEADS[1:]))
+    made = passes(equations, [p.name for p in equations.parameters])
+    for part in (made.forward, made.backward):
+        notes = [n for k in derive(part, Blocks()).explanation.kernels for n in k.rules]
+        stepped = [n for n in notes if "one after the other" in n]
+        assert sum("in chunks of" in n for n in notes) == (1 if part is made.forward else 5)
+        assert all("they are read in no product" in n for n in stepped)  # one number for a head
+
+
+@pytest.mark.parametrize("rate", [-200.0, 200.0])
+def test_decays_that_underflow_have_gradients_of_nothing(rate: float) -> None:
+    def f(k, v, x):
+        decay = np.exp(-np.exp(x))
+
+        def step(h, now):
+            k, v, a = now
+            h = a * h + k[:, None] * v
+            return h, h.sum(axis=-1)
+
+        return tile.scan(step, np.zeros((3, 4)), (k, v, decay))[1]
+
+    x = np.full(6, rate)
+    *_, found = gradients(f, [np.ones((6, 3))], floats(6, 3), floats(6, 4), x)
+    np.testing.assert_allclose(found, 0, atol=1e-12)
 
 
 def test_equations_of_a_gradient_in_numpy() -> None:

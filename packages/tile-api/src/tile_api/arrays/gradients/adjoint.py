@@ -131,11 +131,14 @@ class _Reverse:
             """Return what a step gave, as it is saved."""
             of = steps.of
             whole = steps.value(carry, of.step, of.indices(carry))
+            if at.op == "const" and at.value == of.last and whole not in saved:
+                whole = steps.value(carry, at, of.indices(carry))
             if whole not in saved:
                 return rebuild(steps.value(carry, at, args), closed)
             names = (of.variable, *(name for name, _ in of.carried[carry]))
             return substituted(saved[whole], dict(zip(names, (at, *args), strict=True)))
 
+        self.value = value
         for x in (x for x in nodes if x.op == "scan"):
             read = x.value
             if read.is_before:
@@ -257,9 +260,14 @@ class _Reverse:
         self.recurrences[steps] -= 1
         if self.recurrences[steps] or steps not in self.carried:
             return
-        rules = Rules(self._at, self.sums.collected, self._of_carried)
+        rules = Rules(
+            self._at, self.sums.collected, self._of_carried, self.sums.over, self._read,
+            self.value, self.active.__contains__,
+        )  # fmt: skip
         found = reverse(steps, self.carried.pop(steps), rules)
         outer = frozenset().union(*(i.free for i in steps.outer))
+        for x, mine in found.others:
+            self._add(x, mine, mine.free)
         for weights, roots, more in (
             (found.steps, steps.steps, steps.of.step.free),
             (found.starts, steps.starts, frozenset()),

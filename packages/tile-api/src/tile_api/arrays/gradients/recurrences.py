@@ -8,8 +8,9 @@ taken in chunks backwards.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tile_api.arrays.equations.equations import Equations
 from tile_api.arrays.equations.expressions import (
@@ -19,13 +20,17 @@ from tile_api.arrays.equations.expressions import (
     compared,
     const,
     make,
+    multiply,
+    negate,
     rebuild,
     walk,
     where,
 )
+from tile_api.arrays.equations.numerics import is_strict
 from tile_api.arrays.equations.recurrence import Recurrence, Steps, replaced, steps_of
 from tile_api.arrays.equations.substitution import substituted
-from tile_api.arrays.gradients.sums import is_zero
+from tile_api.arrays.gradients.decays import decayed, logarithm
+from tile_api.arrays.gradients.sums import is_zero, product_of
 
 Reads = Sequence[tuple[Expr, Expr]]
 """What is read, and by what the results change when it does."""
@@ -43,11 +48,23 @@ class Rules:
         Returns the sum of terms.
     of_carried
         Returns the reads of carried values in steps, given the weights of the steps' results.
+    over
+        Returns a sum over an index variable.
+    read
+        Returns what steps read, as it is saved.
+    value
+        Returns an element of a carried value after a step, as it is saved.
+    is_active
+        Tells whether something has a gradient.
     """
 
     at: Callable[[Indices, Expr, Indices], Expr]
     total: Callable[[Sequence[Expr]], Expr]
     of_carried: Callable[[Steps, Mapping[int, Expr]], Reads]
+    over: Callable[[str, int, Expr], Expr]
+    read: Callable[[Expr], Expr]
+    value: Callable[[Steps, int, Expr, Indices], Expr]
+    is_active: Callable[[Expr], bool]
 
 
 @dataclass(frozen=True)
@@ -58,10 +75,13 @@ class Reversed:
     ----------
     steps, starts
         By the number of the carried value, at the variables of the recurrence.
+    others
+        Of what steps are made of, where that is all that they give.
     """
 
     steps: dict[int, Expr]
     starts: dict[int, Expr]
+    others: list[tuple[Expr, Expr]] = field(default_factory=list)
 
 
 def reverse(steps: Steps, reads: Reads, rules: Rules) -> Reversed:
@@ -115,7 +135,57 @@ class _Reversing:
         results = {k: made.value(n, step, of.indices(k)) for n, k in enumerate(live)}
         for k in self.floats:
             starts[k] = self._total([starts[k], self._at_first(found[k], made)])
-        return Reversed(results, {k: x for k, x in starts.items() if not is_zero(x)})
+        others: list[tuple[Expr, Expr]] = []
+        for k in live:
+            parts = self._by_decay(k, results[k], weights[k], finals[k])
+            if parts is not None:
+                del results[k]
+                others += parts
+        return Reversed(results, {k: x for k, x in starts.items() if not is_zero(x)}, others)
+
+    def _by_decay(
+        self, k: int, mine: Expr, weight: Expr, final: Expr
+    ) -> list[tuple[Expr, Expr]] | None:
+        """Return the weights of what a step is made of, if elements share a decay."""
+        of, rules = self.of_, self.rules
+        own, x = of.indices(k), self.steps.steps[k]
+
+        def is_mine(n: Expr) -> bool:
+            return n.op == "carry" and n.value == (of.token, k) and n.args == own
+
+        step = None if is_strict() else decayed(x, is_mine, of.token)
+        if step is None or not any(map(rules.is_active, step.decay)):
+            return None
+        found = logarithm(step.decay, rules.is_active)
+        shared = [
+            (name, n) for name, n in of.carried[k]
+            if name and not any(name in f.free for f in step.decay)
+        ]  # fmt: skip
+        if found is None or not shared:
+            return None
+
+        def summed(x: Expr) -> Expr:
+            for name, n in reversed(shared):
+                x = rules.over(name, n, x)
+            return x
+
+        def both(one: Expr, other: Expr) -> Expr:
+            return product_of([one, other], one)
+
+        now = rules.value(self.steps, k, of.step, own)
+        added = (summed(both(mine, negate(rules.read(b)))) for b in step.added)
+        given = self._total([summed(both(weight, now)), *added])
+        end = rules.value(self.steps, k, const(of.last), own)
+        kept = tuple((name, n) for name, n in of.carried[k] if (name, n) not in shared)
+        back = replace(of, token=f"{of.token}'", carried=(kept,), is_backward=not of.is_backward)
+        carried = make("carry", *back.indices(0), value=(back.token, 0), dtype=x.dtype)
+        sums = Steps(back, (summed(both(final, end)),), (add(carried, given),))
+        none = const(0, x.dtype)
+        decay = rules.read(functools.reduce(multiply, step.decay))
+        total = sums.value(0, of.step, back.indices(0))
+        total = where(make("eq", decay, none), none, total)  # and not what rounding left
+        by = ((y, both(total, rules.read(factor))) for y, factor in found)
+        return [*((b, mine) for b in step.added), *by]
 
     def _adjoint_of(self, live: Sequence[int]) -> Recurrence:
         of = self.of_

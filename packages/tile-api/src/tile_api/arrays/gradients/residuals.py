@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tile_api.arrays.equations.equations import Equations, Output, Parameter
-from tile_api.arrays.equations.expressions import Expr, extents_of, load, walk
-from tile_api.arrays.equations.recurrence import Steps, steps_of
+from tile_api.arrays.equations.expressions import Expr, const, extents_of, load, walk
+from tile_api.arrays.equations.recurrence import steps_of
 from tile_api.arrays.gradients.adjoint import adjoint, new_name, prepared
 from tile_api.arrays.gradients.sums import partial_sums
 from tile_api.arrays.planning.partition import is_long
@@ -132,31 +132,36 @@ def _states(equations: Equations) -> list[tuple[Expr, Output]]:
 
 
 def _carried(outputs: Sequence[Output], nodes: Sequence[Expr]) -> Iterator[tuple[Expr, Output]]:
-    """Yield carried values of all steps: those that are results, and those that are small."""
+    """Yield carried values that are results, and those of all steps that are small."""
     largest = max((math.prod(o.shape) for o in outputs), default=0)
     for steps in dict.fromkeys(steps_of(x) for x in nodes if x.op == "scan"):
         of = steps.of
         for k, x in enumerate(steps.steps):
+            for at in (const(of.last), of.step):
+                value = steps.value(k, at, of.indices(k))
+                found = (_given(o, value) for o in outputs)
+                given = next((o for o in found if o is not None), None)
+                if given is not None:
+                    yield value, given
             indices = (*steps.outer, of.step, *of.indices(k))
-            value = steps.value(k, of.step, of.indices(k))
-            given = next((o for o in outputs if _is_all_of(o, steps, k)), None)
-            if given is not None:
-                args = given.element.args[: given.element.value.rank]
-                places = {i: n for i, n in zip((*steps.outer, *args), indices, strict=True)}
-                yield value, replace(given, indices=tuple(places.get(i, i) for i in given.indices))
-            elif math.prod(i.value[1] for i in indices if i.op == "index") <= TIMES_KEPT * largest:
-                shape = tuple(i.value[1] if i.op == "index" else 1 for i in indices)
+            shape = tuple(i.value[1] if i.op == "index" else 1 for i in indices)
+            if given is None and math.prod(shape) <= TIMES_KEPT * largest:
                 yield value, Output("", shape, x.dtype, indices, value)
 
 
-def _is_all_of(o: Output, steps: Steps, carry: int) -> bool:
-    """Tell whether an output has a carried value after each step."""
-    x = o.element
-    if x.op != "scan" or x.args[0].op != "index" or x.value.is_before:
-        return False
-    if x.value.carry != carry or steps_of(x) != steps:
-        return False
-    args = (*steps.outer, *x.args[: x.value.rank])
-    met = [i for i in args if i.op == "index"]
-    plain = all(i.op in ("index", "const") for i in args) and len({*met}) == len(met)
-    return plain and o.dtype == x.dtype and {*met} == {i for i in o.indices if i.op == "index"}
+def _given(o: Output, value: Expr) -> Output | None:
+    """Return an output that has a carried value, in terms of the variables of its recurrence."""
+    x, rank = o.element, value.value.rank
+    if x.op != "scan" or x.value != value.value or x.args[rank:] != value.args[rank:]:
+        return None
+    names: dict[Expr, Expr] = {}
+    outer = steps_of(x).outer
+    pairs = zip((*outer, *x.args[:rank]), (*outer, *value.args[:rank]), strict=True)
+    for i, own in pairs:
+        if i.op != own.op or i in names or (i.op == "const" and i is not own):
+            return None
+        if i.op == "index":
+            names[i] = own
+    if {*names} != {i for i in o.indices if i.op == "index"} or o.dtype != x.dtype:
+        return None
+    return replace(o, indices=tuple(names.get(i, i) for i in o.indices))

@@ -17,7 +17,7 @@ from tile_api.arrays.planning.recurrence_parts import (
     read_of,
     separated,
 )
-from tile_api.arrays.planning.single_rows import ONE, with_rows
+from tile_api.arrays.planning.single_rows import ONE, has_vectors, with_rows
 from tile_api.arrays.reductions.groups import grouped, product_groups
 
 LONGEST_AGAIN = 128
@@ -247,13 +247,13 @@ class _Partition:
 
         With each node stands why it is one.
         """
-        groups: dict[tuple[tuple[str, ...], str], list[Expr]] = {}
+        groups: dict[tuple[tuple[str, ...], str, bool], list[Expr]] = {}
         for node in nodes:
             free = tuple(
                 sorted(node.free, key=lambda v: (v not in self.order, self.order.get(v, 0), v))
             )
-            groups.setdefault((free, node.value[1]), []).append(node)
-        for (free, _), members in groups.items():
+            groups.setdefault((free, node.value[1], has_vectors(node)), []).append(node)
+        for (free, *_), members in groups.items():
             for part in _in_order(members):
                 self._make(part, free, [nodes[node] for node in part])
         return {node: self.made[node] for node in nodes}

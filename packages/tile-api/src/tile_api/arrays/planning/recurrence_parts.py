@@ -105,10 +105,21 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
     groups: dict[tuple[Steps, ...], list[Output]] = {}
     apart: set[str] = set()
     rest: list[Output] = []
-    for output in outputs:
+    left = [*outputs]
+    while left:
+        output = left.pop(0)
         nodes = outermost(output.element, "scan")
         if not nodes:
             rest.append(output)
+            continue
+        sums = _inner_sums(output)
+        if sums:
+            for node in sums:
+                if node not in made:
+                    apart.add(f"t{len(made)}")
+                    left.append(_sum_of(node, made))
+            known = {node: made[node] for node in sums}
+            left.append(replace(output, element=rebuild(output.element, known)))
             continue
         if _is_within_steps(output, nodes):
             groups.setdefault(tuple(dict.fromkeys(map(steps_of, nodes))), []).append(output)
@@ -121,6 +132,40 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
         rest.append(replace(output, element=rebuild(output.element, known)))
     parts = [_part(key, groups[key], apart) for key in _sorted(groups)]
     return Separated(tuple(parts), tuple(rest))
+
+
+def _inner_sums(output: Output) -> list[Expr]:
+    """Return sums of carried values that are summed again, over further dimensions of these.
+
+    Each is a product of tiles, as both together are not.
+    """
+    found: dict[Expr, None] = {}
+    for x in walk(output.element):
+        if x.op != "reduce" or x.value[0] != "sum":
+            continue
+        for inner in outermost(x.args[0]):
+            nodes = outermost(inner, "scan")
+            if (
+                inner.value[0] == "sum"
+                and len(nodes) == 1
+                and x.value[1] in inner.free
+                and nodes[0].args[0].op == "index"
+                and nodes[0].args[0].value[0] != x.value[1]
+            ):
+                found[inner] = None
+    return [x for x in found if not any(y is not x and y in found for y in walk(x))]
+
+
+def _sum_of(x: Expr, made: dict[Expr, Expr]) -> Output:
+    """Return a tensor between kernels with a sum of carried values."""
+    (node,) = outermost(x, "scan")
+    args = [*steps_of(node).outer, *node.args[: node.value.rank]]
+    others = sorted((i for i in walk(x) if i.op == "index"), key=lambda i: str(i.value[0]))
+    names = [i for i in (*args, *others) if i.op == "index" and i.value[0] in x.free]
+    indices = tuple(dict.fromkeys(names))
+    name = f"t{len(made)}"
+    made[x] = load(name, indices, x.dtype)
+    return Output(name, tuple(i.value[1] for i in indices), x.dtype, indices, x)
 
 
 def _sorted(groups: Iterable[tuple[Steps, ...]]) -> Iterator[tuple[Steps, ...]]:

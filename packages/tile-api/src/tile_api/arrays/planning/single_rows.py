@@ -32,6 +32,12 @@ def with_rows(outputs: Sequence[Output]) -> list[Output]:
         made = [replace(o, element=rebuild(o.element, dict(rows))) for o in made]
 
 
+def has_vectors(x: Expr) -> bool:
+    """Tell whether a reduction goes through products of vectors and matrices."""
+    inner = [n for n in walk(x) if n.op == "reduce"]
+    return any(n is not x for n in _vector_products(inner))
+
+
 def _has_sums_of_columns(reductions: Sequence[Expr]) -> bool:
     """Tell whether a sum that is no product goes along columns of one, in the same loop."""
     products = [x for x in reductions if _is_product(x)]
