@@ -99,6 +99,17 @@ def test_shuffles_votes_and_reductions_of_warps() -> None:
     check(main)
 
 
+def test_votes_of_some_threads_of_a_block() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((2, 64), "int32"), B: T.Tensor((2, 64), "int32")):
+        with T.Kernel(2, threads=256) as bx:
+            tx = T.get_thread_binding()
+            with T.ws(1):
+                B[bx, tx % 64] = T.syncthreads_count(A[bx, tx % 64] > 0)
+
+    check(main)
+
+
 def test_tile_operators_run_once_among_threads() -> None:
     @T.prim_func
     def main(A: T.Tensor((2, 64), "int32"), B: T.Tensor((2, 64), "int32")):

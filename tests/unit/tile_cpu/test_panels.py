@@ -36,7 +36,7 @@ def _program(
             left = T.alloc_shared((M, K), dtype)
             right = T.alloc_shared(shape, dtype)
             total = T.alloc_fragment((M, N), "float32")
-            T.copy(B[0, 0], right)
+            T.copy(B if twist == "whole" else B[0, 0], right)
             if twist == "stored":
                 right[3, 5] = T.cast(0, dtype)
             if twist == "part":
@@ -108,6 +108,16 @@ def test_what_does_not_exist_is_zero_in_panels(rows: int) -> None:
     expected = torch.zeros(2 * M, N)
     expected[:, :rows] = a @ b.float().T
     assert torch.equal(c, expected)
+
+
+@pytest.mark.parametrize("source", ["float16", "int8"])
+def test_what_surely_exists_is_packed_from_where_it_lies(source: str) -> None:
+    kernel = tile.compile(_program("float32", source, True, twist="whole"), target="cpu")
+    assert _is_panels(kernel)
+    assert ("right_rows" in kernel.get_kernel_source()) == (source == "int8")
+    a, b, c = _tensors("float32", source, (N, K))
+    kernel(a, b, c)
+    assert torch.equal(c, a @ b.float().T)
 
 
 @pytest.mark.parametrize("twist", ["stored", "part", "read"])

@@ -68,6 +68,14 @@ def turned(A: T.Tensor((M, N), "int32"), B: T.Tensor((M, N), "int4")):
 
 
 @T.prim_func
+def rows_of_a_view(A: T.Tensor((M, N), "int32"), B: T.Tensor((M, N), "int4")):
+    with T.Kernel(N, threads=32) as bx:
+        turned = T.reshape(B, (N, M))
+        for j in T.Parallel(32):
+            turned[bx, j] = A[j, bx]
+
+
+@T.prim_func
 def conditions(A: T.Tensor((M, N), "int32"), B: T.Tensor((M, N), "int4")):
     with T.Kernel(2, threads=32) as bx:
         for j in T.Parallel(32):
@@ -90,6 +98,7 @@ def launch_of(kernel: Kernel) -> Launch:
     [
         *((k, False) for k in (tiles, loops, rounds)),
         *((k, True) for k in (odd_tiles, odd_begins, turned, conditions, elements)),
+        (rows_of_a_view, True),  # which may be of an odd number
     ],
 )
 def test_blocks_share_bytes_of_which_one_may_store_a_half(kernel: Any, shares: bool) -> None:

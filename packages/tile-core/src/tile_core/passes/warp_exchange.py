@@ -51,11 +51,11 @@ class Exchange:
             return self.matching()
         if name.startswith("syncthreads_"):
             given = self.publish(cast(truth(self.call.args[0]), INT32))
-            if self.threads.size < self.threads.count:
-                return self.voted(name, given)
-            return self.combined(name, given, self.threads.count)
-        return cast(self.combined(name, self.publish(self.contribution(name)), WARP),
-                    self.call.dtype)  # fmt: skip
+            first, size = self.threads.first, self.threads.size
+            return self.combined(name, given, size, range(first, first + size))
+        given = self.publish(self.contribution(name))
+        everyone = range(self.threads.count)
+        return cast(self.combined(name, given, WARP, everyone), self.call.dtype)
 
     def contribution(self, name: str) -> Expr:
         """Return what a thread adds to a vote, or its value in a reduction."""
@@ -107,34 +107,20 @@ class Exchange:
         outside = binary(BinaryOp.OR, stays, source >= self.threads.count)
         return select(outside, self.me, source)
 
-    def combined(self, name: str, given: Buffer, group: int) -> Expr:
+    def combined(self, name: str, given: Buffer, group: int, threads: range) -> Expr:
         """Combine the elements of each group of threads; return the current thread's result."""
-        count = self.threads.count
-        groups = -(-count // group)
+        groups = -(-len(threads) // group)
         result = Buffer("combined", (groups,), given.dtype, Scope.SHARED)
         self.threads.hoisted.append(Alloc(result))
         w, k = Var("w", INT32), Var("k", INT32)
-        position = w * group + k
-        total = _COMBINE[name](Load(result, (w,)), Load(given, (position,)))
+        start = w * group + threads.start
+        total = _COMBINE[name](Load(result, (w,)), Load(given, (start + k,)))
         step: Stmt = Store(result, (w,), cast(total, given.dtype))
-        left = minimum(const(group), count - w * group)
+        left = minimum(const(group), len(threads) - w * group)
         rest = For(k, const(1), left, const(1), step)
-        start = Store(result, (w,), Load(given, (w * group,)))
-        self.steps.append(For(w, const(0), const(groups), const(1), Seq((start, rest))))
-        return Load(result, (self.me // group,))
-
-    def voted(self, name: str, given: Buffer) -> Expr:
-        """Combine the votes of all threads that run this; return what each of them receives."""
-        first, size = self.threads.first, self.threads.size
-        result = Buffer("combined", (1,), given.dtype, Scope.SHARED)
-        k, zero = Var("k", INT32), const(0)
-        self.threads.hoisted.append(Alloc(result))
-        total = _COMBINE[name](Load(result, (zero,)), Load(given, (k,)))
-        step = Store(result, (zero,), cast(total, given.dtype))
-        start = Store(result, (zero,), Load(given, (const(first),)))
-        rest = For(k, const(first + 1), const(first + size), const(1), step)
-        self.steps.append(Seq((start, rest)))
-        return Load(result, (zero,))
+        one = Store(result, (w,), Load(given, (start,)))
+        self.steps.append(For(w, const(0), const(groups), const(1), Seq((one, rest))))
+        return Load(result, ((self.me - threads.start) // group,))
 
     def matching(self) -> Expr:
         """Return, for each thread, the lanes of its warp that give the same value."""

@@ -42,21 +42,23 @@ def lower_range_call(expr: Call, ctx: SimtContext) -> Expr:
     UnsupportedOnTarget
         If the machine has no such instruction.
     """
-    special = _SPECIAL.get(expr.function)
-    if special is not None:
-        feature, lowering = special
-        must_have(feature, expr, ctx, _ELSEWHERE)
+    must_have(_feature_of(expr), expr, ctx, _ELSEWHERE)
+    if expr.function in _SPECIAL:
+        _, lowering = _SPECIAL[expr.function]
         return replace(lowering(expr, ctx), span=expr.span)
-    name, feature = NAMES[expr.function]
-    must_have(feature, expr, ctx, _ELSEWHERE)
+    name, _ = NAMES[expr.function]
     return replace(device(name, *_arguments(expr, ctx)), span=expr.span)
 
 
 def lacks_instruction(expr: Call, ctx: SimtContext) -> bool:
     """Whether the machine does not have what one of `RANGE_INTRINSICS` names."""
+    return not ctx.machine.has(_feature_of(expr))
+
+
+def _feature_of(expr: Call) -> str:
+    """Return what a machine must have for one of `RANGE_INTRINSICS`."""
     name = expr.function
-    feature = _SPECIAL[name][0] if name in _SPECIAL else NAMES[name][1]
-    return not ctx.machine.has(feature)
+    return _SPECIAL[name][0] if name in _SPECIAL else NAMES[name][1]
 
 
 def refuse_raw(expr: Call, ctx: SimtContext) -> None:

@@ -78,7 +78,6 @@ def captured(
         If it does what cannot be captured; at the user's line.
     """
     first, again = Trace(function.__name__), Trace(function.__name__)
-    eq.begin()
     found = _run(function, parameters, others, first)
     try:
         with muted():
