@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
-from support.array_programs import softmax
+from support.array_programs import bias_relu, embedding, linear_gelu, softmax
 from tile_api.arrays.function import Function
 
 
@@ -36,3 +38,31 @@ def test_what_was_loaded_is_folded_where_it_lies() -> None:
 
     source = Function(total, target="cpu").source(np.zeros((40, 100), "float32"))
     assert source.count("T.alloc_fragment((BM, 100)") == 1
+
+
+def test_elements_are_stored_as_they_are_computed() -> None:
+    x, row = np.zeros((256, 1024), "float16"), np.zeros(1024, "float16")
+    assert ", out[" not in Function(softmax, target="cpu").source(x)
+    assert ", out[" not in Function(bias_relu, target="cpu").source(x, row, x)
+    threads = Function(softmax, target="cuda:sm_90a").source(x, tier="expert")
+    assert re.search(r"T\.device\.store\(\s*8,\s*T\.ref\(out\[", threads)
+
+
+def test_sums_of_products_and_values_of_rows_are_stored_by_way_of_a_tile() -> None:
+    x, matrix = np.zeros((64, 96), "float32"), np.zeros((96, 64), "float32")
+    linear = Function(linear_gelu, target="cpu").source(x, matrix, matrix[0])
+    assert "T.copy(acc, out[" in linear
+    looked_up = Function(embedding, target="cpu").source(x, np.zeros(40, "int64"), x[0])
+    assert "T.copy(result, out[" in looked_up
+
+
+def test_what_another_result_reads_is_a_tile() -> None:
+    def both(x):
+        one = x * 2 + 1
+        return one, one * one
+
+    x = np.random.default_rng(0).standard_normal((40, 100)).astype("float32")
+    function = Function(both, target="cpu")
+    assert ", out0[" in function.source(x)
+    for found, right in zip(function(x), both(x), strict=True):
+        np.testing.assert_array_equal(found, right)

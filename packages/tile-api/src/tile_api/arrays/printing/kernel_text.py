@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.evaluate import once_begun
 from tile_api.arrays.equations.expressions import Expr, const, make, subtract, walk
 from tile_api.arrays.equations.numerics import is_fast
 from tile_api.arrays.planning.bounds import bounds_of, without_masks
 from tile_api.arrays.planning.not_numbers import looks_for_nan
 from tile_api.arrays.planning.plan import Carried, Plan, factor
-from tile_api.arrays.planning.single_rows import ONE
 from tile_api.arrays.planning.storage import state_dtype, tile_dtype
 from tile_api.arrays.printing import means
+from tile_api.arrays.printing.results import Results
 from tile_api.arrays.printing.text import ExpressionText
 from tile_api.arrays.printing.tiles import Tiles, narrowed, operand_dtypes
 from tile_api.arrays.reductions.state import (
@@ -68,7 +67,6 @@ class Writer:
         self.name = name
         self.plan = plan
         outputs = plan.finals
-        self.stored = sorted(outputs, key=self._is_along)
         made = {o.name: Tensor(o.name, o.shape or (1,), o.dtype) for o in outputs}
         self.tensors = {**tensors, **made}
         names = {*self.tensors, "T", "tile", "bx", "by", "bz", "ko", "BM", "BN", "BC", "threads"}
@@ -79,7 +77,7 @@ class Writer:
         dtypes |= {v.name: dtypes[v.tensor] for v in views}
         shapes = {n: t.shape for n, t in self.tensors.items()} | {v.name: v.shape for v in views}
         self.tiles = Tiles(plan, dtypes, shapes, names)
-        self.buffers: dict[Expr, str] = {}
+        self.results = Results(plan, self.tiles)
 
     # -- sweeps ------------------------------------------------------------------------------
 
@@ -92,20 +90,20 @@ class Writer:
             self._accumulator(c)
         for sweep in sorted({s.sweep for s in plan.states}):
             self._sweep([c for c in plan.carried if c.state.sweep == sweep])
-        along = [o for o in self.stored if self._is_along(o)]
-        for o in self.stored:
+        along = [o for o in self.results.ordered if self.results.is_along(o)]
+        for o in self.results.ordered:
             if o not in along:
-                self._store(o)
+                self.results.store(o)
         if along and plan.is_resident:
             for o in along:
-                self._store(o)
+                self.results.store(o)
         elif along:
             assert plan.stream is not None
             for o in along:
-                tiles.hoist(o.element, self._dims(o))
+                tiles.hoist(o.element, self.results.dims(o))
             with tiles.loop("0", plan.steps):
                 for o in along:
-                    self._store(o)
+                    self.results.store(o)
         return self._function()
 
     def _accumulator(self, c: Carried) -> None:
@@ -396,52 +394,6 @@ class Writer:
         met = f"T.min(ko * BN + BN, {axis.extent})" if is_ragged else "(ko * BN + BN)"
         return f"({met} - {self.plan.before} * BN)" if self.plan.parts else met
 
-    # -- results -----------------------------------------------------------------------------
-
-    def _is_along(self, o: Output) -> bool:
-        """Tell whether an output lies along the stream: those are stored last."""
-        return any(_is_index(i, self.plan.stream) for i in o.indices)
-
-    def _store(self, o: Output) -> None:
-        tiles = self.tiles
-        dims, x = self._dims(o), o.element
-        if x.op == "state" and tiles.held[x][1] == dims:
-            buffer = tiles.held[x][0]
-        else:
-            later = [y.element for y in self.stored[self.stored.index(o) + 1 :]]
-            tiles.hoist(x, dims)
-            mine = self._own_accumulator(x, dims, later)
-            if mine is None:
-                buffer = tiles.computed(x, dims, "result", later)[0]
-            else:
-                tiles.prepare(x)
-                buffer = tiles.held[mine][0]
-                parts, text = tiles.in_parts(x)
-                tiles.parallel(dims, *parts, f"{tiles.text(mine)} = {text}")
-                del tiles.held[mine]
-        if dims[:1] == (ONE,) and self.plan.axes[ONE].size > 1:
-            rest = "".join(f", 0:{self.plan.axes[v].text}" for v in dims[1:])
-            buffer = f"{buffer}[0:1{rest}]"
-        view = next((v.name for v in self.plan.task.views if v.tensor == o.name), o.name)
-        tiles.put(f"T.copy({buffer}, {tiles.region(view, o.indices)})")
-
-    def _dims(self, o: Output) -> tuple[str, ...]:
-        """Return the variables of a block of an output."""
-        found = tuple(i.value[0] for i in o.indices if i.op == "index")
-        row = (ONE,) if ONE in o.element.free and ONE not in found else ()
-        return tuple(v for v in (*row, *found) if v not in self.plan.points)
-
-    def _own_accumulator(
-        self, x: Expr, dims: tuple[str, ...], later: Sequence[Expr]
-    ) -> Expr | None:
-        """Return an accumulator of the result's shape that nothing reads afterwards."""
-        read = {n for y in later for n in walk(y)}
-        for n in walk(x):
-            is_free = n.op == "state" and n not in read and n.dtype == x.dtype
-            if is_free and self.tiles.held.get(n, ("", ()))[1] == dims:
-                return n
-        return None
-
     def _function(self) -> KernelText:
         plan, tiles = self.plan, self.tiles
         read = {
@@ -489,7 +441,3 @@ class Writer:
         if any(plan.axes[v].text == "BC" for v in plan.columns):
             found.append(f"BC={plan.blocks.columns}")
         return ", ".join((*found, f"threads={plan.blocks.threads}"))
-
-
-def _is_index(x: Expr, variable: str | None) -> bool:
-    return x.op == "index" and x.value[0] == variable

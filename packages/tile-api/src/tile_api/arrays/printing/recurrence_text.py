@@ -142,7 +142,7 @@ class SteppedWriter(Writer):
         self.tiles.parallel(dims, *parts, f"{buffer}[{self.text.loops(dims)}] = {text}")
 
     def _result(self, o: Output) -> None:
-        dims = self._dims(o)
+        dims = self.results.dims(o)
         x = o.element
         self._reductions(x)
         if x.op == "carry" and self._is_own(x) and dims == self.text.tiles_of[x.value[1]]:
