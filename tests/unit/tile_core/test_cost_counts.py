@@ -135,6 +135,23 @@ def test_reductions_and_scans_cost_an_operation_for_each_element() -> None:
     assert counted(main).operations == 8 * 64 * (2 + 1)
 
 
+def test_loops_that_reduce_read_what_they_add_up() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((8, 64), "float32"), C: T.Tensor((8,), "float32")):
+        with T.Kernel(2, threads=32) as bx:
+            s = T.alloc_reducer((4,), "float32")
+            T.reducer_init(s)
+            for i, j in T.Parallel(4, 64):
+                T.reducer_update(s[i], A[bx * 4 + i, j])
+            d = T.alloc_fragment((4,), "float32")
+            T.finalize_reducer(s, d)
+            T.copy(d, C[bx * 4])
+
+    found = counted(main)
+    assert traffic(found)["A", False] == 8 * 64 * 4
+    assert found.operations >= 8 * 64
+
+
 def test_what_only_data_tell_is_assumed_and_said() -> None:
     @T.prim_func
     def main(

@@ -103,6 +103,15 @@ def test_small_kernels_come_as_they_are() -> None:
     assert not choice.is_ranked
 
 
+def test_few_rows_pass_whole_rows_of_the_other_factor() -> None:
+    processor, types = machine("cpu:x86-64-v3"), {"x": FLOAT, "y": FLOAT}
+    assert processor.peaks.units == 2
+    for rows, columns in ((1, 2048), (8, 2048), (16, 1024)):
+        plan = planned(product, (rows, 4096), (4096, 4096))
+        choice = chosen(plan, types, processor, lambda _: 1 / 0, MOST_RANKED)
+        assert choice.plan.blocks.columns == columns
+
+
 def test_few_rows_share_a_long_stream() -> None:
     x = zeros(2, 1 << 20)
     told = Function(row_sums, target=A100).explain(x)

@@ -22,6 +22,7 @@ from tile_core.ir.expr import AddressOf, Call, Expr, Extent, Load, Ramp
 from tile_core.ir.node import nodes_of, walk
 from tile_core.ir.stmt import Evaluate, Launch, Let, Stmt, Store
 from tile_core.ops.operator import TileOperator
+from tile_core.ops.reducer import ReducerUpdate
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,9 @@ class _Counting(Visitor):
             case Store(buffer=buffer, indices=indices, value=value):
                 self._value(value, space)
                 self._element(buffer, indices, space, is_write=True)
+            case ReducerUpdate(value=value):
+                self._value(value, space)
+                self.work.operations += space.total()
             case Let(value=value) | Evaluate(value=value):
                 self._value(value, space)
 

@@ -37,6 +37,9 @@ SURE_TO_FIT = 96 << 10
 FEW_ROWS = 16
 """Rows of a product that leave its other factor nothing but to pass by."""
 
+MOST_NEAR = 16_384
+"""Sums that stay in a near cache while rows of the other factor pass, each as long as it may be."""
+
 Price = Callable[[Sequence[Plan]], float]
 """Milliseconds that the model of the machine expects of kernels; a `TileError` if it refuses."""
 
@@ -141,8 +144,10 @@ def _few_rows(plan: Plan, machine: Machine) -> Blocks | None:
     is_slim = plan.row is not None and plan.axes[plan.row].extent <= FEW_ROWS
     if machine.rows > 1 or not is_product or not is_slim or len(plan.columns) != 1:
         return None
+    assert plan.row is not None
     extent, units = plan.axes[plan.columns[0]].extent, machine.peaks.units
-    columns = min(1024, extent // units // 64 * 64)
+    near = MOST_NEAR // max(4, plan.axes[plan.row].extent)
+    columns = min(near, extent // units) // 64 * 64
     return Blocks(FEW_ROWS, 8, columns) if columns >= 64 else None
 
 

@@ -27,6 +27,9 @@ MOST_APART = 3
 MOST_KERNELS = 16
 """Kernels of a function whose ends are left to the rules if it has more: it would take long."""
 
+LONGEST = 70
+"""Characters of a formula in what is told."""
+
 _AGAIN = "products in a loop are computed again in the loop after it"
 _WIDE = "products in a loop are computed again for each block of columns"
 
@@ -112,15 +115,23 @@ def _others(way: Way, outputs: Sequence[Output]) -> Iterator[tuple[Cuts, str]]:
         yield replace(cuts, widest=inf), f"{before}{_WIDE}"
     for x in _products_within(outputs):
         if x not in cuts.apart:
-            told = f"{before}{formula(x)} is written by a kernel of its own"
+            told = f"{before}{_short(formula(x))} is written by a kernel of its own"
             yield replace(cuts, apart=cuts.apart | {x}), told
 
 
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
 def _products_within(outputs: Sequence[Output]) -> list[Expr]:
-    """Return the products that reductions read, those that take longest first."""
+    """Return the products that reductions read, those that take longest first.
+
+    A sum of sums is one, over several dimensions.
+    """
     elements = [o.element for o in outputs]
-    nested = (x for x in walk(*elements) if x.op == "reduce")
+    nested = [x for x in walk(*elements) if x.op == "reduce"]
     inner = {n for x in nested for n in walk(*x.args) if n.op == "reduce" and _is_product(n)}
+    inner -= {x.args[0] for x in nested if x.value[0] == "sum"}
     extents = extents_of(elements)
     work = {x: x.value[2] * prod(extents[v] for v in x.free) for x in inner}
     ordered = sorted(inner - {*elements}, key=lambda x: (-work[x], x.serial))
