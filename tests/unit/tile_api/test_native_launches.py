@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,8 @@ def on_stub(stub: Stub, streams: list[Any], device: int = 0) -> tuple[Launcher, 
     manifest = stub.launcher.launch_manifest(lowered.device_mod)
     widths = [4 if hasattr(a, "dtype") else 8 for a in manifest.launches[0].arguments]
     stub.driver.library.stub_widths((ctypes.c_int * len(widths))(*widths), len(widths))
-    run = stub.launcher.callable_of(
+    make = partial(
+        stub.launcher.callable_of,
         lowered.device_mod,
         b"\x7fELF code",
         stub.driver,
@@ -124,6 +126,7 @@ def on_stub(stub: Stub, streams: list[Any], device: int = 0) -> tuple[Launcher, 
         lambda *tensors: device,
         allocator(stub.driver.allocate),
     )
+    run = stub.launcher.made_at_first_call(make)  # as kernels of GPUs are
     return Launcher(lowered.lowered.kernel, run, "cpu"), widths
 
 

@@ -68,13 +68,14 @@ def made_at_first_call(make: Callable[[], Callable[..., None]]) -> Callable[...,
     """Return a function that does what `make` returns at the first call, or after an error.
 
     Nothing touches a driver before: a kernel can be compiled, looked at and saved on a machine
-    that cannot run it.
+    that cannot run it. From then on it has the `starter` of what was made, by which C calls it.
     """
     made: list[Callable[..., None]] = []
 
     def run(*args: Any) -> None:
         if not made:
             made.append(make())
+            run.starter = getattr(made[0], "starter", None)  # type: ignore[attr-defined]
         made[0](*args)
 
     return run
