@@ -5,7 +5,8 @@
 `array`              an array without elements: what NumPy's protocols ask of it
 `element_types`      types as code of NumPy compares them
 `purity`             whether a function is the same each time
-`in_place`           ``y += 1``: another array in the place of the old one
+`augmented_assignment`
+                     ``y += 1``: another array in the place of the old one
 `misfits`            what is told of shapes that do not fit
 `numpy_names`        NumPy's functions by name; what they do is in `ufuncs`, `elementwise`, `views`,
                      `joins`, `indexing`, `sorting`, `folds`, `products`, `creation`

@@ -11,10 +11,10 @@ import numpy as np
 
 from tile_api.arrays.capturing import (
     accumulations,
+    augmented_assignment,
     creation,
     elementwise,
     folds,
-    in_place,
     indexing,
     joins,
     products,
@@ -234,7 +234,7 @@ def _called(known: Callable[..., Any], name: str, args: Sequence[Any], keywords:
     except TypeError as error:
         raise UnknownArrayFunction(f"np.{name}: {error}", span=calling_span()) from error
     made = _applied(known, f"np.{name}", args, kept)
-    return in_place.viewing(name, args[0] if args else None, made)
+    return augmented_assignment.viewing(name, args[0] if args else None, made)
 
 
 def _applied(
@@ -258,13 +258,15 @@ def taken(x: Array, key: Any) -> Array:
     made: Array = _applied(indexing.taken, "x[...]", (x.usable(), key), {})
     keys = key if isinstance(key, tuple) else (key,)
     if not any(isinstance(k, (list, np.ndarray, Array)) for k in keys):  # those copy
-        in_place.viewing("x[...]", x, made)
+        augmented_assignment.viewing("x[...]", x, made)
     return made
 
 
 def changed(ufunc: Any, x: Array, other: Any) -> Array:
     """Return what takes the place of `x` after ``x += other``."""
-    return in_place.changed(lambda f, args: call_ufunc(f, "__call__", args, {}), ufunc, x, other)
+    return augmented_assignment.changed(
+        lambda f, args: call_ufunc(f, "__call__", args, {}), ufunc, x, other
+    )
 
 
 def _written(what: str) -> ImmutableArray:

@@ -13,7 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays.capturing import accumulations, creation, folds, in_place, products, views
+from tile_api.arrays.capturing import (
+    accumulations,
+    augmented_assignment,
+    creation,
+    folds,
+    products,
+    views,
+)
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import FLOAT32, element_type, lift
 from tile_api.arrays.capturing.torch_convolutions import conv, convolution, convolution_backward
@@ -58,7 +65,7 @@ def call_torch(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> A
         accepted.bind(*given, **kept)
     except TypeError as error:
         raise UnknownArrayFunction(f"torch.{name}: {error}", span=calling_span()) from error
-    return in_place.viewing(name, given[0] if given else None, known(*given, **kept))
+    return augmented_assignment.viewing(name, given[0] if given else None, known(*given, **kept))
 
 
 def _plain(x: Any) -> Any:

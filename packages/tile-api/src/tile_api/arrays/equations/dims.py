@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import SupportsIndex
 
 
@@ -67,9 +67,12 @@ def variable_of(size: int, taken: frozenset[str]) -> str:
     Two reductions over one dimension bind the same variable, and so does what reads them there:
     that is how common subexpressions meet.
     """
-    name = (
-        size.symbol.found().name if isinstance(size, Dim) else f"k'{int(size)}"
-    )  # as no parameter is called
+    name = size.symbol.found().name if isinstance(size, Dim) else f"k'{int(size)}"
+    return another(name, taken)  # as no parameter is called
+
+
+def another(name: str, taken: Container[str]) -> str:
+    """Return the first of a dimension's names from `name` on that is not taken."""
     while name in taken:
         name += "'"
     return name

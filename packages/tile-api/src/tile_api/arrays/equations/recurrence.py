@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from tile_api.arrays.equations.dims import Dim
+from tile_api.arrays.equations.dims import Dim, another
 from tile_api.arrays.equations.expressions import (
     Expr,
     Indices,
@@ -150,8 +150,8 @@ def recurrence(extent: int, shapes: Sequence[Sequence[int]]) -> Recurrence:
         names: list[tuple[str, int]] = []
         for size in shape:
             name = _name(size, depth)
-            while size != 1 and any(name == known for known, _ in names):
-                name += "'"
+            if size != 1:
+                name = another(name, {known for known, _ in names})
             names.append(("" if size == 1 else name, int(size)))
         carried.append(tuple(names))
     step = f"s'{int(extent)}.{depth}"

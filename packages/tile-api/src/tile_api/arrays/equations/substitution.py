@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from tile_api.arrays.equations.dims import another
 from tile_api.arrays.equations.expressions import Expr, index, make, rebuild, reduce, walk
 from tile_api.arrays.equations.recurrence import Read, Recurrence
 
@@ -34,7 +35,7 @@ def _in_reduction(x: Expr, values: Mapping[str, Expr]) -> Expr:
     mine = {name: value for name, value in values.items() if name in x.free}
     met = _free(mine.values())
     if variable in met:
-        fresh = _another(variable, met | x.args[0].free)
+        fresh = another(variable, met | x.args[0].free)
         mine[variable] = index(fresh, extent)
         variable = fresh
     return reduce(kind, variable, extent, substituted(x.args[0], mine))
@@ -59,7 +60,7 @@ def _renamed(of: Recurrence, taken: frozenset[str]) -> tuple[Recurrence, dict[st
     extents = {of.variable: of.extent} | {name: n for v in of.carried for name, n in v if name}
     names: dict[str, str] = {}
     for name in sorted(extents.keys() & taken):
-        names[name] = _another(name, taken | extents.keys() | set(names.values()))
+        names[name] = another(name, taken | extents.keys() | {*names.values()})
     carried = tuple(tuple((names.get(name, name), n) for name, n in v) for v in of.carried)
     made = replace(of, variable=names.get(of.variable, of.variable), carried=carried)
     return made, {name: index(other, extents[name]) for name, other in names.items()}
@@ -67,12 +68,6 @@ def _renamed(of: Recurrence, taken: frozenset[str]) -> tuple[Recurrence, dict[st
 
 def _free(roots: Iterable[Expr]) -> frozenset[str]:
     return frozenset().union(*(x.free for x in roots))
-
-
-def _another(name: str, taken: Iterable[str]) -> str:
-    while name in taken:
-        name += "'"
-    return name
 
 
 def _outside(x: Expr) -> Iterable[Expr]:
@@ -89,11 +84,7 @@ def _outside(x: Expr) -> Iterable[Expr]:
 
 def unused(name: str, taken: Iterable[str]) -> str:
     """Return the first name of a dimension that is not taken; `name` is any of them."""
-    met = set(taken)
-    name = name.rstrip("'")
-    while name in met:
-        name += "'"
-    return name
+    return another(name.rstrip("'"), set(taken))
 
 
 def bound(kind: str, variable: str, extent: int, body: Expr) -> Expr:

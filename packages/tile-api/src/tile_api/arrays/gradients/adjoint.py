@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 
 from tile_api.arrays.equations import expressions as eq
-from tile_api.arrays.equations.digits import in_digits
 from tile_api.arrays.equations.dims import variable_of
 from tile_api.arrays.equations.equations import Equations, Output, Parameter, printed_name
 from tile_api.arrays.equations.expressions import (
@@ -27,6 +26,7 @@ from tile_api.arrays.equations.expressions import (
     rebuild,
     walk,
 )
+from tile_api.arrays.equations.index_splitting import with_split_indices
 from tile_api.arrays.equations.recurrence import Steps, steps_of
 from tile_api.arrays.equations.substitution import bound, bound_first, substituted, unused
 from tile_api.arrays.gradients.derivatives import DERIVATIVES
@@ -74,7 +74,7 @@ def adjoint(
 
 def prepared(equations: Equations) -> Equations:
     """Return equations as adjoints take them."""
-    return with_own_tokens(in_digits(equations))
+    return with_own_tokens(with_split_indices(equations))
 
 
 def new_name(name: str, taken: set[str]) -> str:

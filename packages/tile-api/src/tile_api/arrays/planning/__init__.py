@@ -6,7 +6,7 @@
 `merging`            variables that are one; `reshaping`: tensors in which indices are plain
 `recurrence_parts`   what steps compute; `affine` steps go in chunks
 `bounds`             the blocks that a mask leaves
-`split`              streams that several blocks share; `single_rows` of products
+`split`              streams that several blocks share; `matrix_vector` products
 `traffic`, `blocks`  what a kernel moves; sizes by it and by the model of the machine
 `storage`            what tiles are stored in; `not_numbers`: which extrema look for NaN
 ===================  ===========================================================================

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, extents_of, load, rebuild, walk
 from tile_api.arrays.equations.recurrence import Steps
+from tile_api.arrays.planning.matrix_vector import ONE, has_vectors, with_rows
 from tile_api.arrays.planning.merging import merged
 from tile_api.arrays.planning.recurrence_parts import (
     ALL_AT_ONCE,
@@ -17,7 +18,6 @@ from tile_api.arrays.planning.recurrence_parts import (
     read_of,
     separated,
 )
-from tile_api.arrays.planning.single_rows import ONE, has_vectors, with_rows
 from tile_api.arrays.reductions.groups import grouped, product_groups
 
 LONGEST_AGAIN = 128

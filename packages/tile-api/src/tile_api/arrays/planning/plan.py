@@ -17,8 +17,8 @@ from tile_api.arrays.equations.expressions import (
     walk,
 )
 from tile_api.arrays.equations.substitution import substituted, unused
+from tile_api.arrays.planning.matrix_vector import ONE
 from tile_api.arrays.planning.partition import FEW_COLUMNS, Task, reductions_over, variables_of
-from tile_api.arrays.planning.single_rows import ONE
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.derive import derived
 from tile_api.arrays.reductions.groups import Group, grouped, product_groups
@@ -409,21 +409,23 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
             add(stream, blocks.stream, "BN", "ko * BN", "j")
     for k, v in enumerate(plan.grid):
         add(v, 1, "1", f"g{k}", "")
-    grid = [(f"g{k}", extents[v]) for k, v in enumerate(plan.grid)]
-    shared = combined(grid) if len(indices) + len(grid) > MOST_INDICES else ()
-    if shared:
-        indices.append(("bz", str(prod(n for _, n in grid))))
-    else:
-        indices += [(name, str(n)) for name, n in grid]
     for v in inner:
         if v not in axes:
             add(v, extents[v], str(extents[v]), "0", next(loops))
-    return replace(
-        plan, axes=axes, indices=tuple(indices), combined=shared, is_resident=is_resident
-    )
+    plan = replace(plan, axes=axes, is_resident=is_resident)
+    return with_grid(plan, indices, [extents[v] for v in plan.grid])
 
 
-def combined(grid: Sequence[tuple[str, int]]) -> tuple[tuple[str, str], ...]:
+def with_grid(plan: Plan, indices: Sequence[tuple[str, str]], sizes: Sequence[int]) -> Plan:
+    """Return a plan with indices of blocks, and with those of a grid: one for all, if many."""
+    grid = [(f"g{k}", n) for k, n in enumerate(sizes)]
+    if len(indices) + len(grid) <= MOST_INDICES:
+        return replace(plan, indices=(*indices, *((name, str(n)) for name, n in grid)))
+    whole = ("bz", str(prod(sizes)))
+    return replace(plan, indices=(*indices, whole), combined=_combined(grid))
+
+
+def _combined(grid: Sequence[tuple[str, int]]) -> tuple[tuple[str, str], ...]:
     """Return each value of a grid in terms of one index of all blocks."""
     made: list[tuple[str, str]] = []
     step = prod(n for _, n in grid)

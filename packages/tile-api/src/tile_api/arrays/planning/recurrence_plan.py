@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from math import prod
 
 from tile_api.arrays.equations.expressions import Expr, extents_of, walk
 from tile_api.arrays.equations.recurrence import Recurrence, Steps
 from tile_api.arrays.planning.partition import Task
-from tile_api.arrays.planning.plan import MOST_INDICES, Axis, Blocks, Plan, combined
+from tile_api.arrays.planning.plan import Axis, Blocks, Plan, with_grid
 from tile_api.arrays.planning.recurrence_parts import carried_in
 
 ROWS_APART = 4
@@ -60,11 +59,7 @@ def stepped_plan(task: Task, blocks: Blocks, reason: str = "") -> Plan:
     plan = Plan(
         task, blocks, (), task.outputs, row, columns, (*grid, of.variable), axes, notes=(note,)
     )
-    counts = [(f"g{k}", extents[v]) for k, v in enumerate(grid)]
-    if len(indices) + len(grid) > MOST_INDICES:
-        total = str(prod(n for _, n in counts))
-        return replace(plan, indices=(*indices, ("bz", total)), combined=combined(counts))
-    return replace(plan, indices=(*indices, *((name, str(n)) for name, n in counts)))
+    return with_grid(plan, indices, [extents[v] for v in grid])
 
 
 def step_of(of: Recurrence) -> str:

@@ -27,9 +27,9 @@ from tile_api.arrays.equations.expressions import (
     walk,
     where,
 )
+from tile_api.arrays.planning.matrix_vector import ONE
 from tile_api.arrays.planning.partition import Task, streamed
 from tile_api.arrays.planning.plan import PART, Blocks, Plan, plans_of, resized
-from tile_api.arrays.planning.single_rows import ONE
 from tile_api.arrays.planning.storage import state_dtype
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.state import COUNT, Correction, State, has_left, identity_of

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
-from math import prod
 
 from tile_api.arrays.equations.expressions import Expr, extents_of, index
 from tile_api.arrays.equations.substitution import substituted
 from tile_api.arrays.planning.affine import Chunked, Declined, Value, chunked
 from tile_api.arrays.planning.partition import Task
-from tile_api.arrays.planning.plan import MOST_INDICES, Axis, Blocks, Plan, combined
+from tile_api.arrays.planning.plan import Axis, Blocks, Plan, with_grid
 from tile_api.arrays.planning.recurrence_plan import is_apart, roots_of, step_of, stepped_plan
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor
 from tile_api.arrays.printing.prefix_text import prefix, prefix_plan, with_prefix
@@ -65,11 +63,7 @@ def chunked_plan(task: Task, blocks: Blocks, form: Chunked) -> Plan:
     )
     columns = (form.column, *dict.fromkeys(value.summed for value in form.values))
     plan = Plan(task, blocks, (), task.outputs, step, columns, grid, axes, notes=(note,))
-    counts = [(f"g{k}", extents[v]) for k, v in enumerate(grid)]
-    if len(indices) + len(grid) > MOST_INDICES:
-        total = str(prod(n for _, n in counts))
-        return replace(plan, indices=(*indices, ("bz", total)), combined=combined(counts))
-    return replace(plan, indices=(*indices, *((name, str(n)) for name, n in counts)))
+    return with_grid(plan, indices, [extents[v] for v in grid])
 
 
 def _earlier(step: str) -> str:

@@ -12,7 +12,7 @@ from tile_api.arrays.planning.bounds import bounds_of, without_masks
 from tile_api.arrays.planning.not_numbers import looks_for_nan
 from tile_api.arrays.planning.plan import Carried, Plan, factor
 from tile_api.arrays.planning.storage import state_dtype, tile_dtype
-from tile_api.arrays.printing import means
+from tile_api.arrays.printing import running_means
 from tile_api.arrays.printing.results import Results
 from tile_api.arrays.printing.text import ExpressionText
 from tile_api.arrays.printing.tiles import Tiles, narrowed, operand_dtypes
@@ -118,7 +118,7 @@ class Writer:
             left = tiles.allocate(f"{s.name}_left", dims, dtype=state_dtype(s))
             tiles.held[s.left] = (left, dims)
             tiles.put(f"T.fill({left}, 0.0)")
-            means.begin(plan, tiles, s)
+            running_means.begin(plan, tiles, s)
 
     def _is_running(self, s: State) -> bool:
         """Tell whether a mean moves from block to block, since others read it.
@@ -299,7 +299,7 @@ class Writer:
         buffer, dims = tiles.held[s.mine]
         # A mean moves by the mean of what is left of it: a sum of all would be rounded.
         moves = self._is_running(s) and s.correct is None
-        body = subtract(s.body, means.base(tiles, s)) if moves else s.body
+        body = subtract(s.body, running_means.base(tiles, s)) if moves else s.body
         wanted: tuple[str, ...] = (plan.stream,)
         if plan.row is not None and plan.row in s.mine.free:
             wanted = (plan.row, plan.stream)
@@ -336,7 +336,7 @@ class Writer:
         scale = None if correction.scale is None else tiles.text(correction.scale)
         if moves:
             tiles.held.pop(body, None)
-            means.move(tiles, s, part, self._met())
+            running_means.move(tiles, s, part, self._met())
         elif self._is_running(s):
             scaled = f"{me} * {scale}" if scale is not None else me
             old = f"{scaled} * {tiles.text(COUNT)}"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, walk
+from tile_api.arrays.planning.matrix_vector import ONE
 from tile_api.arrays.planning.plan import Plan
-from tile_api.arrays.planning.single_rows import ONE
 from tile_api.arrays.printing.tiles import Tiles
 
 

@@ -1,4 +1,4 @@
-"""Index variables taken apart: one for each digit of a variable whose digits are read.
+"""Index variables split: one for each digit of a variable whose digits are read.
 
 Heads that stand side by side are read at ``d // 64`` and ``d % 64``. What depends on the head
 alone has the head as its variable then, and not all of `d`.
@@ -24,9 +24,9 @@ from tile_api.arrays.equations.expressions import (
 from tile_api.arrays.equations.expressions import reduce as reduced
 
 
-def in_digits(equations: Equations) -> Equations:
+def with_split_indices(equations: Equations) -> Equations:
     """Return equations in terms of the digits of their variables."""
-    digits = _Digits([o.element for o in equations.outputs])
+    digits = _Splitting([o.element for o in equations.outputs])
     outputs = [
         replace(o, indices=tuple(map(digits.of, o.indices)), element=digits.of(o.element))
         for o in equations.outputs
@@ -34,7 +34,7 @@ def in_digits(equations: Equations) -> Equations:
     return replace(equations, outputs=tuple(outputs))
 
 
-class _Digits:
+class _Splitting:
     def __init__(self, roots: Sequence[Expr]) -> None:
         extents = extents_of(roots)
         fixed = frozenset().union(*(n.value.of.bound for n in walk(*roots) if n.op == "scan"))
