@@ -205,7 +205,7 @@ def test_a_program_that_fails_becomes_smaller(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(running, "one", wrong)
     program = next(
-        p for n in range(50) if "T.max(" in text(p := generate(2, n)) and len(text(p)) < 2500
+        p for n in range(200) if "T.max(" in text(p := generate(2, n)) and len(text(p)) < 1600
     )
     small, finding = shrink(program, Finding("cpu", "wrong", "a maximum"), seconds=30.0)
     assert finding.what == "a maximum"

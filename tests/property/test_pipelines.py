@@ -236,6 +236,7 @@ def planned(kernel: Kernel, machine: SimtMachine, *, folded: bool = True) -> Ker
     return with_barriers
 
 
+@settings(max_examples=20)
 @given(pipelines(), st.integers(0, MOST))
 def test_pipelines_keep_the_meaning(shown: Shown, rounds: int) -> None:
     kernel = shown.kernel

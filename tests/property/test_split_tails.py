@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from support.device_programs import flat, scalar, store
@@ -89,6 +89,7 @@ def stores(stmt: Stmt, where: dict[Var, int]) -> list[tuple[int, int]]:
     raise TypeError(stmt)
 
 
+@settings(max_examples=15)
 @given(loops(), st.booleans())
 def test_split_loops_run_the_same_rounds(program: Stmt, is_extent: bool) -> None:
     env = ConstraintSet().with_loop(THREAD, 0, THREADS).with_loop(BLOCK, 0, BLOCKS)

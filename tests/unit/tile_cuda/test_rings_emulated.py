@@ -46,13 +46,13 @@ def test_steps_that_are_scaled(schedule: str, rounds: int, begun: str) -> None:
     check(scaled(rounds, begun=begun))
 
 
-@pytest.mark.parametrize("rounds", range(5))
+@pytest.mark.parametrize("rounds", [0, 1, 2, 4])
 @pytest.mark.parametrize("kernel", [dequantised, scaled])
 def test_rounds_that_are_counted_at_run_time(schedule: str, kernel: Any, rounds: int) -> None:
     check(kernel(rounds, at_run_time=True))
 
 
-@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("stages", [2, 3])
 @pytest.mark.parametrize("form", ["for", "while"])
 def test_rings_go_on_from_tile_to_tile(schedule: str, form: str, stages: int) -> None:
     """Tiles have other numbers of rounds, or are skipped, and turns of rings go on."""

@@ -60,7 +60,8 @@ def test_what_equations_mean(case: Differentiated) -> None:
         np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-12 * (1 + np.abs(wanted).max()))
 
 
-@pytest.mark.parametrize("target", GPUS)
-@pytest.mark.parametrize("case", named(EVERYWHERE), ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    ("case", "target"), [*zip(named(EVERYWHERE), GPUS, strict=True)], ids=EVERYWHERE
+)
 def test_on_gpus(case: Differentiated, target: str) -> None:
     check(case, Function(case.function, target=target, blocks=Blocks(resident=0)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import numpy as np
 import pytest
 
@@ -42,8 +44,9 @@ def test_on_the_cpu(program: Program, resident: int) -> None:
     assert kernels == program.kernels
 
 
-@pytest.mark.parametrize("target", GPUS)
-@pytest.mark.parametrize("program", EVERYWHERE, ids=names(EVERYWHERE))
+@pytest.mark.parametrize(
+    ("program", "target"), [*zip(EVERYWHERE, cycle(GPUS), strict=False)], ids=names(EVERYWHERE)
+)
 def test_on_gpus(program: Program, target: str) -> None:
     check(program, Function(program.function, target=target, blocks=Blocks(resident=0)))
 

@@ -53,8 +53,10 @@ def test_on_the_cpu(program: Program) -> None:
     assert source.count("@tile.jit") == SPLIT[program.name]
 
 
-@pytest.mark.parametrize("target", GPUS)
-@pytest.mark.parametrize("program", chosen("positions", "moments", "with_log_sum"), ids=naming)
+@pytest.mark.parametrize(
+    ("program", "target"),
+    [*zip(chosen("positions", "moments", "with_log_sum"), GPUS, strict=True)],
+)
 def test_on_gpus(program: Program, target: str) -> None:
     check(program, Function(program.function, target=target, blocks=SHARED))
 
