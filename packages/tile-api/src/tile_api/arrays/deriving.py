@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from math import inf
@@ -22,8 +22,9 @@ from tile_api.arrays.planning.split import in_parts
 from tile_api.arrays.planning.traffic import Machine, machine_of
 from tile_api.arrays.pricing import pricer
 from tile_api.arrays.printing.chunk_text import recurring, recurring_plan
-from tile_api.arrays.printing.kernel_text import Tensor, written
+from tile_api.arrays.printing.kernel_text import KernelText, Tensor, written
 from tile_api.arrays.printing.program_text import IMPORTS
+from tile_api.arrays.printing.scatter_text import scatter_plan, with_scatter
 from tile_api.arrays.running import Compiled, Derived
 from tile_core.errors import TileError
 
@@ -56,7 +57,7 @@ def derive(
     function, kernels = printed_name(equations.name), []
     for k, plan in enumerate(plans):
         name = function if k == len(plans) - 1 else f"{function}_{k}"
-        write = written if plan.task.recurrence is None else recurring
+        write = _writer(plan.task)
         made = {o.name for later in plans[k:] for o in later.finals}
         kernels.append(write(name, plan, {n: t for n, t in tensors.items() if n not in made}))
     source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))
@@ -161,10 +162,16 @@ def _plans(equations: Equations, tasks: Sequence[Task], blocks: Blocks) -> list[
         for task in tasks
         for plan in (
             plans_of(reshaped(task, shapes), blocks)
-            if task.recurrence is None
-            else [recurring_plan(task, blocks)]
+            if task.is_streamed
+            else [(recurring_plan if task.scatter is None else scatter_plan)(task, blocks)]
         )
     ]
+
+
+def _writer(task: Task) -> Callable[[str, Plan, Mapping[str, Tensor]], KernelText]:
+    if task.scatter is not None:
+        return with_scatter
+    return written if task.recurrence is None else recurring
 
 
 def _choice(

@@ -116,7 +116,7 @@ def _roles(plan: Plan) -> Iterable[tuple[str, str]]:
         ("rows", [plan.row]),
         ("columns", plan.columns),
         ("stream", [plan.stream]),
-        ("a block for each", [v for v in plan.grid if v != plan.step]),
+        ("a block for each", [v for v in plan.grid if v not in plan.looped]),
     )
     for role, variables in named:
         known = [plan.axes[v] for v in variables if v is not None]

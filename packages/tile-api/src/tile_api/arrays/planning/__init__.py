@@ -5,7 +5,7 @@
 `plan`               roles of variables; `recurrence_plan` of those in steps
 `merging`            variables that are one; `reshaping`: tensors in which indices are plain
 `recurrence_parts`   what steps compute; `affine` steps go in chunks
-`bounds`             the blocks that a mask leaves
+`bounds`             the blocks that a mask leaves; `scatter`: sums over indices that are data
 `split`              streams that several blocks share; `matrix_vector` products
 `traffic`, `blocks`  what a kernel moves; sizes by it and by the model of the machine
 `storage`            what tiles are stored in; `not_numbers`: which extrema look for NaN

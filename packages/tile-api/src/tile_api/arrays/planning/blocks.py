@@ -106,7 +106,7 @@ def _ordered(
     """
     first = Choice(plan, *_by_traffic(plan, dtypes, machine))
     is_small = first.milliseconds < worthwhile(machine) and first.traffic.tiles <= SURE_TO_FIT
-    if plan.task.recurrence is not None or (is_small and plan.blocks not in refused):
+    if not plan.task.is_streamed or (is_small and plan.blocks not in refused):
         return [first], ""
     slim = _few_rows(plan, machine)
     if slim is not None and slim not in refused:

@@ -79,7 +79,7 @@ def compared(
         What gives the kernels, with blocks as they come.
     """
     rules = tasks(BY_RULES)
-    if len(rules) > MOST_KERNELS or any(t.recurrence is not None for t in rules):
+    if len(rules) > MOST_KERNELS or not all(t.is_streamed for t in rules):
         return []
     best = Way(BY_RULES, "as the rules have them", _sum(plans(rules), dtypes, machine))
     known = {_shape(rules): best}

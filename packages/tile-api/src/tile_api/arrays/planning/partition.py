@@ -18,6 +18,7 @@ from tile_api.arrays.planning.recurrence_parts import (
     read_of,
     separated,
 )
+from tile_api.arrays.planning.scatter import Scatter, scatter_of
 from tile_api.arrays.reductions.groups import grouped, product_groups
 
 LONGEST_AGAIN = 128
@@ -77,6 +78,8 @@ class Task:
         The tensors that it reads, and writes, in another shape.
     recurrence
         What the kernel goes through step by step.
+    scatter
+        How the kernel adds where indices say.
     """
 
     outputs: tuple[Output, ...]
@@ -84,6 +87,12 @@ class Task:
     reasons: tuple[str, ...] = ()
     views: tuple[View, ...] = ()
     recurrence: Steps | None = None
+    scatter: Scatter | None = None
+
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the kernel is one of blocks that go through a stream, or through nothing."""
+        return self.recurrence is None and self.scatter is None
 
     @property
     def carried(self) -> tuple[Expr, ...]:
@@ -173,7 +182,9 @@ class _Partition:
         outputs = self._recur(outputs, reasons)
         if not outputs:
             return
-        outputs = merged(outputs)
+        outputs = self._scattered(merged(outputs), reasons)
+        if not outputs:
+            return
         rows = with_rows(outputs)
         outputs = rows if _has_folds_of_rows(rows) else outputs
         for output in outputs:
@@ -188,6 +199,35 @@ class _Partition:
             outputs = [_replaced(output, cuts) for output in outputs]
             stream = streamed([output.element for output in outputs])
         self.tasks.append(Task(tuple(outputs), stream, tuple(dict.fromkeys(reasons))))
+
+    def _scattered(self, outputs: Sequence[Output], reasons: Iterable[str]) -> list[Output]:
+        """Add kernels of sums over indices that are data; return what is left to compute."""
+        left = []
+        for o in outputs:
+            sums = [x for x in outermost(o.element) if scatter_of(x, o) is not None]
+            for x in sums:
+                if x is o.element:
+                    self._scatter(o, reasons)
+                elif x not in self.made:
+                    indices = tuple(i for i in o.indices if i.free & x.free)
+                    self.made[x] = load(f"t{len(self.made)}", indices, x.dtype)
+                    shape = tuple(i.value[1] for i in indices)
+                    self._scatter(
+                        Output(self.made[x].value, shape, x.dtype, indices, x), (_SCATTERED,)
+                    )
+            if o.element not in sums:
+                left.append(_replaced(o, {x: self.made[x] for x in sums}) if sums else o)
+        return left
+
+    def _scatter(self, o: Output, reasons: Iterable[str]) -> None:
+        for k, i in enumerate(o.indices):
+            self.order.update(dict.fromkeys(i.free, k))
+        scatter = scatter_of(o.element, o)
+        assert scatter is not None
+        inner = dict.fromkeys(n for root in scatter.roots for n in outermost(root))
+        o = _replaced(o, self._cut(dict.fromkeys(inner, _BEFORE)))
+        why = tuple(dict.fromkeys(reasons))
+        self.tasks.append(Task((o,), None, why, scatter=scatter_of(o.element, o)))
 
     def _recur(self, outputs: Sequence[Output], reasons: Iterable[str]) -> list[Output]:
         """Add kernels of the recurrences in outputs; return what is left to compute."""
@@ -373,6 +413,8 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
 
 
 _ONCE = "to write it takes less time than to compute it again"
+_SCATTERED = "it is added where indices say"
+_BEFORE = "what it is added to is found by indices, one after the other"
 _SHARED = "several kernels read it: each would compute it again"
 _AGAIN = "it does not change along {}, where it is read: each step would compute it again"
 _SPREAD = "its result is read along further dimensions: each block would compute it again"

@@ -161,6 +161,13 @@ class Plan:
         return None if self.task.recurrence is None else self.task.recurrence.of.variable
 
     @property
+    def looped(self) -> frozenset[str]:
+        """The variables of `grid` whose values each block takes one after the other."""
+        scatter = self.task.scatter
+        found = {name for name, _ in scatter.over} if scatter is not None else {self.step}
+        return frozenset(name for name in found if name is not None)
+
+    @property
     def before(self) -> str:
         """Blocks of the stream before those of this part, as they are printed."""
         return f"{self.axes[PART].start} * {self.parts.blocks}" if self.parts else ""

@@ -1,0 +1,97 @@
+"""Gradients of gathers: each element collects what was read from it, in the order of indices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.gradients import equations_of, gradients
+from tile_api.arrays.deriving import derive
+from tile_api.arrays.function import Function
+from tile_api.arrays.gradients.residuals import passes
+from tile_api.arrays.planning.plan import Blocks
+
+pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
+RNG = np.random.default_rng(0)
+SCATTER = "# scatter: of "
+
+
+def floats(*shape):
+    return RNG.standard_normal(shape).astype("float32")
+
+
+def tokens(size, *shape):
+    return RNG.integers(0, size, shape)
+
+
+GATHERS = {
+    "rows": (lambda x, i: np.take(x, i, 0) * 2, floats(37, 12), tokens(37, 5, 8)),
+    "columns": (lambda x, i: np.take(x, i, 1), floats(7, 33), tokens(33, 40)),
+    "elements": (lambda x, i: x[i], floats(500), tokens(500, 40)),
+    "pairs": (lambda x, i, j: x[i, j] * 2, floats(15, 13), tokens(15, 5, 8), tokens(13, 8)),
+    "along": (lambda x, i: np.take_along_axis(x, i, 1), floats(5, 30), tokens(30, 5, 40)),
+    "of batches": (
+        lambda x, i: np.take_along_axis(x, i[:, :, None], 1), floats(3, 30, 9), tokens(30, 3, 40),
+    ),
+    "from the end": (lambda x, i: x[:, -1 - i], floats(5, 30), tokens(30, 40)),
+    "what is there": (
+        lambda x, i: np.where((i >= 0)[:, None], x[np.maximum(i, 0)], 0), floats(37, 12),
+        tokens(37, 40) - 5,
+    ),
+    "twice": (lambda x, i: x[i] @ x.T, floats(37, 12), tokens(37, 20)),
+    "wide": (lambda x, i: x[i], floats(3, 1100), tokens(3, 20)),
+}  # fmt: skip
+ON_GPUS = {
+    "interpret": "pairs", "cuda:sm_80@sim": "of batches", "cuda:sm_90a@sim": "rows",
+    "hip:gfx942@sim": "elements",
+}  # fmt: skip
+
+
+def backward(name: str):
+    function, *arrays = GATHERS[name]
+    equations = equations_of(function, *arrays)
+    return derive(passes(equations, [equations.parameters[0].name]).backward, Blocks())
+
+
+def check(name: str, target: str) -> None:
+    function, x, *indices = GATHERS[name]
+    result, pull = Function(function, target=target).vjp(x, *indices)
+    weight = floats(*result.shape)
+    wide = (y.astype("float64") for y in (weight, x))
+    (wanted,) = gradients(function, [next(wide)], next(wide), *indices)
+    found = pull(weight)
+    assert np.abs(found - wanted).max() <= 3e-6 * (1 + np.abs(wanted).max())
+    np.testing.assert_array_equal(pull(weight), found)
+
+
+@pytest.mark.parametrize("name", GATHERS)
+def test_one_kernel_adds_where_indices_say(name: str) -> None:
+    source = backward(name).source
+    assert source.count(SCATTER) == 1
+    assert source.count("@tile.jit") == (3 if name == "twice" else 1)
+
+
+@pytest.mark.parametrize("name", ["along", "columns", "what is there", "twice", "wide"])
+def test_on_the_cpu(name: str) -> None:
+    check(name, "cpu")
+
+
+@pytest.mark.parametrize("target", ON_GPUS)
+def test_elsewhere(target: str) -> None:
+    check(ON_GPUS[target], target)
+
+
+def test_short_floats_are_added_in_32_bits() -> None:
+    i = np.zeros(300, "int64")
+    x = np.ones((4, 8), "float16")
+    result, pull = Function(lambda x, i: x[i], target="cpu").vjp(x, i)
+    weight = np.full(result.shape, 10 + 2**-7, "float16")  # 3002.34, of which float16 has half
+    found = pull(weight)
+    assert found.dtype == np.float16
+    np.testing.assert_array_equal(found[0], np.float16(300 * (10 + 2**-7)))
+    assert not found[1:].any()
+
+
+def test_few_indices_are_compared_with_all_elements() -> None:
+    equations = equations_of(lambda x, i: x[i], floats(5, 4), tokens(5, 3))
+    assert SCATTER not in derive(passes(equations, ["x"]).backward, Blocks()).source
