@@ -28,7 +28,7 @@ def test_equal_names_are_one_dimension() -> None:
 
     x, y = zeros(30, 70) + 2, zeros(30, 70) - 3
     assert named.source(x, y).count("@tile.jit") == 1 < kernels(both, x, y)
-    assert "stream: d of 70" in str(named.explain(x, y))
+    assert "stream: d, a symbol in blocks of 64" in str(named.explain(x, y))
     for got, wanted in zip(named(x, y), both(x, y), strict=True):
         np.testing.assert_array_equal(got, wanted)
 

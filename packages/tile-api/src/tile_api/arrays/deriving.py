@@ -12,6 +12,7 @@ from tile_api.arrays.equations.equations import Equations, Output, printed_name
 from tile_api.arrays.equations.expressions import begin
 from tile_api.arrays.equations.numerics import is_fast
 from tile_api.arrays.equations.quotients import without_quotients
+from tile_api.arrays.equations.sizes import Size, ValueNeeded, names_in
 from tile_api.arrays.explain import explained
 from tile_api.arrays.planning.blocks import FEWEST_RANKED, MOST_RANKED, Choice, chosen
 from tile_api.arrays.planning.cheapest import Way, compared, told_of
@@ -47,6 +48,7 @@ def derive(
     refused
         Blocks that are not chosen: they did not compile.
     """
+    _require_elements(equations)
     machine = machine_of(target) if blocks is None else None
     remarks: tuple[str, ...] = ()
     if machine is not None:
@@ -157,7 +159,7 @@ def whole_plans(equations: Equations, blocks: Blocks, cuts: Cuts = BY_RULES) -> 
 def _plans(equations: Equations, tasks: Sequence[Task], blocks: Blocks) -> list[Plan]:
     shapes = {p.tensor: p.shape for p in equations.parameters}
     shapes |= {o.name: o.shape for task in tasks for o in task.outputs}
-    return [
+    made = [
         plan
         for task in tasks
         for plan in (
@@ -166,6 +168,24 @@ def _plans(equations: Equations, tasks: Sequence[Task], blocks: Blocks) -> list[
             else [(recurring_plan if task.scatter is None else scatter_plan)(task, blocks)]
         )
     ]
+    for axis in (a for plan in made for a in plan.axes.values()):
+        if isinstance(axis.size, Size):
+            raise ValueNeeded(names_in(axis.size), "a tile has all of its elements")
+    return made
+
+
+def _require_elements(equations: Equations) -> None:
+    """Refuse symbols in the shapes of results that no kernel makes as they are.
+
+    Raises
+    ------
+    ValueNeeded
+        With the symbols.
+    """
+    for o in equations.outputs:
+        names = frozenset().union(*map(names_in, o.shape))
+        if names and (0 in o.shape or o.dtype.packing > 1):
+            raise ValueNeeded(names, f"{o.name} has no elements, or several in a byte")
 
 
 def _writer(task: Task) -> Callable[[str, Plan, Mapping[str, Tensor]], KernelText]:

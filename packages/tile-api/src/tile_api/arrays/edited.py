@@ -9,13 +9,14 @@ import re
 import types
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tile_api import settings
 from tile_api.arrays.equations.equations import Equations
 from tile_api.arrays.equations.listing import digest, listed
+from tile_api.arrays.equations.sizes import valued
 from tile_api.arrays.printing.program_text import LAUNCH
 from tile_core.errors import KernelFileError, Note, OtherEquations, Span, TileError
 
@@ -58,14 +59,21 @@ class EditedKernels:
         """
         try:
             with self._settings():
-                found = self.launch(*arrays)
+                held = [*arrays]
+                found = self.launch(*held)
         except TileError:
             raise
         except Exception as error:
             raise _raised(self.file, error) from error
         single = self.equations.structure is None
         results = [found] if single else [*found] if isinstance(found, (tuple, list)) else []
-        wanted = [_kind(o) for o in self.equations.outputs]
+        parameters = zip(self.equations.parameters, held, strict=True)
+        shapes = {p.name: x.shape for p, x in parameters}
+        values = {s: shapes[p.name][k] for s, (p, k) in self.equations.symbols.items()}
+        wanted = [
+            _kind(replace(o, shape=tuple(valued(n, values) for n in o.shape)))
+            for o in self.equations.outputs
+        ]
         given = [_kind(x) for x in results]
         if given != wanted:
             raise KernelFileError(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tile_api.arrays.equations.sizes import is_symbol
 from tile_api.arrays.planning.blocks import Choice
 from tile_api.arrays.planning.plan import Plan
 from tile_api.arrays.printing.kernel_text import KernelText
@@ -124,7 +125,8 @@ def _roles(plan: Plan) -> Iterable[tuple[str, str]]:
             yield (
                 role,
                 ", ".join(
-                    f"{a.name.partition('.')[0]} of {a.extent}"
+                    a.name.partition(".")[0]
+                    + (", a symbol" if is_symbol(a.extent) else f" of {a.extent}")
                     + (f" in blocks of {a.size}" if 1 < a.size < a.extent else "")
                     for a in known
                 ),

@@ -22,15 +22,17 @@ from tile_api.arrays.capturing.array import NAMES
 from tile_api.arrays.capturing.capture import captured, inside
 from tile_api.arrays.compared import require_same
 from tile_api.arrays.deriving import compiled_first, derive
+from tile_api.arrays.dynamic import Symbols
 from tile_api.arrays.edited import EditedKernels, place_of, read_kernels
 from tile_api.arrays.equations.equations import Equations, Parameter
 from tile_api.arrays.equations.evaluate import evaluated
 from tile_api.arrays.equations.listing import listed
 from tile_api.arrays.equations.numerics import LEVELS, computing
 from tile_api.arrays.explain import Explanation
-from tile_api.arrays.given import cast_of, dtype_in, fact_of, is_array, is_plain, key_of
+from tile_api.arrays.given import cast_of, dtype_in, is_array, is_plain, key_of
 from tile_api.arrays.gradients.captured_gradients import captured_vjp
 from tile_api.arrays.gradients.passes import Differentiable, check_number, names_of, one_like
+from tile_api.arrays.known_calls import KnownCalls
 from tile_api.arrays.own_faults import blamed
 from tile_api.arrays.planning.plan import Blocks
 from tile_api.arrays.printing.program_text import Program
@@ -108,8 +110,9 @@ class Function:
         self._equations: dict[Any, Equations] = {}
         self._derived: dict[Any, Derived] = {}
         self._file = None if kernels is None else place_of(kernels, func)
+        self._symbols = Symbols(counts=self._file is None)
         self._compiled: dict[Any, Compiled | Edited] = {}
-        self._known: dict[Any, tuple[Compiled | Edited, Sequence[int] | None]] = {}
+        self._calls = KnownCalls()
         self._differentiable: dict[Any, Differentiable] = {}
         self._lock = threading.RLock()
 
@@ -130,35 +133,15 @@ class Function:
         if _asks_for_gradients((*args, *kwargs.values())):
             return self._with_autograd(args, kwargs)
         given = (*args, *kwargs.values()) if kwargs else args
-        key: Any = [(x.shape, x.dtype) if type(x) in _MET else fact_of(x) for x in given]
-        key = (*key, *kwargs) if kwargs else tuple(key)
-        try:
-            known = self._known.get(key)
-        except TypeError:  # an array of a type that was not met yet, or no argument for kernels
-            known = None
-        if known is not None:
-            compiled, numbers = known
+        found = self._calls.find(given, kwargs)
+        if found is not None:
+            compiled, numbers = found
             return compiled(args if numbers is None else [given[n] for n in numbers])
         arrays, others = self._bound(args, kwargs)
         compiled = self._ready(arrays, others)
-        self._remember(compiled, args, kwargs, arrays)
+        told = self._symbols.told(key_of(arrays, others))
+        self._calls.remember(compiled, given, kwargs, arrays, told)
         return compiled(arrays.values())
-
-    def _remember(
-        self, compiled: Compiled | Edited, args: Sequence[Any], kwargs: Mapping[str, Any],
-        arrays: Mapping[str, Any],
-    ) -> None:  # fmt: skip
-        """Let calls like this one find their kernels without being bound to parameters."""
-        given = [*args, *kwargs.values()]
-        place = {id(x): n for n, x in enumerate(given) if is_array(x)}
-        if len(place) != sum(map(is_array, given)) or len(place) != len(arrays):
-            return  # one array twice, or an array that is a default
-        _MET.update(map(type, arrays.values()))
-        facts = [(x.shape, x.dtype) if type(x) in _MET else fact_of(x) for x in given]
-        key = (*facts, *kwargs)
-        numbers = [place[id(x)] for x in arrays.values()]
-        plain = numbers == [*range(len(given))] and not kwargs
-        self._known[key] = (compiled, None if plain else numbers)
 
     def _with_autograd(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return results for tensors of which torch asks for gradients."""
@@ -172,11 +155,12 @@ class Function:
         """Return the function for another target."""
         made = copy.copy(self)
         made._target, made._lock = target, threading.RLock()
-        made._derived, made._compiled, made._known, made._differentiable = {}, {}, {}, {}
+        made._symbols, made._calls = Symbols(counts=self._file is None), KnownCalls()
+        made._derived, made._compiled, made._differentiable = {}, {}, {}
         return made
 
     def _ready(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Compiled | Edited:
-        key = key_of(arrays, others)
+        key = self._key(arrays, others)
         compiled = self._compiled.get(key)
         if compiled is None:
             with self._lock:
@@ -189,12 +173,16 @@ class Function:
                         self._derived[key] = compiled.derived
                         compiled.function = self.func
                     else:
-                        compiled = Edited(self._edited(self._file, derived.equations, others))
+                        plain = self._captured(arrays, others)
+                        edited = self._edited(self._file, derived.equations, plain, others)
+                        compiled = Edited(edited)
                     self._compiled[key] = compiled
         return compiled
 
-    def _edited(self, file: Path, equations: Equations, others: Mapping[str, Any]) -> EditedKernels:
-        """Return the kernels of a file, which are right."""
+    def _edited(
+        self, file: Path, equations: Equations, plain: Equations, others: Mapping[str, Any]
+    ) -> EditedKernels:
+        """Return the kernels of a file, which are right for the sizes of `plain`."""
         names = [p.name for p in equations.parameters]
 
         def numpy(arrays: Sequence[Any]) -> list[Any]:
@@ -202,7 +190,7 @@ class Function:
             return [np.asarray(found)] if equations.structure is None else [*map(np.asarray, found)]
 
         found = read_kernels(file, equations, self._target)
-        require_same(found, numpy)
+        require_same(replace(found, equations=plain), numpy)
         return found
 
     def compiled(self, *args: Any, **kwargs: Any) -> Compiled | Edited:
@@ -393,13 +381,24 @@ class Function:
         return () if kind is None else kind.dimensions(len(x.shape)) or ()
 
     def _of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Derived:
+        return self._derived[self._key(arrays, others)]
+
+    def _derive(self, key: Any, equations: Equations) -> None:
+        with blamed(equations.name, "written", lambda: "\n".join(listed(equations))):
+            self._derived[key] = derive(equations, self._blocks, self._target)
+
+    def _key(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
+        """Return what kernels for arguments are known by: those of other sizes may have them."""
         key = key_of(arrays, others)
-        with _CAPTURING, _deep(), computing(self._numerics):
-            if key not in self._derived:
-                equations = self._captured(arrays, others)
-                with blamed(equations.name, "written", lambda: "\n".join(listed(equations))):
-                    self._derived[key] = derive(equations, self._blocks, self._target)
-            return self._derived[key]
+        if key in self._derived:
+            return key
+        found = self._symbols.known(key)
+        if found is None:
+            with _CAPTURING, _deep(), computing(self._numerics):
+                plain = self._captured(arrays, others)
+                capture = functools.partial(captured, self.func, others=others)
+                found = self._symbols.made(key, plain, capture, self._derive)
+        return found
 
     def _captured(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Equations:
         key = key_of(arrays, others)
@@ -429,10 +428,6 @@ def _deep() -> Iterator[None]:
         yield
     finally:
         sys.setrecursionlimit(limit)
-
-
-_MET: set[type] = set()
-"""Types of arrays that functions were called with."""
 
 
 @overload

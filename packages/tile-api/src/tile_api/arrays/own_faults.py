@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from tile_api.arrays.equations.sizes import ValueNeeded
 from tile_api.frontend.source import calling_span
 from tile_core.errors import InternalError, Note, TileError
 
@@ -26,6 +27,8 @@ def blamed(function: str, doing: str, printed: Callable[[], str]) -> Iterator[No
     """
     try:
         yield
+    except ValueNeeded:
+        raise
     except Exception as error:
         is_ours = not isinstance(error, TileError) or error.code.startswith(_OF_TEXTS)
         if not is_ours or (doing == "written" and isinstance(error, TileError)):

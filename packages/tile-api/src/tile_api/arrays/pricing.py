@@ -7,6 +7,7 @@ import linecache
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tile_api.arrays.equations.sizes import usual
 from tile_api.arrays.planning.plan import Plan
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor, written
 from tile_api.arrays.printing.program_text import IMPORTS
@@ -40,6 +41,11 @@ def pricer(tensors: Mapping[str, Tensor], target: Target) -> Callable[[Sequence[
             known |= {o.name: Tensor(o.name, o.shape or (1,), o.dtype) for o in plan.finals}
         source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))
         functions = traced_text("candidate", source, kernels)
-        return sum(float(estimate(function, target).milliseconds) for function, _ in functions)
+        sizes = {str(n): usual(n) for t in known.values() for n in t.shape}
+        total = 0.0
+        for (function, _), kernel in zip(functions, kernels, strict=True):
+            mine: dict[str, Any] = {n: sizes[n] for n in kernel.symbols}
+            total += float(estimate(function, target, **mine).milliseconds)
+        return total
 
     return price

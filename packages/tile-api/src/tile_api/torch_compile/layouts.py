@@ -11,7 +11,7 @@ import torch
 
 from tile_api.arrays.capturing import indexing, views
 from tile_api.arrays.capturing.array import Array
-from tile_api.arrays.equations.dims import Dim, Symbol
+from tile_api.arrays.equations.dims import Dim, Symbol, dimension
 
 
 def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
@@ -102,7 +102,7 @@ class Layout:
             sizes[k] = n
         whole = views.broadcast_to(views.reshape(found, sizes), self.sizes)
         named = [
-            n if n == 1 or isinstance(n, Dim) else Dim(n, Symbol(f"{name}:{k}"))
+            n if n == 1 or isinstance(n, Dim) else dimension(n, Symbol(f"{name}:{k}"))
             for k, n in enumerate(whole.shape)
         ]
         return Array(named, whole.dtype, whole.at)

@@ -17,6 +17,7 @@ from tile_api.arrays.capturing.element_types import element_type_of
 from tile_api.arrays.equations.dims import told
 from tile_api.arrays.equations.expressions import Expr, Indices, cast, computed_in
 from tile_api.arrays.equations.places import TRACE, here
+from tile_api.arrays.equations.sizes import counted
 from tile_api.frontend.source import calling_span, span_of_line
 from tile_core.dtypes import DType
 from tile_core.errors import ArrayShapeError, ElementUnknown, ImmutableArray, Note, Span
@@ -249,7 +250,7 @@ class Array(NDArrayOperatorsMixin):
     def __len__(self) -> int:
         if not self.shape:
             raise ArrayShapeError("an array of no dimensions has no length", span=calling_span())
-        return int(self.shape[0])
+        return counted(self.shape[0])
 
     def __iter__(self) -> Any:
         return iter([self[k] for k in range(len(self))])

@@ -19,10 +19,18 @@ from tile_api.arrays.capturing.numpy_names import NAMESPACE
 from tile_api.arrays.capturing.purity import impure, muted, raising
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.aligned import aligned
-from tile_api.arrays.equations.dims import Dim, Symbol, variable_of
-from tile_api.arrays.equations.equations import Equations, Output, Parameter
+from tile_api.arrays.equations.dims import Symbol, dimension, name_of, variable_of
+from tile_api.arrays.equations.equations import Equations, Output, Parameter, described
 from tile_api.arrays.equations.expressions import Expr, const
 from tile_api.arrays.equations.places import TRACE, Trace, definition_of
+from tile_api.arrays.equations.sizes import (
+    CONDITIONS,
+    ValueNeeded,
+    counted,
+    names_in,
+    renumbered,
+    whole,
+)
 from tile_core.errors import ElementUnknown
 
 MOST_EQUATIONS = 2_000
@@ -39,7 +47,14 @@ def inside(function: types.FunctionType) -> types.FunctionType:
             names[name] = getattr(NAMESPACE, value.__name__)
         elif isinstance(value, types.FunctionType) and value.__globals__ is function.__globals__:
             names[name] = _copied(value, names)
+    if CONDITIONS.get() is not None and "range" not in names:
+        names["range"] = _range
     return _copied(function, names)
+
+
+def _range(*bounds: int) -> range:
+    """Return `range` of bounds that are no symbols."""
+    return range(*map(counted, bounds))
 
 
 def _is_created(value: Any) -> bool:
@@ -77,6 +92,8 @@ def captured(
     TileError
         If it does what cannot be captured; at the user's line.
     """
+    if CONDITIONS.get() is not None:
+        return _for_all_values(function, parameters, others)
     first, again = Trace(function.__name__), Trace(function.__name__)
     found = _run(function, parameters, others, first)
     try:
@@ -87,6 +104,45 @@ def captured(
     if found != same:
         one, other = ([o.element for o in run.outputs] for run in (found, same))
         raise impure(function, one, other, {**again.places, **first.places})
+    return found
+
+
+def _for_all_values(
+    function: types.FunctionType, parameters: Sequence[Parameter], others: Mapping[str, Any]
+) -> Equations:
+    """Capture a function that has symbols for sizes: what depends on their numbers is refused.
+
+    It runs twice, with other numbers, which must not make a difference.
+    """
+
+    def numbered(only: str = "") -> Equations:
+        changed = [
+            replace(p, shape=tuple(renumbered(n, only) for n in p.shape)) for p in parameters
+        ]
+        return _run(function, changed, others, Trace(function.__name__))
+
+    def differs(name: str) -> bool:
+        with muted():
+            return described(numbered(name)) != described(found)
+
+    eq.begin()
+    found = _run(function, parameters, others, Trace(function.__name__))
+    conditions = CONDITIONS.get() or {}
+    with muted():
+        token = CONDITIONS.set({})
+        try:
+            again = numbered()
+            both = CONDITIONS.get() or {}
+        finally:
+            CONDITIONS.reset(token)
+    if described(found) != described(again):
+        names = frozenset().union(*(names_in(n) for p in parameters for n in p.shape))
+        if len(names) > 1:
+            names = frozenset(filter(differs, names)) or names
+        raise ValueNeeded(names, "a number is computed of it")
+    for text in [*conditions]:
+        if text not in both:  # it held by chance, and nothing came of it
+            del conditions[text]
     return found
 
 
@@ -105,7 +161,9 @@ def _run(
             if p.kind is p.POSITIONAL_ONLY
         ]
         returned = inside(function)(*by_position, **given)
-        return _traced(function, parameters, returned, trace)
+        made = _traced(function, parameters, returned, trace)
+        shapes = [arguments[p.name].shape for p in parameters]
+        return replace(made, dimensions=tuple(tuple(map(name_of, shape)) for shape in shapes))
     except RecursionError as error:
         raise trace.unrolled("has expressions within expressions without end") from error
     finally:
@@ -143,7 +201,7 @@ def _argument(
         name = f"{parameter.name}{k if k < 10 else f':{k}'}"
         return Symbol(f"{name}:" if name in named else name)
 
-    shape = [n if n == 1 else Dim(n, symbol(k)) for k, n in enumerate(parameter.shape)]
+    shape = [n if n == 1 else dimension(n, symbol(k)) for k, n in enumerate(parameter.shape)]
 
     def at(indices: tuple[Expr, ...]) -> Expr:
         return eq.load(parameter.tensor, indices, parameter.dtype)
@@ -170,6 +228,6 @@ def output_of(function: types.FunctionType, name: str, returned: Any) -> Output:
     indices: list[Expr] = []
     for size in x.shape:
         taken = frozenset().union(*(i.free for i in indices))
-        indices.append(const(0) if size == 1 else eq.index(variable_of(size, taken), int(size)))
-    shape = tuple(int(size) for size in x.shape)
+        indices.append(const(0) if size == 1 else eq.index(variable_of(size, taken), whole(size)))
+    shape = tuple(map(whole, x.shape))
     return Output(name, shape, x.dtype, tuple(indices), x.read_as(x.dtype, tuple(indices)))

@@ -21,6 +21,7 @@ from tile_api.arrays.capturing.views import broadcast_to, reshape, sizes_of
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import Dim
 from tile_api.arrays.equations.expressions import Expr, Indices, const
+from tile_api.arrays.equations.sizes import Size
 from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import ArrayShapeError
@@ -35,6 +36,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Ar
     first, last = (0, start) if stop is None else (start, stop)
     if first == 0 and step == 1 and isinstance(last, Dim):
         count: int = last
+    elif isinstance(last - first, Size):
+        count = max(0, -((first - last) // step))
     else:
         count = max(0, math.ceil((last - first) / step))
     if dtype is None:

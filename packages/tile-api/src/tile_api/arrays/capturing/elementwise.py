@@ -15,6 +15,7 @@ from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import joined, size_told
 from tile_api.arrays.equations.expressions import Expr, Indices, const
 from tile_api.arrays.equations.places import TRACE
+from tile_api.arrays.equations.sizes import Size, whole
 from tile_api.frontend.source import calling_line, calling_span, placed
 from tile_core.dtypes import DType, dtype_of, normalise_dtype
 from tile_core.errors import (
@@ -37,6 +38,8 @@ def lift(x: Any) -> Array:
     """
     if isinstance(x, Array):
         return x.usable()
+    if isinstance(x, Size):
+        return Array((), dtype_of("int64"), lambda indices: const(whole(x)))
     values = np.asarray(x)
     try:
         dtype = dtype_of(str(values.dtype))

@@ -23,6 +23,7 @@ from tile_api.arrays.capturing.views import axis_of, broadcast_to, expand_dims, 
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import told, variable_of
 from tile_api.arrays.equations.expressions import Expr, Indices, const
+from tile_api.arrays.equations.sizes import Size, whole
 from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import ArrayShapeError
@@ -41,9 +42,9 @@ def fold(kind: str, x: Array, axis: int, dtype: DType) -> Array:
             )
         taken = frozenset().union(*(i.free for i in indices))
         name = variable_of(size, taken)
-        along = const(0) if size == 1 else eq.index(name, int(size))
+        along = const(0) if size == 1 else eq.index(name, whole(size))
         body = x.read_as(dtype, (*indices[:axis], along, *indices[axis:]))
-        return body if size == 1 else eq.reduce(kind, name, int(size), body)
+        return body if size == 1 else eq.reduce(kind, name, whole(size), body)
 
     return Array((*x.shape[:axis], *x.shape[axis + 1 :]), dtype, at)
 
@@ -93,7 +94,7 @@ def axes_of(axis: Axes, rank: int) -> list[int]:
 
 
 def _count(x: Array, axes: Sequence[int]) -> int:
-    return math.prod(int(x.shape[k]) for k in axes)
+    return math.prod(whole(x.shape[k]) for k in axes)
 
 
 def _has_elements(x: Array, axes: Sequence[int], what: str) -> None:
@@ -203,6 +204,9 @@ def var(
         made = squares / np.maximum(count - less, 0)
         return made
     left = _count(x, axes_of(axis, x.ndim)) - less
+    if isinstance(left, Size):
+        made = squares / left
+        return made
     made = squares * (1.0 / left) if left > 0 else squares / 0.0
     return made
 

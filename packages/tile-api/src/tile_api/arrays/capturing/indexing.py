@@ -14,6 +14,7 @@ from tile_api.arrays.capturing.views import axis_of
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.expressions import Expr, Indices, const
 from tile_api.arrays.equations.index_bounds import is_natural
+from tile_api.arrays.equations.sizes import Size, ValueNeeded, names_in, whole
 from tile_api.frontend.source import calling_span
 from tile_core.errors import ArrayShapeError, DataDependentShape
 
@@ -37,18 +38,17 @@ def taken(x: Array, key: Any) -> Array:
             plan.append(None)
         elif isinstance(k, slice):
             size = next(sizes)
-            start, stop, step = k.indices(int(size))
-            count = len(range(start, stop, step))
+            start, step, count = sliced(k, size)
             shape.append(size if (start, step, count) == (0, 1, size) else count)
             plan.append((start, step))
         elif isinstance(k, Array):
-            plan.append((k, int(next(sizes))))
+            plan.append((k, whole(next(sizes))))
             for corner in (0, -1) if k.size else ():
-                found = k.at(tuple(const(int(n) - 1 if corner else 0) for n in k.shape))
+                found = k.at(tuple(const(whole(n) - 1 if corner else 0) for n in k.shape))
                 if found.op == "const":
                     _inside(found.value, plan[-1][1])
         else:
-            plan.append(const(_inside(k, int(next(sizes)))))
+            plan.append(const(_inside(k, whole(next(sizes)))))
     first = sum(k is None or isinstance(k, slice) for k in keys[:place])
 
     def at(indices: Indices) -> Expr:
@@ -68,6 +68,23 @@ def taken(x: Array, key: Any) -> Array:
         return x.at(tuple(back))
 
     return Array(shape, x.dtype, at)
+
+
+def sliced(key: slice, size: int) -> tuple[int, int, int]:
+    """Return the first index of a slice, its step, and how many it has."""
+    if not any(isinstance(x, Size) for x in (size, key.start, key.stop)):
+        start, stop, step = key.indices(int(size))
+        return start, step, len(range(start, stop, step))
+    if key.step not in (None, 1):
+        raise ValueNeeded(names_in(size), f"a slice goes through {size} by steps of {key.step}")
+    size = whole(size)
+
+    def place(x: int | None, default: int) -> int:
+        at = default if x is None else whole(x)
+        return max(0, min(at + size if at < 0 else at, size))
+
+    start, stop = place(key.start, 0), place(key.stop, size)
+    return start, 1, max(0, stop - start)
 
 
 def _place(keys: Sequence[Any]) -> int:
@@ -146,7 +163,7 @@ def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") 
 
     x = lift(a) if axis is not None else reshape(a, -1)
     along = axis_of(axis or 0, x.ndim)
-    chosen, size = _checked(lift(indices)), int(x.shape[along])
+    chosen, size = _checked(lift(indices)), whole(x.shape[along])
     if mode == "clip":
         chosen = clip(chosen, 0, size - 1)
     elif mode == "wrap":
@@ -172,7 +189,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Array:
     shape = broadcast([sizes, chosen.shape], "np.take_along_axis", (x, chosen))
 
     def at(where: Indices) -> Expr:
-        picked = counted(chosen.read_as(eq.INDEX, spread(chosen, where)), int(x.shape[along]))
+        picked = counted(chosen.read_as(eq.INDEX, spread(chosen, where)), whole(x.shape[along]))
         mine = [const(0) if n == 1 else i for i, n in zip(where, x.shape, strict=True)]
         return x.at((*mine[:along], picked, *mine[along + 1 :]))
 

@@ -24,6 +24,7 @@ from tile_api.arrays.capturing.views import (
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import joined
 from tile_api.arrays.equations.expressions import Expr, Indices, const
+from tile_api.arrays.equations.sizes import whole
 from tile_api.frontend.source import calling_span
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
@@ -46,22 +47,22 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Array:
                 )  # fmt: skip
             if k != along:
                 shape[k] = joined(shape[k], size)
-    shape[along] = sum(int(x.shape[along]) for x in parts)
+    shape[along] = sum(whole(x.shape[along]) for x in parts)
     dtype = common_type(parts, parts)
     parts = [x for x in parts if x.shape[along]] or parts[:1]
 
     def at(indices: Indices) -> Expr:
-        start = int(shape[along])
+        start = whole(shape[along])
         made: Expr | None = None
         for x in reversed(parts):
-            start -= int(x.shape[along])
+            start -= whole(x.shape[along])
             inside = eq.subtract(indices[along], const(start))
             mine = x.read_as(dtype, (*indices[:along], inside, *indices[along + 1 :]))
             if made is None:
                 made = mine
             else:
                 made = eq.where(
-                    eq.make("lt", indices[along], const(start + int(x.shape[along]))), mine, made
+                    eq.make("lt", indices[along], const(start + whole(x.shape[along]))), mine, made
                 )
         assert made is not None
         return made
@@ -75,7 +76,7 @@ def split(
     """`numpy.split`, or `numpy.array_split` if the parts need not be `even`."""
     x = lift(ary)
     along = axis_of(axis, x.ndim)
-    size = int(x.shape[along])
+    size = whole(x.shape[along])
     if isinstance(indices_or_sections, (Sequence, np.ndarray)):
         ends = [as_int(k) for k in indices_or_sections]
     else:
@@ -220,7 +221,7 @@ def _padded(x: Array, axis: int, width: Sequence[int], mode: str, fill: Sequence
     before, after = (whole_number(k, "np.pad") for k in width)
     if not before and not after:
         return x
-    size = int(x.shape[axis])
+    size = whole(x.shape[axis])
     kind = eq.computed_in(x.dtype)
     if mode != "constant" and not size:
         raise ArrayShapeError("np.pad of no elements", span=calling_span())

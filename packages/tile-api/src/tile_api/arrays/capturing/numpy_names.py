@@ -25,6 +25,7 @@ from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import apply, lift
 from tile_api.arrays.capturing.torch_names import call_torch as call_torch
 from tile_api.arrays.capturing.ufuncs import UFUNCS
+from tile_api.arrays.equations.sizes import CONDITIONS, Size
 from tile_api.frontend.source import calling_span
 from tile_core.errors import (
     DataDependentShape,
@@ -306,6 +307,19 @@ def _keyword(name: str, keyword: str, accepted: Any) -> UnknownArrayFunction:
     )
 
 
+class _OfSizes:
+    """A ufunc that takes sizes that are symbols, too."""
+
+    def __init__(self, ufunc: Any) -> None:
+        self._ufunc = ufunc
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ufunc, name)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self._ufunc(*(lift(x) if isinstance(x, Size) else x for x in args), **keywords)
+
+
 class Namespace:
     """NumPy, with functions that make arrays captured."""
 
@@ -313,7 +327,8 @@ class Namespace:
         """Return what is captured under a name, else NumPy's own."""
         created, known = creation.CREATED.get(name), FUNCTIONS.get(name)
         if created is None and known is None:
-            return getattr(np, name)
+            is_asked = CONDITIONS.get() is not None and name in UFUNCS
+            return _OfSizes(getattr(np, name)) if is_asked else getattr(np, name)
 
         def call(*args: Any, **keywords: Any) -> Any:
             if created is not None:

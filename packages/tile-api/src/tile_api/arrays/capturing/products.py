@@ -16,6 +16,7 @@ from tile_api.arrays.capturing.views import axis_of, expand_dims, reshape, trans
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import joined, size_told, variable_of
 from tile_api.arrays.equations.expressions import Expr, Indices, const
+from tile_api.arrays.equations.sizes import whole
 from tile_api.frontend.source import calling_span
 from tile_core.dtypes import dtype_of
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
@@ -53,7 +54,7 @@ def contracted(
         for c in summed:
             taken = frozenset(names).union(*(i.free for i in indices))
             names.append(variable_of(sizes[c], taken))
-            where[c] = const(0) if sizes[c] == 1 else eq.index(names[-1], int(sizes[c]))
+            where[c] = const(0) if sizes[c] == 1 else eq.index(names[-1], whole(sizes[c]))
         made: Expr | None = None
         for x, letters in zip(arrays, subscripts, strict=True):
             mine = tuple(
@@ -64,7 +65,7 @@ def contracted(
         assert made is not None
         for c, name in reversed([*zip(summed, names, strict=True)]):
             if sizes[c] != 1:
-                made = eq.reduce("sum", name, int(sizes[c]), made)
+                made = eq.reduce("sum", name, whole(sizes[c]), made)
         return made
 
     return Array([sizes[c] for c in output], dtype, at)

@@ -25,6 +25,7 @@ from tile_api.arrays.equations.recurrence import (
     recurrence,
     replaced,
 )
+from tile_api.arrays.equations.sizes import whole
 from tile_api.arrays.equations.substitution import substituted
 from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType
@@ -137,8 +138,8 @@ def _captured(f: Callable[[Any, Any], Any], init: Any, xs: Any) -> tuple[Any, An
     size = arrays[0].shape[0]
     for x in arrays[1:]:
         size = joined(size, x.shape[0])
-    starts, carried, y, of, steps = _traced(f, init, xs, arrays, int(size))
-    last = const(int(size) - 1)
+    starts, carried, y, of, steps = _traced(f, init, xs, arrays, whole(size))
+    last = const(whole(size) - 1)
     made = Steps(of, starts, steps)
 
     def final(k: int) -> Callable[[Indices], Expr]:

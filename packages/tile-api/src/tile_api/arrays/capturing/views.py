@@ -15,6 +15,7 @@ from tile_api.arrays.capturing.misfits import misfit
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import Dim
 from tile_api.arrays.equations.expressions import Expr, Indices, const
+from tile_api.arrays.equations.sizes import whole
 from tile_api.frontend.source import calling_span
 from tile_core.errors import ArrayShapeError, ElementUnknown
 
@@ -150,12 +151,12 @@ def _reshaped(indices: Indices, new: Sequence[int], old: Sequence[int]) -> Indic
     new_at = old_at = 0
     while old_at < len(old):
         to, others = new_at, old_at + 1
-        mine, theirs = 1, int(old[old_at])
+        mine, theirs = 1, whole(old[old_at])
         while mine != theirs or (to < len(new) and to == new_at):
             if mine < theirs or to == new_at:
-                mine, to = mine * int(new[to]), to + 1
+                mine, to = mine * whole(new[to]), to + 1
             else:
-                theirs, others = theirs * int(old[others]), others + 1
+                theirs, others = theirs * whole(old[others]), others + 1
         made += _of_group(indices[new_at:to], new[new_at:to], old[old_at:others])
         new_at, old_at = to, others
     return tuple(made)
@@ -164,14 +165,14 @@ def _reshaped(indices: Indices, new: Sequence[int], old: Sequence[int]) -> Indic
 def _of_group(indices: Indices, new: Sequence[int], old: Sequence[int]) -> list[Expr]:
     line: Expr = _ZERO
     for at, size in zip(indices, new, strict=True):
-        line = eq.add(eq.multiply(const(int(size)), line), at)
+        line = eq.add(eq.multiply(const(whole(size)), line), at)
     if len(old) == 1:
         return [line]
     made, step = [], math.prod(old)
     for k, size in enumerate(old):
-        step //= int(size)
+        step //= whole(size)
         part = eq.integer_part("floordiv", line, const(step))
-        made.append(part if k == 0 else eq.integer_part("mod", part, const(int(size))))
+        made.append(part if k == 0 else eq.integer_part("mod", part, const(whole(size))))
     return made
 
 
@@ -248,7 +249,7 @@ def tile(A: Any, reps: int | Sequence[int]) -> Array:
     def at(indices: Indices) -> Expr:
         pairs = zip(indices, x.shape, times, strict=True)
         return x.at(
-            tuple(i if t == 1 else eq.integer_part("mod", i, const(int(n))) for i, n, t in pairs)
+            tuple(i if t == 1 else eq.integer_part("mod", i, const(whole(n))) for i, n, t in pairs)
         )
 
     return Array([n * t if t != 1 else n for n, t in zip(x.shape, times, strict=True)], x.dtype, at)
@@ -262,7 +263,7 @@ def flip(m: Any, axis: int | Sequence[int] | None = None) -> Array:
     def at(indices: Indices) -> Expr:
         return x.at(
             tuple(
-                eq.subtract(const(int(n) - 1), i) if k in axes else i
+                eq.subtract(const(whole(n) - 1), i) if k in axes else i
                 for k, (i, n) in enumerate(zip(indices, x.shape, strict=True))
             )
         )
@@ -309,7 +310,7 @@ def sliding_window_view(x: Any, window_shape: int | Sequence[int], axis: Any = N
                 f"sliding_window_view: a window of {int(size)} along {int(shape[k])} elements",
                 span=calling_span(),
             )
-        shape[k] = shape[k] if size == 1 else int(shape[k]) - int(size) + 1
+        shape[k] = shape[k] if size == 1 else whole(shape[k]) - int(size) + 1
 
     def at(indices: Indices) -> Expr:
         back = [*indices[: array.ndim]]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import SupportsIndex
 
+from tile_api.arrays.equations.sizes import Size, whole
+
 
 class Symbol:
     """A dimension of a parameter; dimensions that are found to be one share a symbol."""
@@ -30,25 +32,40 @@ class Symbol:
 
 
 class Dim(int):
-    """The size of a dimension: a number, with the symbol of the dimension.
+    """The size of a dimension: a number, with the symbol of the dimension; see `dimension`.
 
     Arithmetic gives plain numbers: half of a dimension is no dimension that has a name.
     """
 
+    __slots__ = ()
     symbol: Symbol
 
-    def __new__(cls, size: int, symbol: Symbol) -> Dim:
-        """Return `size`, remembering `symbol`."""
+
+class _NumberedDim(Dim):
+    def __new__(cls, size: int, symbol: Symbol) -> _NumberedDim:
         self = super().__new__(cls, size)
         self.symbol = symbol
         return self
+
+
+class _SymbolicDim(Size, Dim):
+    pass
+
+
+def dimension(size: int, symbol: Symbol) -> Dim:
+    """Return the size of a dimension that has a symbol."""
+    if isinstance(size, Size):
+        made: Dim = _SymbolicDim(int(size), size.terms, size.usual)
+        made.symbol = symbol
+        return made
+    return _NumberedDim(size, symbol)
 
 
 def joined(x: SupportsIndex, y: SupportsIndex) -> int:
     """Return the size of a dimension that is both `x` and `y`, which are equal numbers."""
     if isinstance(x, Dim) and isinstance(y, Dim):
         x.symbol.join(y.symbol)
-    return x if isinstance(x, Dim) else y if isinstance(y, Dim) else int(x)
+    return x if isinstance(x, Dim) else y if isinstance(y, Dim) else whole(x)
 
 
 def told(shape: Sequence[int]) -> str:
@@ -58,7 +75,12 @@ def told(shape: Sequence[int]) -> str:
 
 def size_told(size: int) -> str:
     """Return a size as users read it."""
-    return f"{size.symbol.name}={int(size)}" if isinstance(size, Dim) else str(int(size))
+    return f"{size.symbol.name}={whole(size)}" if isinstance(size, Dim) else str(whole(size))
+
+
+def name_of(size: int) -> str:
+    """Return the name of a dimension; empty if it has none."""
+    return size.symbol.found().name if isinstance(size, Dim) else ""
 
 
 def variable_of(size: int, taken: frozenset[str]) -> str:
@@ -67,7 +89,7 @@ def variable_of(size: int, taken: frozenset[str]) -> str:
     Two reductions over one dimension bind the same variable, and so does what reads them there:
     that is how common subexpressions meet.
     """
-    name = size.symbol.found().name if isinstance(size, Dim) else f"k'{int(size)}"
+    name = size.symbol.found().name if isinstance(size, Dim) else f"k'{whole(size)}"
     return another(name, taken)  # as no parameter is called
 
 

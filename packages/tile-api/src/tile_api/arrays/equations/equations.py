@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tile_api.arrays.equations.expressions import Expr
+from tile_api.arrays.equations.expressions import Expr, walk
+from tile_api.arrays.equations.sizes import Size
 from tile_core.dtypes import DType
 from tile_core.records import dataclass
 
@@ -56,6 +57,20 @@ class Output:
     element: Expr
 
 
+def described(equations: Equations) -> list[object]:
+    """Return what tells equations apart that have symbols for sizes, whatever their numbers."""
+    numbers: dict[Expr, int] = {}
+    made: list[object] = []
+    for o in equations.outputs:
+        for x in walk(*o.indices, o.element):
+            if x not in numbers:
+                numbers[x] = len(numbers)
+                args = [numbers[arg] for arg in x.args]
+                made.append((x.op, args, str(x.value), x.dtype))
+        made.append((str(o.shape), o.dtype, numbers[o.element]))
+    return made
+
+
 @dataclass(frozen=True, slots=True)
 class Equations:
     """What a function computes, for arguments of given shapes and types.
@@ -66,6 +81,11 @@ class Equations:
         None if the function returns one array, else the type of what holds them.
     remarks
         What users might not expect, with its line.
+    dimensions
+        Of each parameter: what its dimensions are called, equally if they are one; empty for
+        those of one element.
+    conditions
+        For which values of symbols they are right, as expressions of Python.
     """
 
     name: str
@@ -73,3 +93,15 @@ class Equations:
     outputs: tuple[Output, ...]
     structure: type | None
     remarks: tuple[str, ...] = ()
+    dimensions: tuple[tuple[str, ...], ...] = ()
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def symbols(self) -> dict[str, tuple[Parameter, int]]:
+        """The sizes that are symbols, each with the first dimension that tells it."""
+        found: dict[str, tuple[Parameter, int]] = {}
+        for p in self.parameters:
+            for k, n in enumerate(p.shape):
+                if isinstance(n, Size):
+                    found.setdefault(str(n), (p, k))
+        return found

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from tile_api.arrays.equations.numerics import is_strict
+from tile_api.arrays.equations.sizes import Size, at_most, is_multiple, whole
 from tile_core.dtypes import DType, dtype_of
 
 INDEX = dtype_of("int64")
@@ -123,7 +124,11 @@ def begin(*roots: Expr) -> None:
 
 
 def _key_of(value: Any) -> Any:
-    """Tell 0.0 from -0.0 and 1 from True; a NaN equals itself."""
+    """Tell 0.0 from -0.0 and 1 from True; a NaN equals itself, a symbol those that are like it."""
+    if isinstance(value, Size):
+        return value.key
+    if type(value) is tuple and isinstance(value[-1], Size):
+        return (value[:-1], value[-1].key)
     if isinstance(value, float):
         return "nan" if math.isnan(value) else (value, math.copysign(1.0, value))
     return (type(value), value)
@@ -132,13 +137,15 @@ def _key_of(value: Any) -> Any:
 def const(value: bool | int | float, dtype: str = "int64") -> Expr:
     """Return a number; integers wrap around, as those of arrays do."""
     kind = dtype_of(dtype)
-    plain: bool | int | float = float(value)
+    if isinstance(value, Size) and kind.is_float:
+        return cast(const(value), kind)
+    plain: bool | int | float = value if isinstance(value, Size) else float(value)
     if kind.is_bool:
         plain = bool(value)
     elif kind.is_int:
         span = 1 << kind.bits
         low = 0 if kind.startswith("uint") else -(span >> 1)
-        plain = (int(value) - low) % span + low
+        plain = value if isinstance(value, Size) else (int(value) - low) % span + low
     return make("const", value=plain, dtype=kind)
 
 
@@ -165,6 +172,8 @@ def cast(x: Expr, dtype: DType) -> Expr:
         return make("round", cast(x, dtype_of("float32")), value=str(dtype))
     if dtype == x.dtype:
         return x
+    if x.op == "const" and isinstance(x.value, Size):
+        return make("cast", x, dtype=dtype)
     if x.op == "const" and (dtype.is_float or dtype.is_bool or math.isfinite(x.value)):
         widens = x.dtype.is_float and dtype.bits > x.dtype.bits
         return const(_rounded(x.value, x.dtype) if widens else x.value, dtype)
@@ -185,7 +194,7 @@ def add(x: Expr, y: Expr) -> Expr:
     if y.op == "const":
         x, y = y, x
     if x.op == "const":
-        if x.value == 0:
+        if not isinstance(x.value, Size) and x.value == 0:
             return y
         if y.op == "add" and y.args[0].op == "const" and not x.dtype.is_float:
             return add(const(x.value + y.args[0].value, x.dtype), y.args[1])
@@ -207,6 +216,8 @@ def multiply(x: Expr, y: Expr) -> Expr:
     if y.op == "const":
         x, y = y, x
     if x.op == "const":
+        if isinstance(x.value, Size):
+            return make("multiply", x, y)
         if x.value == 1:
             return y
         if x.value == 0 and not x.dtype.is_float:  # zero times infinity is none
@@ -270,20 +281,20 @@ def integer_part(op: str, x: Expr, y: Expr) -> Expr:
     bound = bound_of(x)
     if y.op != "const" or y.value < 1 or bound is None:  # else nothing in x overflows
         return make(op, x, y)
-    n = int(y.value)
+    n = whole(y.value)
     parts = _terms(x)
-    rest = [part for part in parts if _factor(part) % n]
+    rest = [part for part in parts if not is_multiple(_factor(part), n)]
     if len(rest) < len(parts):  # (n * a + b) // n
         left = _sum(rest, x.dtype)
-        if (most := bound_of(left)) is not None and most <= n:
+        if (most := bound_of(left)) is not None and at_most(most, n):
             if op == "mod":
                 return left
             return _sum([_divided(part, n) for part in parts if part not in rest], x.dtype)
-    if bound <= n:
+    if at_most(bound, n):
         return const(0, x.dtype) if op == "floordiv" else x
     if x.op == "floordiv" and op == "floordiv" and x.args[1].op == "const":
         return integer_part(op, x.args[0], const(x.args[1].value * n, x.dtype))
-    if x.op == "mod" and x.args[1].op == "const" and x.args[1].value % n == 0:
+    if x.op == "mod" and x.args[1].op == "const" and is_multiple(x.args[1].value, n):
         if op == "mod":
             return integer_part(op, x.args[0], y)
         inner = integer_part("floordiv", x.args[0], y)
@@ -311,14 +322,15 @@ def remembered(question: Callable[[Expr], R]) -> Callable[[Expr], R]:
 def bound_of(x: Expr) -> int | None:
     """Return a number that an index is below, if it is known to be 0 or more."""
     if x.op == "const":
-        return int(x.value) + 1 if x.value >= 0 else None
+        return whole(x.value) + 1 if at_most(0, x.value) else None
     if x.op == "index":
-        return int(x.value[1])
+        return whole(x.value[1])
     if x.op not in ("add", "multiply", "floordiv", "mod"):
         return None
     one, other = map(bound_of, x.args)
     if x.op == "mod" and x.args[1].op == "const" and x.args[1].value > 0:
-        return int(x.args[1].value) if one is None else min(one, int(x.args[1].value))
+        modulus = whole(x.args[1].value)
+        return one if one is not None and at_most(one, modulus) else modulus
     if one is None or other is None:
         return None
     match x.op:
@@ -327,7 +339,7 @@ def bound_of(x: Expr) -> int | None:
         case "multiply":
             return (one - 1) * (other - 1) + 1
         case "floordiv" if x.args[1].op == "const" and x.args[1].value > 0:
-            return (one - 1) // int(x.args[1].value) + 1
+            return (one - 1) // whole(x.args[1].value) + 1
     return None
 
 
@@ -351,9 +363,9 @@ MOST_TERMS = 512
 def _factor(x: Expr) -> int:
     """Return the number that a term is a multiple of."""
     if x.op == "const":
-        return int(x.value)
+        return whole(x.value)
     is_scaled = x.op == "multiply" and x.args[0].op == "const"
-    return int(x.args[0].value) if is_scaled else 1
+    return whole(x.args[0].value) if is_scaled else 1
 
 
 def _divided(x: Expr, n: int) -> Expr:
@@ -374,10 +386,10 @@ def compared(op: str, x: Expr, y: Expr) -> Expr:
     bound = bound_of(x) if y.op == "const" else None
     if bound is not None:
         end = y.value + (op == "le")
-        if bound <= end:
+        if at_most(bound, end):
             return const(True, "bool")
         if x.op == "const" or (
-            x.op == "add" and x.args[0].op == "const" and x.args[0].value >= end
+            x.op == "add" and x.args[0].op == "const" and at_most(end, x.args[0].value)
         ):
             return const(False, "bool")
     return make(op, x, y)

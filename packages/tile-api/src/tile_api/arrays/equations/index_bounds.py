@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tile_api.arrays.equations.expressions import Expr, bound_of, remembered
+from tile_api.arrays.equations.sizes import at_most
 
 
 @remembered
@@ -10,7 +11,7 @@ def is_natural(x: Expr) -> bool:
     """Tell whether an index is known to be 0 or more."""
     match x.op:
         case "const":
-            return bool(x.value >= 0)
+            return at_most(0, x.value)
         case "cast":
             (arg,) = x.args
             return arg.dtype.is_int and (arg.dtype.startswith("u") or is_natural(arg))
@@ -39,4 +40,4 @@ def is_below(x: Expr, size: int) -> bool:
         case "maximum":
             return all(is_below(arg, size) for arg in x.args)
     bound = bound_of(x)
-    return bound is not None and bound <= size
+    return bound is not None and at_most(bound, size)

@@ -22,6 +22,7 @@ from tile_api.arrays.equations.expressions import (
     remade,
     walk,
 )
+from tile_api.arrays.equations.sizes import whole
 
 Variables = tuple[tuple[str, int], ...]
 """Names and extents; a dimension of size 1 has no name."""
@@ -152,14 +153,14 @@ def recurrence(extent: int, shapes: Sequence[Sequence[int]]) -> Recurrence:
             name = _name(size, depth)
             if size != 1:
                 name = another(name, {known for known, _ in names})
-            names.append(("" if size == 1 else name, int(size)))
+            names.append(("" if size == 1 else name, whole(size)))
         carried.append(tuple(names))
-    step = f"s'{int(extent)}.{depth}"
-    return Recurrence(f"carry.{depth}", step, int(extent), tuple(carried))
+    step = f"s'{whole(extent)}.{depth}"
+    return Recurrence(f"carry.{depth}", step, whole(extent), tuple(carried))
 
 
 def _name(size: int, depth: int) -> str:
-    symbol = size.symbol.found().name if isinstance(size, Dim) else f"k'{int(size)}"
+    symbol = size.symbol.found().name if isinstance(size, Dim) else f"k'{whole(size)}"
     return f"{symbol}.{depth}"
 
 

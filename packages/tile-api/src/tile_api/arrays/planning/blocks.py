@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tile_api.arrays.equations.expressions import walk
+from tile_api.arrays.equations.sizes import ValueNeeded, usual
 from tile_api.arrays.planning.plan import Blocks, Plan, is_disjoint, resized
 from tile_api.arrays.planning.split import can_split, in_parts
 from tile_api.arrays.planning.traffic import Machine, Traffic, blocks_of, traffic_of
@@ -141,12 +142,12 @@ def _few_rows(plan: Plan, machine: Machine) -> Blocks | None:
     short and wide, so that it is read in order.
     """
     is_product = bool(plan.carried) and all(c.column for c in plan.carried)
-    is_slim = plan.row is not None and plan.axes[plan.row].extent <= FEW_ROWS
+    is_slim = plan.row is not None and usual(plan.axes[plan.row].extent) <= FEW_ROWS
     if machine.rows > 1 or not is_product or not is_slim or len(plan.columns) != 1:
         return None
     assert plan.row is not None
-    extent, units = plan.axes[plan.columns[0]].extent, machine.peaks.units
-    near = MOST_NEAR // max(4, plan.axes[plan.row].extent)
+    extent, units = usual(plan.axes[plan.columns[0]].extent), machine.peaks.units
+    near = MOST_NEAR // max(4, usual(plan.axes[plan.row].extent))
     columns = min(near, extent // units) // 64 * 64
     return Blocks(FEW_ROWS, 8, columns) if columns >= 64 else None
 
@@ -181,6 +182,8 @@ class _Ranking:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 told = self.price(in_parts(choice.plan, (f"p{n}" for n in itertools.count(1000))))
+        except ValueNeeded:
+            return False
         except TileError as error:
             self.note = self.note or str(error.args[0]).splitlines()[0]
             if isinstance(error, OutOfScratch):
@@ -202,7 +205,7 @@ def candidates(plan: Plan, machine: Machine) -> Iterator[Blocks]:
     """Yield sizes that suit the roles of a plan, aligned with the machine's instructions."""
     inner = any(n.op == "reduce" for s in plan.states for n in walk(s.body))
     products = inner or any(c.column for c in plan.carried)
-    extent = plan.axes[plan.row].extent if plan.row is not None else 1
+    extent = usual(plan.axes[plan.row].extent) if plan.row is not None else 1
     rows = [r for r in ((16, 32, 64, 128, 256) if products else (1, 2, 4, 8, 16, 32, 64, 256))]
     rows = [r for r in rows if r < 2 * extent] or rows[:1]
     columns: tuple[int, ...] = (64, 128, 256) if plan.columns else (64,)
@@ -229,7 +232,7 @@ def _parts(plan: Plan, machine: Machine) -> list[int]:
     """Return by how many blocks a stream may be shared: so many that none is idle."""
     assert plan.stream is not None
     axis = plan.axes[plan.stream]
-    most = -(-axis.extent // plan.blocks.stream) // 2
+    most = -(-usual(axis.extent) // plan.blocks.stream) // 2
     found = {min(waves * machine.peaks.units // blocks_of(plan), most) for waves in (1, 2)}
     return sorted(parts for parts in found if parts > 1)
 
@@ -251,7 +254,7 @@ def _by_traffic(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> tu
 def _size(plan: Plan, names: Collection[str]) -> int:
     made = 1
     for v in names:
-        made *= plan.axes[v].extent if v in plan.axes else 1
+        made *= usual(plan.axes[v].extent) if v in plan.axes else 1
     return made
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from tile_api.arrays.equations.expressions import Expr, const, make, rebuild, subtract, walk
 from tile_api.arrays.equations.numerics import is_strict
+from tile_api.arrays.equations.sizes import Size
 from tile_api.arrays.planning.plan import Carried, Plan
 from tile_api.arrays.reductions.algebra import factors, polynomial, product, terms
 from tile_api.arrays.reductions.groups import Group
@@ -87,6 +88,9 @@ def _affine(condition: Expr, plan: Plan) -> _Affine | None:
     linear = {atoms[0]: c for atoms, c in form.items() if len(atoms) == 1}
     if len(linear) + (() in form) != len(form):
         return None
+    sizes = [x for x in linear if x.op == "const"]  # in terms of symbols
+    slack = int(form.get((), 0)) - (condition.op == "lt")
+    slack += sum(int(linear.pop(x)) * x.value for x in sizes)
     by_name = {x.value[0]: c for x, c in linear.items() if x.op == "index"}
     along = by_name.pop(plan.stream or "", None)
     row = by_name.pop(plan.row or "", None)
@@ -94,7 +98,6 @@ def _affine(condition: Expr, plan: Plan) -> _Affine | None:
         return None
     if abs(along) != 1 or row not in (None, -along):
         return None
-    slack = int(form.get((), 0)) - (condition.op == "lt")
     return _Affine(condition, along < 0, row is not None, slack if along < 0 else -slack)
 
 
@@ -150,6 +153,8 @@ def _three(
 
 
 def _plus(text: str, number: int) -> str:
+    if isinstance(number, Size):
+        return f"{text} + {number}"
     if number == 0:
         return text
     if text.isdigit():

@@ -11,6 +11,7 @@ from math import inf, prod
 
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, extents_of, formula, walk
+from tile_api.arrays.equations.sizes import ValueNeeded, usual
 from tile_api.arrays.planning.blocks import least, worthwhile
 from tile_api.arrays.planning.partition import BY_RULES, Cuts, Task
 from tile_api.arrays.planning.plan import Plan
@@ -93,7 +94,7 @@ def compared(
                 if _shape(made) in known:
                     continue
                 way = Way(cuts, told, _sum(plans(made), dtypes, machine))
-            except TileError:  # a way that no kernel can go
+            except (TileError, ValueNeeded):  # a way that no kernel can go
                 continue
             known[_shape(made)] = way
             if way.milliseconds < SURELY * found.milliseconds:
@@ -133,7 +134,7 @@ def _products_within(outputs: Sequence[Output]) -> list[Expr]:
     inner = {n for x in nested for n in walk(*x.args) if n.op == "reduce" and _is_product(n)}
     inner -= {x.args[0] for x in nested if x.value[0] == "sum"}
     extents = extents_of(elements)
-    work = {x: x.value[2] * prod(extents[v] for v in x.free) for x in inner}
+    work = {x: usual(x.value[2]) * prod(usual(extents[v]) for v in x.free) for x in inner}
     ordered = sorted(inner - {*elements}, key=lambda x: (-work[x], x.serial))
     return ordered[:MOST_APART]
 

@@ -16,6 +16,7 @@ from tile_api.arrays.equations.expressions import (
     reduce,
     walk,
 )
+from tile_api.arrays.equations.sizes import Size
 from tile_api.arrays.equations.substitution import substituted, unused
 from tile_api.arrays.planning.matrix_vector import ONE
 from tile_api.arrays.planning.partition import FEW_COLUMNS, Task, reductions_over, variables_of
@@ -182,6 +183,8 @@ class Plan:
         size = self.axes[self.stream].size
         is_even = p.count * p.blocks * size == -(-self.axes[self.stream].extent // size) * size
         mine = f"{self.before} + {p.blocks}"
+        if isinstance(p.blocks, Size):
+            return f"T.max({self.before}, T.min({mine}, {end}))"
         return mine if is_even else f"T.min({mine}, {end})"
 
     @property
@@ -270,7 +273,8 @@ def resized(plan: Plan, blocks: Blocks, parts: int = 1) -> Plan:
     if parts > 1 and plan.stream is not None:
         whole = -(-extents[plan.stream] // blocks.stream)
         each = -(-whole // parts)
-        extents[PART] = -(-whole // each)
+        # A part may be empty where their number does not depend on that of blocks.
+        extents[PART] = parts if isinstance(whole, Size) else -(-whole // each)
         grid, shared = (*grid, PART), Parts(extents[PART], each)
     return _sized(replace(plan, blocks=blocks, grid=grid, parts=shared), extents)
 

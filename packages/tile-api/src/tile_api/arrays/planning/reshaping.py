@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from tile_api.arrays.equations.expressions import (
     rebuild,
     walk,
 )
+from tile_api.arrays.equations.sizes import at_most, whole
 from tile_api.arrays.planning.partition import Task, View
 from tile_api.arrays.reductions.algebra import terms
 
@@ -34,7 +36,9 @@ def reshaped(task: Task, shapes: Mapping[str, Shape]) -> Task:
         shape, plain = plain_form(shapes[name], indices)
         if shape == shapes[name]:
             return name, indices
-        called = f"{name}_{'x'.join(map(str, shape))}"
+        called = re.sub(r"\W+", "_", f"{name}_{'x'.join(map(str, shape))}")
+        while any(v.name == called and v.shape != shape for v in views.values()):
+            called += "_"
         return views.setdefault((name, shape), View(called, name, shape)).name, plain
 
     known: dict[Expr, Expr] = {}
@@ -87,7 +91,9 @@ def _split(at: Expr, size: int) -> tuple[list[int], list[Expr]]:
     atoms = [t.args[1] if step > 1 else t for step, t in parts]
     for k, (step, atom) in enumerate(zip(steps[1:], atoms[1:], strict=True)):
         bound = bound_of(atom)
-        fits = bound is not None and step > 0 and bound * step <= steps[k] > step
+        fits = (
+            bound is not None and step > 0 and at_most(bound * step, steps[k]) and steps[k] > step
+        )
         is_chain = is_chain and fits and steps[k] % step == 0
     if not is_chain or not any(atom.op == "index" for atom in atoms):
         return [size], [at]
@@ -97,5 +103,5 @@ def _split(at: Expr, size: int) -> tuple[list[int], list[Expr]]:
 
 def _factor(x: Expr) -> int:
     if x.op == "multiply" and x.args[0].op == "const":
-        return int(x.args[0].value)
+        return whole(x.args[0].value)
     return 0 if x.op == "const" else 1

@@ -22,18 +22,20 @@ from tile_api.arrays.equations.expressions import (
     make,
     multiply,
     rebuild,
+    reciprocal,
     reduce,
     subtract,
     walk,
     where,
 )
+from tile_api.arrays.equations.sizes import Size
 from tile_api.arrays.planning.matrix_vector import ONE
 from tile_api.arrays.planning.partition import Task, streamed
 from tile_api.arrays.planning.plan import PART, Blocks, Plan, plans_of, resized
 from tile_api.arrays.planning.storage import state_dtype
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.state import COUNT, Correction, State, has_left, identity_of
-from tile_core.dtypes import dtype_of
+from tile_core.dtypes import DType, dtype_of
 
 _WHY = "few blocks, a long stream: they share it, and the next kernel merges what they leave"
 
@@ -122,7 +124,17 @@ def _met(extent: int, each: int, count: int) -> Expr:
         return const(each, "float32")
     start = multiply(const(each), index(PART, count))
     left = subtract(const(extent), start)
-    return cast(make("minimum", const(each), left), dtype_of("float32"))
+    met = make("minimum", const(each), left)
+    if isinstance(extent, Size):  # parts may be empty
+        met = make("maximum", const(0), met)
+    return cast(met, dtype_of("float32"))
+
+
+def _share(extent: int, dtype: DType) -> Expr:
+    """Return what one element is of the stream."""
+    if isinstance(extent, Size):
+        return reciprocal(cast(const(extent), dtype))
+    return const(1 / extent, dtype)
 
 
 def _merged(
@@ -148,14 +160,14 @@ def _merged(
             made = product([mine, once_begun(change.scale, read)], const(1, mine.dtype))
         kind = s.kind
         if kind == "mean":
-            share = multiply(const(1 / extent, "float32"), met)
+            share = multiply(_share(extent, dtype_of("float32")), met)
             kind, made = "sum", multiply(cast(share, mine.dtype), made)
             if s.left is not None:
                 rest = rests.get(s.left)
                 of_part = const(0.0, mine.dtype)
                 if rest is not None:
                     of_part = load(rest.name, rest.indices, rest.dtype)
-                    made = add(made, multiply(const(1 / extent, mine.dtype), of_part))
+                    made = add(made, multiply(_share(extent, mine.dtype), of_part))
                 old[s.left] = of_part
         old[s.mine] = mine
         starts[s.mine] = const(identity_of(s.kind, state_dtype(s)), s.mine.dtype)

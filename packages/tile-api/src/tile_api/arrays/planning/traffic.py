@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, walk
+from tile_api.arrays.equations.sizes import usual
 from tile_api.arrays.planning.plan import PART, Plan
 from tile_core.cost.roofline import FUNCTION_OPERATIONS, Peaks
 from tile_core.dtypes import DType
@@ -119,6 +120,7 @@ class Traffic:
 
 def traffic_of(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> Traffic:
     """Return what a kernel moves and computes; `dtypes` are those of the tensors that it reads."""
+    plan = _usual(plan)
     axes, stream = plan.axes, plan.stream
     parts = plan.parts.count if plan.parts else 1
     blocks = blocks_of(plan)
@@ -172,6 +174,14 @@ def traffic_of(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> Tra
     )
 
 
+def _usual(plan: Plan) -> Plan:
+    """Return a plan whose sizes are numbers, for those that are symbols their usual ones."""
+    axes = {v: replace(a, extent=usual(a.extent)) for v, a in plan.axes.items()}
+    finals = (replace(o, shape=tuple(map(usual, o.shape))) for o in plan.finals)
+    parts = plan.parts and replace(plan.parts, blocks=usual(plan.parts.blocks))
+    return replace(plan, axes=axes, finals=tuple(finals), parts=parts)
+
+
 def _size(plan: Plan, names: Iterable[str]) -> int:
     """Return the elements of a tile along variables."""
     return math.prod(plan.axes[v].size for v in names if v in plan.axes)
@@ -181,7 +191,7 @@ def blocks_of(plan: Plan) -> int:
     """Return how many blocks a kernel has."""
     tiles = (v for v in (plan.row, *plan.columns) if v is not None)
     axes = (plan.axes[v] for v in (*plan.grid, *tiles))
-    return math.prod(-(-a.extent // a.size) for a in axes)
+    return math.prod(-(-usual(a.extent) // a.size) for a in axes)
 
 
 def _sweeps(plan: Plan, load: Expr) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tile_api.arrays.equations.evaluate import once_begun
 from tile_api.arrays.equations.expressions import Expr, const, make, subtract, walk
 from tile_api.arrays.equations.numerics import is_fast
+from tile_api.arrays.equations.sizes import LEAST, Size, ValueNeeded, names_in
 from tile_api.arrays.planning.bounds import bounds_of, without_masks
 from tile_api.arrays.planning.not_numbers import looks_for_nan
 from tile_api.arrays.planning.plan import Carried, Plan, factor
@@ -44,12 +46,15 @@ class KernelText:
     ----------
     inputs, outputs
         The names of the tensors that it takes and makes.
+    symbols
+        The sizes that it knows when it is called.
     """
 
     name: str
     text: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    symbols: tuple[str, ...] = ()
 
 
 _FAST = "tile.PassConfigKey.TL_ENABLE_FAST_MATH"
@@ -71,7 +76,12 @@ class Writer:
         self.tensors = {**tensors, **made}
         names = {*self.tensors, "T", "tile", "bx", "by", "bz", "ko", "BM", "BN", "BC", "threads"}
         names |= {"first", "last", "wholly", "rest", *"ijdefgh", *plan.grid, name}
-        names |= {index for index, _ in plan.indices} | {v.name for v in plan.task.views}
+        self.symbols = frozenset().union(*(names_in(n) for t in tensors.values() for n in t.shape))
+        names |= (
+            {*self.symbols}
+            | {index for index, _ in plan.indices}
+            | {v.name for v in plan.task.views}
+        )
         dtypes = {n: t.dtype for n, t in self.tensors.items()}
         views = [v for v in plan.task.views if v.tensor in dtypes]
         dtypes |= {v.name: dtypes[v.tensor] for v in views}
@@ -162,7 +172,8 @@ class Writer:
         if plan.parts is None:
             return str(extent)
         each = plan.parts.blocks * plan.axes[plan.stream or ""].size
-        return f"T.min({each}, {extent} - {plan.before} * BN)"
+        mine = f"T.min({each}, {extent} - {plan.before} * BN)"
+        return f"T.max(1, {mine})" if isinstance(extent, Size) else mine
 
     def _infinity(self, s: State) -> str | None:
         """Return the text of what an extremum of floats is of no elements."""
@@ -419,16 +430,36 @@ class Writer:
         shown = [f"{v.name} = T.reshape({v.tensor}, {v.shape})" for v in views]
         allocations = "".join(f"\n            {line}" for line in (*shown, *tiles.allocations))
         body = "\n".join((*tiles.prologue, *tiles.lines))
+        symbols = self._used(inputs, f"{parameters}{counts}{allocations}{body}")
+        declared = ", ".join(symbols)
+        if symbols:
+            declared = f'    {declared} = T.dynamic("{declared}", min={LEAST})\n'
         configs = f", pass_configs={{{_FAST}: True}}" * is_fast()
         text = (
             f"@tile.jit(out_idx={[k - len(outputs) for k in range(len(outputs))]}{configs})\n"
-            f'def {self.name}({sizes}):\n    """Compute {", ".join(outputs)}."""\n\n'
+            f'def {self.name}({sizes}):\n    """Compute {", ".join(outputs)}."""\n{declared}\n'
             f"    @T.prim_func\n    def main({parameters}\n    ):"
             f"{notes}\n"
             f"        with T.Kernel({counts}, threads=threads) as {block}:{allocations}\n{body}\n\n"
             "    return main\n"
         )
-        return KernelText(self.name, text, tuple(inputs), tuple(outputs))
+        return KernelText(self.name, text, tuple(inputs), tuple(outputs), symbols)
+
+    def _used(self, inputs: Sequence[str], text: str) -> tuple[str, ...]:
+        """Return the symbols in a text.
+
+        Raises
+        ------
+        ValueNeeded
+            If no argument tells what one is.
+        """
+        words = {*re.findall(r"[^\W\d]\w*", text)}
+        used = sorted(self.symbols & words)
+        told = {str(n) for name in inputs for n in self.tensors[name].shape}
+        unknown = frozenset(used) - told
+        if unknown:
+            raise ValueNeeded(unknown, "no array that a kernel reads tells it")
+        return tuple(used)
 
     def _sizes(self) -> str:
         plan = self.plan

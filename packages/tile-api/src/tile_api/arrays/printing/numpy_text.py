@@ -11,6 +11,7 @@ from tile_api.arrays.equations.evaluate import BINARY, FOLDS, UNARY
 from tile_api.arrays.equations.expressions import Expr, add, const, extents_of, walk
 from tile_api.arrays.equations.listing import Definition, definitions
 from tile_api.arrays.equations.recurrence import Steps, steps_of
+from tile_api.arrays.equations.sizes import at_most
 
 IN_NUMPY = "in_numpy"
 """What programs call the function that says what is right."""
@@ -19,6 +20,12 @@ IN_NUMPY = "in_numpy"
 def equations_in_numpy(equations: Equations) -> list[str]:
     """Return the lines of a function that computes each equation with arrays of all variables."""
     return [*_Text(equations).lines()]
+
+
+def sizes_told(equations: Equations) -> Iterator[str]:
+    """Yield the statements that give symbols their values."""
+    for name, (p, axis) in equations.symbols.items():
+        yield f"{name} = {p.tensor}.shape[{axis}]"
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ class _Text:
         equations = self.equations
         yield f"def {IN_NUMPY}({', '.join(self.parameters)}):"
         yield f'    """Return what the equations of {equations.name} mean."""'
+        yield from (f"    {line}" for line in sizes_told(equations))
         if self.extents:
             names = ", ".join(self.names[v] for v in self.extents)
             spans = ", ".join(f":{n}" for n in self.extents.values())
@@ -172,7 +180,7 @@ class _Text:
             return str(x.value)  # a definition: it has all axes
         places = []
         for i, size in zip(x.args, parameter.shape, strict=True):
-            is_inside = i.op == "const" or (i.op == "index" and i.value[1] <= size)
+            is_inside = i.op == "const" or (i.op == "index" and at_most(i.value[1], size))
             # Elements that nothing chooses may lie outside.
             places.append(self(i) if is_inside else f"np.clip({self(i)}, 0, {size - 1})")
         text = f"{x.value}[{', '.join(places) or '()'}]"

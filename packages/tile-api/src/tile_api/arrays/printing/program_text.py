@@ -12,10 +12,11 @@ import numpy as np
 
 from tile_api.arrays.equations.equations import Equations
 from tile_api.arrays.equations.listing import digest, listed
+from tile_api.arrays.equations.sizes import LEAST, usual
 from tile_api.arrays.inputs import supplies
 from tile_api.arrays.printing.kernel_text import KernelText
 from tile_api.arrays.printing.numpy_source import function_in_numpy
-from tile_api.arrays.printing.numpy_text import IN_NUMPY, equations_in_numpy
+from tile_api.arrays.printing.numpy_text import IN_NUMPY, equations_in_numpy, sizes_told
 from tile_api.lowered import LoweredKernel
 from tile_api.tiers.expert import expert_function
 from tile_api.tiers.line_breaks import PAD, WIDTH, broken
@@ -112,6 +113,11 @@ class Program:
     def _launch(self, made: Callable[[KernelText], str]) -> Iterator[str]:
         yield f"def {LAUNCH}({', '.join(p.tensor for p in self.equations.parameters)}):"
         yield '    """Run the kernels in their order."""'
+        if self.equations.conditions or any(0 in o.shape for o in self.equations.outputs):
+            yield from (f"    {line}" for line in sizes_told(self.equations))
+        for text in self.equations.conditions:
+            yield f"    if not ({text}):"
+            yield f'        raise ValueError("these kernels are for sizes with {text}")'
         for p in self.equations.parameters:
             if p.shape == ():
                 yield f"    {p.tensor} = {p.tensor}.reshape(1)"
@@ -135,17 +141,39 @@ class Program:
         yield "def main():"
         yield '    """Compare with NumPy on random arrays."""'
         yield "    random = np.random.default_rng(0)"
-        yield "    arguments = ["
-        yield from (f"        {s.text()},  # {s.parameter.name}" for s in supplies(self.equations))
-        yield "    ]"
-        yield from _MAIN.format(
+        pad = ""
+        if symbols := self.equations.symbols:
+            pad = "    "
+            yield f"    for {', '.join(symbols)}{',' * (len(symbols) == 1)} in {self._sizes()}:"
+        yield f"{pad}    arguments = ["
+        for s in supplies(self.equations):
+            yield f"{pad}        {s.text()},  # {s.parameter.name}"
+        yield f"{pad}    ]"
+        text = _MAIN.format(
             reference=IN_NUMPY,
             launch=LAUNCH,
             found="[found]" if is_single else "found",
             wanted="[wanted]" if is_single else "wanted",
             error=max(_TOLERANCES.get(str(t), 1e-3) for t in self._dtypes()),
             name=self.equations.name,
-        ).splitlines()
+        )
+        yield from (f"{pad}{line}" for line in text.splitlines())
+
+    def _sizes(self) -> list[tuple[int, ...]]:
+        """Return values of symbols to compare with: the usual ones, few, more than a block."""
+        symbols = self.equations.symbols
+        asked = [
+            tuple(usual(p.shape[k]) for p, k in symbols.values()),
+            tuple(range(LEAST, LEAST + len(symbols))),
+            tuple(range(67, 67 + 2 * len(symbols), 2)),
+        ]
+        conditions = self.equations.conditions
+
+        def holds(values: tuple[int, ...]) -> bool:
+            named = dict(zip(symbols, values, strict=True))
+            return all(eval(text, {"__builtins__": {}}, dict(named)) for text in conditions)
+
+        return [*dict.fromkeys(filter(holds, asked))]
 
 
 def _wrapped(line: str) -> str:

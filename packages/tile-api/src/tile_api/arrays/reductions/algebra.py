@@ -16,6 +16,7 @@ from tile_api.arrays.equations.expressions import (
     reciprocal,
     walk,
 )
+from tile_api.arrays.equations.sizes import Size
 
 Polynomial: TypeAlias = dict[tuple[Expr, ...], float]
 """Coefficients by monomial: atoms in the order of their creation."""
@@ -97,7 +98,7 @@ def polynomial(x: Expr) -> Polynomial:
 
 
 def _polynomial(x: Expr, known: Mapping[Expr, Polynomial]) -> Polynomial:
-    if x.op == "const":
+    if x.op == "const" and not isinstance(x.value, Size):
         return {(): float(x.value)} if x.value else {}
     if x.op == "add":
         return plus(known[x.args[0]], known[x.args[1]])

@@ -1,0 +1,192 @@
+"""Dimensions that are symbols: one kernel for all sizes, tails and few elements among them."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tile_api as tile
+from support import array_programs as programs
+from tile_api import settings
+from tile_api.arrays import dynamic
+from tile_api.arrays.deriving import derive
+from tile_api.arrays.function import Function
+from tile_api.arrays.planning.plan import Blocks
+from tile_core.errors import ArrayShapeError
+
+GPUS = ("cuda:sm_80@sim", "cuda:sm_90a@sim", "hip:gfx942@sim")
+# Loops without copies to shared memory, and row values that registers cannot be named for.
+pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
+
+
+SMALL = Blocks(rows=16, stream=32)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype("float32")
+
+
+def named(function, *shapes: str, **options) -> Function:
+    """Return a function whose parameters have dimensions with names."""
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    kinds = {n: tile.Array[shape] for n, shape in zip(names, shapes, strict=True)}
+    made = Function(function, **options)
+    made._array_types = kinds
+    return made
+
+
+def check(function: Function, *arrays: np.ndarray) -> None:
+    found = function(*arrays)
+    with np.errstate(all="ignore"):
+        wanted = function.func(*(x.astype("float64") for x in arrays))
+    several = isinstance(wanted, tuple)
+    for got, right in zip(*((found, wanted) if several else ([found], [wanted])), strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-4)
+
+
+def test_rows_columns_and_contractions() -> None:
+    def layer(x, weight, bias):
+        return np.maximum(x @ weight + bias, 0)
+
+    function = named(layer, "n k", "k m", "m", target="cpu", blocks=Blocks())
+    for n, k, m in ((37, 50, 64), (2, 2, 2), (7, 3, 131), (64, 128, 5), (211, 67, 33)):
+        check(function, floats(n, k), floats(k, m), floats(m))
+    assert len({*map(id, function._compiled.values())}) == 1
+
+
+def test_none_and_one_have_kernels_of_their_own() -> None:
+    function = named(programs.softmax, "n m", target="interpret")
+    for n, m in ((7, 5), (1, 5), (7, 1), (1, 1), (13, 2)):
+        check(function, floats(n, m))
+    assert function(floats(0, 5)).shape == (0, 5)
+    assert len(function._compiled) == 5  # of which one is for (7, 5) and (13, 2)
+
+
+@pytest.mark.parametrize("target", GPUS)
+def test_attention_with_tails_on_gpus(target: str) -> None:
+    function = named(programs.causal, "b n 16", "b m 16", "b m 16", target=target, blocks=SMALL)
+    for n, m in ((17, 40), (2, 3)):
+        check(function, floats(2, n, 16), floats(2, m, 16), floats(2, m, 16))
+    assert len(function._compiled) == 1
+
+
+@pytest.mark.parametrize("function", [programs.logsumexp, programs.moments])
+def test_parts_of_a_stream_may_be_empty(function) -> None:
+    split = named(function, "3 m", target="cpu", blocks=Blocks(stream=8, parts=4))
+    for m in (100, 3, 31, 8, 9):
+        check(split, floats(3, m))
+
+
+def test_recurrences() -> None:
+    function = named(programs.running_spread, "n m", target="interpret")
+    for n, m in ((5, 70), (2, 2), (3, 7)):
+        check(function, floats(n, m))
+    assert len(function._compiled) == 1
+
+
+def test_dimensions_without_names_are_symbols_from_the_third_size_on() -> None:
+    def added(x, y):
+        return x * 2 + y
+
+    function = tile.Function(added, target="interpret")
+    for n in (5, 6, 7, 8, 1, 9):
+        check(function, floats(n, 3), floats(n, 3))
+    assert len(function._compiled) == 4  # for 5, for 6, for 1, and for all others
+    assert "x0 in x.shape[0], y.shape[0]" in str(function.explain(floats(9, 3), floats(9, 3)))
+    check(function, floats(9, 3), floats(1, 3))  # which is broadcast: another function
+
+
+def test_what_a_size_decides_while_a_function_is_captured_limits_its_kernels() -> None:
+    def few_or_many(x):
+        return x * 2 if x.shape[0] > 10 else x * 3
+
+    def below(x):
+        return np.where(np.arange(8) < x.shape[0], x.sum(), 0.0)
+
+    function = named(few_or_many, "n", target="interpret")
+    for n in (50, 9, 11, 10, 12):
+        check(function, floats(n))
+    assert len(function._compiled) == 3
+    assert str(function.explain(floats(50))).endswith(
+        "symbols: n in x.shape[0]: these kernels are for all sizes from 2 on, with n > 10"
+    )
+    function = named(below, "n", target="interpret")
+    for n in (50, 3, 8):
+        check(function, floats(n))
+    assert len(function._compiled) == 1
+
+
+def test_what_no_kernel_can_leave_open_is_a_number() -> None:
+    def scaled(x, w):
+        total = x[0]
+        for k in range(1, x.shape[0]):
+            total = total + x[k]
+        return total * len(w)
+
+    def roots(x):
+        return x * x.shape[-1] ** -0.5
+
+    function = named(scaled, "n 3", "m", target="interpret")
+    for n, m in ((2, 4), (3, 5)):
+        check(function, floats(n, 3), floats(m))
+    told = str(function.explain(floats(3, 3), floats(5)))
+    assert "a number, no symbol: x.shape[0]: a loop of Python goes through n" in told
+    assert "a number, no symbol: w.shape[0]: a loop of Python goes through m" in told
+    function = named(roots, "n m", target="interpret")
+    for n, m in ((2, 4), (3, 5), (7, 5)):
+        check(function, floats(n, m))
+    assert len(function._compiled) == 2
+    assert "x.shape[1]: a number is computed of m" in str(function.explain(floats(7, 5)))
+
+
+def test_sizes_are_values_too() -> None:
+    def shares(x, y):
+        joined = np.concatenate([x, y[1:]])
+        return joined / x.shape[0] + np.sqrt(y.shape[0]), x[:-1] - x[1:], np.flip(y)
+
+    function = named(shares, "n", "m", target="interpret")
+    for n, m in ((30, 40), (3, 2), (7, 7)):
+        check(function, floats(n), floats(m))
+    assert len(function._compiled) == 1
+
+
+def test_sizes_that_do_not_fit_are_refused_as_ever() -> None:
+    def added(x, y):
+        return x + y
+
+    function = tile.Function(added, target="interpret")
+    for n in (5, 6, 7, 8):
+        function(floats(n), floats(n))
+    with pytest.raises(ArrayShapeError, match=r"np.add: shapes \(x0=8,\) and \(y0=7,\) do not fit"):
+        function(floats(8), floats(7))
+
+
+def test_printed_files_compare_several_sizes(tmp_path: Path) -> None:
+    function = named(programs.log_softmax, "n m", target="interpret")
+    text = function.source(floats(9, 5))
+    assert 'm, n = T.dynamic("m, n", min=2)' in text
+    (tmp_path / "file.py").write_text(text)
+    lines: list[str] = []
+    with settings.override(target="interpret"):
+        runpy.run_path(str(tmp_path / "file.py"), init_globals={"print": lines.append})["main"]()
+    assert [line.partition(", at")[0] for line in lines] == [
+        f"log_softmax: {shape}" for shape in ((9, 5), (2, 3), (67, 69))
+    ]
+    edited = named(programs.log_softmax, "n m", target="interpret", kernels=f"{tmp_path}/file.py")
+    for n, m in ((9, 5), (4, 6)):
+        check(edited, floats(n, m))
+
+
+@pytest.mark.parametrize("program", programs.PROGRAMS, ids=lambda p: p.name)
+def test_no_number_of_a_symbol_is_printed(program, monkeypatch) -> None:
+    monkeypatch.setattr(dynamic, "MET", 1)
+    function = Function(program.function, blocks=Blocks())
+    source = function.source(**program.arguments())
+    numbers = {int(n) for n in re.findall(r"(?<![.\d])\d{6,}(?!\.)", source.partition("import")[2])}
+    assert not {n for n in numbers if n > 900_000}
+    plain = derive(function.equations(**program.arguments()), Blocks())
+    assert source.count("@tile.jit") == len(plain.kernels)
