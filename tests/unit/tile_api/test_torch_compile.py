@@ -226,6 +226,19 @@ def test_strides_are_those_of_eager_mode() -> None:
     assert compiled(lambda x: x * 2, [])(x).stride() == x.stride()
 
 
+def test_tensors_between_nodes_lie_as_their_kernels_read_them() -> None:
+    def mixed(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = F.conv1d(x.transpose(1, 2), w, padding=2, groups=4)
+        return y, (F.silu(y[..., :6]).transpose(1, 2) * 2).sum(-1)
+
+    inputs = wide(2, 6, 4), wide(4, 1, 3)
+    told = agree(mixed, *inputs)
+    read = [x.shape for graph in told for step in graph.steps for x in getattr(step, "like", ())]
+    assert (2, 8, 4) in read  # the convolution's (2, 4, 8), with channels beside each other
+    eager, ours = mixed(*inputs)[0], compiled(mixed, [])(*inputs)[0]
+    assert ours.stride() == eager.stride()
+
+
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_inference(mode: Callable[[], Any]) -> None:
     with mode():

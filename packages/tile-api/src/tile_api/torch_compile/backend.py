@@ -17,6 +17,7 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._guards import TracingContext
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -25,6 +26,7 @@ from tile_api.torch_compile.decompositions import decompositions
 from tile_api.torch_compile.explanations import CompiledGraph, InKernels, InTorch
 from tile_api.torch_compile.nodes import Kind, device_of, kind_of, name_of, refusal
 from tile_api.torch_compile.stages import Stage, Step, steps_of
+from tile_api.torch_compile.strides import choose_strides
 from tile_core.errors import FrontendTypeError, TileError
 
 _LOG = logging.getLogger(__name__)
@@ -57,6 +59,7 @@ def tile_backend(
         The fields of `Options`, by name.
     """
     settings = _options(options or {})
+    device = device_of(settings.target)
     told = getattr(gm, "compile_subgraph_reason", None)
     graph_break = str(told.reason) if told is not None and told.graph_break else None
 
@@ -64,7 +67,10 @@ def tile_backend(
         def compiled(graph: GraphModule, inputs: Sequence[Any]) -> Any:
             if any(map(_is_symbolic, inputs)):
                 return make_boxed_func(_BySizes(graph, kind, settings, graph_break))
-            return make_boxed_func(lowered(graph, kind, settings, graph_break).forward)
+            choose_strides(graph, inputs, _in_torch(graph.graph, device), _kept(kind))
+            made = lowered(graph, kind, settings, graph_break)
+            _report_strides(graph)
+            return make_boxed_func(made.forward)
 
         return compiled
 
@@ -77,6 +83,25 @@ def tile_backend(
     )
     made: Callable[..., Any] = backend(gm, example_inputs)
     return made
+
+
+def _kept(kind: str) -> int | None:
+    """Return how many results of a graph are the program's: others are kept for gradients."""
+    context = TracingContext.try_get()
+    if kind != "forward" or context is None or context.fw_metadata is None:
+        return None
+    return int(context.fw_metadata.num_forward)
+
+
+def _report_strides(graph: GraphModule) -> None:
+    """Tell AOTAutograd how results lie in memory: the graph of gradients is compiled for that."""
+    context = TracingContext.try_get()
+    if context is not None and context.output_strides is not None:
+        (output,) = (n for n in graph.graph.nodes if n.op == "output")
+        values = [n.meta.get("val") if isinstance(n, Node) else None for n in output.args[0]]
+        context.output_strides += [
+            tuple(x.stride()) if isinstance(x, torch.Tensor) else None for x in values
+        ]
 
 
 def _options(given: Mapping[str, Any]) -> Options:
@@ -128,17 +153,13 @@ class _BySizes:
 
 
 def lowered(
-    gm: GraphModule, kind: str, options: Options, graph_break: str | None = None
+    gm: GraphModule,
+    kind: str,
+    options: Options,
+    graph_break: str | None = None,
 ) -> GraphModule:
     """Return a graph in which what can be captured is kernels."""
-    device = device_of(options.target)
-    reasons: dict[Node, str] = {}
-    for node in gm.graph.nodes:
-        found = refusal(node, device)
-        if found is None and name_of(node) == "getitem":
-            found = reasons.get(node.args[0])
-        if found is not None:
-            reasons[node] = found
+    reasons = _in_torch(gm.graph, device_of(options.target))
     joins = functools.partial(is_one_kernel, target=options.target)
     known: dict[Stage, Captured] = {}
     steps: list[Step]
@@ -151,6 +172,18 @@ def lowered(
     if options.explain is not None:
         options.explain.append(CompiledGraph(kind, _told(steps, known, reasons), graph_break))
     return GraphModule(gm, _rewritten(gm.graph, steps, known))
+
+
+def _in_torch(graph: Graph, device: str) -> dict[Node, str]:
+    """Return what torch is known to run, and why."""
+    reasons: dict[Node, str] = {}
+    for node in graph.nodes:
+        found = refusal(node, device)
+        if found is None and name_of(node) == "getitem":
+            found = reasons.get(node.args[0])
+        if found is not None:
+            reasons[node] = found
+    return reasons
 
 
 def _is_captured(

@@ -136,6 +136,8 @@ def refusal(node: Node, device: str) -> str | None:
         return "there is no row for it in the table of torch's functions"
     if name in _CHECKED:
         return "torch checks that its indices are inside"
+    if name.startswith("convolution") and not _is_by_channel(node):
+        return "a convolution that adds channels up"
     target: Any = node.target
     if name != "getitem":
         if target._schema.is_mutable:
@@ -153,6 +155,14 @@ def refusal(node: Node, device: str) -> str | None:
         if found:
             return found
     return None
+
+
+def _is_by_channel(node: Node) -> bool:
+    """Tell whether a convolution, or its gradient, keeps channels apart."""
+    first = 1 if name_of(node) == "convolution_backward" else 0
+    x, weight = (node.args[k].meta["val"] for k in (first, first + 1))  # type: ignore[union-attr]
+    transposed, groups = node.args[first + 6], node.args[first + 8]
+    return not transposed and bool(groups == weight.shape[0] == x.shape[1])
 
 
 def _refused(tensor: torch.Tensor, device: str) -> str | None:

@@ -26,6 +26,10 @@ MOST_READ_AGAIN = 3
 """Tensors that are read for elements which several stages compute."""
 
 
+MOST_PRODUCTS = 2
+"""Products in one kernel: each block computes all but the last one again."""
+
+
 @dataclass(frozen=True)
 class Stage:
     """Nodes that are captured as one function.
@@ -235,6 +239,8 @@ class _Grouping:
             if not self._is_private(first, unit) or self._is_between(first, unit):
                 continue
             members = [*self.members[first], *self.members[unit]]
+            if sum(kind_of(n) is Kind.PRODUCT for n in members) > MOST_PRODUCTS:
+                continue
             if is_one_kernel(self._stage_of(members)):
                 self.unit |= dict.fromkeys(self.members.pop(first), unit)
                 self.members[unit] = members
