@@ -31,6 +31,8 @@ class KernelFacts:
     expected
         Time and traffic by the model of the machine, and how blocks were chosen; with what merges
         the parts of a stream. Empty where blocks were given, or nothing is known of the machine.
+    milliseconds
+        The time that is expected; 0 where that is empty.
     """
 
     name: str
@@ -40,6 +42,7 @@ class KernelFacts:
     rules: tuple[str, ...]
     reasons: tuple[str, ...]
     expected: str = ""
+    milliseconds: float = 0.0
 
     def __str__(self) -> str:
         """Return some lines of text."""
@@ -94,6 +97,7 @@ def explained(
                 (*(f"{s.name} = {s.kind}: {s.rule}" for s in plan.states), *plan.notes),
                 plan.task.reasons,
                 _expected(choices[k]) if k in choices else "",
+                choices[k].milliseconds if k in choices else 0.0,
             )
             for k, (plan, kernel) in enumerate(zip(plans, kernels, strict=True))
         )

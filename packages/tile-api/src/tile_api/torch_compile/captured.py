@@ -12,6 +12,7 @@ from torch.fx import Node
 
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.torch_names import call_torch
+from tile_api.arrays.explain import KernelFacts
 from tile_api.arrays.function import Function
 from tile_api.torch_compile.layouts import layout_of, memory_order
 from tile_api.torch_compile.memory import base_of, reader_through
@@ -108,20 +109,27 @@ class Captured:
 
 
 _MOST_OUTPUTS = 8
+_MOST_SLOWER = 2.0
+"""Times as slow as its parts by the model, which knows little of what a tensor between costs."""
 
 
-def kernels_of(stage: Stage, target: str | None) -> int:
-    """Return how many kernels a stage is."""
+def kernels_of(stage: Stage, target: str | None) -> tuple[KernelFacts, ...]:
+    """Return what is known of a stage's kernels."""
     captured = Captured(stage, target)
-    return len(captured.function.explain(*captured.like).kernels)
+    return captured.function.explain(*captured.like).kernels
 
 
-def is_one_kernel(stage: Stage, target: str | None) -> bool:
-    """Tell whether a stage is one kernel; what cannot be captured is told elsewhere."""
+def is_one_kernel(stage: Stage, parts: Sequence[Stage], target: str | None) -> bool:
+    """Tell whether a stage is one kernel, not much slower by the model than parts of it.
+
+    What cannot be captured is told elsewhere.
+    """
     try:
-        return kernels_of(stage, target) == 1
+        made = kernels_of(stage, target)
+        known = [k.milliseconds for part in parts for k in kernels_of(part, target)]
     except Exception:
         return False
+    return len(made) == 1 and made[0].milliseconds <= _MOST_SLOWER * sum(known)
 
 
 def apart(stage: Stage, target: str | None) -> list[Stage]:
@@ -134,7 +142,7 @@ def apart(stage: Stage, target: str | None) -> list[Stage]:
         return [stage]
 
     def count(outputs: Collection[Node]) -> int:
-        return kernels_of(stage.part(outputs), target)
+        return len(kernels_of(stage.part(outputs), target))
 
     try:
         together = count(stage.outputs)

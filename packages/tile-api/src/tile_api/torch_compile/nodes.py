@@ -160,7 +160,7 @@ def refusal(node: Node, device: str) -> str | None:
 def _is_by_channel(node: Node) -> bool:
     """Tell whether a convolution, or its gradient, keeps channels apart."""
     first = 1 if name_of(node) == "convolution_backward" else 0
-    x, weight = (node.args[k].meta["val"] for k in (first, first + 1))  # type: ignore[union-attr]
+    x, weight = (node.args[k].meta["val"] for k in (first, first + 1))
     transposed, groups = node.args[first + 6], node.args[first + 8]
     return not transposed and bool(groups == weight.shape[0] == x.shape[1])
 

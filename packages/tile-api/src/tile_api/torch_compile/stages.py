@@ -26,10 +26,6 @@ MOST_READ_AGAIN = 3
 """Tensors that are read for elements which several stages compute."""
 
 
-MOST_PRODUCTS = 2
-"""Products in one kernel: each block computes all but the last one again."""
-
-
 @dataclass(frozen=True)
 class Stage:
     """Nodes that are captured as one function.
@@ -94,9 +90,12 @@ class Space:
 Step: TypeAlias = Stage | Node
 """A stage, or a node that torch runs."""
 
+IsOneKernel: TypeAlias = Callable[[Stage, list[Stage]], bool]
+"""Tells whether a stage is one kernel, and as good as the parts that it would be otherwise."""
+
 
 def steps_of(
-    graph: Graph, is_captured: Callable[[Node], bool], is_one_kernel: Callable[[Stage], bool]
+    graph: Graph, is_captured: Callable[[Node], bool], is_one_kernel: IsOneKernel
 ) -> list[Step]:
     """Return stages and nodes of torch in an order in which they can run.
 
@@ -225,23 +224,22 @@ class _Grouping:
         self.members[first] += self.members.pop(second)
         self.space[first] = space
 
-    def join_products(self, is_one_kernel: Callable[[Stage], bool]) -> None:
+    def join_products(self, is_one_kernel: IsOneKernel) -> None:
         """Join products of batches with what they alone read, where that is one kernel."""
         for node in self.heavy:
             if node in self.captured and name_of(node) in ("bmm", "baddbmm"):
                 while self._join_source(self.unit[node], is_one_kernel):
                     pass
 
-    def _join_source(self, unit: int, is_one_kernel: Callable[[Stage], bool]) -> bool:
+    def _join_source(self, unit: int, is_one_kernel: IsOneKernel) -> bool:
         """Join a unit with one that it reads; False if there is none."""
         sources = {s for n in self.members[unit] for s in self.sources(n) if s in self.captured}
         for first in {self.unit[s] for s in sources} - {unit}:
             if not self._is_private(first, unit) or self._is_between(first, unit):
                 continue
             members = [*self.members[first], *self.members[unit]]
-            if sum(kind_of(n) is Kind.PRODUCT for n in members) > MOST_PRODUCTS:
-                continue
-            if is_one_kernel(self._stage_of(members)):
+            parts = [self._stage_of(self.members[k]) for k in (first, unit)]
+            if is_one_kernel(self._stage_of(members), parts):
                 self.unit |= dict.fromkeys(self.members.pop(first), unit)
                 self.members[unit] = members
                 return True

@@ -69,7 +69,7 @@ def _propagate(node: Node, is_captured: bool, changed: set[Node]) -> None:
     followed = _FOLLOWED.get(name_of(node) or "") if is_captured else None
     if followed is not None:
         source = node.args[followed]
-        node.meta["val"] = _like(node.meta["val"], source.meta["val"])  # type: ignore[union-attr]
+        node.meta["val"] = _like(node.meta["val"], source.meta["val"])
     if before != [x.stride() for x in tensors_of(node.meta.get("val"))]:
         changed.add(node)
 
