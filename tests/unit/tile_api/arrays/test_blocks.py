@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from support.array_programs import attention, rms_norm
+from support.array_programs import attention, causal, rms_norm
 from tile_api.arrays import deriving as module
 from tile_api.arrays.deriving import derive, whole_plans
 from tile_api.arrays.function import Function
@@ -147,3 +147,39 @@ def test_blocks_that_do_not_compile_give_way(monkeypatch: pytest.MonkeyPatch) ->
     picked = module.Derived(equations, "", (), good.explanation, wide)
     assert module.compiled_first(picked, "cpu").source == good.source
     assert asked == [wide]
+
+
+def test_accumulators_leave_threads_of_a_gpu_registers() -> None:
+    plan = planned(attention, *3 * [(4096, 128)])
+    asked: list[Blocks] = []
+
+    def price(plans):
+        asked.append(plans[0].blocks)
+        return 1.0
+
+    chosen(plan, dict.fromkeys("qkv", FLOAT), machine(), price, MOST_RANKED)
+    registers = [b.rows * (b.stream + 128) / b.threads for b in asked]
+    assert max(registers) == 128
+    assert Blocks(128, 128, threads=256, resident=0) in asked
+
+
+def test_rows_stay_in_registers_where_they_fit() -> None:
+    plan = planned(rms_norm, (8192, 8192), (8192,))
+    asked: list[Plan] = []
+
+    def price(plans):
+        asked.append(plans[0])
+        return 1.0
+
+    chosen(plan, {"x": FLOAT, "weight": FLOAT}, machine(), price, 3)
+    assert all(p.is_resident for p in asked)
+    assert all(p.axes[p.row or ""].size <= 2 for p in asked)
+
+
+def test_a_gpu_goes_through_keys_in_one_loop() -> None:
+    arrays = [np.zeros((2, 256, 64), "float16")] * 3
+    apart = Function(causal, target="cpu").source(*arrays)
+    together = Function(causal, target="cuda:sm_90a").source(*arrays)
+    assert apart.count(" in T.Pipelined(") == 2
+    assert together.count(" in T.Pipelined(") == 1
+    assert together.count("if ko >= rest:") == 1

@@ -116,10 +116,12 @@ def _cheapest(
     """
     ways = _ways(equations, machine)
     best = ways[0].cuts if ways else BY_RULES
-    found = _kernels(equations, Blocks(), machine, refused, best)
+    # Warps of a GPU that copy for the others fill the tiles of one loop.
+    blocks = Blocks(masks_apart=machine.rows == 1)
+    found = _kernels(equations, blocks, machine, refused, best)
     if best == BY_RULES:
         return found, told_of(ways)
-    rules = _kernels(equations, Blocks(), machine, refused, BY_RULES)
+    rules = _kernels(equations, blocks, machine, refused, BY_RULES)
     price = pricer(_parameters(equations), machine.target)
     try:
         with warnings.catch_warnings():

@@ -85,7 +85,7 @@ def chosen(
         Blocks that did not compile.
     """
     ordered, note = _ordered(plan, dtypes, machine, refused)
-    return _Ranking(ordered, price, note, asked).best(machine.rows > 1)
+    return _Ranking(ordered, price, note, asked).best(machine)
 
 
 def least(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> float:
@@ -123,7 +123,7 @@ def _ordered(
             found.setdefault(_shape(other), choice)
     longest = max(c.traffic.run for c in found.values())
     found = {k: c for k, c in found.items() if c.traffic.run >= min(machine.run, longest)}
-    others = sorted(found.values(), key=lambda c: c.milliseconds)
+    others = sorted(found.values(), key=lambda c: (_reads_again(c, machine), c.milliseconds))
     others = [c for c in others if c.plan.blocks not in refused] or [first]
     first = first if first in others else others[0]
     note = f"{len(refused)} did not compile" if refused else ""
@@ -131,8 +131,26 @@ def _ordered(
 
 
 def _fits(choice: Choice, machine: Machine) -> bool:
+    """Tell whether threads have room for a candidate's tiles: those of GPUs in registers."""
     traffic, most = choice.traffic, machine.thread_bytes * choice.plan.blocks.threads
-    return traffic.accumulators <= most if traffic.products else traffic.tiles <= 2 * most
+    if traffic.products:
+        return traffic.accumulators <= most
+    return traffic.tiles <= (most if machine.rows > 1 else 2 * most)
+
+
+def _reads_again(choice: Choice, machine: Machine) -> bool:
+    """Tell whether a GPU's blocks go through rows more than once: caches hold those of few."""
+    plan = choice.plan
+    is_fold = bool(plan.carried) and not choice.traffic.products
+    return machine.rows > 1 and is_fold and not plan.is_resident
+
+
+def _is_wide(choice: Choice, machine: Machine) -> bool:
+    """Tell whether a GPU's threads would have nothing but accumulators: it takes more threads."""
+    most = machine.thread_bytes * choice.plan.blocks.threads
+    return machine.rows > 1 and bool(choice.traffic.products) and (
+        choice.traffic.accumulators > most / 2
+    )  # fmt: skip
 
 
 def _few_rows(plan: Plan, machine: Machine) -> Blocks | None:
@@ -160,17 +178,20 @@ class _Ranking:
         self.most = math.inf  # bytes of tiles that may fit after what was refused
         self.found: Choice | None = None
 
-    def best(self, is_gpu: bool) -> Choice:
+    def best(self, machine: Machine) -> Choice:
         """Return the best of the first, which came without a choice, and of those after it."""
         first, *others = self.ordered
         if not others:
             return first
         self._ask(first)
-        threads = first.plan.blocks.threads
+        threads, twice = first.plan.blocks.threads, 2 * first.plan.blocks.threads
         for k, choice in enumerate(others):
-            self._ask(_with(choice, threads))
-            if k == 0 and is_gpu and self._ask(_with(choice, 2 * threads)):
-                threads *= 2
+            is_wide = _is_wide(choice, machine)
+            if not is_wide:
+                self._ask(_with(choice, threads))
+            is_more = is_wide or (k == 0 and machine.rows > 1)
+            if is_more and self._ask(_with(choice, twice)):
+                threads = twice
         return replace(self.found or first, looked_at=len(self.ordered), note=self.note)
 
     def _ask(self, choice: Choice) -> bool:
@@ -219,10 +240,10 @@ def candidates(plan: Plan, machine: Machine) -> Iterator[Blocks]:
             streams = (32, 64, 128) if machine.rows > 1 else (32, 64, 128, 256)
         residents = (0,) if products else (0, 4096, 16_384, 65_536)
     is_decoding = can_split(plan) and not plan.is_stepped
-    small = resized(plan, Blocks(min(rows), resident=0))
+    small = resized(plan, replace(plan.blocks, rows=min(rows), stream=64, columns=64, resident=0))
     is_decoding = is_decoding and blocks_of(small) < machine.peaks.units
     for r, c, t, n in itertools.product(rows, columns, streams, residents):
-        blocks = Blocks(r, t, c, n)
+        blocks = replace(plan.blocks, rows=r, stream=t, columns=c, resident=n)
         yield blocks
         for parts in _parts(resized(plan, blocks), machine) if is_decoding else ():
             yield replace(blocks, resident=0, parts=parts)

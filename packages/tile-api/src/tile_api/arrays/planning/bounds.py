@@ -25,11 +25,14 @@ class Stretch:
         What the printed variable with `first` is called; empty for a text that stands as it is.
     certain
         Conditions that hold for all elements of these blocks.
+    but
+        The blocks for which they do not, as it is printed; empty: there are none.
     """
 
     first: str
     last: str
     certain: frozenset[Expr] = frozenset()
+    but: str = ""
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,8 @@ def bounds_of(plan: Plan, states: Sequence[State]) -> Bounds:
         highest = f"T.max({lowest}, {highest})"
     if extent % plan.axes[plan.stream].size:
         return Bounds((), (Stretch(lowest, highest),))
-    return _three(lowest, highest, from_whole, to_whole, frozenset(a.condition for a in known))
+    found = _three(lowest, highest, from_whole, to_whole, frozenset(a.condition for a in known))
+    return found if plan.blocks.masks_apart else _together(found)
 
 
 def _three(
@@ -152,6 +156,16 @@ def _three(
     return Bounds(tuple(variables), tuple(stretches))
 
 
+def _together(bounds: Bounds) -> Bounds:
+    """Return one loop for all stretches, in which masks are for blocks of some only."""
+    first, last = bounds.stretches[0].first, bounds.stretches[-1].last
+    (whole,) = (s for s in bounds.stretches if s.certain)
+    outside = [f"ko < {whole.first}"] * (whole.first != first)
+    outside += [f"ko >= {whole.last}"] * (whole.last != last)
+    but = f"T.Or({', '.join(outside)})" if len(outside) > 1 else "".join(outside)
+    return Bounds(bounds.variables, (Stretch(first, last, whole.certain, but),))
+
+
 def _plus(text: str, number: int) -> str:
     if isinstance(number, Size):
         return f"{text} + {number}"
@@ -164,6 +178,8 @@ def _plus(text: str, number: int) -> str:
 
 def without_masks(c: Carried, stretch: Stretch) -> Carried:
     """Return a state without the conditions that hold in all blocks of a stretch."""
+    if stretch.but:
+        return c
     known: dict[Expr, Expr] = {
         n: n.args[1]
         for n in walk(c.state.body)

@@ -42,6 +42,8 @@ class Blocks:
         Of a block.
     parts
         Blocks that share a stream; another kernel merges what they leave.
+    masks_apart
+        Whether steps in which masks hold everywhere have a loop of their own.
     """
 
     rows: int = 64
@@ -50,12 +52,13 @@ class Blocks:
     resident: int = 16_384
     threads: int = 128
     parts: int = 1
+    masks_apart: bool = True
 
     def __post_init__(self) -> None:
         """Refuse sizes that no block has."""
         for f in fields(self):
             size = getattr(self, f.name)
-            if not isinstance(size, int) or size < (f.name != "resident"):
+            if not isinstance(size, int) or size < (f.name not in ("resident", "masks_apart")):
                 raise FrontendValueError(
                     f"Blocks: {f.name} is {size!r}", span=calling_span(),
                     hint="sizes of blocks are whole numbers of 1 or more",

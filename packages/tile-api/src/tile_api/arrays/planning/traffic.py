@@ -19,6 +19,9 @@ from tile_core.target import GPUS, Target, parse_target_spec
 LINE = 64
 """Bytes that memory delivers together."""
 
+REGISTERS = 1 << 18
+"""Bytes of registers of a GPU's multiprocessor."""
+
 FUNCTIONS = frozenset(("exp", "log", "tanh", "sin", "cos", "erf", "pow", "sqrt", "reciprocal"))
 
 
@@ -113,9 +116,14 @@ class Traffic:
             self.cache / (peaks.cache_gbps or peaks.memory_gbps) / 1e6 * idle,
             work * idle,
         )
-        # Several blocks of a GPU share a multiprocessor, and wait for memory together.
-        waits = rounds * self.steps * machine.step_us / (2 if machine.rows > 1 else 1) / 1e3
+        waits = rounds * self.steps * machine.step_us / self._together(machine) / 1e3
         return busy + waits + peaks.launch_us / 1e3
+
+    def _together(self, machine: Machine) -> float:
+        """Return how many blocks share a unit, and wait for memory together: several on a GPU."""
+        if machine.rows == 1:
+            return 1
+        return 2 if self.products else min(16, max(1, REGISTERS / self.tiles))
 
 
 def traffic_of(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> Traffic:
@@ -157,7 +165,7 @@ def traffic_of(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> Tra
     products, operations = _work(plan, machine)
     read = [dtypes[n.value] for n in walk(*bodies) if n.op == "load" and n.value in dtypes]
     widest = max((d for d in read if d.is_float), key=lambda d: d.bits, default="float32")
-    kept = 4.0 * math.fsum(_size(plan, s.mine.free) for s in plan.states)
+    kept = 4.0 * math.fsum(_size(plan, c.state.mine.free) for c in plan.carried if c.column)
     inner = {n.free for n in walk(*bodies) if n.op == "reduce"}
     kept += 4.0 * math.fsum(_size(plan, names) for names in inner)
     return Traffic(

@@ -195,7 +195,7 @@ class Writer:
         for name, text in bounds.variables:
             self.tiles.put(f"{name} = {text}")
         for stretch in bounds.stretches:
-            with self.tiles.loop(stretch.first, stretch.last):
+            with self.tiles.loop(stretch.first, stretch.last, stretch):
                 self._step([without_masks(c, stretch) for c in carried])
         for c in carried:
             self._finish(c.state)

@@ -11,6 +11,7 @@ from tile_api.arrays.equations.expressions import add as plus
 from tile_api.arrays.equations.index_bounds import is_below, is_natural
 from tile_api.arrays.equations.numerics import is_strict
 from tile_api.arrays.equations.quotients import STEPS
+from tile_api.arrays.planning.bounds import Stretch, conjuncts
 from tile_api.arrays.planning.plan import Plan, factor
 from tile_api.arrays.planning.storage import tile_dtype
 from tile_api.arrays.printing.text import ExpressionText, Tile
@@ -56,6 +57,7 @@ class Tiles:
         self._masked: dict[Expr, str | None] = {}
         self._copies: set[str] = set()
         self._in_loop = self._is_copied = False
+        self._stretch: Stretch | None = None
         self._met: dict[tuple[str, tuple[str, ...], str, str], int] = {}
         self._kept: dict[tuple[tuple[str, tuple[str, ...], str, str], int], str] = {}
 
@@ -90,7 +92,7 @@ class Tiles:
         return name
 
     @contextmanager
-    def loop(self, first: str, last: str) -> Iterator[None]:
+    def loop(self, first: str, last: str, stretch: Stretch | None = None) -> Iterator[None]:
         """Write a loop over blocks of the stream; tiles of other blocks are forgotten."""
         stream, carried = self.plan.stream, {s.mine for s in self.plan.states}
         for x in [*self.held]:
@@ -100,9 +102,9 @@ class Tiles:
         head, self._is_copied = len(self.lines), False
         self.put(f"for ko in T.serial({span}):")
         self.depth += 1
-        self._in_loop, self._met = True, {}
+        self._in_loop, self._met, self._stretch = True, {}, stretch
         yield
-        self._in_loop = False
+        self._in_loop, self._stretch = False, None
         self.depth -= 1
         if self._is_copied and any(c.column for c in self.plan.carried):
             pipelined = f"T.Pipelined({span}, num_stages=2)"
@@ -297,6 +299,9 @@ class Tiles:
             if held[1] == dims and (dtype is None or dtype == tile_dtype(x)):
                 return held
         whole, x = x, self._with_sums(x)
+        needed = self._needed(x, dims)
+        if needed:
+            self.computed(x.args[1], dims, base, later)
         self.prepare(x)
         kind = dtype or str(tile_dtype(x))
         if x in self.held and self.held[x][1] == dims and mask is None and kind == tile_dtype(x):
@@ -310,13 +315,24 @@ class Tiles:
         if mask is not None and stream is not None:
             inside = f"{self.text.at(stream)} < {self.plan.axes[stream].extent}"
             text = f"T.if_then_else({inside}, {text}, {mask})"
+        is_partial = needed and mask is None and reuse is x.args[1]
+        if is_partial:
+            self.put(f"if {needed}:")
+        self.depth += bool(is_partial)
         self.parallel(dims, *parts, f"{name}[{self.text.loops(dims)}] = {text}")
+        self.depth -= bool(is_partial)
         if reuse is not None:
             del self.held[reuse]
         if kind == tile_dtype(x) and {*dims} == {*self.dims(x)}:
             self.held[whole] = self.held[x] = (name, dims)
             self._masked[whole] = mask
         return name, dims
+
+    def _needed(self, x: Expr, dims: tuple[str, ...]) -> str:
+        """Return for which blocks of the loop the mask of a tile is needed, if not for all."""
+        s = self._stretch
+        is_mask = s is not None and x.op == "where" and {*conjuncts(x.args[0])} <= s.certain
+        return s.but if s is not None and is_mask and self.dims(x.args[1]) == dims else ""
 
     def hoist(self, x: Expr, dims: tuple[str, ...], exact: bool = False) -> None:
         """Compute what is slow and the same along a dimension of a tile of `x` once, before it.
