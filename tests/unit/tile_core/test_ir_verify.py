@@ -109,6 +109,14 @@ def test_a_buffer_is_allocated_before_its_use() -> None:
         verify(kernel_of(Let(Var("x", FLOAT32), Load(buffer, (const(0),)))))
 
 
+def test_a_view_has_no_gaps() -> None:
+    every_other = Buffer("s", (4,), FLOAT32, Scope.SHARED, strides=(2,))
+    view = Buffer("v", (2, 2), FLOAT32, Scope.SHARED, origin=every_other)
+    load = Let(Var("x", FLOAT32), Load(view, (const(0), const(0))))
+    with pytest.raises(VerifyError, match="'v' is a view of gaps in 's'"):
+        verify(kernel_of(Alloc(every_other), load))
+
+
 def test_operands_of_one_operation_have_one_type() -> None:
     mixed = Binary(BinaryOp.ADD, const(1), const(1.0), FLOAT32)
     with pytest.raises(VerifyError, match="of int32 and float32"):

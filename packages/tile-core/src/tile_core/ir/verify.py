@@ -276,6 +276,8 @@ class _Verifier:
             self.expr(root.origin, span)
         elif root not in self.visible:
             raise VerifyError(f"buffer {root.name!r} is used before it is allocated", span=span)
+        if buffer is not root and root.strides is not None:
+            raise VerifyError(f"{buffer.name!r} is a view of gaps in {root.name!r}", span=span)
         self.extents(buffer, span)
 
     def extents(self, buffer: Buffer, span: Span | None) -> None:

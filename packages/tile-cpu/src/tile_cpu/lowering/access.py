@@ -5,7 +5,7 @@ from __future__ import annotations
 from tile_core.arith.in_range import open_ends
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.build_expr import cast
-from tile_core.ir.expr import BinaryOp, Cast, Expr, Load
+from tile_core.ir.expr import Cast, Expr, Load
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Store
 from tile_core.passes.guards.registry import note_guard
@@ -13,7 +13,6 @@ from tile_cpu.llvm_memory_access import reinterpret, stored_value
 from tile_cpu.lowering import casts
 from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.lowering.context import Context, assigned, loaded
-from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.overflow import coordinate, may_leave_tile
 from tile_cpu.lowering.types import all_of, lanes_of, memory_type, number, scalar_name, spread
 from tile_cpu.tir.build import dtype_of_expr, prim, seq
@@ -67,15 +66,7 @@ def outside_checks(ctx: Context, at: Expr, buffer: Buffer, axis: int) -> list[Pr
 
 def position(ctx: Context, place: FlatBuffer, indices: tuple[Expr, ...]) -> PrimExpr:
     """Return the flat offset of an element."""
-    flat = place.offset([coordinate(ctx, i, place.index) for i in indices])
-    if place.base is None:
-        return flat
-    unravelled: list[PrimExpr] = []
-    for extent in reversed(place.base_shape):
-        size = number(extent, place.index) if isinstance(extent, int) else extent
-        unravelled.append(divide(ctx, BinaryOp.FLOORMOD, flat, size))
-        flat = divide(ctx, BinaryOp.FLOORDIV, flat, size)
-    return place.base.offset(unravelled[::-1])
+    return place.offset([coordinate(ctx, i, place.index) for i in indices])
 
 
 def fetch(place: FlatBuffer, offset: PrimExpr) -> PrimExpr:

@@ -27,9 +27,8 @@ INT32_LIMIT = 2**31 - 1
 class FlatBuffer:
     """A tile buffer as a flat TIR buffer and the distances between its elements.
 
-    A view of storage that is not contiguous has the place and the extents of the storage as `base`
-    and `base_shape`. Scratch that is not stored by rows has a `layout`; `strides` are those of rows
-    then, without meaning in memory.
+    Scratch that is not stored by rows has a `layout`; `strides` are those of rows then, without
+    meaning in memory.
     """
 
     flat: TirBuffer  # one-dimensional, of the memory type
@@ -37,16 +36,10 @@ class FlatBuffer:
     strides: tuple[Any, ...]  # in elements along each dimension; ints where static
     index: str = "int32"  # TIR type of offsets: int64 where one may not fit 32 bits
     packing: int = 1  # elements per stored unit: 2 for four-bit elements in packed storage
-    base: FlatBuffer | None = None
-    base_shape: tuple[Any, ...] = ()
     layout: Layout | None = None
 
     def offset(self, indices: Sequence[PrimExpr]) -> PrimExpr:
-        """Return the flat position of an element among those of this place.
-
-        `indices` have the type `index`. With a `base` the position counts row by row and is
-        not yet an offset in memory.
-        """
+        """Return the flat position of an element; `indices` have the type `index`."""
         if self.layout is not None:
             return address(self.layout, indices, self.index)
         total: Any = None

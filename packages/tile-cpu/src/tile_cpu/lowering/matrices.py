@@ -23,7 +23,7 @@ def matrix_of(ctx: Context, region: Region, rows: int) -> Matrix:
     The start of the region is computed once, before the statement being emitted.
     """
     place = ctx.place(region.buffer)
-    is_by_rows = place.base is None and place.layout is None and place.packing == 1
+    is_by_rows = place.layout is None and place.packing == 1
     if not is_by_rows or place.strides[-1] != 1:
         raise InternalError(f"{region.buffer.name!r} cannot be read as a matrix")
     start = place.offset([ctx.index(s, place.index) for s in region.starts])

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tile_core.errors import InternalError, Note, OutOfScratch
-from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.buffer import Buffer
 from tile_core.ir.expr import Expr
 from tile_core.ir.node import Node, nodes_of
 from tile_core.ir.stmt import Alloc, Kernel, Launch
@@ -202,26 +202,9 @@ def place_of(ctx: Context, buffer: Buffer) -> FlatBuffer:
 def _view(ctx: Context, buffer: Buffer, storage: Buffer) -> FlatBuffer:
     base = place_of(ctx, storage)
     if storage.dtype.base == buffer.dtype.base:
-        own = _contiguous(ctx, buffer, base.flat)
-        if storage.strides is None or _is_row_major(storage):
-            return own
-        wide = "int64"
-        shape, own_shape = (
-            extents(b.shape, lambda e: ctx.index(e, wide)) for b in (storage, buffer)
-        )
-        outer = FlatBuffer(base.flat, base.dtype, base.strides, wide, base.packing)
-        return FlatBuffer(
-            base.flat, buffer.dtype, row_major(own_shape), wide, base.packing, outer, shape
-        )
+        return _contiguous(ctx, buffer, base.flat)
     pointer = ctx.pointers.get(storage)
     if pointer is None:
         raise InternalError(f"storage {storage.name!r} of view {buffer.name!r} has no address")
     flat = at_address(ctx, pointer, memory_type(buffer.dtype), buffer.name)
     return _contiguous(ctx, buffer, flat)
-
-
-def _is_row_major(buffer: Buffer) -> bool:
-    shape, strides = buffer.static_shape, buffer.strides
-    if shape is None or strides is None:
-        return strides is None
-    return tuple(static_value(s) for s in strides) == row_major(shape)

@@ -90,7 +90,7 @@ def lane_stride(ctx: Context, place: FlatBuffer, indices: tuple[Expr, ...], var:
     It holds for every lane: ``(j + 4) % 5`` is ``j - 1`` where ``j >= 1``, but not in lane 0, from
     which the others are counted.
     """
-    if place.base is not None or place.layout is not None:
+    if place.layout is not None:
         return None
     total = 0
     for at, stride in zip(indices, place.strides, strict=True):
@@ -266,7 +266,7 @@ def _gathered(ctx: Context, expr: Load, place: FlatBuffer, lane: Lane) -> PrimEx
     """Load lane by lane from scattered addresses."""
     is_tile = not expr.buffer.scope.is_global
     valid = LaneReach(None, lane.count) if is_tile else reach(ctx, expr)
-    if valid.count is not None or valid.condition is not None or place.base is not None:
+    if valid.count is not None or valid.condition is not None:
         raise NotVectorisable("scattered elements need a guard")
     if place.index != "int32" or place.layout is not None:
         raise NotVectorisable("scattered elements are too far apart")

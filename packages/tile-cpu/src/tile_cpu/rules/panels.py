@@ -164,7 +164,7 @@ def _source_rows(op: Copy, ctx: Context, *, converts: bool) -> Any:
     """Return what is copied as a matrix, None if it is none, or some of it may not exist."""
     source, tile = op.src, op.dst.buffer
     place = ctx.place(source.buffer)
-    is_by_rows = place.base is None and place.layout is None and place.packing == 1
+    is_by_rows = place.layout is None and place.packing == 1
     types = {element_name(source), element_name(op.dst)}
     if not is_by_rows or (len(types) > 1 and not (converts and types <= _CONVERTED_WHILE_PACKED)):
         return None
