@@ -64,6 +64,40 @@ def test_producers_have_a_lane_of_their_own():
     assert all(products[k][1] <= products[k + 1][0] for k in range(5))
 
 
+def by_hand(rounds, stages):
+    @T.prim_func
+    def main(A: T.Tensor((rounds * 32, 64), "float16"), C: T.Tensor((32, 64), "float32")):
+        with T.Kernel(1, threads=256):
+            tiles = T.alloc_shared((stages, 32, 64), "float16")
+            total = T.alloc_fragment((32, 64), "float32")
+            full, empty = T.alloc_barrier([128] * stages), T.alloc_barrier([128] * stages)
+            with T.ws(1):
+                for k in T.serial(rounds):
+                    slot, phase = k % stages, k // stages % 2
+                    T.mbarrier_wait_parity(empty[slot], phase ^ 1)
+                    T.tma_copy(A[k * 32, 0], tiles[slot, :, :], barrier=full[slot])
+                    T.mbarrier_arrive(full[slot])
+            with T.ws(0):
+                T.clear(total)
+                for k in T.serial(rounds):
+                    slot, phase = k % stages, k // stages % 2
+                    T.mbarrier_wait_parity(full[slot], phase)
+                    for i, j in T.Parallel(32, 64):
+                        total[i, j] += T.cast(tiles[slot, i, j], "float32")
+                    T.mbarrier_arrive(empty[slot])
+                T.copy(total, C)
+
+    return main
+
+
+def test_arrivals_by_hand_let_the_other_role_go_on():
+    found = picture(by_hand(6, 2), "cuda:sm_90a")
+    copies, uses = rounds_of(found, "transfer", "tile"), rounds_of(found, "use", "tile")
+    assert sorted(copies) == sorted(uses) == list(range(6))
+    assert all(copies[k][1] <= uses[k][0] for k in range(6))
+    assert all(uses[k][1] <= copies[k + 2][0] for k in range(4))
+
+
 def test_without_asynchronous_copies_loads_into_registers_run_ahead():
     found = picture(gemm_of(6, 2), "cuda:sm_75")
     loads, products = rounds_of(found, "transfer", "tile"), rounds_of(found, "product", "threads")

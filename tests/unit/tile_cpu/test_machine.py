@@ -17,6 +17,7 @@ from tile_cpu.machine import (
     parse_cpuinfo,
     require_runnable,
 )
+from tile_cpu.plugin import parse_target
 
 CPUINFO = """\
 processor	: 0
@@ -106,3 +107,9 @@ def test_describing_machines_loads_no_compiler() -> None:
     code = "import sys, tile_cpu.machine; print('tvm' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
+
+
+def test_targets_name_machines_that_exist() -> None:
+    assert parse_target("cpu:haswell") is not None
+    with pytest.raises(TargetError, match="pdp11"):
+        parse_target("cpu:pdp11")

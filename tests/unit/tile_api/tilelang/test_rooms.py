@@ -129,6 +129,9 @@ def test_the_machine_as_a_chooser_of_tiles_sees_it(target: str) -> None:
         assert carver.arch.driver.get_num_sms() == arch.compute_max_core >= 1
         assert arch.smem_cap >= 99 << 10
         assert arch.sm_version == (80 if "80" in target else 90)
+        assert carver.arch.driver.get_device_attribute(10) == 32  # numbers of CUDA's driver
+        version = [carver.arch.driver.get_device_attribute(number) for number in (75, 76)]
+        assert version == [arch.sm_version // 10, 0]
         assert carver.arch.CUDA("cuda -arch=sm_90a").sm_version == 90
 
 
@@ -162,8 +165,10 @@ def test_a_matrix_product_for_many_multiprocessors_has_large_tiles() -> None:
     with install("cuda:sm_80@sim"):
         large, *_ = carver.template.MatmulTemplate(M=8192, N=8192, K=8192).recommend_hints()
         small, *_ = carver.template.MatmulTemplate(M=64, N=4096, K=4096).recommend_hints()
+        least = carver.template.MatmulTemplate(M=16, N=4096, K=4096).recommend_hints()
     assert large.block[0] * large.block[1] >= 128 * 128
     assert small.block[0] <= 64
+    assert {hint.block[0] for hint in least} == {16}
 
 
 @T.prim_func

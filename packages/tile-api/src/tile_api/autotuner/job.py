@@ -50,12 +50,9 @@ class Job:
         )
 
 
-_ALIGNMENT = 64
-
-
 def write_tensors(path: Path, values: Sequence[Any]) -> None:
     """Write arguments: NumPy arrays, torch tensors, plain numbers and None."""
-    head, blobs, at = [], [], 0
+    head, blobs = [], []
     for value in values:
         array = as_array(value)
         if array is None:
@@ -68,20 +65,13 @@ def write_tensors(path: Path, values: Sequence[Any]) -> None:
                 "dtype": array.dtype.name,
                 "shape": array.shape,
                 "strides": array.strides,
-                "at": at,
                 "size": len(base),
             }
         )
-        blobs.append((at, base))
-        at += -(-len(base) // _ALIGNMENT) * _ALIGNMENT
-    line = json.dumps(head).encode()
-    start = -(-(len(line) + 1) // _ALIGNMENT) * _ALIGNMENT
+        blobs.append(base)
     with open(path, "wb") as file:
-        file.write(line.ljust(start - 1) + b"\n")
-        for offset, base in blobs:
-            file.seek(start + offset)
-            file.write(base)
-        file.truncate(max(file.tell(), start + at))
+        file.write(json.dumps(head).encode() + b"\n")
+        file.writelines(blobs)
 
 
 def read_tensors(path: Path | str) -> list[Any]:
@@ -90,13 +80,11 @@ def read_tensors(path: Path | str) -> list[Any]:
 
     with open(path, "rb") as file:
         head = json.loads(file.readline())
-        start = file.tell()
         found: list[Any] = []
         for row in head:
             if "value" in row:
                 found.append(row["value"])
                 continue
-            file.seek(start + row["at"])
             memory = bytearray(file.read(row["size"]))
             dtype = _dtype(row["dtype"])
             found.append(np.ndarray(row["shape"], dtype, memory, 0, row["strides"]))
