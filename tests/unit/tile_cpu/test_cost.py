@@ -61,6 +61,47 @@ def test_configurations_are_ranked_as_they_were_measured() -> None:
     assert right / len(pairs) > 0.85
 
 
+def parts_of(kernel, **sizes) -> dict[str, float]:
+    found = tile.estimate(kernel, "cpu:znver4", **sizes)
+    return {part.name: part.milliseconds for part in found.parts}
+
+
+def test_few_rows_wait_for_the_second_factor() -> None:
+    few, many = (parts_of(matmul(64, 64), m=m, n=8192, k=8192) for m in (16, 2048))
+    ratios = [found["waiting for caches"] / found["matrix products"] for found in (few, many)]
+    assert ratios[0] > 0.5 > ratios[1]
+
+
+def product_in_scratch(dtype: str, transposed: bool):
+    shape = (64, 16) if transposed else (16, 64)
+
+    @T.prim_func
+    def main(
+        A: T.Tensor(shape, dtype), B: T.Tensor((64, 64), dtype), C: T.Tensor((16, 64), "float32")
+    ):
+        with T.Kernel(1, threads=32):
+            a, b = T.alloc_shared(shape, dtype), T.alloc_shared((64, 64), dtype)
+            c = T.alloc_fragment((16, 64), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            for i, j in T.Parallel(64, 64):
+                b[i, j] = b[i, j] * 2
+            T.clear(c)
+            T.gemm(a, b, c, transpose_A=transposed)
+            T.copy(c, C)
+
+    return main
+
+
+def test_factors_that_lie_as_they_are_read_are_not_packed() -> None:
+    packed = {
+        (dtype, transposed): "packing operands" in parts_of(product_in_scratch(dtype, transposed))
+        for dtype, transposed in product(("float32", "float16"), (False, True))
+    }
+    assert packed.pop(("float32", False)) is False
+    assert set(packed.values()) == {True}
+
+
 def test_short_launches_stay_on_one_thread() -> None:
     found = tile.estimate(matmul(64, 64), "cpu:znver4", m=16, n=16, k=16)
     assert found.occupancy_why == "1 blocks on 1 threads"
