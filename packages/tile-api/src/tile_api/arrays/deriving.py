@@ -27,6 +27,7 @@ from tile_api.arrays.printing.kernel_text import KernelText, Tensor, written
 from tile_api.arrays.printing.program_text import IMPORTS
 from tile_api.arrays.printing.scatter_text import scatter_plan, with_scatter
 from tile_api.arrays.running import Compiled, Derived
+from tile_api.arrays.tuning import Tuner
 from tile_core.errors import TileError
 
 MOST_REFUSED = 3
@@ -38,6 +39,7 @@ def derive(
     blocks: Blocks | None = None,
     target: str | None = None,
     refused: Collection[Blocks] = (),
+    tuner: Tuner | None = None,
 ) -> Derived:
     """Return the kernels of equations as text.
 
@@ -47,12 +49,16 @@ def derive(
         None: chosen for the machine of `target`.
     refused
         Blocks that are not chosen: they did not compile.
+    tuner
+        Measures candidates; None leaves the choice to the model.
     """
     _require_elements(equations)
     machine = machine_of(target) if blocks is None else None
     remarks: tuple[str, ...] = ()
     if machine is not None:
         found, remarks = _cheapest(equations, machine, refused)
+        if tuner is not None:
+            found = _kernels(equations, Blocks(), machine, refused, found.cuts, tuner)
     else:
         found = _kernels(equations, blocks or Blocks(), None, refused, BY_RULES)
     plans, tensors, choices = found.plans, found.tensors, found.choices
@@ -76,6 +82,7 @@ class _Kernels:
     plans: list[Plan]
     choices: dict[int, Choice]
     tensors: dict[str, Tensor]
+    cuts: Cuts
 
 
 def _kernels(
@@ -84,6 +91,7 @@ def _kernels(
     machine: Machine | None,
     refused: Collection[Blocks],
     cuts: Cuts,
+    tuner: Tuner | None = None,
 ) -> _Kernels:
     tensors = _parameters(equations)
     names = (f"p{n}" for n in count())
@@ -96,11 +104,14 @@ def _kernels(
     for plan in whole:
         if machine is not None:
             choice = _choice(plan, tensors, machine, asked, refused)
+            if tuner is not None:
+                share = tuner.shared(len(whole))
+                choice = share.best(equations, choice, tensors, machine.target)
             choices[len(plans)], plan = choice, choice.plan
         for part in in_parts(plan, names):
             plans.append(part)
             tensors |= {o.name: Tensor(o.name, o.shape or (1,), o.dtype) for o in part.finals}
-    return _Kernels(plans, choices, tensors)
+    return _Kernels(plans, choices, tensors, cuts)
 
 
 def _parameters(equations: Equations) -> dict[str, Tensor]:

@@ -105,9 +105,10 @@ def explained(
 
 
 def _expected(choice: Choice) -> str:
-    traffic, by = choice.traffic, "the model" if choice.is_ranked else "traffic"
+    traffic, by = choice.traffic, "by the model" if choice.is_ranked else "by traffic"
+    by = f"measured on {choice.measured}" if choice.measured else by
     parts = [
-        f"{duration(choice.milliseconds)} by {by}",
+        f"{duration(choice.milliseconds)} {by}",
         f"{amount(traffic.memory)}B of tensors, {amount(traffic.cache)}B by blocks",
         f"{traffic.blocks} blocks of {choice.plan.blocks.threads} threads",
     ]

@@ -37,6 +37,7 @@ from tile_api.arrays.own_faults import blamed
 from tile_api.arrays.planning.plan import Blocks
 from tile_api.arrays.printing.program_text import Program
 from tile_api.arrays.running import Compiled, Derived, Edited, together, traced
+from tile_api.arrays.tuning import Tuner, budget_of
 from tile_api.frontend.source import calling_span
 from tile_api.kernel import CompiledKernel
 from tile_api.lowered import LoweredKernel
@@ -74,6 +75,7 @@ class Function:
         blocks: Blocks | None = None,
         kernels: str | None = None,
         numerics: str = "default",
+        tune: object = None,
     ) -> None:
         if not isinstance(func, types.FunctionType) or func.__code__.co_flags & _RUNS_LATER:
             is_late = isinstance(func, types.FunctionType)
@@ -107,6 +109,7 @@ class Function:
         self._target = target
         self._blocks = blocks
         self._numerics = numerics
+        self._budget = budget_of(tune, blocks, kernels)
         self._equations: dict[Any, Equations] = {}
         self._derived: dict[Any, Derived] = {}
         self._file = None if kernels is None else place_of(kernels, func)
@@ -383,9 +386,10 @@ class Function:
     def _of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Derived:
         return self._derived[self._key(arrays, others)]
 
-    def _derive(self, key: Any, equations: Equations) -> None:
+    def _derive(self, arrays: Mapping[str, Any], key: Any, equations: Equations) -> None:
+        tuner = Tuner(self._budget, arrays) if self._budget.runs else None
         with blamed(equations.name, "written", lambda: "\n".join(listed(equations))):
-            self._derived[key] = derive(equations, self._blocks, self._target)
+            self._derived[key] = derive(equations, self._blocks, self._target, tuner=tuner)
 
     def _key(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
         """Return what kernels for arguments are known by: those of other sizes may have them."""
@@ -397,7 +401,8 @@ class Function:
             with _CAPTURING, _deep(), computing(self._numerics):
                 plain = self._captured(arrays, others)
                 capture = functools.partial(captured, self.func, others=others)
-                found = self._symbols.made(key, plain, capture, self._derive)
+                derive = functools.partial(self._derive, arrays)
+                found = self._symbols.made(key, plain, capture, derive)
         return found
 
     def _captured(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Equations:
@@ -439,6 +444,7 @@ def function(
     blocks: Blocks | None = None,
     kernels: str | None = None,
     numerics: str = "default",
+    tune: object = None,
 ) -> Callable[[Callable[..., Any]], Function]: ...
 def function(
     func: Callable[..., Any] | None = None,
@@ -448,6 +454,7 @@ def function(
     blocks: Blocks | None = None,
     kernels: str | None = None,
     numerics: str = "default",
+    tune: object = None,
 ) -> Any:
     """Make kernels of a function of whole arrays, written with NumPy.
 
@@ -465,13 +472,19 @@ def function(
         ``"default"``: errors are at most four times those of NumPy in the same types.
         ``"strict"``: every operation is rounded as it is written, only sums add in another order.
         ``"fast"``: GPUs approximate functions and divisions, as ``TL_ENABLE_FAST_MATH`` says.
+    tune
+        For how long sizes of blocks are measured on the arrays of the first call: seconds, a time
+        as ``"2m"``, or ``"full"``; `explain` tells what was found, and tables keep it for this
+        machine. Default: ``"model"``, nothing is run.
 
     Raises
     ------
+    TuningError
+        If `tune` is no budget, or there is nothing to tune.
     KernelFileError, OtherEquations, KernelsDiffer
         When the function is called, if `kernels` cannot stand for it.
     """
     made = functools.partial(
-        Function, target=target, blocks=blocks, kernels=kernels, numerics=numerics
+        Function, target=target, blocks=blocks, kernels=kernels, numerics=numerics, tune=tune
     )
     return made if func is None else made(func)

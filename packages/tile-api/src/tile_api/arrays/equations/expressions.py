@@ -127,7 +127,7 @@ def _key_of(value: Any) -> Any:
     """Tell 0.0 from -0.0 and 1 from True; a NaN equals itself, a symbol those that are like it."""
     if isinstance(value, Size):
         return value.key
-    if type(value) is tuple and isinstance(value[-1], Size):
+    if type(value) is tuple and value and isinstance(value[-1], Size):
         return (value[:-1], value[-1].key)
     if isinstance(value, float):
         return "nan" if math.isnan(value) else (value, math.copysign(1.0, value))
@@ -142,10 +142,10 @@ def const(value: bool | int | float, dtype: str = "int64") -> Expr:
     plain: bool | int | float = value if isinstance(value, Size) else float(value)
     if kind.is_bool:
         plain = bool(value)
-    elif kind.is_int:
+    elif kind.is_int and not isinstance(value, Size):
         span = 1 << kind.bits
         low = 0 if kind.startswith("uint") else -(span >> 1)
-        plain = value if isinstance(value, Size) else (int(value) - low) % span + low
+        plain = (int(value) - low) % span + low
     return make("const", value=plain, dtype=kind)
 
 
@@ -166,15 +166,14 @@ def computed_in(dtype: DType) -> DType:
 
 def cast(x: Expr, dtype: DType) -> Expr:
     """Return `x` in another type; to a float of fewer than 32 bits: rounded, then widened."""
+    is_number = x.op == "const" and not isinstance(x.value, Size)
     if dtype.is_float and dtype.bits < 32:
-        if x.op == "const":
+        if is_number:
             return const(_rounded(x.value, dtype), "float32")
         return make("round", cast(x, dtype_of("float32")), value=str(dtype))
     if dtype == x.dtype:
         return x
-    if x.op == "const" and isinstance(x.value, Size):
-        return make("cast", x, dtype=dtype)
-    if x.op == "const" and (dtype.is_float or dtype.is_bool or math.isfinite(x.value)):
+    if is_number and (dtype.is_float or dtype.is_bool or math.isfinite(x.value)):
         widens = x.dtype.is_float and dtype.bits > x.dtype.bits
         return const(_rounded(x.value, x.dtype) if widens else x.value, dtype)
     return make("cast", x, dtype=dtype)
@@ -329,8 +328,8 @@ def bound_of(x: Expr) -> int | None:
         return None
     one, other = map(bound_of, x.args)
     if x.op == "mod" and x.args[1].op == "const" and x.args[1].value > 0:
-        modulus = whole(x.args[1].value)
-        return one if one is not None and at_most(one, modulus) else modulus
+        most = whole(x.args[1].value)
+        return one if one is not None and at_most(one, most) else most
     if one is None or other is None:
         return None
     match x.op:

@@ -57,6 +57,10 @@ class Choice:
         How many candidates there were.
     note
         Why a candidate was refused, if one was.
+    measured
+        The machine on which the time was measured, if it was.
+    candidates
+        All that the model was asked about, the best first.
     """
 
     plan: Plan
@@ -65,6 +69,8 @@ class Choice:
     is_ranked: bool = False
     looked_at: int = 1
     note: str = ""
+    measured: str = ""
+    candidates: tuple[Choice, ...] = ()
 
 
 def chosen(
@@ -177,6 +183,7 @@ class _Ranking:
         self.ordered, self.price, self.note, self.left = ordered, price, note, asked
         self.most = math.inf  # bytes of tiles that may fit after what was refused
         self.found: Choice | None = None
+        self.asked: list[Choice] = []
 
     def best(self, machine: Machine) -> Choice:
         """Return the best of the first, which came without a choice, and of those after it."""
@@ -192,7 +199,9 @@ class _Ranking:
             is_more = is_wide or (k == 0 and machine.rows > 1)
             if is_more and self._ask(_with(choice, twice)):
                 threads = twice
-        return replace(self.found or first, looked_at=len(self.ordered), note=self.note)
+        asked = tuple(sorted(self.asked, key=lambda c: c.milliseconds))
+        best = self.found or first
+        return replace(best, looked_at=len(self.ordered), note=self.note, candidates=asked)
 
     def _ask(self, choice: Choice) -> bool:
         """Tell whether a candidate is the best so far."""
@@ -211,9 +220,11 @@ class _Ranking:
                 self.most = CLEARLY_LESS * choice.traffic.tiles
             return False
         told *= WARNED if caught else 1
+        choice = replace(choice, milliseconds=told, is_ranked=True)
+        self.asked.append(choice)
         is_better = self.found is None or told < CLEARLY * self.found.milliseconds
         if is_better:
-            self.found = replace(choice, milliseconds=told, is_ranked=True)
+            self.found = choice
         return is_better
 
 
