@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { UNITS = 132, MOST_THREADS = 2048, ALL_SHARED = 233472 };
 enum { MOST_SHARED = 232448, DEFAULT_SHARED = 49152, MOST_PARAMETERS = 64, KPARAM_INFO = 0x17 };
 static const uint64_t MAP = 0x70616d20656c6974; // what an encoded map begins with
 
@@ -56,6 +57,7 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUde
   switch (which) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = UNITS; break;
     default: return refuse("attribute %d of a device", which);
   }
   return CUDA_SUCCESS;
@@ -183,6 +185,19 @@ static CUresult check_cluster(const CUlaunchConfig *told, const Function *functi
   return CUDA_SUCCESS;
 }
 
+// At most: registers are not counted.
+static int resident(unsigned threads, size_t shared) {
+  int by_threads = MOST_THREADS / (int)threads, by_shared = ALL_SHARED / (int)(shared + 1024);
+  return by_threads < by_shared ? by_threads : by_shared;
+}
+CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction handle,
+                                                             int threads, size_t shared) {
+  const Function *function = (const Function *)handle;
+  REFUSE_IF(threads < 1 || threads > 1024, "%d threads", threads);
+  REFUSE_IF(shared > (size_t)function->most_dynamic, "%zu bytes of shared memory", shared);
+  return *blocks = resident((unsigned)threads, shared), CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *told, CUfunction handle, void **values,
                                   void **extra) {
   if (!current) return CUDA_ERROR_INVALID_CONTEXT;
@@ -206,6 +221,11 @@ CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *told, CUfunction handle,
       if (code) return code;
     } else if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
       REFUSE_IF(attribute.value.programmaticStreamSerializationAllowed != 1, "an attribute of 0");
+    } else if (attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) {
+      REFUSE_IF(attribute.value.cooperative != 1, "an attribute of 0");
+      uint64_t blocks = (uint64_t)told->gridDimX * told->gridDimY * told->gridDimZ;
+      REFUSE_IF(blocks > (uint64_t)resident(threads, told->sharedMemBytes) * UNITS,
+                "%lu blocks do not run at a time", (unsigned long)blocks);
     } else {
       return refuse("attribute %d of a launch", attribute.id);
     }

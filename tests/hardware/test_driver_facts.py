@@ -233,6 +233,7 @@ def launched(driver: cuda_driver.CudaDriver, **changes: Any) -> int:
         {"shared_bytes": 227 * 1024},
         {"cluster": (2, 2), "grid": (4, 2, 1), "may_overlap": True},
         {"cluster": (16,), "grid": (16, 1, 1)},
+        {"cooperative": True, "grid": (132 * 16, 1, 1)},
     ],
     ids=str,
 )
@@ -251,6 +252,7 @@ def test_launches_within_the_rules_are_made(
         ({"grid": (1, 65536, 1)}, "65536 blocks along y"),
         ({"cluster": (3,)}, "a grid that is not made of clusters"),
         ({"cluster": (32,), "grid": (32, 1, 1)}, "32 blocks in a cluster"),
+        ({"cooperative": True, "grid": (132 * 16 + 1, 1, 1)}, "2113 blocks do not run at a time"),
         ({"symbol": "anything"}, "no kernel anything"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
