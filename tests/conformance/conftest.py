@@ -48,6 +48,10 @@ EMULATED: dict[str, tuple[str, ...]] = {
 }
 """What is tested of backends whose machines are not here: generations that lower differently."""
 
+SELDOM = {"toy": 4, "cuda:sm_75@sim": 2, "cuda:sm_89@sim": 2}
+"""Every how many cases one is run: of products on the toy, which has loops for them, and of all
+else on generations that differ from those before them in products."""
+
 NEVER: dict[str, tuple[tuple[str, ...], str]] = {}
 """By pattern of case names: backends that cannot do it by their nature, and why."""
 
@@ -77,15 +81,21 @@ def marks_of(case: Case, backend: str) -> list[pytest.MarkDecorator]:
     return marks
 
 
+def is_chosen(case: Case, at: int, backend: str) -> bool:
+    """Tell whether the case at that place is run on a backend."""
+    is_seldom = case.name.startswith("gemm/") == (backend == "toy")
+    return not is_seldom or at % SELDOM.get(backend, 1) == 0
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each case on each backend; the toy, which has no products, runs few of their loops."""
+    """Run each case on each backend, but for those where it is like another."""
     if {"case", "backend"} <= set(metafunc.fixturenames):
         chosen = backends(metafunc.config)
         params = [
             pytest.param(case, backend, id=f"{backend}-{case.name}", marks=marks_of(case, backend))
             for at, case in enumerate(all_cases())
             for backend in chosen
-            if backend != "toy" or at % 4 == 0 or not case.name.startswith("gemm/")
+            if is_chosen(case, at, backend)
         ]
         metafunc.parametrize(("case", "backend"), params)
 

@@ -21,15 +21,29 @@ def family_of(name: str) -> str:
     return name.split("/")[0]
 
 
-def compilations(cases: Sequence[Case], architectures: Sequence[str]) -> list[tuple[Case, str]]:
+def compilations(
+    cases: Sequence[Case], architectures: Sequence[str], turn: int, exceptions: Iterable[str]
+) -> list[tuple[Case, str]]:
     """Return the cases with what they are compiled for: it depends on names alone.
 
-    Small families are compiled for all architectures, products for half of them, others for one.
+    Small families are compiled for all architectures. Of the others each case and exception is for
+    one, products are for half of them.
+
+    Parameters
+    ----------
+    turn
+        0 or 1: which half of the cases. The other one is for another vendor's compiler.
+    exceptions
+        Names that may have more words behind them.
     """
+    always = {exception.split()[0] for exception in exceptions}
     sizes = Counter(family_of(case.name) for case in cases)
     pairs = []
     for case in cases:
         family = family_of(case.name)
+        is_mine = crc32(case.name.encode()) >> 8 & 1 == turn or case.name in always
+        if sizes[family] >= FEW and not is_mine:
+            continue
         many = 1 if family != "gemm" else len(architectures) // 2
         many = len(architectures) if sizes[family] < FEW else many
         pairs += [(case, arch) for arch in in_turn(case.name, architectures)[:many]]

@@ -35,7 +35,7 @@ def widest(nest: Nest, layout_of: LayoutOf, bits: int = VECTOR_BITS) -> int:
         return 1
     inner = nest.extents[-1]
     hint = nest.loop.coalesced_width
-    if hint is not None and hint > 0 and hint & (hint - 1) == 0 and inner % hint == 0:
+    if hint is not None and 0 < hint == _power_of_two(hint) and inner % hint == 0:
         return int(hint)
     if not nest.memory:
         widths = [bits // max(8, t.buffer.dtype.bits) for t in nest.touches]
