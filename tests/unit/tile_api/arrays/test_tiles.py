@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
+import pytest
 
-from support.array_programs import bias_relu, embedding, linear_gelu, softmax
+from support.array_programs import PROGRAMS, Program, bias_relu, embedding, linear_gelu, softmax
 from tile_api.arrays.function import Function
 
 
@@ -66,3 +68,14 @@ def test_what_another_result_reads_is_a_tile() -> None:
     assert ", out0[" in function.source(x)
     for found, right in zip(function(x), both(x), strict=True):
         np.testing.assert_array_equal(found, right)
+
+
+MIXED = [p for p in PROGRAMS if p.name in ("attention", "cross_entropy", "documents")]
+
+
+@pytest.mark.parametrize("program", MIXED, ids=lambda p: p.name)
+def test_values_of_rows_stay_in_registers_beside_products_of_any_width(program: Program) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        arguments = program.arguments().values()
+        Function(program.function, target="cuda:sm_90a").source(*arguments, tier="expert")

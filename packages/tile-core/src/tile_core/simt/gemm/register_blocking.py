@@ -59,6 +59,9 @@ def block_tiling(op: Gemm, threads: int) -> BlockTiling:
 
     Extents are divided exactly, so that a prime number of rows is shared by that many
     threads, or by one. Columns are grouped where they are neighbours in memory.
+
+    With policy FullRow threads divide rows the same way, however many columns there are: what
+    products of the same rows leave there is in the same threads.
     """
     m, n, _ = op.mnk
     vectors = (1,) if op.transpose_b else _VECTORS
@@ -70,7 +73,18 @@ def block_tiling(op: Gemm, threads: int) -> BlockTiling:
         for columns in _divisors(n // vector)
         if rows * columns <= threads
     ]
+    if op.policy.is_full_row():
+        found = [t for t in found if t.columns == _side_by_side(m, threads)] or found
     return min(found, key=lambda t: (-t.threads, sum(t.share), -t.vector))
+
+
+def _side_by_side(m: int, threads: int) -> int:
+    """Return how many threads have the same rows of `m`: few, so that most widths divide by it."""
+
+    def used(columns: int) -> int:
+        return columns * max(k for k in _divisors(m) if k == 1 or k * columns <= threads)
+
+    return max((8, 4, 2), key=used)
 
 
 def _divisors(number: int) -> list[int]:
