@@ -74,6 +74,17 @@ def test_cotangents_are_like_results() -> None:
     )
 
 
+def test_cotangents_within_a_function_are_like_results() -> None:
+    @tile.function
+    def pulled(x, tokens):
+        _, pull = taken.vjp(x, tokens)
+        return pull(x)[0]
+
+    assert refused(lambda: pulled.source(X, TOKENS), ArrayShapeError).startswith(
+        "[TL1204] the cotangent of result 0 has shape (3, 4), and the result (2, 4)"
+    )
+
+
 def test_the_line_of_the_call_is_told() -> None:
     with pytest.raises(NoGradient) as caught:
         taken.vjp(X, TOKENS, wrt="tokens")
