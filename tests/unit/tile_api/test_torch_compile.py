@@ -84,6 +84,17 @@ def test_layers_are_products_with_what_follows() -> None:
     assert "T.gemm" in forward.steps[0].source()
 
 
+def test_what_follows_a_product_is_in_its_kernel_in_whatever_shape() -> None:
+    def mixed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return F.gelu(x @ w) + x
+
+    with torch.no_grad():
+        (told,) = agree(mixed, plain(2, 3, 8), plain(8, 8))
+    assert (told.kernels, told.in_torch) == (1, ())
+    turned = agree(lambda x, w: (x @ w).view(3, 2, 4).transpose(0, 1) + 1, plain(6, 8), plain(8, 4))
+    assert [graph.in_torch for graph in turned] == [()]
+
+
 @pytest.mark.parametrize("model", [GPTBlock(16, 2), ResNetBlock(4)], ids=["gpt", "resnet"])
 def test_blocks_of_models_train(model: torch.nn.Module) -> None:
     torch.manual_seed(0)

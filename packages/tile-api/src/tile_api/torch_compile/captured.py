@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch.fx import Node
 
+from tile_api.arrays.capturing import views
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.torch_names import call_torch
 from tile_api.arrays.explain import KernelFacts
 from tile_api.arrays.function import Function
 from tile_api.torch_compile.layouts import layout_of, memory_order
 from tile_api.torch_compile.memory import base_of, reader_through
-from tile_api.torch_compile.nodes import name_of, tensors_of
-from tile_api.torch_compile.stages import Stage
+from tile_api.torch_compile.nodes import Kind, kind_of, name_of, tensors_of
+from tile_api.torch_compile.stages import Stage, rows_of
 from tile_core.errors import ArrayShapeError
 
 _LONGEST_NAME = 40
@@ -42,14 +44,8 @@ class Captured:
         inputs = [n.meta["val"] for n in stage.inputs]
         self.bases = [*map(base_of, stage.inputs)]
         self._layouts = [*map(layout_of, inputs)]
-        orders = [memory_order(n.meta["val"]) for n in stage.outputs]
-        # Results lie in memory as torch's would: kernels write them in that order.
-        self._orders = [o if o is not None and o != tuple(sorted(o)) else None for o in orders]
-        self._turned = [
-            (k, tuple(sorted(range(len(o)), key=o.__getitem__)))
-            for k, o in enumerate(self._orders)
-            if o is not None
-        ]
+        self._forms = [_form_of(node, stage) for node in stage.outputs]
+        self._turned = [(k, form) for k, form in enumerate(self._forms) if form is not None]
         readers = [
             torch.Tensor.contiguous if x is None or x.is_plain else x.reader()
             for x in self._layouts
@@ -74,8 +70,8 @@ class Captured:
         if not self._turned:
             return made
         found = [*made]
-        for k, back in self._turned:
-            found[k] = made[k].permute(back)
+        for k, form in self._turned:
+            found[k] = form.back(made[k])
         return found
 
     def _as_function(self) -> Any:
@@ -103,9 +99,41 @@ class Captured:
             _check(known[node], node)
         self.failed_at = None
         return tuple(
-            known[node] if order is None else call_torch("permute", (known[node], order), {})
-            for node, order in zip(self.stage.outputs, self._orders, strict=True)
+            known[node] if form is None else form.of(known[node], known)
+            for node, form in zip(self.stage.outputs, self._forms, strict=True)
         )
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How kernels write a result: with other dimensions than torch's.
+
+    Parameters
+    ----------
+    of
+        Gives what is written, of the result as it is captured and of all that are.
+    back
+        Gives torch's result of what was written.
+    """
+
+    of: Callable[[Any, Mapping[Node, Any]], Any]
+    back: Callable[[torch.Tensor], torch.Tensor]
+
+
+def _form_of(node: Node, stage: Stage) -> _Form | None:
+    """Return the form of a result that lies in memory in another order, or has a product's rows."""
+    value = node.meta["val"]
+    order = memory_order(value)
+    if order is not None and order != tuple(sorted(order)):
+        back = tuple(sorted(range(len(order)), key=order.__getitem__))
+        return _Form(lambda x, _: views.transpose(x, order), lambda x: x.permute(back))
+    shape = tuple(value.shape)
+    products = [n for n in stage.nodes if kind_of(n) is Kind.PRODUCT]
+    if len(products) == 1 and tuple(products[0].meta["val"].shape) == rows_of(shape) != shape:
+        return _Form(
+            lambda x, known: views.reshape(x, known[products[0]].shape), lambda x: x.view(shape)
+        )
+    return None
 
 
 _MOST_OUTPUTS = 8

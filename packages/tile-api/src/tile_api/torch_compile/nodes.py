@@ -108,6 +108,11 @@ def is_copy(node: Node) -> bool:
     return name_of(node) == "clone"
 
 
+def is_reshape(node: Node) -> bool:
+    """Tell whether a node gives the elements of a tensor in their order."""
+    return name_of(node) in ("view", "_unsafe_view", "reshape", "unsqueeze", "alias", "detach")
+
+
 def tensors_of(value: Any) -> Iterator[torch.Tensor]:
     """Yield the tensors in what a node gives."""
     if isinstance(value, torch.Tensor):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -16,6 +17,7 @@ from tile_api.torch_compile.nodes import (
     broadcast_shape,
     is_cheap,
     is_copy,
+    is_reshape,
     is_tensor,
     kind_of,
     name_of,
@@ -251,7 +253,9 @@ class _Grouping:
         if one is None or other is None or other.is_product:
             return None
         if one.is_product:
-            return one if other == Space(one.shape) else None
+            is_same = other == Space(one.shape)
+            is_one = is_same or self._is_of_its_rows(first, second, other)
+            return one if is_one else None
         if one.dims and other.dims:
             return one if one == other else None
         if one.dims:
@@ -263,6 +267,35 @@ class _Grouping:
             return one
         is_small = broadcast_shape(one.shape, other.shape) == other.shape
         return other if is_small and self._is_private(first, second) else None
+
+    def _is_of_its_rows(self, product: int, unit: int, space: Space) -> bool:
+        """Tell whether a unit is elements of a product's rows, in whatever shape, and alone is.
+
+        What others read would be computed again; with much else to compute it is better apart.
+        """
+        shape = self.members[product][0].meta["val"].shape
+        if space.dims or rows_of(space.shape) != tuple(shape):
+            return False
+        read = {s for n in self.members[unit] for s in self.sources(n) if s in self.captured}
+        others = {self.unit[s] for s in read} - {product, unit}
+        return (
+            self._is_private(product, unit)
+            and self._is_in_rows(product, unit)
+            and not any(self._is_private(other, unit) for other in others)
+        )
+
+    def _is_in_rows(self, first: int, second: int) -> bool:
+        """Tell whether one unit reads the other's rows in their order, in whatever shape."""
+        todo = [n for m in self.members[second] for n in m.all_input_nodes]
+        while todo:
+            at = todo.pop()
+            if at in self.constants or not self.is_light(at):
+                continue
+            is_read = any(self.unit.get(s) == first for s in self.sources(at))
+            if is_read and self._is_view(at) and not is_reshape(at):
+                return False
+            todo += at.all_input_nodes
+        return True
 
     def _is_private(self, first: int, second: int) -> bool:
         """Tell whether nothing but `second` reads what `first` computes."""
@@ -336,6 +369,11 @@ class _Grouping:
         while node not in self.constants and self._is_view(node):
             node = node.all_input_nodes[0]
         return node
+
+
+def rows_of(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of rows that are all in one dimension."""
+    return (math.prod(shape[:-1]), *shape[-1:])
 
 
 def _is_of_rows(node: Node) -> bool:
