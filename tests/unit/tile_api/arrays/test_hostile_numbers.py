@@ -161,3 +161,14 @@ def test_plain_exponentials_are_as_right_as_those_of_numpy():
 def test_zero_times_nan_is_nan(target):
     x = np.array([[1, NAN, INF, -INF] * 8], "float32")
     check(lambda x: 0.0 * x, x, target=target)
+
+
+def test_operands_of_products_are_computed_with_in_float32():
+    b = np.random.default_rng(0).standard_normal((5, 40)).astype("float16")
+    check(lambda b: (b @ b.T, b + np.float32(0.5)), b, blocks=Blocks())
+
+
+def test_the_interpreter_adds_up_as_numpy_does():
+    x = (np.random.default_rng(0).standard_normal((3, 64)) + 1e4).astype("float32")
+    found = Function(lambda x: x.var(axis=-1)).interpret(x)
+    assert np.abs(found / x.astype("float64").var(axis=-1) - 1).max() < 2e-6

@@ -234,7 +234,8 @@ class _Evaluation:
         body = np.broadcast_to(body, (extent, *body.shape[1:]))
         if extent == 0 and kind in ("max", "min"):
             return self._float(x).type(-math.inf if kind == "max" else math.inf)
-        return FOLDS[kind](body, axis=0).astype(self._float(x))
+        rows = np.ascontiguousarray(np.moveaxis(body, 0, -1))  # NumPy adds those up in pairs
+        return FOLDS[kind](rows, axis=-1).astype(self._float(x))
 
     def _scanned(self, x: Expr) -> Any:
         """Return carried values, of which a recurrence is gone through once."""

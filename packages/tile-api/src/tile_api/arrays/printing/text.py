@@ -47,6 +47,8 @@ class ExpressionText:
         self.plan = plan
         self.dtypes = dtypes
         self.tiles = tiles
+        self.narrow: set[str] = set()
+        """The tiles of floats that are computed in wider ones: operands of products."""
         self._names: dict[Expr, str] = {}
 
     def __call__(self, x: Expr, level: int = 0, *, is_exact: bool = True) -> str:
@@ -56,7 +58,8 @@ class ExpressionText:
         """
         if x in self.tiles:
             name, dims = self.tiles[x]
-            return f"{name}[{self.loops(dims)}]"
+            text = f"{name}[{self.loops(dims)}]"
+            return f'T.cast({text}, "{x.dtype}")' if name in self.narrow else text
         if x in self._names:
             return self._names[x]
         if x is COUNT:

@@ -185,6 +185,8 @@ class Tiles:
             indices = (*rows, *box.args)
             dims = tuple(i.value[0] for i in indices if i.op == "index" and i.value[0] in tile)
             name = self.allocate(base, dims, scope, dtype)
+            if x.dtype.is_float and dtype != x.dtype:
+                self.text.narrow.add(name)
             self._is_copied = self._is_copied or (self._in_loop and scope == "shared")
             self.put(f"T.copy({self.region(box.value, box.args)}, {name})")
             self.held[x] = (name, dims)
