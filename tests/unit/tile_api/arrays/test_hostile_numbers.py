@@ -37,7 +37,9 @@ FUNCTIONS = [
     lambda x: np.maximum(x, x[::-1]), lambda x: np.max(x, axis=-1, initial=1), softmax,
     lambda x: np.logaddexp.reduce(x, axis=-1), lambda x: np.ptp(x, axis=-1), no_number,
     lambda x: np.where(x > 1, x, -np.inf).max(axis=-1), lambda x: x.prod(axis=-1),
-    lambda x: np.nanmax(np.where(x > 0, x, 0), axis=-1), lambda x: np.exp2(x),
+    lambda x: np.nanmax(np.where(x > 0, x, 0), axis=-1), lambda x: np.exp2(x), lambda x: np.cbrt(x),
+    lambda x: (softmax(x), np.argmax(x, axis=-1)), lambda x: (softmax(-x), np.argmin(x, axis=-1)),
+    lambda x: np.max(x > 0, axis=-1, where=x < 0, initial=-1),
 ]  # fmt: skip
 
 

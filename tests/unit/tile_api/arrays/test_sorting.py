@@ -61,6 +61,17 @@ def test_what_is_no_number_comes_last():
         np.testing.assert_array_equal(got, right)
 
 
+def test_what_is_no_number_comes_after_infinity():
+    x = np.array([[np.nan, np.inf], [np.nan, np.nan], [1, -np.inf]], "float32")
+
+    def both(x):
+        last = np.sort(x)[:, -1:], np.argsort(x, kind="stable")[:, -1:]
+        return np.sort(x), np.argsort(x, kind="stable"), *last
+
+    for got, right in zip(Function(both, target="interpret")(x), both(x), strict=True):
+        np.testing.assert_array_equal(got, right)
+
+
 @pytest.mark.parametrize("kth", [41, -42])
 def test_an_element_beyond_the_row_is_refused(kth):
     with pytest.raises(ValueError, match=f"TL1204.*np.partition: element {kth} of 41"):

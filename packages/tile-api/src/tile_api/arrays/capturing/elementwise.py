@@ -242,6 +242,10 @@ def clip(
     """`numpy.clip`."""
     x = lift(a)
     low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if x.dtype.is_int:  # numbers beyond all elements bound nothing
+        limits = np.iinfo(x.dtype.numpy())
+        low = None if type(low) is int and low <= limits.min else low
+        high = None if type(high) is int and high >= limits.max else high
     if low is not None:
         x = apply(UFUNCS["maximum"], "maximum", (x, low))
     if high is not None:

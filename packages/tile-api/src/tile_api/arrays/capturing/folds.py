@@ -238,7 +238,7 @@ def _extreme_truth(
     """Return the extremum of truth values, which are compared as numbers."""
     number = dtype_of("int32")
     numbers = Array(x.shape, number, lambda i: eq.cast(eq.cast(x.at(i), eq.BOOL), number))
-    first = None if initial is None else int(initial)
+    first = None if initial is None else int(bool(initial))
     if first is None or where is not True or not _count(x, axes_of(axis, x.ndim)):
         found = _folded(kind, numbers, axis, keepdims, number, where, first)
     else:

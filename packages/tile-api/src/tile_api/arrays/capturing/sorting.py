@@ -67,13 +67,13 @@ def _sorted(
         if size < 2:
             return chosen(rows.at(indices), const(0))
         low, high = _range(place, size)
-        if high <= MOST_EXTREMA:
+        if min(high, size - low) > MOST_EXTREMA:
+            return _by_rank(rows, row, place, chosen)
+        if high <= size - low:
             found = _extrema(rows, row, high, is_last=False)
             return _picked(place, dict(enumerate(chosen(*f) for f in found)), low)
-        if size - low <= MOST_EXTREMA:
-            found = _extrema(rows, row, size - low, is_last=True)
-            return _picked(place, {size - 1 - k: chosen(*f) for k, f in enumerate(found)}, low)
-        return _by_rank(rows, row, place, chosen)
+        found = _extrema(rows, row, size - low, is_last=True)
+        return _picked(place, {size - 1 - k: chosen(*f) for k, f in enumerate(found)}, low)
 
     return moveaxis(Array(rows.shape, dtype(x), at), -1, along)
 
@@ -108,31 +108,33 @@ def _extrema(
 ) -> list[tuple[Expr, Expr]]:
     """Return the least elements with their positions, or the largest from the last one on.
 
-    Each is the least of those that come after the one before; equal ones in their order, as
-    which infinity and what is no number count.
+    Each is the least of those that come after the one before; equal ones in their order.
     """
     size, name = int(x.shape[-1]), _variable(x, row)
     n = eq.index(name, size)
     y = x.at((*row, n))
     y = eq.cast(y, dtype_of("int32")) if y.dtype.is_bool else y
-    kind, beyond = ("max", 0) if is_last else ("min", size)
+    kind, beyond = ("max", 0) if is_last else ("min", 2 * size)
     nothing = const(identity_of(kind, y.dtype, is_infinite=True), y.dtype)
-    whole = y
-    if y.dtype.is_float:  # what is no number is last
-        y = eq.where(make("eq", y, y), y, const(math.inf, y.dtype))
+    key: Expr = n
+    if y.dtype.is_float:  # what is no number is last, after infinity
+        is_number = make("eq", y, y)
+        key = eq.add(n, eq.where(is_number, const(0), const(size)))
+        y = eq.where(is_number, y, const(math.inf, y.dtype))
     found: list[tuple[Expr, Expr]] = []
     left: Expr | None = None
     for _ in range(count):
         value = eq.reduce(kind, name, size, y if left is None else eq.where(left, y, nothing))
         same = make("eq", y, value)
         hit = same if left is None else make("and", left, same)
-        position = eq.reduce(kind, name, size, eq.where(hit, n, const(beyond)))
-        if is_last and y.dtype.is_float:
-            mine = eq.where(make("eq", n, position), whole, const(0, y.dtype))
-            found.append((eq.reduce("sum", name, size, mine), position))
+        at = eq.reduce(kind, name, size, eq.where(hit, key, const(beyond)))
+        if y.dtype.is_float:
+            is_none = make("le", const(size), at)
+            position = eq.where(is_none, eq.subtract(at, const(size)), at)
+            found.append((eq.where(is_none, const(math.nan, y.dtype), value), position))
         else:
-            found.append((value, position))
-        order = [(y, value), (n, position)] if is_last else [(value, y), (position, n)]
+            found.append((value, at))
+        order = [(y, value), (key, at)] if is_last else [(value, y), (at, key)]
         further, later = (make("lt", *pair) for pair in order)
         left = make("or", further, make("and", same, later))
     if x.dtype.is_bool:

@@ -155,7 +155,14 @@ def _known(best: str) -> Row:
 
 
 def _cube_root(x: Expr) -> Expr:
-    return make("copysign", make("pow", make("absolute", x), const(1 / 3, x.dtype)), x)
+    """Return the root by a power and a step of Newton's, since a third is rounded."""
+    size, third = make("absolute", x), const(1 / 3, x.dtype)
+    near = make("pow", size, third)
+    off = eq.subtract(near, eq.divide(size, eq.multiply(near, near)))
+    is_usual = make("and", make("lt", const(0, x.dtype), near),
+                    make("lt", near, const(math.inf, x.dtype)))  # fmt: skip
+    root = eq.where(is_usual, eq.subtract(near, eq.multiply(third, off)), near)
+    return make("copysign", root, x)
 
 
 UFUNCS: dict[str, Row] = {

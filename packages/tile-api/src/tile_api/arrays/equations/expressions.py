@@ -13,13 +13,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import wraps
-from typing import Any, TypeVar
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from tile_api.arrays.equations.numerics import is_strict
+from tile_api.arrays.equations.remembering import remembered
 from tile_api.arrays.equations.sizes import Size, at_most, is_multiple, whole
 from tile_core.dtypes import DType, dtype_of
 
@@ -301,38 +301,26 @@ def integer_part(op: str, x: Expr, y: Expr) -> Expr:
     return make(op, x, y)
 
 
-R = TypeVar("R")
-
-
-def remembered(question: Callable[[Expr], R]) -> Callable[[Expr], R]:
-    """Let a function of expressions remember its answers: what is read twice is asked once."""
-    answers: WeakKeyDictionary[Expr, R] = WeakKeyDictionary()
-
-    @wraps(question)
-    def answer(x: Expr) -> R:
-        if x not in answers:
-            answers[x] = question(x)
-        return answers[x]
-
-    return answer
-
-
 @remembered
 def bound_of(x: Expr) -> int | None:
     """Return a number that an index is below, if it is known to be 0 or more."""
+    if not x.dtype.is_int:
+        return None
     if x.op == "const":
         return whole(x.value) + 1 if at_most(0, x.value) else None
     if x.op == "index":
         return whole(x.value[1])
-    if x.op not in ("add", "multiply", "floordiv", "mod"):
+    if x.op not in ("add", "multiply", "floordiv", "mod", "where"):
         return None
-    one, other = map(bound_of, x.args)
+    one, other = map(bound_of, x.args[-2:])
     if x.op == "mod" and x.args[1].op == "const" and x.args[1].value > 0:
         most = whole(x.args[1].value)
         return one if one is not None and at_most(one, most) else most
     if one is None or other is None:
         return None
     match x.op:
+        case "where":
+            return other if at_most(one, other) else one if at_most(other, one) else None
         case "add":
             return one + other - 1
         case "multiply":

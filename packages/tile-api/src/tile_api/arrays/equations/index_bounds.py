@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tile_api.arrays.equations.expressions import Expr, bound_of, remembered
+from tile_api.arrays.equations.expressions import INDEX, Expr, bound_of
+from tile_api.arrays.equations.remembering import remembered
 from tile_api.arrays.equations.sizes import at_most
 
 
@@ -14,7 +15,9 @@ def is_natural(x: Expr) -> bool:
             return at_most(0, x.value)
         case "cast":
             (arg,) = x.args
-            return arg.dtype.is_int and (arg.dtype.startswith("u") or is_natural(arg))
+            narrow, wide = arg.dtype.bits, x.dtype.bits
+            is_kept = arg.dtype.is_int and (narrow < wide or narrow == wide == INDEX.bits)
+            return is_kept and (arg.dtype.startswith("u") or is_natural(arg))
         case "mod":
             return is_natural(x.args[1])
         case "maximum":

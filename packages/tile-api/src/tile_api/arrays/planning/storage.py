@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tile_api.arrays.equations.expressions import INDEX, Expr, bound_of, remembered
+from tile_api.arrays.equations.expressions import INDEX, Expr, bound_of
+from tile_api.arrays.equations.remembering import remembered
 from tile_api.arrays.reductions.state import State
 from tile_core.dtypes import DType
 

@@ -11,6 +11,7 @@ from tile_api.arrays.equations.expressions import Expr, const, make, subtract, w
 from tile_api.arrays.equations.numerics import is_fast
 from tile_api.arrays.equations.sizes import LEAST, Size, ValueNeeded, names_in
 from tile_api.arrays.planning.bounds import bounds_of, without_masks
+from tile_api.arrays.planning.finite_extrema import is_finite_extremum, with_infinities_met
 from tile_api.arrays.planning.not_numbers import looks_for_nan
 from tile_api.arrays.planning.plan import Carried, Plan, factor
 from tile_api.arrays.planning.storage import state_dtype, tile_dtype
@@ -70,7 +71,7 @@ class Writer:
 
     def __init__(self, name: str, plan: Plan, tensors: Mapping[str, Tensor]) -> None:
         self.name = name
-        self.plan = plan
+        self.plan = plan = with_infinities_met(plan)
         outputs = plan.finals
         made = {o.name: Tensor(o.name, o.shape or (1,), o.dtype) for o in outputs}
         self.tensors = {**tensors, **made}
@@ -143,7 +144,7 @@ class Writer:
         An extremum starts from infinity, unless differences of its values are computed.
         """
         infinite = self._infinity(s)
-        if infinite is None or self._is_read(s):
+        if infinite is None or is_finite_extremum(s, self.plan.states):
             dtype = state_dtype(s)
             return self.tiles.text.number(identity_of(s.kind, dtype), dtype)
         return infinite
@@ -159,7 +160,9 @@ class Writer:
         later = [x.body for x in plan.states if x.sweep > s.sweep]
         is_result = s.mine in set(walk(*(o.element for o in plan.finals), *later))
         is_whole = plan.is_resident or plan.parts is not None
-        if is_whole or infinite is None or not is_result or not self._is_read(s):
+        if is_whole or infinite is None or not is_result:
+            return
+        if not is_finite_extremum(s, plan.states):
             return
         me = tiles.text(s.mine)
         text = f"{me} = T.if_then_else({me} == {finite}, {infinite}, {me})"
@@ -181,11 +184,6 @@ class Writer:
         if s.kind not in ("max", "min") or not dtype.is_float:
             return None
         return f'{"-" if s.kind == "max" else ""}T.infinity("{dtype}")'
-
-    def _is_read(self, s: State) -> bool:
-        """Tell whether another state is computed with differences from running values of `s`."""
-        others = (x for x in self.plan.states if x is not s and x.rule != "extremum")
-        return any(s.mine in set(walk(x.body)) for x in others)
 
     def _sweep(self, carried: Sequence[Carried]) -> None:
         if self.plan.is_resident:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tile_api.arrays.equations.expressions import Expr, make, where
+from tile_api.arrays.equations.expressions import Expr, bound_of, make, where
+from tile_api.arrays.equations.sizes import at_most
 from tile_api.arrays.reductions.state import Correction, State, states_in
 
 
@@ -42,6 +43,5 @@ def _is_lost(state: State, value: Expr) -> bool:
     """Tell whether a constant changes nothing in the fold: its identity, or beyond every index."""
     if value.value == state.identity or value.value == _INFINITE.get(state.kind):
         return True
-    kept = state.body.args[1]
-    is_position = kept.op == "index" and value.value >= kept.value[1]
-    return state.kind == "min" and is_position
+    bound = bound_of(state.body.args[1])
+    return state.kind == "min" and bound is not None and at_most(bound, value.value)
