@@ -65,7 +65,7 @@ def main() -> int:
     limit = options.seconds or (float("inf") if options.count else 60.0)
     print(f"fuzz: seed {seed}, from program {first}, on {', '.join(targets)}", flush=True)
     ones = [one.partition("/")[0] for target in targets for one in target.split("|")]
-    warm([one for one in dict.fromkeys(ones) if one != "equations"])
+    warm([one for one in dict.fromkeys(ones) if one not in ("equations", "gradients")])
     if options.mutants:
         on = tuple(t for t in targets if t.endswith("@sim"))
         return break_programs(options, seed, first, on, time.monotonic() + limit)

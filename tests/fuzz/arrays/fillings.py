@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.arrays.program import Program
+from fuzz.arrays.program import Program, kind_of
 
 FLOATS = {
     "normal": 30, "whole": 12, "ties": 8, "large mean": 8, "masked": 6, "holes": 5, "infinite": 4,
@@ -25,7 +25,7 @@ def arguments(program: Program) -> list[np.ndarray[Any, Any]]:
 def filled(random: Any, shape: tuple[int, ...], dtype: str, filling: str) -> Any:
     """Return an array with numbers of a kind."""
     kind = np.dtype(dtype)
-    if kind.kind == "f":
+    if kind_of(kind) == "f":
         with np.errstate(all="ignore"):
             return _floats(random, shape, filling).astype(kind)
     if kind.kind == "b":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from fuzz.arrays import operations
 from fuzz.arrays.fillings import FLOATS, INTEGERS, arguments
-from fuzz.arrays.program import Argument, Program, Step
+from fuzz.arrays.program import Argument, Program, Step, kind_of
 
 MOST_STEPS = 12
 REFUSALS = (TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError)
@@ -19,13 +20,13 @@ REFUSALS = (TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError)
 MOST_ELEMENTS = 6_000
 """Of a value: programs are compiled often, and run once."""
 DTYPES = {
-    "float32": 64, "float64": 8, "float16": 6, "int32": 8, "int64": 4, "int8": 4, "uint8": 3,
-    "bool": 4,
+    "float32": 60, "float64": 8, "float16": 6, "bfloat16": 4, "int32": 8, "int64": 4, "int8": 4,
+    "uint8": 3, "int16": 2, "uint32": 2, "bool": 4,
 }  # fmt: skip
 SIZES = (1, 2, 3, 5, 8, 16, 17, 33, 40, 64, 70, 129)
 SHAPES = (("n", "m"),) * 8 + (
     ("m",), ("n",), ("n", 1), ("m", "d"), ("n", "m", "d"), ("d", "m"), ("n", "d"), (), ("n", "n"),
-    ("d", "n", "m"), (1, "m"),
+    ("d", "n", "m"), (1, "m"), (1, 1), ("n", 1, "d"), (1, "n", "m"), ("n", "n", "m"),
 )  # fmt: skip
 
 
@@ -40,9 +41,11 @@ def generate(seed: int, number: int) -> Program:
     sizes: dict[Any, int] = {1: 1}
     for name in "nmd":
         sizes[name] = rng.choice(SIZES[:6] if small else SIZES)
-    if rng.random() < 0.03:
+    if rng.random() < 0.05:
         sizes[rng.choice("nmd")] = 0
     taken = tuple(_argument(rng, sizes) for _ in range(rng.choice((1, 1, 2, 2, 2, 3))))
+    if {"float16", "bfloat16"} <= {a.dtype for a in taken}:  # one kind of floats of 16 bits
+        taken = tuple(replace(a, dtype=a.dtype.replace("bf", "f")) for a in taken)
     program = Program(rng.randrange(1 << 30), taken, (), ())
     values, steps = [*arguments(program)], list[Step]()
     wanted = rng.randint(1, MOST_STEPS)
@@ -66,7 +69,7 @@ def _argument(rng: Random, sizes: dict[Any, int]) -> Argument:
         if np.prod(shape) <= MOST_ELEMENTS:
             break
     dtype = _drawn(rng, DTYPES)
-    return Argument(shape, dtype, _drawn(rng, FLOATS if dtype.startswith("float") else INTEGERS))
+    return Argument(shape, dtype, _drawn(rng, FLOATS if "float" in dtype else INTEGERS))
 
 
 def _outputs(rng: Random, taken: Sequence[Argument], steps: Sequence[Step]) -> tuple[int, ...]:
@@ -87,7 +90,8 @@ def _made(step: Step, values: Sequence[Any]) -> Any:
         made = np.asarray(eval(step.text.format(*names), {"np": np}, known))
     except REFUSALS:
         return None
-    is_known = made.dtype.kind in "fiub" and made.ndim <= 4
+    is_known = kind_of(made.dtype) in "fiub" and made.ndim <= 4
+    is_known &= not {"float16", "bfloat16"} <= {str(x.dtype) for x in (*values, made)}
     return made if is_known and made.size <= MOST_ELEMENTS else None
 
 
@@ -97,19 +101,20 @@ def _lines(rng: Random, values: Sequence[Any]) -> list[Step]:
     first = count - 1 if rng.random() < 0.5 else rng.randrange(count)
     second = rng.randrange(count) if rng.random() < 0.7 else count - 1
     x, y = values[first], values[second]
+    one, other = kind_of(x.dtype), kind_of(y.dtype)
     family = rng.choices(
-        ("alone", "pair", "fold", "chain", "view", "matrix", "product", "gather"),
-        (24, 22, 22, 14, 9, 4, 6, 2),
+        ("alone", "pair", "fold", "chain", "view", "matrix", "product", "gather", "row", "letters"),
+        (22, 21, 21, 13, 9, 4, 6, 5, 6, 2),
     )[0]
     match family:
         case "alone":
-            own = {"f": operations.FLOAT, "b": operations.TRUTH}.get(x.dtype.kind, operations.WHOLE)
+            own = {"f": operations.FLOAT, "b": operations.TRUTH}.get(one, operations.WHOLE)
             return [Step(rng.choice(own if rng.random() < 0.7 else operations.ANY), (first,))]
         case "pair":
-            return [_pair(rng, x.dtype.kind, y.dtype.kind, (first, second))]
+            return [_pair(rng, one, other, (first, second))]
         case "fold" if x.ndim:
             return [_fold(rng, x, first)]
-        case "chain" if x.dtype.kind == "f" and x.ndim:
+        case "chain" if one == "f" and x.ndim:
             chain, operands = rng.choice(operations.CHAINS), (first, count, count + 1)
             axis = _axis(rng, x.ndim)
             return [
@@ -125,8 +130,16 @@ def _lines(rng: Random, values: Sequence[Any]) -> list[Step]:
             if "einsum" in text and 1 in (*x.shape, *y.shape):
                 return []  # NumPy multiplies by what is broadcast after it has summed
             return [Step(text, (first, second), "sum")]
-        case "gather" if x.ndim and y.dtype.kind in "iu" and x.shape[0]:
+        case "gather" if x.ndim and other in "iu" and x.shape[0]:
             return [Step(rng.choice(operations.GATHERS), (first, second))]
+        case "row" if x.ndim:
+            text = rng.choice(operations.SORTS if rng.random() < 0.4 else operations.SCANS)
+            is_sum = "cum" in text or "add." in text
+            return [Step(_placed(rng, text, _axis(rng, x.ndim)), (first,), "sum" * is_sum)]
+        case "letters" if x.ndim > 1:
+            text = rng.choice(operations.EINSUMS)
+            is_plain = "einsum" not in text or 1 not in x.shape
+            return [Step(text, (first,), "sum")] if is_plain else []
     return []
 
 
@@ -152,7 +165,7 @@ def _fold(rng: Random, x: Any, operand: int) -> Step:
         ("fold", "position", "sum", "spread", "float", "product"), (30, 12, 34, 10, 10, 4)
     )[0]
     one, several = _axis(rng, x.ndim), _axis(rng, x.ndim, several=True)
-    if family == "float" and x.dtype.kind == "f":
+    if family == "float" and kind_of(x.dtype) == "f":
         return Step(_placed(rng, rng.choice(operations.FLOAT_FOLDS), one), (operand,), "sum")
     match family:
         case "position":
@@ -168,7 +181,7 @@ def _fold(rng: Random, x: Any, operand: int) -> Step:
 
 def _axis(rng: Random, rank: int, *, several: bool = False) -> str:
     """Return an axis as text: mostly the last."""
-    axes = ["-1"] * 6 + ["0"] * 2 + [str(rank // 2)]
+    axes = ["-1"] * 6 + ["0"] * 2 + [str(rank // 2), str(-rank)]
     if several:
         axes += ["None"] + ["(0, 1)"] * (rank > 1)
     return rng.choice(axes)

@@ -22,13 +22,16 @@ FLOAT = (
     "np.where({0} == {0}, {0}, 0.0)", "np.where({0} > 0, {0}, -np.inf)", "np.fmax({0}, 0.5)",
     "np.where({0} > 0, np.log({0}), 0.0)", "np.where({0} > -9, {0}, np.nan)",
     "np.round({0}, 1)", "{0} * np.float64(3.5)", "{0} + np.float32(0.5)",
-    "np.cosh(np.tanh({0}))",
+    "np.cosh(np.tanh({0}))", "np.where(np.isnan({0}), 0, {0})", "{0}.astype('bfloat16')",
+    "np.where({0} > 0, np.sqrt({0}), -1)", "np.where(np.abs({0}) > 1, 1 / {0}, {0})",
+    "np.where(np.isfinite({0}), {0}, 7)",
 )  # fmt: skip
 WHOLE = (
     "{0} // 3", "{0} % 4", "{0} // -2", "{0} % -3", "{0} & 6", "{0} | 1", "{0} ^ 5", "{0} << 1",
     "{0} >> 1", "~{0}", "{0}.astype('int8')", "{0}.astype('uint8')", "{0}.astype('int64')",
     "{0}.astype('int32')", "{0}.astype('bool')", "{0} ** 2", "np.fmod({0}, 3)", "{0} * 1.5",
-    "np.sqrt(np.abs({0}) + 1)", "{0} * np.float32(0.5)",
+    "np.sqrt(np.abs({0}) + 1)", "{0} * np.float32(0.5)", "{0}.astype('int16')",
+    "{0}.astype('uint32')", "{0}.astype('float16')", "-{0}",
 )  # fmt: skip
 TRUTH = (
     "~{0}", "{0}.astype('int32')", "{0}.astype('float32')", "{0} * 1.5", "np.where({0}, 1.5, -0.5)",
@@ -38,6 +41,7 @@ TRUTH = (
 PAIRS = (
     "{0} + {1}", "{0} * {1}", "np.maximum({0}, {1})", "np.minimum({0}, {1})", "{0} < {1}",
     "{0} == {1}", "{0} >= {1}", "np.where({0} > {1}, {0}, {1})", "np.where({1} > 0, {0}, 0)",
+    "np.where({1} > 0, {0}, np.nan)", "np.where({1} != 0, {0} / {1}, 0)",
     "np.logical_or({0}, {1})", "np.logical_and({0}, {1})", "np.logical_xor({0}, {1})",
     "{0} / (np.abs({1}) + 1)", "np.add({0}, {1})",
 )  # fmt: skip
@@ -61,6 +65,8 @@ FOLDS = (
     "np.count_nonzero({0}, axis=AXIS, keepdims=KEPT)",
     "np.max({0}, axis=AXIS, keepdims=KEPT, initial=1)",
     "np.min({0}, axis=AXIS, keepdims=KEPT, where={0} > 0, initial=5)",
+    "np.any({0} > 1, axis=AXIS, keepdims=KEPT)", "np.ptp({0}, axis=AXIS, keepdims=KEPT)",
+    "np.max({0}, axis=AXIS, keepdims=KEPT, where=np.isfinite({0}), initial=-1)",
 )  # fmt: skip
 POSITIONS = ("np.argmax({0}, axis=AXIS)", "np.argmin({0}, axis=AXIS, keepdims=KEPT)")
 """Reductions over one axis only."""
@@ -72,16 +78,33 @@ SUMS = (
     "np.sum({0}, axis=AXIS, keepdims=KEPT, initial=2)",
     "np.mean({0}, axis=AXIS, keepdims=KEPT, where={0} > 0)",
     "np.sum({0}, axis=AXIS, keepdims=KEPT, dtype='float64')",
+    "np.sum({0}, axis=AXIS, keepdims=KEPT, where=np.isfinite({0}))",
+    "np.sum(np.where({0} > 0, {0}, 0), axis=AXIS, keepdims=KEPT)",
 )  # fmt: skip
 SPREADS = (
     "np.var({0}, axis=AXIS, keepdims=KEPT)", "{0}.std(axis=AXIS, keepdims=KEPT)",
-    "np.var({0}, axis=AXIS, keepdims=KEPT, ddof=1)",
+    "np.var({0}, axis=AXIS, keepdims=KEPT, ddof=1)", "{0}.std(axis=AXIS, keepdims=KEPT, ddof=1)",
+    "np.var({0}, axis=AXIS, keepdims=KEPT, ddof=2)",
 )  # fmt: skip
 PRODUCT = "np.prod({0}, axis=AXIS, keepdims=KEPT)"
 FLOAT_FOLDS = (
     "np.logaddexp.reduce({0}, axis=AXIS, keepdims=KEPT)",
     "np.nansum({0}, axis=AXIS, keepdims=KEPT)", "np.nanmax({0}, axis=AXIS, keepdims=KEPT)",
-    "np.nanmean({0}, axis=AXIS, keepdims=KEPT)",
+    "np.nanmean({0}, axis=AXIS, keepdims=KEPT)", "np.nanmin({0}, axis=AXIS, keepdims=KEPT)",
+    "np.logaddexp.accumulate({0}, axis=AXIS)", "np.nancumsum({0}, axis=AXIS)",
+)  # fmt: skip
+SORTS = (
+    "np.sort({0}, axis=AXIS)", "np.argsort({0}, axis=AXIS, kind='stable')",
+    "np.sort({0}, axis=-1)[..., -3:]", "np.sort({0}, axis=-1)[..., ::-1][..., :2]",
+    "np.partition({0}, 0, axis=-1)[..., 0]", "np.argsort({0}, axis=-1, kind='stable')[..., :4]",
+    "np.take_along_axis({0}, np.argsort({0}, axis=AXIS, kind='stable'), axis=AXIS)",
+    "np.take_along_axis({0}, np.argmax({0}, axis=AXIS, keepdims=True), axis=AXIS)",
+)  # fmt: skip
+SCANS = (
+    "np.cumsum({0}, axis=AXIS)", "np.cumsum({0})", "np.add.accumulate({0}, axis=AXIS)",
+    "np.cumprod({0}, axis=AXIS)", "np.maximum.accumulate({0}, axis=AXIS)",
+    "np.minimum.accumulate({0}, axis=AXIS)", "np.cumsum({0}, axis=AXIS, dtype='float64')",
+    "np.diff({0}, axis=AXIS)", "np.cumsum({0}[..., ::-1], axis=-1)[..., ::-1]",
 )  # fmt: skip
 SHIFTED = "np.exp({2})"
 CHAINS = (
@@ -118,8 +141,23 @@ PRODUCTS = (
     "{0} @ np.swapaxes({1}, -1, -2)", "{0} @ {1}", "np.swapaxes({0}, -1, -2) @ {1}",
     "np.einsum('...ij,...kj->...ik', {0}, {1})", "np.einsum('ij,ij->i', {0}, {1})",
     "np.vecdot({0}, {1})", "np.einsum('ij,jk->k', {0}, {1})", "np.tensordot({0}, {1}, 1)",
+    "np.einsum('ii,ij->j', {0}, {1})", "np.einsum('ij,jj->i', {0}, {1})",
+    "np.einsum('ij,ji', {0}, {1})", "np.einsum('i,j->ij', {0}, {1})",
+    "np.einsum('ijk,ik->ij', {0}, {1})", "np.einsum('ij,kj->jik', {0}, {1})",
+    "np.inner({0}, {1})", "np.outer({0}, {1})", "np.einsum('ii,i->i', {0}, {1})",
 )  # fmt: skip
+EINSUMS = (
+    "np.einsum('ii->i', {0})", "np.einsum('ii', {0})", "np.einsum('ij->j', {0})",
+    "np.einsum('...i->...', {0})", "np.einsum('ijj->i', {0})", "np.einsum('iij->ji', {0})",
+    "np.trace({0})", "np.diagonal({0})",
+)  # fmt: skip
+"""Of one array, with letters that are met twice."""
 GATHERS = (
     "{0}[np.where({1} > 0, 0, -1)]", "np.take({0}, np.abs({1}) % {0}.shape[0], axis=0)",
+    "{0}[{1} % {0}.shape[0]]", "np.take({0}, {1} % {0}.shape[-1], axis=-1)",
+    "{0}[..., {1} % {0}.shape[-1]]", "{0}[np.clip({1}, -{0}.shape[0], {0}.shape[0] - 1)]",
+    "np.take_along_axis({0}, {1} % {0}.shape[-1], axis=-1)",
+    "np.take_along_axis({0}, {1} % {0}.shape[0], axis=0)",
+    "np.where({1} > 0, {0}[{1} % {0}.shape[0]], 0)",
 )  # fmt: skip
 """Of an array and of whole numbers."""

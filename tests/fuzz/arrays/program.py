@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+
+def kind_of(dtype: Any) -> str:
+    """Return the letter of a type's kind, as NumPy has it: bfloat16 is one of floats, too."""
+    return "f" if dtype == ml_dtypes.bfloat16 else str(np.dtype(dtype).kind)
+
+
+def limits_of(dtype: Any) -> Any:
+    """Return what `numpy.finfo` tells of floats."""
+    return ml_dtypes.finfo(dtype) if dtype == ml_dtypes.bfloat16 else np.finfo(dtype)
 
 
 @dataclass(frozen=True)
@@ -49,6 +63,12 @@ class Program:
     def line(self, step: Step) -> str:
         """Return the expression of a step."""
         return step.text.format(*map(self.name, step.operands))
+
+    @property
+    def is_brain(self) -> bool:
+        """Whether its floats of 16 bits are bfloat16: one has not both kinds."""
+        told = (*(a.dtype for a in self.arguments), *(step.text for step in self.steps))
+        return any("bfloat16" in text for text in told)
 
     @property
     def text(self) -> str:

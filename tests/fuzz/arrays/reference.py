@@ -2,8 +2,10 @@
 
 Right is what NumPy gives where floats have 64 bits. How far off it may be is measured: NumPy does
 the same in float32, and some more times in 64 bits with each step wrong by the roundings of
-float32. An error is allowed to be four times as large as the largest of those. Elements about
-which these disagree, such as a maximum's position among nearly equal numbers, are left out.
+float32. An error is allowed to be four times as large as the largest of those, or as large as
+roundings that are four times as large make it: what cancels before it is exponentiated grows faster
+than they do. Elements about which these disagree, such as a maximum's position among nearly equal
+numbers, are left out.
 """
 
 from __future__ import annotations
@@ -13,10 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from fuzz.arrays import operations
-from fuzz.arrays.program import Program, Step
+from fuzz.arrays.program import Program, Step, kind_of, limits_of
 
 TIMES = 4
 """How much larger an error may be than NumPy's."""
@@ -40,12 +43,15 @@ class Right:
         The elements with floats in 64 bits.
     runs
         The elements of the other runs.
+    rough
+        Those of runs with roundings as large as an error may be.
     """
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     wide: Any
     runs: tuple[Any, ...]
+    rough: tuple[Any, ...] = ()
 
     def wrong(self, found: Any) -> str | None:
         """Return what is wrong with a result, in a line; None if nothing is."""
@@ -66,19 +72,21 @@ class Right:
         )
 
     def _bad(self, found: Any) -> Any:
-        if self.dtype.kind != "f":
-            agreed = np.all([run == self.wide for run in self.runs], axis=0)
+        if kind_of(self.dtype) != "f":
+            agreed = np.all([run == self.wide for run in (*self.runs, *self.rough)], axis=0)
             return np.asarray(agreed & (found != self.wide))
-        wide, runs = self.wide.astype("float64"), [run.astype("float64") for run in self.runs]
-        agreed = np.all([_class(run) == _class(wide) for run in runs], axis=0)
+        wide = self.wide.astype("float64")
+        runs, rough = ([run.astype("float64") for run in some] for some in (self.runs, self.rough))
+        agreed = np.all([_class(run) == _class(wide) for run in (*runs, *rough)], axis=0)
         is_number = np.isfinite(wide)
         with np.errstate(all="ignore"):
             # next to an overflow nothing is known
-            agreed &= ~is_number | (np.abs(wide) < float(np.finfo(self.dtype).max) / 16)
+            agreed &= ~is_number | (np.abs(wide) < float(limits_of(self.dtype).max) / 16)
             apart = np.max([np.abs(run - wide) for run in runs], axis=0)
             is_known = ~is_number | (apart <= np.abs(wide) / 8)
-            apart += np.abs(wide) * float(np.finfo(self.dtype).eps)
-            off = np.abs(found.astype("float64") - wide) > TIMES * apart + _least(self.dtype)
+            apart += np.abs(wide) * float(limits_of(self.dtype).eps)
+            most = np.max([TIMES * apart, *(np.abs(run - wide) for run in rough)], axis=0)
+            off = np.abs(found.astype("float64") - wide) > most + _least(self.dtype)
         other = _class(found.astype("float64")) != _class(wide)
         return np.asarray(agreed & ((is_known & other) | (is_number & ~other & off)))
 
@@ -95,30 +103,52 @@ def right(program: Program, arguments: Sequence[Any]) -> list[Right]:
     """Return what the outputs are to be."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        asked = _run(program, arguments, lambda text: text)
-        narrow = _run(program, [_as(x, "float32") for x in arguments], lambda text: text)
-        wide = _run(program, [_as(x, "float64") for x in arguments], _widened)
+        asked = run_lines(program, [_halved(x) for x in arguments], _halved_text)
+        narrow = run_lines(program, [_as(x, "float32") for x in arguments], lambda text: text)
+        wide = run_lines(program, [_as(x, "float64") for x in arguments], widened)
         noise = [_noise(program, narrow, wide, k) for k in range(len(program.steps))]
         random = np.random.default_rng(program.seed)
-        runs = [narrow]
+        runs, rough = [narrow], list[Values]()
         if any(size is not None for size in noise):
             runs += [_noisy(program, arguments, noise, random, k == 0) for k in range(NOISY)]
+            most = [None if size is None else TIMES * size for size in noise]
+            rough = [_noisy(program, arguments, most, random, False) for _ in range(NOISY)]
     return [
-        Right(asked[k].dtype, asked[k].shape, wide[k], tuple(run[k] for run in runs))
+        Right(
+            np.dtype(_asked(program, asked[k].dtype)), asked[k].shape, wide[k],
+            tuple(run[k] for run in runs), tuple(run[k] for run in rough),
+        )
         for k in program.outputs
-    ]
+    ]  # fmt: skip
+
+
+def _halved(x: Any) -> Any:
+    """Return bfloat16 as float16: beside it, numbers of Python are weak, and results not wider."""
+    return x.astype("float16") if x.dtype == ml_dtypes.bfloat16 else x
+
+
+def _halved_text(text: str) -> str:
+    return text.replace("bfloat16", "float16")
+
+
+def _asked(program: Program, dtype: Any) -> Any:
+    return ml_dtypes.bfloat16 if program.is_brain and dtype == np.float16 else dtype
 
 
 def _as(x: Any, dtype: str) -> Any:
-    narrow = x.dtype.kind == "f" and x.dtype.itemsize < np.dtype(dtype).itemsize
+    narrow = kind_of(x.dtype) == "f" and x.dtype.itemsize < np.dtype(dtype).itemsize
     return x.astype(dtype) if narrow else x
 
 
-def _widened(text: str) -> str:
-    return text.replace("float16", "float64").replace("float32", "float64")
+def widened(text: str) -> str:
+    """Return a line with floats of 64 bits."""
+    for narrow in ("bfloat16", "float16", "float32"):
+        text = text.replace(narrow, "float64")
+    return text
 
 
-def _run(program: Program, arguments: Sequence[Any], spelled: Any) -> Values:
+def run_lines(program: Program, arguments: Sequence[Any], spelled: Any) -> Values:
+    """Return all values of a program; `spelled` changes its lines."""
     values = [*arguments]
     for step in program.steps:
         values.append(_value(spelled(step.text), step, values))
@@ -135,7 +165,7 @@ def _noise(program: Program, narrow: Values, wide: Values, k: int) -> Any:
     """Return how large the roundings of a step may be; None where it rounds nothing."""
     step, value = program.steps[k], len(program.arguments) + k
     one, other = narrow[value], wide[value]
-    if one.dtype.kind != "f":
+    if kind_of(one.dtype) != "f":
         return None
     size = np.abs(other)
     operands = [wide[o].astype("float64") for o in step.operands]
@@ -143,7 +173,7 @@ def _noise(program: Program, narrow: Values, wide: Values, k: int) -> Any:
         added = max(x.size for x in operands) / max(1, other.size)
         if step.kind == "sum":
             parts = [np.abs(wide[o]) for o in range(value)]
-            size = np.maximum(size, np.abs(_value(_widened(step.text), step, parts)))
+            size = np.maximum(size, np.abs(_value(widened(step.text), step, parts)))
         size = size * max(1.0, added**0.5 / 2)
     is_exact = _is_exact(one, other)
     if step.kind:
@@ -151,16 +181,19 @@ def _noise(program: Program, narrow: Values, wide: Values, k: int) -> Any:
         is_exact &= not (size > 1 << 20).any()
     if is_exact:
         return None
-    eps = np.finfo("float16" if "astype('float16')" in step.text else one.dtype).eps
-    eps = max(eps, np.finfo(other.dtype).eps)
+    eps = float(max(limits_of(one.dtype).eps, np.finfo(other.dtype).eps))
+    for short in ("bfloat16", "float16"):
+        if f"astype('{short}')" in step.text:
+            eps = float(limits_of(np.dtype(short)).eps)
+            break
     least = FLUSHED if one.dtype.itemsize < 8 else 0.0
     if step.kind == "spread":  # the mean is off by what rounds there
-        off = float(eps) * np.max(np.abs(operands[0]), initial=0.0)
+        off = eps * np.max(np.abs(operands[0]), initial=0.0, where=np.isfinite(operands[0]))
         least += off if ".std" in step.text else off**2
     if step.text == operations.SHIFTED:  # computed in base 2: what is far below the largest, less
         with np.errstate(all="ignore"):
             size = size * np.maximum(1.0, np.abs(operands[-1]))
-    return np.where(np.isfinite(size), size * float(eps), 0.0) + least
+    return np.where(np.isfinite(size), size * eps, 0.0) + least
 
 
 def _is_exact(narrow: Any, wide: Any) -> bool:
@@ -179,7 +212,7 @@ def _noisy(
     """Return all values with roundings; `zeroes`: what may be 0 is."""
     values = [_as(x, "float64") for x in arguments]
     for step, size in zip(program.steps, noise, strict=True):
-        made = _value(_widened(step.text), step, values)
+        made = _value(widened(step.text), step, values)
         if size is not None:
             signs = random.choice([-1.0, 1.0], size=made.shape)
             if random.random() < 0.5:  # as a constant is rounded, for all elements alike

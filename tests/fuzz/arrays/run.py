@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fuzz.arrays import gradients
 from fuzz.arrays.fillings import arguments
 from fuzz.arrays.program import Program
 from fuzz.arrays.reference import Right, right
@@ -20,7 +21,7 @@ STREAMED = "/streamed"
 """Ends the name of a target where rows go through kernels in blocks."""
 TARGETS = (
     "equations", "interpret", "interpret/streamed", "cpu", "cpu/streamed",
-    "cuda:sm_80@sim/streamed", "cuda:sm_90a@sim", "hip:gfx942@sim/streamed",
+    "cuda:sm_80@sim/streamed", "cuda:sm_90a@sim", "hip:gfx942@sim/streamed", gradients.TARGET,
 )  # fmt: skip
 
 
@@ -37,6 +38,8 @@ def one(
     small = {} if "@" in machine else {"rows": 8, "stream": 16, "columns": 16}
     blocks = Blocks(resident=0, **small) if how else Blocks()
     try:
+        if target == gradients.TARGET:
+            return _differentiated(program)
         f = module(program.text).f
         if target == "equations":
             found = Function(f).interpret(*given)
@@ -53,6 +56,20 @@ def one(
         if wrong is not None:
             return Finding(target, "wrong", symptom(wrong.split(";")[0]), f"output {k}: {wrong}")
     return None
+
+
+def _differentiated(program: Program) -> Finding | None:
+    from tile_api.arrays.function import Function
+
+    smooth = gradients.smooth(program)
+    if smooth is None:
+        return None
+    wrong = gradients.wrong(smooth, Function(module(smooth.text).f, target="interpret"))
+    if wrong is None:
+        return None
+    return Finding(
+        gradients.TARGET, "wrong", symptom(wrong.split(";")[0]), f"{wrong}\n{smooth.text}"
+    )
 
 
 def run(program: Program, targets: Sequence[str], seconds: float = SECONDS) -> Outcome:

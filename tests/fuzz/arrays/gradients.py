@@ -1,0 +1,96 @@
+"""Gradients of random functions of whole arrays against differences of what NumPy gives.
+
+A function is differentiated where its floats are ordinary numbers of 64 bits, along directions: the
+gradients times a direction are to be what the results change by. Two steps tell how far off the
+difference is; where they disagree, as at a kink, nothing is compared.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fuzz.arrays.fillings import arguments
+from fuzz.arrays.program import Program, Step, kind_of
+from fuzz.arrays.reference import run_lines, widened
+
+TARGET = "gradients"
+DIRECTIONS = 3
+STEP = 1e-5
+OFF = 1e-6
+"""How far off a derivative may be, of the terms that it is a sum of."""
+
+
+def smooth(program: Program) -> Program | None:
+    """Return a program of ordinary numbers of 64 bits; None if it has no such floats."""
+    taken = tuple(
+        replace(a, dtype="float64", filling="normal") if "float" in a.dtype else a
+        for a in program.arguments
+    )
+    steps = tuple(Step(widened(s.text), s.operands, s.kind) for s in program.steps)
+    made = replace(program, arguments=taken, steps=steps)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        values = run_lines(made, arguments(made), lambda text: text)
+    outputs = tuple(k for k in program.outputs if kind_of(values[k].dtype) == "f")
+    outputs = tuple(k for k in outputs if values[k].size and np.isfinite(values[k]).all())
+    has_floats = any(a.dtype == "float64" for a in taken)
+    return replace(made, outputs=outputs) if outputs and has_floats else None
+
+
+def wrong(program: Program, function: Any) -> str | None:
+    """Return what is wrong with the gradients of a smooth program, in a line.
+
+    Parameters
+    ----------
+    function
+        It, as a function of whole arrays.
+    """
+    random = np.random.default_rng(program.seed)
+    given = arguments(program)
+    floats = [k for k, a in enumerate(program.arguments) if a.dtype == "float64"]
+    results = _results(program, given)
+    weights = [random.standard_normal(r.shape).astype(r.dtype) for r in results]
+    _, pull = function.vjp(*given)
+    found = pull(*weights)
+    gradients = [np.asarray(g) for g in (found if isinstance(found, tuple) else (found,))]
+    for _ in range(DIRECTIONS):
+        along = [random.standard_normal(given[k].shape) for k in floats]
+        terms = [g * d for g, d in zip(gradients, along, strict=True)]
+        mine = float(sum(term.sum() for term in terms))
+        size = float(sum(np.abs(term).sum() for term in terms))
+
+        def change(step: float, along: Sequence[Any] = along) -> float:
+            ends = []
+            for sign in (step, -step):
+                moved = [*given]
+                for k, d in zip(floats, along, strict=True):
+                    moved[k] = given[k] + sign * d
+                ends.append(_results(program, moved))
+            return float(
+                sum((w * (a - b)).sum() for w, a, b in zip(weights, *ends, strict=True))
+                / (2 * step)
+            )
+
+        with np.errstate(all="ignore"):
+            wide, half, least = change(STEP), change(STEP / 2), change(STEP / 64)
+        spread = abs(wide - half) + abs(half - least)
+        scale = max(abs(half), size)
+        if not np.isfinite(spread) or spread > 1e-3 * (scale + 1e-9):
+            continue
+        if not abs(mine - half) <= 20 * spread + OFF * scale + 1e-9:
+            return (
+                f"along a direction it changes by {half}, not by {mine}; steps differ by {spread}"
+            )
+    return None
+
+
+def _results(program: Program, given: Sequence[Any]) -> list[Any]:
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        values = run_lines(program, given, lambda text: text)
+    return [values[k] for k in program.outputs]
