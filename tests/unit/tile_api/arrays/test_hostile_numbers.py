@@ -174,3 +174,15 @@ def test_the_interpreter_adds_up_as_numpy_does():
     x = (np.random.default_rng(0).standard_normal((3, 64)) + 1e4).astype("float32")
     found = Function(lambda x: x.var(axis=-1)).interpret(x)
     assert np.abs(found / x.astype("float64").var(axis=-1) - 1).max() < 2e-6
+
+
+def test_a_reciprocal_by_itself_is_one():
+    x = np.random.default_rng(0).standard_normal((129, 5)).astype("float32")
+    for f in (lambda x: (1 / x) / (1 / x), lambda x: np.argmax((1 / x) / (1 / x), axis=0)):
+        check(f, x)
+        np.testing.assert_array_equal(Function(f).interpret(x), f(x))
+
+
+def test_bytes_that_become_negative_count_from_the_end():
+    i, x = np.array([200, 255, 1], "uint8"), np.arange(90, dtype="float32")
+    check(lambda x, i: x[i.astype("int8")], x, i)

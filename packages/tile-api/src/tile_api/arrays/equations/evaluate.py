@@ -203,8 +203,9 @@ class _Evaluation:
             return np.asarray(args[0]).astype(self._float(x))
         if x.op == "round":
             return np.asarray(args[0]).astype(dtype_of(x.value).numpy()).astype(self._float(x))
-        if x.op == "multiply" and x.args[1].op == "reciprocal":  # as it is printed
-            return args[0] / self.of(x.args[1].args[0])
+        for k in (1, 0) if x.op == "multiply" else ():  # as it is printed
+            if x.args[k].op == "reciprocal":
+                return args[1 - k] / self.of(x.args[k].args[0])
         return (UNARY.get(x.op) or BINARY[x.op])(*args)
 
     def _chosen(self, condition: Expr, x: Expr, y: Expr) -> Any:
