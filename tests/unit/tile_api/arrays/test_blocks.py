@@ -183,3 +183,30 @@ def test_a_gpu_goes_through_keys_in_one_loop() -> None:
     assert apart.count(" in T.Pipelined(") == 2
     assert together.count(" in T.Pipelined(") == 1
     assert together.count("if ko >= rest:") == 1
+
+
+@pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")  # rows in local memory
+@pytest.mark.parametrize("target", ["cuda:sm_90a@sim", "hip:gfx942@sim"])
+def test_blocks_with_most_keys_come_first(target: str) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((2, 192, 32), "float32") for _ in range(3)]
+    function = Function(causal, target=target, blocks=Blocks(resident=0, masks_apart=False))
+    assert "bx = T.ceildiv(192, BM) - 1 - place" in function.source(*arrays)
+    wide = [x.astype("float64") for x in arrays]
+    np.testing.assert_allclose(function(*arrays), causal(*wide), rtol=2e-5, atol=2e-6)
+
+
+def test_products_on_gpus_have_as_many_stages_as_fit() -> None:
+    plan = planned(product, (4096, 4096), (4096, 4096))
+    asked: list[Blocks] = []
+
+    def price(plans):
+        asked.append(plans[0].blocks)
+        if plans[0].blocks.stages > 3:
+            raise OutOfScratch("too much")
+        return 1.0 / plans[0].blocks.stages
+
+    best = chosen(plan, {"x": FLOAT, "y": FLOAT}, machine(), price, MOST_RANKED)
+    assert best.plan.blocks.stages == 3
+    assert asked[1] == replace(asked[2], stages=4)
+    assert max(b.stream for b in asked) == 64

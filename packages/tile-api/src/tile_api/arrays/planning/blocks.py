@@ -32,6 +32,9 @@ CLEARLY_LESS = 0.75
 WARNED = 1.1
 """What kernels take in comparisons which passes warn of: they are not what they could be."""
 
+STAGES = 4
+"""Of short steps of products on GPUs, where they fit: two long ones leave copies less time."""
+
 SURE_TO_FIT = 96 << 10
 """Bytes of tiles that any machine has room for: blocks of more are not taken unasked."""
 
@@ -215,6 +218,10 @@ class _Ranking:
         except ValueNeeded:
             return False
         except TileError as error:
+            blocks = choice.plan.blocks
+            if isinstance(error, OutOfScratch) and blocks.stages > 2:
+                fewer = resized(choice.plan, replace(blocks, stages=blocks.stages - 1))
+                return self._ask(replace(choice, plan=fewer))
             self.note = self.note or str(error.args[0]).splitlines()[0]
             if isinstance(error, OutOfScratch):
                 self.most = CLEARLY_LESS * choice.traffic.tiles
@@ -237,6 +244,8 @@ def candidates(plan: Plan, machine: Machine) -> Iterator[Blocks]:
     """Yield sizes that suit the roles of a plan, aligned with the machine's instructions."""
     inner = any(n.op == "reduce" for s in plan.states for n in walk(s.body))
     products = inner or any(c.column for c in plan.carried)
+    # Products alone: what is done between two products of attention hides its copies.
+    is_staged = machine.rows > 1 and not inner and products
     extent = usual(plan.axes[plan.row].extent) if plan.row is not None else 1
     rows = [r for r in ((16, 32, 64, 128, 256) if products else (1, 2, 4, 8, 16, 32, 64, 256))]
     rows = [r for r in rows if r < 2 * extent] or rows[:1]
@@ -249,12 +258,16 @@ def candidates(plan: Plan, machine: Machine) -> Iterator[Blocks]:
         streams = (64, 256, 512, 2048)
         if products:
             streams = (32, 64, 128) if machine.rows > 1 else (32, 64, 128, 256)
+        if is_staged:
+            streams = (32, 64)
         residents = (0,) if products else (0, 4096, 16_384, 65_536)
     is_decoding = can_split(plan) and not plan.is_stepped
     small = resized(plan, replace(plan.blocks, rows=min(rows), stream=64, columns=64, resident=0))
     is_decoding = is_decoding and blocks_of(small) < machine.peaks.units
     for r, c, t, n in itertools.product(rows, columns, streams, residents):
         blocks = replace(plan.blocks, rows=r, stream=t, columns=c, resident=n)
+        if is_staged:
+            blocks = replace(blocks, stages=STAGES)
         yield blocks
         for parts in _parts(resized(plan, blocks), machine) if is_decoding else ():
             yield replace(blocks, resident=0, parts=parts)

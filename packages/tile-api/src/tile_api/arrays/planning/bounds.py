@@ -37,10 +37,14 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Bounds:
-    """The loops of a sweep, and the variables that they need: names with texts, in order."""
+    """The loops of a sweep, and the variables that they need: names with texts, in order.
+
+    They may be as long as blocks of rows are far back.
+    """
 
     variables: tuple[tuple[str, str], ...]
     stretches: tuple[Stretch, ...]
+    grows: bool = False
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
@@ -135,7 +139,9 @@ def bounds_of(plan: Plan, states: Sequence[State]) -> Bounds:
     if extent % plan.axes[plan.stream].size:
         return Bounds((), (Stretch(lowest, highest),))
     found = _three(lowest, highest, from_whole, to_whole, frozenset(a.condition for a in known))
-    return found if plan.blocks.masks_apart else _together(found)
+    if plan.blocks.masks_apart:
+        return found
+    return replace(_together(found), grows={a.is_upper for a in known if a.has_row} == {True})
 
 
 def _three(

@@ -42,6 +42,8 @@ class Blocks:
         Of a block.
     parts
         Blocks that share a stream; another kernel merges what they leave.
+    stages
+        Steps of a loop of products that have tiles of their own: copies run ahead of products.
     masks_apart
         Whether steps in which masks hold everywhere have a loop of their own.
     """
@@ -52,6 +54,7 @@ class Blocks:
     resident: int = 16_384
     threads: int = 128
     parts: int = 1
+    stages: int = 2
     masks_apart: bool = True
 
     def __post_init__(self) -> None:

@@ -72,11 +72,12 @@ class Writer:
     def __init__(self, name: str, plan: Plan, tensors: Mapping[str, Tensor]) -> None:
         self.name = name
         self.plan = plan = with_infinities_met(plan)
+        self.grows = False  # whether blocks take the longer the farther back they are
         outputs = plan.finals
         made = {o.name: Tensor(o.name, o.shape or (1,), o.dtype) for o in outputs}
         self.tensors = {**tensors, **made}
         names = {*self.tensors, "T", "tile", "bx", "by", "bz", "ko", "BM", "BN", "BC", "threads"}
-        names |= {"first", "last", "wholly", "rest", *"ijdefgh", *plan.grid, name}
+        names |= {"first", "last", "wholly", "rest", "place", *"ijdefgh", *plan.grid, name}
         self.symbols = frozenset().union(*(names_in(n) for t in tensors.values() for n in t.shape))
         names |= (
             {*self.symbols}
@@ -190,6 +191,7 @@ class Writer:
             self._step(carried)
             return
         bounds = bounds_of(self.plan, [c.state for c in carried])
+        self.grows |= bounds.grows
         for name, text in bounds.variables:
             self.tiles.put(f"{name} = {text}")
         for stretch in bounds.stretches:
@@ -422,7 +424,10 @@ class Writer:
         sizes = self._sizes()
         told = (*(f"{s.name}: {s.kind}, {s.rule}" for s in plan.states), *plan.notes)
         notes = "".join(f"\n        # {note}" for note in told)
-        names = ", ".join(name for name, _ in plan.indices) or "bx"
+        indices = dict(plan.indices)
+        if self.grows:  # those that take longest come first, not last and alone
+            tiles.allocations.insert(0, f"bx = {indices['bx']} - 1 - place")
+        names = ", ".join("place" if self.grows and n == "bx" else n for n in indices) or "bx"
         counts = ", ".join(count for _, count in plan.indices) or "1"
         block = f"({names})" if len(plan.indices) > 1 else names
         shown = [f"{v.name} = T.reshape({v.tensor}, {v.shape})" for v in views]

@@ -107,7 +107,7 @@ class Tiles:
         self._in_loop, self._stretch = False, None
         self.depth -= 1
         if self._is_copied and any(c.column for c in self.plan.carried):
-            pipelined = f"T.Pipelined({span}, num_stages=2)"
+            pipelined = f"T.Pipelined({span}, num_stages={self.plan.blocks.stages})"
             self.lines[head] = self.lines[head].replace(f"T.serial({span})", pipelined)
 
     @contextmanager
