@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tile_api as tile
 from tile_api.arrays.function import Function
 from tile_api.arrays.planning.plan import Blocks
 
@@ -62,6 +63,14 @@ def test_rows(function, shape, kernels, resident):
 def test_no_elements():
     assert Function(sums, target="cpu")(np.zeros((3, 0), "float32")).shape == (3, 0)
     assert Function(sums, target="cpu")(np.zeros((0, 3), "float32")).shape == (0, 3)
+
+
+def test_a_sum_that_leaves_out_its_own_element():
+    def exclusive(x):
+        return tile.scan(lambda h, x: (h + x, h), 0.0, x)[1]
+
+    x = np.arange(10, dtype="float32")
+    np.testing.assert_array_equal(Function(exclusive, target="cpu")(x), np.cumsum(x) - x)
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_90a@sim", "hip:gfx942@sim"])

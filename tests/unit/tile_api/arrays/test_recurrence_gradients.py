@@ -212,6 +212,15 @@ def test_what_forward_passes_take_in_chunks_backward_passes_do() -> None:
         assert all("they are read in no product" in n for n in stepped)  # one number for a head
 
 
+def test_normalisers_are_carried_apart_from_tables() -> None:
+    arrays = [floats(64, 2, n).astype("float32") for n in (16, 16, 24)]
+    equations = equations_of(programs.linear_attention, *arrays)
+    made = passes(equations, [p.name for p in equations.parameters])
+    notes = [n for k in derive(made.backward, Blocks()).explanation.kernels for n in k.rules]
+    assert sum("1 value, 64 steps in chunks of" in n for n in notes) == 3
+    assert sum("one after the other" in n for n in notes) == 1
+
+
 @pytest.mark.parametrize("rate", [-200.0, 200.0])
 def test_decays_that_underflow_have_gradients_of_nothing(rate: float) -> None:
     def f(k, v, x):

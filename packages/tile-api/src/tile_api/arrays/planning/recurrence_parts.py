@@ -28,6 +28,7 @@ from tile_api.arrays.equations.recurrence import (
     steps_of,
 )
 from tile_api.arrays.equations.substitution import substituted
+from tile_api.arrays.planning.carried_values import beside_products, of_what_is_read
 
 ALL_AT_ONCE = "it does not depend on what is carried: it is computed for all steps at once"
 _ELSEWHERE = "it is carried from step to step, and read at other steps"
@@ -112,6 +113,8 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
         if not nodes:
             rest.append(output)
             continue
+        element = of_what_is_read(output.element, nodes)
+        output, nodes = replace(output, element=element), outermost(element, "scan")
         sums = _inner_sums(output)
         if sums:
             for node in sums:
@@ -119,6 +122,15 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
                     apart.add(f"t{len(made)}")
                     left.append(_sum_of(node, made))
             known = {node: made[node] for node in sums}
+            left.append(replace(output, element=rebuild(output.element, known)))
+            continue
+        beside = beside_products(output.element, nodes)
+        if beside:
+            for node in beside.values():
+                for tensor in new_tensors([node], made):
+                    apart.add(tensor.name)
+                    left.append(tensor)
+            known = {node: read_of(alone, made) for node, alone in beside.items()}
             left.append(replace(output, element=rebuild(output.element, known)))
             continue
         if _is_within_steps(output, nodes):

@@ -64,7 +64,8 @@ def prefix(task: Task) -> Prefix:
     read = [*carried_in(roots_of(task))]
     sums = [x for x in walk(*(o.element for o in task.outputs)) if x.op == "reduce"]
     is_plain = all(is_as_carried(x, recurrence) for x in read) and not sums
-    if not is_plain or any(x.value[0] != of.after for x in read if x is not before[0]):
+    results = carried_in(o.element for o in task.outputs)
+    if not is_plain or any(x.value[0] != of.after for x in results):
         raise Declined("it is read at other elements")
     return Prefix(steps[0].op, rest[0])
 
