@@ -127,9 +127,13 @@ class _Reverse:
         """Read carried values in steps as values after the step before."""
         closed = dict(self.known)
 
-        def value(steps: Steps, carry: int, at: Expr, args: Indices) -> Expr:
-            """Return what a step gave, as it is saved."""
+        def value(
+            steps: Steps, carry: int, at: Expr, args: Indices, is_before: bool = False
+        ) -> Expr:
+            """Return what a step gave, as it is saved; or what there was before it."""
             of = steps.of
+            if is_before:
+                return rebuild(steps.value(carry, at, args, is_before=True), closed)
             whole = steps.value(carry, of.step, of.indices(carry))
             if at.op == "const" and at.value == of.last and whole not in saved:
                 whole = steps.value(carry, at, of.indices(carry))

@@ -3,8 +3,9 @@
 In ``h[t] = a[t] h[t - 1] + b[t]`` a decay has the gradient ``Σ l[t] h[t - 1]``, over the elements
 that share it: what is carried in both directions would have to be stored for all steps. Times the
 decay itself, it is a running sum of what other gradients need anyway:
-``a[t] ā[t] = a[t + 1] ā[t + 1] + Σ (g[t] h[t] - l[t] b[t])``. So it is taken where a logarithm of
-the decay has a derivative everywhere, for exponentials first of all.
+``a[t] ā[t] = a[t + 1] ā[t + 1] + Σ (g[t] a[t] h[t - 1] - (l[t] - g[t]) b[t])``. What a step adds
+and reads itself is in neither term: it would cancel, and leave its rounding. So it is taken where
+a logarithm of the decay has a derivative everywhere, for exponentials first of all.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Rules:
     read
         Returns what steps read, as it is saved.
     value
-        Returns an element of a carried value after a step, as it is saved.
+        Returns an element of a carried value after a step, as it is saved; or before it.
     is_active
         Tells whether something has a gradient.
     """
@@ -63,7 +63,7 @@ class Rules:
     of_carried: Callable[[Steps, Mapping[int, Expr]], Reads]
     over: Callable[[str, int, Expr], Expr]
     read: Callable[[Expr], Expr]
-    value: Callable[[Steps, int, Expr, Indices], Expr]
+    value: Callable[..., Expr]
     is_active: Callable[[Expr], bool]
 
 
@@ -124,27 +124,33 @@ class _Reversing:
             live = more
         if not live:
             return Reversed({}, {k: x for k, x in starts.items() if not is_zero(x)})
+        later = {k: self._shifted(found[k], carried[k], finals[k]) for k in live}
         made = Steps(
             mine,
             tuple(finals[k] for k in live),
-            tuple(
-                self._total([weights[k], self._shifted(found[k], carried[k], finals[k])])
-                for k in live
-            ),
+            tuple(self._total([weights[k], later[k]]) for k in live),
         )
+
+        def onwards(n: Expr) -> Expr | None:
+            """Return what was carried into a step."""
+            if n.op != "carry" or n.value[0] != mine.token:
+                return None
+            return made.value(n.value[1], step, n.args, is_before=True)
+
+        later = {k: replaced(x, frozenset({mine.token}), onwards) for k, x in later.items()}
         results = {k: made.value(n, step, of.indices(k)) for n, k in enumerate(live)}
         for k in self.floats:
             starts[k] = self._total([starts[k], self._at_first(found[k], made)])
         others: list[tuple[Expr, Expr]] = []
         for k in live:
-            parts = self._by_decay(k, results[k], weights[k], finals[k])
+            parts = self._by_decay(k, results[k], weights[k], later[k], finals[k])
             if parts is not None:
                 del results[k]
                 others += parts
         return Reversed(results, {k: x for k, x in starts.items() if not is_zero(x)}, others)
 
     def _by_decay(
-        self, k: int, mine: Expr, weight: Expr, final: Expr
+        self, k: int, mine: Expr, weight: Expr, later: Expr, final: Expr
     ) -> list[tuple[Expr, Expr]] | None:
         """Return the weights of what a step is made of, if elements share a decay."""
         of, rules = self.of_, self.rules
@@ -172,16 +178,16 @@ class _Reversing:
         def both(one: Expr, other: Expr) -> Expr:
             return product_of([one, other], one)
 
-        now = rules.value(self.steps, k, of.step, own)
-        added = (summed(both(mine, negate(rules.read(b)))) for b in step.added)
-        given = self._total([summed(both(weight, now)), *added])
+        decay = rules.read(functools.reduce(multiply, step.decay))
+        earlier = both(decay, rules.value(self.steps, k, of.step, own, is_before=True))
+        added = (summed(both(later, negate(rules.read(b)))) for b in step.added)
+        given = self._total([summed(both(weight, earlier)), *added])
         end = rules.value(self.steps, k, const(of.last), own)
         kept = tuple((name, n) for name, n in of.carried[k] if (name, n) not in shared)
         back = replace(of, token=f"{of.token}'", carried=(kept,), is_backward=not of.is_backward)
         carried = make("carry", *back.indices(0), value=(back.token, 0), dtype=x.dtype)
         sums = Steps(back, (summed(both(final, end)),), (add(carried, given),))
         none = const(0, x.dtype)
-        decay = rules.read(functools.reduce(multiply, step.decay))
         total = sums.value(0, of.step, back.indices(0))
         total = where(make("eq", decay, none), none, total)  # and not what rounding left
         by = ((y, both(total, rules.read(factor))) for y, factor in found)

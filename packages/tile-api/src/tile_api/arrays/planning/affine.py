@@ -44,6 +44,23 @@ class Value:
 
 
 @dataclass(frozen=True)
+class Read:
+    """A sum that reads a carried value.
+
+    Parameters
+    ----------
+    by
+        What it multiplies it by.
+    is_earlier
+        Whether it reads the value before the step.
+    """
+
+    value: Value
+    by: Expr
+    is_earlier: bool
+
+
+@dataclass(frozen=True)
 class Chunked:
     """A recurrence that is taken in chunks.
 
@@ -52,13 +69,13 @@ class Chunked:
     decay
         Of all values in a step; None if they do not decay.
     reads
-        By the reductions of outputs: the value that each reads, and by what it multiplies it.
+        By the reductions of outputs: what each reads.
     """
 
     values: tuple[Value, ...]
     decay: Expr | None
     column: str
-    reads: dict[Expr, tuple[Value, Expr]]
+    reads: dict[Expr, Read]
 
     @property
     def is_diagonal(self) -> bool:
@@ -134,7 +151,7 @@ def chunked(task: Task) -> Chunked:
     if any(_outside(o.element, reads) for o in along):
         raise Declined("they are read in no product")
     summed: dict[int, str] = {}
-    for node, (carry, _) in reads.items():
+    for node, (carry, *_) in reads.items():
         if summed.setdefault(carry, node.value[1]) != node.value[1]:
             raise Declined("products go over several dimensions")
     if len(summed) != len(of.carried):
@@ -148,11 +165,13 @@ def chunked(task: Task) -> Chunked:
     order = [i.value[0] for o in task.outputs for i in o.indices if i.op == "index"]
     apart = sorted((v for v in names if is_apart(v, task, recurrence)), key=order.index)
     of_its_own = decay.free & (names - {*apart})
+    if of_its_own and any(earlier for *_, earlier in reads.values()):
+        raise Declined("they are read before a step")
     if of_its_own and {*summed.values()} != of_its_own:
         raise Declined("elements decay in different ways")
     reason = Declined("they have no columns")
     for column in reversed(apart):
-        if column in decay.free or any(column in c.free for _, c in reads.values()):
+        if column in decay.free or any(column in c.free for _, c, _ in reads.values()):
             reason = Declined("columns decay in different ways")
             continue
         try:
@@ -164,7 +183,7 @@ def chunked(task: Task) -> Chunked:
             reason = error
             continue
         is_one = decay.is_constant and decay.value == 1
-        found = {node: (values[carry], c) for node, (carry, c) in reads.items()}
+        found = {n: Read(values[carry], c, earlier) for n, (carry, c, earlier) in reads.items()}
         return Chunked(values, None if is_one else decay, column, found)
     raise reason
 
@@ -188,19 +207,17 @@ def _outside(x: Expr, reads: Mapping[Expr, Any]) -> bool:
     return x.op == "carry" or any(_outside(arg, reads) for arg in x.args)
 
 
-def _read(node: Expr) -> tuple[Expr, tuple[int, Expr]]:
-    """Return which value a reduction reads, and by what it multiplies it."""
+def _read(node: Expr) -> tuple[Expr, tuple[int, Expr, bool]]:
+    """Return which value a reduction reads, by what it multiplies it, and if before the step."""
     kind, variable, extent = node.value
     found = {*carried_in([node])}
     if kind != "sum" or len(found) != 1 or extent > MOST_SUMMED:
         raise Declined("they are read in no product")
     (mine,) = found
-    if not mine.value[0].endswith("+"):
-        raise Declined("they are read before a step")
     a, b = affine(node.args[0], lambda x: x is mine, const(1, node.dtype))
     if a is None or b is not None or variable not in mine.free:
         raise Declined("they are read in no product")
-    return node, (mine.value[1], a)
+    return node, (mine.value[1], a, not mine.value[0].endswith("+"))
 
 
 def _value(

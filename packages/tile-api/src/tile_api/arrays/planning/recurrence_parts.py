@@ -142,7 +142,9 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
                 groups.setdefault((steps_of(node),), []).append(tensor)
         known = {node: read_of(node, made) for node in nodes}
         rest.append(replace(output, element=rebuild(output.element, known)))
-    parts = [_part(key, groups[key], apart) for key in _sorted(groups)]
+    parts = [
+        _part(key, members, apart) for key in _sorted(groups) for members in _by_sums(groups[key])
+    ]
     return Separated(tuple(parts), tuple(rest))
 
 
@@ -166,6 +168,19 @@ def _inner_sums(output: Output) -> list[Expr]:
             ):
                 found[inner] = None
     return [x for x in found if not any(y is not x and y in found for y in walk(x))]
+
+
+def _by_sums(outputs: Sequence[Output]) -> Iterator[list[Output]]:
+    """Yield outputs by the dimensions of carried values that they sum over: others are products."""
+    groups: dict[frozenset[str], list[Output]] = {}
+    others: list[Output] = []
+    for o in outputs:
+        sums = [x for x in outermost(o.element) if any(n.op == "scan" for n in walk(x.args[0]))]
+        over = frozenset(x.value[1] for x in sums)
+        (groups.setdefault(over, []) if over else others).append(o)
+    first, *more = groups.values() or [[]]
+    yield [*others, *first]
+    yield from more
 
 
 def _sum_of(x: Expr, made: dict[Expr, Expr]) -> Output:

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from tile_api.arrays.equations.expressions import Expr, extents_of, index
 from tile_api.arrays.equations.substitution import substituted
-from tile_api.arrays.planning.affine import Chunked, Declined, Value, chunked
+from tile_api.arrays.planning.affine import Chunked, Declined, Read, Value, chunked
 from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.plan import Axis, Blocks, Plan, with_grid
 from tile_api.arrays.planning.recurrence_plan import is_apart, roots_of, step_of, stepped_plan
@@ -106,11 +106,12 @@ class _ChunkWriter(SteppedWriter):
         self.step, self.earlier = self.of.variable, _earlier(self.of.variable)
         self.is_ragged = bool(self.of.extent % plan.axes[self.step].size)
         self.decays = self.since = ""
-        self.first, self.last, self.until = "0", "BM - 1", "<="
+        self.decays_before = self.since_before = ""
+        self.first, self.last = "0", "BM - 1"
         if self.of.is_backward:
-            self.first, self.last, self.until = self.last, self.first, ">="
+            self.first, self.last = self.last, self.first
         self.made: dict[tuple[Expr, tuple[str, ...]], str] = {}
-        self.weights: dict[tuple[str, str], str] = {}
+        self.weights: dict[tuple[str, str, str], str] = {}
 
     def kernel(self) -> KernelText:
         """Write everything."""
@@ -124,8 +125,8 @@ class _ChunkWriter(SteppedWriter):
             self._put(buffer, self.recurrence.starts[value.carry], dims)
         self._loop(f"T.ceildiv({of.extent}, BM)")
         self._decays()
-        for node, (value, by) in form.reads.items():
-            tiles.held[node] = self._read(value, by)
+        for node, read in form.reads.items():
+            tiles.held[node] = self._read(read)
         along = [o for o in self.plan.finals if of.step in o.indices]
         for o in along:
             self._result(o)
@@ -168,7 +169,13 @@ class _ChunkWriter(SteppedWriter):
         self.decays = tiles.allocate("decays", (self.step, self.earlier), "shared", self.dtype)
         self.since, first = tiles.allocate("since", (self.step,), "shared", self.dtype), self.first
         tiles.put(f"T.fill({run}, 0.0)")
+        if any(node.is_earlier for node in self.form.reads.values()):
+            both = (self.step, self.earlier)
+            self.decays_before = tiles.allocate("decays_before", both, "shared", self.dtype)
+            self.since_before = tiles.allocate("since_before", both[:1], "shared", self.dtype)
         self._steps()
+        if self.decays_before:
+            tiles.parallel((self.earlier,), f"{self.decays_before}[r, j] = {run}[j]")
         tiles.parallel(
             (self.earlier,),
             f"{run}[j] = T.if_then_else(j == r, 1.0, {run}[j] * {step}[r])",
@@ -178,6 +185,11 @@ class _ChunkWriter(SteppedWriter):
         tiles.parallel(
             (self.step,), f"{self.since}[i] = {self.decays}[i, {first}] * {step}[{first}]"
         )
+
+        if self.decays_before:
+            text = f"{self.decays_before}[i, {first}] * {step}[{first}]"
+            text = f"T.if_then_else(i == {first}, 1.0, {text})"
+            tiles.parallel((self.step,), f"{self.since_before}[i] = {text}")
 
     def _put(self, buffer: str, x: Expr, dims: tuple[str, ...], beyond: str | None = None) -> None:
         """Write the elements of `x` to a tile; `beyond` the last step they are something else."""
@@ -210,15 +222,21 @@ class _ChunkWriter(SteppedWriter):
         dims = (self.earlier,) if value.column is None else (self.earlier, value.column)
         return self._shared(value.right, dims, "right", "0.0")
 
-    def _read(self, value: Value, by: Expr) -> tuple[str, tuple[str, ...]]:
-        """Write the sum of ``by * value`` after each step of a chunk."""
+    def _up_to(self, node: Read) -> str:
+        """Return how the steps that give what a step reads compare with it."""
+        return ("<>"[self.of.is_backward]) + "=" * (not node.is_earlier)
+
+    def _read(self, node: Read) -> tuple[str, tuple[str, ...]]:
+        """Write what a sum reads after each step of a chunk."""
+        value = node.value
         tiles, carried = self.tiles, self.text.buffers[self.of.after, value.carry]
-        query = self._shared(by, (self.step, value.summed), "query", "0.0")
-        weights = self._weights(query, self._left(value))
+        query = self._shared(node.by, (self.step, value.summed), "query", "0.0")
+        weights = self._weights(query, self._left(value), self._up_to(node))
         d = self.plan.axes[value.summed].loop
         dims = (self.step,) if value.column is None else (self.step, value.column)
         read = tiles.allocate("read", dims, dtype=self.dtype)
-        since = f" * {self.since}[i]" * bool(self.since)
+        since = self.since_before if node.is_earlier else self.since
+        since = f" * {since}[i]" * bool(since)
         if value.column is None:
             part = tiles.allocate("part", (self.step, value.summed), dtype=self.dtype)
             before = tiles.allocate("before", dims, dtype=self.dtype)
@@ -256,16 +274,17 @@ class _ChunkWriter(SteppedWriter):
         """Return the decay of a whole chunk, as a factor in a text; empty without one."""
         return f" * {self.since}[{self.last}]" * bool(self.since)
 
-    def _weights(self, query: str, left: str) -> str:
+    def _weights(self, query: str, left: str, up_to: str) -> str:
         """Return the tile of the products of two factors, for steps and those up to each."""
-        tiles, key = self.tiles, (query, left)
+        tiles, key = self.tiles, (query, left, up_to)
         if key not in self.weights:
             both = (self.step, self.earlier)
             name = self.weights[key] = tiles.allocate("weights", both, dtype=self.dtype)
             flags = f"transpose_B=True, clear_accum=True, {_ROWS}"
             tiles.put(f"T.gemm({query}, {left}, {name}, {flags})")
-            decayed = f"{name}[i, j]" + f" * {self.decays}[i, j]" * bool(self.decays)
-            tiles.parallel(both, f"{name}[i, j] = T.if_then_else(j {self.until} i, {decayed}, 0.0)")
+            decays = self.decays if "=" in up_to else self.decays_before
+            decayed = f"{name}[i, j]" + f" * {decays}[i, j]" * bool(decays)
+            tiles.parallel(both, f"{name}[i, j] = T.if_then_else(j {up_to} i, {decayed}, 0.0)")
         return self.weights[key]
 
     def _carry_on(self, value: Value) -> None:
@@ -317,17 +336,17 @@ class _DiagonalWriter(_ChunkWriter):
         decay = tiles.allocate("decay", all_own, "shared", self.dtype)
         self._put(decay, form.decay, all_own, "1.0")
         queries = [
-            (self._shared(by, all_own, "query", "0.0"), self._left(value))
-            for value, by in form.reads.values()
+            (self._shared(n.by, all_own, "query", "0.0"), self._left(n.value), self._up_to(n))
+            for n in form.reads.values()
         ]
         run, since = (tiles.allocate("run", own, dtype=self.dtype),
                       tiles.allocate("since", (summed,), dtype=self.dtype))  # fmt: skip
         self.lasting = tiles.allocate("lasting", all_own, "shared", self.dtype)
         part = tiles.allocate("part", own, dtype=self.dtype)
         row = tiles.allocate("row", (self.earlier,), dtype=self.dtype)
-        for pair in dict.fromkeys(queries):
+        for key in dict.fromkeys(queries):
             both = (self.step, self.earlier)
-            self.weights[pair] = tiles.allocate("weights", both, "shared", self.dtype)
+            self.weights[key] = tiles.allocate("weights", both, "shared", self.dtype)
         tiles.put(f"T.fill({run}, 0.0)")
         tiles.put(f"T.fill({since}, 1.0)")
         self._steps()
@@ -339,18 +358,18 @@ class _DiagonalWriter(_ChunkWriter):
             f"{since}[{e}] = {since}[{e}] * {decay}[r, {e}]",
             f"{self.lasting}[r, {e}] = {since}[{e}]",
         )
-        for (query, left), weights in self.weights.items():
+        for (query, left, up_to), weights in self.weights.items():
             text = f"{query}[r, {e}] * {left}[j, {e}] * {run}[j, {e}]"
             tiles.parallel(own, f"{part}[j, {e}] = {text}")
             tiles.put(f"T.reduce_sum({part}, {row}, dim=1)")
-            text = f"T.if_then_else(j {self.until} r, {row}[j], 0.0)"
+            text = f"T.if_then_else(j {up_to} r, {row}[j], 0.0)"
             tiles.parallel((self.earlier,), f"{weights}[r, j] = {text}")
         tiles.depth -= 1
-        for query in dict.fromkeys(query for query, _ in queries):
+        for query in dict.fromkeys(query for query, *_ in queries):
             asked = self.scaled[query] = tiles.allocate("asked", all_own, "shared", self.dtype)
             text = f"{query}[i, {e}] * {self.lasting}[i, {e}]"
             tiles.parallel(all_own, f"{asked}[i, {e}] = {text}")
-        for left in dict.fromkeys(left for _, left in queries):
+        for left in dict.fromkeys(left for _, left, _ in queries):
             kept = self.scaled[left] = tiles.allocate("kept", own, "shared", self.dtype)
             tiles.parallel(own, f"{kept}[j, {e}] = {left}[j, {e}] * {run}[j, {e}]")
 
