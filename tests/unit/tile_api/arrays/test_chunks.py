@@ -136,6 +136,12 @@ def kept(q, k, v):
     return tile.scan(step, np.zeros((k.shape[1], v.shape[1]), v.dtype), (q, k, v))[1]
 
 
+def test_values_before_a_step_are_read_in_chunks():
+    arguments = floats(40, 8), floats(40, 8), floats(40, 5)
+    assert CHUNKS in str(tile.function(kept).explain(*arguments))
+    check(kept, *arguments)
+
+
 def squared(q, k, v):
     def step(h, now):
         q, k, v = now
@@ -157,7 +163,6 @@ def by_columns(q, k, v):
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        (kept, "they are read before a step"),
         (squared, "a step is no multiple and a summand"),
         (by_columns, "columns decay in different ways"),
     ],
