@@ -10,7 +10,7 @@ import functools
 import logging
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ from torch._guards import TracingContext
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from tile_api.settings import Settings
 from tile_api.torch_compile.captured import Captured, apart, is_one_kernel
 from tile_api.torch_compile.decompositions import decompositions
 from tile_api.torch_compile.explanations import CompiledGraph, InKernels, InTorch
@@ -39,7 +40,8 @@ class Options:
     Parameters
     ----------
     target
-        What kernels run on, as `tile.compile` takes it; tensors elsewhere stay with torch.
+        What kernels run on, as `tile.compile` takes it; tensors elsewhere stay with torch. None:
+        ``TILE_TARGET``, else the device of the tensors.
     explain
         A list that gets a `CompiledGraph` for each graph that is compiled.
     """
@@ -58,13 +60,14 @@ def tile_backend(
     options
         The fields of `Options`, by name.
     """
-    settings = _options(options or {})
-    device = device_of(settings.target)
+    given = _options(options or {})
     told = getattr(gm, "compile_subgraph_reason", None)
     graph_break = str(told.reason) if told is not None and told.graph_break else None
 
     def compiler(kind: str) -> Callable[..., Any]:
         def compiled(graph: GraphModule, inputs: Sequence[Any]) -> Any:
+            settings = _for_tensors(given, inputs)
+            device = device_of(settings.target)
             if any(map(_is_symbolic, inputs)):
                 return make_boxed_func(_BySizes(graph, kind, settings, graph_break))
             choose_strides(graph, inputs, _in_torch(graph.graph, device), _kept(kind))
@@ -83,6 +86,13 @@ def tile_backend(
     )
     made: Callable[..., Any] = backend(gm, example_inputs)
     return made
+
+
+def _for_tensors(options: Options, inputs: Sequence[Any]) -> Options:
+    """Return options with a target: that of the CPU if tensors are there, and no other is meant."""
+    devices = {x.device.type for x in inputs if isinstance(x, torch.Tensor)}
+    is_open = options.target is None and Settings.from_environment().target == "auto"
+    return replace(options, target="cpu") if is_open and devices == {"cpu"} else options
 
 
 def _kept(kind: str) -> int | None:
@@ -204,8 +214,10 @@ def _is_captured(
             text = error.message if isinstance(error, TileError) else f"{error!r}"
             at = captured.failed_at
             level = logging.WARNING if at is None else logging.DEBUG
-            _LOG.log(level, "torch.compile: %s runs in torch: %s", captured.__name__, text)
-            for n in [at] if at is not None else _heavy(step):
+            nodes = [at] if at is not None else _heavy(step)
+            names = ", ".join(dict.fromkeys(str(n.target) for n in nodes))
+            _LOG.log(level, "torch.compile: %s in torch, not in a kernel: %s", names, text)
+            for n in nodes:
                 parts = [user for user in n.users if user.target is operator.getitem]
                 reasons |= dict.fromkeys([n, *parts], text)
             is_whole = False
