@@ -8,7 +8,15 @@ import warnings
 import numpy as np
 import pytest
 
-from support.array_programs import PROGRAMS, Program, bias_relu, embedding, linear_gelu, softmax
+from support.array_programs import (
+    PROGRAMS,
+    Program,
+    bias_relu,
+    embedding,
+    layer_norm,
+    linear_gelu,
+    softmax,
+)
 from tile_api.arrays.function import Function
 
 
@@ -79,3 +87,11 @@ def test_values_of_rows_stay_in_registers_beside_products_of_any_width(program: 
         warnings.simplefilter("error")
         arguments = program.arguments().values()
         Function(program.function, target="cuda:sm_90a").source(*arguments, tier="expert")
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_90a", "hip:gfx942"])
+def test_values_of_rows_of_odd_lengths_stay_in_registers(target: str) -> None:
+    x = np.zeros((1000, 1000), "float16")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Function(layer_norm, target=target).source(x, x[0], x[0], tier="expert")

@@ -14,7 +14,7 @@ from tile_api.arrays.equations.numerics import is_fast
 from tile_api.arrays.equations.quotients import without_quotients
 from tile_api.arrays.equations.sizes import Size, ValueNeeded, names_in
 from tile_api.arrays.explain import explained
-from tile_api.arrays.planning.blocks import FEWEST_RANKED, MOST_RANKED, Choice, chosen
+from tile_api.arrays.planning.blocks import FEWEST_RANKED, MOST_RANKED, Choice, chosen, first_blocks
 from tile_api.arrays.planning.cheapest import Way, compared, told_of
 from tile_api.arrays.planning.partition import BY_RULES, Cuts, Task, tasks_of
 from tile_api.arrays.planning.plan import Blocks, Plan, plans_of
@@ -127,8 +127,7 @@ def _cheapest(
     """
     ways = _ways(equations, machine)
     best = ways[0].cuts if ways else BY_RULES
-    # Warps of a GPU that copy for the others fill the tiles of one loop.
-    blocks = Blocks(masks_apart=machine.rows == 1)
+    blocks = first_blocks(machine)
     found = _kernels(equations, blocks, machine, refused, best)
     if best == BY_RULES:
         return found, told_of(ways)

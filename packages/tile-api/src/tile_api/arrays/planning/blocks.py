@@ -76,6 +76,15 @@ class Choice:
     candidates: tuple[Choice, ...] = ()
 
 
+def first_blocks(machine: Machine) -> Blocks:
+    """Return the blocks that kernels have before others are looked at.
+
+    On GPUs warps that copy for the others fill the tiles of one loop, and rows that stay are in
+    registers, 64 of each thread: more rows of odd lengths would share threads.
+    """
+    return Blocks() if machine.rows == 1 else Blocks(masks_apart=False, resident=8192)
+
+
 def chosen(
     plan: Plan,
     dtypes: Mapping[str, DType],
