@@ -186,3 +186,9 @@ def test_a_reciprocal_by_itself_is_one():
 def test_bytes_that_become_negative_count_from_the_end():
     i, x = np.array([200, 255, 1], "uint8"), np.arange(90, dtype="float32")
     check(lambda x, i: x[i.astype("int8")], x, i)
+
+
+def test_running_sums_less_their_mean():
+    x = np.random.default_rng(0).integers(1, 9, (5, 8)).astype("float32")
+    check(lambda x: np.cumsum(x[0]) - np.cumsum(x[0]).mean(axis=0, keepdims=True), x)
+    check(lambda x: np.cumsum(x, -1) / np.cumsum(x, -1).max(axis=-1, keepdims=True), x)

@@ -272,6 +272,8 @@ def _is_within_steps(output: Output, nodes: Sequence[Expr]) -> bool:
     sums = [x for x in walk(output.element) if x.op == "reduce" and set(nodes) & set(walk(x))]
     if not sums:
         return not further
+    if any(x.value[1] in names for x in sums):  # it goes over all steps
+        return False
     extents = extents_of(output.indices)
     return prod(extents[name] for name in further) <= MOST_IN_A_STEP
 
