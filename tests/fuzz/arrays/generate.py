@@ -138,7 +138,7 @@ def _lines(rng: Random, values: Sequence[Any]) -> list[Step]:
             return [Step(_placed(rng, text, _axis(rng, x.ndim)), (first,), "sum" * is_sum)]
         case "letters" if x.ndim > 1:
             text = rng.choice(operations.EINSUMS)
-            is_plain = "einsum" not in text or 1 not in x.shape
+            is_plain = "einsum" not in text or not {0, 1} & {*x.shape}
             return [Step(text, (first,), "sum")] if is_plain else []
     return []
 
