@@ -97,7 +97,7 @@ ACCEPTANCE = {
     35: Row("causal filter + SiLU", ("causal_filter",)),
     36: Row("pooling, largest and mean", ("pools",), 2),
     37: Row("rotary on queries and keys", ("rotary_pair",)),
-    38: Row("norm of queries and keys + attention", ("normal_queries_and_keys",), 3),
+    38: Row("norm of queries and keys + attention", ("normal_queries_and_keys",)),
     39: Row("router of experts", ("router",)),
     40: Row("experts on sorted tokens", ("experts",), 2),
     41: Row("embedding + norm", ("embedding",)),

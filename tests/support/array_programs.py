@@ -414,7 +414,7 @@ PROGRAMS = [
     Program(best, X), Program(router, {"x": (37, 16)}),
     Program(rotary_pair, {"q": (2, 9, 16), "k": (2, 9, 16), "cos": (9, 8), "sin": (9, 8)}),
     Program(adam, dict.fromkeys(("weight", "gradient", "first", "second"), (37, 50))),
-    Program(normal_queries_and_keys, {**RAGGED, "weight": (32,)}, kernels=3),
+    Program(normal_queries_and_keys, {**RAGGED, "weight": (32,)}),
     Program(gated, {**RAGGED, "gate": (2, 50, 24), "weight": (24,)}),
     Program(differential, {"q": (50, 32), "k": (75, 32), "other_q": (50, 32),
                            "other_k": (75, 32), "v": (75, 24)}),

@@ -19,6 +19,7 @@ from tile_api.arrays.planning.recurrence_parts import (
     separated,
 )
 from tile_api.arrays.planning.scatter import Scatter, scatter_of
+from tile_api.arrays.planning.tile_folds import folds_of_tiles, with_folds_outside
 from tile_api.arrays.reductions.groups import grouped, product_groups
 
 LONGEST_AGAIN = 128
@@ -185,6 +186,7 @@ class _Partition:
         outputs = self._scattered(merged(outputs), reasons)
         if not outputs:
             return
+        outputs = with_folds_outside(outputs)
         rows = with_rows(outputs)
         outputs = rows if _has_folds_of_rows(rows) else outputs
         for output in outputs:
@@ -373,6 +375,7 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
     """Return the reductions that are kernels of their own, and why."""
     elements = [output.element for output in outputs]
     is_wide = _is_wide(elements, stream, cuts.widest)
+    folds = folds_of_tiles(x.args[0] for x in reductions_over(elements, stream))
     again = set(_reductions_within(elements, stream)) if cuts.is_read_again else set()
     extents = extents_of([*elements, *(i for output in outputs for i in output.indices)])
     columns = _columns(outputs, stream, extents)
@@ -385,21 +388,18 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
             return
         seen.add((x, inside))
         if x.op == "reduce":
-            less = [n for n in outermost(x.args[0]) if _is_of_less(n, x, stream, extents)]
+            nested = [n for n in outermost(x.args[0]) if n not in folds]
+            less = [n for n in nested if _is_of_less(n, x, stream, extents)]
             if x.value[1] == stream:
                 inside = x.value[0] != "prod"  # which is computed element by element
-            elif (
-                inside
-                and stream in x.free
-                and less
-                and less == outermost(x.args[0])
-                and _is_of_two_tiles(x)
-            ):
+            elif inside and stream in x.free and less and less == nested and _is_of_two_tiles(x):
                 found.update(dict.fromkeys(less, _AGAIN.format(stream)))
                 return
             elif not inside and _is_of_columns(x, stream, columns):
                 pass  # the tile of a product, folded when it is complete
-            elif not _is_inner_product(x, stream, inside=(inside or x in again) and not is_wide):
+            elif inside and x in folds:
+                return
+            elif is_wide or nested or not _is_inner_product(x, stream, inside=inside or x in again):
                 found[x] = _reason(x, stream, inside=inside, is_wide=is_wide)
                 return
         for arg in x.args:
@@ -501,7 +501,7 @@ def _is_of_less(nested: Expr, x: Expr, stream: str, extents: Mapping[str, int]) 
 
 def _is_inner_product(x: Expr, stream: str, *, inside: bool) -> bool:
     """Tell whether a reduction is a product of tiles in the loop over the stream."""
-    return inside and stream in x.free and not outermost(x.args[0]) and _is_of_two_tiles(x)
+    return inside and stream in x.free and _is_of_two_tiles(x)
 
 
 def _is_of_two_tiles(x: Expr) -> bool:

@@ -360,6 +360,7 @@ def batched(states: Sequence[State], stream: str | None) -> list[list[Group]]:
     """Return the products of tiles within a step of which the stream only counts them."""
     inner = [n for s in states for n in walk(s.body) if n.op == "reduce" and stream in n.free]
     found = [grouped(n.args[0], n.value[1]) for n in inner]
+    found = [groups for groups in found if len(groups) == 2]
     return [groups for groups in found if all(stream not in g.variables for g in groups)]
 
 

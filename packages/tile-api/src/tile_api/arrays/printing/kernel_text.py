@@ -15,6 +15,7 @@ from tile_api.arrays.planning.finite_extrema import is_finite_extremum, with_inf
 from tile_api.arrays.planning.not_numbers import looks_for_nan
 from tile_api.arrays.planning.plan import Carried, Plan, factor
 from tile_api.arrays.planning.storage import state_dtype, tile_dtype
+from tile_api.arrays.planning.tile_folds import is_fold
 from tile_api.arrays.printing import running_means
 from tile_api.arrays.printing.results import Results
 from tile_api.arrays.printing.text import ExpressionText
@@ -320,7 +321,7 @@ class Writer:
         if s.kind == "prod":
             self._multiply(s, mask)
             return
-        if plan.is_resident:
+        if plan.is_resident or any(is_fold(n) for n in walk(body)):
             tiles.hoist(body, wanted)
         tile, tile_dims = tiles.computed(body, wanted, "x", later, mask=mask)
         for now in (s.mine, s.left):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from tile_api.arrays.equations.expressions import Expr, make, rebuild, walk
@@ -14,6 +14,7 @@ from tile_api.arrays.equations.quotients import STEPS
 from tile_api.arrays.planning.bounds import Stretch, conjuncts
 from tile_api.arrays.planning.plan import Plan, factor
 from tile_api.arrays.planning.storage import tile_dtype
+from tile_api.arrays.planning.tile_folds import is_fold
 from tile_api.arrays.printing.text import ExpressionText, Tile
 from tile_api.arrays.reductions.algebra import terms
 from tile_api.arrays.reductions.groups import grouped
@@ -118,6 +119,12 @@ class Tiles:
         yield
         self.lines, self.depth, self._in_loop = kept
 
+    def once(self, x: Expr) -> AbstractContextManager[None]:
+        """Write what computes `x` in front of all loops if it is the same in each step."""
+        parts = (n for n in walk(x) if n.op == "state")
+        is_same = self.plan.stream not in x.free and next(parts, None) is None
+        return self.in_front() if is_same and self._in_loop else nullcontext()
+
     def parallel(self, dims: tuple[str, ...], *statements: str) -> None:
         """Write a loop over the elements of a tile."""
         sizes = ", ".join(self.plan.axes[v].text for v in dims) or "1"
@@ -206,8 +213,14 @@ class Tiles:
             name, _ = self.staged(x, "fragment", f"{x.value.lower()}_tile", x.dtype)
             if self.plan.stream is None or self.plan.is_resident:
                 self._copies.add(name)  # nothing reads it again, but what is written after it
+        elif x.op == "reduce" and is_fold(x) and not any(n.op == "state" for n in walk(x)):
+            with self.once(x):
+                for n in walk(*x.args):  # as products read them
+                    if self.is_box(n) and len(self.dims(n)) == 2:
+                        self.staged(n, "shared", f"{n.value}_tile", str(self.dtypes[n.value]))
+                self.fold(x, ())
         elif x.op == "reduce" and self.plan.stream is not None and self.plan.stream not in x.free:
-            self.fold_of_columns(x)
+            self.fold(x, [o.element for o in self.plan.finals])
         elif x.op == "reduce":
             self.inner_product(x)
         else:
@@ -245,10 +258,9 @@ class Tiles:
         else:
             self.put(check)
 
-    def fold_of_columns(self, x: Expr) -> None:
-        """Write a reduction of each row of a block that is complete."""
+    def fold(self, x: Expr, later: Sequence[Expr]) -> None:
+        """Write a reduction of each row of a tile that is complete."""
         kind, over, extent = x.value
-        later = [o.element for o in self.plan.finals]
         body, dims = self.computed(x.args[0], self.dims(x.args[0]), "row", later)
         rest = tuple(v for v in dims if v != over)
         name = self.allocate("folded", rest, dtype=str(x.dtype))
@@ -277,7 +289,10 @@ class Tiles:
     def operand(self, x: Expr, dtype: str) -> Tile:
         """Return a factor of a product: a copy in shared memory, or what is computed first."""
         if not self.is_box(x):
-            return self.computed(x, self.dims(x), "factor", (), dtype=dtype)
+            with self.once(x):
+                if any(is_fold(n) for n in walk(x)):
+                    self.hoist(x, self.dims(x))
+                return self.computed(x, self.dims(x), "factor", (), dtype=dtype)
         if self.plan.stream in x.free or self.plan.stream is None or x in self.held:
             return self.staged(x, "shared", f"{x.value}_tile", dtype)
         with self.in_front():  # the same in each step
@@ -359,7 +374,8 @@ class Tiles:
             and self._is_slow(x)
             and not is_rounded
         ):
-            self.computed(x, mine, "scale", ())
+            with self.once(x):
+                self.computed(x, mine, "scale", ())
             return
         for arg in x.args:
             self._hoist(arg, dims, exact or x.op in STEPS, seen)
