@@ -192,3 +192,8 @@ def test_running_sums_less_their_mean():
     x = np.random.default_rng(0).integers(1, 9, (5, 8)).astype("float32")
     check(lambda x: np.cumsum(x[0]) - np.cumsum(x[0]).mean(axis=0, keepdims=True), x)
     check(lambda x: np.cumsum(x, -1) / np.cumsum(x, -1).max(axis=-1, keepdims=True), x)
+
+
+def test_running_sums_at_running_places():
+    x = np.random.default_rng(0).integers(0, 3, (5, 8)).astype("float32")
+    check(lambda x: np.cumsum(x, 1)[np.cumsum(np.argmin(x, 1)) % 5].sum(axis=-1), x)

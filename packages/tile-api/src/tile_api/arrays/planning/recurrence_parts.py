@@ -141,7 +141,8 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
                 apart.add(tensor.name)
                 groups.setdefault((steps_of(node),), []).append(tensor)
         known = {node: read_of(node, made) for node in nodes}
-        rest.append(replace(output, element=rebuild(output.element, known)))
+        # the places of what is read may be carried themselves
+        left.append(replace(output, element=rebuild(output.element, known)))
     parts = [
         _part(key, members, apart) for key in _sorted(groups) for members in _by_sums(groups[key])
     ]
