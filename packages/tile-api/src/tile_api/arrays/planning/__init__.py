@@ -1,7 +1,7 @@
 """Which equations are one kernel, the roles of variables in it, and the sizes of its blocks.
 
 ===================  ===========================================================================
-`partition`          where cuts stand
+`partition`          where cuts stand; `inner_products` of tiles
 `plan`               roles of variables; `recurrence_plan` of those in steps
 `merging`            variables that are one; `reshaping`: tensors in which indices are plain
 `recurrence_parts`   what steps compute, of `carried_values`; `affine` steps go in chunks

@@ -8,6 +8,12 @@ from dataclasses import dataclass
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, extents_of, load, rebuild, walk
 from tile_api.arrays.equations.recurrence import Steps
+from tile_api.arrays.planning.inner_products import (
+    has_wide_columns,
+    is_inner_product,
+    is_of_two_tiles,
+    reads_less,
+)
 from tile_api.arrays.planning.matrix_vector import ONE, has_vectors, with_rows
 from tile_api.arrays.planning.merging import merged
 from tile_api.arrays.planning.recurrence_parts import (
@@ -374,7 +380,7 @@ def streamed(elements: Sequence[Expr]) -> str | None:
 def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]:
     """Return the reductions that are kernels of their own, and why."""
     elements = [output.element for output in outputs]
-    is_wide = _is_wide(elements, stream, cuts.widest)
+    is_wide = has_wide_columns(elements, stream, cuts.widest)
     folds = folds_of_tiles(x.args[0] for x in reductions_over(elements, stream))
     again = set(_reductions_within(elements, stream)) if cuts.is_read_again else set()
     extents = extents_of([*elements, *(i for output in outputs for i in output.indices)])
@@ -389,17 +395,17 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
         seen.add((x, inside))
         if x.op == "reduce":
             nested = [n for n in outermost(x.args[0]) if n not in folds]
-            less = [n for n in nested if _is_of_less(n, x, stream, extents)]
+            less = [n for n in nested if reads_less(n, x, stream, extents, WIDEST_INNER)]
             if x.value[1] == stream:
                 inside = x.value[0] != "prod"  # which is computed element by element
-            elif inside and stream in x.free and less and less == nested and _is_of_two_tiles(x):
+            elif inside and stream in x.free and less and less == nested and is_of_two_tiles(x):
                 found.update(dict.fromkeys(less, _AGAIN.format(stream)))
                 return
             elif not inside and _is_of_columns(x, stream, columns):
                 pass  # the tile of a product, folded when it is complete
             elif inside and x in folds:
                 return
-            elif is_wide or nested or not _is_inner_product(x, stream, inside=inside or x in again):
+            elif is_wide or nested or not is_inner_product(x, stream, inside=inside or x in again):
                 found[x] = _reason(x, stream, inside=inside, is_wide=is_wide)
                 return
         for arg in x.args:
@@ -487,41 +493,3 @@ def _along_columns(outputs: Sequence[Output], stream: str) -> list[Expr]:
         elif x.free:
             folds.append(x)
     return [x for x in folds if x.free & columns]
-
-
-def _is_of_less(nested: Expr, x: Expr, stream: str, extents: Mapping[str, int]) -> bool:
-    """Tell whether what is nested in an inner product is read more often than it is computed.
-
-    Each block of rows that it does not change along would compute it again.
-    """
-    if stream not in nested.free or len(nested.free) < len(x.free):
-        return True
-    return any(extents[v] > WIDEST_INNER for v in x.free - nested.free)
-
-
-def _is_inner_product(x: Expr, stream: str, *, inside: bool) -> bool:
-    """Tell whether a reduction is a product of tiles in the loop over the stream."""
-    return inside and stream in x.free and _is_of_two_tiles(x)
-
-
-def _is_of_two_tiles(x: Expr) -> bool:
-    """Tell whether a reduction is the sum of products of two tiles."""
-    return x.value[0] == "sum" and product_groups(x.args[0], x.value[1]) is not None
-
-
-def _is_wide(elements: Sequence[Expr], stream: str, widest: float) -> bool:
-    """Tell whether some product over the stream has more columns than one block.
-
-    Another factor of it that is a product itself would be computed again for each block.
-    """
-    extents = extents_of(elements)
-    for x in (n for element in elements for n in outermost(element) if n.value[1] == stream):
-        groups = grouped(x.args[0], stream)
-        for rows in groups:
-            if not any(n.op == "reduce" and n.value[1] != stream for n in walk(*rows.factors)):
-                continue
-            own = {v for other in groups if other is not rows for v in other.variables}
-            own = {v for v in own if all(v not in f.free for f in rows.factors)}
-            if any(extents.get(v, 0) > widest for v in own):
-                return True
-    return False

@@ -1,0 +1,49 @@
+"""Products of tiles within the loop of a kernel: which reductions are some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tile_api.arrays.equations.expressions import Expr, extents_of, walk
+from tile_api.arrays.planning.recurrence_parts import outermost
+from tile_api.arrays.reductions.groups import grouped, product_groups
+
+
+def reads_less(
+    nested: Expr, x: Expr, stream: str, extents: Mapping[str, int], widest: float
+) -> bool:
+    """Tell whether what is nested in an inner product is read more often than it is computed.
+
+    Each block of rows that it does not change along would compute it again.
+    """
+    if stream not in nested.free or len(nested.free) < len(x.free):
+        return True
+    return any(extents[v] > widest for v in x.free - nested.free)
+
+
+def is_inner_product(x: Expr, stream: str, *, inside: bool) -> bool:
+    """Tell whether a reduction is a product of tiles in the loop over the stream."""
+    return inside and stream in x.free and is_of_two_tiles(x)
+
+
+def is_of_two_tiles(x: Expr) -> bool:
+    """Tell whether a reduction is the sum of products of two tiles."""
+    return x.value[0] == "sum" and product_groups(x.args[0], x.value[1]) is not None
+
+
+def has_wide_columns(elements: Sequence[Expr], stream: str, widest: float) -> bool:
+    """Tell whether some product over the stream has more columns than one block.
+
+    Another factor of it that is a product itself would be computed again for each block.
+    """
+    extents = extents_of(elements)
+    for x in (n for element in elements for n in outermost(element) if n.value[1] == stream):
+        groups = grouped(x.args[0], stream)
+        for rows in groups:
+            if not any(n.op == "reduce" and n.value[1] != stream for n in walk(*rows.factors)):
+                continue
+            own = {v for other in groups if other is not rows for v in other.variables}
+            own = {v for v in own if all(v not in f.free for f in rows.factors)}
+            if any(extents.get(v, 0) > widest for v in own):
+                return True
+    return False
