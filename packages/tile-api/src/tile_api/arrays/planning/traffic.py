@@ -123,7 +123,7 @@ class Traffic:
         """Return how many blocks share a unit, and wait for memory together: several on a GPU."""
         if machine.rows == 1:
             return 1
-        return 2 if self.products else min(16, max(1, REGISTERS / self.tiles))
+        return 2 if self.products else min(16, max(1, REGISTERS / max(1, self.tiles)))
 
 
 def traffic_of(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> Traffic:
