@@ -61,7 +61,8 @@ def block_tiling(op: Gemm, threads: int) -> BlockTiling:
     threads, or by one. Columns are grouped where they are neighbours in memory.
 
     With policy FullRow threads divide rows the same way, however many columns there are: what
-    products of the same rows leave there is in the same threads.
+    products of the same rows leave there is in the same threads. Unless rows are so few that most
+    threads would be idle.
     """
     m, n, _ = op.mnk
     vectors = (1,) if op.transpose_b else _VECTORS
@@ -74,7 +75,9 @@ def block_tiling(op: Gemm, threads: int) -> BlockTiling:
         if rows * columns <= threads
     ]
     if op.policy.is_full_row():
-        found = [t for t in found if t.columns == _side_by_side(m, threads)] or found
+        same = [t for t in found if t.columns == _side_by_side(m, threads)]
+        if 2 * max((t.threads for t in same), default=0) >= max(t.threads for t in found):
+            found = same
     return min(found, key=lambda t: (-t.threads, sum(t.share), -t.vector))
 
 
