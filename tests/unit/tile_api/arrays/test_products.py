@@ -8,8 +8,9 @@ import pytest
 
 from support.captured_arrays import assert_agrees, filled, outputs
 from tile_api.arrays.capturing import numpy_names, products
+from tile_api.arrays.deriving import whole_plans
 from tile_api.arrays.function import Function
-from tile_api.arrays.planning.plan import Blocks
+from tile_api.arrays.planning.plan import Blocks, resized
 from tile_core.dtypes import dtype_of
 
 DTYPES = ["bool", "int8", "uint8", "int32", "float16", "float32", "float64"]
@@ -157,3 +158,32 @@ def test_what_does_not_fit_is_refused(place):
         function(*given)
     with pytest.raises(ValueError, match="TL1204"):
         outputs(function, *given)
+
+
+def test_products_for_each_column_of_another_one_are_kernels_of_their_own() -> None:
+    """Within the loop their tiles would have three dimensions, which no matrix product takes."""
+
+    def chained(a, b, c):
+        return np.einsum("gnj,ghj->gnh", c, np.einsum("ghe,ehj->ghj", np.exp(a), b))
+
+    rng = np.random.default_rng(0)
+    shapes = ((3, 40, 17), (17, 40, 32), (3, 24, 32))
+    arrays = [rng.standard_normal(s).astype("float32") for s in shapes]
+    function = Function(chained, target="cpu")
+    wanted = chained(*(x.astype("float64") for x in arrays))
+    np.testing.assert_allclose(function(*arrays), wanted, rtol=1e-5, atol=2e-4)
+    assert function.source(*arrays).count("@tile.jit") == 2
+
+
+def test_blocks_that_leave_one_index_less_name_all_of_them() -> None:
+    """Four indices become one of all blocks, three stand for themselves."""
+
+    def product(x, y):
+        return np.einsum("abmk,abkn->abmn", x, y)
+
+    arrays = [np.ones((2, 3, 96, 16), "float32"), np.ones((2, 3, 16, 80), "float32")]
+    (plan,) = whole_plans(Function(product).equations(*arrays), Blocks())
+    assert [name for name, _ in plan.combined] == ["g0", "g1"]
+    wide = resized(plan, Blocks(columns=128))
+    assert wide.combined == ()
+    assert [name for name, _ in wide.indices] == ["bx", "g0", "g1"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tile_api.arrays.equations.expressions import Expr, extents_of, walk
 from tile_api.arrays.planning.recurrence_parts import outermost
@@ -21,9 +21,22 @@ def reads_less(
     return any(extents[v] > widest for v in x.free - nested.free)
 
 
-def is_inner_product(x: Expr, stream: str, *, inside: bool) -> bool:
-    """Tell whether a reduction is a product of tiles in the loop over the stream."""
-    return inside and stream in x.free and is_of_two_tiles(x)
+def is_inner_product(x: Expr, stream: str, tiled: Collection[str], *, inside: bool) -> bool:
+    """Tell whether a reduction is a product of tiles in the loop over the stream.
+
+    Both of its tiles may have variables of the grid, not rows or columns of the loop's products.
+    """
+    if not inside or stream not in x.free or x.value[0] != "sum":
+        return False
+    groups = product_groups(x.args[0], x.value[1]) or ()
+    frees = [frozenset().union(*(f.free for f in g.factors)) for g in groups]
+    return bool(frees) and not frozenset.intersection(*frees) & {*tiled} - {x.value[1]}
+
+
+def tiled_variables(reductions: Iterable[Expr]) -> set[str]:
+    """Return the rows and columns of reductions that are products of tiles."""
+    groups = (g for x in reductions for g in product_groups(x.args[0], x.value[1]) or ())
+    return {v for g in groups for v in g.variables}
 
 
 def is_of_two_tiles(x: Expr) -> bool:

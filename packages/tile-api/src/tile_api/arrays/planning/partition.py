@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, extents_of, load, rebuild, walk
@@ -13,6 +14,7 @@ from tile_api.arrays.planning.inner_products import (
     is_inner_product,
     is_of_two_tiles,
     reads_less,
+    tiled_variables,
 )
 from tile_api.arrays.planning.matrix_vector import ONE, has_vectors, with_rows
 from tile_api.arrays.planning.merging import merged
@@ -385,6 +387,8 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
     again = set(_reductions_within(elements, stream)) if cuts.is_read_again else set()
     extents = extents_of([*elements, *(i for output in outputs for i in output.indices)])
     columns = _columns(outputs, stream, extents)
+    tiled = tiled_variables(reductions_over(elements, stream))
+    is_inner = partial(is_inner_product, stream=stream, tiled=tiled)
     found: dict[Expr, str] = {}
 
     seen: set[tuple[Expr, bool]] = set()
@@ -405,7 +409,7 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
                 pass  # the tile of a product, folded when it is complete
             elif inside and x in folds:
                 return
-            elif is_wide or nested or not is_inner_product(x, stream, inside=inside or x in again):
+            elif is_wide or nested or not is_inner(x, inside=inside or x in again):
                 found[x] = _reason(x, stream, inside=inside, is_wide=is_wide)
                 return
         for arg in x.args:

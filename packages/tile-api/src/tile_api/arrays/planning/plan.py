@@ -438,7 +438,8 @@ def with_grid(plan: Plan, indices: Sequence[tuple[str, str]], sizes: Sequence[in
     """Return a plan with indices of blocks, and with those of a grid: one for all, if many."""
     grid = [(f"g{k}", n) for k, n in enumerate(sizes)]
     if len(indices) + len(grid) <= MOST_INDICES:
-        return replace(plan, indices=(*indices, *((name, str(n)) for name, n in grid)))
+        single = ((name, str(n)) for name, n in grid)
+        return replace(plan, indices=(*indices, *single), combined=())
     whole = ("bz", str(prod(sizes)))
     return replace(plan, indices=(*indices, whole), combined=_combined(grid))
 
