@@ -65,3 +65,15 @@ def test_what_equations_mean(case: Differentiated) -> None:
 )
 def test_on_gpus(case: Differentiated, target: str) -> None:
     check(case, Function(case.function, target=target, blocks=Blocks(resident=0)))
+
+
+def test_products_of_a_matrix_and_its_diagonal() -> None:
+    """In the loop over rows the diagonal is a vector, which no product of tiles takes."""
+
+    def centred(a):
+        x = np.einsum("ij,jj->i", a, a)
+        return x - x.mean(axis=0, keepdims=True)
+
+    a = np.array([[-3.0, -6.0], [4.0, 3.0]], "float32")
+    _, pull = Function(centred, target="cpu").vjp(a)
+    np.testing.assert_allclose(pull(np.array([1, 2], "float32")), [[5, -1.5], [-1.5, 6]])

@@ -275,6 +275,8 @@ class Tiles:
         over, row = x.value[1], self.plan.row
         groups = sorted(grouped(x.args[0], over), key=lambda g: row not in g.variables)
         factors = narrowed([factor(group, x) for group in groups])
+        if any(len(self.dims(f)) != 2 for f in factors):  # of a matrix and a vector, say
+            return self.fold(x, ())
         types = operand_dtypes(factors, self.dtypes)
         (a, a_dims), (b, b_dims) = map(self.operand, factors, types)
         dims = tuple(v for v in (*a_dims, *b_dims) if v != over)
