@@ -77,3 +77,14 @@ def test_products_of_a_matrix_and_its_diagonal() -> None:
     a = np.array([[-3.0, -6.0], [4.0, 3.0]], "float32")
     _, pull = Function(centred, target="cpu").vjp(a)
     np.testing.assert_allclose(pull(np.array([1, 2], "float32")), [[5, -1.5], [-1.5, 6]])
+
+
+def test_sums_of_running_products_that_two_loops_read() -> None:
+    """One of the loops goes through what the other one keeps: sums are a kernel before both."""
+
+    def scaled(a):
+        return np.cumprod(a / np.max(np.abs(a), axis=0, keepdims=True), axis=-1)
+
+    a = np.array([[-4.0], [1.0]], "float32")
+    _, pull = Function(scaled, target="cpu").vjp(a)
+    np.testing.assert_allclose(pull(np.ones((2, 1), "float32")), [[0.0625], [0.25]])

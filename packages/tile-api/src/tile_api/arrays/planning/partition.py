@@ -23,6 +23,7 @@ from tile_api.arrays.planning.recurrence_parts import (
     closed,
     new_tensors,
     outermost,
+    read_by_others,
     read_of,
     separated,
 )
@@ -189,9 +190,10 @@ class _Partition:
     def lower(self, outputs: Sequence[Output], reasons: Iterable[str] = ()) -> None:
         """Add the kernel of `outputs`, after those that it reads."""
         outputs = self._recur(outputs, reasons)
-        if not outputs:
-            return
-        outputs = self._scattered(merged(outputs), reasons)
+        if early := read_by_others(outputs):
+            self.lower(early, reasons)
+            outputs = [o for o in outputs if o not in early]
+        outputs = self._scattered(merged(outputs), reasons) if outputs else []
         if not outputs:
             return
         outputs = with_folds_outside(outputs)
@@ -199,8 +201,7 @@ class _Partition:
         outputs = rows if _has_folds_of_rows(rows) else outputs
         for output in outputs:
             for k, i in enumerate(output.indices):
-                for name in i.free:
-                    self.order[name] = k
+                self.order.update(dict.fromkeys(i.free, k))
         stream = streamed([output.element for output in outputs])
         while stream is not None:
             cuts = self._cut(_cuts(outputs, stream, self.cuts))

@@ -450,3 +450,9 @@ def renamed(x: Expr, names: Mapping[str, str]) -> Expr:
 def carried_in(roots: Iterable[Expr]) -> Iterator[Expr]:
     """Yield the nodes that read carried values."""
     return (x for x in walk(*roots) if x.op == "carry")
+
+
+def read_by_others(outputs: Sequence[Output]) -> list[Output]:
+    """Return the tensors among outputs that others of them read: kernels before theirs."""
+    read = {n.value for n in walk(*(o.element for o in outputs)) if n.op == "load"}
+    return [o for o in outputs if o.name in read]
