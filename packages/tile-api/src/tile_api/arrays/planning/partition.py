@@ -189,10 +189,10 @@ class _Partition:
 
     def lower(self, outputs: Sequence[Output], reasons: Iterable[str] = ()) -> None:
         """Add the kernel of `outputs`, after those that it reads."""
-        outputs = self._recur(outputs, reasons)
-        if early := read_by_others(outputs):
+        left = self._recur(outputs, reasons)
+        if early := read_by_others(left, outputs):
             self.lower(early, reasons)
-            outputs = [o for o in outputs if o not in early]
+        outputs = [o for o in left if o not in early]
         outputs = self._scattered(merged(outputs), reasons) if outputs else []
         if not outputs:
             return

@@ -452,7 +452,9 @@ def carried_in(roots: Iterable[Expr]) -> Iterator[Expr]:
     return (x for x in walk(*roots) if x.op == "carry")
 
 
-def read_by_others(outputs: Sequence[Output]) -> list[Output]:
-    """Return the tensors among outputs that others of them read: kernels before theirs."""
-    read = {n.value for n in walk(*(o.element for o in outputs)) if n.op == "load"}
-    return [o for o in outputs if o.name in read]
+def read_by_others(left: Sequence[Output], given: Sequence[Output]) -> list[Output]:
+    """Return the tensors that kernels of what was `given` read: they are made before."""
+    names = {o.name for o in given}
+    nodes = set(walk(*(o.element for o in left if o.name in names)))
+    read = {n.value for n in nodes if n.op == "load"}
+    return [o for o in left if o.name not in names and (o.name in read or o.element in nodes)]
