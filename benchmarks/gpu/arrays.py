@@ -9,18 +9,16 @@ compared with torch's in float64 first. `first s` is a first call: capture, choi
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from timing import Device, Gpu, Processor, race
+from live_table import print_table
+from timing import Device, race
 
 import tile_api as tile
 
@@ -183,49 +181,12 @@ def measured(case: Case, device: Device, seconds: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def line_of(name: str, told: dict[str, Any]) -> str:
-    """Return a line of the table."""
-    if told["status"] != "right":
-        return f"{name:<28} {told['status']} {told.get('error', '')} {told.get('why', '')}"
-    us = {who: sample["median"] for who, sample in told["us"].items()}
-    best = min(us["torch"], us["Inductor"])
-    return (
-        f"{name:<28} {us['ours']:9.1f} {us['torch']:9.1f} {us['Inductor']:9.1f} "
-        f"{best / us['ours']:6.2f} {told['work'] / us['ours'] * 1e6:8.2f} "
-        f"{told['error']:9.1e} {told['first_s']:7.2f}"
-    )
-
-
-def main() -> None:
-    """Go through the cases until time is up."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, help="a file for all figures")
-    parser.add_argument("--budget", type=float, default=240, help="seconds for everything")
-    parser.add_argument("--race", type=float, default=0.5, help="seconds of timing per case")
-    parser.add_argument("--rehearse", action="store_true", help="tiny, on this processor")
-    given = parser.parse_args()
-    started = time.monotonic()
-    if given.rehearse:
-        os.environ["TILE_TARGET"] = "cpu"
-    device: Device = Processor() if given.rehearse else Gpu()
-    print(
-        f"{'case':<28} {'ours us':>9} {'torch':>9} {'Inductor':>9} {'ratio':>6} {'T../s':>8} "
-        f"{'error':>9} {'first s':>7}"
-    )
-    results: dict[str, Any] = {}
-    for case in cases(given.rehearse):
-        if time.monotonic() - started > given.budget:
-            break
+def named(is_tiny: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the cases with their names."""
+    for case in cases(is_tiny):
         name = f"{case.name} {'x'.join(map(str, case.shapes[-1]))} {str(case.dtype)[6:]}"
-        try:
-            results[name] = measured(case, device, given.race)
-        except Exception as error:
-            why = f"{type(error).__name__}: {error}".partition("\n")[0]
-            results[name] = {"status": "error", "why": why}
-        print(line_of(name, results[name]), flush=True)
-        if given.out is not None:
-            given.out.write_text(json.dumps(results, indent=1))
+        yield name, partial(measured, case)
 
 
 if __name__ == "__main__":
-    main()
+    print_table(__doc__.splitlines()[0], ("ours", "torch", "Inductor"), named)

@@ -9,18 +9,17 @@ is compared with the block in float64 first.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from timing import Device, Gpu, Processor, race
+from live_table import print_table
+from timing import Device, race
 
 from tile_api.torch_compile.backend import tile_backend
 
@@ -90,49 +89,12 @@ def measured(make: Callable[[], Any], kind: str, device: Device, seconds: float)
     return {"status": "right", "error": error, "first_s": first, "us": us}
 
 
-def line_of(name: str, told: dict[str, Any]) -> str:
-    """Return a line of the table."""
-    if told["status"] != "right":
-        return f"{name:<20} {told['status']} {told.get('error', '')} {told.get('why', '')}"
-    us = {who: sample["median"] for who, sample in told["us"].items()}
-    ratio = min(us["eager"], us["Inductor"]) / us["ours"]
-    return (
-        f"{name:<20} {us['ours']:9.1f} {us['eager']:9.1f} {us['Inductor']:9.1f} {ratio:6.2f} "
-        f"{told['error']:9.1e} {told['first_s']:7.2f}"
-    )
-
-
-def main() -> None:
-    """Go through blocks and passes until time is up."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, help="a file for all figures")
-    parser.add_argument("--budget", type=float, default=240, help="seconds for everything")
-    parser.add_argument("--race", type=float, default=0.5, help="seconds of timing per line")
-    parser.add_argument("--rehearse", action="store_true", help="tiny, on this processor")
-    given = parser.parse_args()
-    started = time.monotonic()
-    if given.rehearse:
-        os.environ["TILE_TARGET"] = "cpu"
-    device: Device = Processor() if given.rehearse else Gpu()
-    print(
-        f"{'block':<20} {'ours us':>9} {'eager':>9} {'Inductor':>9} {'ratio':>6} {'error':>9} "
-        f"{'first s':>7}"
-    )
-    results: dict[str, Any] = {}
+def named(is_tiny: bool) -> Iterator[tuple[str, Any]]:
+    """Yield blocks with what is measured of them, and their names."""
     for kind in PASSES:
-        for block, make in blocks(given.rehearse).items():
-            if time.monotonic() - started > given.budget:
-                break
-            name = f"{block} {kind}"
-            try:
-                results[name] = measured(make, kind, device, given.race)
-            except Exception as error:
-                why = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
-                results[name] = {"status": "error", "why": why}
-            print(line_of(name, results[name]), flush=True)
-            if given.out is not None:
-                given.out.write_text(json.dumps(results, indent=1))
+        for block, make in blocks(is_tiny).items():
+            yield f"{block} {kind}", partial(measured, make, kind)
 
 
 if __name__ == "__main__":
-    main()
+    print_table(__doc__.splitlines()[0], ("ours", "eager", "Inductor"), named)

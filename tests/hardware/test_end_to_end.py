@@ -24,7 +24,7 @@ from tile_api import launching
 from tile_api.arrays.function import Function
 from tile_core.errors import TileError
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="tensors on a GPU are torch's")
 
 ROOT = Path(__file__).parents[2]
 TILELANG = sorted((ROOT / "tests/tilelang/programs").glob("*.py"))
@@ -253,7 +253,7 @@ def test_tensors_on_the_wrong_device() -> None:
 def test_programs_of_tilelang(name: str) -> None:
     program = ROOT / f"tests/tilelang/programs/{name}.py"
     if "from tvm" in program.read_text():
-        pytest.importorskip("tvm")
+        pytest.importorskip("tvm", reason="the program imports classes of TVM")
     command = [sys.executable, "-m", "tile_api.cli", "run", "--as-tilelang", str(program)]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(

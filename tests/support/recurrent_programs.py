@@ -88,3 +88,29 @@ def sums_of_products(q, k, v):
     """Linear attention as running sums."""
     table = np.cumsum(k[:, :, None] * v[:, None, :], axis=0)
     return np.einsum("tn,tnp->tp", q, table)
+
+
+def filtered(x):
+    """A filter of second order: two numbers are carried."""
+
+    def step(past, x):
+        y = x + 0.5 * past[0] - 0.25 * past[1]
+        return (y, past[0]), y - past[1]
+
+    (one, two), y = tile.scan(step, (0.0, 0.0), x)
+    return one, two, y
+
+
+def before(x):
+    """What a step gives may read what was carried into it."""
+    return tile.scan(lambda h, x: (h + x, (h, x * h)), np.zeros(x.shape[1:]), x)[1]
+
+
+def within(x):
+    """A running sum of each row, carried from row to row."""
+
+    def step(h, row):
+        h = h + np.cumsum(row)
+        return h, np.cumsum(row)[::-1] * h.sum()
+
+    return tile.scan(step, np.zeros(x.shape[1:]), x)

@@ -11,6 +11,7 @@ import torch
 import tile_api as tile
 from support import recurrent_programs as programs
 from support.gradients import Backward, equations_of, gradients
+from support.recurrent_programs import before, filtered, within
 from tile_api.arrays.deriving import derive
 from tile_api.arrays.equations.evaluate import evaluated
 from tile_api.arrays.function import Function
@@ -25,29 +26,6 @@ RNG = np.random.default_rng(0)
 
 def floats(*shape):
     return RNG.standard_normal(shape)
-
-
-def filtered(x):
-    """A filter of second order: two numbers are carried."""
-
-    def step(past, x):
-        y = x + 0.5 * past[0] - 0.25 * past[1]
-        return (y, past[0]), y - past[1]
-
-    (one, two), y = tile.scan(step, (0.0, 0.0), x)
-    return one, two, y
-
-
-def before(x):
-    return tile.scan(lambda h, x: (h + x, (h, x * h)), np.zeros(x.shape[1:]), x)[1]
-
-
-def within(x):
-    def step(h, row):
-        h = h + np.cumsum(row)
-        return h, np.cumsum(row)[::-1] * h.sum()
-
-    return tile.scan(step, np.zeros(x.shape[1:]), x)
 
 
 def mirrored(x, h):

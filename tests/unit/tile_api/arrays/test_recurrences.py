@@ -7,6 +7,7 @@ import pytest
 
 import tile_api as tile
 from support.captured_arrays import assert_agrees, filled
+from support.recurrent_programs import before, filtered, within
 
 RNG = np.random.default_rng(3)
 
@@ -19,38 +20,12 @@ def decayed(x, a):
     return tile.scan(lambda h, now: (now[1] * h + now[0],) * 2, np.zeros(x.shape[1:]), (x, a))
 
 
-def filtered(x):
-    """A filter of second order: two numbers are carried."""
-
-    def step(past, x):
-        y = x + 0.5 * past[0] - 0.25 * past[1]
-        return (y, past[0]), y - past[1]
-
-    (one, two), y = tile.scan(step, (0.0, 0.0), x)
-    return one, two, y
-
-
 def recurrent(x, w, v):
     def step(h, x):
         h = np.tanh(h @ w + x)
         return h, h @ v
 
     return tile.scan(step, np.zeros(w.shape[0]), x)
-
-
-def before(x):
-    """What a step gives may read what was carried into it."""
-    return tile.scan(lambda h, x: (h + x, (h, x * h)), np.zeros(x.shape[1:]), x)[1]
-
-
-def within(x):
-    """A running sum of each row, carried from row to row."""
-
-    def step(h, row):
-        h = h + np.cumsum(row)
-        return h, np.cumsum(row)[::-1] * h.sum()
-
-    return tile.scan(step, np.zeros(x.shape[1:]), x)
 
 
 def fibonacci(x):

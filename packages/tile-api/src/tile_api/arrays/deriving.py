@@ -15,7 +15,7 @@ from tile_api.arrays.equations.quotients import without_quotients
 from tile_api.arrays.equations.sizes import Size, ValueNeeded, names_in
 from tile_api.arrays.explain import explained
 from tile_api.arrays.planning.blocks import FEWEST_RANKED, MOST_RANKED, Choice, chosen, first_blocks
-from tile_api.arrays.planning.cheapest import Way, compared, told_of
+from tile_api.arrays.planning.fusion_cost import Way, compared, told_of
 from tile_api.arrays.planning.partition import BY_RULES, Cuts, Task, tasks_of
 from tile_api.arrays.planning.plan import Blocks, Plan, plans_of
 from tile_api.arrays.planning.reshaping import reshaped

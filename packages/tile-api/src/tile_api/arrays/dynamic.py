@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tile_api.arrays.call_cache import Told
 from tile_api.arrays.deriving import whole_plans
 from tile_api.arrays.equations.equations import Equations, Parameter, printed_name
 from tile_api.arrays.equations.sizes import CONDITIONS, LEAST, ValueNeeded, symbols_of
-from tile_api.arrays.known_calls import Told
 from tile_api.arrays.planning.plan import Blocks
 from tile_core.errors import TileError
 
@@ -95,21 +95,18 @@ class Symbols:
 
     def known(self, key: Any) -> Any:
         """Return the key of kernels of other sizes that serve a call, too; None if none do."""
-        family, shapes = _split(key)
-        found = self._families.get(family)
-        for variant in found.variants if found is not None else ():
-            if variant.serves(shapes):
-                return variant.key
-        return None
+        variant = self._variant(key)
+        return None if variant is None else variant.key
 
     def told(self, key: Any) -> Told | None:
         """Return which calls have the kernels of one, too; None if they are for that one alone."""
+        variant = self._variant(key)
+        return None if variant is None else variant.told
+
+    def _variant(self, key: Any) -> _Variant | None:
         family, shapes = _split(key)
         found = self._families.get(family)
-        for variant in found.variants if found is not None else ():
-            if variant.serves(shapes):
-                return variant.told
-        return None
+        return next((v for v in found.variants if v.serves(shapes)), None) if found else None
 
     def made(
         self, call: Any, plain: Equations, capture: Capture, derive: Callable[[Any, Any], None]

@@ -18,6 +18,7 @@ from typing import Any, overload
 import numpy as np
 
 from tile_api.arrays.annotations import array_types, check
+from tile_api.arrays.call_cache import CallCache
 from tile_api.arrays.capturing.array import NAMES
 from tile_api.arrays.capturing.capture import captured, inside
 from tile_api.arrays.compared import require_same
@@ -32,7 +33,6 @@ from tile_api.arrays.explain import Explanation
 from tile_api.arrays.given import cast_of, dtype_in, is_array, is_plain, key_of
 from tile_api.arrays.gradients.captured_gradients import captured_vjp
 from tile_api.arrays.gradients.passes import Differentiable, check_number, names_of, one_like
-from tile_api.arrays.known_calls import KnownCalls
 from tile_api.arrays.own_faults import blamed
 from tile_api.arrays.planning.plan import Blocks
 from tile_api.arrays.printing.program_text import Program
@@ -115,7 +115,7 @@ class Function:
         self._file = None if kernels is None else place_of(kernels, func)
         self._symbols = Symbols(counts=self._file is None)
         self._compiled: dict[Any, Compiled | Edited] = {}
-        self._calls = KnownCalls()
+        self._calls = CallCache()
         self._differentiable: dict[Any, Differentiable] = {}
         self._lock = threading.RLock()
 
@@ -158,7 +158,7 @@ class Function:
         """Return the function for another target."""
         made = copy.copy(self)
         made._target, made._lock = target, threading.RLock()
-        made._symbols, made._calls = Symbols(counts=self._file is None), KnownCalls()
+        made._symbols, made._calls = Symbols(counts=self._file is None), CallCache()
         made._derived, made._compiled, made._differentiable = {}, {}, {}
         return made
 

@@ -5,7 +5,7 @@
 - `captured`: a stage as a function of tensors
 - `layouts`: how tensors lie in memory, and what kernels take for them
 - `strides`: how tensors between nodes had better lie in memory
-- `memory`: what stages read of tensors that are views
+- `view_bases`: what stages read of tensors that are views
 - `nodes`: which nodes can be captured, and what kinds there are
 - `decompositions`: what is taken apart before
 - `explanations`: what became of a graph

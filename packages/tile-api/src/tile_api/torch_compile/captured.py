@@ -17,9 +17,9 @@ from tile_api.arrays.capturing.torch_names import call_torch
 from tile_api.arrays.explain import KernelFacts
 from tile_api.arrays.function import Function
 from tile_api.torch_compile.layouts import layout_of, memory_order
-from tile_api.torch_compile.memory import base_of, reader_through
 from tile_api.torch_compile.nodes import Kind, kind_of, name_of, tensors_of
 from tile_api.torch_compile.stages import Stage, rows_of
+from tile_api.torch_compile.view_bases import base_of, reader_through
 from tile_core.errors import ArrayShapeError
 
 _LONGEST_NAME = 40

@@ -18,8 +18,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from tile_api.arrays.equations.memoization import memoized
 from tile_api.arrays.equations.numerics import is_strict
-from tile_api.arrays.equations.remembering import remembered
 from tile_api.arrays.equations.sizes import Size, at_most, is_multiple, whole
 from tile_core.dtypes import DType, dtype_of
 
@@ -301,7 +301,7 @@ def integer_part(op: str, x: Expr, y: Expr) -> Expr:
     return make(op, x, y)
 
 
-@remembered
+@memoized
 def bound_of(x: Expr) -> int | None:
     """Return a number that an index is below, if it is known to be 0 or more."""
     if not x.dtype.is_int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tile_api.arrays.equations.expressions import INDEX, Expr, bound_of
-from tile_api.arrays.equations.remembering import remembered
+from tile_api.arrays.equations.memoization import memoized
 from tile_api.arrays.equations.sizes import at_most
 
 
-@remembered
+@memoized
 def is_natural(x: Expr) -> bool:
     """Tell whether an index is known to be 0 or more."""
     match x.op:

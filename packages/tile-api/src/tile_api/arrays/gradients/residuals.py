@@ -18,7 +18,7 @@ from tile_api.arrays.equations.recurrence import steps_of
 from tile_api.arrays.gradients.adjoint import adjoint, new_name, prepared
 from tile_api.arrays.gradients.sums import partial_sums
 from tile_api.arrays.planning.partition import is_long
-from tile_api.arrays.reductions.groups import grouped
+from tile_api.arrays.reductions.groups import grouped, is_product_of_two
 
 TIMES_KEPT = 4
 """How many times as large as an operand, or a result, a long sum may be that is saved."""
@@ -86,10 +86,10 @@ def _is_kept(x: Expr, outputs: Sequence[Output]) -> bool:
 
     No scores of short queries and keys, and no logits of a large vocabulary.
     """
-    if not _is_product(x):
+    if not is_product_of_two(x):
         return True
     nested = [n for n in walk(*x.args) if n.op == "reduce"]
-    if not is_long(x) and all(map(_is_product, nested)):
+    if not is_long(x) and all(map(is_product_of_two, nested)):
         return False
     extents = extents_of([x, *(i for o in outputs for i in o.indices)])
 
@@ -100,10 +100,6 @@ def _is_kept(x: Expr, outputs: Sequence[Output]) -> bool:
     operands = [size(frozenset().union(*(f.free for f in g.factors))) for g in groups]
     largest = max(math.prod(o.shape) for o in outputs)
     return size(x.free) <= TIMES_KEPT * max(largest, min(operands))
-
-
-def _is_product(x: Expr) -> bool:
-    return x.value[0] == "sum" and len(grouped(x.args[0], x.value[1])) == 2
 
 
 def _states(equations: Equations) -> list[tuple[Expr, Output]]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tile_api.arrays.equations.expressions import Expr, extents_of, walk
 from tile_api.arrays.planning.recurrence_parts import outermost
-from tile_api.arrays.reductions.groups import grouped, product_groups
+from tile_api.arrays.reductions.groups import grouped, tiles_multiplied
 
 
 def reads_less(
@@ -26,22 +26,15 @@ def is_inner_product(x: Expr, stream: str, tiled: Collection[str], *, inside: bo
 
     Both of its tiles may have variables of the grid, not rows or columns of the loop's products.
     """
-    if not inside or stream not in x.free or x.value[0] != "sum":
-        return False
-    groups = product_groups(x.args[0], x.value[1]) or ()
+    groups = (tiles_multiplied(x) or ()) if inside and stream in x.free else ()
     frees = [frozenset().union(*(f.free for f in g.factors)) for g in groups]
     return bool(frees) and not frozenset.intersection(*frees) & {*tiled} - {x.value[1]}
 
 
 def tiled_variables(reductions: Iterable[Expr]) -> set[str]:
     """Return the rows and columns of reductions that are products of tiles."""
-    groups = (g for x in reductions for g in product_groups(x.args[0], x.value[1]) or ())
+    groups = (g for x in reductions for g in tiles_multiplied(x) or ())
     return {v for g in groups for v in g.variables}
-
-
-def is_of_two_tiles(x: Expr) -> bool:
-    """Tell whether a reduction is the sum of products of two tiles."""
-    return x.value[0] == "sum" and product_groups(x.args[0], x.value[1]) is not None
 
 
 def has_wide_columns(elements: Sequence[Expr], stream: str, widest: float) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, index, make, rebuild, walk
 from tile_api.arrays.reductions.algebra import factors
-from tile_api.arrays.reductions.groups import grouped
+from tile_api.arrays.reductions.groups import grouped, is_product_of_two
 
 ONE = "one"
 """The variable of a dimension of one element, the row of such products."""
@@ -23,7 +23,7 @@ def with_rows(outputs: Sequence[Output]) -> list[Output]:
     while True:
         elements = [o.element for o in made]
         reductions = [x for x in walk(*elements) if x.op == "reduce"]
-        if any(_is_product(x) and ONE not in x.free for x in reductions):
+        if any(is_product_of_two(x) and ONE not in x.free for x in reductions):
             return list(outputs)
         loads = [n for x in _vector_products(reductions) for n in _vector(x)]
         if not loads:
@@ -40,15 +40,11 @@ def has_vectors(x: Expr) -> bool:
 
 def _has_sums_of_columns(reductions: Sequence[Expr]) -> bool:
     """Tell whether a sum that is no product goes along columns of one, in the same loop."""
-    products = [x for x in reductions if _is_product(x)]
+    products = [x for x in reductions if is_product_of_two(x)]
     sides = [(x.value[1], g.variables) for x in products for g in grouped(x.args[0], x.value[1])]
     columns = {(over, v) for over, variables in sides for v in variables - {ONE}}
-    others = (x for x in reductions if not _is_product(x))
+    others = (x for x in reductions if not is_product_of_two(x))
     return any((x.value[1], v) in columns for x in others for v in x.free)
-
-
-def _is_product(x: Expr) -> bool:
-    return x.value[0] == "sum" and len(grouped(x.args[0], x.value[1])) == 2
 
 
 def _vector_products(reductions: Iterable[Expr]) -> Iterator[Expr]:

@@ -12,7 +12,6 @@ from tile_api.arrays.equations.recurrence import Steps
 from tile_api.arrays.planning.inner_products import (
     has_wide_columns,
     is_inner_product,
-    is_of_two_tiles,
     reads_less,
     tiled_variables,
 )
@@ -29,7 +28,7 @@ from tile_api.arrays.planning.recurrence_parts import (
 )
 from tile_api.arrays.planning.scatter import Scatter, scatter_of
 from tile_api.arrays.planning.tile_folds import folds_of_tiles, with_folds_outside
-from tile_api.arrays.reductions.groups import grouped, product_groups
+from tile_api.arrays.reductions.groups import grouped, tiles_multiplied
 
 LONGEST_AGAIN = 128
 """Elements of a sum that is computed again for each that reads it."""
@@ -403,7 +402,7 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
             less = [n for n in nested if reads_less(n, x, stream, extents, WIDEST_INNER)]
             if x.value[1] == stream:
                 inside = x.value[0] != "prod"  # which is computed element by element
-            elif inside and stream in x.free and less and less == nested and is_of_two_tiles(x):
+            elif inside and stream in x.free and less and less == nested and tiles_multiplied(x):
                 found.update(dict.fromkeys(less, _AGAIN.format(stream)))
                 return
             elif not inside and _is_of_columns(x, stream, columns):
@@ -472,7 +471,7 @@ def _columns(outputs: Sequence[Output], stream: str, extents: Mapping[str, int])
     order = [v for o in outputs for i in o.indices for v in sorted(i.free)]
     columns: set[str] = set()
     for x in reductions_over([o.element for o in outputs], stream):
-        groups = product_groups(x.args[0], stream) if x.value[0] == "sum" else None
+        groups = tiles_multiplied(x)
         if groups is not None and all(g.variables <= set(order) for g in groups):
             columns |= max(groups, key=lambda g: order.index(min(g.variables))).variables
     return {v for v in columns if extents[v] <= WIDEST_INNER}
@@ -492,7 +491,7 @@ def _along_columns(outputs: Sequence[Output], stream: str) -> list[Expr]:
     columns: set[str] = set()
     folds = []
     for x in reductions_over([o.element for o in outputs], stream):
-        groups = product_groups(x.args[0], stream) if x.value[0] == "sum" else None
+        groups = tiles_multiplied(x)
         if groups is not None and all(g.variables <= set(order) for g in groups):
             columns |= max(groups, key=lambda g: order.index(min(g.variables))).variables
         elif x.free:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tile_api.arrays.equations.expressions import INDEX, Expr, bound_of
-from tile_api.arrays.equations.remembering import remembered
+from tile_api.arrays.equations.memoization import memoized
 from tile_api.arrays.reductions.state import State
 from tile_core.dtypes import DType
 
@@ -13,7 +13,7 @@ def tile_dtype(x: Expr) -> DType:
     return DType("int32") if x.dtype == INDEX and _is_position(x) else x.dtype
 
 
-@remembered
+@memoized
 def _is_position(x: Expr) -> bool:
     match x.op:
         case "const":

@@ -13,7 +13,7 @@ from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, const, rebuild, reduce, walk
 from tile_api.arrays.equations.numerics import is_strict
 from tile_api.arrays.reductions.algebra import factors, product
-from tile_api.arrays.reductions.groups import product_groups
+from tile_api.arrays.reductions.groups import tiles_multiplied
 
 _KINDS = ("sum", "mean", "max", "min")
 
@@ -38,7 +38,7 @@ def with_folds_outside(outputs: Sequence[Output]) -> list[Output]:
 
 def _outside(x: Expr) -> Expr:
     kind, over, extent = x.value
-    groups = product_groups(x.args[0], over) if kind == "sum" else None
+    groups = tiles_multiplied(x)
     if groups is None or not x.dtype.is_float:
         return x
     outside: list[Expr] = []
@@ -67,8 +67,7 @@ def is_fold(x: Expr) -> bool:
     """Tell whether a reduction is one of elements, and no product."""
     if x.op != "reduce" or x.value[0] not in _KINDS or not x.dtype.is_float:
         return False
-    is_product = x.value[0] == "sum" and product_groups(x.args[0], x.value[1]) is not None
-    return not is_product and not any(n.op == "reduce" for n in walk(*x.args))
+    return not tiles_multiplied(x) and not any(n.op == "reduce" for n in walk(*x.args))
 
 
 def folds_of_tiles(bodies: Iterable[Expr]) -> set[Expr]:
@@ -76,7 +75,7 @@ def folds_of_tiles(bodies: Iterable[Expr]) -> set[Expr]:
     inside = [n for n in walk(*bodies) if n.op == "reduce"]
     found: set[Expr] = set()
     for x in inside:
-        groups = product_groups(x.args[0], x.value[1]) if x.value[0] == "sum" else None
+        groups = tiles_multiplied(x)
         tiles = [{n for n in _loads(g.factors) if x.value[1] in n.free} for g in groups or ()]
         mine = (n for n in inside if is_fold(n) and n.value[1] == x.value[1])
         found.update(n for n in mine if any(_loads([n]) <= tile for tile in tiles))

@@ -14,7 +14,7 @@ from tile_api.arrays.equations.expressions import (
 )
 from tile_api.arrays.equations.numerics import is_strict
 from tile_api.arrays.planning.plan import Plan
-from tile_api.arrays.printing.repeated import repeated
+from tile_api.arrays.printing.common_subexpressions import common_subexpressions
 from tile_api.arrays.reductions.algebra import terms, total
 from tile_api.arrays.reductions.state import COUNT
 from tile_core.dtypes import DType
@@ -75,7 +75,7 @@ class ExpressionText:
     ) -> tuple[list[str], str]:
         """Return statements that name parts of `x`, and `x` as text in terms of them."""
         lines: list[str] = []
-        for part in repeated(x, self.tiles):
+        for part in common_subexpressions(x, self.tiles):
             text = self(part)
             self._names[part] = fresh("part")
             lines.append(f"{self._names[part]} = {text}")

@@ -58,3 +58,15 @@ def product_groups(body: Expr, variable: str) -> list[Group] | None:
     groups = grouped(body, variable)
     are_read = all(any(variable in f.free for f in g.factors) for g in groups)
     return groups if len(groups) == 2 and are_read else None
+
+
+def tiles_multiplied(x: Expr) -> list[Group] | None:
+    """Return the two groups of factors of a reduction that is a product of tiles; else None."""
+    kind, over, _ = x.value
+    return product_groups(x.args[0], over) if kind == "sum" else None
+
+
+def is_product_of_two(x: Expr) -> bool:
+    """Tell whether the factors of a sum are in two groups, read along it or not."""
+    kind, over, _ = x.value
+    return kind == "sum" and len(grouped(x.args[0], over)) == 2

@@ -16,7 +16,7 @@ from tile_api.arrays.planning.blocks import least, worthwhile
 from tile_api.arrays.planning.partition import BY_RULES, Cuts, Task
 from tile_api.arrays.planning.plan import Plan
 from tile_api.arrays.planning.traffic import Machine
-from tile_api.arrays.reductions.groups import product_groups
+from tile_api.arrays.reductions.groups import tiles_multiplied
 from tile_core.cost.estimate import duration
 from tile_core.dtypes import DType
 from tile_core.errors import TileError
@@ -131,16 +131,12 @@ def _products_within(outputs: Sequence[Output]) -> list[Expr]:
     """
     elements = [o.element for o in outputs]
     nested = [x for x in walk(*elements) if x.op == "reduce"]
-    inner = {n for x in nested for n in walk(*x.args) if n.op == "reduce" and _is_product(n)}
+    inner = {n for x in nested for n in walk(*x.args) if n.op == "reduce" and tiles_multiplied(n)}
     inner -= {x.args[0] for x in nested if x.value[0] == "sum"}
     extents = extents_of(elements)
     work = {x: usual(x.value[2]) * prod(usual(extents[v]) for v in x.free) for x in inner}
     ordered = sorted(inner - {*elements}, key=lambda x: (-work[x], x.serial))
     return ordered[:MOST_APART]
-
-
-def _is_product(x: Expr) -> bool:
-    return x.value[0] == "sum" and product_groups(x.args[0], x.value[1]) is not None
 
 
 def _sum(plans: Sequence[Plan], dtypes: Mapping[str, DType], machine: Machine) -> float:

@@ -1,4 +1,4 @@
-"""What of a statement has a name: its text grows with what it computes, not with what is read."""
+"""Common subexpressions of a statement: text grows with what is computed, not with what is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLAIN = frozenset(("const", "index", "reciprocal"))
 """What has no name: a product with a named reciprocal would be rounded twice."""
 
 
-def repeated(x: Expr, known: Container[Expr]) -> list[Expr]:
+def common_subexpressions(x: Expr, known: Container[Expr]) -> list[Expr]:
     """Return parts of `x` that are to have names, operands first.
 
     Parameters

@@ -11,7 +11,7 @@ K = TypeVar("K")
 R = TypeVar("R")
 
 
-def remembered(question: Callable[[K], R]) -> Callable[[K], R]:
+def memoized(question: Callable[[K], R]) -> Callable[[K], R]:
     """Let a function remember its answers: of an expression that is read twice it is asked once."""
     answers: WeakKeyDictionary[K, R] = WeakKeyDictionary()
 

@@ -19,7 +19,7 @@ _MET: set[type] = set()
 """Types of arrays that functions were called with."""
 
 
-class KnownCalls:
+class CallCache:
     """What is known of the calls of a function."""
 
     def __init__(self) -> None:

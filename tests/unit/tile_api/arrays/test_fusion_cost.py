@@ -9,7 +9,7 @@ from support.array_programs import Program, keys_and_values, softmax, two_layers
 from tile_api.arrays import deriving
 from tile_api.arrays.equations.expressions import walk
 from tile_api.arrays.function import Function
-from tile_api.arrays.planning.cheapest import Way, told_of
+from tile_api.arrays.planning.fusion_cost import Way, told_of
 from tile_api.arrays.planning.partition import BY_RULES, Cuts
 from tile_api.arrays.planning.plan import Blocks
 from tile_api.arrays.planning.traffic import machine_of
