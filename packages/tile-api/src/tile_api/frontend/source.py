@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
+from traceback import walk_tb
 from typing import Any
 
 from tile_api.frontend.source_snapshot import lines_of
@@ -143,6 +144,15 @@ def _calling_frame() -> types.FrameType | None:
     while frame is not None and _is_ours(frame):
         frame = frame.f_back
     return frame
+
+
+def raising_span(error: BaseException) -> Span | None:
+    """Return the user's line that an error came from: the innermost, else the one that called."""
+    frames = [(frame, line) for frame, line in walk_tb(error.__traceback__) if not _is_ours(frame)]
+    if not frames:
+        return calling_span()
+    frame, line = frames[-1]
+    return span_of_line(frame.f_code.co_filename, line)
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from tile_api.arrays.capturing.views import axis_of, reshape
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.expressions import Expr, Indices, const, make
 from tile_api.arrays.equations.recurrence import Steps, recurrence
-from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import ArrayShapeError
 
@@ -54,9 +53,7 @@ def _along(name: str) -> Callable[..., Array]:
     def run(array: Any, axis: int = 0, dtype: Any = None) -> Array:
         x = lift(array)
         if not x.ndim:
-            raise ArrayShapeError(
-                f"np.{name}.accumulate of an array of no dimensions", span=calling_span()
-            )
+            raise ArrayShapeError(f"np.{name}.accumulate of an array of no dimensions")
         return _typed(name, x, axis_of(axis, x.ndim), dtype)
 
     run.__name__ = run.__qualname__ = f"{name}_accumulate"
@@ -106,9 +103,7 @@ def _standard(name: str, numpys: str) -> Callable[..., Array]:
         array = lift(x)
         if axis is None and array.ndim != 1:
             raise ArrayShapeError(
-                f"np.{numpys} of {array.ndim} dimensions without an axis",
-                span=calling_span(),
-                hint="say `axis`",
+                f"np.{numpys} of {array.ndim} dimensions without an axis", hint="say `axis`"
             )
         along = axis_of(axis or 0, array.ndim)
         made = _typed(name, array, along, dtype)

@@ -31,7 +31,8 @@ from tile_api.arrays.equations.sizes import (
     renumbered,
     whole,
 )
-from tile_core.errors import ElementUnknown
+from tile_api.frontend.source import raising_span
+from tile_core.errors import ElementUnknown, TileError
 
 MOST_EQUATIONS = 2_000
 """A function with more expressions looks unrolled."""
@@ -164,6 +165,9 @@ def _run(
         made = _traced(function, parameters, returned, trace)
         shapes = [arguments[p.name].shape for p in parameters]
         return replace(made, dimensions=tuple(tuple(map(name_of, shape)) for shape in shapes))
+    except TileError as error:
+        error.at(raising_span(error))
+        raise
     except RecursionError as error:
         raise trace.unrolled("has expressions within expressions without end") from error
     finally:

@@ -22,7 +22,6 @@ from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import Dim
 from tile_api.arrays.equations.expressions import Expr, Indices, const
 from tile_api.arrays.equations.sizes import Size
-from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import ArrayShapeError
 
@@ -133,7 +132,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
 def _band(m: Any, k: int, *, below: bool) -> Array:
     x = lift(m)
     if not x.ndim:
-        raise ArrayShapeError("a triangle of no dimensions", span=calling_span())
+        raise ArrayShapeError("a triangle of no dimensions")
     if x.ndim == 1:
         x = broadcast_to(x, (x.shape[0], x.shape[0]))
 

@@ -16,7 +16,7 @@ from tile_api.arrays.equations.dims import joined, size_told
 from tile_api.arrays.equations.expressions import Expr, Indices, const
 from tile_api.arrays.equations.places import TRACE
 from tile_api.arrays.equations.sizes import Size, whole
-from tile_api.frontend.source import calling_line, calling_span, placed
+from tile_api.frontend.source import calling_line, placed
 from tile_core.dtypes import DType, dtype_of, normalise_dtype
 from tile_core.errors import (
     DataDependentShape,
@@ -45,9 +45,9 @@ def lift(x: Any) -> Array:
         dtype = dtype_of(str(values.dtype))
     except FrontendTypeError as error:
         raise UnknownArrayFunction(
-            f"elements of {values.dtype} stand in the function", span=calling_span(),
+            f"elements of {values.dtype} stand in the function",
             hint="truth values, integers and floats can be captured",
-        ) from error  # fmt: skip
+        ) from error
     kind = eq.computed_in(dtype)
     flat, axes = values.reshape(-1), [k for k, n in enumerate(values.shape) if n > 1]
     if flat.size < 2 or (flat == flat[0]).all():
@@ -60,7 +60,6 @@ def lift(x: Any) -> Array:
             return ramp(values.shape, axes[0], first.item(), step.item(), dtype)
     raise UnknownArrayFunction(
         f"a table of {values.size} numbers stands in the function",
-        span=calling_span(),
         hint="make it a parameter of the function, or build it with np.arange and np.where",
     )
 
@@ -125,9 +124,7 @@ def apply(row: Row, ufunc: Any, operands: Sequence[Any]) -> Array:
     inputs, output = promoted(ufunc, operands, arrays)
     if ufunc is np.power and not output.is_float and _is_weak(operands[1]) and operands[1] < 0:
         raise UnknownArrayFunction(
-            "np.power: an integer to a negative power",
-            span=calling_span(),
-            hint="cast the array to floats with astype",
+            "np.power: an integer to a negative power", hint="cast the array to floats with astype"
         )
 
     def at(indices: Indices) -> Expr:
@@ -163,7 +160,7 @@ def promoted(
     except TypeError as error:
         told = ", ".join(str(x.dtype) for x in arrays)
         raise UnknownArrayFunction(
-            f"np.{name} takes no elements of {told}", span=calling_span(), hint="cast with astype"
+            f"np.{name} takes no elements of {told}", hint="cast with astype"
         ) from error
     types = [dtype_of(str(dtype)) for dtype in found]
     for k, given in enumerate(operands):
@@ -172,9 +169,9 @@ def promoted(
                 types[: len(arrays)] = [eq.INDEX] * len(arrays)
             else:
                 raise UnknownArrayFunction(
-                    f"np.{name}: the number {given} is no {types[k]}", span=calling_span(),
+                    f"np.{name}: the number {given} is no {types[k]}",
                     hint="cast the array with astype",
-                )  # fmt: skip
+                )
     _remark_of_width(name, strong, types[len(arrays)])
     return types[: len(arrays)], types[len(arrays)]
 
@@ -203,7 +200,6 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Array:
         raise DataDependentShape(
             "np.where of a condition alone: how many elements it chooses is known only when the "
             "kernel runs",
-            span=calling_span(),
             hint="np.where(condition, x, y) keeps the shape",
         )
     mask, one, other = lift(condition), lift(x), lift(y)
@@ -259,9 +255,9 @@ def round(a: Any, decimals: int = 0) -> Array:
     if not x.dtype.is_float:
         if decimals < 0 or x.dtype.is_bool:
             raise UnknownArrayFunction(
-                f"np.round of {x.dtype} to {decimals} decimals", span=calling_span(),
+                f"np.round of {x.dtype} to {decimals} decimals",
                 hint="cast the array to floats with astype",
-            )  # fmt: skip
+            )
         return x
     scale = 10.0 ** abs(decimals)
     if not decimals:

@@ -24,7 +24,6 @@ from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import told, variable_of
 from tile_api.arrays.equations.expressions import Expr, Indices, const
 from tile_api.arrays.equations.sizes import Size, whole
-from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import ArrayShapeError
 
@@ -58,9 +57,8 @@ def _folded(
         _has_elements(x, over, f"np.{kind}")
         if where is not True:
             raise ArrayShapeError(
-                f"np.{kind} of chosen elements, of which there may be none", span=calling_span(),
-                hint="say `initial`",
-            )  # fmt: skip
+                f"np.{kind} of chosen elements, of which there may be none", hint="say `initial`"
+            )
     if where is not True:
         chosen = lift(where)
         shape = broadcast([chosen.shape, x.shape], f"np.{kind}", (chosen, x))
@@ -89,7 +87,7 @@ def axes_of(axis: Axes, rank: int) -> list[int]:
         return list(range(rank))
     asked = [axis_of(k, rank) for k in (axis if isinstance(axis, Sequence) else [axis])]
     if len(set(asked)) != len(asked):
-        raise ArrayShapeError(f"an axis stands twice in {axis}", span=calling_span())
+        raise ArrayShapeError(f"an axis stands twice in {axis}")
     return asked
 
 
@@ -99,10 +97,7 @@ def _count(x: Array, axes: Sequence[int]) -> int:
 
 def _has_elements(x: Array, axes: Sequence[int], what: str) -> None:
     if not _count(x, axes):
-        raise ArrayShapeError(
-            f"{what} of no elements: the array has shape {told(x.shape)}",
-            span=calling_span(),
-        )
+        raise ArrayShapeError(f"{what} of no elements: the array has shape {told(x.shape)}")
 
 
 _UFUNC = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
@@ -319,9 +314,7 @@ def average(
     x, w = lift(a), lift(weights)
     if w.ndim != x.ndim:
         if w.ndim != 1 or axis is None:
-            raise ArrayShapeError(
-                f"np.average: weights of {w.ndim} dimensions for {x.ndim}", span=calling_span()
-            )
+            raise ArrayShapeError(f"np.average: weights of {w.ndim} dimensions for {x.ndim}")
         along = axis_of(axis, x.ndim)
         w = reshape(w, [-1 if k == along else 1 for k in range(x.ndim)])
     kind = common_type((x, w), (x, w))

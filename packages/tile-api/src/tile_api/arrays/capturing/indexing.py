@@ -15,7 +15,6 @@ from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.expressions import Expr, Indices, const
 from tile_api.arrays.equations.index_bounds import is_natural
 from tile_api.arrays.equations.sizes import Size, ValueNeeded, names_in, whole
-from tile_api.frontend.source import calling_span
 from tile_core.errors import ArrayShapeError, DataDependentShape
 
 
@@ -109,14 +108,12 @@ def _completed(x: Array, keys: list[Any]) -> list[Any]:
     keys = [_checked(key) for key in keys]
     real = sum(key is not None and key is not Ellipsis for key in keys)
     if real > x.ndim:
-        raise ArrayShapeError(
-            f"{real} indices for an array of {x.ndim} dimensions", span=calling_span()
-        )
+        raise ArrayShapeError(f"{real} indices for an array of {x.ndim} dimensions")
     whole = [slice(None)] * (x.ndim - real)
     for at, key in enumerate(keys):
         if key is Ellipsis:
             if any(other is Ellipsis for other in keys[at + 1 :]):
-                raise ArrayShapeError("... stands twice in brackets", span=calling_span())
+                raise ArrayShapeError("... stands twice in brackets")
             return keys[:at] + whole + keys[at + 1 :]
     return keys + whole
 
@@ -129,29 +126,25 @@ def _checked(key: Any) -> Any:
         if found.dtype.is_bool:
             raise DataDependentShape(
                 "how many elements a mask chooses is known only when the kernel runs",
-                span=calling_span(),
                 hint="np.where keeps the shape",
             )
         if not found.dtype.is_int:
-            raise ArrayShapeError(f"indices of {found.dtype}", span=calling_span())
+            raise ArrayShapeError(f"indices of {found.dtype}")
         return found
     if isinstance(key, (bool, np.bool_)):
-        raise ArrayShapeError(
-            "an index that is a truth value", span=calling_span(), hint="None adds a dimension"
-        )
+        raise ArrayShapeError("an index that is a truth value", hint="None adds a dimension")
     try:
         return as_int(key)
     except TypeError:
         raise ArrayShapeError(
             f"an index of type {type(key).__name__}",
-            span=calling_span(),
             hint="a number, a slice, None, ... or an array of integers",
         ) from None
 
 
 def _inside(key: int, size: int) -> int:
     if not -size <= key < size:
-        raise ArrayShapeError(f"index {key} of a dimension of {size}", span=calling_span())
+        raise ArrayShapeError(f"index {key} of a dimension of {size}")
     return key % size
 
 
@@ -169,9 +162,7 @@ def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") 
     elif mode == "wrap":
         chosen = apply(UFUNCS["remainder"], "remainder", (chosen, size))
     elif mode != "raise":
-        raise ArrayShapeError(
-            f"np.take: mode {mode!r}", span=calling_span(), hint="raise, clip or wrap"
-        )
+        raise ArrayShapeError(f"np.take: mode {mode!r}", hint="raise, clip or wrap")
     return taken(x, (*[slice(None)] * along, chosen))
 
 
@@ -182,9 +173,7 @@ def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Array:
     x, chosen = lift(arr) if axis is not None else reshape(arr, -1), _checked(lift(indices))
     along = axis_of(0 if axis is None else axis, x.ndim)
     if x.ndim != chosen.ndim:
-        raise ArrayShapeError(
-            f"np.take_along_axis: {x.ndim} and {chosen.ndim} dimensions", span=calling_span()
-        )
+        raise ArrayShapeError(f"np.take_along_axis: {x.ndim} and {chosen.ndim} dimensions")
     sizes: Sequence[int] = [1 if k == along else n for k, n in enumerate(x.shape)]
     shape = broadcast([sizes, chosen.shape], "np.take_along_axis", (x, chosen))
 
@@ -210,9 +199,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
     """`numpy.select`."""
     if len(condlist) != len(choicelist):
-        raise ArrayShapeError(
-            f"np.select: {len(condlist)} conditions, {len(choicelist)} arrays", span=calling_span()
-        )
+        raise ArrayShapeError(f"np.select: {len(condlist)} conditions, {len(choicelist)} arrays")
     made = default
     for condition, choice in zip(condlist[::-1], choicelist[::-1], strict=True):
         made = where(condition, choice, made)

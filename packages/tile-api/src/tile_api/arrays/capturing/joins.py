@@ -25,7 +25,6 @@ from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import joined
 from tile_api.arrays.equations.expressions import Expr, Indices, const
 from tile_api.arrays.equations.sizes import whole
-from tile_api.frontend.source import calling_span
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
 _ZERO = const(0)
@@ -35,7 +34,7 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Array:
     """`numpy.concatenate`."""
     parts = [lift(x) if axis is not None else reshape(x, -1) for x in arrays]
     if not parts:
-        raise ArrayShapeError("np.concatenate of no arrays", span=calling_span())
+        raise ArrayShapeError("np.concatenate of no arrays")
     along = axis_of(axis or 0, parts[0].ndim)
     shape = list(parts[0].shape)
     for x in parts[1:]:
@@ -83,9 +82,9 @@ def split(
         parts = as_int(indices_or_sections)
         if parts <= 0 or (even and size % parts):
             raise ArrayShapeError(
-                f"np.split: {size} elements in {parts} parts", span=calling_span(),
+                f"np.split: {size} elements in {parts} parts",
                 hint="np.array_split makes parts of several sizes",
-            )  # fmt: skip
+            )
         each, more = divmod(size, parts)
         ends = [k * each + min(k, more) for k in range(1, parts)]
     pairs = zip([0, *ends], [*ends, None], strict=True)
@@ -176,7 +175,7 @@ def diag(v: Any, k: int = 0) -> Array:
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
-        raise ArrayShapeError(f"np.diag of {x.ndim} dimensions", span=calling_span())
+        raise ArrayShapeError(f"np.diag of {x.ndim} dimensions")
     down, right = max(0, -k), max(0, k)
     size = int(x.shape[0]) + down + right
 
@@ -209,9 +208,9 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
     fills = np.broadcast_to(np.asarray(constant_values), (x.ndim, 2)).tolist()
     if mode not in ("constant", *_PADDED):
         raise UnknownArrayFunction(
-            f"np.pad has no mode {mode!r} here", span=calling_span(),
+            f"np.pad has no mode {mode!r} here",
             hint=f"there are 'constant', {', '.join(map(repr, _PADDED))}",
-        )  # fmt: skip
+        )
     for axis, (width, fill) in enumerate(zip(widths, fills, strict=True)):
         x = _padded(x, axis, width, mode, fill)
     return x
@@ -224,7 +223,7 @@ def _padded(x: Array, axis: int, width: Sequence[int], mode: str, fill: Sequence
     size = whole(x.shape[axis])
     kind = eq.computed_in(x.dtype)
     if mode != "constant" and not size:
-        raise ArrayShapeError("np.pad of no elements", span=calling_span())
+        raise ArrayShapeError("np.pad of no elements")
 
     def at(indices: Indices) -> Expr:
         here = eq.subtract(indices[axis], const(before))

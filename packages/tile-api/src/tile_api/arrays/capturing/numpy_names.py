@@ -26,7 +26,6 @@ from tile_api.arrays.capturing.elementwise import apply, lift
 from tile_api.arrays.capturing.torch_names import call_torch as call_torch
 from tile_api.arrays.capturing.ufuncs import UFUNCS
 from tile_api.arrays.equations.sizes import CONDITIONS, Size
-from tile_api.frontend.source import calling_span
 from tile_core.errors import (
     DataDependentShape,
     ImmutableArray,
@@ -140,7 +139,6 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], keywords: dict[st
     if any(x is not None for x in keywords.pop("out", None) or ()):
         raise ImmutableArray(
             f"np.{name} is to write into `out`: arrays are values here",
-            span=calling_span(),
             hint=f"use what it returns: y = np.{name}(...)",
         )
     if method == "reduce" and name in _REDUCED:
@@ -209,7 +207,6 @@ def method(array: Array, name: str) -> Callable[..., Any]:
     near = difflib.get_close_matches(name, [*_METHODS, "reshape", "transpose", "ravel"], 1, 0.8)
     raise UnknownArrayFunction(
         f"arrays have no {name!r} here",
-        span=calling_span(),
         hint=_OTHERWISE.get(name)
         or (f"there is {near[0]!r}" if near else "write it with functions of NumPy"),
     )
@@ -225,7 +222,6 @@ def _called(known: Callable[..., Any], name: str, args: Sequence[Any], keywords:
         elif key == "out" and value is not None:
             raise ImmutableArray(
                 f"np.{name} is to write into `out`: arrays are values here",
-                span=calling_span(),
                 hint=f"use what it returns: y = np.{name}(...)",
             )
         elif key not in ("out", *_EMPTY) or value not in (None, _EMPTY.get(key)):
@@ -233,7 +229,7 @@ def _called(known: Callable[..., Any], name: str, args: Sequence[Any], keywords:
     try:
         inspect.signature(known).bind(*args, **kept)
     except TypeError as error:
-        raise UnknownArrayFunction(f"np.{name}: {error}", span=calling_span()) from error
+        raise UnknownArrayFunction(f"np.{name}: {error}") from error
     made = _applied(known, f"np.{name}", args, kept)
     return augmented_assignment.viewing(name, args[0] if args else None, made)
 
@@ -248,9 +244,7 @@ def _applied(
         if isinstance(error, TileError):
             raise
         raise UnknownArrayFunction(
-            f"{what}: {error}",
-            span=calling_span(),
-            hint="NumPy's page of it says which it takes",
+            f"{what}: {error}", hint="NumPy's page of it says which it takes"
         ) from error
 
 
@@ -273,7 +267,6 @@ def changed(ufunc: Any, x: Array, other: Any) -> Array:
 def _written(what: str) -> ImmutableArray:
     return ImmutableArray(
         f"{what} writes into an array: arrays are values here",
-        span=calling_span(),
         hint="np.where or np.concatenate make a new array",
     )
 
@@ -281,7 +274,6 @@ def _written(what: str) -> ImmutableArray:
 def _sized_by_data(what: str) -> DataDependentShape:
     return DataDependentShape(
         f"how many elements {what} gives is known only when the kernel runs",
-        span=calling_span(),
         hint="np.where keeps the shape",
     )
 
@@ -291,18 +283,17 @@ def _unknown(name: str) -> UnknownArrayFunction:
     near = difflib.get_close_matches(last, [*FUNCTIONS, *UFUNCS], 1, 0.8)
     hint = f"np.{near[0]} can" if near else _OTHERWISE.get(last)
     return UnknownArrayFunction(
-        f"np.{name} cannot be captured" if hasattr(np, name.split(".")[0]) else
-        f"{name} cannot be captured",
-        span=calling_span(),
+        f"np.{name} cannot be captured"
+        if hasattr(np, name.split(".")[0])
+        else f"{name} cannot be captured",
         hint=hint or "write it with functions that can, or call it outside",
-    )  # fmt: skip
+    )
 
 
 def _keyword(name: str, keyword: str, accepted: Any) -> UnknownArrayFunction:
     near = difflib.get_close_matches(keyword, accepted, 1)
     return UnknownArrayFunction(
         f"np.{name} has no keyword {keyword!r} here",
-        span=calling_span(),
         hint=f"there is {near[0]!r}" if near else "leave it out",
     )
 

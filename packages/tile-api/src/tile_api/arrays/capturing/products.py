@@ -17,7 +17,6 @@ from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import joined, size_told, variable_of
 from tile_api.arrays.equations.expressions import Expr, Indices, const
 from tile_api.arrays.equations.sizes import whole
-from tile_api.frontend.source import calling_span
 from tile_core.dtypes import dtype_of
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
@@ -89,9 +88,7 @@ def matmul(x1: Any, x2: Any) -> Array:
     """`numpy.matmul`."""
     x, y = lift(x1), lift(x2)
     if not x.ndim or not y.ndim:
-        raise ArrayShapeError(
-            "np.matmul: an operand without dimensions", span=calling_span(), hint="multiply with *"
-        )
+        raise ArrayShapeError("np.matmul: an operand without dimensions", hint="multiply with *")
     left = x if x.ndim > 1 else expand_dims(x, 0)
     right = y if y.ndim > 1 else expand_dims(y, 1)
     if left.shape[-1] != right.shape[-2]:
@@ -122,28 +119,24 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = False) -> Array:
     `optimize` means nothing: it is for kernels to choose an order.
     """
     if not isinstance(subscripts, str):
-        raise UnknownArrayFunction("np.einsum without letters", span=calling_span())
+        raise UnknownArrayFunction("np.einsum without letters")
     arrays = [lift(x) for x in operands]
     text = subscripts.replace(" ", "")
     if re.sub(r"->|\.\.\.|,|[A-Za-z]", "", text):
         raise UnknownArrayFunction(
-            f"np.einsum of {subscripts!r}", span=calling_span(),
+            f"np.einsum of {subscripts!r}",
             hint="letters, commas, ... and one ->, as in 'ij,jk->ik'",
-        )  # fmt: skip
+        )
     inputs, arrow, output = text.partition("->")
     parts = inputs.split(",")
     if len(parts) != len(arrays):
-        raise ArrayShapeError(
-            f"np.einsum: {len(parts)} groups of letters, {len(arrays)} arrays", span=calling_span()
-        )
+        raise ArrayShapeError(f"np.einsum: {len(parts)} groups of letters, {len(arrays)} arrays")
     free = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in text]
     most = 0
     for k, (part, x) in enumerate(zip(parts, arrays, strict=True)):
         rest = x.ndim - len(part.replace("...", ""))
         if rest < 0 or (rest and "..." not in part):
-            raise ArrayShapeError(
-                f"np.einsum: {part!r} for an array of {x.ndim} dimensions", span=calling_span()
-            )
+            raise ArrayShapeError(f"np.einsum: {part!r} for an array of {x.ndim} dimensions")
         most = rest if rest > most else most
         parts[k] = part.replace("...", "".join(free[:rest][::-1]))
     batch = "".join(free[:most][::-1])
@@ -153,9 +146,7 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = False) -> Array:
     output = output.replace("...", batch)
     strange = set(output) - set("".join(parts))
     if strange or len(set(output)) != len(output):
-        raise ArrayShapeError(
-            f"np.einsum: the result {output!r} of {inputs!r}", span=calling_span()
-        )
+        raise ArrayShapeError(f"np.einsum: the result {output!r} of {inputs!r}")
     return contracted(arrays, parts, output, _sizes(arrays, parts, "np.einsum"), operands)
 
 
@@ -226,8 +217,7 @@ def tensordot(a: Any, b: Any, axes: int | Sequence[Any] = 2) -> Array:
     if len(mine) != len(theirs) or len(mine) > min(x.ndim, y.ndim):
         raise ArrayShapeError(
             f"np.tensordot: {len(mine)} axes of one array, {len(theirs)} of the other, which have "
-            f"{x.ndim} and {y.ndim}",
-            span=calling_span(),
+            f"{x.ndim} and {y.ndim}"
         )
     mine = [axis_of(k, x.ndim) for k in mine]
     theirs = [axis_of(k, y.ndim) for k in theirs]

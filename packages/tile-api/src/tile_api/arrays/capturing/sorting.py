@@ -13,7 +13,6 @@ from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import variable_of
 from tile_api.arrays.equations.expressions import INDEX, Expr, Indices, const, make
 from tile_api.arrays.reductions.state import identity_of
-from tile_api.frontend.source import calling_span
 from tile_core.dtypes import dtype_of
 from tile_core.errors import ArrayShapeError
 
@@ -48,9 +47,7 @@ def _check(a: Any, kth: int | Sequence[int], axis: int | None) -> None:
     size = x.size if axis is None else x.shape[axis_of(axis, x.ndim)]
     for k in kth if isinstance(kth, Sequence) else (kth,):
         if not -size <= k < size:
-            raise ArrayShapeError(
-                f"np.partition: element {k} of {int(size)}", span=calling_span(),
-            )  # fmt: skip
+            raise ArrayShapeError(f"np.partition: element {k} of {int(size)}")
 
 
 def _sorted(

@@ -14,7 +14,6 @@ from typing import Any
 from tile_api.arrays.capturing import folds, indexing, joins, views
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.torch_shapes import constant_pad_nd, part
-from tile_api.frontend.source import calling_span
 from tile_core.errors import UnknownArrayFunction
 
 _MOST_TAPS = 32
@@ -66,7 +65,7 @@ def convolution_backward(
     """
     _is_by_channel(input, weight, transposed, groups)
     if any(step != 1 for step in stride):
-        raise UnknownArrayFunction("gradients of a convolution in steps", span=calling_span())
+        raise UnknownArrayFunction("gradients of a convolution in steps")
     lengths = weight.shape[2:]
     found: list[Array | None] = [None, None, None]
     if output_mask[0]:
@@ -91,9 +90,9 @@ def convolution_backward(
 
 def _is_by_channel(input: Any, weight: Any, transposed: bool, groups: int) -> None:
     if transposed or not groups == weight.shape[0] == input.shape[1]:
-        raise UnknownArrayFunction("a convolution that adds channels up", span=calling_span())
+        raise UnknownArrayFunction("a convolution that adds channels up")
     if math.prod(map(int, weight.shape[2:])) > _MOST_TAPS:
-        raise UnknownArrayFunction("a convolution with wide windows", span=calling_span())
+        raise UnknownArrayFunction("a convolution with wide windows")
 
 
 def _padded(x: Any, padding: Sequence[int]) -> Any:

@@ -11,7 +11,6 @@ from tile_api.arrays.capturing.elementwise import FLOAT32, broadcast, lift, spre
 from tile_api.arrays.capturing.ufuncs import UFUNCS, Row
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.expressions import BOOL, INDEX, Expr, Indices, const
-from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import UnknownArrayFunction
 
@@ -116,9 +115,8 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Array:
     if rounding_mode == "trunc":
         if not promoted(input, other).is_float:
             raise UnknownArrayFunction(
-                "torch.div of integers, rounded to zero", span=calling_span(),
-                hint='rounding_mode="floor"',
-            )  # fmt: skip
+                "torch.div of integers, rounded to zero", hint='rounding_mode="floor"'
+            )
         return elements(UFUNCS["trunc"], div(input, other))
     return elements(UFUNCS["divide"], input, other, is_float=True)
 

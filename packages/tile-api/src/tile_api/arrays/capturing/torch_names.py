@@ -28,7 +28,6 @@ from tile_api.arrays.capturing.torch_elements import ELEMENTS, cast, elements, t
 from tile_api.arrays.capturing.torch_shapes import SHAPES, expand, sizes_given
 from tile_api.arrays.capturing.ufuncs import UFUNCS
 from tile_api.arrays.equations.expressions import INDEX
-from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType
 from tile_core.errors import UnknownArrayFunction
 
@@ -54,9 +53,9 @@ def call_torch(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> A
     known = FUNCTIONS.get(name)
     if known is None:
         raise UnknownArrayFunction(
-            f"torch.{name} cannot be captured", span=calling_span(),
+            f"torch.{name} cannot be captured",
             hint="write it with functions that can, or call it outside",
-        )  # fmt: skip
+        )
     kept = {k: _plain(x) for k, x in keywords.items() if k not in _IGNORED}
     given = [_plain(x) for x in args]
     accepted = inspect.signature(known)
@@ -64,7 +63,7 @@ def call_torch(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> A
     try:
         accepted.bind(*given, **kept)
     except TypeError as error:
-        raise UnknownArrayFunction(f"torch.{name}: {error}", span=calling_span()) from error
+        raise UnknownArrayFunction(f"torch.{name}: {error}") from error
     return augmented_assignment.viewing(name, given[0] if given else None, known(*given, **kept))
 
 
@@ -260,7 +259,7 @@ def attention(
 ) -> tuple[Array, Array]:  # fmt: skip
     """``aten._scaled_dot_product_flash_attention_for_cpu``: and the logarithm of each row's sum."""
     if dropout_p:
-        raise UnknownArrayFunction("attention that drops elements out", span=calling_span())
+        raise UnknownArrayFunction("attention that drops elements out")
     scores = _scores(query, key, attn_mask, is_causal, scale)
     top: Any = folds.max(scores, -1, keepdims=True)
     if attn_mask is not None:  # a row that sees nothing is 0
@@ -282,7 +281,7 @@ def attention_backward(
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """``aten._scaled_dot_product_flash_attention_for_cpu_backward``."""
     if dropout_p:
-        raise UnknownArrayFunction("attention that drops elements out", span=calling_span())
+        raise UnknownArrayFunction("attention that drops elements out")
     root = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = _scores(query, key, attn_mask, is_causal, scale)
     weights: Any = np.exp(scores - views.expand_dims(logsumexp, -1))

@@ -10,7 +10,6 @@ from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.torch_elements import cast, promoted
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.expressions import Expr, Indices, const
-from tile_api.frontend.source import calling_span
 from tile_core.errors import UnknownArrayFunction
 
 
@@ -22,7 +21,7 @@ def sizes_given(first: Any, rest: Sequence[Any]) -> list[int]:
 def view(input: Any, size: Any, *rest: int) -> Array:
     """`torch.reshape`, and ``aten.view``."""
     if isinstance(size, str):
-        raise UnknownArrayFunction("a view of bits as another type", span=calling_span())
+        raise UnknownArrayFunction("a view of bits as another type")
     return views.reshape(input, sizes_given(size, rest))
 
 

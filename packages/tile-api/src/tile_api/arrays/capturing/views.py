@@ -16,7 +16,6 @@ from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import Dim
 from tile_api.arrays.equations.expressions import Expr, Indices, const
 from tile_api.arrays.equations.sizes import whole
-from tile_api.frontend.source import calling_span
 from tile_core.errors import ArrayShapeError, ElementUnknown
 
 _ZERO = const(0)
@@ -34,13 +33,12 @@ def axis_of(axis: int, rank: int) -> int:
         axis = as_int(axis)
     except TypeError:
         raise ArrayShapeError(
-            f"an axis of type {type(axis).__name__}", span=calling_span(),
+            f"an axis of type {type(axis).__name__}",
             hint=f"axes are whole numbers from {-rank} to {rank - 1}",
-        ) from None  # fmt: skip
+        ) from None
     if not -rank <= axis < rank:
         raise ArrayShapeError(
             f"axis {axis} of an array of {rank} dimensions",
-            span=calling_span(),
             hint=f"axes go from {-rank} to {rank - 1}",
         )
     return axis % rank
@@ -55,8 +53,7 @@ def _transposed(x: Array, axes: Sequence[int] | None) -> Array:
     order = range(x.ndim)[::-1] if axes is None else [axis_of(k, x.ndim) for k in axes]
     if sorted(order) != list(range(x.ndim)):
         raise ArrayShapeError(
-            f"np.transpose: axes {tuple(axes or ())} do not name each of {x.ndim} dimensions once",
-            span=calling_span(),
+            f"np.transpose: axes {tuple(axes or ())} do not name each of {x.ndim} dimensions once"
         )
 
     def at(indices: Indices) -> Expr:
@@ -100,9 +97,7 @@ def sizes_of(shape: Any) -> list[int]:
     except TypeError as error:
         if isinstance(error, ElementUnknown):
             raise
-        raise ArrayShapeError(
-            f"{shape!r} is no shape", span=calling_span(), hint="shapes are whole numbers"
-        ) from None
+        raise ArrayShapeError(f"{shape!r} is no shape", hint="shapes are whole numbers") from None
 
 
 def reshape(a: Any, shape: int | Sequence[int]) -> Array:
@@ -194,10 +189,7 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Array:
         asked = {axis_of(k, x.ndim) for k in _listed(axis)}
         if not asked <= gone:
             wide = min(asked - gone)
-            raise ArrayShapeError(
-                f"np.squeeze: axis {wide} has {int(x.shape[wide])} elements",
-                span=calling_span(),
-            )
+            raise ArrayShapeError(f"np.squeeze: axis {wide} has {int(x.shape[wide])} elements")
         gone = asked
     return reshape(x, [n for k, n in enumerate(x.shape) if k not in gone])
 
@@ -217,11 +209,9 @@ def whole_number(given: Any, what: str) -> int:
     try:
         number = as_int(given)
     except TypeError:
-        raise ArrayShapeError(
-            f"{what} by {type(given).__name__}: it takes a number here", span=calling_span()
-        ) from None
+        raise ArrayShapeError(f"{what} by {type(given).__name__}: it takes a number here") from None
     if number < 0:
-        raise ArrayShapeError(f"{what} by {number}", span=calling_span())
+        raise ArrayShapeError(f"{what} by {number}")
     return number
 
 
@@ -300,15 +290,13 @@ def sliding_window_view(x: Any, window_shape: int | Sequence[int], axis: Any = N
     if len(axes) != len(sizes):
         raise ArrayShapeError(
             f"sliding_window_view: {len(sizes)} sizes of windows for {len(axes)} axes",
-            span=calling_span(),
             hint="give `axis` as many axes as `window_shape` has sizes",
         )
     shape = list(array.shape)
     for k, size in zip(axes, sizes, strict=True):
         if not 0 <= size <= shape[k]:
             raise ArrayShapeError(
-                f"sliding_window_view: a window of {int(size)} along {int(shape[k])} elements",
-                span=calling_span(),
+                f"sliding_window_view: a window of {int(size)} along {int(shape[k])} elements"
             )
         shape[k] = shape[k] if size == 1 else whole(shape[k]) - int(size) + 1
 
