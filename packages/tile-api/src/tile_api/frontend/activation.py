@@ -121,7 +121,6 @@ class ActivationBase:
         if kind is Unbound:
             raise ScopeError(
                 f"{name!r} is used before anything is bound to it",
-                span=self.builder.span,
                 hint=f"assign to {name} first, on every path that leads here",
             )
         return value

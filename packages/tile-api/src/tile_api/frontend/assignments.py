@@ -140,7 +140,6 @@ class Assignments(ActivationBase):
         elif isinstance(target, Region):
             raise MutationError(
                 f"the region {target.buffer.name!r} cannot be assigned to through an index",
-                span=self.builder.span,
                 hint="index the buffer itself, or use T.copy or T.fill on the region",
             )
         elif isinstance(target, Expr):
@@ -148,7 +147,7 @@ class Assignments(ActivationBase):
             if target.dtype.is_handle:
                 hint = "make a tensor of the address: T.make_tensor(pointer, shape, dtype)"
             told = f"an element of a value of dtype {target.dtype} cannot be assigned to"
-            raise MutationError(told, span=self.builder.span, hint=hint)
+            raise MutationError(told, hint=hint)
         else:
             target[index] = value
 
@@ -180,13 +179,11 @@ class Assignments(ActivationBase):
         if isinstance(old, BufferValue):
             raise MutationError(
                 f"the whole buffer {old.name!r} cannot be changed by `{symbol}=`",
-                span=self.builder.span,
                 hint=f"update elements in a loop: for i in T.Parallel(...): {name}[i] {symbol}= x",
             )
         if isinstance(old, Region):
             raise MutationError(
                 f"the region {name!r} cannot be changed by `{symbol}=`",
-                span=self.builder.span,
                 hint="update elements of the buffer in a T.Parallel loop",
             )
         if isinstance(old, VarHandle):
@@ -205,7 +202,6 @@ class Assignments(ActivationBase):
             if isinstance(before, Region):
                 raise MutationError(
                     f"a slice of {target.name!r} cannot be changed by `{symbol}=`",
-                    span=self.builder.span,
                     hint="update elements in a T.Parallel loop",
                 )
             result = _OPERATIONS[symbol](before, as_value(value, target.buffer.dtype))
@@ -251,7 +247,6 @@ class Assignments(ActivationBase):
         raise FrontendTypeError(
             f"the argument for the T.Ref parameter {name!r} must be an alloc_var, an element or "
             "a region",
-            span=self.builder.span,
             hint="pass a variable made by T.alloc_var, or an element such as A[i]",
         )
 
@@ -264,7 +259,6 @@ class Assignments(ActivationBase):
         if isinstance(value, (BufferValue, Region)):
             raise FrontendTypeError(
                 f"the buffer {value.buffer.name!r} cannot be unpacked",
-                span=self.builder.span,
                 hint="read its elements one by one",
             )
         return value

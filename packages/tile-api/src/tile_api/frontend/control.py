@@ -35,7 +35,6 @@ def condition(builder: Builder, value: Any, where: str) -> bool | Expr:
         name = value.buffer.name
         raise FrontendTypeError(
             f"the buffer {name!r} is used as the condition of {where}",
-            span=builder.span,
             hint=f"compare an element, as in `{name}[0] != 0`, or test `{name} is not None`",
         )
     if isinstance(value, (Expr, VarHandle)):
@@ -43,7 +42,6 @@ def condition(builder: Builder, value: Any, where: str) -> bool | Expr:
         if expr.dtype.lanes > 1:
             raise FrontendTypeError(
                 f"a vector of {expr.dtype.lanes} values is used as the condition of {where}",
-                span=builder.span,
                 hint="test one element, or choose in each lane: T.if_then_else(cond, a, b)",
             )
         return bool(expr.value) if isinstance(expr, Const) else expr
@@ -63,7 +61,6 @@ def while_condition(builder: Builder, cond: bool | Expr) -> bool | Expr:
     if cond is True:
         raise ControlFlowError(
             "the condition of this `while` is always true, so the loop would never end",
-            span=builder.span,
             hint="test a run-time value, such as an alloc_var that the body changes",
         )
     return cond
@@ -198,7 +195,7 @@ class Control(ActivationBase):
         name = getattr(manager, "__name__", None) if callable(manager) else None
         told = f"the function {name}" if name else f"an object of type {type(manager).__name__}"
         hint = "call it, as in `with T.ws(0):`" if name else "use T.Kernel(...) or T.ws(...)"
-        raise FrontendTypeError(f"`with` cannot enter {told}", span=self.builder.span, hint=hint)
+        raise FrontendTypeError(f"`with` cannot enter {told}", hint=hint)
 
     def assert_(self, value: Any, message: Callable[[], Any]) -> None:
         """Check a condition: now if it is known, else when the kernel runs."""
@@ -210,7 +207,6 @@ class Control(ActivationBase):
         if cond is False:
             raise TraceAssertionError(
                 text or "the asserted condition is false",
-                span=self.builder.span,
                 hint="the values are known while the kernel is traced: change the arguments that "
                 "lead here",
             )
@@ -236,7 +232,6 @@ class Control(ActivationBase):
         if inside is not None:
             raise ReturnInControlFlow(
                 f"`return` inside a run-time {inside!r} block is not supported",
-                span=builder.span,
                 hint="guard the statements that follow with `if`"
                 if self.kind == "prim_func"
                 else "store the result in an alloc_var and return it at the end",
@@ -262,13 +257,12 @@ def _outputs(builder: Builder, value: Any) -> tuple[Any, ...]:
         if not isinstance(v, BufferValue) or not any(v.buffer is b for b in builder.outputs):
             raise OutputError(
                 "a kernel can only return tensors that it declared with T.empty",
-                span=builder.span,
                 hint="write C = T.empty((M, N), dtype) before the kernel, fill it, and return it",
             )
     buffers = tuple(v.buffer for v in values)
     if len(set(buffers)) != len(buffers):
         told = "a kernel returns each tensor once"
-        raise OutputError(told, span=builder.span, hint="return it once and use the result twice")
+        raise OutputError(told, hint="return it once and use the result twice")
     return buffers
 
 
@@ -282,8 +276,7 @@ def emit_jump(builder: Builder, keyword: str) -> None:
         if block.kind.is_loop:
             raise ControlFlowError(
                 f"`{keyword}` is not possible in a {block.kind.value} loop",
-                span=builder.span,
                 hint="guard the statements with `if`, or use T.serial or `while`",
             )
     hint = "use it in the body of T.serial, T.unroll or `while`"
-    raise ControlFlowError(f"`{keyword}` stands outside a loop", span=builder.span, hint=hint)
+    raise ControlFlowError(f"`{keyword}` stands outside a loop", hint=hint)

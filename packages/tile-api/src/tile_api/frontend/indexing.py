@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tile_api.frontend.builder import active, current, here
+from tile_api.frontend.builder import active, current
 from tile_core.arith.affine import subtract
 from tile_core.arith.interval_analysis import interval
 from tile_core.errors import IndexMismatch, Note
@@ -55,7 +55,7 @@ def _expand(buffer: Buffer, index: Any) -> tuple[Any, ...]:
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:
         told = "an index can contain only one `...`"
-        raise IndexMismatch(told, span=here(), hint="write `:` for each other whole dimension")
+        raise IndexMismatch(told, hint="write `:` for each other whole dimension")
     if dots:
         missing = buffer.rank - len(parts) + 1
         parts = (*parts[: dots[0]], *(slice(None),) * max(missing, 0), *parts[dots[0] + 1 :])
@@ -69,7 +69,6 @@ def _wrong_rank(buffer: Buffer, given: int) -> IndexMismatch:
     return IndexMismatch(
         f"{buffer.name!r} has {rank} dimension{'s' * (rank != 1)} and needs {rank} {plural}, "
         f"got {given}",
-        span=here(),
         notes=(Note(f"{buffer.name} is declared here", buffer.span),),
         hint=f"write {buffer.name}[{example}] for an element; use `:` for a whole dimension",
     )
@@ -96,7 +95,6 @@ def _number(buffer: Buffer, axis: int, part: Any) -> Extent:
 def _not_integer(buffer: Buffer, axis: int, what: str) -> IndexMismatch:
     return IndexMismatch(
         f"index {axis} of {buffer.name!r} must be an integer, got {what}",
-        span=here(),
         hint="convert it with T.cast(x, 'int32'), or use // instead of /",
     )
 
@@ -139,7 +137,6 @@ def _slice(buffer: Buffer, axis: int, part: slice) -> tuple[Extent, Extent]:
     if part.step is not None and not (isinstance(part.step, int) and part.step == 1):
         raise IndexMismatch(
             f"a slice of {buffer.name!r} cannot have a step",
-            span=here(),
             hint="copy the elements in a T.Parallel loop with the index i * step",
         )
     start: Extent = 0
@@ -152,7 +149,6 @@ def _slice(buffer: Buffer, axis: int, part: slice) -> tuple[Extent, Extent]:
     if isinstance(length, int) and length < 0:
         raise IndexMismatch(
             f"the slice of dimension {axis} of {buffer.name!r} ends {-length} before it starts",
-            span=here(),
             hint="swap the bounds, as in A[start:stop] with start <= stop",
         )
     _check_inside(buffer, axis, start, length)
@@ -186,7 +182,6 @@ def _check_inside(buffer: Buffer, axis: int, start: Extent, length: Extent) -> N
         raise IndexMismatch(
             f"{where} is outside dimension {axis} of {buffer.name!r}, which has {limit} "
             f"element{'s' * (limit != 1)}",
-            span=here(),
             notes=(Note(f"{buffer.name} is declared here", buffer.span),),
             hint="only global tensors are checked at run time; stay inside "
             f"{buffer.scope.value} buffers",

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
-from tile_api.frontend.builder import BlockKind, Builder, current, here
+from tile_api.frontend.builder import BlockKind, Builder, current
 from tile_api.frontend.values import as_value
 from tile_core.arith.interval import ANYTHING, Interval
 from tile_core.arith.interval_analysis import interval
@@ -60,7 +60,7 @@ def run_time_range(
     first, last, by = index_bounds(start, stop, 1 if step is None else step)
     if isinstance(by, Const) and by.value == 0:
         raise FrontendValueError(
-            "the step of a loop cannot be zero", span=here(), hint="use a positive or negative step"
+            "the step of a loop cannot be zero", hint="use a positive or negative step"
         )
     if not isinstance(by, Const):
         current().warn("the step of this loop is known only at run time; it must not be zero then")

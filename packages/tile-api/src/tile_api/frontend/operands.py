@@ -115,7 +115,6 @@ class Operands(ActivationBase):
             raise FrontendTypeError(
                 f"a conditional expression with a run-time condition cannot choose between "
                 f"Python objects (got {value!r})",
-                span=self.builder.span,
                 hint="both sides must be numbers; use an `if` statement to choose a buffer",
             )
         return as_value(value)
@@ -163,9 +162,7 @@ class Operands(ActivationBase):
         hint = _HINTS.get(function) if isinstance(function, (type, BuiltinFunctionType)) else None
         if hint is not None and any(is_run_time(a) for a in args):
             raise FrontendTypeError(
-                f"{function.__name__}() of a run-time value is not supported in a kernel",
-                span=builder.span,
-                hint=hint,
+                f"{function.__name__}() of a run-time value is not supported in a kernel", hint=hint
             )
         try:
             result = function(*args, **kwargs)

@@ -132,7 +132,6 @@ def alloc_global(shape: Any, dtype: Any, scope: str = "global") -> BufferValue:
     if scope != "global":
         raise FrontendValueError(
             f"T.alloc_global allocates global memory, not {scope!r}",
-            span=builder.span,
             hint="use T.alloc_shared, T.alloc_fragment or T.alloc_local",
         )
     spec = tensor_spec(shape, dtype, what="T.alloc_global")
@@ -229,14 +228,14 @@ def alloc_reducer(
     element = as_element(dtype, "the dtype given to T.alloc_reducer")
     if replication not in (None, "all", "none"):
         told = f"replication must be None, 'all' or 'none', got {replication!r}"
-        raise FrontendValueError(told, span=builder.span, hint="leave it out")
+        raise FrontendValueError(told, hint="leave it out")
     allowed = plain if replication is not None else (*plain, *bits)
     if op not in allowed:
         told = f"a reducer cannot compute {op!r}"
-        raise FrontendValueError(told, span=builder.span, hint=f"use one of {', '.join(allowed)}")
+        raise FrontendValueError(told, hint=f"use one of {', '.join(allowed)}")
     if op in bits and not element.is_int:
         told = f"{op!r} works on integers, not on {element}"
-        raise FrontendValueError(told, span=builder.span, hint="use an integer dtype")
+        raise FrontendValueError(told, hint="use an integer dtype")
     scope = Scope.REDUCER if replication is None else Scope.FRAGMENT
     value = _tile("T.alloc_reducer", "reducer", shape, element, scope.value)
     builder.reducers[value.buffer] = op
@@ -258,7 +257,6 @@ def empty(*shape: Any, dtype: Any = "float32") -> BufferValue:
     if builder.launch is not None:
         raise ScopeError(
             "T.empty declares an output and must stand before `with T.Kernel(...)`",
-            span=builder.span,
             hint="move it up, or use T.alloc_shared or T.alloc_fragment for a tile",
         )
     extents: Any = shape

@@ -94,7 +94,6 @@ def tvm_thread_allreduce(
     if not isinstance(reducer, Reducer):
         raise FrontendTypeError(
             "T.tvm_thread_allreduce does not know how to combine",
-            span=here(),
             hint='put it in `with T.attr(T.comm_reducer(...), "reduce_scope", ...):`',
         )
     axes = [_axis(launch.thread_vars, t) for t in threads]
@@ -119,7 +118,6 @@ def _axis(thread_vars: Sequence[Var], thread: Any) -> int:
             return axis
     raise FrontendTypeError(
         "T.tvm_thread_allreduce reduces over thread indices of the launch",
-        span=here(),
         hint="pass T.get_thread_binding(0), or the index of a T.thread_binding loop",
     )
 

@@ -75,7 +75,7 @@ def _difference(first: Any, second: Any) -> str:
 def _items(mapping: Any, what: str) -> list[tuple[Buffer, Any]]:
     if not isinstance(mapping, Mapping):
         told = f"{what} takes a dictionary from buffers, got {type(mapping).__name__}"
-        raise FrontendTypeError(told, span=here(), hint=f"write {what}({{A_shared: ...}})")
+        raise FrontendTypeError(told, hint=f"write {what}({{A_shared: ...}})")
     return [(as_buffer(b, f"a key given to {what}"), v) for b, v in mapping.items()]
 
 
@@ -86,21 +86,18 @@ def _layout_for(buffer: Buffer, spec: Any) -> object:
     if shape is None:
         raise FrontendValueError(
             f"{buffer.name!r} has extents known only at run time: its layout cannot be fixed",
-            span=here(),
             hint="leave the annotation out, or make the extents compile-time integers",
         )
     is_fragment = buffer.scope is Scope.FRAGMENT
     if is_fragment and not isinstance(spec, Fragment):
         raise FrontendTypeError(
             f"the fragment {buffer.name!r} needs a T.Fragment, got {type(spec).__name__}",
-            span=here(),
             hint="T.Fragment(shape, forward_fn=lambda i, j: (thread, index))",
         )
     if not is_fragment and isinstance(spec, Fragment):
         raise FrontendTypeError(
             f"{buffer.name!r} is in {buffer.scope.value} memory, which no thread owns a part of: "
             "it takes no T.Fragment",
-            span=here(),
             hint="give a T.Layout, or allocate the tile with T.alloc_fragment",
         )
     try:
@@ -111,21 +108,18 @@ def _layout_for(buffer: Buffer, spec: Any) -> object:
             raise FrontendValueError(
                 f"the layout of {buffer.name!r} has the shape {tuple(layout.shape)}, the buffer "
                 f"{tuple(shape)}",
-                span=here(),
                 hint=f"make the layout for {tuple(shape)}",
             )
         if not is_fragment and not layout.is_injective():
             raise FrontendValueError(
                 f"the layout of {buffer.name!r} is not injective: it puts two elements at one "
                 "place",
-                span=here(),
                 notes=(Note(f"{buffer.name} is declared here", buffer.span),),
                 hint="every element needs an address of its own; padding between rows is fine",
             )
     except LayoutError as error:
         raise FrontendValueError(
             f"the layout of {buffer.name!r}: {error.message}",
-            span=here(),
             hint=error.hint
             or "the function takes one coordinate per dimension and returns an "
             "expression, or a list of them",
@@ -137,7 +131,6 @@ def _forward(buffer: Buffer, spec: Any) -> Callable[..., Any]:
     if not callable(spec):
         raise FrontendTypeError(
             f"{type(spec).__name__} {spec!r} is not a layout for {buffer.name!r}",
-            span=here(),
             hint="pass a T.Layout, or a function such as lambda i, j: [i, j ^ (i % 8)]",
         )
     return spec  # type: ignore[no-any-return]
@@ -161,7 +154,6 @@ def annotate_safe_value(safe_value_map: Mapping[Any, Any]) -> None:
             raise ScopeMismatch(
                 f"only global tensors have a safe value; {buffer.name!r} is in "
                 f"{buffer.scope.value} memory",
-                span=here(),
                 hint="reads outside other buffers are errors",
             )
         safe = build_expr.cast(as_value(value, buffer.dtype), buffer.dtype)
@@ -188,9 +180,7 @@ def use_swizzle(panel_size: Any, order: str = "row", enable: Any = True) -> None
     word = choice(order, ("row", "column", "mlx"), "order of blocks")
     size = count(panel_size, "panel_size")
     if isinstance(enable, Expr):
-        raise FrontendTypeError(
-            "`enable` must be known at compile time", span=here(), hint="pass True or False"
-        )
+        raise FrontendTypeError("`enable` must be known at compile time", hint="pass True or False")
     if enable:
         emit(Hint("swizzle", (size, word)))
 
@@ -206,7 +196,7 @@ def annotate_l2_hit_ratio(l2_hit_ratio_map: Mapping[Any, Any]) -> None:
     for buffer, ratio in _items(l2_hit_ratio_map, "T.annotate_l2_hit_ratio"):
         if not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
             told = f"a hit ratio lies between 0 and 1, got {ratio!r} for {buffer.name!r}"
-            raise FrontendValueError(told, span=here(), hint="give a fraction, such as 0.5")
+            raise FrontendValueError(told, hint="give a fraction, such as 0.5")
         emit(Hint("l2_hit_ratio", (buffer.name, str(float(ratio)))))
 
 
@@ -219,7 +209,7 @@ def _registers(value: Any) -> int:
     number = count(value, "the number of registers", least=0)
     if not 24 <= number <= 240 or number % 8:
         told = f"{number} registers: the number must be a multiple of 8 between 24 and 240"
-        raise FrontendValueError(told, span=here(), hint="round it to a multiple of 8")
+        raise FrontendValueError(told, hint="round it to a multiple of 8")
     return number
 
 
@@ -271,7 +261,7 @@ def annotate_compile_flags(flags: Any) -> None:
     items = [flags] if isinstance(flags, str) else flags
     if not isinstance(items, (list, tuple)) or not all(isinstance(f, str) for f in items):
         told = f"compile flags are a string or a list of strings, got {flags!r}"
-        raise FrontendTypeError(told, span=here(), hint='write T.annotate_compile_flags(["-O2"])')
+        raise FrontendTypeError(told, hint='write T.annotate_compile_flags(["-O2"])')
     current().compile_flags.extend(items)
 
 
@@ -280,7 +270,6 @@ def annotate_pass_configs(configs: Mapping[Any, Any]) -> None:
     if not isinstance(configs, Mapping):
         raise FrontendTypeError(
             f"pass configurations are a dictionary, got {configs!r}",
-            span=here(),
             hint="write T.annotate_pass_configs({key: value})",
         )
     for key, value in configs.items():
@@ -291,9 +280,7 @@ def func_attr(attrs: Mapping[str, Any]) -> None:
     """Attach attributes to the kernel function; they have no effect on results."""
     if not isinstance(attrs, Mapping):
         raise FrontendTypeError(
-            f"attributes are a dictionary, got {attrs!r}",
-            span=here(),
-            hint='write T.func_attr({"name": value})',
+            f"attributes are a dictionary, got {attrs!r}", hint='write T.func_attr({"name": value})'
         )
     current().attrs.update(attrs)
 
@@ -327,7 +314,6 @@ def attr(node: Any, attr_key: str, value: Any) -> AttributeFrame:
     if not isinstance(attr_key, str):
         raise FrontendTypeError(
             f"the key of an attribute is a string, got {attr_key!r}",
-            span=here(),
             hint="write T.attr(node, 'key', value)",
         )
     current()

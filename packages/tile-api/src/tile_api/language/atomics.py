@@ -153,7 +153,6 @@ def _update(
 def _no_previous(name: str) -> UnsupportedForm:
     return UnsupportedForm(
         f"{name} cannot return the previous values of a whole tile",
-        span=here(),
         hint="update single elements in a T.Parallel loop to get them",
     )
 
@@ -205,7 +204,6 @@ def _scalar_target(dst: Any, name: str) -> tuple[Buffer, tuple[Expr, ...]]:
             raise FrontendTypeError(
                 f"{name} of a single value needs one element as destination, not a tile of "
                 f"{buffer.name!r}",
-                span=here(),
                 hint=f"index it, as in {buffer.name}[i], or pass a tile as value",
             )
     buffer, indices = element(dst, f"the destination of {name}")
@@ -218,7 +216,6 @@ def _check_scope(buffer: Buffer, name: str) -> None:
         raise ScopeMismatch(
             f"{name} updates memory that threads share, but {buffer.name!r} is in "
             f"{buffer.scope.value} memory",
-            span=here(),
             hint="update a global or shared buffer; nothing else needs to be atomic",
         )
 
@@ -226,7 +223,7 @@ def _check_scope(buffer: Buffer, name: str) -> None:
 def _check_dtype(dtype: DType, what: str) -> None:
     if dtype not in ATOMIC_DTYPES:
         hint = "use float32, float64, float16, bfloat16, or a 32- or 64-bit integer"
-        raise DtypeMismatch(f"there is no atomic {what} on {dtype}", span=here(), hint=hint)
+        raise DtypeMismatch(f"there is no atomic {what} on {dtype}", hint=hint)
 
 
 def _scalar(
@@ -261,7 +258,6 @@ def _check_lanes(name: str, lanes: int, value: Expr) -> None:
     if value.dtype.lanes not in (1, lanes):
         raise FrontendTypeError(
             f"{name} of {lanes} elements got a vector of {value.dtype.lanes}",
-            span=here(),
             hint="give as many values as elements, or one for all",
         )
 
@@ -311,7 +307,7 @@ def atomic_or(
     _check_dtype(buffer.dtype, "or")
     if not buffer.dtype.is_int:
         told = f"there is no atomic or on {buffer.dtype}"
-        raise DtypeMismatch(told, span=here(), hint="use a 32- or 64-bit integer")
+        raise DtypeMismatch(told, hint="use a 32- or 64-bit integer")
     return _scalar("atomic_or", buffer, indices, value, order, return_prev)
 
 
@@ -363,7 +359,6 @@ def _lane_values(name: str, lanes: int, value: Any) -> list[Expr]:
     if vector and value.dtype.lanes != lanes:
         raise FrontendTypeError(
             f"{name} adds {lanes} values, got a vector of {value.dtype.lanes}",
-            span=here(),
             hint="give as many values as elements, or use T.atomic_add on a tile",
         )
     if vector:
@@ -372,10 +367,10 @@ def _lane_values(name: str, lanes: int, value: Any) -> list[Expr]:
         buffer, indices = element(value, f"the value of {name}")
         if (static_size(buffer) or lanes) < lanes:
             told = f"{name} reads {lanes} elements, but {buffer.name!r} has fewer"
-            raise FrontendValueError(told, span=here(), hint="use T.atomic_add on single elements")
+            raise FrontendValueError(told, hint="use T.atomic_add on single elements")
         return [Load(buffer, _shifted(indices, k), span=here()) for k in range(lanes)]
     told = f"{name} needs the first of {lanes} elements such as A[i, j], or a vector"
-    raise FrontendTypeError(told, span=here(), hint="add a single value with T.atomic_add")
+    raise FrontendTypeError(told, hint="add a single value with T.atomic_add")
 
 
 def atomic_load(src: Any, memory_order: str = "seq_cst") -> Expr:

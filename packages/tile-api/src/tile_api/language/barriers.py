@@ -74,13 +74,11 @@ def _barriers(what: str, arrive_count: Any) -> BufferValue:
             got = f"a {number.dtype} value" if isinstance(number, Expr) else f"{number!r}"
             raise FrontendValueError(
                 f"the arrival count of a barrier must be a positive integer, got {got}",
-                span=builder.span,
                 hint=f"write {what}(128), or {what}([128] * stages)",
             )
         if number > _MOST:
             raise FrontendValueError(
                 f"a barrier counts up to {_MOST} arrivals, got {number}",
-                span=builder.span,
                 hint="give the number of threads that arrive in each phase",
             )
     buffer = Buffer(
@@ -104,7 +102,6 @@ def barrier_region(x: Any, what: str) -> Region:
         told = f"{x!r}" if buffer is None else f"{buffer.name!r}"
         raise FrontendTypeError(
             f"{what} must be a barrier, got {told}",
-            span=here(),
             notes=() if buffer is None else (Note(f"{buffer.name} is declared here", buffer.span),),
             hint="allocate it with bar = T.alloc_barrier(128), and pass bar or bar[i]",
         )
@@ -115,7 +112,6 @@ def barrier_region(x: Any, what: str) -> Region:
     if is_tile and size > 1:
         raise FrontendValueError(
             f"{buffer.name!r} holds {size} barriers, and {what} must be one of them",
-            span=here(),
             notes=(Note(f"{buffer.name} is declared here", buffer.span),),
             hint=f"write {buffer.name}[0] or {buffer.name}[k % {size}]",
         )
@@ -156,7 +152,6 @@ def _check_rank(cta_id: Any) -> None:
     if is_number(cta_id) and count(cta_id, "the rank of a block", least=0) >= size:
         raise FrontendValueError(
             f"there is no block {cta_id} in a cluster of {size}",
-            span=here(),
             hint=f"use ranks 0 to {size - 1}"
             if size > 1
             else "write T.Kernel(..., cluster_dims=2)",
@@ -184,13 +179,12 @@ def mbarrier_wait_parity(mbarrier: Any, parity: Any) -> None:
     if is_number(number) and number not in (0, 1):
         raise FrontendValueError(
             f"the parity of a phase is 0 or 1, not {number}",
-            span=here(),
             hint="write parity % 2: phases of a barrier alternate between 0 and 1",
         )
     value = as_value(parity)
     if not (value.dtype.is_int or value.dtype.is_bool):
         told = f"the parity of a phase is an integer, got a {value.dtype} value"
-        raise FrontendTypeError(told, span=here(), hint="write k // stages % 2")
+        raise FrontendTypeError(told, hint="write k // stages % 2")
     evaluate(gpu_call("mbarrier_wait_parity", address, build_expr.cast(value, "int32")))
 
 
@@ -212,7 +206,7 @@ def mbarrier_arrive_expect_tx(mbarrier: Any, tx: Any) -> None:
 def _bytes(nbytes: Any) -> Expr:
     if is_number(nbytes) and count(nbytes, "the number of bytes", least=0) > _MOST:
         told = f"a barrier counts up to {_MOST} bytes in a phase, got {nbytes}"
-        raise FrontendValueError(told, span=here(), hint="share the bytes out to several barriers")
+        raise FrontendValueError(told, hint="share the bytes out to several barriers")
     return build_expr.cast(as_value(nbytes), "int32")
 
 
@@ -312,7 +306,6 @@ def warpgroup_fence_operand(
         raise FrontendTypeError(
             f"T.warpgroup_fence_operand takes a tile in registers, and {buffer.name!r} is in "
             f"{buffer.scope.value} memory",
-            span=here(),
             notes=(Note(f"{buffer.name} is declared here", buffer.span),),
             hint="pass the fragment that T.wgmma_gemm adds to",
         )

@@ -8,7 +8,6 @@ from typing import Any
 from tile_api.frontend.builder import BlockKind, Builder, Frame, current
 from tile_api.frontend.control import close_while, condition, while_condition
 from tile_api.frontend.values import BufferValue, VarHandle, as_value
-from tile_api.language.operands import here
 from tile_core.errors import ControlFlowError, FrontendTypeError, FrontendValueError, Span
 from tile_core.ir import build_expr
 from tile_core.ir.buffer import Region
@@ -79,13 +78,11 @@ class _Side(Frame):
         if not isinstance(branch, If):
             raise ControlFlowError(
                 f"{self.name} does not stand directly in a T.If",
-                span=builder.span,
                 hint="write `with T.If(condition):` around it",
             )
         if self.name in branch.sides:
             raise ControlFlowError(
                 f"this T.If has a {self.name} already",
-                span=builder.span,
                 hint="write all statements of one side in one block",
             )
         self.branch = branch
@@ -173,7 +170,7 @@ def _enclosing(what: str) -> BlockFrame:
         if isinstance(around.form, BlockFrame):
             return around.form
     hint = 'write `with T.sblock("name"):` around it, or leave it out'
-    raise ControlFlowError(f"{what} stands outside of a T.sblock", span=builder.span, hint=hint)
+    raise ControlFlowError(f"{what} stands outside of a T.sblock", hint=hint)
 
 
 def reads(*regions: Any) -> None:
@@ -200,7 +197,7 @@ def _stated(what: str, regions: tuple[Any, ...]) -> None:
         for region in group if isinstance(group, (list, tuple)) else (group,):
             if not isinstance(region, (BufferValue, Region, VarHandle, Load)):
                 told = f"{what} names a buffer, a region or an element"
-                raise FrontendTypeError(told, span=here(), hint=f"write {what}(A[0:16, k])")
+                raise FrontendTypeError(told, hint=f"write {what}(A[0:16, k])")
 
 
 class _Guarded(Frame):
@@ -277,7 +274,6 @@ class _Axes:
         if len(kinds) != len(bindings) or set(kinds) - set("SR"):
             raise FrontendValueError(
                 f"T.axis.remap has the kinds {kinds!r} for {len(bindings)} loop indices",
-                span=here(),
                 hint='write an S or an R for each, as in T.axis.remap("SR", [i, k])',
             )
         values = [self._bound("T.axis.remap", None, b) for b in bindings]
@@ -286,7 +282,6 @@ class _Axes:
             if bounds is None:
                 raise FrontendTypeError(
                     "T.axis.remap needs the indices of the loops around",
-                    span=here(),
                     hint="use T.axis.spatial(extent, value) for other values",
                 )
             if kind == "R":

@@ -88,7 +88,7 @@ def _pick(values: list[Any], dim: Any) -> Any:
     number = count(dim, "the dimension of a grid", least=0)
     if number >= len(values):
         told = f"the grid has dimensions 0 to {len(values) - 1}, got {number}"
-        raise FrontendValueError(told, span=here(), hint="dimension 0 is x, the fastest")
+        raise FrontendValueError(told, hint="dimension 0 is x, the fastest")
     return values[number]
 
 
@@ -127,7 +127,7 @@ def _launch_in_clusters(what: str) -> KernelLaunchFrame:
     launch = require_launch(what)
     if not launch.cluster:
         told = f"{what} is for blocks in clusters, and this launch has none"
-        raise FrontendValueError(told, span=here(), hint="write T.Kernel(..., cluster_dims=2)")
+        raise FrontendValueError(told, hint="write T.Kernel(..., cluster_dims=2)")
     return launch
 
 
@@ -225,7 +225,6 @@ def _mask(value: Any) -> Expr | None:
             raise FrontendValueError(
                 f"cluster_mask={number:#x} names block {number.bit_length() - 1} of a cluster of "
                 f"{size} blocks",
-                span=here(),
                 hint=f"use bits 0 to {size - 1}: at most {(1 << size) - 1:#x}",
             )
         return None if number & (number - 1) == 0 else build_expr.const(number)
@@ -237,12 +236,11 @@ def _check_block(dst_block: Any, size: int) -> None:
     if dst_block is None:
         raise FrontendValueError(
             "T.copy_cluster must be told to which block it copies",
-            span=here(),
             hint="write dst_block=rank, the number of a block in the cluster",
         )
     if is_number(dst_block) and count(dst_block, "dst_block", least=0) >= size:
         told = f"there is no block {dst_block} in a cluster of {size}"
-        raise FrontendValueError(told, span=here(), hint=f"use ranks 0 to {size - 1}")
+        raise FrontendValueError(told, hint=f"use ranks 0 to {size - 1}")
 
 
 def copy_cluster(

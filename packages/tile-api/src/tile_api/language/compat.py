@@ -10,7 +10,6 @@ from tile_api.frontend.control import emit_jump
 from tile_api.frontend.dtypes import dtype
 from tile_api.language.allocate import alloc_buffer
 from tile_api.language.loops import loop_break
-from tile_api.language.operands import here
 from tile_api.language.symbols import Var
 from tile_api.language.tensor import ptr
 from tile_api.language.views import make_tensor, view
@@ -98,7 +97,6 @@ def sblock_attr(attrs: Mapping[str, Any]) -> None:
     if not isinstance(attrs, Mapping):
         raise FrontendTypeError(
             f"attributes are a dictionary, got {attrs!r}",
-            span=here(),
             hint='write T.sblock_attr({"name": value})',
         )
 

@@ -105,7 +105,6 @@ def _along(x: Any, lanes: int, i: Expr) -> tuple[Buffer, tuple[Expr, ...]]:
         raise ShapeMismatch(
             f"a slice with a step has {lanes} elements, which {describe(region)} has not along "
             "one dimension",
-            span=here(),
             hint="copy a slice of as many elements, or elements in a T.Parallel loop",
         )
     starts = tuple(build_expr.as_expr(s) for s in region.starts)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tile_api.frontend.builder import BlockKind, current
 from tile_api.frontend.values import as_region, as_value
-from tile_api.language.operands import emit, here, is_number, is_tile
+from tile_api.language.operands import emit, is_number, is_tile
 from tile_api.language.vectors import extract_lane
 from tile_core.errors import FrontendTypeError, TraceAssertionError
 from tile_core.ir import build_expr
@@ -42,9 +42,7 @@ def print(obj: Any = None, msg: str = "", warp_group_id: Any = 0, warp_id: Any =
         obj, msg = None, obj
     if not isinstance(msg, str):
         raise FrontendTypeError(
-            f"the message of T.print is a string, got {msg!r}",
-            span=here(),
-            hint='write T.print(x, msg="x is")',
+            f"the message of T.print is a string, got {msg!r}", hint='write T.print(x, msg="x is")'
         )
     if obj is None:
         op = Print(msg)
@@ -100,7 +98,6 @@ def _check(cond: Any, message: str, kind: CheckKind, name: str) -> None:
             return
         raise TraceAssertionError(
             message or f"the condition of {name} is false",
-            span=here(),
             hint="its value is known while the kernel is traced: change the arguments that lead "
             "here",
         )

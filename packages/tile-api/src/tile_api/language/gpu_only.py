@@ -243,7 +243,6 @@ def _sort(
     else:
         raise FrontendTypeError(
             f"T.{name} cannot take {type(value).__name__} {value!r}",
-            span=here(),
             hint="pass numbers, strings, buffers, regions or elements",
         )
 

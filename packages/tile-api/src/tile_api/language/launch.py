@@ -70,13 +70,11 @@ class KernelLaunchFrame(Frame):
         if builder.launch is not None:
             raise ControlFlowError(
                 "T.Kernel cannot be nested inside another T.Kernel",
-                span=builder.span,
                 hint="write the launches one after the other: they run in order",
             )
         if builder.is_dynamic:
             raise ControlFlowError(
                 "T.Kernel cannot stand in a run-time `if` or loop",
-                span=builder.span,
                 hint="put the condition or loop inside the kernel body",
             )
         if builder.eager is not None:
@@ -186,7 +184,6 @@ def Kernel(
     if len(blocks) > 3:
         raise FrontendValueError(
             f"a grid has at most 3 extents, got {len(blocks)}",
-            span=builder.span,
             hint="combine some: divide and take the remainder of one block index",
         )
     extents = blocks or (1,)
@@ -196,7 +193,6 @@ def Kernel(
         if known is not None and known <= 0:
             raise FrontendValueError(
                 f"a grid extent must be positive, got {known}",
-                span=builder.span,
                 hint="use T.ceildiv(size, tile), which rounds up",
             )
     cluster = () if cluster_dims is None else _cluster(cluster_dims, grid)

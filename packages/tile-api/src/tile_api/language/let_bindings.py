@@ -7,7 +7,6 @@ from typing import Any
 
 from tile_api.frontend.builder import Builder, Frame, current
 from tile_api.frontend.values import as_value
-from tile_api.language.operands import here
 from tile_core.errors import FrontendTypeError
 from tile_core.ir import build_expr
 from tile_core.ir.expr import Expr, Var
@@ -50,7 +49,6 @@ def let(v: Any, value: Any, body: Any = None) -> Any:
     if not isinstance(v, Var):
         raise FrontendTypeError(
             f"T.let names a value, and {v!r} is no name",
-            span=here(),
             hint="write `v = T.int32()` before it, or assign the value: v = value",
         )
     if body is not None:

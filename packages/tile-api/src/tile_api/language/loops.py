@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tile_api.frontend.builder import BlockKind, Builder, current, here
+from tile_api.frontend.builder import BlockKind, Builder, current
 from tile_api.frontend.control import emit_jump
 from tile_api.frontend.loopspec import (
     LoopSpec,
@@ -100,7 +100,6 @@ def unroll(
     if unroll_factor is not None and (explicit or int(unroll_factor) < 1):
         raise FrontendValueError(
             "unroll_factor must be positive and excludes explicit=True",
-            span=here(),
             hint="give one of explicit=True and unroll_factor=n",
         )
     loop = run_time_range(start, stop, step, LoopKind.UNROLL)
@@ -108,13 +107,12 @@ def unroll(
         return loop
     if not all(isinstance(b, Const) for b in (loop.start, loop.stop, loop.step)):
         told = "a loop can be unrolled explicitly only if its bounds are compile-time integers"
-        raise FrontendValueError(told, span=here(), hint="leave out explicit=True")
+        raise FrontendValueError(told, hint="leave out explicit=True")
     expanded = _ExpandedLoop(loop.start, loop.stop, loop.step, LoopKind.UNROLL)
     if len(expanded.iterations) > _MOST_ITERATIONS:
         raise FrontendValueError(
             f"{len(expanded.iterations)} iterations are too many to unroll; "
             f"{_MOST_ITERATIONS} is most",
-            span=here(),
             hint="leave out explicit=True, or nest an unrolled loop in T.serial",
         )
     return expanded
@@ -132,7 +130,6 @@ def _check_annotations(annotations: object) -> None:
     if annotations is not None and not isinstance(annotations, dict):
         raise FrontendTypeError(
             f"annotations must be a dict, got {annotations!r}",
-            span=here(),
             hint="leave them out: they have no effect on results",
         )
 
@@ -208,13 +205,12 @@ def Parallel(
     _check_annotations(annotations)
     if not extents:
         told = "T.Parallel needs at least one extent"
-        raise FrontendValueError(told, span=here(), hint="write `for i, j in T.Parallel(M, N)`")
+        raise FrontendValueError(told, hint="write `for i, j in T.Parallel(M, N)`")
     if coalesced_width is not None and (
         not isinstance(coalesced_width, int) or coalesced_width < 1
     ):
         raise FrontendValueError(
             f"coalesced_width must be a positive integer, got {coalesced_width!r}",
-            span=here(),
             hint="leave it out, or give the number of elements of one access, such as 4",
         )
     bounds = _counts(*extents)
@@ -223,7 +219,7 @@ def Parallel(
         rank = len(getattr(loop_layout, "shape", extents))
     if rank is not None and rank != len(extents):
         told = f"the loop_layout has {rank} dimensions, the loop {len(extents)}"
-        raise LayoutError(told, span=here(), hint="give a T.Fragment with one dimension per extent")
+        raise LayoutError(told, hint="give a T.Fragment with one dimension per extent")
     return _ParallelLoop(bounds, coalesced_width, loop_layout)
 
 
@@ -233,7 +229,6 @@ def _counts(*extents: Any) -> tuple[Expr, ...]:
         if isinstance(extent, Const) and extent.value < 0:
             raise FrontendValueError(
                 f"an extent of T.Parallel is negative: {extent.value}",
-                span=here(),
                 hint="extents are counts; write the larger bound first in a difference",
             )
     return bounds
@@ -290,13 +285,11 @@ def _check_stages(num_stages: Any) -> None:
     if not isinstance(num_stages, int) or num_stages < 0:
         raise FrontendValueError(
             f"num_stages must be an integer >= 0, got {num_stages!r}",
-            span=here(),
             hint="0 or 1 mean no overlap, 2 and more how many tiles are in flight",
         )
     if num_stages > _MOST_STAGES:
         raise FrontendValueError(
             f"num_stages={num_stages}: no more than {_MOST_STAGES} tiles can be in flight",
-            span=here(),
             hint="2 to 8 are usual; the iterations come first: T.Pipelined(iterations, "
             "num_stages=3)",
         )
@@ -310,7 +303,6 @@ def _schedule(entries: Any, what: str) -> tuple[int, ...]:
         if isinstance(entry, bool) or not hasattr(entry, "__index__"):
             raise FrontendTypeError(
                 f"the entries of {what}= are integers, got {entry!r}",
-                span=here(),
                 hint="give a number for each statement of the body, such as [0, 1]",
             )
     return tuple(int(entry.__index__()) for entry in found)
@@ -357,13 +349,11 @@ def Pipelined(
     if num_stages and (orders or stages):
         raise FrontendValueError(
             "num_stages and a schedule by order= and stage= exclude each other",
-            span=here(),
             hint="leave out num_stages: it follows from the stages",
         )
     if len(orders) != len(stages):
         raise FrontendValueError(
             f"order has {len(orders)} entries and stage has {len(stages)}",
-            span=here(),
             hint="give both, with one entry per statement of the body",
         )
     first, last = index_bounds(0, start) if stop is None else index_bounds(start, stop)
@@ -400,7 +390,7 @@ def grid(*extents: Any) -> LoopSpec:
     """
     if not extents:
         raise FrontendValueError(
-            "T.grid needs at least one extent", span=here(), hint="write `for i, j in T.grid(M, N)`"
+            "T.grid needs at least one extent", hint="write `for i, j in T.grid(M, N)`"
         )
     return _Grid(index_bounds(*extents))
 

@@ -163,7 +163,6 @@ def _check_scope(region: Region, what: str) -> None:
     raise ScopeMismatch(
         f"{what} must be a shared or fragment tile, but {region.buffer.name!r} is in "
         f"{region.buffer.scope.value} memory",
-        span=here(),
         notes=(Note(f"{region.buffer.name} is declared here", region.buffer.span),),
         hint="copy it into a tile made with T.alloc_shared first",
     )
@@ -173,7 +172,6 @@ def _flag(value: Any, what: str) -> bool:
     if isinstance(value, (Expr, str)) or not isinstance(value, (bool, int)):
         raise FrontendTypeError(
             f"{what} must be True or False, got {value!r}",
-            span=here(),
             hint="pass True or False, known while the kernel is traced",
         )
     return bool(value)
@@ -185,7 +183,6 @@ def _policy(policy: Any) -> GemmWarpPolicy:
     except ValueError:
         raise FrontendValueError(
             f"{policy!r} is not a warp policy",
-            span=here(),
             hint="use T.GemmWarpPolicy.Square, FullRow or FullCol",
         ) from None
 
@@ -216,12 +213,11 @@ def dp4a(A: Any, B: Any, C: Any) -> None:
     for which, buffer in (("A", a), ("B", b)):
         if buffer.dtype not in ("int8", "uint8"):
             told = f"dp4a requires {which} to be int8 or uint8, got {buffer.dtype}"
-            raise FrontendValueError(told, span=here(), hint="convert it first, or use T.gemm")
+            raise FrontendValueError(told, hint="convert it first, or use T.gemm")
         _check_four(which, buffer)
     if c.dtype != "int32":
         raise FrontendValueError(
             f"dp4a requires C to be int32, got {c.dtype}",
-            span=here(),
             hint="allocate it with T.alloc_local((1,), 'int32')",
         )
     addresses = (AddressOf(a, a_at, "r"), AddressOf(b, b_at, "r"))
@@ -235,6 +231,5 @@ def _check_four(which: str, buffer: Buffer) -> None:
         raise FrontendValueError(
             f"dp4a requires four elements along the last dimension of {which}, "
             f"{buffer.name!r} has {last}",
-            span=here(),
             hint="pass four consecutive elements, as in A[i, 4 * k : 4 * k + 4]",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tile_api.frontend.builder import BlockKind, Builder, current, here
+from tile_api.frontend.builder import BlockKind, Builder, current
 from tile_api.frontend.loopspec import LoopSpec, SerialLoop, index_bounds
 from tile_api.frontend.values import VarHandle, as_value
 from tile_api.language.allocate import alloc_var
@@ -93,19 +93,16 @@ def Persistent(
     if isinstance(domain, str) or not isinstance(domain, Sequence):
         raise FrontendTypeError(
             f"the domain of T.Persistent is a list of extents, got {type(domain).__name__}",
-            span=here(),
             hint="write T.Persistent([M, N], wave_size, index)",
         )
     if isinstance(wave_size, int) and wave_size < 1:
         raise FrontendValueError(
             f"the wave_size of T.Persistent must be at least 1, got {wave_size}",
-            span=here(),
             hint="give the number of blocks that were launched",
         )
     if not domain or not isinstance(group_size, int) or group_size < 1 or num_stages < 0:
         raise FrontendValueError(
             "T.Persistent needs a domain with at least one extent and a group_size >= 1",
-            span=here(),
             hint="write T.Persistent([m_tiles, n_tiles], wave_size, block_index)",
         )
     *extents, size, first = index_bounds(*domain, wave_size, index)
@@ -162,14 +159,13 @@ class BaseTileScheduler:
     def _left_out(self, method: str) -> FrontendValueError:
         return FrontendValueError(
             f"the tile scheduler {type(self).__name__} has no {method}()",
-            span=here(),
             hint="define it in the class, or use T.PersistentTileScheduler",
         )
 
     def _require_state(self) -> None:
         if not self.stateful:
             told = "a tile scheduler made with stateful=False has no current tile"
-            raise FrontendValueError(told, span=here(), hint="use .coord(tile_id)")
+            raise FrontendValueError(told, hint="use .coord(tile_id)")
 
 
 class PersistentTileScheduler(BaseTileScheduler):
@@ -214,7 +210,7 @@ class PersistentTileScheduler(BaseTileScheduler):
     ) -> None:
         if swizzle_size < 1 or cluster_size != 1:
             told = "a tile scheduler needs swizzle_size >= 1 and cluster_size == 1"
-            raise FrontendValueError(told, span=here(), hint="leave out cluster_size")
+            raise FrontendValueError(told, hint="leave out cluster_size")
         self.num_m_tiles, self.num_n_tiles = num_m_tiles, num_n_tiles
         self.num_workers = _grid_size() if num_workers is None else num_workers
         self.swizzle_size, self.column_major = swizzle_size, column_major

@@ -50,7 +50,6 @@ def reducer_init(reducer: Any, init: Any = None) -> None:
             raise DtypeMismatch(
                 f"the start value is {start.dtype}, which does not match reducer {buffer.name!r} "
                 f"of {buffer.dtype}",
-                span=here(),
                 notes=(Note(f"{buffer.name} is declared here", buffer.span),),
                 hint=f"convert it: T.cast(value, '{buffer.dtype}')",
             )
@@ -70,7 +69,6 @@ def reducer_update(target: Any, value: Any) -> None:
     if not current().inside(BlockKind.PARALLEL):
         raise ReducerMisuse(
             f"the reducer {buffer.name!r} is updated outside any T.Parallel loop",
-            span=here(),
             notes=(Note(f"{buffer.name} is declared here", buffer.span),),
             hint="an update counts once per iteration: write `for i in T.Parallel(1):` around it "
             "to count it once",
@@ -109,7 +107,6 @@ def finalize_reducer(
             raise ReducerMisuse(
                 f"the reducer {buffer.name!r} was allocated with `replication`: it is finalised "
                 "in place",
-                span=here(),
                 hint=f"write T.finalize_reducer({buffer.name}) and read it afterwards",
             )
         return
@@ -117,7 +114,6 @@ def finalize_reducer(
     if dst is None:
         raise ReducerMisuse(
             f"T.finalize_reducer({buffer.name}) needs a destination",
-            span=here(),
             hint=f"write T.finalize_reducer({buffer.name}, dst), with a fragment or shared tile",
         )
     check_batch(f"T.finalize_reducer({buffer.name})", buffer.static_shape, batch)
@@ -141,12 +137,11 @@ def _kind(buffer: Buffer, what: str) -> ReduceKind:
     if buffer.scope is not Scope.REDUCER:
         raise ReducerMisuse(
             f"{what} needs a reducer, but {buffer.name!r} is in {buffer.scope.value} memory",
-            span=here(),
             notes=(Note(f"{buffer.name} is declared here", buffer.span),),
             hint=_ALLOCATE,
         )
     op = current().reducers.get(buffer)
     if op is None:
         told = f"{buffer.name!r} was not allocated as a reducer of this kernel"
-        raise ReducerMisuse(told, span=here(), hint=_ALLOCATE)
+        raise ReducerMisuse(told, hint=_ALLOCATE)
     return ReduceKind(op)

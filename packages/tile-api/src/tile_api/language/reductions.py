@@ -89,7 +89,6 @@ def _reduce(
     if kind.is_bitwise and (src.buffer.dtype.is_float or dst.buffer.dtype.is_float):
         raise FrontendValueError(
             f"{name} works on integers and bools, got {src.buffer.dtype} to {dst.buffer.dtype}",
-            span=here(),
             hint="reduce the bits: view the tile as integers with T.view(tile, dtype='int32')",
         )
     axis = normal_dim(name, dim, src)
@@ -103,7 +102,6 @@ def check_batch(what: str, extents: tuple[int, ...] | None, batch: Any) -> None:
     if results % size:
         raise FrontendValueError(
             f"{what}: {results} results make no batches of {size}",
-            span=here(),
             hint="give a batch that divides them, or leave it out",
         )
 
@@ -112,7 +110,7 @@ def flag(name: str, what: str, value: Any) -> bool:
     """Return a truth value known while compiling; refuse any other."""
     if isinstance(value, Expr) or not isinstance(value, (bool, int)):
         told = f"{what} of {name} must be True or False while compiling, got {value!r}"
-        raise FrontendTypeError(told, span=here(), hint="pass True or False")
+        raise FrontendTypeError(told, hint="pass True or False")
     return bool(value)
 
 
@@ -123,7 +121,6 @@ def normal_dim(name: str, dim: Any, region: Region) -> int:
     if not -rank <= number < rank:
         raise FrontendValueError(
             f"{name}: dim {number} is outside {describe(region)}",
-            span=here(),
             hint=f"use a dim between {-rank} and {rank - 1}",
         )
     return number % rank

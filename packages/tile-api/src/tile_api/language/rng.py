@@ -7,7 +7,7 @@ from typing import Any
 from tile_api.frontend.builder import current
 from tile_api.frontend.values import as_value
 from tile_api.language.launch import KernelLaunchFrame
-from tile_api.language.operands import call, choice, here
+from tile_api.language.operands import call, choice
 from tile_api.language.operands import evaluate as evaluate_now
 from tile_api.language.thread import linear_thread_index
 from tile_core.errors import UnsupportedOnTarget
@@ -48,7 +48,7 @@ def rng_init(seed: Any, seq: Any = None, off: Any = 0, generator: str = _PHILOX)
     name = choice(generator, _GENERATORS, "random generator")
     if name != _PHILOX:
         told = f"the random generator {name!r} is not available"
-        raise UnsupportedOnTarget(told, span=here(), hint=f"use generator={_PHILOX!r}, the default")
+        raise UnsupportedOnTarget(told, hint=f"use generator={_PHILOX!r}, the default")
     sequence = _global_thread_index() if seq is None else as_value(seq)
     evaluate_now(call("rng_init", as_value(seed), sequence, as_value(off)))
 
@@ -96,7 +96,6 @@ def rng_rand_float(bit: int = 32, dist: str = "uniform") -> Expr:
     if dist == "normal":
         raise UnsupportedOnTarget(
             "normally distributed float64 numbers are not available",
-            span=here(),
             hint="draw float32 and convert: T.float64(T.rng_rand_float(dist='normal'))",
         )
     high = build_expr.cast(_drawn(call("rng_rand")), "float64")

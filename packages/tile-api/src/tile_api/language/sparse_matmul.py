@@ -104,7 +104,6 @@ def _matrix(region: Region, is_turned: bool) -> tuple[int, int]:
     if extents is None or len(extents) < 2 or any(e != 1 for e in extents[:-2]):
         raise GemmShapeMismatch(
             f"T.gemm_sp needs a matrix of compile-time extents, got {describe(region)}",
-            span=here(),
             notes=(Note(f"{region.buffer.name} is declared here", region.buffer.span),),
             hint="slice leading dimensions to one element, as in A[k, :, :]",
         )
@@ -115,12 +114,11 @@ def _check_dtypes(kept: Region, meta: Region) -> None:
     if not meta.buffer.dtype.is_int:
         raise DtypeMismatch(
             f"the metadata of T.gemm_sp are integers, not {meta.buffer.dtype}",
-            span=here(),
             hint="compress into int16 or int32: T.alloc_shared(shape, 'int16')",
         )
     if kept.buffer.dtype.bits not in (8, 16, 32):
         told = f"T.gemm_sp takes elements of 8, 16 or 32 bits, not {kept.buffer.dtype}"
-        raise DtypeMismatch(told, span=here(), hint="write the dense tile out, and use T.gemm")
+        raise DtypeMismatch(told, hint="write the dense tile out, and use T.gemm")
 
 
 def _check_shapes(
@@ -135,7 +133,6 @@ def _check_shapes(
     raise GemmShapeMismatch(
         f"the metadata of T.gemm_sp describe {found[0]} rows of {found[1] * each} elements, and "
         f"{describe(kept)} is {dense[0]} rows of {dense[1]}",
-        span=here(),
         notes=(
             Note(f"an element of {meta.buffer.dtype} describes {each} of {kept.buffer.dtype}"),
             Note(f"{meta.buffer.name} is declared here", meta.buffer.span),

@@ -8,7 +8,7 @@ from typing import Any
 from tile_api.frontend.builder import BlockKind, current
 from tile_api.frontend.values import as_value
 from tile_api.language.launch import require_launch
-from tile_api.language.operands import call, count, emit, here, is_number
+from tile_api.language.operands import call, count, emit, is_number
 from tile_core.errors import ControlFlowError, FrontendValueError
 from tile_core.ir import build_expr
 from tile_core.ir.expr import BinaryOp, Const, Expr
@@ -57,7 +57,6 @@ def _check_numbered(number: Any, threads: Any) -> None:
     if is_number(number) and count(number, "the number of a barrier", least=0) >= _BARRIERS:
         raise FrontendValueError(
             f"there is no barrier {number}: they have numbers from 0 to {_BARRIERS - 1}",
-            span=here(),
             hint="use one of these numbers, or T.alloc_barrier for more of them",
         )
     if not is_number(threads):
@@ -66,7 +65,6 @@ def _check_numbered(number: Any, threads: Any) -> None:
     if not 1 <= count(threads, "the threads of a barrier") <= most or threads % _WARP:
         raise FrontendValueError(
             f"{threads} threads cannot meet at a barrier of a block of {most}: whole warps do",
-            span=here(),
             hint=f"give a multiple of {_WARP}, up to {most}",
         )
 
@@ -116,7 +114,6 @@ def thread_return() -> None:
     if builder.inside(BlockKind.PARALLEL):
         raise ControlFlowError(
             "T.thread_return cannot stand in T.Parallel, whose elements all threads share out",
-            span=builder.span,
             hint="put an `if` around what shall not be done for some elements",
         )
     from tile_api.frontend.returns import ThreadReturn  # few kernels need it
@@ -136,7 +133,7 @@ def tvm_storage_sync(storage_scope: str, is_load: bool = False, num_blocks: int 
     kinds = {"shared": "block", "shared.dyn": "block", "warp": "warp", "global": "grid"}
     if storage_scope not in kinds:
         told = f"there is no barrier for memory {storage_scope!r}"
-        raise FrontendValueError(told, span=here(), hint="use 'shared', 'warp' or 'global'")
+        raise FrontendValueError(told, hint="use 'shared', 'warp' or 'global'")
     emit(Barrier(kinds[storage_scope]))
 
 
@@ -170,7 +167,7 @@ def _shuffle(name: str, value: Any, lane: Any, width: Any) -> Expr:
     size = count(width, "the width of a shuffle")
     if size > 64 or size & (size - 1):
         told = f"the width of a shuffle is a power of two up to 64, got {size}"
-        raise FrontendValueError(told, span=here(), hint="use 32, or leave it out")
+        raise FrontendValueError(told, hint="use 32, or leave it out")
     return call(
         name, as_value(value), build_expr.cast(as_value(lane), "int32"), build_expr.const(size)
     )

@@ -8,7 +8,6 @@ from typing import Any
 from tile_api.frontend.builder import Builder, Frame
 from tile_api.frontend.loopspec import LoopSpec, index_bounds
 from tile_api.language.launch import KernelLaunchFrame, require_launch
-from tile_api.language.operands import here
 from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.ir import build_expr
 from tile_core.ir.expr import Const, Expr, Var
@@ -71,14 +70,11 @@ def thread_binding(
     if thread is None:
         raise FrontendTypeError(
             "T.thread_binding needs the name of an axis",
-            span=here(),
             hint='write T.thread_binding(0, 128, thread="threadIdx.x")',
         )
     if thread not in _AXES:
         raise FrontendValueError(
-            f"{thread!r} is not an axis of threads or blocks",
-            span=here(),
-            hint=f"use one of {', '.join(_AXES)}",
+            f"{thread!r} is not an axis of threads or blocks", hint=f"use one of {', '.join(_AXES)}"
         )
     first, last = index_bounds(0, start) if stop is None else index_bounds(start, stop)
     index, extent, what = _found(launch, thread)
@@ -88,7 +84,6 @@ def thread_binding(
         asked = f", not {wanted.value}" if isinstance(wanted, Const) else ""
         raise FrontendValueError(
             f"the launch has {told} {what} along {thread}{asked}",
-            span=here(),
             hint=f"give as many as T.Kernel starts: all {what} run the body",
         )
     shifted = isinstance(first, Const) and first.value == 0

@@ -90,7 +90,6 @@ def _mismatch(
     return ViewMismatch(
         f"{name} cannot show {base.name!r}, {_text(base.dtype, base.shape)}, as "
         f"{_text(dtype, shape)}: {why}",
-        span=here(),
         notes=(Note(f"{base.name} is declared here", base.span),),
         hint="extents times bits per element must stay the same",
     )
@@ -136,7 +135,7 @@ def _filled(base: Buffer, shape: Any) -> tuple[Extent, ...]:
     total, part = base.static_shape, [static_value(e) for e in known]
     if len(rest) > 1 or total is None or None in part:
         told = "-1 may stand for one extent of a shape that is otherwise known at compile time"
-        raise FrontendValueError(told, span=here(), hint="give all other extents as Python ints")
+        raise FrontendValueError(told, hint="give all other extents as Python ints")
     left = math.prod(total) // max(1, math.prod(e for e in part if e is not None))
     return tuple(left if k in rest else as_extent(e, "an extent") for k, e in enumerate(items))
 
@@ -164,7 +163,6 @@ def _check_contiguous_strides(result: BufferValue, strides: tuple[Extent, ...]) 
     if not same:
         raise FrontendValueError(
             "the strides given to T.view are not those of row-major order",
-            span=here(),
             hint="leave them out; T.make_tensor takes an address and any strides",
         )
 
@@ -284,7 +282,7 @@ def tvm_access_ptr(ptype: Any, data: Any, offset: Any, extent: Any, rw_mask: Any
     buffer = data.buffer if isinstance(data, (AddressOf, BufferValue)) else data
     if not isinstance(buffer, Buffer):
         raise FrontendTypeError(
-            "T.tvm_access_ptr needs the `data` of a buffer", span=here(), hint="use T.access_ptr"
+            "T.tvm_access_ptr needs the `data` of a buffer", hint="use T.access_ptr"
         )
     return access_ptr(buffer, rw_mask, offset=offset)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tile_api.frontend.builder import BlockKind, Builder, Frame
 from tile_api.language.launch import require_launch
-from tile_api.language.operands import count, here
+from tile_api.language.operands import count
 from tile_core.errors import ControlFlowError, FrontendValueError, Span
 from tile_core.ir.stmt import OnThreads
 
@@ -37,13 +37,11 @@ class WarpSpecializeFrame(Frame):
         if builder.inside(BlockKind.THREADS):
             raise ControlFlowError(
                 "T.ws cannot stand inside of another T.ws: its threads are chosen already",
-                span=builder.span,
                 hint="write the parts one after the other: they run at the same time",
             )
         if builder.inside(BlockKind.PARALLEL):
             raise ControlFlowError(
                 "T.ws cannot stand in T.Parallel, whose elements all threads share out",
-                span=builder.span,
                 hint="put the loop into the part: with T.ws(0): for i in T.Parallel(...)",
             )
         builder.open(BlockKind.THREADS)
@@ -78,9 +76,7 @@ def ws(*groups: Any) -> WarpSpecializeFrame:
         groups = tuple(groups[0])
     numbers = [count(g, "the number of a warp group", least=0) for g in groups]
     if not numbers:
-        raise FrontendValueError(
-            "T.ws names no warp group", span=here(), hint="write T.ws(0) or T.ws(1, 2)"
-        )
+        raise FrontendValueError("T.ws names no warp group", hint="write T.ws(0) or T.ws(1, 2)")
     threads = math.prod(launch.threads)
     there = threads // GROUP
     wrong = [n for n in numbers if n >= there]
@@ -88,14 +84,12 @@ def ws(*groups: Any) -> WarpSpecializeFrame:
         raise FrontendValueError(
             f"there is no warp group {wrong[0]} in a block of {threads} threads: a group has "
             f"{GROUP} threads",
-            span=here(),
             hint=f"ask for threads={(wrong[0] + 1) * GROUP} or more in T.Kernel",
         )
     ordered = sorted(numbers)
     if ordered != list(range(ordered[0], ordered[0] + len(ordered))):
         raise FrontendValueError(
             f"warp groups {', '.join(map(str, numbers))} are not neighbours, each named once",
-            span=here(),
             hint="give groups side by side, such as T.ws(1, 2), and others a part of their own",
         )
     return WarpSpecializeFrame(ordered[0] * GROUP, len(ordered) * GROUP)

@@ -38,14 +38,12 @@ def _place(name: str, space: str, bits: int, x: Any) -> tuple[Buffer, tuple[Expr
         raise ScopeMismatch(
             f"T.{name} accesses {word} memory, but {buffer.name!r} is in {buffer.scope.value} "
             "memory",
-            span=here(),
             hint="use the function for that memory, or T.copy, which takes any",
         )
     width = buffer.dtype.bits * buffer.dtype.lanes
     if bits % width or not indices:
         raise FrontendValueError(
             f"T.{name} moves {bits} bits, which is no whole number of {buffer.dtype} elements",
-            span=here(),
             hint="choose a function whose width is a multiple of the element's",
         )
     lanes = bits // width
@@ -89,7 +87,6 @@ def _storer(space: str, bits: int) -> Callable[..., None]:
         if have != bits:
             raise DtypeMismatch(
                 f"T.{name} stores {bits} bits, got {have} of {expr.dtype}",
-                span=here(),
                 hint=f"pass the result of a load of {bits} bits, or pack a vector",
             )
         raw = bits_as(expr, target)
