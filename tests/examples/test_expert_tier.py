@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,6 +23,7 @@ from tile_core.ir.structural_equality import structurally_equal
 from tile_core.plugins.host import installed_plugins
 from tile_core.simt.manifest import manifest_of
 from tile_core.testing.conformance.catalogue import all_cases
+from tile_launch.manifest import Manifest, Tensor
 
 NO_TILES = (
     "threads/dp4a_gemv", "hopper/cluster_multicast", "hopper/producer_consumer",
@@ -37,16 +38,17 @@ pytestmark = [
 ]
 
 
-def told_to_launchers(lowered: Lowered) -> Any:
+def told_to_launchers(lowered: Lowered) -> Manifest:
     """Return what a bundle says of a kernel: parameters, grids, maps of tensors, checks.
 
     Which parameters are written is left out: of single threads that is known better than of tiles.
     """
     program = lowered.module
     told = manifest_of(program, function_symbols(program), lowered.planned)
-    for parameter in told["parameters"]:
-        parameter.pop("is_written", None)
-    return told
+    parameters = [
+        replace(p, is_written=True) if isinstance(p, Tensor) else p for p in told.parameters
+    ]
+    return replace(told, parameters=tuple(parameters))
 
 
 def written_by(lowered: Lowered) -> set[str]:

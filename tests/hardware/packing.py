@@ -22,7 +22,7 @@ from tile_core.simt.manifest import manifest_of
 from tile_cuda.machine_code import compile_source
 from tile_launch.bundle import Variant, write_bundle
 from tile_launch.manifest import Manifest
-from tile_launch.manifest_json import from_json, text_of_manifest
+from tile_launch.manifest_json import text_of_manifest
 
 MACHINE = "sm_90a"
 """What all code is translated for, whichever architecture it was written for."""
@@ -97,8 +97,7 @@ class Packer:
 def manifest_for(lowered: Lowered) -> Manifest:
     """Return what a host must know to run a lowered kernel on the GPU at hand."""
     program = lowered.module
-    told = manifest_of(program, function_symbols(program), lowered.kernel, {})
-    manifest = from_json(told)
+    manifest = manifest_of(program, function_symbols(program), lowered.kernel, {})
     return replace(manifest, machine=replace(manifest.machine, name=MACHINE))
 
 

@@ -16,7 +16,7 @@ from tile_core.errors import ContractViolation, VerifyError
 from tile_core.interp.launch import interpret
 from tile_core.ir.build_expr import ceildiv
 from tile_core.ir.expr import Binary, BinaryOp, Var
-from tile_core.ir.host_data import HostNames, conditions_data
+from tile_core.ir.host_data import HostNames, conditions_of
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel, symbols_of
 from tile_core.ir.structural_equality import structurally_equal
@@ -127,18 +127,18 @@ def test_symbols_met_twice_stay_older_than_what_builds_on_them():
 
 
 def test_data_for_hosts():
-    found = conditions_data(parsed(), HostNames())
-    contracts = [c for c in found if c["kind"] == "contract"]
-    assert [c["message"] for c in contracts] == [
+    found = conditions_of(parsed(), HostNames())
+    contracts = [condition for condition, _ in found if condition.kind == "contract"]
+    assert [c.message for c in contracts] == [
         "1 <= m <= 4096, m % 128 == 0",
         "n % 8 == 0",
         "s <= 7",
     ]
-    assert contracts[0]["value"] == [
+    assert contracts[0].value == (
         "and",
-        ["and", [">=", "m", 1], ["<=", "m", 4096]],
-        ["==", ["%", "m", 128], 0],
-    ]
+        ("and", (">=", "m", 1), ("<=", "m", 4096)),
+        ("==", ("%", "m", 128), 0),
+    )
 
 
 def test_interpreter_checks():

@@ -14,7 +14,6 @@ from tile_core.codegen import function_symbols
 from tile_core.simt.manifest import manifest_of
 from tile_launch.driver import LaunchMemory
 from tile_launch.manifest import Launch, TensorMap
-from tile_launch.manifest_json import from_json
 from tile_launch.tensor_maps import MAP_BYTES
 
 m, w = T.dynamic("m"), T.dynamic("w", "int64")
@@ -42,7 +41,7 @@ def mixed(
 def passed(kernel: tile.CompiledKernel) -> list[int]:
     """Bytes of each parameter that the launcher writes."""
     program = kernel.artifact.program
-    manifest = from_json(manifest_of(program, function_symbols(program)))
+    manifest = manifest_of(program, function_symbols(program))
     (launch,) = manifest.launches
     return sizes(launch)
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from tile_core.errors import LaunchError, Note
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.effects import storages_read, storages_written
 from tile_core.ir.expr import Var
-from tile_core.ir.host_data import HostNames, as_tuples, conditions_of, tensor_of
+from tile_core.ir.host_data import HostNames, conditions_of, host_parameters, host_symbols
 from tile_core.ir.node import Node, walk
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Kernel
@@ -20,7 +19,7 @@ from tile_core.records import dataclass
 from tile_launch.arguments import Checked
 from tile_launch.arguments import Signature as HostSignature
 from tile_launch.dlpack import DeviceTensor
-from tile_launch.manifest import Condition, MachineRequirements, Manifest, Scalar
+from tile_launch.manifest import Condition, MachineRequirements, Manifest, Tensor
 from tile_launch.scalars import scalar_value
 
 
@@ -30,51 +29,44 @@ class Signature:
 
     kernel: Kernel
     inputs: tuple[int, ...]
-    untouched: frozenset[int]  # whose tensors the body never reads or writes: None will do
-    written: frozenset[int]  # whose tensors the body may change: not read-only
 
     @classmethod
     def of(cls, kernel: Kernel) -> Signature:
-        """Derive the signature of `kernel` from its parameters and the effects of its body."""
-        written = storages_written(kernel.body)
-        touched = written | storages_read(kernel.body)
+        """Derive the signature of `kernel` from its parameters and outputs."""
         positions = range(len(kernel.params))
-        return cls(
-            kernel,
-            tuple(i for i in positions if i not in kernel.outputs),
-            frozenset(i for i in positions if kernel.params[i] not in touched),
-            frozenset(i for i in positions if kernel.params[i] in written),
-        )
+        return cls(kernel, tuple(i for i in positions if i not in kernel.outputs))
+
+    @property
+    def untouched(self) -> frozenset[int]:
+        """Parameters whose tensors the body never reads or writes: None will do."""
+        return self._tensors(lambda tensor: not tensor.is_used)
+
+    @property
+    def written(self) -> frozenset[int]:
+        """Parameters whose tensors the body may change."""
+        return self._tensors(lambda tensor: tensor.is_written)
+
+    def _tensors(self, asked: Callable[[Tensor], bool]) -> frozenset[int]:
+        parameters = enumerate(self.host.manifest.parameters)
+        return frozenset(i for i, p in parameters if isinstance(p, Tensor) and asked(p))
 
     @cached_property
     def host(self) -> HostSignature:
         """The parameters and conditions as the launcher knows them."""
         kernel, names = self.kernel, self._names
-        parameters = tuple(
-            Scalar(name=names.of(param), dtype=str(param.dtype))
-            if isinstance(param, Var)
-            else tensor_of(
-                param,
-                names,
-                is_used=position not in self.untouched,
-                is_written=position in self.written,
-            )
-            for position, param in enumerate(kernel.params)
-        )
-        conditions, contracts = [], {}
-        for number, (data, source) in enumerate(self._conditions):
-            value = as_tuples(data["value"])
-            conditions.append(Condition(value=value, kind=data["kind"], message=data["message"]))
-            if isinstance(source, Var) and source.contract is not None:
-                contracts[number] = source.contract
+        contracts = {
+            number: source.contract
+            for number, (_, source) in enumerate(self._conditions)
+            if isinstance(source, Var) and source.contract is not None
+        }
         manifest = Manifest(
             kernel=kernel.name,
             machine=MachineRequirements(family="", name=""),
-            parameters=parameters,
+            parameters=host_parameters(kernel.params, names, signature=kernel),
             steps=(),
-            symbols={names.of(symbol): str(symbol.dtype) for symbol in symbols_of(kernel)},
+            symbols=host_symbols(kernel, names),
             outputs=kernel.outputs,
-            conditions=tuple(conditions),
+            conditions=tuple(condition for condition, _ in self._conditions),
         )
         used = {names.of(node) for node in walk(kernel.body) if isinstance(node, Var)}
         return HostSignature(manifest, self.inputs, frozenset(used), contracts, in_process=True)
@@ -148,7 +140,7 @@ class Signature:
         return names
 
     @cached_property
-    def _conditions(self) -> list[tuple[dict[str, Any], Node]]:
+    def _conditions(self) -> list[tuple[Condition, Node]]:
         return conditions_of(self.kernel, self._names)
 
 

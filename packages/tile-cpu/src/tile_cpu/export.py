@@ -12,7 +12,7 @@ from typing import Any
 
 from tile_core.errors import ToolchainError
 from tile_core.ir.buffer import Buffer
-from tile_core.ir.host_data import HostNames, conditions_data, parameters_data, symbols_data
+from tile_core.ir.host_data import HostNames, conditions_of, host_parameters, host_symbols
 from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Kernel
@@ -22,9 +22,16 @@ from tile_cpu.csource import DIALECT, find_compiler, text_of
 from tile_cpu.lowering.kernel import Lowered
 from tile_cpu.lowering.types import value_type
 from tile_cpu.machine import generic_level, names_of_linux
-
-SCHEMA = 1
-"""The form of the data; `tile_launch.manifest` knows which it reads."""
+from tile_launch.manifest import (
+    Address,
+    Argument,
+    Launch,
+    MachineRequirements,
+    Manifest,
+    Status,
+    Value,
+)
+from tile_launch.manifest_json import to_json
 
 ENTRY = "tile_main"
 _SUPPORT = Path(__file__).parent / "runtime" / "support.c"
@@ -49,56 +56,39 @@ def export(
     ToolchainError
         If there is no C compiler to link with, or it refuses.
     """
-    lowered = artifact.lowered
-    names = HostNames()
+    lowered, machine, names = artifact.lowered, artifact.lowered.machine, HostNames()
     arguments = _arguments(lowered, names)
-    entry = {
-        "kind": "launch",
-        "name": kernel.name,
-        "symbol": ENTRY,
-        "grid": [1, 1, 1],
-        "block": [1, 1, 1],
-        "cluster": [],
-        "shared_bytes": 0,
-        "may_overlap": False,
-        "cooperative": False,
-        "arguments": arguments,
-    }
-    machine = lowered.machine
-    told = {
-        "schema": SCHEMA,
-        "kernel": kernel.name,
-        "machine": {
-            "family": "cpu",
-            "name": machine.name,
-            "max_grid": [],
-            "features": names_of_linux(machine.features),
-        },
-        "parameters": parameters_data(lowered.kernel, names, {}, kernel),
-        "symbols": symbols_data(lowered.kernel, names),
-        "steps": [entry],
-        "workspaces": [],
-        "outputs": list(kernel.outputs),
-        "conditions": conditions_data(kernel, names),
-        "failures": [c.message or print_expr(c.cond, Names()) for c in lowered.checks],
-        "prints": lowered.prints,
-        "provenance": dict(provenance),
-    }
+    entry = Launch(
+        name=kernel.name, symbol=ENTRY, grid=(1, 1, 1), block=(1, 1, 1), arguments=arguments
+    )
+    manifest = Manifest(
+        kernel=kernel.name,
+        machine=MachineRequirements(
+            family="cpu", name=machine.name, features=tuple(names_of_linux(machine.features))
+        ),
+        parameters=host_parameters(lowered.kernel.params, names, signature=kernel),
+        symbols=host_symbols(lowered.kernel, names),
+        steps=(entry,),
+        outputs=tuple(kernel.outputs),
+        conditions=tuple(condition for condition, _ in conditions_of(kernel, names)),
+        failures=tuple(c.message or print_expr(c.cond, Names()) for c in lowered.checks),
+        prints=lowered.prints,
+        provenance=dict(provenance),
+    )
     # A letter for the type in C of each argument, as the entry reads it.
-    kinds = "".join(_KINDS[a["dtype"]] if a["kind"] == "value" else "p" for a in arguments)
-    return told, _library(artifact, kinds)
+    kinds = "".join(_KINDS[a.dtype] if isinstance(a, Value) else "p" for a in arguments)
+    return to_json(manifest), _library(artifact, kinds)
 
 
-def _arguments(lowered: Lowered, names: HostNames) -> list[dict[str, Any]]:
+def _arguments(lowered: Lowered, names: HostNames) -> tuple[Argument, ...]:
     """Return the arguments of the compiled function: parameters, symbols, the status."""
-    found: list[dict[str, Any]] = []
-    for param in (*lowered.kernel.params, *lowered.symbols):
-        if isinstance(param, Buffer):
-            found.append({"kind": "address", "tensor": names.of(param)})
-        else:
-            dtype = value_type(param.dtype)
-            found.append({"kind": "value", "variable": names.of(param), "dtype": dtype})
-    return [*found, *([{"kind": "status"}] if lowered.checks else ())]
+    found: list[Argument] = [
+        Address(tensor=names.of(param))
+        if isinstance(param, Buffer)
+        else Value(variable=names.of(param), dtype=value_type(param.dtype))
+        for param in (*lowered.kernel.params, *lowered.symbols)
+    ]
+    return (*found, *([Status()] if lowered.checks else ()))
 
 
 def _library(artifact: CpuArtifact, kinds: str) -> bytes:

@@ -1,14 +1,12 @@
-"""What a host must know of a kernel, as plain data that JSON can say.
+"""What a host must know of a kernel, as `tile_launch` launches it without this package.
 
-`tile_launch` reads it: it launches kernels without this package. Variables and tensors go by
-names, each its own; expressions are lists of an operation and its operands.
+Variables and tensors go by names, each its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from typing import Any
 
 from tile_core.errors import InternalError
 from tile_core.ir.buffer import Buffer, static_value
@@ -22,7 +20,8 @@ from tile_core.ir.print_expr import print_expr
 from tile_core.ir.printer import symbols_of
 from tile_core.ir.stmt import Check, Kernel, Launch, Seq
 from tile_launch.contract import Contract
-from tile_launch.manifest import Parameter, Scalar, Tensor
+from tile_launch.expressions import Expression
+from tile_launch.manifest import Condition, Parameter, Scalar, Tensor
 
 _UNARY = {UnaryOp.NEG: "neg", UnaryOp.NOT: "not", UnaryOp.BITNOT: "~"}
 
@@ -47,11 +46,11 @@ class HostNames:
         return found
 
 
-def expression_data(extent: Extent, names: HostNames) -> Any:
-    """Return an expression as data.
+def host_expression(extent: Extent, names: HostNames) -> Expression:
+    """Return an expression as hosts compute it.
 
     Before   (m + 127) // 128
-    After    ["//", ["+", "m", 127], 128]
+    After    ("//", ("+", "m", 127), 128)
 
     Raises `InternalError` if it reads memory or calls a function: hosts compute nothing of the
     kind.
@@ -64,54 +63,40 @@ def expression_data(extent: Extent, names: HostNames) -> Any:
         case Var():
             return names.of(extent)
         case Binary(op=op, a=a, b=b):
-            return [op.value, expression_data(a, names), expression_data(b, names)]
+            return (op.value, host_expression(a, names), host_expression(b, names))
         case Unary(op=unary, a=a):
-            return [_UNARY[unary], expression_data(a, names)]
+            return (_UNARY[unary], host_expression(a, names))
         case Select(cond=cond, then=then, otherwise=otherwise):
-            return ["select", *(expression_data(e, names) for e in (cond, then, otherwise))]
+            return ("select", *host_expressions((cond, then, otherwise), names))
         case Cast(value=value, dtype=dtype) if dtype.is_int or dtype.is_float:
-            return ["int" if dtype.is_int else "float", expression_data(value, names)]
+            return ("int" if dtype.is_int else "float", host_expression(value, names))
     raise InternalError(f"{type(extent).__name__} in what the host computes", span=extent.span)
 
 
-def expressions_data(extents: Iterable[Extent], names: HostNames) -> list[Any]:
-    """Return several expressions as data."""
-    return [expression_data(extent, names) for extent in extents]
+def host_expressions(extents: Iterable[Extent], names: HostNames) -> tuple[Expression, ...]:
+    """Return several expressions as hosts compute them."""
+    return tuple(host_expression(extent, names) for extent in extents)
 
 
-def parameters_data(
-    kernel: Kernel,
+def host_parameters(
+    params: Sequence[Buffer | Var],
     names: HostNames,
-    alignments: Mapping[Buffer, int],
+    alignments: Mapping[Buffer, int] | None = None,
     signature: Kernel | None = None,
-) -> list[dict[str, Any]]:
-    """Return the parameters of a kernel as data.
+) -> tuple[Parameter, ...]:
+    """Return the parameters of a kernel.
 
     `alignments` are bytes that addresses of tensors are multiples of, beyond what their elements
     ask for. The body of `signature`, the kernel that people call, tells which tensors are used and
     written; None where somebody else checks arguments.
     """
-    uses = [(True, True)] * len(kernel.params) if signature is None else _uses(signature)
-    found: list[dict[str, Any]] = []
-    for param, (is_used, is_written) in zip(kernel.params, uses, strict=True):
-        name, dtype = names.of(param), str(param.dtype)
-        if isinstance(param, Var):
-            found.append({"kind": "scalar", "name": name, "dtype": dtype})
-            continue
-        strides = None if param.strides is None else expressions_data(param.strides, names)
-        found.append(
-            {
-                "kind": "tensor",
-                "name": name,
-                "dtype": dtype,
-                "shape": expressions_data(param.shape, names),
-                "strides": strides,
-                "alignment": alignments.get(param, 1),
-                "is_used": is_used,
-                "is_written": is_written,
-            }
-        )
-    return found
+    uses = [(True, True)] * len(params) if signature is None else _uses(signature)
+    return tuple(
+        Scalar(name=names.of(param), dtype=str(param.dtype))
+        if isinstance(param, Var)
+        else tensor_of(param, names, (alignments or {}).get(param, 1), *use)
+        for param, use in zip(params, uses, strict=True)
+    )
 
 
 def _uses(kernel: Kernel) -> list[tuple[bool, bool]]:
@@ -121,64 +106,45 @@ def _uses(kernel: Kernel) -> list[tuple[bool, bool]]:
     return [(param in used, param in written) for param in kernel.params]
 
 
-def host_parameters(params: Iterable[Buffer | Var], names: HostNames) -> tuple[Parameter, ...]:
-    """Return the parameters of a kernel as `tile_launch` knows them."""
-    return tuple(
-        Scalar(name=names.of(p), dtype=str(p.dtype)) if isinstance(p, Var) else tensor_of(p, names)
-        for p in params
-    )
-
-
 def tensor_of(
-    param: Buffer, names: HostNames, *, is_used: bool = True, is_written: bool = True
+    param: Buffer,
+    names: HostNames,
+    alignment: int = 1,
+    is_used: bool = True,
+    is_written: bool = True,
 ) -> Tensor:
-    """Return a tensor parameter as `tile_launch` knows it."""
-    strides = None if param.strides is None else _expressions(param.strides, names)
+    """Return a tensor parameter."""
     return Tensor(
         name=names.of(param),
         dtype=str(param.dtype),
-        shape=_expressions(param.shape, names),
-        strides=strides,
+        shape=host_expressions(param.shape, names),
+        strides=None if param.strides is None else host_expressions(param.strides, names),
+        alignment=alignment,
         is_used=is_used,
         is_written=is_written,
     )
 
 
-def _expressions(extents: tuple[Extent, ...], names: HostNames) -> tuple[Any, ...]:
-    return tuple(as_tuples(expression_data(extent, names)) for extent in extents)
-
-
-def as_tuples(data: Any) -> Any:
-    """Return an expression as `tile_launch` computes with it: with tuples for JSON's lists."""
-    return tuple(map(as_tuples, data)) if isinstance(data, list) else data
-
-
-def symbols_data(kernel: Kernel, names: HostNames) -> dict[str, str]:
+def host_symbols(kernel: Kernel, names: HostNames) -> dict[str, str]:
     """Return the type of each variable in the shapes and strides of parameters."""
     return {names.of(symbol): str(symbol.dtype) for symbol in symbols_of(kernel)}
 
 
-def conditions_data(kernel: Kernel, names: HostNames) -> list[dict[str, Any]]:
-    """Return what the host checks of arguments before anything runs."""
-    return [data for data, _ in conditions_of(kernel, names)]
-
-
-def conditions_of(kernel: Kernel, names: HostNames) -> list[tuple[dict[str, Any], Node]]:
-    """Return what the host checks of arguments as data, and the statement or variable it is of."""
+def conditions_of(kernel: Kernel, names: HostNames) -> list[tuple[Condition, Node]]:
+    """Return what the host checks before anything runs, and the statement or variable it is of."""
     known = dict.fromkeys((*symbols_of(kernel), *(p for p in kernel.params if isinstance(p, Var))))
-    found: list[tuple[dict[str, Any], Node]] = []
+    found: list[tuple[Condition, Node]] = []
 
     def add(condition: Expr, kind: str, message: str, source: Node) -> None:
         if is_host_evaluable(condition, known):
-            value = expression_data(condition, names)
-            found.append(({"value": value, "kind": kind, "message": message}, source))
+            value = host_expression(condition, names)
+            found.append((Condition(value=value, kind=kind, message=message), source))
 
     for var in known:
         if var.contract is not None:
             name = names.of(var)
-            told = var.contract.told(name)
-            data = {"value": _promise(var.contract, name), "kind": "contract", "message": told}
-            found.append((data, var))
+            value, told = _promise(var.contract, name), var.contract.told(name)
+            found.append((Condition(value=value, kind="contract", message=told), var))
     for stmt in host_conditions(kernel):
         if isinstance(stmt, Launch):
             for axis, extent in zip("xyz", stmt.grid, strict=False):
@@ -190,18 +156,18 @@ def conditions_of(kernel: Kernel, names: HostNames) -> list[tuple[dict[str, Any]
     return found
 
 
-def _promise(contract: Contract, name: str) -> Any:
+def _promise(contract: Contract, name: str) -> Expression:
     """Return a contract as the expression that its variable makes true.
 
     Before   1 <= m, m % 128 == 0
-    After    ["and", [">=", "m", 1], ["==", ["%", "m", 128], 0]]
+    After    ("and", (">=", "m", 1), ("==", ("%", "m", 128), 0))
     """
-    parts: list[Any] = [[">=", name, contract.low]]
+    parts: list[Expression] = [(">=", name, contract.low)]
     if contract.high is not None:
-        parts.append(["<=", name, contract.high])
+        parts.append(("<=", name, contract.high))
     if contract.multiple_of > 1:
-        parts.append(["==", ["%", name, contract.multiple_of], 0])
-    return reduce(lambda a, b: ["and", a, b], parts)
+        parts.append(("==", ("%", name, contract.multiple_of), 0))
+    return reduce(lambda a, b: ("and", a, b), parts)
 
 
 def host_conditions(kernel: Kernel) -> list[Check | Launch]:

@@ -13,6 +13,7 @@ from tile_core.simt.manifest import manifest_of
 from tile_core.simt.program import DeviceProgram
 from tile_core.simt.resources import Resources
 from tile_core.toolchains.machine_code import Compiled
+from tile_launch.manifest_json import to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +44,5 @@ def export(
     """Return what a host must know to launch `kernel`, and its machine code, for a bundle."""
     program, compiled = artifact.program, artifact.compiled
     told = {**provenance, "compiler": compiled.compiler}
-    return manifest_of(program, function_symbols(program), kernel, told), compiled.code
+    manifest = manifest_of(program, function_symbols(program), kernel, told)
+    return to_json(manifest), compiled.code

@@ -40,9 +40,7 @@ def _launcher(
 
 def launch_manifest(program: DeviceProgram) -> Manifest:
     """Return what the host does to run `program`."""
-    from tile_launch.manifest_json import from_json
-
-    return from_json(manifest_of(program, function_symbols(program)))
+    return manifest_of(program, function_symbols(program))
 
 
 def callable_of(
