@@ -52,6 +52,29 @@ MISTAKES = [
         """,
     ),
     Mistake(
+        "a name bound in a while loop",
+        """
+        i = T.alloc_var("int32")
+        while i < n:
+            last = i * 2
+            i += 1
+        A[last, 0] = 1.0
+        """,
+        """
+        [TL1004] 'last' is used outside the while block that bound it
+          --> program.py:10:9
+           |
+        10 |         A[last, 0] = 1.0
+           |         ^^^^^^^^^^^^^^^^
+        note: last is bound here
+         --> program.py:8:13
+          |
+        8 |             last = i * 2
+          |             ^^^^^^^^^^^^
+        hint: declare `last = T.alloc_var(dtype)` before the block; assigning to it inside then stores, and the value can be read afterwards
+        """,
+    ),
+    Mistake(
         "a loop index after the loop",
         """
         for i in range(4):
