@@ -10,7 +10,12 @@ import threading
 import pytest
 
 from tile_api.tilelang import install
+from tile_api.tilelang.devices.device_properties import properties_of
 from tile_core.errors import FrontendValueError, UnmappedDevice
+from tile_core.machine import SimtMachine
+from tile_core.target import Target
+from tile_cuda.machine import ARCHITECTURES as CUDA
+from tile_hip.machine import ARCHITECTURES as HIP
 
 torch = pytest.importorskip("torch")
 
@@ -181,6 +186,17 @@ def test_emulated_gpus(target: str, capability: object, processors: int, hip: bo
         assert facts.multi_processor_count == processors
         assert facts.warp_size == (64 if hip else 32)
         assert (torch.version.hip is not None) == hip
+
+
+@pytest.mark.parametrize("machine", [*CUDA.values(), *HIP.values()], ids=lambda m: m.name)
+def test_programs_are_told_the_sizes_that_kernels_are_compiled_for(machine: SimtMachine) -> None:
+    facts = properties_of(Target(machine.family, machine.name))
+    whole = machine.multiprocessor
+    assert whole is not None
+    assert facts.warp_size == machine.warp_size
+    assert facts.shared_memory_per_block_optin == machine.shared_bytes
+    assert facts.shared_memory_per_multiprocessor == whole.shared_bytes
+    assert facts.max_threads_per_multi_processor == whole.threads
 
 
 @pytest.mark.parametrize("target", ["cpu", "interpret", "cuda:sm_80@sim"])

@@ -161,6 +161,15 @@ def test_hints(template, axes: int) -> None:
         template.equivalent_function().script()
 
 
+def test_four_warps_share_a_tile_unless_it_is_small_or_large() -> None:
+    with install("cuda:sm_80@sim"):
+        hints = carver.template.MatmulTemplate(M=512, N=512, K=64).recommend_hints(topk=1000)
+    warps = {tuple(hint.block): hint.thread for hint in hints}
+    assert (warps[16, 16], warps[16, 32], warps[32, 16]) == ([1, 1], [1, 2], [2, 1])
+    assert warps[32, 32] == warps[128, 128] == [2, 2]
+    assert warps[128, 256] == [4, 2]
+
+
 def test_a_matrix_product_for_many_multiprocessors_has_large_tiles() -> None:
     with install("cuda:sm_80@sim"):
         large, *_ = carver.template.MatmulTemplate(M=8192, N=8192, K=8192).recommend_hints()

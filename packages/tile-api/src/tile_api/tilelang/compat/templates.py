@@ -98,7 +98,7 @@ class BaseTemplate(ABC):
         for bm, bn, bk in itertools.product(sizes, sizes, (16, 32, 64, 128)):
             if (bm > 16 and bm >= 2 * m) or (bn > 16 and bn >= 2 * n) or (bk > 16 and bk >= 2 * k):
                 continue
-            rows, columns = _warps(bm, bn, bk)
+            rows, columns = _warps(bm, bn)
             stages = min(4, max(1, arch.smem_cap * 8 // ((bm + bn) * bk * bits)))
             fits = (bm + bn) * bk * bits <= arch.smem_cap * 8
             if not fits or bm * bn > 255 * 128 * rows * columns // 2:
@@ -144,7 +144,7 @@ _STEP = 20_000.0
 """What a step of a loop costs beside its arithmetic."""
 
 
-def _warps(bm: int, bn: int, bk: int) -> tuple[int, int]:
+def _warps(bm: int, bn: int) -> tuple[int, int]:
     """Return how four warps, or fewer where a tile is small, share a tile."""
     rows = 2 if bm >= 32 else 1
     columns = 2 if bn >= 32 else 1

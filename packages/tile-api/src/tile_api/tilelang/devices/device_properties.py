@@ -20,6 +20,9 @@ _SHARED_KIB = {
     **{"gfx908": 64, "gfx90a": 64, "gfx942": 64, "gfx950": 160},
 }
 
+_THREADS = {"sm_75": 1024, "sm_86": 1536, "sm_87": 1536, "sm_89": 1536}
+"""That a multiprocessor holds, where it is not 2048."""
+
 _MEMORY_GIB = {
     **{"sm_70": 32, "sm_75": 16, "sm_80": 80, "sm_86": 48, "sm_89": 48, "sm_90": 80},
     **{"sm_90a": 80, "gfx908": 32, "gfx90a": 64, "gfx942": 192, "gfx950": 288},
@@ -40,7 +43,7 @@ class DeviceProperties:
     total_memory: int
     warp_size: int = 32
     max_threads_per_block: int = 1024
-    max_threads_per_multi_processor: int = 2048
+    max_threads_per_multi_processor: int
     regs_per_multiprocessor: int = 65536
     shared_memory_per_block: int = 48 << 10
     shared_memory_per_block_optin: int
@@ -65,6 +68,7 @@ def properties_of(target: Target) -> DeviceProperties:
     arch = gpu.arch
     major, minor = capability_of(arch)
     shared = shared_bytes_of(arch)
+    reserved = 1024 if arch.startswith("sm_") and major >= 8 else 0  # of each block
     return DeviceProperties(
         name=f"{arch}, in its place {target}",
         major=major,
@@ -72,8 +76,9 @@ def properties_of(target: Target) -> DeviceProperties:
         multi_processor_count=gpu.multiprocessors or _MULTIPROCESSORS.get(arch, 132),
         total_memory=(gpu.memory or _MEMORY_GIB.get(arch, 80)) << 30,
         warp_size=64 if arch.startswith("gfx9") else 32,
+        max_threads_per_multi_processor=_THREADS.get(arch, 2048),
         shared_memory_per_block_optin=shared,
-        shared_memory_per_multiprocessor=shared + 1024,
+        shared_memory_per_multiprocessor=shared + reserved,
         gcnArchName=arch if arch.startswith("gfx") else "",
     )
 
