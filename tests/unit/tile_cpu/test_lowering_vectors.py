@@ -309,3 +309,39 @@ def test_branches_that_all_lanes_take_are_vectorised_with_both_ways(positive: in
     a, c = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
     kernel(a, c, positive)
     np.testing.assert_array_equal(c, a + 4 if positive else a * 2)
+
+
+@pytest.mark.parametrize("first", [0, 16, 5])
+@pytest.mark.parametrize("size", [64, 48, 20, 7])
+def test_quotients_are_the_same_within_a_vector_where_they_divide_evenly(
+    size: int, first: int
+) -> None:
+    rows = 3
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((rows, 2, size), "float32"), B: T.Tensor((rows * size,), "float32"),
+        C: T.Tensor((rows, 2, size), "float32"), total: T.Tensor((1,), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(1) as _:
+            s = T.alloc_fragment((1, rows * size - first), "float32")
+            t = T.alloc_fragment((1,), "float32")
+            for j in T.Parallel(rows * size - first):
+                s[0, j] = A[(j + first) // size, 1, (j + first) % size]
+            T.reduce_sum(s, t, dim=1)
+            T.copy(t, total)
+            for j in T.Parallel(rows * size - first):
+                C[(j + first) // size, 0, (j + first) % size] = 2 * B[j + first]
+
+    a = np.arange(rows * 2 * size, dtype="float32").reshape(rows, 2, size)
+    b = np.arange(rows * size, dtype="float32")
+    c, total = np.zeros_like(a), np.zeros(1, "float32")
+    if size % 16 == first % 16 == 0:
+        text = lowered(main)
+        assert "gather" not in text
+        assert 'float32", 1' not in text
+    tile.compile(main, target="cpu")(a, b, c, total)
+    np.testing.assert_array_equal(c[:, 0].ravel()[first:], 2 * b[first:])
+    assert not c[:, 1].any()
+    assert not c[:, 0].ravel()[:first].any()
+    assert total[0] == a[:, 1].ravel()[first:].sum(dtype="float64")

@@ -9,7 +9,7 @@ from typing import Any
 from tile_core.arith.in_range import prove_in_range
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.build_expr import cast as tile_cast
-from tile_core.ir.expr import Expr, Load, Var
+from tile_core.ir.expr import Binary, BinaryOp, Expr, Load, Var
 from tile_core.ir.node import Node, nodes_of, walk
 from tile_core.ir.stmt import Store
 from tile_core.ops.gemm import Gemm
@@ -84,8 +84,13 @@ def first_lane(ctx: Context) -> Iterator[None]:
         ctx.vars.update(names)
 
 
-def lane_stride(ctx: Context, place: FlatBuffer, indices: tuple[Expr, ...], var: Var) -> int | None:
+def lane_stride(
+    ctx: Context, place: FlatBuffer, indices: tuple[Expr, ...], var: Var, lanes: int = 0
+) -> int | None:
     """Return how many elements apart neighbouring lanes are, None if that is not constant.
+
+    With so many `lanes`, of which the first is a multiple, quotients stay as they are within a
+    vector: ``j // 1024`` does in 16 lanes, and ``j % 1024`` moves as `j` does.
 
     It holds for every lane: ``(j + 4) % 5`` is ``j - 1`` where ``j >= 1``, but not in lane 0, from
     which the others are counted.
@@ -95,7 +100,10 @@ def lane_stride(ctx: Context, place: FlatBuffer, indices: tuple[Expr, ...], var:
     total = 0
     for at, stride in zip(indices, place.strides, strict=True):
         factor, rest = ctx.certain.linear(at).apart(var)
-        if any(_depends(ctx, atom.expr, var) for atom, _ in rest.terms):
+        if any(
+            _depends(ctx, atom.expr, var) and not (lanes and _is_steady(ctx, atom.expr, var, lanes))
+            for atom, _ in rest.terms
+        ):
             return None
         if factor == 0:
             continue
@@ -103,6 +111,18 @@ def lane_stride(ctx: Context, place: FlatBuffer, indices: tuple[Expr, ...], var:
             return None
         total += int(factor) * stride
     return total
+
+
+def _is_steady(ctx: Context, expr: Expr, var: Var, lanes: int) -> bool:
+    """Tell whether a quotient is the same for so many lanes, of which the first is a multiple."""
+    if not isinstance(expr, Binary) or expr.op is not BinaryOp.FLOORDIV:
+        return False
+    factor, rest = ctx.certain.linear(expr.a).apart(var)
+    step, divisor = factor * lanes, static_value(expr.b)
+    if any(_depends(ctx, atom.expr, var) for atom, _ in rest.terms) or step <= 0 or not divisor:
+        return False
+    whole = (rest.constant, divisor, *(k * ctx.certain.divisor(atom) for atom, k in rest.terms))
+    return all(number % step == 0 for number in whole)
 
 
 def _depends(ctx: Context, atom: Expr, var: Var) -> bool:
@@ -168,7 +188,7 @@ def vector_load(ctx: Context, expr: Load) -> PrimExpr | None:
     lane = ctx.lane
     assert lane is not None
     place = ctx.place(expr.buffer)
-    stride = lane_stride(ctx, place, expr.indices, lane.var)
+    stride = lane_stride(ctx, place, expr.indices, lane.var, lane.lanes)
     if place.packing > 1:
         raise NotVectorisable("elements are packed")
     emit = _contiguous if stride == 1 else _gathered
@@ -338,7 +358,7 @@ def vector_store(ctx: Context, stmt: Store) -> TirStmt:
         cell, at = private_element(ctx, stmt)
         return BufferStore(cell, stored, [at])
     place = ctx.place(stmt.buffer)
-    if place.packing > 1 or lane_stride(ctx, place, stmt.indices, lane.var) != 1:
+    if place.packing > 1 or lane_stride(ctx, place, stmt.indices, lane.var, lane.lanes) != 1:
         raise NotVectorisable("lanes do not write neighbouring elements")
     encoded = access.encoded_value(ctx, stmt.value, for_products=_feeds_products(ctx, stmt))
     stored = spread(encoded, lane.lanes)

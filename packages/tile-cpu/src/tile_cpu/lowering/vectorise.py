@@ -86,8 +86,11 @@ def _lane_variable(ctx: Context, loop: Parallel) -> Var | None:
     with ctx.scope(_inside(ctx, loop)), ctx.statement():
         for let in nodes_of(loop.body, Let):
             ctx.env = ctx.env.with_let(let.var, let.value)
+        extents = dict(zip(loop.vars, loop.extents, strict=True))
         for var in candidates:
-            if {lane_stride(ctx, ctx.place(s.buffer), s.indices, var) for s in stores} <= {1}:
+            lanes = lanes_for(ctx, loop.body, static_value(extents[var]))
+            strides = (lane_stride(ctx, ctx.place(s.buffer), s.indices, var, lanes) for s in stores)
+            if set(strides) <= {1}:
                 return var
     return None
 
