@@ -184,7 +184,7 @@ def _each_of_own(function: str, src: Region, dst: Region, order: str) -> None:
     from tile_core.ops.region_pairing import pair  # few kernels need these
 
     _check_dtype(dst.buffer.dtype, function.removeprefix("atomic_"))
-    pairing = pair(src, dst, here())
+    pairing = pair(src, dst)
     for point in grid(*pairing.extents):
         at = point if isinstance(point, tuple) else (point,)
         value = load(src, pairing.src_axes, at)

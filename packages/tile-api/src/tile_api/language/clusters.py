@@ -209,7 +209,7 @@ def _with_extents(op: BulkCopy) -> BulkCopy:
     """Write out how much of the tile a copy fills whose tile is given by its first element."""
     if not op.tile.is_element:
         return op
-    pairing = pair(op.src, op.dst, op.span)
+    pairing = pair(op.src, op.dst)
     axes = pairing.dst_axes if op.is_load else pairing.src_axes
     extents = tuple(1 if axis is None else pairing.extents[axis] for axis in axes)
     tile = replace(op.tile, extents=extents, is_element=False)

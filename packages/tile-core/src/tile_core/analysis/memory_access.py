@@ -195,7 +195,7 @@ def _sides(node: Leaf, region: Region) -> tuple[Side, ...]:
         if region.is_element:
             return (None,) * region.buffer.rank
         return tuple(zip(region.starts, region.extents, strict=True))
-    pairing = pair(node.src, node.dst, node.span)
+    pairing = pair(node.src, node.dst)
     axes = pairing.src_axes if region is node.src else pairing.dst_axes
     return tuple(
         (start, 1 if axis is None else pairing.extents[axis])

@@ -86,7 +86,7 @@ def box(
 
 def paired(src: Region, dst: Region, lanes: Lanes, op: Leaf) -> tuple[Box, Box, tuple[int, ...]]:
     """Locate the elements of both sides of a transfer; return its iteration space, too."""
-    pairing = pair(src, dst, op.span)
+    pairing = pair(src, dst)
     extents = numbers(pairing.extents, lanes)
     source = box(src, lanes, op, pairing.src_axes, extents)
     return source, box(dst, lanes, op, pairing.dst_axes, extents), extents

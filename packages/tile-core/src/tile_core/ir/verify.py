@@ -13,7 +13,7 @@ from tile_core.errors import (
     IndexMismatch,
     Note,
     ParallelBodyError,
-    Span,
+    TileError,
     VerifyError,
 )
 from tile_core.ir.buffer import Buffer, Region, static_value
@@ -88,13 +88,11 @@ class _Verifier:
         self.visible.difference_update(self.trail[mark:])
         del self.trail[mark:]
 
-    def bind(self, thing: Var | Buffer, span: Span | None) -> None:
+    def bind(self, thing: Var | Buffer) -> None:
         if thing in self.bound:
-            raise VerifyError(f"{thing.name!r} is bound twice", span=span)
+            raise VerifyError(f"{thing.name!r} is bound twice")
         if isinstance(thing, Var) and thing.contract is not None:
-            raise VerifyError(
-                f"{thing.name!r} has a contract, and is no symbol or parameter", span=span
-            )
+            raise VerifyError(f"{thing.name!r} has a contract, and is no symbol or parameter")
         self.bound.add(thing)
         self.visible.add(thing)
         self.trail.append(thing)
@@ -111,8 +109,15 @@ class _Verifier:
             raise VerifyError(f"no {var.dtype} has {told}", span=var.span)
 
     def stmt(self, stmt: Stmt) -> None:
+        try:
+            self.verify(stmt)
+        except TileError as error:
+            error.at(stmt.span)
+            raise
+
+    def verify(self, stmt: Stmt) -> None:
         if stmt in self.seen:
-            raise VerifyError("one statement object occurs twice in a kernel", span=stmt.span)
+            raise VerifyError("one statement object occurs twice in a kernel")
         self.seen.add(stmt)
         self.check_parallel(stmt)
         match stmt:
@@ -121,13 +126,13 @@ class _Verifier:
                     for item in body:
                         self.stmt(item)
             case Let(var=var, value=value):
-                self.expr(value, stmt.span)
+                self.expr(value)
                 if value.dtype != var.dtype:
                     raise VerifyError(f"{var.name!r} is {var.dtype}, not {value.dtype}")
-                self.bind(var, stmt.span)
+                self.bind(var)
             case Alloc(buffer=buffer):
-                self.extents(buffer, stmt.span)
-                self.bind(buffer, stmt.span)
+                self.extents(buffer)
+                self.bind(buffer)
             case Break() | Continue():
                 self.check_leaves_loop(stmt)
             case Launch():
@@ -143,26 +148,25 @@ class _Verifier:
         for child in stmt.children():
             match child:
                 case Expr():
-                    self.expr(child, stmt.span)
+                    self.expr(child)
                 case Buffer():
-                    self.buffer(child, stmt.span)
+                    self.buffer(child)
                 case Region():
-                    self.region(child, stmt.span)
+                    self.region(child)
         if isinstance(stmt, Store):
-            self.access(stmt.buffer, stmt.indices, stmt.span)
+            self.access(stmt.buffer, stmt.indices)
             lanes = stmt.indices[-1].dtype.lanes if stmt.indices else 1
             if stmt.value.dtype != stmt.buffer.dtype.with_lanes(lanes):
                 raise VerifyError(
                     f"store of {stmt.value.dtype} into {stmt.buffer.name!r} of "
                     f"{stmt.buffer.dtype.with_lanes(lanes)}",
-                    span=stmt.span,
                 )
         if isinstance(stmt, Leaf):
             stmt.verify()
 
     def control(self, stmt: For | Pipelined | While | Parallel | If) -> None:
         for expr in expressions_in(stmt):
-            self.expr(expr, stmt.span)
+            self.expr(expr)
         if isinstance(stmt, If):
             for branch in statements_in(stmt):
                 with self.scope():
@@ -171,7 +175,6 @@ class _Verifier:
         if isinstance(stmt, For) and static_value(stmt.step) == 0:
             raise FrontendValueError(
                 "a loop's step must not be zero",
-                span=stmt.span,
                 hint="use a positive or negative step",
             )
         is_parallel, outer = isinstance(stmt, Parallel), self.parallel
@@ -180,7 +183,7 @@ class _Verifier:
         self.parallel = stmt if isinstance(stmt, Parallel) else outer
         with self.scope():
             for var in variables_of(stmt):
-                self.bind(var, stmt.span)
+                self.bind(var)
             self.stmt(stmt.body)
         self.parallel, self.loops = outer, loops
 
@@ -188,18 +191,17 @@ class _Verifier:
         if self.launch is not None:
             raise ControlFlowError(
                 "a kernel launch cannot stand inside another",
-                span=launch.span,
                 notes=(Note("the outer launch is here", self.launch.span),),
                 hint="put the two `with T.Kernel` blocks one after the other",
             )
         if len(launch.block_vars) != len(launch.grid):
             raise VerifyError("a launch has as many block indices as grid extents")
         for extent in launch.grid:
-            self.expr(extent, launch.span)
+            self.expr(extent)
         self.launch = launch
         with self.scope():
             for var in (*launch.block_vars, *launch.thread_vars):
-                self.bind(var, launch.span)
+                self.bind(var)
             self.stmt(launch.body)
         self.launch = None
 
@@ -208,7 +210,6 @@ class _Verifier:
         if stmt.first < 0 or stmt.count < 1 or stmt.first + stmt.count > threads:
             raise VerifyError(
                 f"threads {stmt.first} to {stmt.first + stmt.count - 1} of {threads}",
-                span=stmt.span,
             )
         with self.scope():
             self.stmt(stmt.body)
@@ -219,7 +220,6 @@ class _Verifier:
             where = "a data-parallel loop" if self.parallel is not None else "no loop"
             raise ControlFlowError(
                 f"`{word}` stands in {where}",
-                span=stmt.span,
                 hint="use it inside T.serial, range or while",
             )
 
@@ -236,26 +236,24 @@ class _Verifier:
         if what is not None:
             raise ParallelBodyError(
                 f"[Tilelang Semantic Check] a data-parallel loop contains {what}",
-                span=stmt.span,
                 notes=(Note("the loop starts here", self.parallel.span),),
                 hint="its body must be element-wise: loads, stores, scalar arithmetic",
             )
 
-    def region(self, region: Region, span: Span | None) -> None:
-        self.buffer(region.buffer, span)
+    def region(self, region: Region) -> None:
+        self.buffer(region.buffer)
         for extent in (*region.starts, *region.extents):
             if isinstance(extent, Expr):
-                self.expr(extent, span)
+                self.expr(extent)
         if len(region.starts) != region.buffer.rank or len(region.extents) != region.buffer.rank:
             raise IndexMismatch(
                 f"a region of {region.buffer.name!r} needs {region.buffer.rank} dimensions, "
                 f"got {len(region.starts)}",
-                span=span,
                 hint="give one index or slice per dimension",
             )
-        self.check_static_box(region, span)
+        self.check_static_box(region)
 
-    def check_static_box(self, region: Region, span: Span | None) -> None:
+    def check_static_box(self, region: Region) -> None:
         if region.buffer.scope.is_global or region.is_element:
             return
         bounds = zip(region.starts, region.extents, region.buffer.shape, strict=True)
@@ -265,31 +263,29 @@ class _Verifier:
                 raise IndexMismatch(
                     f"[{a}:{a + n}] leaves dimension {axis} of {region.buffer.name!r}, "
                     f"which has {s} elements",
-                    span=span,
                     notes=(Note("declared here", region.buffer.span),),
                     hint="only global tensors may be sliced beyond their bounds",
                 )
 
-    def buffer(self, buffer: Buffer, span: Span | None) -> None:
+    def buffer(self, buffer: Buffer) -> None:
         root = buffer.storage
         if isinstance(root.origin, Expr):
-            self.expr(root.origin, span)
+            self.expr(root.origin)
         elif root not in self.visible:
-            raise VerifyError(f"buffer {root.name!r} is used before it is allocated", span=span)
+            raise VerifyError(f"buffer {root.name!r} is used before it is allocated")
         if buffer is not root and root.strides is not None:
-            raise VerifyError(f"{buffer.name!r} is a view of gaps in {root.name!r}", span=span)
-        self.extents(buffer, span)
+            raise VerifyError(f"{buffer.name!r} is a view of gaps in {root.name!r}")
+        self.extents(buffer)
 
-    def extents(self, buffer: Buffer, span: Span | None) -> None:
+    def extents(self, buffer: Buffer) -> None:
         for extent in (*buffer.shape, *(buffer.strides or ())):
             if isinstance(extent, Expr):
-                self.expr(extent, span)
+                self.expr(extent)
 
-    def access(self, buffer: Buffer, indices: tuple[Expr, ...], span: Span | None) -> None:
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
         if len(indices) != buffer.rank:
             raise IndexMismatch(
                 f"{buffer.name!r} has {buffer.rank} dimensions, indexed with {len(indices)}",
-                span=span,
                 notes=(Note("declared here", buffer.span),),
                 hint="give one index per dimension",
             )
@@ -297,7 +293,6 @@ class _Verifier:
             if not (index.dtype.is_int or index.dtype.is_bool):
                 raise IndexMismatch(
                     f"an index must be an integer, got {index.dtype}",
-                    span=span,
                     hint="convert it with T.cast(x, 'int32')",
                 )
             i, s = static_value(index), static_value(size)
@@ -305,24 +300,24 @@ class _Verifier:
             if constant and i is not None and s is not None and not 0 <= i < s:
                 raise IndexMismatch(
                     f"index {i} leaves dimension {axis} of {buffer.name!r}, which has {s} elements",
-                    span=span,
                     notes=(Note("declared here", buffer.span),),
                     hint="stay inside the buffer: only global tensors are guarded",
                 )
 
-    def expr(self, expr: Expr, span: Span | None) -> None:
-        for node in verify_expr(expr, span):
-            where = node.span or span
+    def expr(self, expr: Expr) -> None:
+        for node in verify_expr(expr):
             if isinstance(node, Var) and node not in self.visible:
-                raise VerifyError(
-                    f"variable {node.name!r} is used where it is not bound", span=span
-                )
+                raise VerifyError(f"variable {node.name!r} is used where it is not bound")
             if isinstance(node, (Load, AddressOf)):
-                self.buffer(node.buffer, where)
-                self.access(node.buffer, node.indices, where)
+                try:
+                    self.buffer(node.buffer)
+                    self.access(node.buffer, node.indices)
+                except TileError as error:
+                    error.at(node.span)
+                    raise
 
 
-def verify_expr(root: Expr, span: Span | None) -> Iterator[Expr]:
+def verify_expr(root: Expr) -> Iterator[Expr]:
     """Yield every expression under `root` after checking its types.
 
     Buffers are not entered: whoever consumes the loads checks them. An expression shared
@@ -334,7 +329,11 @@ def verify_expr(root: Expr, span: Span | None) -> Iterator[Expr]:
         if expr in seen:
             continue
         seen.add(expr)
-        _check(expr, expr.span or span)
+        try:
+            _check(expr)
+        except TileError as error:
+            error.at(expr.span)
+            raise
         yield expr
         if isinstance(expr, (Load, AddressOf)):
             stack.extend(expr.indices)
@@ -342,23 +341,22 @@ def verify_expr(root: Expr, span: Span | None) -> Iterator[Expr]:
             stack.extend(child for child in expr.children() if isinstance(child, Expr))
 
 
-def _check(expr: Expr, span: Span | None) -> None:
+def _check(expr: Expr) -> None:
     match expr:
         case Binary(op=op, a=a, b=b, dtype=dtype):
             if a.dtype != b.dtype:
-                raise VerifyError(f"{op.value!r} of {a.dtype} and {b.dtype}", span=span)
+                raise VerifyError(f"{op.value!r} of {a.dtype} and {b.dtype}")
             is_truth = op.is_comparison or op.is_logical
             if dtype.is_bool is not (is_truth or a.dtype.is_bool):
-                raise VerifyError(f"{op.value!r} of {a.dtype} gives {dtype}", span=span)
+                raise VerifyError(f"{op.value!r} of {a.dtype} gives {dtype}")
         case Select(cond=cond, then=then, otherwise=otherwise):
             if not cond.dtype.is_bool or then.dtype != otherwise.dtype:
                 raise VerifyError(
-                    f"select on {cond.dtype} between {then.dtype} and {otherwise.dtype}", span=span
+                    f"select on {cond.dtype} between {then.dtype} and {otherwise.dtype}"
                 )
         case Call(function=function) if not function.startswith("extern:"):
             if function not in INTRINSICS:
                 raise FrontendTypeError(
                     f"there is no intrinsic {function!r}",
-                    span=span,
                     hint="call a C function with T.call_extern, or use a function of T",
                 )

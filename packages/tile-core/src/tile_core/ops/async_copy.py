@@ -46,9 +46,7 @@ class CopyWait(ControlOperator):
         """Check that the number of groups is not negative."""
         if self.pending < 0:
             raise FrontendValueError(
-                f"cannot wait until {self.pending} groups are in flight",
-                span=self.span,
-                hint="pass 0 or more",
+                f"cannot wait until {self.pending} groups are in flight", hint="pass 0 or more"
             )
 
 

@@ -71,17 +71,16 @@ class AtomicTile(TileOperator):
 
     def verify(self) -> None:
         """Check shapes and that the dtype has atomics."""
-        pair(self.src, self.dst, self.span)
+        pair(self.src, self.dst)
         if self.dst.buffer.dtype not in ATOMIC_DTYPES:
             raise DtypeMismatch(
                 f"there is no atomic {self.kind.value} on {self.dst.buffer.dtype}",
-                span=self.span,
                 hint="use float32, float64, float16, bfloat16, or a 32- or 64-bit integer",
             )
 
     def serial_form(self) -> Stmt:
         """Return loops with one scalar atomic per element."""
-        pairing = pair(self.src, self.dst, self.span)
+        pairing = pair(self.src, self.dst)
 
         def body(at: tuple[Var, ...]) -> Stmt:
             target = AddressOf(self.dst.buffer, element(self.dst, pairing.dst_axes, at))

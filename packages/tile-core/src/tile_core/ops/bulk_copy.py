@@ -89,19 +89,17 @@ class BulkCopy(TileOperator):
 
     def verify(self) -> None:
         """Check shapes, scopes, element types, the barrier and the reduction."""
-        pair(self.src, self.dst, self.span)
+        pair(self.src, self.dst)
         src, dst = self.src.buffer, self.dst.buffer
         if {src.scope, dst.scope} != {Scope.GLOBAL, Scope.SHARED}:
             raise ScopeMismatch(
                 f"a bulk copy goes between global and shared memory, not from {src.scope.value} "
                 f"to {dst.scope.value}",
-                span=self.span,
                 hint="use T.copy",
             )
         if src.dtype != dst.dtype:
             raise DtypeMismatch(
                 f"a bulk copy does not convert: {src.dtype} to {dst.dtype}",
-                span=self.span,
                 hint="give both the same element type, or use T.copy",
             )
         if self.is_load == (self.barrier is None):
@@ -109,7 +107,6 @@ class BulkCopy(TileOperator):
                 "a bulk copy into shared memory needs a barrier that counts its bytes"
                 if self.is_load
                 else "a bulk copy into a tensor completes without a barrier",
-                span=self.span,
                 hint=f"write T.{SPELLINGS[BulkCopy.mnemonic]}(A[...], A_shared, barrier=bar)"
                 if self.is_load
                 else f"leave barrier= out, and wait with T.{STORE_WAIT}()",
@@ -117,7 +114,6 @@ class BulkCopy(TileOperator):
         if self.reduce is not None and (self.is_load or self.reduce not in REDUCTIONS):
             raise FrontendValueError(
                 f"a bulk copy cannot reduce by {self.reduce!r} here",
-                span=self.span,
                 hint=f"reduce into a tensor, with one of {', '.join(REDUCTIONS)}",
             )
 

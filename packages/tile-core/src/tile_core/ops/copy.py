@@ -81,19 +81,18 @@ class Copy(TileOperator):
 
     def verify(self) -> None:
         """Check that the shapes match and that an asynchronous copy goes global to shared."""
-        pair(self.src, self.dst, self.span)
+        pair(self.src, self.dst)
         scopes = (self.src.buffer.scope, self.dst.buffer.scope)
         if self.is_async and scopes != (Scope.GLOBAL, Scope.SHARED):
             raise ScopeMismatch(
                 f"an asynchronous copy goes from global to shared memory, not from "
                 f"{scopes[0].value} to {scopes[1].value}",
-                span=self.span,
                 hint="use T.copy",
             )
 
     def serial_form(self) -> Stmt:
         """Return loops over the pairing's iteration space, one converted element at a time."""
-        pairing = pair(self.src, self.dst, self.span)
+        pairing = pair(self.src, self.dst)
 
         def body(at: tuple[Var, ...]) -> Stmt:
             return store(self.dst, pairing.dst_axes, at, load(self.src, pairing.src_axes, at))
@@ -153,7 +152,6 @@ class Transpose(TileOperator):
         if a is None or b is None or len(a) < 2 or (*a[:-2], a[-1], a[-2]) != b:
             raise ShapeMismatch(
                 f"cannot transpose {describe(self.src)} into {describe(self.dst)}",
-                span=self.span,
                 hint="swap the last two extents of the destination",
             )
 

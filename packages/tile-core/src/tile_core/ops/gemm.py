@@ -176,7 +176,6 @@ class Gemm(TileOperator):
                     f"T.gemm {name} shape check failed: {left} against {right} in "
                     f"{describe(self.a)}{' transposed' * self.transpose_a} @ "
                     f"{describe(self.b)}{' transposed' * self.transpose_b} -> {describe(self.c)}",
-                    span=self.span,
                     notes=self._declarations(),
                     hint="set transpose_A or transpose_B, or change the shape of a tile",
                 )
@@ -188,7 +187,6 @@ class Gemm(TileOperator):
         if extents is None or len(extents) < 2 or any(e != 1 for e in extents[:-2]):
             raise ShapeMismatch(
                 f"T.gemm needs a matrix of compile-time extents, got {describe(region)}",
-                span=self.span,
                 notes=(Note(f"{region.buffer.name} is declared here", region.buffer.span),),
                 hint="slice leading dimensions to one element, as in A[k, :, :]",
             )
@@ -199,14 +197,12 @@ class Gemm(TileOperator):
         if any(dtype.is_bool or dtype.is_handle for dtype in (a, b, c)):
             raise DtypeMismatch(
                 f"T.gemm multiplies numbers, got {a} x {b} in {c}",
-                span=self.span,
                 notes=self._declarations(),
                 hint="copy the truth values into int8 tiles first",
             )
         if a.is_float != b.is_float or (a.is_float and not c.is_float):
             raise DtypeMismatch(
                 f"T.gemm cannot accumulate {a} x {b} in {c}",
-                span=self.span,
                 notes=self._declarations(),
                 hint="copy one operand into a tile of the other's element type first"
                 if a.is_float != b.is_float
@@ -218,7 +214,6 @@ class Gemm(TileOperator):
             if surely_overlap(operand, self.c):
                 raise AliasedOperands(
                     f"T.gemm adds to {describe(self.c)}, which is its operand {name} too",
-                    span=self.span,
                     notes=self._declarations(),
                     hint="add up in a tile of its own: T.alloc_fragment",
                 )

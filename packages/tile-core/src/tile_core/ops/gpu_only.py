@@ -47,4 +47,4 @@ class GpuOperator(TileOperator):
     def verify(self) -> None:
         """Check the name."""
         if self.name not in GPU_OPERATORS:
-            raise VerifyError(f"there is no GPU operator {self.name!r}", span=self.span)
+            raise VerifyError(f"there is no GPU operator {self.name!r}")

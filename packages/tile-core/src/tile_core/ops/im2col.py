@@ -64,19 +64,16 @@ class Im2col(TileOperator):
             raise ShapeMismatch(
                 f"T.im2col reads a global NHWC tensor of rank 4, got {self.image.name!r} of rank "
                 f"{self.image.rank} in {self.image.scope.value}",
-                span=self.span,
                 hint="pass the image tensor itself, with dimensions N, H, W, C",
             )
         if self.image.dtype != self.columns.buffer.dtype:
             raise DtypeMismatch(
                 f"T.im2col does not convert: {self.image.dtype} to {self.columns.buffer.dtype}",
-                span=self.span,
                 hint="give the column tile the image's element type",
             )
         if min(self.kernel, self.stride, self.dilation) < 1 or self.pad < 0:
             raise FrontendValueError(
                 "T.im2col needs kernel, stride and dilation of at least 1 and pad of at least 0",
-                span=self.span,
                 hint="write T.im2col(image, col, step, c_step, kernel, stride, dilation, pad)",
             )
 

@@ -29,7 +29,6 @@ class BarrierInit(ControlOperator):
             raise FrontendValueError(
                 f"{self.barriers.name!r} needs a positive count of arrivals for each barrier, "
                 f"got {list(self.counts)}",
-                span=self.span,
                 hint="write T.alloc_barrier([128] * stages)",
             )
 
@@ -85,6 +84,5 @@ class SetRegisters(ControlOperator):
         if self.count % 8 or not 24 <= self.count <= 240:
             raise FrontendValueError(
                 f"a thread cannot have {self.count} registers",
-                span=self.span,
                 hint="use a multiple of 8 from 24 to 240",
             )

@@ -156,7 +156,6 @@ class Reduce(TileOperator):
         if not 0 <= self.dim < rank:
             raise FrontendValueError(
                 f"T.reduce_{self.kind.value}: dim {self.dim} is outside {describe(self.src)}",
-                span=self.span,
                 hint=f"use a dim between {-rank} and {rank - 1}",
             )
         dropped = [e for k, e in enumerate(self.src.extents) if k != self.dim] or [1]
@@ -166,14 +165,12 @@ class Reduce(TileOperator):
             raise ShapeMismatch(
                 f"T.reduce_{self.kind.value} of {describe(self.src)} along dim {self.dim} "
                 f"does not give {describe(self.dst)}",
-                span=self.span,
                 hint="drop the reduced dimension from the destination, or give it extent 1",
             )
         if self.kind.is_bitwise and any(r.buffer.dtype.is_float for r in (self.src, self.dst)):
             raise DtypeMismatch(
                 f"T.reduce_{self.kind.value} works on integers and bools, got "
                 f"{self.src.buffer.dtype} to {self.dst.buffer.dtype}",
-                span=self.span,
                 hint="reduce the bits: view the tile as integers with T.view(tile, dtype='int32')",
             )
 

@@ -40,7 +40,7 @@ class ReducerInit(TileOperator):
         """Check the scope and the element type."""
         if self.reducer.scope is not Scope.REDUCER:
             raise ScopeMismatch(
-                f"{self.reducer.name!r} is not a reducer", span=self.span,
+                f"{self.reducer.name!r} is not a reducer",
                 hint="allocate it with T.alloc_reducer(shape, dtype, op)",
             )  # fmt: skip
 
@@ -109,7 +109,6 @@ class ReducerFinalize(TileOperator):
             raise ShapeMismatch(
                 f"T.finalize_reducer of {self.reducer.name}{list(self.reducer.shape)} does not "
                 f"give {describe(self.dst)}",
-                span=self.span,
                 hint="give the destination the shape of the reducer",
             )
 

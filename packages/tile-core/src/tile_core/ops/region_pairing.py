@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_core.errors import IndexMismatch, Note, ShapeMismatch, Span
+from tile_core.errors import IndexMismatch, Note, ShapeMismatch
 from tile_core.ir.buffer import Region, Scope, static_value
 from tile_core.ir.expr import Extent
 from tile_core.ir.structural_equality import same_value
@@ -26,7 +26,7 @@ def _is_one(extent: Extent) -> bool:
     return static_value(extent) == 1
 
 
-def pair(src: Region, dst: Region, span: Span | None = None) -> Pairing:
+def pair(src: Region, dst: Region) -> Pairing:
     """Match the dimensions of two regions.
 
     A region written as one element takes its extents from the other side, right-aligned; two
@@ -47,14 +47,14 @@ def pair(src: Region, dst: Region, span: Span | None = None) -> Pairing:
         return Pairing((), (None,) * src.buffer.rank, (None,) * dst.buffer.rank)
     if src.is_element:
         axes = _right_aligned(src.buffer.rank, len(dst.extents))
-        _check_head(src, axes, dst.extents, span)
+        _check_head(src, axes, dst.extents)
         return Pairing(dst.extents, axes, tuple(range(len(dst.extents))))
     if dst.is_element:
-        _check_rank(src, dst, span)
+        _check_rank(src, dst)
         axes = _right_aligned(dst.buffer.rank, len(src.extents))
-        _check_head(dst, axes, src.extents, span)
+        _check_head(dst, axes, src.extents)
         return Pairing(src.extents, tuple(range(len(src.extents))), axes)
-    return _pair_boxes(src, dst, span)
+    return _pair_boxes(src, dst)
 
 
 def boxes(src: Region, dst: Region) -> tuple[Region, Region]:
@@ -72,22 +72,19 @@ def _right_aligned(rank: int, count: int) -> tuple[int | None, ...]:
     return tuple(k if k >= 0 else None for k in range(count - rank, count))
 
 
-def _check_rank(src: Region, dst: Region, span: Span | None) -> None:
+def _check_rank(src: Region, dst: Region) -> None:
     """Refuse a destination of which several elements of the source would be one."""
     above = src.extents[: max(0, len(src.extents) - dst.buffer.rank)]
     if not all(static_value(extent) in (None, 1) for extent in above):
         raise ShapeMismatch(
             f"cannot copy {describe(src)} to {dst.buffer.name}, which has {dst.buffer.rank} "
             f"dimension{'s' * (dst.buffer.rank != 1)}: elements of the source would share one",
-            span=span,
             notes=(Note(f"{dst.buffer.name} is declared here", dst.buffer.span),),
             hint="slice both sides, or copy into a tile of as many dimensions",
         )
 
 
-def _check_head(
-    head: Region, axes: tuple[int | None, ...], extents: tuple[Extent, ...], span: Span | None
-) -> None:
+def _check_head(head: Region, axes: tuple[int | None, ...], extents: tuple[Extent, ...]) -> None:
     """Refuse a tile that provably leaves the buffer in which `head` is its first element."""
     if head.buffer.scope is Scope.GLOBAL:
         return
@@ -99,14 +96,13 @@ def _check_head(
         raise IndexMismatch(
             f"the tile of {extent} elements from {start} on leaves dimension {dim} of "
             f"{head.buffer.name!r}, which has {limit}",
-            span=span,
             notes=(Note(f"{head.buffer.name} is declared here", head.buffer.span),),
             hint="only global tensors are checked at run time; stay inside "
             f"{head.buffer.scope.value} buffers",
         )
 
 
-def _pair_boxes(src: Region, dst: Region, span: Span | None) -> Pairing:
+def _pair_boxes(src: Region, dst: Region) -> Pairing:
     src_dims = [k for k, e in enumerate(src.extents) if not _is_one(e)]
     dst_dims = [k for k, e in enumerate(dst.extents) if not _is_one(e)]
     if len(src_dims) != len(dst_dims):
@@ -123,30 +119,29 @@ def _pair_boxes(src: Region, dst: Region, span: Span | None) -> Pairing:
             src_axes[i] = len(extents)
         if j >= 0 and not _is_one(there):
             dst_axes[j] = len(extents)
-        extents.append(_common(here, there, src, dst, span))
+        extents.append(_common(here, there, src, dst))
     return Pairing(tuple(extents), tuple(src_axes), tuple(dst_axes))
 
 
-def _common(here: Extent, there: Extent, src: Region, dst: Region, span: Span | None) -> Extent:
+def _common(here: Extent, there: Extent, src: Region, dst: Region) -> Extent:
     a, b = static_value(here), static_value(there)
     if a is not None and a == b:
         return here
     if a == 1:
         return there
     if b == 1 or (src.is_whole and dst.is_whole and a is not None and b is not None):
-        raise _mismatch(src, dst, span)
+        raise _mismatch(src, dst)
     dst_is_deeper = _DEPTH.get(dst.buffer.scope, 2) > _DEPTH.get(src.buffer.scope, 2)
     if a is not None and b is not None:
         if dst_is_deeper and b < a:
-            raise _mismatch(src, dst, span)
+            raise _mismatch(src, dst)
         return min(a, b)
     return there if dst_is_deeper else here
 
 
-def _mismatch(src: Region, dst: Region, span: Span | None) -> ShapeMismatch:
+def _mismatch(src: Region, dst: Region) -> ShapeMismatch:
     return ShapeMismatch(
         f"cannot copy {describe(src)} to {describe(dst)}: the shapes do not match",
-        span=span,
         notes=(
             Note(f"{src.buffer.name} is declared here", src.buffer.span),
             Note(f"{dst.buffer.name} is declared here", dst.buffer.span),

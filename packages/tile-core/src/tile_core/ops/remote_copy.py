@@ -55,19 +55,16 @@ class RemoteCopy(TileOperator):
             raise ScopeMismatch(
                 f"blocks of a cluster reach each other's shared tiles, and {wrong.name!r} is in "
                 f"{wrong.scope.value} memory",
-                span=self.span,
                 hint="copy it into a tile of T.alloc_shared first",
             )
         if src.dtype != dst.dtype:
             raise DtypeMismatch(
                 f"a copy to another block does not convert: {src.dtype} to {dst.dtype}",
-                span=self.span,
                 hint="give both tiles the same element type",
             )
         if inner_shape(self.src) != inner_shape(self.dst) or inner_shape(self.src) is None:
             raise ShapeMismatch(
                 f"{_shown(self.src)} cannot be copied to {_shown(self.dst)} of another block",
-                span=self.span,
                 hint="pass tiles or parts of them, of the same extents: S[k, 0:8, 0:32]",
             )
 

@@ -51,13 +51,11 @@ class Scan(TileOperator):
         if not 0 <= self.dim < len(self.src.extents):
             raise FrontendValueError(
                 f"T.{name}: dim {self.dim} is outside {describe(self.src)}",
-                span=self.span,
                 hint=f"use a dim between {-len(self.src.extents)} and {len(self.src.extents) - 1}",
             )
         if not equal_extents(self.dst.extents, list(self.src.extents)):
             raise ShapeMismatch(
                 f"T.{name} of {describe(self.src)} does not give {describe(self.dst)}",
-                span=self.span,
                 hint="give source and destination the same shape",
             )
 

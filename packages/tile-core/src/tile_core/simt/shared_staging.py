@@ -58,7 +58,7 @@ def held_by(op: Copy, ctx: SimtContext, vector: int = 1) -> Stmt:
     They find it there: in shared memory, or in what each thread has for itself.
     """
     src, dst = boxes(op.src, op.dst)
-    pairing = pair(op.src, op.dst, op.span)
+    pairing = pair(op.src, op.dst)
 
     def step(there: Indices, here: Indices) -> Stmt:
         along = {axis: here[dim] for dim, axis in enumerate(pairing.dst_axes) if axis is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tile_core.analysis.uniformity import Uniformity
-from tile_core.errors import ControlFlowError, Note, OutOfScratch, Span, VerifyError
+from tile_core.errors import ControlFlowError, Note, OutOfScratch, TileError, VerifyError
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.device_calls import PREFIX, device_call
 from tile_core.ir.expr import AddressOf, Binary, Call, Const, Expr, Load, Select, Var
@@ -112,31 +112,32 @@ class _Reader:
     def stmts(self, body: Iterable[Stmt], visible: set[Node], *, controlled: bool) -> None:
         here = set(visible)
         for stmt in body:
-            self.stmt(stmt, here, controlled)
+            try:
+                self.stmt(stmt, here, controlled)
+            except TileError as error:
+                error.at(stmt.span)
+                raise
 
     def stmt(self, stmt: Stmt, visible: set[Node], controlled: bool) -> None:
         if isinstance(stmt, Leaf):
             if not isinstance(stmt, (ThreadProgram, TensorMapParameter)):
-                raise VerifyError(
-                    f"a program of threads has no operator {stmt.mnemonic!r}", span=stmt.span
-                )
+                raise VerifyError(f"a program of threads has no operator {stmt.mnemonic!r}")
             return
         if not isinstance(stmt, _ALLOWED):
-            raise VerifyError(f"a program of threads has no {type(stmt).__name__}", span=stmt.span)
+            raise VerifyError(f"a program of threads has no {type(stmt).__name__}")
         for expr in expressions_in(stmt):
-            self.expr(expr, visible, stmt.span, controlled)
+            self.expr(expr, visible, controlled)
         match stmt:
             case Alloc(buffer=buffer):
                 visible.add(buffer)
             case Let(var=var, value=value):
-                _same(var, value, stmt.span)
+                _same(var, value)
                 visible.add(var)
             case Store(buffer=buffer, indices=indices, value=value):
-                self.access(buffer, indices, visible, stmt.span)
+                self.access(buffer, indices, visible)
                 if value.dtype != buffer.dtype:
                     raise VerifyError(
                         f"{value.dtype} is stored to {buffer.name!r} of {buffer.dtype}",
-                        span=stmt.span,
                         hint="convert it with T.cast",
                     )
             case Seq(body=body):
@@ -146,73 +147,62 @@ class _Reader:
                 for part in statements_in(stmt):
                     self.stmts((part,), visible | set(variables_of(stmt)), controlled=controlled)
 
-    def access(
-        self, buffer: Buffer, indices: tuple[Expr, ...], visible: set[Node], span: Span | None
-    ) -> None:
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...], visible: set[Node]) -> None:
         base: Buffer | Expr | None = buffer
         while isinstance(base, Buffer) and base not in visible:
             base = base.origin
         if base is None:
-            raise VerifyError(f"buffer {buffer.name!r} is used before it is declared", span=span)
+            raise VerifyError(f"buffer {buffer.name!r} is used before it is declared")
         if buffer.rank != 1 or len(indices) != 1:
             raise VerifyError(
                 f"{buffer.name!r} is not flat: a thread sees arrays of one dimension",
-                span=span,
                 notes=(Note("declared here", buffer.span),),
             )
         at, size = static_value(indices[0]), static_value(buffer.shape[0])
         is_known = buffer.scope is not Scope.GLOBAL and at is not None and size is not None
         if is_known and not 0 <= at < size:  # type: ignore[operator]
-            raise VerifyError(
-                f"index {at} leaves {buffer.name!r}, which has {size} elements", span=span
-            )
+            raise VerifyError(f"index {at} leaves {buffer.name!r}, which has {size} elements")
 
-    def expr(self, root: Expr, visible: set[Node], span: Span | None, controlled: bool) -> None:
+    def expr(self, root: Expr, visible: set[Node], controlled: bool) -> None:
         for node in walk_once(root):
             match node:
                 case Var() if node not in visible:
-                    raise VerifyError(
-                        f"variable {node.name!r} is used where it is not bound", span=span
-                    )
+                    raise VerifyError(f"variable {node.name!r} is used where it is not bound")
                 case Load() | AddressOf():
-                    self.access(node.buffer, node.indices, visible, span)
+                    self.access(node.buffer, node.indices, visible)
                 case Binary(a=a, b=b):
-                    _same(a, b, span)
+                    _same(a, b)
                 case Select(then=a, otherwise=b):
-                    _same(a, b, span)
+                    _same(a, b)
                 case Call():
-                    _verify_call(node, span)
+                    _verify_call(node)
                     if controlled and node.function in _OF_ALL:
                         raise ControlFlowError(
                             "a barrier of the whole block stands where only some of its threads "
                             "may come by",
-                            span=span,
                             hint="move it out of the `if`, or count threads: T.device.bar_sync",
                         )
 
 
-def _same(a: Expr, b: Expr, span: Span | None) -> None:
+def _same(a: Expr, b: Expr) -> None:
     if a.dtype != b.dtype:
-        raise VerifyError(
-            f"values of {a.dtype} and {b.dtype} meet", span=span, hint="convert one with T.cast"
-        )
+        raise VerifyError(f"values of {a.dtype} and {b.dtype} meet", hint="convert one with T.cast")
 
 
-def _verify_call(call: Call, span: Span | None) -> None:
+def _verify_call(call: Call) -> None:
     if call.function.startswith("extern:"):
         return
     if not call.function.startswith(PREFIX):
         if call.function not in INTRINSICS:
-            raise VerifyError(f"there is no intrinsic {call.function!r}", span=span)
+            raise VerifyError(f"there is no intrinsic {call.function!r}")
         return
     row = device_call(call.function.removeprefix(PREFIX))
     if row is None:
         raise VerifyError(
             f"the device header has no function {call.function.removeprefix(PREFIX)!r}",
-            span=span,
             hint="tile_core.ir.device_calls lists them",
         )
     count = row.templates if row.operands is None else len(call.args) - row.operands
     count -= row.is_typed
     if len(call.args) < count or not all(isinstance(a, Const) for a in call.args[:count]):
-        raise VerifyError(f"T.device.{row.name} begins with {count} constants", span=span)
+        raise VerifyError(f"T.device.{row.name} begins with {count} constants")

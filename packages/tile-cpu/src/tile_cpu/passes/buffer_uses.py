@@ -112,7 +112,7 @@ def staged_matrix(copy: Copy, facts: KernelUses) -> tuple[Region, int] | None:
         return None
     if not facts.is_read_only(source) or not all(map(facts.is_nonnegative, copy.src.starts)):
         return None
-    pairing = pair(copy.src, copy.dst, copy.span)
+    pairing = pair(copy.src, copy.dst)
     rows, columns = (axis_of(pairing.src_axes, axis) for axis in (0, 1))
     if pairing.dst_axes != (0, 1) or rows is None or columns != source.rank - 1:
         return None

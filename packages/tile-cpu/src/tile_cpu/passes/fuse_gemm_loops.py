@@ -136,7 +136,7 @@ def _final_store_rows(store: Copy, match: _Match, is_filled: bool, facts: Kernel
     others = [n for n in facts.touching[c] if n is not match.gemm and n is not store]
     if c in facts.viewed or len(others) > 1 or not all(isinstance(n, Fill) for n in others):
         return None
-    pairing = pair(store.src, dst, store.span)
+    pairing = pair(store.src, dst)
     rows, columns = (axis_of(pairing.dst_axes, axis) for axis in (0, 1))
     if not all(facts.is_nonnegative(start) for start in dst.starts):
         return None

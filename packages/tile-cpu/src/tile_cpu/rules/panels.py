@@ -170,7 +170,7 @@ def _source_rows(op: Copy, ctx: Context, *, converts: bool) -> Any:
         return None
     if place.strides[-1] != 1 or not _is_certain(source, ctx):
         return None
-    pairing, last = pair(source, op.dst, op.span), source.buffer.rank - 1
+    pairing, last = pair(source, op.dst), source.buffer.rank - 1
     moving = [(k, axis) for k, axis in enumerate(pairing.src_axes) if axis is not None]
     rows = [k for k, axis in moving if axis == 0]
     if pairing.dst_axes != (0, 1) or len(rows) != 1 or (last, 1) not in moving:

@@ -61,7 +61,7 @@ def box_copies(op: BulkCopy, boxes: Boxes, ctx: SimtContext) -> BoxCopies:
 
 def _axes(op: BulkCopy) -> tuple[int | None, ...]:
     """Return for each dimension of the tile the dimension of the tensor that moves with it."""
-    pairing = pair(op.src, op.dst, op.span)
+    pairing = pair(op.src, op.dst)
     mine, theirs = (
         (pairing.dst_axes, pairing.src_axes) if op.is_load else (pairing.src_axes, pairing.dst_axes)
     )

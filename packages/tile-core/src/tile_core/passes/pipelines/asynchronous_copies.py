@@ -21,7 +21,7 @@ def may_be_asynchronous(copy: Copy | None, env: ConstraintSet, bits: int = LEAST
     """
     if copy is None:
         return False
-    source, axes = copy.src, pair(copy.src, copy.dst, copy.span).src_axes
+    source, axes = copy.src, pair(copy.src, copy.dst).src_axes
     width = -(-bits // source.buffer.dtype.bits)
     if width == 1:
         return True

@@ -44,7 +44,7 @@ def _of_copy(copy: Copy, env: ConstraintSet) -> tuple[Buffer, int] | None:
         return None
     if copy.prefer_instruction not in (None, PREFER_ASYNC_COPY):
         return None
-    pairing = pair(copy.src, copy.dst, copy.span)
+    pairing = pair(copy.src, copy.dst)
     moving = [axis for axis in pairing.src_axes if axis is not None]
     if not moving:
         return None

@@ -145,7 +145,7 @@ def _require_transfer(copy: Copy) -> None:
 
 def _require_rows(copy: Copy, tensor: Region, tile: Region, asked: bool) -> None:
     """Refuse copied elements that are no boxes of both sides."""
-    pairing = pair(copy.src, copy.dst, copy.span)
+    pairing = pair(copy.src, copy.dst)
     extents = [static_value(e) for e in pairing.extents]
     if None in extents:
         raise NotApplicable("its extents are known only at run time")

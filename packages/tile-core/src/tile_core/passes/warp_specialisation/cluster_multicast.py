@@ -42,7 +42,7 @@ class Sharing:
 
     def own(self, copy: Copy) -> tuple[Region, Region]:
         """Return the parts of source and destination that this block copies."""
-        pairing = pair(copy.src, copy.dst, copy.span)
+        pairing = pair(copy.src, copy.dst)
         axis = pairing.dst_axes[self.dimension]
         there = pairing.src_axes.index(axis)
         here = copy.dst.buffer.rank + self.dimension

@@ -35,7 +35,7 @@ def require_contiguous(copy: Copy, tensor: Region, tile: Region, env: Constraint
     the tensor. Source: PTX ISA, "cp.async.bulk". `env` is what is known where the copy stands: see
     `within_loops`.
     """
-    pairing = pair(copy.src, copy.dst, copy.span)
+    pairing = pair(copy.src, copy.dst)
     mine, theirs = pairing.dst_axes, pairing.src_axes
     if tile is copy.src:
         mine, theirs = theirs, mine

@@ -124,7 +124,7 @@ def _words(op: Copy, nbytes: int, ctx: SimtContext) -> _Words:
     if kept is None:
         raise NotApplicable("it fills a part of a tile")
     if width > 1:
-        axis = _neighbours(pair(op.src, op.dst, op.span))
+        axis = _neighbours(pair(op.src, op.dst))
         if axis is None or layout.vector_width(axis, width) < width:
             raise NotApplicable("neighbours in the tensor are no neighbours in the tile")
     elements = _elements(layout, kept)
@@ -213,7 +213,7 @@ class _Source:
 
     @classmethod
     def of(cls, op: Copy, inside: tuple[Parallel, Expr | None], ctx: SimtContext) -> _Source:
-        source, pairing = op.src, pair(op.src, op.dst, op.span)
+        source, pairing = op.src, pair(op.src, op.dst)
         starts = tuple(lower_expr(as_expr(s), ctx) for s in source.starts)
         flat, offset = place_of(source.buffer, starts, ctx)
         steps = source.buffer.strides or row_major_strides(source.buffer.shape)

@@ -131,7 +131,7 @@ def content_of(stmt: Stmt, values: Values, turn: int) -> Content:
 
 
 def _origin(copy: Copy | BulkCopy, values: Values) -> Iterator[int | None]:
-    pairing = pair(copy.src, copy.dst, copy.span)
+    pairing = pair(copy.src, copy.dst)
     there = {axis: d for d, axis in enumerate(pairing.dst_axes) if axis is not None}
     for start, axis in zip(copy.src.starts, pairing.src_axes, strict=True):
         mine = _known(as_expr(start), values)
