@@ -190,13 +190,18 @@ def _unmet(manifest: Manifest, position: int) -> NoReturn:
 def _misaligned(manifest: Manifest, addresses: Sequence[int]) -> None:
     for param, address in zip(aligned_parameters(manifest), addresses, strict=True):
         if address % param.alignment:
-            raise ArgumentLayoutError(
-                f"{manifest.kernel}.{param.name}.data: expected an address that is a multiple of "
-                f"{param.alignment} bytes, got one that lies {address % param.alignment} behind",
-                hint="pass x.clone() or numpy.copy(x): views may begin anywhere, tensors of "
-                "their own are aligned",
-                subject=("parameter", param.name),
-            )
+            raise misaligned(manifest.kernel, param.name, address, param.alignment)
+
+
+def misaligned(kernel: str, name: str, address: int, multiple: int) -> ArgumentLayoutError:
+    """Return the error that the elements of a parameter begin where vectors must not."""
+    return ArgumentLayoutError(
+        f"{kernel}.{name}.data: expected an address that is a multiple of {multiple} bytes, got "
+        f"one that lies {address % multiple} behind",
+        hint="pass x.clone() or numpy.copy(x): views may begin anywhere, tensors of their own are "
+        "aligned",
+        subject=("parameter", name),
+    )
 
 
 def _mapped(

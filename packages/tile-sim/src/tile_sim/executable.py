@@ -22,10 +22,12 @@ from tile_core.ir.names import Names
 from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Check, Kernel, Launch, Let
 from tile_core.plugins.dlpack_arrays import as_array
-from tile_core.simt.alignment import alignments, misaligned
+from tile_core.plugins.launch_errors import point_at_parameter
+from tile_core.simt.alignment import alignments
 from tile_core.simt.program import Argument, DeviceFunction, DeviceProgram, HostStep, TensorMap
 from tile_core.simt.resource_limits import check_grid
 from tile_core.simt.tensor_map_values import map_values
+from tile_launch.launcher import misaligned
 from tile_launch.symbol_solver import solutions
 from tile_launch.views import address_of
 from tile_sim.abi import CBuffer, CTensorMap
@@ -81,7 +83,9 @@ class Executable:
             if isinstance(param, Buffer) and param in self._alignment:
                 address, size = address_of(arg), self._alignment[param]
                 if address % size:
-                    raise misaligned(kernel.name, param, address, size)
+                    error = misaligned(kernel.name, param.name, address, size)
+                    point_at_parameter(error, kernel, param.name)
+                    raise error
 
 
 class Call(ABC):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from tile_api.frontend.builder import current
@@ -126,55 +127,56 @@ def normal_dim(name: str, dim: Any, region: Region) -> int:
     return number % rank
 
 
-def reduce_sum(
-    buffer: Any,
-    out: Any,
-    dim: Any = -1,
-    clear: Any = True,
-    batch: Any = 1,
-    annotations: Annotations = None,
-) -> None:
-    """Add up the elements along `dim`; see `T.reduce`."""
-    _reduce(ReduceKind.SUM, buffer, out, dim, clear, batch, annotations)
+def _reduction(kind: ReduceKind, told: str) -> Callable[..., None]:
+    """Return the function for a kind of reduction that says where results go."""
+
+    def run(
+        buffer: Any,
+        out: Any,
+        dim: Any = -1,
+        clear: Any = True,
+        batch: Any = 1,
+        annotations: Annotations = None,
+    ) -> None:
+        _reduce(kind, buffer, out, dim, clear, batch, annotations)
+
+    return _named(run, kind, told)
 
 
-def reduce_max(
-    buffer: Any,
-    out: Any,
-    dim: Any = -1,
-    clear: Any = True,
-    batch: Any = 1,
-    nan_propagate: Any = False,
-    annotations: Annotations = None,
-) -> None:
-    """Take the maximum along `dim`; NaN is ignored unless `nan_propagate`. See `T.reduce`."""
-    _reduce(ReduceKind.MAX, buffer, out, dim, clear, batch, annotations, nan_propagate)
+def _extremum(kind: ReduceKind, told: str) -> Callable[..., None]:
+    """Return the function for a kind of reduction that may let NaN through."""
+
+    def run(
+        buffer: Any,
+        out: Any,
+        dim: Any = -1,
+        clear: Any = True,
+        batch: Any = 1,
+        nan_propagate: Any = False,
+        annotations: Annotations = None,
+    ) -> None:
+        _reduce(kind, buffer, out, dim, clear, batch, annotations, nan_propagate)
+
+    return _named(run, kind, told)
 
 
-def reduce_min(
-    buffer: Any,
-    out: Any,
-    dim: Any = -1,
-    clear: Any = True,
-    batch: Any = 1,
-    nan_propagate: Any = False,
-    annotations: Annotations = None,
-) -> None:
-    """Take the minimum along `dim`; NaN is ignored unless `nan_propagate`. See `T.reduce`."""
-    _reduce(ReduceKind.MIN, buffer, out, dim, clear, batch, annotations, nan_propagate)
+def _named(run: Callable[..., None], kind: ReduceKind, told: str) -> Callable[..., None]:
+    run.__name__ = run.__qualname__ = f"reduce_{kind.value}"
+    run.__doc__ = f"{told} See `T.reduce`."
+    return run
 
 
-def reduce_absmax(
-    buffer: Any,
-    out: Any,
-    dim: Any = -1,
-    clear: Any = True,
-    batch: Any = 1,
-    nan_propagate: Any = False,
-    annotations: Annotations = None,
-) -> None:
-    """Take the maximum of absolute values along `dim`; see `T.reduce`."""
-    _reduce(ReduceKind.ABSMAX, buffer, out, dim, clear, batch, annotations, nan_propagate)
+reduce_sum = _reduction(ReduceKind.SUM, "Add up the elements along `dim`.")
+reduce_bitand = _reduction(ReduceKind.BITAND, "Combine integers or bools along `dim` with ``&``.")
+reduce_bitor = _reduction(ReduceKind.BITOR, "Combine integers or bools along `dim` with ``|``.")
+reduce_bitxor = _reduction(ReduceKind.BITXOR, "Combine integers or bools along `dim` with ``^``.")
+reduce_max = _extremum(
+    ReduceKind.MAX, "Take the maximum along `dim`; NaN is ignored unless `nan_propagate`."
+)
+reduce_min = _extremum(
+    ReduceKind.MIN, "Take the minimum along `dim`; NaN is ignored unless `nan_propagate`."
+)
+reduce_absmax = _extremum(ReduceKind.ABSMAX, "Take the maximum of absolute values along `dim`.")
 
 
 def reduce_abssum(
@@ -182,42 +184,6 @@ def reduce_abssum(
 ) -> None:
     """Add up absolute values along `dim`, overwriting `out`; see `T.reduce`."""
     _reduce(ReduceKind.ABSSUM, buffer, out, dim, True, batch, annotations)
-
-
-def reduce_bitand(
-    buffer: Any,
-    out: Any,
-    dim: Any = -1,
-    clear: Any = True,
-    batch: Any = 1,
-    annotations: Annotations = None,
-) -> None:
-    """Combine integers or bools along `dim` with ``&``; see `T.reduce`."""
-    _reduce(ReduceKind.BITAND, buffer, out, dim, clear, batch, annotations)
-
-
-def reduce_bitor(
-    buffer: Any,
-    out: Any,
-    dim: Any = -1,
-    clear: Any = True,
-    batch: Any = 1,
-    annotations: Annotations = None,
-) -> None:
-    """Combine integers or bools along `dim` with ``|``; see `T.reduce`."""
-    _reduce(ReduceKind.BITOR, buffer, out, dim, clear, batch, annotations)
-
-
-def reduce_bitxor(
-    buffer: Any,
-    out: Any,
-    dim: Any = -1,
-    clear: Any = True,
-    batch: Any = 1,
-    annotations: Annotations = None,
-) -> None:
-    """Combine integers or bools along `dim` with ``^``; see `T.reduce`."""
-    _reduce(ReduceKind.BITXOR, buffer, out, dim, clear, batch, annotations)
 
 
 def any_of(buffer: Any) -> Expr:

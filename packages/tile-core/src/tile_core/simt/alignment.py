@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tile_core.errors import ArgumentLayoutError, Note
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.device_calls import COUNTED_LOAD, PREFIX
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Load
@@ -75,14 +74,3 @@ def alignments(program: DeviceProgram) -> dict[Buffer, int]:
             if isinstance(flat, Buffer) and isinstance(owner, Buffer) and flat in required:
                 found[owner] = max(required[flat], found.get(owner, 1))
     return {p: found[p] for p in program.kernel.params if isinstance(p, Buffer) and p in found}
-
-
-def misaligned(kernel: str, param: Buffer, address: int, multiple: int) -> ArgumentLayoutError:
-    """Return the error that the elements of `param` begin where vectors must not."""
-    return ArgumentLayoutError(
-        f"{kernel}.{param.name}.data: expected an address that is a multiple of {multiple} "
-        f"bytes, got one that lies {address % multiple} behind",
-        notes=() if param.span is None else (Note("the parameter is declared here", param.span),),
-        hint="pass x.clone() or numpy.copy(x): views may begin anywhere, tensors of their own "
-        "are aligned",
-    )

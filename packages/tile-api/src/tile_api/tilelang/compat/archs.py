@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from tile_api.tensors import torch_if_installed
@@ -12,6 +13,10 @@ from tile_api.tilelang.machines import VisibleMachine, machine
 from tile_core.dtypes import dtype_of, normalise_dtype
 from tile_core.environment import processors
 from tile_core.target import Target, parse_target_spec
+
+
+def _of_facts(name: str, told: str) -> Any:
+    return property(attrgetter(f"facts.{name}"), doc=told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,40 +28,19 @@ class Device:
     compute_capability: str  # such as "89"
     facts: DeviceProperties  # the sizes that programs are told
 
-    @property
-    def name(self) -> str:
-        """What the device is called."""
-        return self.facts.name
+    name = _of_facts("name", "What the device is called.")
+    compute_max_core = _of_facts("multi_processor_count", "Multiprocessors.")
+    warp_size = _of_facts("warp_size", "Threads that run together.")
+    smem_cap = max_smem_usage = _of_facts(
+        "shared_memory_per_block_optin", "Bytes of shared memory that one block may ask for."
+    )
+    reg_cap = _of_facts("regs_per_multiprocessor", "Registers of one multiprocessor.")
+    l2_cache_size_bytes = _of_facts("L2_cache_size", "Bytes of the last cache.")
 
     @property
     def sm_version(self) -> int:
         """The compute capability as a number."""
         return int(self.compute_capability)
-
-    @property
-    def compute_max_core(self) -> int:
-        """Multiprocessors."""
-        return self.facts.multi_processor_count
-
-    @property
-    def warp_size(self) -> int:
-        """Threads that run together."""
-        return self.facts.warp_size
-
-    @property
-    def smem_cap(self) -> int:
-        """Bytes of shared memory that one block may ask for."""
-        return self.facts.shared_memory_per_block_optin
-
-    @property
-    def max_smem_usage(self) -> int:
-        """Bytes of shared memory that one block may ask for."""
-        return self.smem_cap
-
-    @property
-    def reg_cap(self) -> int:
-        """Registers of one multiprocessor."""
-        return self.facts.regs_per_multiprocessor
 
     @property
     def sm_partition(self) -> int:
@@ -67,11 +51,6 @@ class Device:
     def transaction_size(self) -> list[int]:
         """Bytes of one access to shared and to global memory."""
         return [32, 128]
-
-    @property
-    def l2_cache_size_bytes(self) -> int:
-        """Bytes of the last cache."""
-        return self.facts.L2_cache_size
 
     def get_avaliable_tensorintrin_shapes(self) -> list[list[int]]:
         """Return the shapes of matrix instructions."""
@@ -113,19 +92,17 @@ def get_arch(target: Any = "cuda") -> Device:
     return {"cuda": CUDA, "hip": CDNA}.get(kind, CPU)(target)
 
 
-def is_cuda_arch(arch: Device) -> bool:
-    """Tell whether a machine is an NVIDIA GPU."""
-    return arch.platform == "CUDA"
+def _platform(name: str, told: str) -> Callable[[Device], bool]:
+    def is_of_it(arch: Device) -> bool:
+        return arch.platform == name
+
+    is_of_it.__doc__ = f"Tell whether a machine is {told}."
+    return is_of_it
 
 
-def is_cdna_arch(arch: Device) -> bool:
-    """Tell whether a machine is an AMD GPU for data centres."""
-    return arch.platform == "CDNA"
-
-
-def is_cpu_arch(arch: Device) -> bool:
-    """Tell whether a machine is a CPU."""
-    return arch.platform == "CPU"
+is_cuda_arch = _platform("CUDA", "an NVIDIA GPU")
+is_cdna_arch = _platform("CDNA", "an AMD GPU for data centres")
+is_cpu_arch = _platform("CPU", "a CPU")
 
 
 def is_rdna_arch(arch: Device) -> bool:

@@ -132,19 +132,24 @@ def _version(target: Any) -> int:
     return int(digits or 0)
 
 
-def _generation(least: int, end: int, told: str) -> Callable[[Any], bool]:
-    def is_of_it(target: Any) -> bool:
+def _versions(told: str, least: int, end: int = 1000) -> Callable[[Any], bool]:
+    def is_one(target: Any) -> bool:
         return least <= _version(target) < end
 
-    is_of_it.__doc__ = f"Tell whether a target is {told}."
-    return is_of_it
+    is_one.__doc__ = f"Tell whether {told}."
+    return is_one
 
 
-target_is_volta = _generation(70, 75, "of NVIDIA's generation Volta")
-target_is_turing = _generation(75, 80, "of NVIDIA's generation Turing")
-target_is_ampere = _generation(80, 90, "of NVIDIA's generations Ampere and Ada")
-target_is_hopper = _generation(90, 100, "of NVIDIA's generation Hopper")
-target_is_sm120 = _generation(120, 130, "a consumer GPU of NVIDIA's generation Blackwell")
+target_is_volta = _versions("a target is of NVIDIA's generation Volta", 70, 75)
+target_is_turing = _versions("a target is of NVIDIA's generation Turing", 75, 80)
+target_is_ampere = _versions("a target is of NVIDIA's generations Ampere and Ada", 80, 90)
+target_is_hopper = _versions("a target is of NVIDIA's generation Hopper", 90, 100)
+target_is_sm120 = _versions("a target is a consumer GPU of NVIDIA's Blackwell", 120, 130)
+target_has_ldmatrix = _versions("a target loads matrices from shared memory", 75)
+target_has_async_copy = _versions("a target copies to shared memory in the background", 80)
+target_has_bulk_copy = _versions("a target has a copy engine", 90)
+have_mbarrier = _versions("there are barriers in shared memory", 80)
+have_pdl = _versions("a kernel can begin before the one in front of it ends", 90)
 
 
 def target_is_cdna(target: Any) -> bool:
@@ -169,23 +174,8 @@ def target_get_warp_size(target: Any) -> int:
     return 64 if target_is_cdna(target) else 32
 
 
-def target_has_async_copy(target: Any) -> bool:
-    """Tell whether a target copies to shared memory in the background."""
-    return _version(target) >= 80
-
-
-def target_has_ldmatrix(target: Any) -> bool:
-    """Tell whether a target loads matrices from shared memory."""
-    return _version(target) >= 75
-
-
 def target_has_stmatrix(target: Any, is_m16n8: bool = False) -> bool:
     """Tell whether a target stores matrices to shared memory."""
-    return _version(target) >= 90
-
-
-def target_has_bulk_copy(target: Any) -> bool:
-    """Tell whether a target has a copy engine."""
     return _version(target) >= 90
 
 
@@ -248,16 +238,6 @@ def have_tma(target: Any = None) -> bool:
 def have_cudagraph() -> bool:
     """Tell whether calls can be recorded and played again: where a GPU runs them."""
     return machine().target.kind == "cuda" and not machine().target.executor
-
-
-def have_pdl(target: Any) -> bool:
-    """Tell whether a kernel can begin before the one in front of it ends."""
-    return _version(target) >= 90
-
-
-def have_mbarrier(target: Any) -> bool:
-    """Tell whether there are barriers in shared memory."""
-    return _version(target) >= 80
 
 
 def get_target_arch(compute_version: str) -> str:
