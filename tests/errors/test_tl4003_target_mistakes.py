@@ -19,12 +19,12 @@ MISTAKES = [
         tile.compile(kernel, target="cpu:pentium")
         """,
         """
-        [TL4003] no x86 machine is called 'pentium'
+        [TL4003] no processor is called 'pentium'
          --> program.py:5:1
           |
         5 | tile.compile(kernel, target="cpu:pentium")
           | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: use one of alderlake, broadwell, cascadelake, cooperlake, haswell, icelake-server, sapphirerapids, skylake, skylake-avx512, x86-64-v2, x86-64-v3, x86-64-v4, znver2, znver3, znver4, znver5, or 'cpu' for this machine
+        hint: use one of aarch64, alderlake, apple-m1, apple-m2, apple-m3, apple-m4, broadwell, cascadelake, cooperlake, cortex-a72, haswell, icelake-server, neoverse-n1, neoverse-n2, neoverse-v1, neoverse-v2, sapphirerapids, skylake, skylake-avx512, x86-64-v2, x86-64-v3, x86-64-v4, znver2, znver3, znver4, znver5, or 'cpu' for this machine
         """,
         whole=True,
     ),

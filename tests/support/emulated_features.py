@@ -19,8 +19,9 @@ from support.emulated_instructions import instruction
 from support.pretended_machine import pretend_from_environment
 from tile_cpu import llvm_functions, python_caller, toolchain
 from tile_cpu import machine as machines
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.gemm import instruction_kernel as gemm_kernel
-from tile_cpu.machine import MACHINES, CpuMachine
+from tile_cpu.machine import MACHINES
 from tile_cpu.tir.build import extern
 from tile_cpu.tir.nodes import PrimExpr
 

@@ -154,10 +154,11 @@ def check_guarded(case: Case | str, target: str) -> None:
 
 
 def _check(case: Case | str, target: str) -> None:
-    found = _cases_by_name()[case] if isinstance(case, str) else case
+    found = cases_by_name()[case] if isinstance(case, str) else case
     found.check(guarded_runner(target))
 
 
 @cache
-def _cases_by_name() -> dict[str, Case]:
+def cases_by_name() -> dict[str, Case]:
+    """Return the cases of the contract."""
     return {case.name: case for case in all_cases()}

@@ -12,11 +12,12 @@ from dataclasses import replace
 from functools import cache
 
 from tile_cpu import machine as machines
+from tile_cpu.cpu_machine import CpuMachine
 
 VARIABLE = "TILE_TEST_MACHINE"
 
 
-def pretended(wanted: str, here: machines.CpuMachine) -> machines.CpuMachine:
+def pretended(wanted: str, here: CpuMachine) -> CpuMachine:
     """Return the machine `wanted`, a row less features, as detection would find it on `here`."""
     name, *hidden = wanted.split(",")
     row = machines.MACHINES[name]

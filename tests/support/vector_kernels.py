@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tile_cpu.machine import MACHINES, CpuMachine, host_machine, missing_features
+from tile_cpu.cpu_machine import CpuMachine
+from tile_cpu.machine import MACHINES, host_machine, missing_features
 from tile_cpu.tir.build import Temporaries, loop, parameter, vload, vstore
 from tile_cpu.tir.nodes import PrimExpr, PrimFunc, Var
 from tile_cpu.toolchain import CompiledModule, compile_module

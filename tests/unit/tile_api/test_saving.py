@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ import tile_launch
 from support.stubs import stub_under_its_name
 from tile_core.errors import FrontendTypeError, ToolchainError, UnsupportedOnTarget
 from tile_cpu import export
+from tile_cpu.cpu_machine import Isa, host_isa
+from tile_cpu.machine import host_machine
 from tile_launch.bundle import read_bundle
-from tile_launch.errors import AssumptionError, DeviceAssertError, LaunchError
+from tile_launch.errors import AssumptionError, DeviceAssertError, LaunchError, NoVariant
 
 needs_cc = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler"
@@ -152,6 +155,40 @@ def test_what_is_no_machine_code_cannot_be_saved(tmp_path: Path, target: str) ->
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.skipif(find_spec("ziglang") is None, reason="needs ziglang, a cross compiler")
+def test_code_for_another_architecture_is_saved_and_refused_by_name(tmp_path: Path) -> None:
+    tile.compile(product, target="cpu").save(tmp_path / "x.tile", targets=["cpu:neoverse-n1"])
+    (variant,) = read_bundle(tmp_path / "x.tile").variants
+    code, machine = variant.code, variant.manifest.machine
+    assert code[:4] == b"\x7fELF"
+    assert int.from_bytes(code[18:20], "little") == 183  # EM_AARCH64 of the ELF standard
+    assert machine.features == ("asimd", "asimddp", "asimdhp", "asimdrdm", "atomics")
+    if host_isa() is Isa.X86_64:
+        with pytest.raises(NoVariant, match=r"cpu:neoverse-n1 .*lacks asimd"):
+            tile_launch.load(tmp_path / "x.tile")
+
+
+def test_code_for_another_system_is_linked_there(tmp_path: Path) -> None:
+    with pytest.raises(ToolchainError) as caught:
+        tile.compile(product, target="cpu").save(tmp_path / "x.tile", targets=["cpu:apple-m2"])
+    assert str(caught.value) == (
+        "[TL5001] code for 'apple-m2' is linked on its own system, arm64-apple-macosx14.0.0\n"
+        "hint: save the kernel there; its assembly can be read here"
+    )
+
+
+def test_another_architecture_needs_a_cross_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tile_cpu.export.importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ToolchainError) as caught:
+        tile.compile(product, target="cpu").save(tmp_path / "x.tile", targets=["cpu:aarch64"])
+    assert str(caught.value) == (
+        "[TL5001] code for AArch64 is linked here by the package ziglang, which is missing\n"
+        "hint: pip install ziglang, or save the kernel on a machine of that kind"
+    )
+
+
 @pytest.mark.parametrize("targets", ["cpu", [], 3])
 def test_targets_are_a_list(tmp_path: Path, targets: Any) -> None:
     with pytest.raises(FrontendTypeError, match="targets are a list of at least one target, got"):
@@ -164,7 +201,7 @@ def test_who_links_code_for_a_processor(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.delenv("CC", raising=False)
     found: list[Any] = [object()]
     monkeypatch.setattr("importlib.util.find_spec", lambda name: found[0])
-    assert export._compiler() == [sys.executable, "-m", "ziglang", "cc"]
+    assert export._compiler(host_machine()) == [sys.executable, "-m", "ziglang", "cc"]
     found[0] = None
     with pytest.raises(ToolchainError) as caught:
         kernel.save(tmp_path / "x.tile")

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 from support.guarded import IN_ITS_OWN_PROCESS, SIDES, guarded
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.gemm.macrokernel import emit_blocked_gemm, plan_gemm
 from tile_cpu.gemm.operands import Extent, StoreTo, start_from
-from tile_cpu.machine import CpuMachine, host_machine
+from tile_cpu.machine import host_machine
 from tile_cpu.tir.build import bind, i32, loop, parameter, seq
 from tile_cpu.tir.nodes import ForKind, PrimFunc, Var, tirx
 from tile_cpu.toolchain import compile_module

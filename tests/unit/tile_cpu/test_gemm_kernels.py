@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from support.emulated_features import can_run, emulated_features
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.gemm.instruction_kernel import MultiplyStep, choose_kernel
 from tile_cpu.gemm.macrokernel import plan_gemm, plan_steps
 from tile_cpu.gemm.operands import (
@@ -24,7 +25,7 @@ from tile_cpu.gemm.packing import emit_copy_rows, emit_pack_b
 from tile_cpu.gemm.register_tile_shape import RegisterTile, Segment, choose_tile, row_segments
 from tile_cpu.gemm.row_sums import emit_row_sums, row_sums
 from tile_cpu.gemm.tile_loops import emit_tile_gemm
-from tile_cpu.machine import MACHINES, CpuMachine, host_machine, missing_features
+from tile_cpu.machine import MACHINES, host_machine, missing_features
 from tile_cpu.tir.build import allocate, i32, loop, parameter, scratch, seq, splat
 from tile_cpu.tir.nodes import BufferLoad, BufferStore, PrimFunc, tirx
 from tile_cpu.toolchain import compile_module

@@ -8,16 +8,18 @@ import sys
 import pytest
 
 from tile_core.errors import MissingFeature, TargetError
+from tile_cpu.arm_machines import match_arm
+from tile_cpu.cpu_machine import Isa, host_isa
 from tile_cpu.machine import (
     MACHINES,
     host_machine,
     machine,
-    match_host,
     missing_features,
     parse_cpuinfo,
     require_runnable,
 )
 from tile_cpu.plugin import parse_target
+from tile_cpu.x86_machines import match_host
 
 CPUINFO = """\
 processor	: 0
@@ -32,12 +34,27 @@ processor	: 1
 vendor_id	: GenuineIntel
 """
 
+ARM_CPUINFO = """\
+processor	: 0
+BogoMIPS	: 2100.00
+Features	: fp asimd evtstrm aes atomics fphp asimdhp cpuid asimdrdm asimddp{more}
+CPU implementer	: 0x41
+CPU architecture: 8
+CPU variant	: 0x1
+CPU part	: 0xd40
+
+processor	: 1
+CPU implementer	: 0x61
+"""
+_TRIPLES = {Isa.X86_64: "x86_64-unknown-linux-gnu", Isa.AARCH64: "aarch64-unknown-linux-gnu"}
+
 
 def test_rows_state_their_vectors() -> None:
     widths = {name: row.vector_bytes for name, row in MACHINES.items()}
     assert widths["haswell"] == widths["alderlake"] == widths["znver3"] == 32
     assert widths["skylake-avx512"] == widths["znver4"] == widths["sapphirerapids"] == 64
-    assert MACHINES["x86-64-v2"].vector_bytes == 16
+    assert MACHINES["x86-64-v2"].vector_bytes == MACHINES["neoverse-v2"].vector_bytes == 16
+    assert MACHINES["apple-m1"].vector_registers == 32
     assert (MACHINES["haswell"].lanes(32), MACHINES["znver4"].lanes(64)) == (8, 8)
     assert (MACHINES["haswell"].vector_registers, MACHINES["znver4"].vector_registers) == (16, 32)
 
@@ -47,7 +64,13 @@ def test_rows_state_their_dot_products() -> None:
     assert having("avxvnni") == {"alderlake", "sapphirerapids", "znver5"}
     assert having("avx512bf16") == {"cooperlake", "sapphirerapids", "znver4", "znver5"}
     assert having("amx-int8") == {"sapphirerapids"}
-    assert having("fma") == set(MACHINES) - {"x86-64-v2"}
+    assert having("bf16") == having("i8mm") >= {"neoverse-v1", "neoverse-v2", "apple-m2"}
+    assert having("dotprod") - having("i8mm") == {"neoverse-n1", "apple-m1"}
+
+
+def test_products_are_rounded_once_but_on_the_oldest_level() -> None:
+    fused = {name for name, row in MACHINES.items() if row.fuses_multiply_add}
+    assert fused == set(MACHINES) - {"x86-64-v2"}
 
 
 def test_llvm_knows_every_row() -> None:
@@ -55,10 +78,38 @@ def test_llvm_knows_every_row() -> None:
 
     for row in MACHINES.values():
         target = tvm.target.Target(row.llvm_target())
-        assert tvm.target.codegen.llvm_is_valid_cpu(row.cpu, "x86_64-linux-gnu")
+        assert tvm.target.codegen.llvm_is_valid_cpu(row.cpu, _TRIPLES[row.isa])
         spelt = {"sse4_2": "sse4.2", "bmi1": "bmi"}
         for feature in row.features:
             assert tvm.target.codegen.target_has_features(spelt.get(feature, feature), target)
+
+
+def test_foreign_machines_name_their_system() -> None:
+    triple = {name: row.llvm_target().get("mtriple", "") for name, row in MACHINES.items()}
+    assert triple["apple-m1"] == "arm64-apple-macosx14.0.0"
+    own = {name for name, row in MACHINES.items() if row.isa is host_isa() and not row.system}
+    assert {name for name, text in triple.items() if not text} == own
+    assert triple["neoverse-n1" if host_isa() is Isa.X86_64 else "znver3"] in _TRIPLES.values()
+
+
+def test_an_arm_processor_is_known_by_its_part() -> None:
+    whole = parse_cpuinfo(ARM_CPUINFO.format(more=" sve i8mm bf16 asimdfhm"), Isa.AARCH64)
+    assert whole == MACHINES["neoverse-v1"]
+    masked = parse_cpuinfo(ARM_CPUINFO.format(more=" i8mm bf16 asimdfhm"), Isa.AARCH64)
+    assert (masked.name, masked.disabled) == ("neoverse-v1", ("sve",))
+    assert masked.llvm_target()["mattr"] == ["-sve"]
+
+
+def test_an_unknown_arm_processor_has_what_it_shows() -> None:
+    plain, newer = frozenset({"neon", "crc"}), MACHINES["neoverse-n1"].features | {"sha3"}
+    assert match_arm(0x99, 1, plain) == MACHINES["aarch64"]
+    assert match_arm(0x99, 1, newer) == MACHINES["neoverse-n1"]
+    assert match_arm(0x99, 1, MACHINES["apple-m2"].features).name == "apple-m2"
+
+
+def test_code_for_another_architecture_is_refused_by_its_name() -> None:
+    with pytest.raises(MissingFeature, match=r"'neoverse-n1'.*\(haswell\): it lacks AArch64"):
+        require_runnable(MACHINES["neoverse-n1"], MACHINES["haswell"])
 
 
 def test_a_known_model_is_its_row() -> None:
@@ -98,7 +149,7 @@ def test_foreign_code_is_refused_by_name() -> None:
 
 
 def test_unknown_names_are_target_errors() -> None:
-    with pytest.raises(TargetError, match="no x86 machine is called 'zen9'") as caught:
+    with pytest.raises(TargetError, match="no processor is called 'zen9'") as caught:
         machine("zen9")
     assert "skylake-avx512" in (caught.value.hint or "")
 

@@ -18,10 +18,12 @@ from tile_core.ir.print_expr import print_expr
 from tile_core.ir.stmt import Kernel
 from tile_core.toolchains.subprocesses import run_program
 from tile_cpu.backend_compiler import CpuArtifact
+from tile_cpu.cpu_machine import CpuMachine, Isa
 from tile_cpu.csource import DIALECT, find_compiler, text_of
 from tile_cpu.lowering.kernel import Lowered
 from tile_cpu.lowering.types import value_type
-from tile_cpu.machine import generic_level, names_of_linux
+from tile_cpu.machine import names_of_linux
+from tile_cpu.x86_machines import generic_level
 from tile_launch.manifest import (
     Address,
     Argument,
@@ -34,6 +36,8 @@ from tile_launch.manifest import (
 from tile_launch.manifest_json import to_json
 
 ENTRY = "tile_main"
+_GLIBC = "2.28"
+"""Of foreign machines: as old as that of the wheels that run there."""
 _SUPPORT = Path(__file__).parent / "runtime" / "support.c"
 _SHOWN = "{ global: tile_main; tile_threads; tile_reason; local: *; };\n"
 _KINDS = {
@@ -93,7 +97,8 @@ def _arguments(lowered: Lowered, names: HostNames) -> tuple[Argument, ...]:
 
 def _library(artifact: CpuArtifact, kinds: str) -> bytes:
     """Link the kernel, what it asks of its surroundings, and the C functions it brought."""
-    compiler, machine = _compiler(), artifact.lowered.machine
+    machine = artifact.lowered.machine
+    compiler = _compiler(machine)
     with tempfile.TemporaryDirectory() as folder:
         code, shown, target = (Path(folder, n) for n in ("kernel.o", "shown", "kernel.so"))
         artifact.module.library.write_to_file(str(code), "o")
@@ -104,8 +109,7 @@ def _library(artifact: CpuArtifact, kinds: str) -> bytes:
             source = Path(folder, "extern.c")
             lowered = artifact.lowered
             source.write_text(text_of(lowered.kernel.sources, lowered.extern_names))
-            # C compilers know few names of machines.
-            flags = (*DIALECT, f"-march={generic_level(machine.features, 'x86-64')}")
+            flags = (*DIALECT, *_processor_flags(machine))
             _run([*compiler, "-c", "-O3", "-fPIC", *flags, "-o", f"{folder}/extern.o", str(source)])
             objects.append(f"{folder}/extern.o")
         link = (f"-Wl,--version-script={shown}", "-Wl,-Bsymbolic", "-Wl,--build-id=none", "-s")
@@ -124,14 +128,32 @@ def _support(compiler: tuple[str, ...], kinds: str) -> bytes:
         return made.read_bytes()
 
 
-def _compiler() -> list[str]:
+def _processor_flags(machine: CpuMachine) -> list[str]:
+    """Return what tells a C compiler what to use; C compilers know few names of machines."""
+    if machine.isa is Isa.X86_64:
+        return [f"-march={generic_level(machine.features, 'x86-64')}"]
+    named = {"lse": "lse", "fullfp16": "fp16", "dotprod": "dotprod", "i8mm": "i8mm", "bf16": "bf16"}
+    extensions = [c for llvm, c in named.items() if machine.has(llvm)]
+    return ["+".join(["-march=armv8-a", *extensions])]
+
+
+def _compiler(machine: CpuMachine) -> list[str]:
     """Return the command of a C compiler: the system's, else the one of the package ziglang.
+
+    The latter alone compiles for processors of another kind.
 
     Raises
     ------
     ToolchainError
-        If there is neither.
+        If there is neither, or `machine` runs another operating system.
     """
+    if machine.system:
+        raise ToolchainError(
+            f"code for {machine.name!r} is linked on its own system, {machine.system}",
+            hint="save the kernel there; its assembly can be read here",
+        )
+    if machine.triple:
+        return _cross_compiler(machine)
     try:
         return [find_compiler()]
     except ToolchainError as missing:
@@ -141,6 +163,16 @@ def _compiler() -> list[str]:
             "code for a processor is linked by a C compiler, and there is none",
             hint="install gcc or clang, point CC at one, or pip install ziglang",
         ) from missing
+
+
+def _cross_compiler(machine: CpuMachine) -> list[str]:
+    if importlib.util.find_spec("ziglang") is None:
+        raise ToolchainError(
+            f"code for {machine.isa.value} is linked here by the package ziglang, which is missing",
+            hint="pip install ziglang, or save the kernel on a machine of that kind",
+        )
+    architecture = machine.triple.partition("-")[0]
+    return [sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture}-linux-gnu.{_GLIBC}"]
 
 
 def _run(command: Sequence[str]) -> None:

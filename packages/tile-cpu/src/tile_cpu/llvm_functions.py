@@ -28,9 +28,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from tile_core.errors import InternalError
+from tile_cpu.cpu_machine import CpuMachine, Isa
 from tile_cpu.llvm.builder import Function
 from tile_cpu.llvm_memory_access import define_gather
-from tile_cpu.machine import CpuMachine
 from tile_cpu.math import narrow, reduce, table
 
 PREFIX = "tile_"
@@ -147,6 +147,8 @@ go:
 def _dot_bf16(match: re.Match[str], machine: CpuMachine) -> str:
     n = int(match[1])
     intrinsic = f"llvm.x86.avx512bf16.dpbf16ps.{n * 32}"
+    if machine.isa is Isa.AARCH64:
+        intrinsic = f"llvm.aarch64.neon.bfdot.v{n}f32.v{2 * n}bf16"
     acc, raw, pairs = f"<{n} x float>", f"<{n} x i32>", f"<{2 * n} x bfloat>"
     return f"""\
 declare {acc} @{intrinsic}({acc}, {pairs}, {pairs})
@@ -164,21 +166,22 @@ def _splat(value: int, lanes: int) -> str:
 
 
 def _narrow_bf16(match: re.Match[str], machine: CpuMachine) -> str:
-    """Round in one instruction where there is one, which takes subnormal numbers for zeros.
+    """Round in one instruction where there is one; x86's takes subnormal numbers for zeros.
 
-    ``round`` tests for them first; ``narrow`` is for products, whose operands are taken so too.
+    There ``round`` tests for them first; ``narrow`` is for products, which take operands so too.
     """
     lanes = int(match[2])
     vec, result = f"<{lanes} x float>", f"<{lanes} x i16>"
     head = f"define {result} @{match[0]}({vec} %x) #0 {{\n"
-    if not (machine.has("avx512bf16") and lanes in (8, 16)):
+    is_exact = machine.has("bf16")
+    if not (is_exact or (machine.has("avx512bf16") and lanes in (8, 16))):
         return f"{head}{_bf16_by_integers(lanes)}}}\n"
     at_once = f"""\
   %r = fptrunc {vec} %x to <{lanes} x bfloat>
   %direct = bitcast <{lanes} x bfloat> %r to {result}
   ret {result} %direct
 """
-    if match[1] == "narrow":
+    if match[1] == "narrow" or is_exact:
         return f"{head}{at_once}}}\n"
     return f"""\
 {head}\

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tile_core.dtypes import dtype_of
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.llvm.builder import Function, Type
-from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import dtype_of_expr, extern, splat, with_lanes
 from tile_cpu.tir.nodes import BufferLoad, Call, IntImm, PrimExpr, TensorLoad, TirBuffer, tirx
 

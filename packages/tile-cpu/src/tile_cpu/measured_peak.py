@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from tile_core.cost.roofline import Peaks
-from tile_cpu.machine import CpuMachine, host_machine
+from tile_cpu.cpu_machine import CpuMachine
+from tile_cpu.machine import host_machine
 from tile_cpu.machine import machine as known_machine
 from tile_cpu.speeds import speeds
 from tile_cpu.tir.build import (

@@ -7,15 +7,30 @@ so uneven blocks balance themselves.
 
 from __future__ import annotations
 
+import platform
 import re
 from dataclasses import fields
 
 from tile_core.records import dataclass
+from tile_cpu.cpu_machine import Isa, host_isa
 
 # Chunks per thread: enough to balance, few enough that taking one costs nothing.
 CHUNKS_PER_THREAD = 32
 ENTRY, THREADS_ENTRY = "address", "threads_address"
-_LAYOUT = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
+_POINTERS = "p270:32:32-p271:32:32-p272:64:64"
+_ARM = "i64:64-i128:128-n32:64-S128-Fn32"
+OWN_CODE = {
+    (Isa.X86_64, "Linux"): (
+        "x86_64-conda-linux-gnu",
+        f"e-m:e-{_POINTERS}-i64:64-i128:128-f80:128-n8:16:32:64-S128",
+    ),
+    (Isa.AARCH64, "Linux"): (
+        "aarch64-unknown-linux-gnu",
+        f"e-m:e-{_POINTERS}-i8:8:32-i16:16:32-{_ARM}",
+    ),
+    (Isa.AARCH64, "Darwin"): ("arm64-apple-macosx14.0.0", f"e-m:o-{_POINTERS}-{_ARM}"),
+}
+"""The triple and the data layout of a process's own code, on which LLVM's linker insists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +58,22 @@ def launcher_text(at: Addresses, inline_below_ns: int) -> str:
     and of the function that tells the number. The text is a module as
     `tvm.runtime.load_module` reads it.
     """
+    triple, layout = OWN_CODE[host_isa(), platform.system()]
     known = {
         "CHUNKS": CHUNKS_PER_THREAD,
         "SMALL": inline_below_ns,
         "ENTRY": ENTRY,
         "THREADS_ENTRY": THREADS_ENTRY,
-        "LAYOUT": _LAYOUT,
+        "LAYOUT": layout,
+        "TRIPLE": triple,
         **{f.name.upper(): f"inttoptr (i64 {getattr(at, f.name)} to ptr)" for f in fields(at)},
     }
     return re.sub("@([A-Z_]+)@", lambda found: str(known[found[1]]), _TEXT)
 
 
-# The data layout is LLVM's for x86-64 with ELF; the just-in-time linker insists on it.
 _TEXT = """\
 target datalayout = "@LAYOUT@"
-target triple = "x86_64-conda-linux-gnu"
+target triple = "@TRIPLE@"
 
 ; body(i32 task, ptr env, ptr data) runs one task; env says into how many the loop is cut
 %env = type { ptr, i32 }

@@ -1,4 +1,4 @@
-"""How fast x86 processors are: one row for each that we compile for, and the one at hand."""
+"""How fast processors are: one row for each that we compile for, and the one at hand."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ _INTEL_512 = (2.0, 2.0, 2.0, 1.0, 48.0, 8.0)
 _ZEN_256 = (2.0, 2.0, 2.0, 1.0, 32.0, 16.0)
 _ZEN4 = (1.0, 1.5, 1.0, 0.5, 32.0, 16.0)
 _ZEN5 = (2.0, 2.0, 2.0, 1.0, 48.0, 20.0)
+# Vectors of 128 bits. ARM, "Software Optimization Guide" of each core; Apple, "Apple Silicon CPU
+# Optimization Guide".
+_NEOVERSE_N = (2.0, 2.0, 2.0, 1.0, 24.0, 8.0)
+_NEOVERSE_V = (4.0, 4.0, 3.0, 2.0, 32.0, 12.0)
+_APPLE = (4.0, 4.0, 3.0, 2.0, 32.0, 16.0)
 
 SPEEDS = MappingProxyType(
     {
@@ -56,6 +61,16 @@ SPEEDS = MappingProxyType(
             CpuSpeeds("znver3", 3.5, *_ZEN_256, 25.0, 160.0),
             CpuSpeeds("znver4", 3.7, *_ZEN4, 45.0, 350.0),
             CpuSpeeds("znver5", 4.0, *_ZEN5, 40.0, 450.0),
+            CpuSpeeds("aarch64", 2.0, 1.0, 1.0, 1.0, 1.0, 16.0, 6.0, 8.0, 20.0),
+            CpuSpeeds("cortex-a72", 1.8, 1.0, 1.0, 1.0, 1.0, 16.0, 6.0, 5.0, 10.0),
+            CpuSpeeds("neoverse-n1", 2.8, *_NEOVERSE_N, 20.0, 170.0),
+            CpuSpeeds("neoverse-n2", 2.8, *_NEOVERSE_N, 25.0, 250.0),
+            CpuSpeeds("neoverse-v1", 2.6, *_NEOVERSE_V, 25.0, 250.0),
+            CpuSpeeds("neoverse-v2", 3.2, *_NEOVERSE_V, 35.0, 420.0),
+            CpuSpeeds("apple-m1", 3.2, *_APPLE, 55.0, 60.0),
+            CpuSpeeds("apple-m2", 3.5, *_APPLE, 80.0, 90.0),
+            CpuSpeeds("apple-m3", 4.0, *_APPLE, 80.0, 90.0),
+            CpuSpeeds("apple-m4", 4.4, *_APPLE, 90.0, 110.0),
         )
     }
 )

@@ -14,9 +14,10 @@ from tvm_ffi import structural_map, structural_walk
 from tile_core.errors import ToolchainError
 from tile_core.pass_manager.instrumentation import timed
 from tile_core.records import dataclass
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.llvm.kernel_text import MASKED_LOAD, keep_masked_loads, number_alias_names
 from tile_cpu.llvm_functions import definitions
-from tile_cpu.machine import CpuMachine, host_machine, require_runnable
+from tile_cpu.machine import host_machine, require_runnable
 from tile_cpu.tir.build import dtype_of_expr, i32
 from tile_cpu.tir.nodes import AttrStmt, IntImm, PrimFunc, StringImm, Unpicklable, tirx, tvm
 

@@ -218,6 +218,6 @@ def processor_features() -> frozenset[str] | None:
         return None
     for line in source.read_text(errors="replace").splitlines():
         key, _, value = line.partition(":")
-        if key.strip() == "flags":
+        if key.strip() in ("flags", "Features"):  # of x86, of ARM
             return frozenset(value.split())
     return None

@@ -89,7 +89,7 @@ def test_a_test_file(words: tuple[str, ...], status: int, summary: str, tmp_path
             "hint: run the program on this CPU, or in the emulator: "
             "--tile-target cpu, --tile-target hip:gfx942@sim\n\n",
         ),
-        ("cpu:nothing", "ERROR: [TL4003] no x86 machine is called 'nothing'\nhint: use one of "),
+        ("cpu:nothing", "ERROR: [TL4003] no processor is called 'nothing'\nhint: use one of "),
     ],
 )
 def test_a_target_that_cannot_be_is_told_before_any_test(

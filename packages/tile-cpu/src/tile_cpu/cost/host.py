@@ -11,7 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from tile_core.environment import cache_home
-from tile_cpu.machine import CpuMachine, host_machine
+from tile_cpu.cpu_machine import CpuMachine
+from tile_cpu.machine import host_machine
 from tile_cpu.speeds import CpuSpeeds, speeds
 
 MEASURED = 1

@@ -10,7 +10,7 @@ from tile_core.cost.iteration_spaces import Space
 from tile_core.cost.kernel_work import Access, tensor_bytes
 from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Alloc, Launch
-from tile_cpu.machine import CpuMachine
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.speeds import CpuSpeeds
 
 FULL = 0.8

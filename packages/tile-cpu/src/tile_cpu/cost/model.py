@@ -17,9 +17,10 @@ from tile_core.passes.infer_layouts import infer_layouts
 from tile_cpu.cost.host import speeds_of
 from tile_cpu.cost.memory import levels_of
 from tile_cpu.cost.statements import Timing
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.lowering.buffer_addresses import admits_in
 from tile_cpu.lowering.storage import require_scratch
-from tile_cpu.machine import CpuMachine, machine
+from tile_cpu.machine import machine
 from tile_cpu.openmp_threads import INLINE_BELOW_NS, num_threads
 from tile_cpu.speeds import CpuSpeeds, with_cores
 

@@ -27,9 +27,9 @@ from tile_core.ops.scan import Scan
 from tile_cpu.cost.functions import FUNCTION_CYCLES, OTHER_FUNCTION, QUOTIENT_CYCLES
 from tile_cpu.cost.memory import Levels
 from tile_cpu.cost.products import Block, ProductCycles, product_cycles, step_count
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.gemm.macrokernel import plan_gemm
 from tile_cpu.gemm.register_tile_shape import GemmForm
-from tile_cpu.machine import CpuMachine
 from tile_cpu.ops import BlockedGemm, StreamedGemm
 from tile_cpu.rules.panels import extents_of, tile_spec
 from tile_cpu.speeds import CpuSpeeds

@@ -6,8 +6,8 @@ from enum import Enum
 
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.llvm_memory_access import reinterpret
-from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import extern, llvm_pure
 from tile_cpu.tir.nodes import IntImm, PrimExpr
 
@@ -19,6 +19,9 @@ class MultiplyStep(Enum):
     DOT_BF16 = "vdpbf16ps"
     DOT_INT8 = "vpdpbusd"
     DOT_INT16 = "pmaddwd"
+    DOT_SIGNED = "sdot"
+    DOT_UNSIGNED = "udot"
+    DOT_MIXED = "usdot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +66,17 @@ class MicroKernel:
             }[n]
             pair = [reinterpret(x, "int16", 2 * n) for x in (a, b)]
             return acc + llvm_pure(f"int32x{n}", name, *pair)
-        unsigned, signed = (a, b) if self.a_dtype == "uint8" else (b, a)
+        x86 = self.step is MultiplyStep.DOT_INT8
+        name = f"avx512.vpdpbusd.{32 * n}" if x86 else f"{self.step.value}.v{n}i32.v{4 * n}i8"
+        first, second = ((a, self.a_dtype), (b, self.b_dtype))
+        if self.b_dtype == "uint8":  # where signs differ the unsigned factor comes first
+            first, second = second, first
         return llvm_pure(
             f"int32x{n}",
-            f"llvm.x86.avx512.vpdpbusd.{32 * n}",
+            f"llvm.{'x86' if x86 else 'aarch64.neon'}.{name}",
             acc,
-            reinterpret(unsigned, "uint8", 4 * n),
-            reinterpret(signed, "int8", 4 * n),
+            reinterpret(first[0], first[1], 4 * n),
+            reinterpret(second[0], second[1], 4 * n),
         )
 
 
@@ -88,12 +95,12 @@ def choose_kernel(
     """
     a, b, c = dtype_of(a_dtype), dtype_of(b_dtype), dtype_of(c_dtype)
     if a.is_float or b.is_float or c.is_float:
-        if grouped and a == b == "bfloat16" and c != "float64" and machine.has("avx512bf16"):
+        if grouped and a == b == "bfloat16" and c != "float64" and has_dot_bf16(machine):
             lanes = machine.lanes(32)
             return MicroKernel(MultiplyStep.DOT_BF16, lanes, "float32", 2, "bfloat16", "bfloat16")
         acc = "float64" if "float64" in (a, b, c) else "float32"
         return _multiply_add(machine, acc)
-    if grouped and c.bits <= 32 and machine.has("avx2"):
+    if grouped and c.bits <= 32:
         kernel = _integer_dot(machine, a_dtype, b_dtype)
         if kernel is not None:
             return kernel
@@ -108,9 +115,19 @@ def _multiply_add(machine: CpuMachine, acc: str) -> MicroKernel:
     return MicroKernel(MultiplyStep.FMA, lanes, acc, 1, acc, acc)
 
 
+def has_dot_bf16(machine: CpuMachine) -> bool:
+    """Whether one instruction adds the products of two pairs of bfloat16 to a float32."""
+    return machine.has("avx512bf16") or machine.has("bf16")
+
+
 def _integer_dot(machine: CpuMachine, a: str, b: str) -> MicroKernel | None:
-    lanes = machine.lanes(32)
-    if {a, b} <= {"int8", "uint8"}:
+    lanes, is_bytes = machine.lanes(32), {a, b} <= {"int8", "uint8"}
+    if is_bytes and machine.has("dotprod", *(["i8mm"] if a != b else ())):
+        same = MultiplyStep.DOT_SIGNED if a == "int8" else MultiplyStep.DOT_UNSIGNED
+        return MicroKernel(same if a == b else MultiplyStep.DOT_MIXED, lanes, "int32", 4, a, b)
+    if not machine.has("avx2"):
+        return None
+    if is_bytes:
         wide = machine.vector_bytes == 64 and machine.has("avx512vnni")
         if wide or (machine.vector_bytes == 32 and machine.has("avxvnni")):
             b_read = {"int8": "uint8", "uint8": "int8"}[b] if a == b else b

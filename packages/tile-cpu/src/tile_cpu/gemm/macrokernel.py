@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tile_core.records import dataclass
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.gemm.dot_rows import emit_dot_rows
 from tile_cpu.gemm.instruction_kernel import choose_kernel
 from tile_cpu.gemm.operands import (
@@ -39,7 +40,6 @@ from tile_cpu.gemm.prefetch import (
 from tile_cpu.gemm.register_tile_shape import MAX_VECTOR_ROWS, GemmForm, choose_form, choose_tile
 from tile_cpu.gemm.row_sums import emit_row_sums, row_sums
 from tile_cpu.gemm.tile_loops import BeforePanel, emit_tile_gemm
-from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import allocate, i32, loop, scratch, seq
 from tile_cpu.tir.nodes import IfThenElse, Select, Stmt, TirBuffer, tirx
 from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_div, floor_mod, minimum, opaque

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias, cast
 
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.gemm.instruction_kernel import MicroKernel
 from tile_cpu.gemm.register_tile_shape import GemmForm, RegisterTile
 from tile_cpu.llvm_memory_access import reinterpret
-from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import allocate, scratch, vload, vstore
 from tile_cpu.tir.nodes import PrimExpr, Stmt, TirBuffer
 from tile_cpu.vectors import Matrix, as_expr, floor_div, floor_mod

@@ -6,8 +6,8 @@ from enum import Enum
 
 from tile_core.dtypes import dtype_of
 from tile_core.records import dataclass
+from tile_cpu.cpu_machine import CpuMachine, Isa
 from tile_cpu.gemm.instruction_kernel import MicroKernel
-from tile_cpu.machine import CpuMachine
 
 # A block of at most this many rows multiplies B where it lies: each of its elements would
 # be packed to be used once.
@@ -67,7 +67,9 @@ def choose_tile(machine: CpuMachine, kernel: MicroKernel, m: int, n: int) -> Reg
         nv = 4 if m <= 6 else 2 if m <= 14 else 1
         return RegisterTile(m, min(nv, vectors))
     if many:
-        return RegisterTile(8, min(2, vectors)) if vectors > 1 else RegisterTile(16, 1)
+        # Short vectors leave room for a third, and a core with four pipes for them wants it.
+        nv = 3 if machine.isa is Isa.AARCH64 else 2
+        return RegisterTile(8, min(nv, vectors)) if vectors > 1 else RegisterTile(16, 1)
     if m <= 5:
         return RegisterTile(m, min({1: 6, 2: 4, 3: 3, 4: 2, 5: 2}[m], vectors))
     return RegisterTile(6, min(2, vectors)) if vectors > 1 else RegisterTile(8, 1)

@@ -13,7 +13,7 @@ from typing import Any
 
 from tile_core.errors import InternalError
 from tile_core.records import dataclass
-from tile_cpu.machine import CpuMachine
+from tile_cpu.cpu_machine import CpuMachine
 
 FLOAT_BITS = {"float": 32, "double": 64}
 Operand = Any  # Value | int | float
@@ -295,7 +295,7 @@ class Function:
 
     def mad(self, a: Value, b: Operand, c: Operand) -> Value:
         """Return ``a*b + c``, fused where that is one instruction."""
-        return self.fma(a, b, c) if self.machine.has("fma") else a * b + c
+        return self.fma(a, b, c) if self.machine.fuses_multiply_add else a * b + c
 
     def polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
         """Return ``c0 + x*(c1 + x*(…))``; `coefficients` in rising order."""

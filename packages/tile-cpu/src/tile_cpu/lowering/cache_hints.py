@@ -11,12 +11,12 @@ from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import Node, walk
 from tile_core.ir.stmt import For, Kernel, Parallel, Pipelined, Store, While
 from tile_core.ops.operator import TileOperator
+from tile_cpu.cpu_machine import CpuMachine, Isa
 from tile_cpu.llvm_memory_access import reinterpret
 from tile_cpu.lowering import access
 from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.types import lanes_of, number, scalar_name
-from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import extern, i32, llvm_effect, with_lanes
 from tile_cpu.tir.nodes import BufferLoad, Evaluate, PrimExpr, tirx
 from tile_cpu.tir.nodes import Stmt as TirStmt
@@ -33,6 +33,7 @@ LONG_STRETCH = 2 * READ_AHEAD
 """Bytes of a stretch that is read ahead: what is fetched beyond its end is the lesser part."""
 
 _READ, _DATA = 0, 1
+_INNER_SHAREABLE_STORES = 10  # ``dmb ishst``
 
 
 def streamed_buffers(kernel: Kernel, machine: CpuMachine) -> frozenset[Buffer]:
@@ -105,8 +106,10 @@ def streamed(place: FlatBuffer, offset: PrimExpr, stored: PrimExpr, *, ahead: bo
     )
 
 
-def fence() -> TirStmt:
+def fence(machine: CpuMachine) -> TirStmt:
     """Return what makes streamed stores visible to other threads."""
+    if machine.isa is Isa.AARCH64:
+        return llvm_effect("llvm.aarch64.dmb", i32(_INNER_SHAREABLE_STORES))
     return llvm_effect("llvm.x86.sse.sfence")
 
 

@@ -20,8 +20,8 @@ from tile_core.ops.operator import TileOperator
 from tile_core.ops.rule import Rule
 from tile_core.records import dataclass
 from tile_core.target import Target
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.lowering.buffer_addresses import FlatBuffer
-from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import allocate, bind, dtype_of_expr, i32, scratch
 from tile_cpu.tir.nodes import BufferLoad, BufferStore, IntImm, PrimExpr, TirBuffer
 from tile_cpu.tir.nodes import Stmt as TirStmt

@@ -13,12 +13,12 @@ from tile_core.passes.guards.registry import located, open_registry
 from tile_core.passes.infer_layouts import Layouts
 from tile_core.records import dataclass
 from tile_core.target import Target
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.lowering import calls, casts, expressions, statements, storage
 from tile_cpu.lowering.buffer_addresses import special_layouts
 from tile_cpu.lowering.cache_hints import streamed_buffers
 from tile_cpu.lowering.context import Context, Settings, assigned
 from tile_cpu.lowering.types import value_type
-from tile_cpu.machine import CpuMachine
 from tile_cpu.tir.build import i32, prim, seq
 from tile_cpu.tir.nodes import AttrStmt, PrimExpr, PrimFunc, StringImm, Unpicklable, tirx
 from tile_cpu.tir.nodes import Stmt as TirStmt

@@ -120,7 +120,7 @@ def _block(ctx: Context, launch: Launch, grid: list[PrimExpr], block: PrimExpr) 
         ctx.streams = False
         body = ctx.lower_stmt(launch.body)
         if ctx.streams:
-            body = seq(body, fence())
+            body = seq(body, fence(ctx.machine))
     entry = ctx.block_entry
     ctx.block_entry, ctx.jump = outer_entry, outer_jump
     return seq(entry, statements, body)

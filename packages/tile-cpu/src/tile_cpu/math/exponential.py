@@ -92,7 +92,7 @@ def _reduced_to_half_ln2(fn: Function, x: Value) -> tuple[Value, Value, Value]:
 def exp10(fn: Function, x: Value) -> Value:
     """Return ``10**x``."""
     x = clamp(x, _LOWEST_EXP10, _HIGHEST_EXP10)
-    if not fn.machine.has("fma"):
+    if not fn.machine.fuses_multiply_add:
         return in_double(fn, lambda f, wide: exp_wide(f, wide * math.log(10.0)), x)
     n, shifted = nearest(fn, x, _LOG2_10)
     r = fn.mad(n, -_LOG10_2[1], fn.mad(n, -_LOG10_2[0], x))
@@ -131,7 +131,7 @@ def exp10_double(fn: Function, x: Value) -> Value:
 def split_exp(fn: Function, x: Value) -> tuple[Value, Value]:
     """Return ``(m, s)`` with ``exp(x) = s*(1 + m)``, in double for |x| < 700, to 1e-16."""
     n, shifted = nearest(fn, x, _LOG2_E)
-    r = fn.mad(n, -LN2, x) if not fn.machine.has("fma") else _reduced(fn, x, n)
+    r = fn.mad(n, -LN2, x) if not fn.machine.fuses_multiply_add else _reduced(fn, x, n)
     m = r * fn.mad(r, fn.polynomial(r, _EXP_DOUBLE), 1.0)
     return m, power_of_two(fn, shifted, "double")
 

@@ -10,8 +10,8 @@ from enum import Enum
 
 from tile_core.dtypes import DType
 from tile_core.records import dataclass
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.llvm.builder import Function, Type, Value
-from tile_cpu.machine import CpuMachine
 from tile_cpu.math.common import Keep
 from tile_cpu.tir.build import with_lanes
 from tile_cpu.tir.nodes import PrimExpr, tirx

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 
 from tile_core.errors import InternalError
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.llvm.builder import Function, Type, Value
-from tile_cpu.machine import CpuMachine
 from tile_cpu.math import exact
 from tile_cpu.math.common import Keep
 from tile_cpu.tir.build import dtype_of_expr

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from tile_core.errors import InternalError
 from tile_core.records import dataclass
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.llvm.builder import Function, Type, Value
-from tile_cpu.machine import CpuMachine
 from tile_cpu.math import (
     directed_rounding,
     exact,

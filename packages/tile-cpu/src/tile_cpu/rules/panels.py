@@ -17,10 +17,11 @@ from tile_core.ops.parallel_form import parallel_nest
 from tile_core.ops.region_pairing import pair
 from tile_core.ops.rule import InferContext, InferLevel, LayoutMap
 from tile_core.ops.serial_forms import expand
+from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
 from tile_cpu.lowering.storage import allocate_buffer
-from tile_cpu.machine import CpuMachine, machine
+from tile_cpu.machine import machine
 from tile_cpu.ops import StreamedGemm
 from tile_cpu.passes.stream_gemm_operands import reads_only_as_b
 from tile_cpu.tir.build import seq
