@@ -1,4 +1,4 @@
-"""Which tests run the places that mutants change: one run of the tests with a probe at each.
+"""All mutants in one tree: each changed place asks which mutant is on, and notes who comes by.
 
 Before::
 
@@ -6,89 +6,128 @@ Before::
 
 After::
 
-    if (_mutant_site(7), size < 2)[1]:
+    if ((size <= 2) if _mutant(7) else (size < 2)):
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, zip_longest
+from dataclasses import dataclass
 from pathlib import Path
 
-PROBE = '''\
-"""A name in every process of a test run: who comes by is written down once."""
+SWITCH = '''\
+"""A name in every process of a test run: whether a mutant is on. Who asks first is written down."""
 import builtins
 import os
 
+active = int(os.environ.get("MUTANT", -1))
+log = os.environ.get("MUTANT_LOG", "")
 seen = set()
 
 
-def _mutant_site(number):
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").rsplit(" (", 1)[0]
-    if (number, test) not in seen:
-        seen.add((number, test))
-        with open({log!r}, "a", encoding="utf-8") as log:
-            log.write(f"{{number}} {{test}}\\n")
+def _mutant(number):
+    if log and number not in seen:
+        seen.add(number)
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").rsplit(" (", 1)[0]
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(f"{number} {test}\\n")
+    return number == active
 
 
-builtins._mutant_site = _mutant_site
+builtins._mutant = _mutant
 '''
-FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+::\w+(?:\[.*?\])?)(?: - .*)?$", re.MULTILINE)
-"""Pytest's line about a test in its summary."""
 
 
-def write_probe(folder: Path, log: Path) -> None:
-    """Write the module that Python loads at its start, where `folder` is on its path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "sitecustomize.py").write_text(PROBE.format(log=str(log)))
-
-
-def probed(text: bytes, sites: Mapping[int, tuple[int, int, bool]]) -> bytes:
-    """Return a module's text with a probe at each site that can have one.
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a file.
 
     Parameters
     ----------
-    sites
-        By the number that the probe writes down: start and end in `text`, and whether a statement
-        stands there. A pattern of ``case`` holds no calls: it stays as it is.
+    start, end
+        What is replaced: offsets in the bytes of the file.
+    """
+
+    path: Path
+    line: int
+    kind: str  # "comparison", "off by one", "and/or", "not", "operands" or "statement"
+    start: int
+    end: int
+    after: str
+
+    def applied(self, text: bytes) -> bytes:
+        """Return the changed text of the file."""
+        return text[: self.start] + self.after.encode() + text[self.end :]
+
+
+def write_switch(folder: Path) -> None:
+    """Write the module that Python loads at its start, where `folder` is on its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sitecustomize.py").write_text(SWITCH)
+
+
+def switched(text: bytes, mutants: Mapping[int, Mutant]) -> bytes:
+    """Return a module's text with all its mutants, by number, each of which can be switched on.
+
+    A pattern of ``case`` holds no calls: it stays as it is.
     """
     grown: list[tuple[int, int]] = []
-    for number, (start, end, statement) in sorted(
-        sites.items(), key=lambda site: (-site[1][0], site[1][1])
-    ):
+    for number, mutant in sorted(mutants.items(), key=lambda one: (-one[1].start, one[1].end)):
+        start, end = mutant.start, mutant.end
         end += sum(size for other, size in grown if other <= end)
         before, site, after = text[:start], text[start:end], text[end:]
-        call = f"_mutant_site({number})".encode()
-        made = call + b"; " + site if statement else b"(" + call + b", " + site + b")[1]"
+        if mutant.kind == "statement":
+            made = b"if not _mutant(%d): %b" % (number, site)
+        else:
+            made = b"((%b) if _mutant(%d) else (%b))" % (mutant.after.encode(), number, site)
         try:
             ast.parse(before + made + after)
         except SyntaxError:
             continue
-        grown.append((sites[number][1], len(made) - len(site)))
+        grown.append((mutant.end, len(made) - len(site)))
         text = before + made + after
     return text
 
 
 def runners_of_sites(log: str) -> dict[int, list[str]]:
     """Return the tests that came by each site; "" stands for what no test runs: imports."""
-    found: dict[int, list[str]] = {}
+    found: dict[int, dict[str, None]] = {}
     for line in log.splitlines():
         number, _, test = line.partition(" ")
-        found.setdefault(int(number), []).append(test)
-    return found
+        found.setdefault(int(number), {})[test] = None
+    return {number: [*tests] for number, tests in found.items()}
 
 
-def failed_tests(output: str) -> frozenset[str]:
-    """Return the tests that pytest's summary (``-rfE``) calls failed."""
-    return frozenset(FAILED.findall(output))
+def in_order(came: Iterable[str], seconds: Mapping[str, float], near: Sequence[str]) -> list[str]:
+    """Return the tests that run on a mutant, those first that are likely to fail soon.
+
+    Parameters
+    ----------
+    came
+        Who came by: quick ones first, then files of `near`.
+    seconds
+        What each test takes that passes, in the order of their files. Behind a test that came by,
+        others of its file may use what it left in caches: they come last.
+    """
+    files = {name: place for place, name in enumerate(near)}
+    first = sorted(
+        (test for test in came if test in seconds),
+        key=lambda test: (seconds[test] > QUICK, files.get(_file(test), len(files))),
+    )
+    begun: set[str] = set()
+    later = []
+    for test in seconds:
+        if test in first:
+            begun.add(_file(test))
+        elif _file(test) in begun:
+            later.append(test)
+    return first + later
 
 
-def one_of_each_file_in_turn(tests: Iterable[str], near: Sequence[str]) -> list[str]:
-    """Return tests, the first of each file before the second of any; files of `near` first."""
-    files: dict[str, list[str]] = {name: [] for name in near}
-    for test in tests:
-        files.setdefault(test.partition("::")[0], []).append(test)
-    turns = zip_longest(*files.values())
-    return [test for test in chain.from_iterable(turns) if test is not None]
+QUICK = 1.0
+"""Seconds of a test."""
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]

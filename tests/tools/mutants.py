@@ -16,22 +16,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 
 from tools.changed import changed_files
 from tools.import_graph import ROOT, ImportGraph, modules_of_packages, modules_of_tests
-from tools.mutant_sites import (
-    failed_tests,
-    one_of_each_file_in_turn,
-    probed,
-    runners_of_sites,
-    write_probe,
-)
+from tools.mutant_sites import Mutant, switched, write_switch
 
 LEFT_OUT = ("__init__.py", "__main__.py")
 CASES = ROOT / "packages/tile-core/src/tile_core/testing/conformance"
@@ -46,33 +39,11 @@ FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 SWAPPED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift)
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """One change of a file.
-
-    Parameters
-    ----------
-    start, end
-        What is replaced: offsets in the bytes of the file.
-    """
-
-    path: Path
-    line: int
-    kind: str  # "comparison", "off by one", "and/or", "not", "operands" or "statement"
-    start: int
-    end: int
-    after: str
-
-    def applied(self, text: bytes) -> bytes:
-        """Return the changed text of the file."""
-        return text[: self.start] + self.after.encode() + text[self.end :]
-
-    def __str__(self) -> str:
-        before = self.path.read_bytes()[self.start : self.end].decode()
-        where = (
-            f"{self.path.relative_to(ROOT)}:{self.line}" if ROOT in self.path.parents else self.path
-        )
-        return f"{where} {self.kind}: {' '.join(before.split())[:60]} -> {self.after[:60]}"
+def shown(mutant: Mutant) -> str:
+    """Return a line about a mutant."""
+    before = mutant.path.read_bytes()[mutant.start : mutant.end].decode()
+    where = f"{mutant.path.relative_to(ROOT)}:{mutant.line}"
+    return f"{where} {mutant.kind}: {' '.join(before.split())[:60]} -> {mutant.after[:60]}"
 
 
 def mutants_of(path: Path) -> list[Mutant]:
@@ -172,61 +143,72 @@ class Workspace:
             if (ROOT / name).is_file():
                 (self.root / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, self.root / name)
-        sources = [str(path) for path in sorted(self.root.glob("packages/*/src"))]
-        toy, tests = self.root / "tests/plugins/tile-toy/src", self.root / "tests"
+        self.folder = folder
+        sources = [folder / "switch", *sorted(self.root.glob("packages/*/src"))]
+        tests = [self.root / "tests", self.root / "tests/plugins/tile-toy/src"]
         self.environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join([*sources, str(tests), str(toy)]),
+            "PYTHONPATH": os.pathsep.join(map(str, [*sources, *tests])),
             "PYTHONDONTWRITEBYTECODE": "1",
             "HYPOTHESIS_PROFILE": "ci",
         }
 
-    def tests_of(self, mutants: Sequence[Mutant], options: Sequence[str]) -> list[list[str]]:
-        """Run all tests once; return those that pass and run the place of each mutant."""
-        log, files = self.root / "sites.log", {mutant.path for mutant in mutants}
-        write_probe(self.root / "probe", log)
-        for path in files:
-            sites = {
-                number: (mutant.start, mutant.end, mutant.kind == "statement")
-                for number, mutant in enumerate(mutants)
-                if mutant.path == path
-            }
-            self._place(path).write_bytes(probed(path.read_bytes(), sites))
-        paths = os.pathsep.join((str(self.root / "probe"), self.environment["PYTHONPATH"]))
-        done = self._run(("-rfE", *options), None, self.environment | {"PYTHONPATH": paths})
-        for path in files:
-            self._place(path).write_bytes(path.read_bytes())
-        failed = failed_tests(done.stdout)
-        seen = runners_of_sites(log.read_text() if log.exists() else "")
-        return [[t for t in seen.get(n, ()) if t not in failed] for n in range(len(mutants))]
+    def fates(
+        self,
+        mutants: Sequence[Mutant],
+        near: Sequence[Sequence[str]],
+        tests: Sequence[str],
+        seconds: float,
+    ) -> list[str]:
+        """Return what becomes of each mutant in the tests of files that come by.
 
-    def fate(self, mutant: Mutant, tests: Sequence[str], seconds: float) -> str:
-        """Run tests on a mutant until one fails; return what became of it.
+        "killed", "survived" if all tests passed, "undecided" if the time was over before, "not
+        run" without tests.
 
-        "killed", "survived" if all tests passed, "undecided" if the time was over before,
-        "not run" without tests.
+        Parameters
+        ----------
+        near
+            By mutant the files that import it, the nearest first.
+        tests
+            Files or folders of all tests that may run.
         """
+        write_switch(self.folder / "switch")
+        places: dict[Path, dict[int, Mutant]] = {}
+        for number, mutant in enumerate(mutants):
+            places.setdefault(mutant.path, {})[number] = mutant
+        made = {path: switched(path.read_bytes(), some) for path, some in places.items()}
+        for path, text in made.items():
+            self._place(path).write_bytes(text)
+        plan, answers = self.folder / "plan", self.folder / "fates"
+        plan.write_text(json.dumps(dict(enumerate(near))))
+        names = {"MUTANT_PLAN": str(plan), "MUTANT_LOG": str(self.folder / "log")}
+        plugin = ("-p", "tools.mutant_runs", f"--basetemp={self.folder / 'tmp'}")
+        done = self._run((*plugin, *tests), None, names | {"MUTANT_SECONDS": str(seconds)})
+        if not answers.exists():
+            raise SystemExit(done.stdout)
+        told = json.loads(answers.read_text())
+        for path in made:
+            self._place(path).write_bytes(path.read_bytes())
+        found = []
+        for number, mutant in enumerate(mutants):
+            has_switch = b"_mutant(%d)" % number in made[mutant.path]
+            if number in told["imported"] or not has_switch:
+                came = told["came"][str(number)] or near[number]
+                found.append(self._fate(mutant, came, seconds / len(mutants)))
+            else:
+                found.append(told["fates"].get(str(number), "not run"))
+        return found
+
+    def _fate(self, mutant: Mutant, tests: Sequence[str], seconds: float) -> str:
+        """Run tests on a mutant that imports meet, in a process that begins with it."""
         place = self._place(mutant.path)
         place.write_bytes(mutant.applied(mutant.path.read_bytes()))
         try:
-            return self._fate(tests, seconds) if tests else "not run"
+            done = self._run(("-x", *tests), max(seconds, LEAST))
+        except subprocess.TimeoutExpired:
+            return "undecided"
         finally:
             place.write_bytes(mutant.path.read_bytes())
-
-    def _fate(self, tests: Sequence[str], seconds: float) -> str:
-        end = time.monotonic() + seconds
-        at, size = 0, FIRST
-        while at < len(tests):
-            left = end - time.monotonic()
-            if left <= 0:
-                return "undecided"
-            try:
-                done = self._run(("-x", *tests[at : at + size]), max(left, LEAST))
-            except subprocess.TimeoutExpired:
-                return "undecided"
-            if done.returncode not in (0, NOTHING_COLLECTED):
-                return "killed"
-            at, size = at + size, min(4 * size, MOST)
-        return "survived"
+        return "survived" if done.returncode in (0, NOTHING_COLLECTED) else "killed"
 
     def _place(self, path: Path) -> Path:
         return self.root / path.relative_to(ROOT)
@@ -235,20 +217,17 @@ class Workspace:
         self,
         arguments: Sequence[str],
         timeout: float | None,
-        environment: Mapping[str, str] | None = None,
+        names: Mapping[str, str] = MappingProxyType({}),
     ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
         return subprocess.run(
-            command, cwd=self.root, env=environment or self.environment,
+            command, cwd=self.root, env={**self.environment, **names},
             capture_output=True, text=True, timeout=timeout,
         )  # fmt: skip
 
 
-FIRST, MOST = 24, 4000
-"""Tests that the first process runs, each later one four times as many: a process takes seconds to
-start, and most mutants die early; a command line has an end."""
-LEAST = 20.0
-"""Seconds that the last of a mutant's processes has at least."""
+LEAST = 60.0
+"""Seconds that a process of its own has at least."""
 NOTHING_COLLECTED = 5
 """Pytest's exit status."""
 
@@ -280,23 +259,20 @@ def main() -> None:
     arguments = parser.parse_args()
     mutants = chosen(files_to_mutate(arguments), arguments.count, arguments.seed)
     if arguments.list or not mutants:
-        print(*mutants, sep="\n")
+        print(*map(shown, mutants), sep="\n")
         return
     graph = ImportGraph(modules_of_packages() | modules_of_tests())
-    fates: Counter[str] = Counter()
-    options = ("-n", "auto", "--dist", "worksteal", *(arguments.tests or ()))
+    near = [
+        [str(path.relative_to(ROOT)) for path in nearest_tests(mutant.path, graph)]
+        for mutant in mutants
+    ]
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace(Path(folder))
-        seen = workspace.tests_of(mutants, options)
-        end = time.monotonic() + 60 * arguments.minutes
-        for number, (mutant, tests) in enumerate(zip(mutants, seen, strict=True)):
-            near = [str(path.relative_to(ROOT)) for path in nearest_tests(mutant.path, graph)]
-            run_by = one_of_each_file_in_turn((test for test in tests if test), near)
-            seconds = (end - time.monotonic()) / (len(mutants) - number)
-            fate = workspace.fate(mutant, run_by or (near if tests else ()), seconds)
-            fates[fate] += 1
-            if fate != "killed":
-                print(f"{fate} {mutant}", flush=True)
+        found = workspace.fates(mutants, near, arguments.tests or (), 60 * arguments.minutes)
+    for mutant, fate in zip(mutants, found, strict=True):
+        if fate != "killed":
+            print(fate, shown(mutant))
+    fates = Counter(found)
     score = {"killed": fates["killed"], "mutants": len(mutants), "seed": arguments.seed}
     left = f"; the time was over for {fates['undecided']}" if fates["undecided"] else ""
     print(f"{fates['killed']} of {len(mutants)} mutants killed, seed {arguments.seed}{left}")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tools.import_graph import ImportGraph
-from tools.mutant_sites import (
-    failed_tests,
-    one_of_each_file_in_turn,
-    probed,
-    runners_of_sites,
-    write_probe,
-)
+from tools.mutant_sites import Mutant, in_order, runners_of_sites, switched, write_switch
 from tools.mutants import chosen, mutants_of, nearest_tests
 
 TEXT = '''\
@@ -92,40 +89,108 @@ def test_the_nearest_tests_come_first(tmp_path: Path) -> None:
     assert [path.stem for path in found] == ["test_pairs", "test_near", "test_far", "test_words"]
 
 
-def test_probes_change_nothing_but_tell(module: Path) -> None:
+def mutant(start: int, end: int, after: str, kind: str = "off by one") -> Mutant:
+    return Mutant(Path("module.py"), 1, kind, start, end, after)
+
+
+def test_each_mutant_of_a_module_can_be_switched_on() -> None:
     text = b"def f(n):\n    n += 1\n    return g(n) if n < 2 else n - 1\n"
-    sites = {0: (14, 20, True), 1: (40, 45, False), 2: (51, 56, False), 3: (55, 56, False)}
-    told: list[int] = []
-    names: dict[str, object] = {"_mutant_site": told.append, "g": lambda n: -n}
-    exec(probed(text, sites), names)
-    assert names["f"](0) == -1  # type: ignore[operator]
-    assert told == [0, 1]
-    assert names["f"](5) == 5  # type: ignore[operator]
-    assert told == [0, 1, 0, 1, 2, 3]
+    mutants = {
+        0: mutant(14, 20, "pass", "statement"),
+        1: mutant(40, 45, "n >= 2"),
+        2: mutant(51, 56, "1 - n"),
+        3: mutant(55, 56, "(2)"),
+    }
+    names: dict[str, Any] = {"g": lambda n: -n}
+    exec(switched(text, mutants), names)
+
+    def found(n: int, active: int | None) -> int:
+        names["_mutant"] = lambda number: number == active
+        value: int = names["f"](n)
+        return value
+
+    assert [found(0, active) for active in (None, 0, 1, 2, 3)] == [-1, 0, 0, -1, -1]
+    assert [found(5, active) for active in (None, 0, 1, 2, 3)] == [5, 4, -6, -5, 4]
 
 
-def test_patterns_have_no_probe() -> None:
+def test_patterns_have_no_switch() -> None:
     text = b"match n:\n    case 3:\n        pass\n"
-    assert probed(text, {0: (18, 19, False)}) == text
+    assert switched(text, {0: mutant(18, 19, "(4)")}) == text
 
 
-def test_probes_are_told_by_test(tmp_path: Path) -> None:
-    log = tmp_path / "sites.log"
-    write_probe(tmp_path, log)
-    for test in ("tests/test_a.py::test_b[1 (x)] (call)", "tests/test_a.py::test_b[1 (x)] (setup)"):
-        environment = {"PYTHONPATH": str(tmp_path), "PYTEST_CURRENT_TEST": test}
-        command = [sys.executable, "-c", "_mutant_site(4); _mutant_site(4); _mutant_site(5)"]
-        subprocess.run(command, env=environment, check=True)
-    test = "tests/test_a.py::test_b[1 (x)]"
-    assert runners_of_sites(log.read_text()) == {4: [test, test], 5: [test, test]}
+def test_who_comes_by_is_told_once(tmp_path: Path) -> None:
+    write_switch(tmp_path)
+    log = tmp_path / "log"
+    told = {"PYTHONPATH": str(tmp_path), "MUTANT": "5", "MUTANT_LOG": str(log)}
+    for test in ("a.py::b[1 (x)] (call)", "a.py::b[1 (x)] (setup)", ""):
+        command = [sys.executable, "-c", "print(_mutant(4), _mutant(4), _mutant(5))"]
+        environment = told | {"PYTEST_CURRENT_TEST": test}
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        assert done.stdout == "False False True\n"
+    assert runners_of_sites(log.read_text()) == {n: ["a.py::b[1 (x)]", ""] for n in (4, 5)}
 
 
-def test_what_fails_unchanged_is_read_off_the_summary() -> None:
-    output = "FAILED tests/a.py::b[x - y] - assert 1\nERROR tests/c.py::d\n1 failed in 2 s\n"
-    assert failed_tests(output) == {"tests/a.py::b[x - y]", "tests/c.py::d"}
+def test_quick_and_near_tests_run_first_and_what_uses_their_caches_last() -> None:
+    seconds = {"a.py::1": 0.1, "a.py::2": 9.0, "b.py::1": 0.1, "b.py::2": 0.1, "b.py::3": 0.1}
+    came = ("a.py::2", "a.py::1", "b.py::2", "b.py::fails")
+    wanted = ["b.py::2", "a.py::1", "a.py::2", "b.py::3"]
+    assert in_order(came, seconds, ["c.py", "b.py"]) == wanted
 
 
-def test_files_take_turns() -> None:
-    tests = ("b.py::1", "a.py::1", "b.py::2", "c.py::1", "a.py::2")
-    wanted = ["a.py::1", "b.py::1", "c.py::1", "a.py::2", "b.py::2"]
-    assert one_of_each_file_in_turn(tests, ["x.py", "a.py"]) == wanted
+MODULE = """
+TABLE = [{0}]
+
+def once(n, found={{}}):
+    return found.setdefault(n, n + {1})
+
+def many(n):
+    while n > 0:
+        n -= {2}
+    return n
+
+def size(n):
+    return n + 0 * {3}
+"""
+TESTS = """
+from module import TABLE, many, once, size
+
+def test_size():
+    assert (once(4) > 0, size(2)) == (True, 2)
+
+def test_once():
+    assert once(4) == 5
+
+def test_table():
+    assert TABLE == [1]
+
+def test_many():
+    assert many(3) == 0
+
+def test_fails():
+    assert size(2) == 3
+"""
+
+
+def test_mutants_are_judged_by_those_who_come_by(tmp_path: Path) -> None:
+    """One of an import is left to a process of its own; a cache hides nobody."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    write_switch(tmp_path)
+    sites = [f"(2 if _mutant({number}) else 1)" for number in range(4)]
+    (tree / "module.py").write_text(MODULE.format(*sites))
+    (tree / "test_module.py").write_text(TESTS)
+    (tmp_path / "plan").write_text(json.dumps({str(number): [] for number in range(5)}))
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), str(tree), str(Path(__file__).parents[2])]),
+        "MUTANT_PLAN": str(tmp_path / "plan"),
+        "MUTANT_LOG": str(tmp_path / "log"),
+        "MUTANT_SECONDS": "1000",
+        "PYTEST_CURRENT_TEST": "",  # not this one
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tools.mutant_runs", "."]
+    subprocess.run(command, cwd=tree, env=environment, check=True, capture_output=True)
+    told = json.loads((tmp_path / "fates").read_text())
+    assert told["fates"] == {"1": "killed", "2": "killed", "3": "survived"}
+    assert told["imported"] == [0]
+    every = {test for tests in told["came"].values() for test in tests}
+    assert every == {f"test_module.py::test_{name}" for name in ("size", "once", "table", "many")}
