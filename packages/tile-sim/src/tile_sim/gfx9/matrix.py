@@ -90,10 +90,7 @@ def _blocks(size: int, depth: int, left: str, *, is_double: bool) -> int:
     """Return the blocks of a form whose name does not tell: several, if it is not deep."""
     if size == 4:
         return 4 if left == "f64" else 16
-    depths = {"f32": (2, 4), "f16": (8, 16), "bf16": (4, 8), "i8": (8, 16)}
-    if left not in depths:
-        return 1
-    least = depths[left][size == 16] * (1 + is_double)
+    least = {"f32": 2, "f16": 8, "bf16": 4, "i8": 8}.get(left, 0) * (1 + is_double)
     return 1 if depth >= least else 64 // size
 
 
