@@ -78,7 +78,7 @@ class Followed:
         self.kernel = swizzle_threadblocks(kernel)  # which block is which is another question
         self.target = str(context.target)
         self.met = 0
-        self.beside = context.runs_beside
+        self.beside = context.is_asynchronous
 
     def go_on(self, made: Launch) -> None:
         """Follow what became of a launch, with its barriers."""
@@ -103,7 +103,9 @@ class Followed:
         for scenario in scenarios:
             self.runs += 1
             try:
-                found = violation_of(before, after, scenario, host=host, runs_beside=self.beside)
+                found = violation_of(
+                    before, after, scenario, host=host, is_asynchronous=self.beside
+                )
             except (TileError, ArithmeticError, Endless, Unknown) as reason:
                 self.wrong.append(f"{self.kernel.name} cannot be followed: {reason!r}")
                 return

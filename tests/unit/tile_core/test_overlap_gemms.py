@@ -409,7 +409,7 @@ def test_producers_run_no_products() -> None:
     [
         (product(), overlap.GOES_ON),
         (attention(threads=128), overlap.STARTS_LATE),
-        (attention(threads=256), overlap.IN_TURNS),
+        (attention(threads=256), overlap.PING_PONG),
         (dequantised(9).function, overlap.ALTERNATES),
         (product(touches="sums"), overlap.ENDS),
     ],
@@ -425,4 +425,4 @@ def test_a_remark_tells_which_schedule_a_loop_has_got(function: Any, chosen: str
 
 def test_the_remarks_of_a_kernel_tell_how_its_products_overlap() -> None:
     notes = tile.lower(attention(), target="cuda:sm_90a").remarks("analysis", "overlap_gemms")
-    assert [note.message for note in notes].count(overlap.IN_TURNS) == 1
+    assert [note.message for note in notes].count(overlap.PING_PONG) == 1

@@ -45,7 +45,7 @@ def test_each_map_is_fetched_once_by_one_thread() -> None:
     assert first < min(k for k, line in enumerate(found) if "tma_load" in line)
 
 
-def test_stretches_have_no_map() -> None:
+def test_contiguous_copies_have_no_map() -> None:
     stmt = Seq((do("bulk_store", at(TILE), at(TILE), 64),))
     assert prefetch_tensor_maps(stmt, TID, HOPPER) is stmt
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tile_sim.launch_debug_info import Scene, Tensor
+from tile_sim.launch_debug_info import LaunchDebugInfo, Tensor
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from tile_sim.launch_debug_info import Scene, Tensor
 )
 def test_elements_of_tensors(strides: tuple[int, int], element: int, told: str) -> None:
     tensor = Tensor("A", (4, 8), strides, itemsize=4)
-    assert Scene({}).element(tensor, 4 * element) == told
+    assert LaunchDebugInfo({}).element(tensor, 4 * element) == told

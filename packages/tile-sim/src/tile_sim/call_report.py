@@ -11,7 +11,7 @@ from pathlib import Path
 from tile_core.errors import Span
 from tile_core.plugins.executor import AccessCost
 from tile_sim.abi import Count, Finding, Space, Statistics
-from tile_sim.launch_debug_info import Scene
+from tile_sim.launch_debug_info import LaunchDebugInfo
 from tile_sim.settings import COUNTERS, SimSettings
 
 
@@ -75,11 +75,11 @@ class Row:
         return "-" if self.span is None else f"{Path(self.span.file).name}:{self.span.line}"
 
 
-def rows_of(counts: Iterable[Count], scene: Scene) -> tuple[Row, ...]:
+def rows_of(counts: Iterable[Count], info: LaunchDebugInfo) -> tuple[Row, ...]:
     """Sum counts over the lines of emitted source that come from one line of the user."""
     return merged(
         Row(
-            scene.span(count.line), count.space, count.is_write, count.requests, count.bytes,
+            info.span(count.line), count.space, count.is_write, count.requests, count.bytes,
             count.transactions, count.ideal_transactions, count.sectors, count.ideal_sectors,
         )
         for count in counts

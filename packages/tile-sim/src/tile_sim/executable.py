@@ -34,7 +34,7 @@ from tile_sim.abi import CBuffer, CTensorMap
 from tile_sim.artifact import EmulatorArtifact
 from tile_sim.call_report import SimReport, remember, rows_of
 from tile_sim.finding_errors import error_of
-from tile_sim.launch_debug_info import Scene, Tensor, tiles_of
+from tile_sim.launch_debug_info import LaunchDebugInfo, Tensor, tiles_of
 from tile_sim.library import Geometry, KernelLibrary
 from tile_sim.memory import Array, DeviceMemory, DeviceTensor, PackedNibbles
 from tile_sim.settings import SimSettings, current_settings
@@ -192,7 +192,7 @@ class _EmulatedCall(Call):
 
     def _launch(self, function: DeviceFunction, name: str) -> None:
         """Run one grid; raise the first finding."""
-        launch, scene = function.launch, self._scene(function)
+        launch, info = function.launch, self._debug_info(function)
         grid = self._grid(launch, name)
         if function.cooperative:
             check_together(name, math.prod(grid), function)
@@ -209,13 +209,13 @@ class _EmulatedCall(Call):
             function.cooperative,
         )
         outcome = self.library.launch(name, arguments, sizes, self.settings)
-        rows = rows_of(outcome.counts, scene)
+        rows = rows_of(outcome.counts, info)
         self.report = self.report.with_launch(rows, outcome.findings, outcome.statistics)
         if outcome.output:
             sys.stdout.write(outcome.output)
             sys.stdout.flush()
         if outcome.findings:
-            raise error_of(outcome.findings, scene)
+            raise error_of(outcome.findings, info)
 
     def _argument(self, argument: Argument) -> Any:
         if isinstance(argument, TensorMap):
@@ -244,7 +244,7 @@ class _EmulatedCall(Call):
         found = map_values(name, described, place.address, self.values)
         return c_tensor_map(found, tensor.name, place, is_written=is_written)
 
-    def _scene(self, function: DeviceFunction) -> Scene:
+    def _debug_info(self, function: DeviceFunction) -> LaunchDebugInfo:
         tiles = tiles_of(function, self.program.layouts, self.kernel)
         tensors = {
             buffer.name: Tensor(
@@ -257,7 +257,7 @@ class _EmulatedCall(Call):
             for buffer, array in self.arrays.items()
         }
         text = tuple(self.printed.text.splitlines())
-        return Scene(self.printed.lines, tiles, tensors, len(function.launch.grid), text)
+        return LaunchDebugInfo(self.printed.lines, tiles, tensors, len(function.launch.grid), text)
 
 
 MOST_TOGETHER = 128

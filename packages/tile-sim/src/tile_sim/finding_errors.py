@@ -21,7 +21,7 @@ from tile_core.errors import (
     UninitialisedRead,
 )
 from tile_sim.abi import Actor, Finding, ReportKind, Space
-from tile_sim.launch_debug_info import Scene, TileDebugInfo
+from tile_sim.launch_debug_info import LaunchDebugInfo, TileDebugInfo
 
 _CLASSES: dict[ReportKind, type[TileError]] = {
     ReportKind.OUT_OF_BOUNDS: OutOfBounds,
@@ -93,7 +93,7 @@ OTHERS_SHOWN = 3
 """Findings beside the first that an error tells of, a note each."""
 
 
-def error_of(findings: Sequence[Finding], scene: Scene) -> TileError:
+def error_of(findings: Sequence[Finding], info: LaunchDebugInfo) -> TileError:
     """Return the first finding as an error; the others are its notes.
 
     The first in the order of discovery is the likeliest cause of the rest, but for a read that
@@ -101,21 +101,19 @@ def error_of(findings: Sequence[Finding], scene: Scene) -> TileError:
     """
     first = _race_behind(findings[0], findings) or findings[0]
     others = [finding for finding in findings if finding is not first]
-    span = scene.span(first.line)
-    notes = [*_details(first, scene)]
+    span = info.span(first.line)
+    notes = [*_details(first, info)]
     if first.count > 1:
-        notes.append(Note(_often(first, scene)))
+        notes.append(Note(_often(first, info)))
     for other in others[:OTHERS_SHOWN]:
-        place_of = scene.span(other.line)
-        notes.append(
-            Note(f"also: {sentence(other, scene)}", None if place_of == span else place_of)
-        )
+        place_of = info.span(other.line)
+        notes.append(Note(f"also: {sentence(other, info)}", None if place_of == span else place_of))
     if len(others) > OTHERS_SHOWN:
         notes.append(Note(f"and {len(others) - OTHERS_SHOWN} more findings"))
     hint = _hint(first)
     if first.kind is ReportKind.DATA_RACE and first.other_block != first.block:
         hint = "blocks run in any order: give each elements of its own, or use an atomic"
-    return _CLASSES[first.kind](sentence(first, scene), span=span, notes=tuple(notes), hint=hint)
+    return _CLASSES[first.kind](sentence(first, info), span=span, notes=tuple(notes), hint=hint)
 
 
 def _hint(finding: Finding) -> str | None:
@@ -139,14 +137,14 @@ def _race_behind(first: Finding, findings: Sequence[Finding]) -> Finding | None:
     return next((race for race in races if first.line in (race.line, race.other_line)), None)
 
 
-def sentence(finding: Finding, scene: Scene) -> str:
+def sentence(finding: Finding, info: LaunchDebugInfo) -> str:
     """Return what is wrong in one sentence: thread, block, element, and what it lacks."""
-    told = scene.in_users_words(finding.message.partition("\n")[0])
-    who = f"{party(finding.actor, finding.thread)} of {scene.block(finding.block)}"
-    where, (verb, *others) = place(finding, scene), _verbs(finding)
+    told = info.in_users_words(finding.message.partition("\n")[0])
+    who = f"{party(finding.actor, finding.thread)} of {info.block(finding.block)}"
+    where, (verb, *others) = place(finding, info), _verbs(finding)
     match finding.kind:
         case ReportKind.OUT_OF_BOUNDS:
-            return f"{who} {verb} {where}, which is outside of {extent(finding, scene)}"
+            return f"{who} {verb} {where}, which is outside of {extent(finding, info)}"
         case ReportKind.MISALIGNED:
             return (
                 f"{who} {verb} {finding.bytes} bytes at {where}, which is no multiple of "
@@ -157,11 +155,11 @@ def sentence(finding: Finding, scene: Scene) -> str:
         case ReportKind.DATA_RACE:
             other = party(finding.other_actor, finding.other_thread)
             if finding.other_block != finding.block:
-                other += f" of {scene.block(finding.other_block)}"
+                other += f" of {info.block(finding.other_block)}"
             earlier = _PAST[others[0] if others else verb]
             return f"{who} {verb} {where}, which {other} {earlier} without synchronisation"
         case ReportKind.MISSING_WAIT:
-            return f"{who} {_unfinished(finding, scene)}"
+            return f"{who} {_unfinished(finding, info)}"
         case ReportKind.MISSING_FENCE if finding.space is Space.SHARED:
             other = party(finding.other_actor, finding.other_thread)
             does = "overwrites" if "overwrites" in told else "reads"
@@ -170,7 +168,7 @@ def sentence(finding: Finding, scene: Scene) -> str:
         case ReportKind.ASSERTION:
             return f"device assertion failed: {told}"
         case ReportKind.DEADLOCK | ReportKind.TIME_LIMIT:
-            return told.replace("the block", scene.block(finding.block))
+            return told.replace("the block", info.block(finding.block))
     return told
 
 
@@ -193,9 +191,9 @@ def party(actor: Actor, thread: int) -> str:
     return f"thread {thread}"
 
 
-def _unfinished(finding: Finding, scene: Scene) -> str:
+def _unfinished(finding: Finding, info: LaunchDebugInfo) -> str:
     """Return what somebody does to memory that an engine is not known to be done with."""
-    where, verb = place(finding, scene), _verbs(finding)[0]
+    where, verb = place(finding, info), _verbs(finding)[0]
     if finding.space is Space.REGISTERS:
         return f"{verb} {where}, which a wgmma that was not waited for may still use"
     if finding.message.startswith("the block ends"):
@@ -219,31 +217,31 @@ def _verbs(finding: Finding) -> list[str]:
     return found or ["accesses"]
 
 
-def place(finding: Finding, scene: Scene) -> str:
+def place(finding: Finding, info: LaunchDebugInfo) -> str:
     """Return how the user would write the first element that a finding is about."""
     match finding.space:
         case Space.GLOBAL:
-            tensor = scene.tensors.get(finding.buffer)
+            tensor = info.tensors.get(finding.buffer)
             if tensor is not None:
-                return scene.element(tensor, finding.offset)
+                return info.element(tensor, finding.offset)
             return f"byte {finding.offset} of {finding.buffer or 'a tensor'}"
         case Space.SHARED:
-            tile = _tile(finding, scene)
+            tile = _tile(finding, info)
             at = finding.buffer_start + finding.offset
             if tile is not None:
                 return tile.element(at - tile.start)
             return f"byte {at} of shared memory"
         case Space.REGISTERS:
-            name = scene.registers(finding.buffer_bytes, finding.line)
+            name = info.registers(finding.buffer_bytes, finding.line)
             return f"register {finding.offset} of {name}"
     return "memory"
 
 
-def extent(finding: Finding, scene: Scene) -> str:
+def extent(finding: Finding, info: LaunchDebugInfo) -> str:
     """Return what an access should have stayed inside of."""
-    if finding.space is Space.GLOBAL and finding.buffer in scene.tensors:
-        return f"its shape {scene.tensors[finding.buffer].shape}"
-    tile = _tile(finding, scene)
+    if finding.space is Space.GLOBAL and finding.buffer in info.tensors:
+        return f"its shape {info.tensors[finding.buffer].shape}"
+    tile = _tile(finding, info)
     if tile is not None:
         return f"its {tile.bytes // tile.itemsize} elements"
     if finding.space is Space.REGISTERS:
@@ -251,16 +249,16 @@ def extent(finding: Finding, scene: Scene) -> str:
     return f"its {finding.buffer_bytes} bytes"
 
 
-def _tile(finding: Finding, scene: Scene) -> TileDebugInfo | None:
+def _tile(finding: Finding, info: LaunchDebugInfo) -> TileDebugInfo | None:
     if finding.space is not Space.SHARED:
         return None
-    return scene.tile(finding.buffer_start, finding.buffer_bytes, finding.offset, finding.line)
+    return info.tile(finding.buffer_start, finding.buffer_bytes, finding.offset, finding.line)
 
 
-def _details(finding: Finding, scene: Scene) -> list[Note]:
+def _details(finding: Finding, info: LaunchDebugInfo) -> list[Note]:
     """Return what else is known: the other access, the declaration, further lines."""
     notes: list[Note] = []
-    other = scene.span(finding.other_line)
+    other = info.span(finding.other_line)
     is_same = finding.kind is ReportKind.PROTOCOL and finding.other_line == finding.line
     if other is not None and not is_same:
         told = _OTHERS.get(finding.kind, "the other access is here")
@@ -269,28 +267,28 @@ def _details(finding: Finding, scene: Scene) -> list[Note]:
         elif finding.kind is ReportKind.MISSING_FENCE and _did(finding) == "read":
             told = "it is read here"
         notes.append(Note(told, other))
-    declared = _declaration(finding, scene)
+    declared = _declaration(finding, info)
     if declared is not None:
         notes.append(declared)
     _, _, rest = finding.message.partition("\n")
-    notes += [Note(scene.in_users_words(line.strip())) for line in rest.splitlines() if line]
+    notes += [Note(info.in_users_words(line.strip())) for line in rest.splitlines() if line]
     return notes
 
 
-def _declaration(finding: Finding, scene: Scene) -> Note | None:
+def _declaration(finding: Finding, info: LaunchDebugInfo) -> Note | None:
     is_global = finding.space is Space.GLOBAL
-    named = scene.tensors.get(finding.buffer) if is_global else _tile(finding, scene)
+    named = info.tensors.get(finding.buffer) if is_global else _tile(finding, info)
     if named is None or named.span is None:
         return None
     return Note(f"{named.name} is declared here", named.span)
 
 
-def _often(finding: Finding, scene: Scene) -> str:
+def _often(finding: Finding, info: LaunchDebugInfo) -> str:
     """Return how often something happened, and to which threads of the first block."""
     told = f"this happened {finding.count} times"
     if len(finding.threads) < 2:
         return told
-    return f"{told}, in {scene.block(finding.block)} to threads {ranges(finding.threads)}"
+    return f"{told}, in {info.block(finding.block)} to threads {ranges(finding.threads)}"
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -104,7 +104,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class LaunchDebugInfo:
     """The places and names of one launch, and its emitted source.
 
     `lines` tell where the user wrote what a line of that does. The places of tiles may overlap, for

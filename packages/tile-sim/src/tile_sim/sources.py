@@ -17,7 +17,7 @@ from tile_sim.abi import CBuffer
 from tile_sim.build import kernel_library
 from tile_sim.call_report import SimReport, remember, rows_of
 from tile_sim.finding_errors import error_of
-from tile_sim.launch_debug_info import Scene, Tensor, TileDebugInfo
+from tile_sim.launch_debug_info import LaunchDebugInfo, Tensor, TileDebugInfo
 from tile_sim.library import Geometry, KernelLibrary
 from tile_sim.memory import DeviceMemory, DeviceTensor
 from tile_sim.settings import current_settings
@@ -112,13 +112,13 @@ class SourceKernel:
         )  # fmt: skip
         outcome = self._library.launch(self.name, values, sizes, settings)
         rank = 1 if isinstance(grid, int) else len(grid)
-        scene = Scene(self.lines, self.tiles, _tensors(arrays), rank, self.text)
-        rows = rows_of(outcome.counts, scene)
+        info = LaunchDebugInfo(self.lines, self.tiles, _tensors(arrays), rank, self.text)
+        rows = rows_of(outcome.counts, info)
         report = report.with_launch(rows, outcome.findings, outcome.statistics)
         remember(report)
         sys.stdout.write(outcome.output)
         if outcome.findings:
-            raise error_of(outcome.findings, scene)
+            raise error_of(outcome.findings, info)
         memory.check_red_zones()
         memory.copy_back()
         return report

@@ -183,7 +183,7 @@ def _if(stmt: If, lanes: Lanes) -> Steps:
     lanes.mask = None if after.all() else after
 
 
-def _enter_round(lanes: Lanes, loop: Loop, entry: Array | None, goes_on: Array) -> bool:
+def _enter_iteration(lanes: Lanes, loop: Loop, entry: Array | None, goes_on: Array) -> bool:
     """Activate the lanes that run the next iteration; return whether there are any."""
     alive = goes_on & ~loop.left if len(goes_on) > 1 or loop.left.any() else goes_on
     if len(alive) == 1 and lanes.count > 1:
@@ -209,7 +209,7 @@ def _counted(stmt: For | Pipelined, lanes: Lanes) -> Steps:
     lanes.loops.append(loop)
     while True:
         lanes.mask = entry
-        if not _enter_round(lanes, loop, entry, np.where(step > 0, value < stop, value > stop)):
+        if not _enter_iteration(lanes, loop, entry, np.where(step > 0, value < stop, value > stop)):
             break
         lanes.env[stmt.var] = value
         yield from steps(stmt.body, lanes)

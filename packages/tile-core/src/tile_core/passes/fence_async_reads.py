@@ -19,7 +19,7 @@ from tile_core.ops.remote_copy import RemoteCopy
 from tile_core.passes.signals import awaits_signal
 
 
-def fence_async_reads(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> Kernel:
+def fence_async_reads(kernel: Kernel, is_asynchronous: Callable[[Gemm], bool]) -> Kernel:
     """Return `kernel` with a fence behind each write that an engine may read.
 
     Before   copy C_l, C_s;  bulk_copy C_s, C
@@ -28,24 +28,24 @@ def fence_async_reads(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> Ke
     The threads that wrote fence, before the barrier that tells of their writes (see
     `insert_barriers`, which comes later). What asynchronous copies of threads write is fenced
     where the program waits for it; copies by hand may be waited for at any
-    barrier in memory. Where an MMA `runs_beside` the threads, an engine reads its factors in shared
+    barrier in memory. Where an MMA `is_asynchronous`, an engine reads its factors in shared
     memory itself.
     """
 
     def fenced(launch: Launch) -> Launch:
-        read = _read_by_engines(launch, runs_beside)
+        read = _read_by_engines(launch, is_asynchronous)
         return _fenced(launch, read) if read else launch
 
     return map_launches(kernel, fenced)
 
 
-def _read_by_engines(launch: Launch, runs_beside: Callable[[Gemm], bool]) -> set[Buffer]:
+def _read_by_engines(launch: Launch, is_asynchronous: Callable[[Gemm], bool]) -> set[Buffer]:
     found: set[Buffer] = set()
     for copy in nodes_of(launch.body, BulkCopy, RemoteCopy):
         if _is_read_by_engine(copy):
             found |= {region.buffer.storage for region in copy.reads()}
     for product in nodes_of(launch.body, Gemm):
-        if runs_beside(product):
+        if is_asynchronous(product):
             found |= {r.buffer.storage for r in (product.a, product.b)}
     return {b for b in found if b.scope is Scope.SHARED}
 

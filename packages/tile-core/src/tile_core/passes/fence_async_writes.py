@@ -40,7 +40,7 @@ _ORDERING = (
 _BLOCKS = (For, While, Pipelined, If, OnThreads)
 
 
-def fence_async_writes(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> Kernel:
+def fence_async_writes(kernel: Kernel, is_asynchronous: Callable[[Gemm], bool]) -> Kernel:
     """Return `kernel` with fences behind what threads do with tiles that engines fill again.
 
     Before   wait full;  copy A_s, A_l;  arrive empty  (… wait empty;  bulk_copy A, A_s)
@@ -49,14 +49,14 @@ def fence_async_writes(kernel: Kernel, runs_beside: Callable[[Gemm], bool]) -> K
     Barriers order what threads do with each other; an engine sees memory in a way of its own,
     and what it writes may overtake them. The threads that read or wrote fence, once for all
     that they do between two barriers, before they tell of it. Engines need no fence among each
-    other. Source: PTX ISA, "Async proxy". Where an MMA `runs_beside` the threads, an engine reads
+    other. Source: PTX ISA, "Async proxy". Where an MMA `is_asynchronous`, an engine reads
     its factors in shared memory itself.
     """
     done: dict[Node, Node] = {}
     for launch in nodes_of(kernel.body, Launch):
         filled = filled_again(launch)
         if filled:
-            places = _Fences(filled, runs_beside).behind(launch.body)
+            places = _Fences(filled, is_asynchronous).behind(launch.body)
             done |= {p: Seq((p, FenceAsync(span=p.span)), span=p.span) for p in places}
     return substitute(kernel, done) if done else kernel
 
@@ -76,7 +76,7 @@ class _Fences:
     """Finds the places of fences in one launch, given the tiles that engines fill again."""
 
     filled: frozenset[Buffer]
-    runs_beside: Callable[[Gemm], bool]
+    is_asynchronous: Callable[[Gemm], bool]
 
     def behind(self, stmt: Stmt) -> Iterator[Stmt]:
         """Yield the statements behind which a fence must stand."""
@@ -110,7 +110,7 @@ class _Fences:
 
     def _touches(self, stmt: Stmt) -> bool:
         """Whether threads read or write a tile in `stmt`, which tells nobody of it."""
-        if isinstance(stmt, Gemm) and self.runs_beside(stmt):
+        if isinstance(stmt, Gemm) and self.is_asynchronous(stmt):
             return False
         return any(a.buffer.storage in self.filled for a in accesses(stmt))
 

@@ -53,7 +53,7 @@ def _with_loads(launch: Launch, kernel: Kernel, machine: SimtMachine) -> Launch:
     }
     env = facts_in_loops(kernel, launch)
     top: list[Stmt] = []
-    done: dict[Node, Node] = {op: _as_stretch(op, env, launch) for op in by_hand}
+    done: dict[Node, Node] = {op: _as_contiguous(op, env, launch) for op in by_hand}
     for copy in requested:
         try:
             if not machine.has("copy_engine"):
@@ -69,11 +69,11 @@ def _with_loads(launch: Launch, kernel: Kernel, machine: SimtMachine) -> Launch:
     return replace(launch, body=begun)
 
 
-def _as_stretch(op: BulkCopy, env: ConstraintSet, launch: Launch) -> BulkCopy:
+def _as_contiguous(op: BulkCopy, env: ConstraintSet, launch: Launch) -> BulkCopy:
     """Return a copy of a tensor of which there is no map as the copy engine can make it.
 
     Before   bulk_copy P[0:256], S, full       # P: at an address that the kernel computes
-    After    bulk_copy P[0:256], S, full, a stretch
+    After    bulk_copy P[0:256], S, full, contiguous
     """
     copy = Copy(op.src, op.dst, span=op.span)
     try:

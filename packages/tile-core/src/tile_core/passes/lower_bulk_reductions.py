@@ -77,7 +77,7 @@ def _way(op: AtomicTile, env: ConstraintSet, launch: Launch) -> BulkCopyKind:
     way = bulk_way(copy, env, {}, launch, made_for=op)
     if way is not BulkCopyKind.CONTIGUOUS or op.kind is AtomicKind.ADD:
         return way
-    require_boxes(copy, env, {})  # stretches can only be added
+    require_boxes(copy, env, {})  # contiguous bytes can only be added
     return BulkCopyKind.TENSOR
 
 

@@ -24,7 +24,7 @@ def lower_bulk_stores(kernel: Kernel, machine: SimtMachine) -> Kernel:
     Before   copy C_s, C[by*128:+128, bx*128:+128]
     After    bulk_copy C_s, C[by*128:+128, bx*128:+128];  bulk_wait
 
-    Rows of one dimension that are known to stay inside of their tensor are stretches of bytes.
+    Rows of one dimension that are known to stay inside of their tensor are contiguous bytes.
 
     One thread starts the copy, and waits until the tile has been read; until the tensor is
     written, where another statement of the launch accesses it. In a loop it first waits for the

@@ -28,11 +28,11 @@ from tile_core.ir.stmt import (
     flattened,
 )
 from tile_core.ops.gemm import Gemm
-from tile_core.passes.overlap.gemm_loop_body import RunsBeside
+from tile_core.passes.overlap.gemm_loop_body import IsAsynchronous
 from tile_core.records import dataclass, replace
 
 
-def mask_gemms(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
+def mask_gemms(kernel: Kernel, is_asynchronous: IsAsynchronous) -> Kernel:
     """Return `kernel` with masks behind their MMAs, and only where they hide something.
 
     Before   parallel i, j:  S[i, j] = (q + i >= k + j ? 0 : -inf)
@@ -44,11 +44,11 @@ def mask_gemms(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
     what a mask hides: the diagonal of causal attention, the end of the keys. Nothing but zero and
     infinity is moved behind an MMA: with them the order of additions makes no difference.
     Masks that stand behind their MMA already are skipped in the same way. Threads would wait for a
-    mask before they can issue an MMA that `runs_beside` them.
+    mask before they can issue an MMA that `is_asynchronous`.
     """
 
     def rule(node: Node) -> Node:
-        return _masked(node, runs_beside) if isinstance(node, Seq) else node
+        return _masked(node, is_asynchronous) if isinstance(node, Seq) else node
 
     scheduled = {n.body for n in nodes_of(kernel, Pipelined) if n.order}
     done: dict[Node, Node] = {}
@@ -74,9 +74,9 @@ class _Mask:
     behind: Parallel
 
 
-def _masked(seq: Seq, runs_beside: RunsBeside) -> Seq:
+def _masked(seq: Seq, is_asynchronous: IsAsynchronous) -> Seq:
     """Return a sequence with the masks of its MMAs behind them."""
-    products = [n for n in seq.body if isinstance(n, Gemm) and runs_beside(n)]
+    products = [n for n in seq.body if isinstance(n, Gemm) and is_asynchronous(n)]
     if not products:
         return seq
     made: list[Stmt] = []

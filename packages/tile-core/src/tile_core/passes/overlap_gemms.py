@@ -19,10 +19,10 @@ from tile_core.passes.overlap.accumulator_double_buffering import FreeMemory, al
 from tile_core.passes.overlap.gemm_dependence_slices import Fills
 from tile_core.passes.overlap.gemm_loop_body import (
     GemmLoopBody,
+    IsAsynchronous,
     Late,
-    RunsBeside,
     delayed_release,
-    if_any_round,
+    if_any_iteration,
     is_release,
     opened,
     registers_of,
@@ -51,7 +51,7 @@ STARTS_LATE = (
     "the last MMA of an iteration of this loop is issued in the next one (skewed software "
     "pipelining): it runs with the first MMA there, and the threads' own work beside both"
 )
-IN_TURNS = (
+PING_PONG = (
     STARTS_LATE + ", and two groups of warps issue their MMAs alternately (ping-pong schedule)"
 )
 ALTERNATES = (
@@ -66,7 +66,7 @@ ENDS = (
 
 def overlap_gemms(
     kernel: Kernel,
-    runs_beside: RunsBeside,
+    is_asynchronous: IsAsynchronous,
     registers: int | None = None,
     shared_bytes: int | None = None,
 ) -> Kernel:
@@ -85,14 +85,14 @@ def overlap_gemms(
     where somebody needs them (`sink_waits`). `registers` are those that the blocks running at once
     share, `shared_bytes` is the shared memory of a block; None where that is not known.
     """
-    kernel = zero_init_accumulators(kernel, runs_beside)
+    kernel = zero_init_accumulators(kernel, is_asynchronous)
     done: dict[Node, Node] = {}
     for launch in nodes_of(kernel.body, Launch):
         fills = _fills(launch)
         for consumers in nodes_of(launch.body, OnThreads):
             room = _room(consumers, launch, registers, shared_bytes)
             for loop in nodes_of(consumers.body, For):
-                body = take_apart(loop, runs_beside)
+                body = take_apart(loop, is_asynchronous)
                 if body is None:
                     continue
                 made, what = _scheduled(loop, body, fills, consumers, room)
@@ -109,10 +109,10 @@ def _scheduled(
     made = left_in_flight(loop, body)
     if made is not None:
         return made, GOES_ON
-    in_turns = consumers.count == 2 * GROUP
-    made = skew_iterations(loop, body, tuple(fills), in_turns=in_turns)
+    ping_pong = consumers.count == 2 * GROUP
+    made = skew_iterations(loop, body, tuple(fills), ping_pong=ping_pong)
     if made is not None:
-        return made, IN_TURNS if in_turns else STARTS_LATE
+        return made, PING_PONG if ping_pong else STARTS_LATE
     made = alternating(loop, body, fills, consumers, room)
     if made is not None:
         return made, ALTERNATES
@@ -181,7 +181,7 @@ def left_in_flight(loop: For, body: GemmLoopBody) -> Stmt | None:
             made += item.body[1:]
         else:
             made.append(item)
-    again = Seq(tuple(s for release in late for s in release.give_back()))
+    again = Seq(tuple(s for release in late for s in release.statements()))
     later = binary(BinaryOp.GT, loop.var, as_expr(loop.start))
     made += [WaitProducts(len(products)), If(later, again)]
     begin = [s for release in late for s in release.begin()]
@@ -191,12 +191,12 @@ def left_in_flight(loop: For, body: GemmLoopBody) -> Stmt | None:
             *begin,
             replace(loop, body=Seq(tuple(made))),
             WaitProducts(0),
-            if_any_round(loop, Seq(tuple(s for r in late for s in r.give_back()))),
+            if_any_iteration(loop, Seq(tuple(s for r in late for s in r.statements()))),
         )
     )
 
 
-def zero_init_accumulators(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
+def zero_init_accumulators(kernel: Kernel, is_asynchronous: IsAsynchronous) -> Kernel:
     """Return `kernel` with MMAs that set accumulators which are zero before each iteration.
 
     Before   fill part, 0
@@ -211,7 +211,7 @@ def zero_init_accumulators(kernel: Kernel, runs_beside: RunsBeside) -> Kernel:
     for around in nodes_of(kernel.body, OnThreads):
         for loop in nodes_of(around.body, For):
             for product in (s for s in opened(loop.body) if isinstance(s, Gemm)):
-                fills = _fills_around(product, loop, around) if runs_beside(product) else None
+                fills = _fills_around(product, loop, around) if is_asynchronous(product) else None
                 if fills is not None:
                     done[product] = replace(product, clear=as_expr(True))
                     done.update({fill: Seq(()) for fill in fills})

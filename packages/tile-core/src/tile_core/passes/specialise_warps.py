@@ -64,7 +64,7 @@ UNASKED = "no loop asks for two stages or more"
 
 
 def specialise_warps(
-    kernel: Kernel, machine: SimtMachine, runs_beside: Callable[[Gemm], bool] | None = None
+    kernel: Kernel, machine: SimtMachine, is_asynchronous: Callable[[Gemm], bool] | None = None
 ) -> Kernel:
     """Return `kernel` with threads of their own for the copies of its pipelined loops.
 
@@ -84,9 +84,9 @@ def specialise_warps(
     most in ways that producers cannot, and programs that speak of threads, barriers in memory
     or ranges of threads themselves. What the copy engine cannot copy is copied by the other warps
     of the group, which take iterations in turn: see `CopyWarps`, and `worth` for how much of it.
-    All MMAs of a machine are asynchronous where nobody tells which one `runs_beside` its threads.
+    All MMAs of a machine are asynchronous where nobody tells which one `is_asynchronous`.
     """
-    beside = runs_beside or (lambda product: machine.has("async_mma"))
+    beside = is_asynchronous or (lambda product: machine.has("async_mma"))
     if not machine.has("copy_engine"):
         return kernel
     done: dict[Node, Node] = {}

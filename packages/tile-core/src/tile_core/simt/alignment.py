@@ -12,11 +12,11 @@ from tile_core.ir.stmt import Store
 from tile_core.simt.program import DeviceFunction, DeviceProgram
 
 _VECTORS = frozenset(PREFIX + name for name in ("load", "store", "atomic_add"))
-_STRETCHES = frozenset(PREFIX + name for name in ("bulk_load", "bulk_store", "bulk_reduce_add"))
+_BULK_COPIES = frozenset(PREFIX + name for name in ("bulk_load", "bulk_store", "bulk_reduce_add"))
 _ASYNC_COPIES = (PREFIX + "async_copy", PREFIX + COUNTED_LOAD)
 
-_STRETCH_BYTES = 16
-"""What places and sizes of copies of stretches are multiples of."""
+_BULK_BYTES = 16
+"""What places and sizes of bulk copies are multiples of."""
 
 
 def required_alignment(function: DeviceFunction) -> dict[Buffer, int]:
@@ -49,9 +49,9 @@ def _accesses(node: Node) -> Iterator[tuple[Buffer, int]]:
             for buffer in _addressed(operands):
                 size = int(count) * buffer.dtype.bits // 8
                 yield buffer, size & -size  # the largest power of two that divides it
-        case Call(function=name, args=operands) if name in _STRETCHES:
+        case Call(function=name, args=operands) if name in _BULK_COPIES:
             for buffer in _addressed(list(operands)):
-                yield buffer, _STRETCH_BYTES
+                yield buffer, _BULK_BYTES
         case Call(function=name, args=(Const(value=size), *operands)) if name in _ASYNC_COPIES:
             for buffer in _addressed(operands):
                 yield buffer, int(size)

@@ -51,7 +51,7 @@ class KernelContext(PassContext):
         return None if limits is None else limits.registers
 
     @property
-    def runs_beside(self) -> Callable[[Any], bool]:
+    def is_asynchronous(self) -> Callable[[Any], bool]:
         """Tells whether an MMA is asynchronous to the threads that issue it."""
         return lambda op: select(op, self.target, self.rules).is_asynchronous
 

@@ -20,7 +20,7 @@ from tile_core.records import replace
 CHECK, PLAN, LAYOUT, SPLIT, LAUNCH, THREAD = "check", "plan", "layout", "split", "launch", "thread"
 
 _MACHINE = ("machine",)
-_BESIDE = ("runs_beside",)
+_ASYNC = ("is_asynchronous",)
 _TARGET = ("target", "rules")
 
 
@@ -46,16 +46,16 @@ _PLAN = (
     _pass("passes.materialise_partial_results"),
     _pass("passes.eliminate_dead_code"),
     _pass("passes.swizzle_threadblocks"),
-    _pass("passes.mask_gemms", needs=_BESIDE, is_optional=True),
+    _pass("passes.mask_gemms", needs=_ASYNC, is_optional=True),
     _pass(
         "passes.specialise_warps",
-        needs=("machine", "runs_beside"),
+        needs=("machine", "is_asynchronous"),
         when=("specialises",),
         is_optional=True,
     ),
     _pass(
         "passes.overlap_gemms",
-        needs=("runs_beside", "registers", "shared_bytes"),
+        needs=("is_asynchronous", "registers", "shared_bytes"),
         when=("is_specialised",),
         is_optional=True,
     ),
@@ -65,8 +65,8 @@ _PLAN = (
     _pass("passes.lower_bulk_loads", needs=_MACHINE, when=("has_engines",)),
     _pass("passes.lower_bulk_stores", needs=_MACHINE, when=("specialises",), is_optional=True),
     _pass("passes.lower_bulk_reductions", needs=_MACHINE, when=("specialises",), is_optional=True),
-    _pass("passes.fence_async_reads", needs=_BESIDE),
-    _pass("passes.fence_async_writes", needs=_BESIDE),
+    _pass("passes.fence_async_reads", needs=_ASYNC),
+    _pass("passes.fence_async_writes", needs=_ASYNC),
     _pass("passes.flatten_sequences"),
 )
 """Fences for the async proxy come last: when all that reads and writes tiles is there."""

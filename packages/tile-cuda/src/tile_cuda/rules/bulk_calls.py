@@ -140,7 +140,7 @@ def _call(
     return device("tensor_load", *mode, place, handle, bar, *coordinates)
 
 
-def stretch_call(op: BulkCopy, ctx: SimtContext) -> Expr:
+def contiguous_copy_call(op: BulkCopy, ctx: SimtContext) -> Expr:
     """Return the one order that copies bytes side by side. PTX ISA, "cp.async.bulk".
 
     Before   bulk_copy x[bx*128] -> x_s[slot, 0:128], barrier full[slot]

@@ -35,7 +35,7 @@ from tile_core.simt.lower_accesses import lower_expr
 from tile_core.simt.rules.mbarrier import barrier_address
 from tile_core.simt.subbyte_access import storage_dtype
 from tile_core.target import Target
-from tile_cuda.rules.bulk_calls import box_copies, extents_of, stretch_call
+from tile_cuda.rules.bulk_calls import box_copies, contiguous_copy_call, extents_of
 
 
 def bulk_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
@@ -65,8 +65,8 @@ def bulk_copy_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
 def infer_bulk_copy(op: BulkCopy, ctx: InferContext, level: InferLevel) -> LayoutMap:
     """Return the widest layout in boxes for a tile that nobody else has a demand on.
 
-    Where copies fill rows or columns of it in part, it is one that suits all copies. A stretch
-    of bytes has its rows in order.
+    Where copies fill rows or columns of it in part, it is one that suits all copies. A copy of
+    contiguous bytes has its rows in order.
     """
     tile = op.tile.buffer
     if op.is_1d and ctx.layout_of(tile) is None and level is InferLevel.STRICT:
@@ -103,7 +103,7 @@ def lower_bulk_copy(op: BulkCopy, ctx: SimtContext) -> Stmt:
             Evaluate(device("mbarrier_expect_tx", barrier_address(op.barrier, ctx), nbytes))
         )
     if op.is_1d:
-        made.append(Evaluate(stretch_call(op, ctx), span=op.span))
+        made.append(Evaluate(contiguous_copy_call(op, ctx), span=op.span))
         return _by_the_first(made[0] if len(made) == 1 else Seq(tuple(made)), ctx)
     _must_be_boxes(op, ctx)
     layout = ctx.layout_of(tile)

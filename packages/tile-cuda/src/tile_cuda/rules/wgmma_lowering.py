@@ -74,7 +74,7 @@ class _Registers:
     count: int
     apart: int
 
-    def stretches(self) -> Iterator[tuple[Expr, int]]:
+    def register_runs(self) -> Iterator[tuple[Expr, int]]:
         """Yield where registers that follow each other begin, and how many they are."""
         if self.apart == self.count:
             yield self.first, self.rows * self.count
@@ -109,7 +109,9 @@ def _held(op: Gemm, plan: WarpgroupPlan) -> _Registers:
 
 def _pinned(registers: Buffer, held: _Registers) -> list[Stmt]:
     """Return what keeps registers where they are."""
-    return [do("async_mma_pin", count, at(registers, first)) for first, count in held.stretches()]
+    return [
+        do("async_mma_pin", count, at(registers, first)) for first, count in held.register_runs()
+    ]
 
 
 def _cleared(op: Gemm, total: Buffer, accumulators: _Registers, ctx: SimtContext) -> Stmt | None:
@@ -120,7 +122,7 @@ def _cleared(op: Gemm, total: Buffer, accumulators: _Registers, ctx: SimtContext
     def zeros(first: Expr, count: int) -> Stmt:
         return unrolled(ctx, "i", count, lambda i: Store(total, (first + i,), zero(total)))
 
-    return If(lower_expr(op.clear, ctx), seq(*(zeros(*s) for s in accumulators.stretches())))
+    return If(lower_expr(op.clear, ctx), seq(*(zeros(*s) for s in accumulators.register_runs())))
 
 
 class _Parts:

@@ -14,7 +14,7 @@ from tile_core.ops.control import Barrier
 from tile_core.ops.gemm import WaitProducts
 from tile_core.ops.mbarrier import BarrierWait
 from tile_core.passes.overlap.gemm_dependence_slices import DependenceSlices, Fills, parts_of
-from tile_core.passes.overlap.gemm_loop_body import GemmLoopBody, if_any_round, touched
+from tile_core.passes.overlap.gemm_loop_body import GemmLoopBody, if_any_iteration, touched
 from tile_core.passes.pipelines.stage_instances import Versions, instance
 from tile_core.records import dataclass, replace
 
@@ -74,7 +74,7 @@ def alternating(
         return None
     if not room.holds(parts.versioned, around.count):
         return None
-    rounds = _Rounds(loop, parts, {v: replace(v, name=f"{v.name}_2") for v in parts.versioned})
+    rounds = _Iterations(loop, parts, {v: replace(v, name=f"{v.name}_2") for v in parts.versioned})
     begin = [s for release in parts.late for s in release.begin()]
     layouts = [
         AnnotateLayout(rounds.second[n.buffer], n.layout, span=n.span)
@@ -82,12 +82,12 @@ def alternating(
         if n.buffer in rounds.second
     ]
     allocations = [Alloc(b) for b in rounds.second.values()]
-    made = rounds.beside_next() if parts.behind else rounds.in_turns()
+    made = rounds.overlapping_next() if parts.behind else rounds.alternating()
     return Seq((*allocations, *layouts, *body.outside, *begin, *made))
 
 
 @dataclass(frozen=True, slots=True)
-class _Rounds:
+class _Iterations:
     """Writes iterations of a loop out.
 
     Every other iteration uses the `second` version of each versioned tile.
@@ -107,7 +107,7 @@ class _Rounds:
         """The last iteration, if there is any."""
         return as_expr(self.loop.stop) - 1
 
-    def in_turns(self) -> list[Stmt]:
+    def alternating(self) -> list[Stmt]:
         """Return the loop where nothing but releases waits for the MMAs.
 
         The last iteration of an odd number begins when all is over: the assembler follows registers
@@ -118,18 +118,18 @@ class _Rounds:
         later = binary(BinaryOp.GT, var, self.start)
         both = [
             *self._begun(var, 0),
-            If(later, Seq(self._given_back())),
+            If(later, Seq(self._releases())),
             *self._begun(var + 1, 1),
-            *self._given_back(),
+            *self._releases(),
         ]
         return [
             self._two_by_two(self.start, count, both),
             WaitProducts(0),
-            _if(binary(BinaryOp.GT, count, 1), self._given_back()),
+            _if(binary(BinaryOp.GT, count, 1), self._releases()),
             _if(binary(BinaryOp.EQ, count % 2, 1), [*self._ahead(self.last, 0), *self._ended()]),
         ]
 
-    def beside_next(self) -> list[Stmt]:
+    def overlapping_next(self) -> list[Stmt]:
         """Return the loop where `behind` runs beside the next iteration's MMAs."""
         first, var = self.start + 1, self.loop.var
         count = as_expr(self.loop.stop) - first
@@ -141,7 +141,7 @@ class _Rounds:
             self._two_by_two(first, count, both),
             _if(binary(BinaryOp.EQ, count % 2, 1), odd, self._behind(self.last, 0)),
         ]
-        return [if_any_round(self.loop, Seq(tuple(made)))]
+        return [if_any_iteration(self.loop, Seq(tuple(made)))]
 
     def _beside(self, k: Expr, version: int) -> list[Stmt]:
         """Return the products of iteration `k` with what is behind those of the iteration before.
@@ -173,7 +173,7 @@ class _Rounds:
 
     def _ended(self) -> list[Stmt]:
         """Return the wait for MMAs, and the releases of what they read."""
-        return [WaitProducts(0), *self._given_back()]
+        return [WaitProducts(0), *self._releases()]
 
     def _waits(self, k: Expr, version: int) -> list[Stmt]:
         """Return the waits for the tiles of the products of iteration `k`."""
@@ -196,8 +196,8 @@ class _Rounds:
         assert isinstance(made, Seq)
         return list(made.body)
 
-    def _given_back(self) -> tuple[Stmt, ...]:
-        return tuple(s for release in self.parts.late for s in release.give_back())
+    def _releases(self) -> tuple[Stmt, ...]:
+        return tuple(s for release in self.parts.late for s in release.statements())
 
 
 def _if(cond: Expr, then: Sequence[Stmt], otherwise: Sequence[Stmt] = ()) -> Stmt:

@@ -16,7 +16,7 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierArrive
 from tile_core.records import dataclass, replace
 
-RunsBeside: TypeAlias = Callable[[Gemm], bool]
+IsAsynchronous: TypeAlias = Callable[[Gemm], bool]
 """Whether an MMA can go on beside the threads that start it."""
 
 
@@ -33,7 +33,7 @@ class GemmLoopBody:
     products: tuple[int, ...]
 
 
-def take_apart(loop: For, runs_beside: RunsBeside) -> GemmLoopBody | None:
+def take_apart(loop: For, is_asynchronous: IsAsynchronous) -> GemmLoopBody | None:
     """Return the body of a loop that goes round circular buffers; None if it is not one.
 
     MMAs must stand in the body itself, not in branches or loops inside of it. And all tiles
@@ -41,7 +41,7 @@ def take_apart(loop: For, runs_beside: RunsBeside) -> GemmLoopBody | None:
     """
     flat = list(opened(loop.body))
     items = [s for s in flat if not isinstance(s, Alloc)]
-    products = [k for k, s in enumerate(items) if isinstance(s, Gemm) and runs_beside(s)]
+    products = [k for k, s in enumerate(items) if isinstance(s, Gemm) and is_asynchronous(s)]
     inside = [*nodes_of(loop.body, Gemm)]
     if not products or len(inside) != len(products):
         return None
@@ -98,7 +98,7 @@ def turns_of(stmt: Stmt) -> set[Buffer]:
     return {n.storage for n in nodes_of(stmt, Buffer) if n.scope is Scope.VAR}
 
 
-def if_any_round(loop: For, stmt: Stmt) -> Stmt:
+def if_any_iteration(loop: For, stmt: Stmt) -> Stmt:
     """Return `stmt`, where the loop had an iteration at all."""
     start, stop = static_value(loop.start), static_value(loop.stop)
     if start is not None and stop is not None and start < stop:
@@ -126,7 +126,7 @@ class Late:
             return ()
         return (Alloc(self.slot), Store(self.slot, (as_expr(0),), as_expr(self.first)))
 
-    def give_back(self) -> tuple[Stmt, ...]:
+    def statements(self) -> tuple[Stmt, ...]:
         """Return the release, and what goes on to the next version."""
         if self.slot is None:
             return (replace(self.release),)

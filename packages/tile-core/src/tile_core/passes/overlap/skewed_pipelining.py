@@ -17,7 +17,7 @@ from tile_core.passes.overlap.gemm_loop_body import (
     Late,
     conflict,
     delayed_release,
-    if_any_round,
+    if_any_iteration,
     is_release,
     turns_of,
 )
@@ -33,7 +33,7 @@ class _Parts:
     them beforehand; `returned` releases what the early MMAs read. `beside` has nothing to do with
     the late MMA: its accumulators and the tiles it reads, in registers or in shared memory, are
     left alone. `behind` changes these, or depends on that. `late` is the late MMA, the wait for its
-    tiles in front; `given_back` releases what it reads; `begin` stands before the loop for these.
+    tiles in front; `late_releases` release what it reads; `begin` stands before the loop for these.
     """
 
     ahead: tuple[Stmt, ...]
@@ -42,12 +42,12 @@ class _Parts:
     beside: tuple[Stmt, ...]
     behind: tuple[Stmt, ...]
     late: tuple[Stmt, ...]
-    given_back: tuple[Stmt, ...]
+    late_releases: tuple[Stmt, ...]
     begin: tuple[Stmt, ...] = ()
 
 
 def skew_iterations(
-    loop: For, body: GemmLoopBody, filled: Sequence[Buffer] = (), *, in_turns: bool = False
+    loop: For, body: GemmLoopBody, filled: Sequence[Buffer] = (), *, ping_pong: bool = False
 ) -> Stmt | None:
     """Return the loop with its last MMA one iteration late; None if that cannot be.
 
@@ -62,8 +62,8 @@ def skew_iterations(
     The order of all statements that touch the same registers is kept. The wait for a barrier
     between the work that runs beside an MMA and the wait for the MMA ends a basic
     block: without it the assembler moves the wait in front of that work. The barriers of tiles are
-    `filled` by others in that order. With `in_turns`, two halves of the threads start their MMAs in
-    turns: while one computes beside its MMAs, those of the other have the matrix units to
+    `filled` by others in that order. With `ping_pong`, two halves of the threads start their MMAs
+    in turns: while one computes beside its MMAs, those of the other have the matrix units to
     themselves.
     """
     parts = _parts(body, filled)
@@ -76,35 +76,35 @@ def skew_iterations(
         WaitProducts(0),
         *_copied((*parts.returned, *parts.beside, *parts.behind), in_first),
         *_early_waits(parts, start + 1, stop, {loop.var: start + 1}),
-        *_turn(PingPongStep.OFFER, binary(BinaryOp.LT, start + 1, stop), in_turns),
+        *_ping_pong(PingPongStep.OFFER, binary(BinaryOp.LT, start + 1, stop), ping_pong),
     ]
     late = _copied(parts.late, {loop.var: loop.var - 1})
     steady = [
         *(s for s in late if not isinstance(s, Gemm)),
-        *_turn(PingPongStep.TAKE, None, in_turns),
+        *_ping_pong(PingPongStep.TAKE, None, ping_pong),
         *(s for s in parts.ahead if s not in parts.awaited),
         *(s for s in late if isinstance(s, Gemm)),
-        *_turn(PingPongStep.GIVE, binary(BinaryOp.LT, loop.var + 1, stop), in_turns),
+        *_ping_pong(PingPongStep.GIVE, binary(BinaryOp.LT, loop.var + 1, stop), ping_pong),
         WaitProducts(1),
         *parts.returned,
         *parts.beside,
         *_early_waits(parts, loop.var + 1, stop, {loop.var: loop.var + 1}),
         WaitProducts(0),
-        *parts.given_back,
+        *parts.late_releases,
         *parts.behind,
     ]
     rest = replace(loop, start=binary(BinaryOp.ADD, start, 1), body=Seq(tuple(steady)))
     last = [
         *_copied(parts.late, {loop.var: stop - 1}),
         WaitProducts(0),
-        *_copied(parts.given_back, {}),
+        *_copied(parts.late_releases, {}),
     ]
     made = Seq((*first, rest, *last))
-    return Seq((*body.outside, *parts.begin, if_any_round(loop, made)))
+    return Seq((*body.outside, *parts.begin, if_any_iteration(loop, made)))
 
 
-def _turn(step: PingPongStep, goes_on: Expr | None, in_turns: bool) -> tuple[Stmt, ...]:
-    return (PingPongOrder(step, goes_on),) if in_turns else ()
+def _ping_pong(step: PingPongStep, goes_on: Expr | None, ping_pong: bool) -> tuple[Stmt, ...]:
+    return (PingPongOrder(step, goes_on),) if ping_pong else ()
 
 
 def _copied(stmts: Iterable[Stmt], values: Mapping[Var, Expr]) -> list[Stmt]:
@@ -148,7 +148,7 @@ def _parts(body: GemmLoopBody, filled: Sequence[Buffer]) -> _Parts | None:
     awaited = _awaited(ahead, returned, _held(body, tail), filled)
     return _Parts(
         tuple(ahead), awaited, returned, tuple(beside), tuple(behind), (*waits, lag.product),
-        lag.given_back, lag.begin,
+        lag.late_releases, lag.begin,
     )  # fmt: skip
 
 
@@ -160,7 +160,7 @@ class _Lag:
     """
 
     product: Stmt
-    given_back: tuple[Stmt, ...]
+    late_releases: tuple[Stmt, ...]
     turned: tuple[Stmt, ...]
     begin: tuple[Stmt, ...]
 
@@ -174,22 +174,22 @@ def _lag(ahead: Iterable[Stmt], product: Stmt, releases: Iterable[Stmt]) -> _Lag
              …;  arrive empty[freed];  next freed
     """
     ahead_turns = set().union(*map(turns_of, ahead))
-    given_back: list[Stmt] = []
+    late_releases: list[Stmt] = []
     turned: list[Stmt] = []
     begin: list[Stmt] = []
     for release in releases:
         if not is_release(release) or not turns_of(release) & ahead_turns:
-            given_back.append(release)
+            late_releases.append(release)
             continue
         late = delayed_release(release)
-        given_back += late.give_back()
+        late_releases += late.statements()
         turned += release.body[1:]
         begin += late.begin()
-        product = _at_turn(product, late)
-    return _Lag(product, tuple(given_back), tuple(turned), tuple(begin))
+        product = _on_released_version(product, late)
+    return _Lag(product, tuple(late_releases), tuple(turned), tuple(begin))
 
 
-def _at_turn(product: Stmt, late: Late) -> Stmt:
+def _on_released_version(product: Stmt, late: Late) -> Stmt:
     """Return the MMA on the version that is released next."""
     turn, slot = late.first, late.slot
     if slot is None or not isinstance(turn, Load):

@@ -31,17 +31,17 @@ def sink_waits(loop: For, body: GemmLoopBody, fills: Fills) -> Stmt | None:
     statements keep their order. MMAs that add to the same accumulators are done in their order,
     without a wait.
     """
-    round_ = _Round(body, CircularUses(body, fills))
+    iteration = _Iteration(body, CircularUses(body, fills))
     for k, item in enumerate(body.items):
-        round_.add(k, item)
-    round_.wait_for(len(round_.running))
-    if not round_.gains:
+        iteration.add(k, item)
+    iteration.wait_for(len(iteration.running))
+    if not iteration.gains:
         return None
-    return Seq((*body.outside, replace(loop, body=Seq(tuple(round_.made)))))
+    return Seq((*body.outside, replace(loop, body=Seq(tuple(iteration.made)))))
 
 
 @dataclass(slots=True)
-class _Round:
+class _Iteration:
     """A round as it is written anew.
 
     `made` are its statements so far, `running` the positions of MMAs that may be in flight, in
@@ -60,7 +60,7 @@ class _Round:
         """Append a statement, behind the wait for MMAs that it needs."""
         if is_release(item):
             self.held.append(k)
-            self.give_back()
+            self.release()
             return
         needed = [n for n, at in enumerate(self.running) if _needs(self.body, k, at)]
         if needed:
@@ -78,9 +78,9 @@ class _Round:
         if count:
             self.made.append(WaitProducts(len(self.running) - count))
             self.running = self.running[count:]
-        self.give_back()
+        self.release()
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Append the releases of tiles that no MMA reads any more."""
         running = set(self.running)
         for k in list(self.held):

@@ -62,7 +62,7 @@ def _fits_shared_memory(launch: Launch, found: CircularBuffers, shared_bytes: in
 
 
 def require_worth(
-    launch: Launch, found: CircularBuffers, runs_beside: Callable[[Gemm], bool]
+    launch: Launch, found: CircularBuffers, is_asynchronous: Callable[[Gemm], bool]
 ) -> None:
     """Refuse producers that are not worth it.
 
@@ -77,7 +77,7 @@ def require_worth(
     left = [(copy, why) for copy, why in found.left if copy in inside]
     ahead = [circular for circular in found.buffers if circular.runs_ahead]
     by_engine = any(circular.in_bulk for circular in ahead)
-    beside = any(runs_beside(n) for loop in loops for n in nodes_of(loop, Gemm))
+    beside = any(is_asynchronous(n) for loop in loops for n in nodes_of(loop, Gemm))
     if not ahead or not (by_engine or beside):
         reasons = [why for _, why in (*left, *found.by_threads)]
         raise NotApplicable(reasons[0] if reasons else "no copy can run ahead")

@@ -376,14 +376,14 @@ def _block_sum() -> Case:
         a, b, s = ir.tensor("A", (3, 64)), ir.tensor("B", (3,)), ir.shared("s", (64,))
 
         def body(bx: Any, tx: Any, ty: Any, tz: Any) -> Any:
-            def round_(k: Any) -> Any:
+            def iteration(k: Any) -> Any:
                 half = build_expr.binary(BinaryOp.SHR, ir.value(32), k)
                 add = ir.store(s, tx, ir.load(s, tx) + ir.load(s, tx + half))
                 return [ir.when(tx < half, add), Barrier()]
 
             return [
                 ir.alloc(s), ir.store(s, tx, ir.load(a, bx, tx)), Barrier(),
-                ir.serial(6, round_),
+                ir.serial(6, iteration),
                 ir.when(_is(tx, 0), ir.store(b, bx, ir.load(s, 0))),
             ]  # fmt: skip
 

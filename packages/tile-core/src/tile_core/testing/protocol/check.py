@@ -21,7 +21,7 @@ def violation_of(
     scenario: Scenario,
     *,
     host: Sequence[Let] = (),
-    runs_beside: Callable[[Gemm], bool] = always,
+    is_asynchronous: Callable[[Gemm], bool] = always,
 ) -> Violation | None:
     """Return what can go wrong in some order, None if nothing can.
 
@@ -31,12 +31,17 @@ def violation_of(
     """
     meant = meaning_of(before, scenario, host=host)
     for launch in with_and_without_turns(after):
-        made = program_of(launch, scenario, meant, host=host, runs_beside=runs_beside)
+        made = program_of(launch, scenario, meant, host=host, is_asynchronous=is_asynchronous)
         proved = prove(made)
         found = proved.violation
         if found is None and proved.unordered is not None:
             groups = program_of(
-                launch, scenario, meant, host=host, runs_beside=runs_beside, unit=GROUP
+                launch,
+                scenario,
+                meant,
+                host=host,
+                is_asynchronous=is_asynchronous,
+                unit=GROUP,
             )
             found = explore(groups).violation
         if found is not None:

@@ -24,7 +24,7 @@ from tile_core.testing.protocol.events import (
     check_meant,
     shown,
 )
-from tile_core.testing.protocol.segments import Flight, Segment, clash, stretches
+from tile_core.testing.protocol.segments import Flight, Segment, clash, segments_of
 from tile_core.testing.protocol.tile_accesses import held_in, put
 
 MOST_STATES = 300_000
@@ -49,7 +49,7 @@ Part: TypeAlias = tuple[Tile, Box, Content]
 class _State:
     """Where everybody is."""
 
-    places: tuple[int, ...]  # the next stretch of each role; it is still at the one before
+    places: tuple[int, ...]  # the next segment of each role; it is still at the one before
     barriers: tuple[Phase, ...]  # one phase for each, in the order of names
     flying: frozenset[Flight]  # fills that have begun and not ended
     parts: frozenset[Part]  # what tiles hold
@@ -94,7 +94,7 @@ class _Explorer:
         self.names = list(program.arrivals)
         self.index = {name: k for k, name in enumerate(self.names)}
         self.roles: list[Sequence[Segment]] = [
-            stretches(number, role) for number, role in enumerate(program.roles)
+            segments_of(number, role) for number, role in enumerate(program.roles)
         ]
 
     def start(self) -> _State:
@@ -110,15 +110,15 @@ class _Explorer:
                 raise ProtocolBroken("nobody can go on", role[place].span)
 
     def successors(self, state: _State) -> Iterator[_State]:
-        """Yield the states after one more stretch, or after the fills of a barrier have ended."""
+        """Yield the states after one more segment, or after the fills of a barrier have ended."""
         for role, place in enumerate(state.places):
             if place < len(self.roles[role]) and self.may_go(state, self.roles[role][place]):
                 yield self.gone(state, role)
         for barrier in {flight.fill.barrier for flight in state.flying}:
             yield self.landed(state, barrier)
 
-    def may_go(self, state: _State, stretch: Segment) -> bool:
-        match stretch.events[:1]:
+    def may_go(self, state: _State, segment: Segment) -> bool:
+        match segment.events[:1]:
             case (Wait(barrier=barrier, parity=parity),):
                 return (state.barriers[self.index[barrier]][0] + 1) % 2 == parity
             case (Meet(barrier=barrier, phase=phase),):
@@ -126,31 +126,31 @@ class _Explorer:
         return True
 
     def gone(self, state: _State, role: int) -> _State:
-        """Return the state after a stretch of a role."""
+        """Return the state after a segment of a role."""
         place = state.places[role]
-        stretch = self.roles[role][place]
+        segment = self.roles[role][place]
         places = (*state.places[:role], place + 1, *state.places[role + 1 :])
-        self.check_apart(state, role, stretch)
+        self.check_apart(state, role, segment)
         barriers, flying = list(state.barriers), set(state.flying)
         tiles: dict[Tile, list[tuple[Box, Content]]] = {}
         for tile, box, content in state.parts:
             tiles.setdefault(tile, []).append((box, content))
-        for event in stretch.events:
+        for event in segment.events:
             if isinstance(event, Arrive):
                 self.arrive(barriers, event)
             elif isinstance(event, (Fill, Write)):
                 put(tiles.setdefault(event.tile, []), event.box, event.content)
-        flying |= stretch.flights
-        for read in stretch.reads:
+        flying |= segment.flights
+        for read in segment.reads:
             held = held_in(tiles.get(read.tile, ()), read.box)
             check_meant(read, held, self.program.held(read, self.program.roles[role].rank))
         parts = frozenset((tile, *part) for tile, known in tiles.items() for part in known)
         return _State(places, tuple(barriers), frozenset(flying), parts)
 
-    def check_apart(self, state: _State, role: int, stretch: Segment) -> None:
-        """Make sure that nothing else goes on that a stretch disturbs."""
-        begun = [use for flight in stretch.flights for use in flight.touches]
-        mine = (*stretch.touches, *begun)
+    def check_apart(self, state: _State, role: int, segment: Segment) -> None:
+        """Make sure that nothing else goes on that a segment disturbs."""
+        begun = [use for flight in segment.flights for use in flight.touches]
+        mine = (*segment.touches, *begun)
         for flight in state.flying:
             clash(mine, flight.touches)
         for other, place in enumerate(state.places):

@@ -51,16 +51,16 @@ def program_of(
     meant: Mapping[tuple[int, Statement], Sequence[ExpectedContent]] | None = None,
     *,
     host: Sequence[Let] = (),
-    runs_beside: Callable[[Gemm], bool] = always,
+    is_asynchronous: Callable[[Gemm], bool] = always,
     unit: int = WARP,
 ) -> Program:
     """Return the events of the threads of one cluster, or of one block without clusters.
 
     `meant` is what each execution of a statement finds in tiles, see `meaning_of`; `host` are names
-    that the host gives to values before the launch. `runs_beside` tells whether an engine computes
-    a product. No more than `unit` threads of a range are followed together.
+    that the host gives to values before the launch. `is_asynchronous` tells whether an engine
+    computes an MMA. No more than `unit` threads of a range are followed together.
     """
-    facts = LaunchFacts(launch, runs_beside)
+    facts = LaunchFacts(launch, is_asynchronous)
     arrivals: dict[BarrierId, int] = {}
     roles: list[Role] = []
     for rank in range(facts.size):

@@ -54,7 +54,7 @@ class Segment:
     """One wait or arrival, and what follows it up to the next."""
 
     events: tuple[Event, ...]
-    # What the role is at until its next stretch begins, that of its products included.
+    # What the role is at until its next segment begins, that of its products included.
     touches: tuple[Use, ...]
     reads: tuple[Read, ...]
     # The fills that begin; they go on until their barrier has heard of them.
@@ -66,8 +66,8 @@ class Segment:
         return self.events[0].span if self.events else None
 
 
-def stretches(number: int, role: Role) -> tuple[Segment, ...]:
-    """Return the stretches of a role; the first one begins without a wait."""
+def segments_of(number: int, role: Role) -> tuple[Segment, ...]:
+    """Return the segments of a role; the first one begins without a wait."""
     found: list[Segment] = []
     lasting: dict[tuple[str, int], list[Use]] = {}
     for first, events in _cut(role.events):
@@ -107,7 +107,7 @@ def _over(event: Event) -> tuple[str, int] | None:
 
 
 def _cut(events: tuple[Event, ...]) -> Iterator[tuple[int, tuple[Event, ...]]]:
-    """Yield the events of each stretch, and where it begins."""
+    """Yield the events of each segment, and where it begins."""
     starts = [0]
     for place, event in enumerate(events):
         waits = isinstance(event, (Wait, Meet)) or (isinstance(event, Arrive) and event.count > 0)

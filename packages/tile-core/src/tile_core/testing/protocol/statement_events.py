@@ -260,7 +260,7 @@ def _nbytes(box: Box, bits: int) -> int:
 
 
 def _product(group: Group, op: Gemm) -> Iterator[Event]:
-    beside = group.facts.runs_beside(op)
+    beside = group.facts.is_asynchronous(op)
     yield from _touches(group, op, group.products if beside else None)
     if beside:
         group.products += 1

@@ -62,12 +62,12 @@ class _Left(Exception):
 class LaunchFacts:
     """What is known of a launch before it is followed.
 
-    `runs_beside` tells whether an engine computes a product.
+    `is_asynchronous` tells whether an engine computes an MMA.
     """
 
-    def __init__(self, launch: Launch, runs_beside: Callable[[Gemm], bool]) -> None:
+    def __init__(self, launch: Launch, is_asynchronous: Callable[[Gemm], bool]) -> None:
         self.launch = launch
-        self.runs_beside = runs_beside
+        self.is_asynchronous = is_asynchronous
         self.size = math.prod(launch.cluster or (1,))
         self.threads = math.prod(launch.threads)
         self.by_thread = is_thread_program(launch)

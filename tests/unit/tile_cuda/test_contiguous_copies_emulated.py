@@ -1,4 +1,4 @@
-"""Stretches of bytes that the engine copies, on the emulator with all checks, and as text."""
+"""Contiguous bytes that the engine copies, on the emulator with all checks, and as text."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_tensors_begin_at_multiples_of_16_bytes() -> None:
 
 
 @pytest.mark.parametrize("nvrtc", NVRTCS[:1], ids=str)
-def test_stretches_are_one_instruction_of_the_engine(nvrtc: Any) -> None:
+def test_contiguous_copies_are_one_instruction_of_the_engine(nvrtc: Any) -> None:
     loaded = machine_code_of(tile.lower(scaled(5, 64), target="cuda:sm_90a").kernel_source, nvrtc)
     assert sum(n for o, n in loaded.counts.items() if o.startswith("UBLKCP")) == 1
     both = machine_code_of(tile.lower(through(8, 6), target="cuda:sm_90a").kernel_source, nvrtc)
