@@ -107,6 +107,10 @@ def test_an_unknown_arm_processor_has_what_it_shows() -> None:
     assert match_arm(0x99, 1, MACHINES["apple-m2"].features).name == "apple-m2"
 
 
+def test_an_arm_processor_that_tells_nothing_has_what_all_have() -> None:
+    assert parse_cpuinfo("processor : 0\nflags : fpu", Isa.AARCH64) == MACHINES["aarch64"]
+
+
 def test_code_for_another_architecture_is_refused_by_its_name() -> None:
     with pytest.raises(MissingFeature, match=r"'neoverse-n1'.*\(haswell\): it lacks AArch64"):
         require_runnable(MACHINES["neoverse-n1"], MACHINES["haswell"])

@@ -81,10 +81,13 @@ def _generic(features: frozenset[str]) -> str:
 
 
 def described_arm(facts: Mapping[str, str]) -> CpuMachine:
-    """Return the machine that the first paragraph of ``/proc/cpuinfo`` describes."""
+    """Return the machine that the first paragraph of ``/proc/cpuinfo`` describes.
+
+    Programs of Linux for AArch64 may use NEON anywhere, told or not.
+    """
     implementer, part = (int(facts.get(key, "0"), 0) for key in ("CPU implementer", "CPU part"))
-    names = facts.get("Features", "").split()
-    return match_arm(implementer, part, frozenset(LINUX_SPELLING.get(name, name) for name in names))
+    told = (LINUX_SPELLING.get(name, name) for name in facts.get("Features", "").split())
+    return match_arm(implementer, part, _V8.union(told))
 
 
 def apple_machine(brand: str) -> CpuMachine:
