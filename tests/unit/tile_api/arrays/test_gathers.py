@@ -77,3 +77,34 @@ def test_pages_are_gathered_in_the_loop(target):
     assert (source.count("@tile.jit"), source.count("T.device_assert")) == (1, 1)
     wanted = paged(q, keys, values, table)
     np.testing.assert_allclose(function(q, keys, values, table), wanted, rtol=1e-5, atol=1e-6)
+
+
+PARTS = {
+    "padded": lambda x, i: np.pad(x, ((1, 2), (0, 0)))[i % 12],
+    "padded in front": lambda x, i: np.pad(x, ((3, 0), (0, 0)))[i % 12],
+    "joined": lambda x, i: np.concatenate([x, x[:2], x * 2])[i],
+    "a diagonal": lambda x, i: np.diag(x[:, 0], -2)[i % 11],
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_rows_of_what_has_parts_are_rows_of_the_right_one(name):
+    x, i = filled((9, 4), "float32", 0, 1, 9), np.arange(-20, 20)
+    wanted = PARTS[name](x, i)
+    np.testing.assert_array_equal(Function(PARTS[name], target="cpu")(x, i), wanted)
+
+
+@pytest.mark.parametrize("index", [20, -21])
+def test_an_index_outside_of_what_is_joined(index):
+    x = filled((9, 4), "float32", 0)
+    with pytest.raises(RuntimeError, match="is outside of its 9 elements"):
+        Function(PARTS["joined"], target="cpu")(x, np.array([0, index]))
+
+
+def test_an_index_is_checked_after_what_it_is_computed_from():
+    def function(a, b):
+        return b, a[np.where(b > 0, 0, -1)]
+
+    a, b = filled((1, 1), "float32", 0, 1, 9), filled((1, 1), "float32", 1)
+    for found, wanted in zip(Function(function)(a, b), function(a, b), strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -24,6 +24,7 @@ from tile_api.arrays.capturing.views import (
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import joined
 from tile_api.arrays.equations.expressions import Expr, Indices, const
+from tile_api.arrays.equations.index_bounds import clipped
 from tile_api.arrays.equations.sizes import whole
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
@@ -55,7 +56,9 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Array:
         made: Expr | None = None
         for x in reversed(parts):
             start -= whole(x.shape[along])
-            inside = eq.subtract(indices[along], const(start))
+            last = None if made is None else whole(x.shape[along]) - 1
+            first = 0 if start else None
+            inside = clipped(eq.subtract(indices[along], const(start)), first, last)
             mine = x.read_as(dtype, (*indices[:along], inside, *indices[along + 1 :]))
             if made is None:
                 made = mine
@@ -180,7 +183,7 @@ def diag(v: Any, k: int = 0) -> Array:
     size = int(x.shape[0]) + down + right
 
     def at(indices: Indices) -> Expr:
-        row = eq.subtract(indices[0], const(down))
+        row = clipped(eq.subtract(indices[0], const(down)), 0, int(x.shape[0]) - 1)
         found = x.at((_ZERO if x.shape[0] == 1 else row,))
         is_on = eq.make("eq", indices[1], eq.add(indices[0], const(k)))
         return eq.where(is_on, found, const(0, found.dtype))
@@ -233,6 +236,7 @@ def _padded(x: Array, axis: int, width: Sequence[int], mode: str, fill: Sequence
         made = const(fill[1], kind)
         if size:
             end = const(before + size)
+            here = clipped(here, 0 if before else None, size - 1 if after else None)
             inside = x.at((*indices[:axis], _ZERO if size == 1 else here, *indices[axis + 1 :]))
             made = eq.where(eq.make("lt", indices[axis], end), inside, made)
         if not before:

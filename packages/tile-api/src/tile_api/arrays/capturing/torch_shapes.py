@@ -10,6 +10,7 @@ from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.torch_elements import cast, promoted
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.expressions import Expr, Indices, const
+from tile_api.arrays.equations.index_bounds import clipped
 from tile_core.errors import UnknownArrayFunction
 
 
@@ -104,7 +105,7 @@ def slice_scatter(
         return input  # type: ignore[no-any-return]
 
     def at(indices: Indices) -> Expr:
-        here = eq.subtract(indices[along], const(first))
+        here = clipped(eq.subtract(indices[along], const(first)), 0, last - first - 1)
         inside = eq.make(
             "and", eq.make("le", const(first), indices[along]),
             eq.make("lt", indices[along], const(last)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_api.arrays.equations.expressions import INDEX, Expr, bound_of
+from tile_api.arrays.equations.expressions import INDEX, Expr, bound_of, const, make, walk
 from tile_api.arrays.equations.memoization import memoized
 from tile_api.arrays.equations.sizes import at_most
 
@@ -44,3 +44,20 @@ def is_below(x: Expr, size: int) -> bool:
             return all(is_below(arg, size) for arg in x.args)
     bound = bound_of(x)
     return bound is not None and at_most(bound, size)
+
+
+def is_read(x: Expr) -> bool:
+    """Tell whether an index is data: read or computed from what is, and not counted."""
+    return any(n.op in ("load", "state", "scan", "carry") for n in walk(x))
+
+
+def clipped(x: Expr, first: int | None = None, last: int | None = None) -> Expr:
+    """Return an index of a part of an array, which is chosen only where the index lies in it.
+
+    One that is read is bounded, so that no check is made of it where another part is chosen; one
+    that is counted stays as it is.
+    """
+    if not is_read(x):
+        return x
+    x = x if last is None else make("minimum", x, const(last))
+    return x if first is None else make("maximum", x, const(first))

@@ -32,6 +32,11 @@ _OVERFLOWING = frozenset({"add", "multiply", "shl", "bitnot", "absolute", "pow",
 LOG2E = 1.4426950408889634
 
 
+def nan_propagated(kind: str, dtype: DType) -> str:
+    """Return the argument with which an extremum of floats is NaN if an element is."""
+    return ", nan_propagate=True" if kind in ("max", "min") and dtype.is_float else ""
+
+
 class ExpressionText:
     """Prints expressions of one kernel.
 

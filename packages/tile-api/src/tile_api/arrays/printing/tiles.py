@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from tile_api.arrays.equations.expressions import Expr, make, rebuild, walk
 from tile_api.arrays.equations.expressions import add as plus
-from tile_api.arrays.equations.index_bounds import is_below, is_natural
+from tile_api.arrays.equations.index_bounds import is_below, is_natural, is_read
 from tile_api.arrays.equations.numerics import is_strict
 from tile_api.arrays.equations.quotients import STEPS
 from tile_api.arrays.planning.bounds import Stretch, conjuncts
 from tile_api.arrays.planning.plan import Plan, factor
 from tile_api.arrays.planning.storage import tile_dtype
 from tile_api.arrays.planning.tile_folds import is_fold
-from tile_api.arrays.printing.text import ExpressionText, Tile
+from tile_api.arrays.printing.text import ExpressionText, Tile, nan_propagated
 from tile_api.arrays.reductions.algebra import terms
 from tile_api.arrays.reductions.groups import grouped
 from tile_core.dtypes import DType, dtype_of
@@ -57,6 +57,7 @@ class Tiles:
         self._names = names
         self._masked: dict[Expr, str | None] = {}
         self._copies: set[str] = set()
+        self._in_front: set[str] = set()
         self._in_loop = self._is_copied = False
         self._stretch: Stretch | None = None
         self._met: dict[tuple[str, tuple[str, ...], str, str], int] = {}
@@ -114,16 +115,21 @@ class Tiles:
     @contextmanager
     def in_front(self) -> Iterator[None]:
         """Write in front of all loops."""
-        kept = self.lines, self.depth, self._in_loop
+        kept, held = (self.lines, self.depth, self._in_loop), {*self.held}
         self.lines, self.depth, self._in_loop = self.prologue, _TOP, False
         yield
         self.lines, self.depth, self._in_loop = kept
+        self._in_front |= {self.held[x][0] for x in self.held.keys() - held}
 
     def once(self, x: Expr) -> AbstractContextManager[None]:
         """Write what computes `x` in front of all loops if it is the same in each step."""
-        parts = (n for n in walk(x) if n.op == "state")
-        is_same = self.plan.stream not in x.free and next(parts, None) is None
-        return self.in_front() if is_same and self._in_loop else nullcontext()
+        return self.in_front() if self._in_loop and self._is_first(x) else nullcontext()
+
+    def _is_first(self, x: Expr) -> bool:
+        """Tell whether `x` can be computed in front of all loops."""
+        if self.plan.stream in x.free or any(n.op == "state" for n in walk(x)):
+            return False
+        return all(self.held[n][0] in self._in_front for n in self._within(x) if n in self.held)
 
     def parallel(self, dims: tuple[str, ...], *statements: str) -> None:
         """Write a loop over the elements of a tile."""
@@ -230,15 +236,11 @@ class Tiles:
     def check_indices(self, x: Expr) -> None:
         """Compute the indices of a load that are data once, and check them."""
         for k, (at, size) in enumerate(zip(x.args, self.shapes[x.value], strict=False)):
-            is_data = any(n.op in ("load", "state") for n in walk(at))
             is_inside = is_natural(at) and is_below(at, size)
-            if not is_data or is_inside or (at, size) in self._checked:
+            if not is_read(at) or is_inside or (at, size) in self._checked:
                 continue
-            is_early = self.plan.stream not in at.free and not any(
-                n.op == "state" for n in walk(at)
-            )
             self._checked.add((at, size))
-            with self.in_front() if is_early else nullcontext():
+            with self.in_front() if self._is_first(at) else nullcontext():
                 self._check(at, size, f"an index of dimension {k} of {x.value}")
 
     def _check(self, at: Expr, size: int, what: str) -> None:
@@ -265,7 +267,8 @@ class Tiles:
         rest = tuple(v for v in dims if v != over)
         name = self.allocate("folded", rest, dtype=str(x.dtype))
         operator = "sum" if kind == "mean" else kind
-        self.put(f"T.reduce_{operator}({body}, {name}, dim={dims.index(over)})")
+        nan = nan_propagated(kind, x.dtype)
+        self.put(f"T.reduce_{operator}({body}, {name}, dim={dims.index(over)}{nan})")
         if kind == "mean":
             self.parallel(rest, f"{name}[{self.text.loops(rest)}] /= {extent}")
         self.held[x] = (name, rest)
