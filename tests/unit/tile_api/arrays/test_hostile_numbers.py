@@ -29,6 +29,13 @@ def no_number(x):
     return np.exp(x - x.max(axis=-1, keepdims=True)).max(axis=-1)
 
 
+def sums_of_exponentials(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    apart = np.exp(x.min(axis=-1, keepdims=True) - x)
+    mine = np.where(x[:, 1] > 1, e.mean(axis=-1), 0)
+    return e.sum(axis=-1), np.log(e.sum(axis=-1)) + x.max(axis=-1), mine, apart.sum(axis=-1)
+
+
 FUNCTIONS = [
     lambda x: x.max(axis=-1), lambda x: x.min(axis=-1), lambda x: np.argmax(x, axis=-1),
     lambda x: np.argmin(x, axis=-1), lambda x: x.mean(axis=-1), lambda x: x.var(axis=-1),
@@ -39,7 +46,8 @@ FUNCTIONS = [
     lambda x: np.where(x > 1, x, -np.inf).max(axis=-1), lambda x: x.prod(axis=-1),
     lambda x: np.nanmax(np.where(x > 0, x, 0), axis=-1), lambda x: np.exp2(x), lambda x: np.cbrt(x),
     lambda x: (softmax(x), np.argmax(x, axis=-1)), lambda x: (softmax(-x), np.argmin(x, axis=-1)),
-    lambda x: np.max(x > 0, axis=-1, where=x < 0, initial=-1),
+    lambda x: np.max(x > 0, axis=-1, where=x < 0, initial=-1), sums_of_exponentials,
+    lambda x: sums_of_exponentials(-x),
 ]  # fmt: skip
 
 
@@ -197,3 +205,39 @@ def test_running_sums_less_their_mean():
 def test_running_sums_at_running_places():
     x = np.random.default_rng(0).integers(0, 3, (5, 8)).astype("float32")
     check(lambda x: np.cumsum(x, 1)[np.cumsum(np.argmin(x, 1)) % 5].sum(axis=-1), x)
+
+
+def test_rows_of_infinities_that_blocks_share():
+    check(sums_of_exponentials, ROWS, blocks=Blocks(rows=4, stream=2, resident=0, parts=2))
+
+
+def log_of_sums(x):
+    return np.logaddexp.reduce(x, axis=-1)
+
+
+def running_maxima(x):
+    y = x * np.where(x > 6, np.nan, 1)
+    return np.maximum.accumulate(y, -1), np.maximum.accumulate(y[:, ::-1], -1)[:, -1]
+
+
+def extrema_of_running_sums(x):
+    y = np.cumsum(np.where(x > 5, -np.inf, x), axis=0)
+    return np.ptp(y, axis=-1), y.max(axis=-1), np.where(y[:, :1] < 9, y, -np.inf).max(axis=-1)
+
+
+@pytest.mark.parametrize("blocks", [Blocks(), Blocks(rows=4, stream=4, resident=0)])
+@pytest.mark.parametrize("function", [running_maxima, extrema_of_running_sums])
+def test_hostile_rows_of_recurrences(function, blocks):
+    check(function, ROWS, blocks=blocks)
+
+
+def weighted(x):
+    """Attention: a quotient of two sums."""
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e @ x[:7] / e.sum(axis=-1, keepdims=True)
+
+
+def test_only_results_that_tell_it_are_corrected():
+    made = [softmax, log_of_sums, weighted, sums_of_exponentials]
+    texts = [Function(f, target="interpret", blocks=SMALL).source(ROWS) for f in made]
+    assert [text.count("T.exp2((highest[i] + T.infinity") for text in texts] == [0, 0, 0, 2]

@@ -61,8 +61,6 @@ def _output(arguments: Mapping[str, Any], precise: bool, output: Output) -> np.n
     if 0 in output.shape:
         return np.empty(output.shape, output.dtype.numpy())
     rank = len(output.indices)
-    if 0 in output.shape:
-        return np.empty(output.shape, output.dtype.numpy())
     axes = {i.value[0]: rank - 1 - k for k, i in enumerate(output.indices) if i.op == "index"}
     found = np.asarray(_Evaluation(arguments, precise, axes, rank).of(output.element))
     found = np.broadcast_to(_to_rank(found, rank), output.shape)
@@ -92,7 +90,21 @@ def is_finite(x: Expr, values: Mapping[Expr, float]) -> bool:
 
     What else it reads, elements and states, is 1.
     """
+    return bool(np.isfinite(number_of(x, values)))
+
+
+def number_of(x: Expr, values: Mapping[Expr, float], side: int | None = None) -> float:
+    """Return what an expression is for values of some of its operands.
+
+    What else it reads, elements and states, is 1.
+
+    Parameters
+    ----------
+    side
+        What is chosen where a condition reads something else: 1 as if it held, 2 as if it did not.
+    """
     known: dict[Expr, Any] = {state: np.float64(value) for state, value in values.items()}
+    told = {*known}
     with np.errstate(all="ignore"):
         for n in walk(x):
             args = [known[arg] for arg in n.args]
@@ -100,15 +112,19 @@ def is_finite(x: Expr, values: Mapping[Expr, float]) -> bool:
                 continue
             if n.op in ("load", "spread", "state", "index", "reduce"):
                 known[n] = np.float64(1)
-            elif n.op == "const":
+                continue
+            if told.issuperset(n.args):
+                told.add(n)
+            if n.op == "const":
                 known[n] = np.float64(n.value)
             elif n.op == "where":
-                known[n] = np.where(*args)
+                is_chosen = side is not None and n.args[0] not in told
+                known[n] = args[side or 0] if is_chosen else np.where(*args)
             elif n.op in ("cast", "round"):
                 known[n] = args[0]
             else:
                 known[n] = (UNARY.get(n.op) or BINARY[n.op])(*args)
-    return bool(np.isfinite(known[x]))
+    return float(known[x])
 
 
 class _Evaluation:

@@ -7,7 +7,7 @@ give equal bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tile_api.arrays.equations.equations import Output
@@ -29,6 +29,7 @@ from tile_api.arrays.equations.expressions import (
     where,
 )
 from tile_api.arrays.equations.sizes import Size
+from tile_api.arrays.planning.finite_extrema import infinite_of, with_infinities
 from tile_api.arrays.planning.matrix_vector import ONE
 from tile_api.arrays.planning.partition import Task, streamed
 from tile_api.arrays.planning.plan import PART, Blocks, Plan, plans_of, resized
@@ -77,7 +78,7 @@ def in_parts(plan: Plan, names: Iterator[str]) -> list[Plan]:
     )
     met = _met(stream.extent, each * stream.size, count)
     merged = _merged(first.states, left, rests, met, stream.extent)
-    values = {s.mine: _finished(s, merged[s.mine], first.states) for s in first.states}
+    values = _finished(merged, first.states, [o.element for o in plan.finals])
     along = [o for o in plan.finals if stream.name in {v for i in o.indices for v in i.free}]
     whole = [_with(o, values) for o in plan.finals if o not in along]
     if along:
@@ -175,11 +176,18 @@ def _merged(
     return new
 
 
-def _finished(s: State, value: Expr, states: Iterable[State]) -> Expr:
-    """Return a state as results read it: an extremum of nothing but infinities is infinite."""
-    is_read = any(s.mine in x.depends for x in states)
-    if s.kind not in ("max", "min") or not value.dtype.is_float or not is_read:
-        return value
-    start = const(identity_of(s.kind, value.dtype), value.dtype)
-    infinite = const(float("-inf" if s.kind == "max" else "inf"), value.dtype)
-    return where(make("eq", value, start), infinite, value)
+def _finished(
+    merged: Mapping[Expr, Expr], states: Sequence[State], results: Sequence[Expr]
+) -> dict[Expr, Expr]:
+    """Return states as results read them: an extremum of nothing but infinities is infinite."""
+    made = dict(merged)
+    for s in states:
+        value = merged[s.mine]
+        is_read = any(s.mine in x.depends for x in states)
+        if s.kind not in ("max", "min") or not value.dtype.is_float or not is_read:
+            continue
+        made |= with_infinities(s, states, results, merged)
+        start = const(identity_of(s.kind, value.dtype), value.dtype)
+        infinite = const(infinite_of(s), value.dtype)
+        made[s.mine] = where(make("eq", value, start), infinite, value)
+    return made

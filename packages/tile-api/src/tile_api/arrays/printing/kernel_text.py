@@ -11,7 +11,12 @@ from tile_api.arrays.equations.expressions import Expr, const, make, subtract, w
 from tile_api.arrays.equations.numerics import is_fast
 from tile_api.arrays.equations.sizes import LEAST, Size, ValueNeeded, names_in
 from tile_api.arrays.planning.bounds import bounds_of, without_masks
-from tile_api.arrays.planning.finite_extrema import is_finite_extremum, with_infinities_met
+from tile_api.arrays.planning.finite_extrema import (
+    infinite_of,
+    is_finite_extremum,
+    with_infinities,
+    with_infinities_met,
+)
 from tile_api.arrays.planning.not_numbers import looks_for_nan
 from tile_api.arrays.planning.plan import Carried, Plan, factor
 from tile_api.arrays.planning.storage import state_dtype, tile_dtype
@@ -160,11 +165,14 @@ class Writer:
         dtype = state_dtype(s)
         finite = self.tiles.text.number(identity_of(s.kind, dtype), dtype)
         later = [x.body for x in plan.states if x.sweep > s.sweep]
-        is_result = s.mine in set(walk(*(o.element for o in plan.finals), *later))
+        results = [*(o.element for o in plan.finals), *later]
         is_whole = plan.is_resident or plan.parts is not None
-        if is_whole or infinite is None or not is_result:
+        if is_whole or infinite is None or not is_finite_extremum(s, plan.states):
             return
-        if not is_finite_extremum(s, plan.states):
+        values = {x.mine: x.mine for x in plan.states}
+        for mine, made in with_infinities(s, plan.states, results, values).items():
+            tiles.parallel(tiles.held[mine][1], f"{tiles.text(mine)} = {tiles.text(made)}")
+        if s.mine not in set(walk(*results)):
             return
         me = tiles.text(s.mine)
         text = f"{me} = T.if_then_else({me} == {finite}, {infinite}, {me})"
@@ -185,7 +193,7 @@ class Writer:
         dtype = state_dtype(s)
         if s.kind not in ("max", "min") or not dtype.is_float:
             return None
-        return f'{"-" if s.kind == "max" else ""}T.infinity("{dtype}")'
+        return self.tiles.text.number(infinite_of(s), dtype)
 
     def _sweep(self, carried: Sequence[Carried]) -> None:
         if self.plan.is_resident:
