@@ -36,14 +36,24 @@ def cumsum(
 
 
 def cummax(
-    src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False, annotations: Annotations = None
+    src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False, annotations: Annotations = None,
+    *, nan_propagate: Any = False,
+) -> None:  # fmt: skip
+    """Write the running maximum of `src` along `dim` to `dst`; see `T.cumsum`.
+
+    Parameters
+    ----------
+    nan_propagate
+        It is NaN from the first NaN on; by default NaN elements are ignored.
+    """
+    nan = flag("T.cummax", "nan_propagate", nan_propagate)
+    _scan("T.cummax", ReduceKind.MAX, src, dst, dim, reverse, nan)
+
+
+def _scan(
+    name: str, kind: ReduceKind, src: Any, dst: Any, dim: Any, reverse: Any, nan: bool = False
 ) -> None:
-    """Write the running maximum of `src` along `dim` to `dst`; see `T.cumsum`."""
-    _scan("T.cummax", ReduceKind.MAX, src, dst, dim, reverse)
-
-
-def _scan(name: str, kind: ReduceKind, src: Any, dst: Any, dim: Any, reverse: Any) -> None:
     source = as_region(src, f"the source of {name}")
     target = source if dst is None else as_region(dst, f"the destination of {name}")
     axis = normal_dim(name, dim, source)
-    emit(Scan(kind, source, target, axis, flag(name, "reverse", reverse)))
+    emit(Scan(kind, source, target, axis, flag(name, "reverse", reverse), nan))

@@ -56,6 +56,7 @@ def operator(op: s.Leaf, w: TileText) -> str:
             return f"T.reduce_{kind.value}({r(src)}, {r(dst)}, dim={dim}{words})"
         case Scan(kind=kind, src=src, dst=dst, dim=dim, reverse=reverse):
             words = ", reverse=True" if reverse else ""
+            words += ", nan_propagate=True" if op.nan_propagate else ""
             return f"T.cum{kind.value}({r(src)}, {r(dst)}, dim={dim}{words})"
         case AtomicTile(kind=kind, src=src, dst=dst):
             words = _given(op, "memory_order") + (", use_tma=True" if op.use_bulk else "")

@@ -72,7 +72,10 @@ def scan(op: Scan, lanes: Lanes) -> None:
     dtype = op.dst.buffer.dtype
     values = convert(regions.read(op.src, lanes, op), op.src.buffer.dtype, dtype)
     values = np.flip(values, op.dim) if op.reverse else values
-    total = _UFUNC[op.kind].accumulate(_wide(values, dtype), axis=op.dim)
+    ufunc = _UFUNC[op.kind]
+    if op.nan_propagate and dtype.is_float:
+        ufunc = _NAN.get(op.kind, ufunc)
+    total = ufunc.accumulate(_wide(values, dtype), axis=op.dim)
     total = np.flip(total, op.dim) if op.reverse else total
     where = regions.box(op.dst, lanes, op)
     stored = encode(_narrow(total, dtype), dtype).reshape(where.offsets.shape)

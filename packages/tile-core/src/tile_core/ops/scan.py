@@ -21,7 +21,8 @@ from tile_core.records import dataclass
 class Scan(TileOperator):
     """Running sum or maximum along `dim`, inclusive; from the end if `reverse`.
 
-    `src` and `dst` have equal extents and may be the same region.
+    `src` and `dst` have equal extents and may be the same region. With `nan_propagate` a maximum
+    is NaN from the first NaN on; by default NaN elements are ignored.
     """
 
     mnemonic: ClassVar[str] = "scan"
@@ -32,6 +33,7 @@ class Scan(TileOperator):
     dst: Region
     dim: int
     reverse: bool = False
+    nan_propagate: bool = False
 
     def reads(self) -> tuple[Region, ...]:
         """Return the source."""
@@ -71,7 +73,8 @@ class Scan(TileOperator):
             axes = tuple(len(kept) if d == self.dim else kept.index(d) for d in range(rank))
             total = accumulator("total", self.dst.buffer.dtype)
             value = cast(load(self.src, axes, (*at, where)), self.dst.buffer.dtype)
-            step = combine(self.kind, read(total), cast(value, total.dtype))
+            value = cast(value, total.dtype)
+            step = combine(self.kind, read(total), value, nan_propagate=self.nan_propagate)
             return seq(
                 Alloc(total),
                 write(total, const(self.kind.identity(self.dst.buffer.dtype), total.dtype)),

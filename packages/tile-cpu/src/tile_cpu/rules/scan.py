@@ -44,7 +44,8 @@ def _rows(op: Scan) -> Any:
         for k, total in enumerate(totals):
             row = (*at[:-1], at[-1] * AT_ONCE + k, where)
             value = cast(cast(load(op.src, axes, row), dtype), total.dtype)
-            steps.append(write(total, combine(op.kind, read(total), value)))
+            step = combine(op.kind, read(total), value, nan_propagate=op.nan_propagate)
+            steps.append(write(total, step))
         for k, total in enumerate(totals):
             row = (*at[:-1], at[-1] * AT_ONCE + k, where)
             steps.append(store(op.dst, axes, row, read(total)))

@@ -19,12 +19,13 @@ from tile_api.arrays.planning.recurrence_plan import (
 )
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor
 from tile_api.arrays.printing.recurrence_text import SteppedWriter
+from tile_api.arrays.printing.text import nan_propagated
 from tile_api.arrays.reductions.state import identity_of
 
 MOST_OF_A_BLOCK = 4096
 """Elements of the rows of a block that is not the whole row."""
 _NEUTRAL = {"add": 0, "maximum": -inf}
-_KINDS = {"add": ("sum", "cumsum", "{} + {}"), "maximum": ("max", "cummax", "T.max({}, {})")}
+_KINDS = {"add": ("sum", "cumsum", "{} + {}"), "maximum": ("max", "cummax", "T.max({}, {}{})")}
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ class _PrefixWriter(SteppedWriter):
         step, mine = of.variable, self._tile(0)
         fold, scan, folded = _KINDS[form.kind]
         dtype = self.recurrence.steps[0].dtype
+        nan = nan_propagated(fold, dtype)
         axis = plan.axes[step]
         along = [o for o in plan.finals if of.step in o.indices]
         start = self.recurrence.starts[0]
@@ -116,19 +118,19 @@ class _PrefixWriter(SteppedWriter):
         tiles.hoist(form.element, (*mine, step))
         parts, text = tiles.in_parts(form.element)
         if axis.extent % axis.size:
-            beyond = repr(identity_of(fold, dtype))
+            beyond = self.text.number(identity_of(fold, dtype, is_infinite=True), dtype)
             text = f"T.if_then_else({self.text.at(step)} < {axis.extent}, {text}, {beyond})"
         at = self.text.loops((*mine, step))
         tiles.parallel((*mine, step), *parts, f"{running}[{at}] = {text}")
         if not is_single:
-            tiles.put(f"T.reduce_{fold}({running}, {total}, dim={len(mine)})")
+            tiles.put(f"T.reduce_{fold}({running}, {total}, dim={len(mine)}{nan})")
         order = ", reverse=True" if of.is_backward else ""
-        tiles.put(f"T.{scan}({running}, dim={len(mine)}{order})")
+        tiles.put(f"T.{scan}({running}, dim={len(mine)}{order}{nan})")
         if not is_single:
             before = f"{carried}[{self.text.loops(mine)}]"
-            text = folded.format(f"{running}[{at}]", before)
+            text = folded.format(f"{running}[{at}]", before, nan)
             tiles.parallel((*mine, step), f"{running}[{at}] = {text}")
-            text = folded.format(before, f"{total}[{self.text.loops(mine)}]")
+            text = folded.format(before, f"{total}[{self.text.loops(mine)}]", nan)
             tiles.parallel(mine, f"{before} = {text}")
             self.text.buffers[of.after, 0] = carried
         now = make("state", value=("running", (*mine, step)), dtype=dtype)

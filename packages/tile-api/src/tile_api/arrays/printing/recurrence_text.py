@@ -17,11 +17,11 @@ from tile_api.arrays.planning.recurrence_plan import (
     tile_of,
 )
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor, Writer
-from tile_api.arrays.printing.text import ExpressionText, Tile
+from tile_api.arrays.printing.text import ExpressionText, Tile, nan_propagated
 from tile_api.arrays.reductions.state import identity_of
 
-_FOLDED = {"sum": "{} + {}", "prod": "{} * {}", "mean": "{} + {}", "max": "T.max({}, {})",
-           "min": "T.min({}, {})"}  # fmt: skip
+_FOLDED = {"sum": "{} + {}", "prod": "{} * {}", "mean": "{} + {}", "max": "T.max({}, {}{})",
+           "min": "T.min({}, {}{})"}  # fmt: skip
 
 
 class _CarriedText(ExpressionText):
@@ -171,6 +171,7 @@ class SteppedWriter(Writer):
         tiles = self.tiles
         dims, body = tiles.dims(node), node.args[0]
         kind, variable, extent = node.value
+        nan = nan_propagated(kind, node.dtype)
         if self._is_tile(node):
             wanted = tiles.dims(body)
             wanted = wanted if variable in wanted else (*wanted, variable)
@@ -178,18 +179,20 @@ class SteppedWriter(Writer):
             self._put(part, body, wanted)
             name = tiles.allocate("folded", dims, dtype=node.dtype)
             known = "sum" if kind == "mean" else kind
-            tiles.put(f"T.reduce_{known}({part}, {name}, dim={wanted.index(variable)})")
+            over = f"dim={wanted.index(variable)}{nan}"
+            tiles.put(f"T.reduce_{known}({part}, {name}, {over})")
         else:
             name = tiles.allocate("folded", dims, dtype=node.dtype)
             axis = self.plan.axes[variable]
             me = f"{name}[{self.text.loops(dims)}]"
-            start = identity_of(kind, node.dtype)
+            start = identity_of(kind, node.dtype, is_infinite=True)
             parts, text = self.text.in_parts(body, tiles.fresh, 2)
+            folded = _FOLDED[kind].format(me, text, nan)
             tiles.parallel(
                 dims,
-                f"{me} = {start!r}",
+                f"{me} = {self.text.number(start, node.dtype)}",
                 f"for {axis.loop} in T.serial({axis.extent}):",
-                *(f"    {line}" for line in (*parts, f"{me} = {_FOLDED[kind].format(me, text)}")),
+                *(f"    {line}" for line in (*parts, f"{me} = {folded}")),
             )
         if kind == "mean":
             tiles.parallel(dims, f"{name}[{self.text.loops(dims)}] /= {extent}")

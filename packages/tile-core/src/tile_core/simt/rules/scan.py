@@ -123,13 +123,17 @@ def _group(
             Let(got, before),
             If(
                 binary(BinaryOp.GE, lane, distance),
-                Store(value, (zero,), combine(op.kind, mine, got)),
+                Store(value, (zero,), combine(op.kind, mine, got, nan_propagate=op.nan_propagate)),
             ),
         ]
         distance *= 2
     last = mine if width == 1 else call("shfl_sync", mine, as_expr(width - 1), as_expr(width))
     steps += [
-        Store(value, (zero,), combine(op.kind, Load(carried, (zero,)), mine)),
+        Store(
+            value,
+            (zero,),
+            combine(op.kind, Load(carried, (zero,)), mine, nan_propagate=op.nan_propagate),
+        ),
         If(inside, Store(ctx.places.flat(tile), (ctx.places.offset(tile, place),), mine)),
         Store(carried, (zero,), last),
     ]

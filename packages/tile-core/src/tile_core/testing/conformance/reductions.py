@@ -57,7 +57,8 @@ def cases() -> Iterator[Case]:
     for shape, dim in (((1, 1), 1), ((7,), 0), ((3, 5, 7), 1), ((2, 64), 1), ((64, 2), 0)):
         yield _reduce("sum", "float32", shape, dim, clear=True)
         yield _reduce("max", "float32", shape, dim, clear=False)
-    yield from (_kept(), _widening(), _nan(False), _nan(True), _scoped("shared"), _scoped("local"))
+    yield from (_kept(), _widening(), _nan(False), _nan(True), _running_nan())
+    yield from (_scoped("shared"), _scoped("local"))
     for kind in ("sum", "max"):
         for dtype in ("float32", "int32", "int4", "float4_e2m1fn", "bool"):
             yield _scan(kind, dtype, 1, False)
@@ -298,6 +299,24 @@ def _nan(propagate: bool) -> Case:
         build,
         lambda rng: [rows.copy(), poison((3,), "float16")],
         lambda a, b: {1: wanted},
+    )
+
+
+def _running_nan() -> Case:
+    rows = np.array([[1, np.nan, 3, 0], [2, 4, 6, 5], [np.nan, -5, -7, np.inf]], np.float32)
+
+    def build() -> Kernel:
+        a, b = ir.tensor("A", (3, 4)), ir.tensor("B", (3, 4))
+        s = ir.shared("s", (3, 4))
+        scan = Scan(ReduceKind.MAX, whole(s), whole(s), 1, nan_propagate=True)
+        steps = [ir.alloc(s), ir.copy(a, s), scan, ir.copy(s, b)]
+        return ir.kernel([a, b], 1, lambda bx: steps, threads=64)
+
+    return Case(
+        "scan/max-nan-propagates/float32/3x4",
+        build,
+        lambda rng: [rows.copy(), poison((3, 4), "float32")],
+        lambda a, b: {1: np.maximum.accumulate(rows, axis=1)},
     )
 
 
