@@ -88,3 +88,16 @@ def test_sums_of_running_products_that_two_loops_read() -> None:
     a = np.array([[-4.0], [1.0]], "float32")
     _, pull = Function(scaled, target="cpu").vjp(a)
     np.testing.assert_allclose(pull(np.ones((2, 1), "float32")), [[0.0625], [0.25]])
+
+
+def test_a_result_with_further_dimensions_is_read_at_one_of_their_elements() -> None:
+    def stacked(a):
+        product = a.T @ a
+        return np.stack([product, product], axis=-1), product.max(axis=0) - product
+
+    a = np.array([[2.0, 0.0], [1.0, 3.0]])
+    _, pull = Function(stacked, target="interpret").vjp(a)
+    found = pull(np.ones((2, 2, 2)), np.zeros((2, 2)))  # of (2 + 0)^2 + (1 + 3)^2, twice
+    np.testing.assert_allclose(found, [[8, 8], [16, 16]])
+    found = pull(np.zeros((2, 2, 2)), np.array([[0.0, 0.0], [1.0, 0.0]]))
+    np.testing.assert_allclose(found, [[4, -2], [-1, -1]])  # of 2 2 + 1 1 - (0 2 + 3 1)

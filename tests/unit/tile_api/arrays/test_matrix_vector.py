@@ -83,3 +83,14 @@ def test_sums_along_columns_are_of_no_row() -> None:
     for got, wanted in zip(function(v, m), sums_beside(v, m), strict=True):
         np.testing.assert_array_equal(got, wanted)
     assert [k.outputs for k in function.explain(v, m).kernels] == [("out0", "out1")]
+
+
+def test_factors_of_a_matrix_may_be_numbers() -> None:
+    def scaled(x, matrix):
+        return np.einsum("ij,jk->k", x, np.abs(matrix) * np.sign(matrix.sum(initial=2)))
+
+    x, matrix = np.array([[-3.0, -6.0]]), np.array([[1.0, 2.0], [3.0, 4.0]])
+    _, pull = Function(scaled, target="interpret").vjp(x, matrix)
+    dx, d_matrix = pull(np.ones(2))
+    np.testing.assert_array_equal(dx, [[3, 7]])
+    np.testing.assert_array_equal(d_matrix, [[-3, -3], [-6, -6]])

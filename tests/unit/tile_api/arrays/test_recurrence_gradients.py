@@ -55,6 +55,20 @@ def table(x):
     return sums @ sums.T
 
 
+def distances(x):
+    """A sum of what a recurrence gives is read by another one of its sums."""
+    y = np.cumprod(x, axis=-1)
+    y = y / np.abs(y).max(axis=0, keepdims=True)
+    return (y.prod(axis=0) - y) ** 2
+
+
+def multiplied(x):
+    """What a recurrence takes is changed by what it gives at all steps."""
+    y = x / np.abs(x).max(axis=0, keepdims=True)
+    y = y - y.mean(axis=-1, keepdims=True)
+    return x, np.nan_to_num(y), np.repeat(np.cumprod(y, axis=-1), 2, axis=0)
+
+
 @tile.function
 def energy(x):
     return (np.cumsum(x * x, -1) ** 2).sum()
@@ -86,6 +100,8 @@ SLOPES = {
               floats(2)),
     "decayed": (decayed, floats(5, 2, 3), floats(5, 2, 3), floats(5, 2, 4), floats(5, 2)),
     "retention": (programs.gated_retention, *(floats(5, 2, n) for n in (3, 3, 4)), floats(5, 2)),
+    "distances from a product": (distances, 2 + floats(4, 3, 2)),
+    "centred, then multiplied": (multiplied, floats(5, 3)),
     "second derivatives": (lambda x, d: (energy.grad(x) * d).sum(), floats(3, 4), floats(3, 4)),
     "second of a chain": (lambda x, d: (chained.grad(x) * d).sum(), floats(4), floats(4)),
 }  # fmt: skip

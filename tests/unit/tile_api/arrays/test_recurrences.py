@@ -8,6 +8,7 @@ import pytest
 import tile_api as tile
 from support.captured_arrays import assert_agrees, filled
 from support.recurrent_programs import before, filtered, within
+from tile_api.arrays.function import Function
 
 RNG = np.random.default_rng(3)
 
@@ -82,3 +83,15 @@ def test_whole_numbers():
 def test_equal_sizes_of_unequal_things():
     x, y = floats(4, 4), floats(4, 4)
     assert_agrees(lambda x, y: tile.scan(lambda h, r: (h + y @ r, h @ x), y[0], x @ x)[1], x, y)
+
+
+def test_places_of_carried_values_in_their_order() -> None:
+    """Two variables of one dimension of what is carried stay two."""
+
+    def ordered(x):
+        y = np.cumprod(x, axis=-1)
+        return np.take_along_axis(y, np.argsort(y, axis=0, kind="stable"), axis=0)
+
+    x = np.random.default_rng(0).standard_normal((7, 2))
+    found = Function(ordered, target="interpret")(x)
+    np.testing.assert_allclose(found, np.sort(np.cumprod(x, axis=-1), axis=0), rtol=1e-12)

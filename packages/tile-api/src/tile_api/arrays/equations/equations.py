@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tile_api.arrays.equations.expressions import Expr, walk
+from tile_api.arrays.equations.expressions import Expr, const, load, walk
 from tile_api.arrays.equations.sizes import Size
+from tile_api.arrays.equations.substitution import substituted
 from tile_core.dtypes import DType
 from tile_core.records import dataclass
 
@@ -55,6 +56,14 @@ class Output:
     dtype: DType
     indices: tuple[Expr, ...]
     element: Expr
+
+    def read_from(self, tensor: str) -> Expr:
+        """Return the element, read from a tensor with all of them.
+
+        It is the first one along what the element does not change along.
+        """
+        first = {name: const(0) for i in self.indices for name in i.free - self.element.free}
+        return load(tensor, (substituted(i, first) for i in self.indices), self.dtype)
 
 
 def described(equations: Equations) -> list[object]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tile_api.arrays.equations.equations import Equations, Output, Parameter
-from tile_api.arrays.equations.expressions import Expr, const, extents_of, load, walk
+from tile_api.arrays.equations.expressions import Expr, const, extents_of, walk
 from tile_api.arrays.equations.recurrence import steps_of
 from tile_api.arrays.gradients.adjoint import adjoint, new_name, prepared
 from tile_api.arrays.gradients.sums import partial_sums
@@ -52,9 +52,7 @@ def passes(equations: Equations, wrt: Sequence[str]) -> Passes:
     saved = dict(_states(equations))
     taken = {p.tensor for p in equations.parameters} | {o.name for o in equations.outputs}
     names = {node: new_name(f"saved{k}", taken) for k, node in enumerate(saved)}
-    reads = {
-        node: load(names[node], output.indices, output.dtype) for node, output in saved.items()
-    }
+    reads = {node: output.read_from(names[node]) for node, output in saved.items()}
     whole = adjoint(equations, wrt, reads)
     met = {n.value for n in walk(*(o.element for o in whole.outputs)) if n.op == "load"}
     new: list[Output] = []
@@ -160,4 +158,4 @@ def _given(o: Output, value: Expr) -> Output | None:
             names[i] = own
     if {*names} != {i for i in o.indices if i.op == "index"} or o.dtype != x.dtype:
         return None
-    return replace(o, indices=tuple(names.get(i, i) for i in o.indices))
+    return replace(o, indices=tuple(names.get(i, i) for i in o.indices), element=value)

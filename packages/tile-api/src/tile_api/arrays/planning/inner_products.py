@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, extents_of, walk
 from tile_api.arrays.planning.recurrence_parts import outermost
 from tile_api.arrays.reductions.groups import grouped, tiles_multiplied
+
+WIDEST_INNER = 256
+"""Columns of a block: an inner product is computed again for each block of columns."""
 
 
 def reads_less(
@@ -53,3 +57,41 @@ def has_wide_columns(elements: Sequence[Expr], stream: str, widest: float) -> bo
             if any(extents.get(v, 0) > widest for v in own):
                 return True
     return False
+
+
+def reductions_over(roots: Iterable[Expr], variable: str) -> list[Expr]:
+    """Return the reductions over one variable, operands first."""
+    return [x for x in walk(*roots) if x.op == "reduce" and x.value[1] == variable]
+
+
+def product_columns(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> set[str]:
+    """Return the variables of the columns of products over the stream that one block has whole."""
+    order = [v for o in outputs for i in o.indices for v in sorted(i.free)]
+    columns: set[str] = set()
+    for x in reductions_over([o.element for o in outputs], stream):
+        groups = tiles_multiplied(x)
+        if groups is not None and all(g.variables <= set(order) for g in groups):
+            columns |= max(groups, key=lambda g: order.index(min(g.variables))).variables
+    return {v for v in columns if extents[v] <= WIDEST_INNER}
+
+
+def is_of_columns(x: Expr, stream: str, columns: set[str]) -> bool:
+    """Tell whether a reduction is one of rows of a block that is complete after the loop."""
+    inner = outermost(x.args[0])
+    if x.value[0] == "prod" or x.value[1] not in columns or not inner:
+        return False
+    return all(n.value[1] == stream or is_of_columns(n, stream, columns) for n in inner)
+
+
+def along_columns(outputs: Sequence[Output], stream: str) -> list[Expr]:
+    """Return the reductions over the stream that change along columns, and are no products."""
+    order = [v for o in outputs for i in o.indices for v in sorted(i.free)]
+    columns: set[str] = set()
+    folds = []
+    for x in reductions_over([o.element for o in outputs], stream):
+        groups = tiles_multiplied(x)
+        if groups is not None and all(g.variables <= set(order) for g in groups):
+            columns |= max(groups, key=lambda g: order.index(min(g.variables))).variables
+        elif x.free:
+            folds.append(x)
+    return [x for x in folds if x.free & columns]

@@ -69,7 +69,8 @@ def _vector_products(reductions: Iterable[Expr]) -> Iterator[Expr]:
         if x.value[0] != "sum" or ONE in x.free or not x.dtype.is_float or not _vector(x):
             continue
         loads = [n for n in walk(*_matrix(x)) if n.op == "load"]
-        has_rows = any(i.op == "index" and i.value[0] != over for i in (n.args[-1] for n in loads))
+        last = [i for n in loads for i in n.args[-1:]]
+        has_rows = any(i.op == "index" and i.value[0] != over for i in last)
         is_one = len([n for n in loads if len(n.free) > 1]) == 1
         if (x in nested and x not in spread) or (has_rows and is_one):
             yield x

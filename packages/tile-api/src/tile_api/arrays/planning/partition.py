@@ -10,19 +10,24 @@ from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, extents_of, load, rebuild, walk
 from tile_api.arrays.equations.recurrence import Steps
 from tile_api.arrays.planning.inner_products import (
+    WIDEST_INNER,
+    along_columns,
     has_wide_columns,
     is_inner_product,
+    is_of_columns,
+    product_columns,
     reads_less,
+    reductions_over,
     tiled_variables,
 )
 from tile_api.arrays.planning.matrix_vector import ONE, has_vectors, with_rows
 from tile_api.arrays.planning.merging import merged
+from tile_api.arrays.planning.reading_order import read_by_others, read_by_steps
 from tile_api.arrays.planning.recurrence_parts import (
     ALL_AT_ONCE,
     closed,
     new_tensors,
     outermost,
-    read_by_others,
     read_of,
     separated,
 )
@@ -34,8 +39,6 @@ LONGEST_AGAIN = 128
 """Elements of a sum that is computed again for each that reads it."""
 SHARED = 3
 """Kernels that would compute a longer one: then it has a kernel of its own."""
-WIDEST_INNER = 256
-"""Columns of a block: an inner product is computed again for each block of columns."""
 FEW_COLUMNS = 32
 """Results for each row that one block makes of what it has reduced."""
 
@@ -156,7 +159,7 @@ def _groups(outputs: Sequence[Output]) -> list[list[Output]]:
     left: list[list[Output]] = []
     for stream, members in groups.items():
         rows = with_rows(merged(members)) if stream is not None else []
-        sums = [] if stream is None else _along_columns(rows, stream)
+        sums = [] if stream is None else along_columns(rows, stream)
         apart = {o.name for o in rows if o.element in sums}
         left += [
             part
@@ -242,7 +245,11 @@ class _Partition:
     def _recur(self, outputs: Sequence[Output], reasons: Iterable[str]) -> list[Output]:
         """Add kernels of the recurrences in outputs; return what is left to compute."""
         split = separated(outputs, self.made)
+        rest = [*split.rest]
         for part in split.parts:
+            if early := read_by_steps(part.roots, rest, self.made):
+                self.lower(early, reasons)
+                rest = [o for o in rest if o not in early]
             for k, i in enumerate((part.steps.of.step, *part.indices)):
                 self.order.setdefault(i.value[0], k)
             apart = closed(part)
@@ -255,7 +262,7 @@ class _Partition:
             self.tasks.append(
                 Task(part.outputs, None, tuple(dict.fromkeys(why)), recurrence=part.steps)
             )
-        return list(split.rest)
+        return rest
 
     def share(self, groups: Sequence[Sequence[Output]]) -> dict[Expr, Expr]:
         """Make kernels of long sums that many groups would compute, and of those that are apart.
@@ -285,7 +292,7 @@ class _Partition:
     def read(self, outputs: Sequence[Output]) -> dict[Expr, Expr]:
         """Return the loads of outputs, which later kernels may read."""
         new = {
-            o.element: load(o.name, o.indices, o.dtype)
+            o.element: o.read_from(o.name)
             for o in outputs
             if o.element.op == "reduce" and o.dtype == o.element.dtype
         }
@@ -359,11 +366,6 @@ def _replaced(output: Output, cuts: dict[Expr, Expr]) -> Output:
     )
 
 
-def reductions_over(roots: Iterable[Expr], variable: str) -> list[Expr]:
-    """Return the reductions over one variable, operands first."""
-    return [x for x in walk(*roots) if x.op == "reduce" and x.value[1] == variable]
-
-
 def _reductions_within(elements: Iterable[Expr], stream: str) -> Iterable[Expr]:
     """Return what is reduced in a loop through the stream."""
     return (n for x in reductions_over(elements, stream) for n in outermost(x.args[0]))
@@ -386,7 +388,7 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
     folds = folds_of_tiles(x.args[0] for x in reductions_over(elements, stream))
     again = set(_reductions_within(elements, stream)) if cuts.is_read_again else set()
     extents = extents_of([*elements, *(i for output in outputs for i in output.indices)])
-    columns = _columns(outputs, stream, extents)
+    columns = product_columns(outputs, stream, extents)
     tiled = tiled_variables(reductions_over(elements, stream))
     is_inner = partial(is_inner_product, stream=stream, tiled=tiled)
     found: dict[Expr, str] = {}
@@ -405,7 +407,7 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
             elif inside and stream in x.free and less and less == nested and tiles_multiplied(x):
                 found.update(dict.fromkeys(less, _AGAIN.format(stream)))
                 return
-            elif not inside and _is_of_columns(x, stream, columns):
+            elif not inside and is_of_columns(x, stream, columns):
                 pass  # the tile of a product, folded when it is complete
             elif inside and x in folds:
                 return
@@ -418,7 +420,7 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
     for output in outputs:
         look(output.element, False)
         found.update(dict.fromkeys(_of_fewer_dimensions(output, stream, extents), _SPREAD))
-    found.update(dict.fromkeys(_along_columns(outputs, stream), _COLUMNS))
+    found.update(dict.fromkeys(along_columns(outputs, stream), _COLUMNS))
     return found
 
 
@@ -463,37 +465,4 @@ def _of_fewer_dimensions(output: Output, stream: str, extents: Mapping[str, int]
 def _has_folds_of_rows(outputs: Sequence[Output]) -> bool:
     """Tell whether no fold changes along the row that a vector was made, as if it were a column."""
     stream = streamed([o.element for o in outputs])
-    return stream is None or all(ONE not in x.free for x in _along_columns(outputs, stream))
-
-
-def _columns(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> set[str]:
-    """Return the variables of the columns of products over the stream that one block has whole."""
-    order = [v for o in outputs for i in o.indices for v in sorted(i.free)]
-    columns: set[str] = set()
-    for x in reductions_over([o.element for o in outputs], stream):
-        groups = tiles_multiplied(x)
-        if groups is not None and all(g.variables <= set(order) for g in groups):
-            columns |= max(groups, key=lambda g: order.index(min(g.variables))).variables
-    return {v for v in columns if extents[v] <= WIDEST_INNER}
-
-
-def _is_of_columns(x: Expr, stream: str, columns: set[str]) -> bool:
-    """Tell whether a reduction is one of rows of a block that is complete after the loop."""
-    inner = outermost(x.args[0])
-    if x.value[0] == "prod" or x.value[1] not in columns or not inner:
-        return False
-    return all(n.value[1] == stream or _is_of_columns(n, stream, columns) for n in inner)
-
-
-def _along_columns(outputs: Sequence[Output], stream: str) -> list[Expr]:
-    """Return the reductions over the stream that change along columns, and are no products."""
-    order = [v for o in outputs for i in o.indices for v in sorted(i.free)]
-    columns: set[str] = set()
-    folds = []
-    for x in reductions_over([o.element for o in outputs], stream):
-        groups = tiles_multiplied(x)
-        if groups is not None and all(g.variables <= set(order) for g in groups):
-            columns |= max(groups, key=lambda g: order.index(min(g.variables))).variables
-        elif x.free:
-            folds.append(x)
-    return [x for x in folds if x.free & columns]
+    return stream is None or all(ONE not in x.free for x in along_columns(outputs, stream))

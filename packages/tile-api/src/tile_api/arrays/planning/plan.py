@@ -18,8 +18,9 @@ from tile_api.arrays.equations.expressions import (
 )
 from tile_api.arrays.equations.sizes import Size
 from tile_api.arrays.equations.substitution import substituted, unused
+from tile_api.arrays.planning.inner_products import reductions_over
 from tile_api.arrays.planning.matrix_vector import ONE
-from tile_api.arrays.planning.partition import FEW_COLUMNS, Task, reductions_over, variables_of
+from tile_api.arrays.planning.partition import FEW_COLUMNS, Task, variables_of
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.derive import derived
 from tile_api.arrays.reductions.groups import Group, grouped, product_groups

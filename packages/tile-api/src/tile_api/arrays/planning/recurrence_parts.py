@@ -29,6 +29,7 @@ from tile_api.arrays.equations.recurrence import (
 )
 from tile_api.arrays.equations.substitution import substituted
 from tile_api.arrays.planning.carried_values import beside_products, of_what_is_read
+from tile_api.arrays.planning.reading_order import loaded
 
 ALL_AT_ONCE = "it does not depend on what is carried: it is computed for all steps at once"
 _ELSEWHERE = "it is carried from step to step, and read at other steps"
@@ -104,7 +105,7 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
         Tensors between kernels, by what they hold: new ones are added.
     """
     groups: dict[tuple[Steps, ...], list[Output]] = {}
-    apart: set[str] = set()
+    apart: dict[str, Output] = {}
     rest: list[Output] = []
     left = [*outputs]
     while left:
@@ -119,8 +120,9 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
         if sums:
             for node in sums:
                 if node not in made:
-                    apart.add(f"t{len(made)}")
-                    left.append(_sum_of(node, made))
+                    tensor = _sum_of(node, made)
+                    apart[tensor.name] = tensor
+                    left.append(tensor)
             known = {node: made[node] for node in sums}
             left.append(replace(output, element=rebuild(output.element, known)))
             continue
@@ -128,17 +130,18 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
         if beside:
             for node in beside.values():
                 for tensor in new_tensors([node], made):
-                    apart.add(tensor.name)
+                    apart[tensor.name] = tensor
                     left.append(tensor)
             known = {node: read_of(alone, made) for node, alone in beside.items()}
             left.append(replace(output, element=rebuild(output.element, known)))
             continue
-        if _is_within_steps(output, nodes):
-            groups.setdefault(tuple(dict.fromkeys(map(steps_of, nodes))), []).append(output)
+        key = tuple(dict.fromkeys(map(steps_of, nodes)))
+        if _is_within_steps(output, nodes) and not {*key} & _over_before(output, groups, apart):
+            groups.setdefault(key, []).append(output)
             continue
         for node in nodes:
             for tensor in new_tensors([node], made):
-                apart.add(tensor.name)
+                apart[tensor.name] = tensor
                 groups.setdefault((steps_of(node),), []).append(tensor)
         known = {node: read_of(node, made) for node in nodes}
         # the places of what is read may be carried themselves
@@ -147,6 +150,24 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
         _part(key, members, apart) for key in _sorted(groups) for members in _by_sums(groups[key])
     ]
     return Separated(tuple(parts), tuple(rest))
+
+
+def _over_before(
+    output: Output,
+    groups: Mapping[tuple[Steps, ...], Sequence[Output]],
+    apart: Mapping[str, Output],
+) -> set[Steps]:
+    """Return the recurrences whose last step is taken before an output is computed."""
+    found: set[Steps] = set()
+    seen: set[str] = set()
+    todo = [output]
+    while todo:
+        for name in loaded([todo.pop().element]) & apart.keys() - seen:
+            seen.add(name)
+            mine = {steps_of(x) for x in walk(apart[name].element) if x.op == "scan"}
+            todo += (apart[name], *(o for key in groups if mine & {*key} for o in groups[key]))
+            found |= mine
+    return found
 
 
 def _inner_sums(output: Output) -> list[Expr]:
@@ -196,11 +217,13 @@ def _sum_of(x: Expr, made: dict[Expr, Expr]) -> Output:
     return Output(name, tuple(i.value[1] for i in indices), x.dtype, indices, x)
 
 
-def _sorted(groups: Iterable[tuple[Steps, ...]]) -> Iterator[tuple[Steps, ...]]:
-    """Yield recurrences after those that their steps read."""
+def _sorted(groups: Mapping[tuple[Steps, ...], Sequence[Output]]) -> Iterator[tuple[Steps, ...]]:
+    """Yield recurrences after those that their steps, and what is computed in these, read."""
+    maker = {o.name: steps for key, outputs in groups.items() for o in outputs for steps in key}
     left = {
         key: {steps_of(x) for s in key for x in walk(*s.starts, *s.steps) if x.op == "scan"}
-        for key in groups
+        | {maker[n] for n in loaded(o.element for o in outputs) & maker.keys()}
+        for key, outputs in groups.items()
     }
     while left:
         ready = next(k for k, read in left.items() if not any(read & {*o} for o in left if o != k))
@@ -326,7 +349,7 @@ def read_of(node: Expr, made: Mapping[Expr, Expr]) -> Expr:
     return load(known.value, (*outer, *at), node.dtype)
 
 
-def _part(recurrences: Sequence[Steps], outputs: Sequence[Output], apart: set[str]) -> Part:
+def _part(recurrences: Sequence[Steps], outputs: Sequence[Output], apart: Iterable[str]) -> Part:
     merged, first = _merged(recurrences)
     of = merged.of
     made = []
@@ -346,7 +369,7 @@ def _part(recurrences: Sequence[Steps], outputs: Sequence[Output], apart: set[st
             element = substituted(element, {at.value[0]: of.step})
             indices = tuple(of.step if i is at else i for i in indices)
         made.append(replace(output, element=element, indices=indices))
-    reasons = (_ELSEWHERE,) if apart & {o.name for o in outputs} else ()
+    reasons = (_ELSEWHERE,) if {*apart} & {o.name for o in outputs} else ()
     return Part(merged, tuple(made), reasons)
 
 
@@ -420,9 +443,16 @@ def _bound_as_carried(of: Recurrence, node: Expr) -> Expr:
     variable, body = node.value[1], node.args[0]
     for x in carried_in([body]):
         for (name, _), arg in zip(of.carried[x.value[1]], x.args, strict=True):
-            if arg.op == "index" and arg.value[0] == variable and name not in body.free:
+            is_read = arg.op == "index" and arg.value[0] == variable
+            if is_read and name not in body.free and not _is_bound_around(variable, name, body):
                 return renamed(node, {variable: name})
     return node
+
+
+def _is_bound_around(variable: str, name: str, body: Expr) -> bool:
+    """Tell whether a reduction within `body` binds `name` and reads `variable`."""
+    inner = (x for x in walk(body) if x.op == "reduce" and x.value[1] == name)
+    return any(variable in x.free for x in inner)
 
 
 def renamed(x: Expr, names: Mapping[str, str]) -> Expr:
@@ -450,11 +480,3 @@ def renamed(x: Expr, names: Mapping[str, str]) -> Expr:
 def carried_in(roots: Iterable[Expr]) -> Iterator[Expr]:
     """Yield the nodes that read carried values."""
     return (x for x in walk(*roots) if x.op == "carry")
-
-
-def read_by_others(left: Sequence[Output], given: Sequence[Output]) -> list[Output]:
-    """Return the tensors that kernels of what was `given` read: they are made before."""
-    names = {o.name for o in given}
-    nodes = set(walk(*(o.element for o in left if o.name in names)))
-    read = {n.value for n in nodes if n.op == "load"}
-    return [o for o in left if o.name not in names and (o.name in read or o.element in nodes)]

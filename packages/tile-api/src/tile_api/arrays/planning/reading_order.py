@@ -1,0 +1,45 @@
+"""Tensors between kernels: which are made before those that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+
+from tile_api.arrays.equations.equations import Output
+from tile_api.arrays.equations.expressions import Expr, walk
+
+
+def loaded(roots: Iterable[Expr]) -> set[str]:
+    """Return the names of the tensors that expressions read."""
+    return {x.value for x in walk(*roots) if x.op == "load"}
+
+
+def read_by_others(left: Sequence[Output], given: Sequence[Output]) -> list[Output]:
+    """Return the tensors that kernels of what was `given` read: they are made before."""
+    names = {o.name for o in given}
+    nodes = set(walk(*(o.element for o in left if o.name in names)))
+    read = loaded(o.element for o in left)
+    return [o for o in left if o.name in read or (o.name not in names and o.element in nodes)]
+
+
+def read_by_steps(
+    roots: Iterable[Expr], outputs: Sequence[Output], made: Container[Expr]
+) -> list[Output]:
+    """Return the outputs that a recurrence reads from memory, and those that these read.
+
+    Parameters
+    ----------
+    roots
+        All that the recurrence computes.
+    made
+        What is read from memory wherever it is met.
+    """
+    found: list[Output] = []
+    roots = [*roots]
+    while roots:
+        nodes = set(walk(*roots))
+        read = loaded(roots)
+        new = [o for o in outputs if o.name in read or (o.element in nodes and o.element in made)]
+        new = [o for o in new if o not in found]
+        found += new
+        roots = [o.element for o in new]
+    return found
