@@ -25,6 +25,8 @@ TIMES = 4
 """How much larger an error may be than NumPy's."""
 NOISY = 6
 """How often the function runs with roundings."""
+ROUNDED = (-1.0, -0.25, 0.25, 1.0)
+"""Parts of a rounding: of several sizes, two of which seldom cancel."""
 FLUSHED = 2e-38
 """What is smaller may be zero in float32."""
 
@@ -214,10 +216,8 @@ def _noisy(
     for step, size in zip(program.steps, noise, strict=True):
         made = _value(widened(step.text), step, values)
         if size is not None:
-            signs = random.choice([-1.0, 1.0], size=made.shape)
-            if random.random() < 0.5:  # as a constant is rounded, for all elements alike
-                signs = random.choice([-1.0, 1.0])
-            made = made + size * signs
+            is_alike = random.random() < 0.5  # as a constant is rounded, for all elements
+            made = made + size * random.choice(ROUNDED, size=() if is_alike else made.shape)
             made = np.where(zeroes & (np.abs(made) <= 4 * size), 0.0, made)
         values.append(made)
     return values
