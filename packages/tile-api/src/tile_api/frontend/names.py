@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_KNOWN = "_bound_names"
 
 
-def assigned_names(body: Sequence[ast.AST]) -> set[str]:
+def assigned_names(body: Iterable[ast.AST]) -> set[str]:
     """Return the names bound in `body`, not counting those of nested functions."""
+    return set().union(*map(_bound, body))
+
+
+def _bound(node: ast.AST) -> frozenset[str]:
+    """Return the names that a statement or a target binds.
+
+    The statement remembers them, for blocks are asked about again by those around them.
+    """
+    known: frozenset[str] | None = getattr(node, _KNOWN, None)
+    if known is not None:
+        return known
     found: set[str] = set()
-    stack: list[ast.AST] = list(body)
+    stack = [node]
     while stack:
-        node = stack.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
+        at = stack.pop()
+        if isinstance(at, _SCOPES):
             continue
-        if isinstance(node, _SCOPES):
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            found.add(node.id)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            found |= {(a.asname or a.name).split(".")[0] for a in node.names}
-        elif isinstance(node, ast.AnnAssign) and node.value is None:
-            continue  # a bare annotation binds nothing
-        stack.extend(ast.iter_child_nodes(node))
-    return found
+        if isinstance(at, ast.stmt) and at is not node:
+            found |= _bound(at)
+        elif isinstance(at, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(at.name)
+        elif isinstance(at, (ast.Import, ast.ImportFrom)):
+            found |= {(a.asname or a.name).split(".")[0] for a in at.names}
+        elif isinstance(at, ast.Name):
+            if not isinstance(at.ctx, ast.Load):
+                found.add(at.id)
+        elif not (isinstance(at, ast.AnnAssign) and at.value is None):  # which binds nothing
+            for value in vars(at).values():
+                several = value if isinstance(value, list) else (value,)
+                stack += [child for child in several if isinstance(child, ast.AST)]
+    known = frozenset(found)
+    setattr(node, _KNOWN, known)
+    return known
 
 
 def target_names(target: ast.expr | None) -> tuple[str, ...]:

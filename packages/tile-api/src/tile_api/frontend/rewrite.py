@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tile_api.frontend.names import assigned_names
-from tile_api.frontend.rewrite_expr import STATE, ExpressionRewriter, load_name
+from tile_api.frontend.rewrite_expr import STATE, ExpressionRewriter, constant, load_name, located
 from tile_api.frontend.rewrite_stmt import StatementRewriter
 from tile_api.frontend.source import FunctionSource, SpanTable
 from tile_core.errors import FrontendError, Note
@@ -65,12 +65,12 @@ def rewrite_function(
     prologue = _prologue(tree, parameters, locals_, kind, references)
     new = ast.FunctionDef(
         name=_INNER,
-        args=_without_annotations(tree.args),
+        args=_without_annotations(tree),
         body=[*prologue, *body],
         decorator_list=[],
         returns=None,
     )
-    ast.copy_location(new, tree)
+    located(new, tree)
     if "type_params" in ast.FunctionDef._fields:
         new.type_params = []  # type: ignore[attr-defined]
     code = _compile(new, source)
@@ -93,13 +93,14 @@ def _all_names(args: ast.arguments) -> set[str]:
     return rest | set(_parameter_names(args))
 
 
-def _without_annotations(args: ast.arguments) -> ast.arguments:
+def _without_annotations(tree: ast.FunctionDef) -> ast.arguments:
     """Keep names and order only; defaults are copied from the original function object."""
+    args = tree.args
 
     def bare(arg: ast.arg) -> ast.arg:
-        return ast.copy_location(ast.arg(arg=arg.arg, annotation=None), arg)
+        return located(ast.arg(arg=arg.arg, annotation=None), arg)
 
-    none = ast.Constant(value=None)
+    none = constant(None, tree)
     return ast.arguments(
         posonlyargs=[bare(a) for a in args.posonlyargs],
         args=[bare(a) for a in args.args],
@@ -143,8 +144,8 @@ def _compile(tree: ast.FunctionDef, source: FunctionSource) -> types.CodeType:
     for node in ast.walk(factory):
         ast.copy_location(node, tree)
     used = load_name(_INNER, tree)
-    factory.body = [tree, ast.copy_location(ast.Return(value=used), tree)]
-    module = ast.fix_missing_locations(ast.Module(body=[factory], type_ignores=[]))
+    factory.body = [tree, located(ast.Return(value=used), tree)]
+    module = ast.Module(body=[factory], type_ignores=[])
     code = compile(module, source.file, "exec", dont_inherit=True)
     outer = next(c for c in code.co_consts if isinstance(c, types.CodeType))
     inner = next(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tile_api.frontend.source import SpanTable
 from tile_core.errors import FrontendError, Span
@@ -26,21 +26,30 @@ _COMPARE = {
 _FRAME_BUILTINS = frozenset({"super", "locals", "globals", "vars", "dir", "eval", "exec"})
 
 
+def located(node: E, like: ast.AST) -> E:
+    """Return `node`, which gets the place of `like`: an expression, a statement or a parameter."""
+    new: Any = node
+    old: Any = like
+    new.lineno, new.col_offset = old.lineno, old.col_offset
+    new.end_lineno, new.end_col_offset = old.end_lineno, old.end_col_offset
+    return node
+
+
 def load_name(name: str, like: ast.AST) -> ast.Name:
     """Return the expression `name`, located at `like`."""
-    return ast.copy_location(ast.Name(id=name, ctx=ast.Load()), like)
+    return located(ast.Name(id=name, ctx=ast.Load()), like)
 
 
 def constant(value: object, like: ast.AST) -> ast.Constant:
     """Return the expression for a Python constant, located at `like`."""
-    return ast.copy_location(ast.Constant(value=value), like)  # type: ignore[arg-type]
+    return located(ast.Constant(value=value), like)  # type: ignore[arg-type]
 
 
 def state_call(method: str, like: ast.AST, *args: ast.expr) -> ast.Call:
     """Return the expression ``__tile_s.method(*args)``, located at `like`."""
     state = load_name(STATE, like)
-    function = ast.copy_location(ast.Attribute(value=state, attr=method, ctx=ast.Load()), like)
-    return ast.copy_location(ast.Call(func=function, args=list(args), keywords=[]), like)
+    function = located(ast.Attribute(value=state, attr=method, ctx=ast.Load()), like)
+    return located(ast.Call(func=function, args=list(args), keywords=[]), like)
 
 
 def thunk(body: ast.expr) -> ast.Lambda:
@@ -48,7 +57,7 @@ def thunk(body: ast.expr) -> ast.Lambda:
     none = ast.arguments(
         posonlyargs=[], args=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[]
     )
-    return ast.copy_location(ast.Lambda(args=none, body=body), body)
+    return located(ast.Lambda(args=none, body=body), body)
 
 
 class ExpressionRewriter(ast.NodeTransformer):
@@ -100,12 +109,12 @@ class ExpressionRewriter(ast.NodeTransformer):
             return state_call("slice", node, *values)
         if isinstance(node, ast.Tuple):
             elements = [
-                ast.copy_location(ast.Starred(self.rewrite(e.value), ast.Load()), e)
+                located(ast.Starred(self.rewrite(e.value), ast.Load()), e)
                 if isinstance(e, ast.Starred)
                 else self.index(e)
                 for e in node.elts
             ]
-            return ast.copy_location(ast.Tuple(elts=elements, ctx=ast.Load()), node)
+            return located(ast.Tuple(elts=elements, ctx=ast.Load()), node)
         return self.rewrite(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
@@ -129,7 +138,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         operand = self.rewrite(node.operand)
         if isinstance(node.op, ast.Not):
             return state_call("not_", node, operand)
-        return ast.copy_location(ast.UnaryOp(op=node.op, operand=operand), node)
+        return located(ast.UnaryOp(op=node.op, operand=operand), node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         """Route conditional expressions."""
@@ -148,17 +157,18 @@ class ExpressionRewriter(ast.NodeTransformer):
         for op, operand in zip(node.ops, node.comparators, strict=True):
             symbol = constant(_COMPARE[type(op)], operand)
             pair = ast.Tuple(elts=[symbol, self._operand(operand)], ctx=ast.Load())
-            rest.append(ast.copy_location(pair, operand))
+            rest.append(located(pair, operand))
         return state_call("compare", node, self._operand(node.left), *rest)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Route calls; `breakpoint()` takes along what the user can see."""
-        is_name = isinstance(node.func, ast.Name) and node.func.id not in self.locals
-        if is_name and ast.unparse(node) == "breakpoint()":
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        is_bare = name == "breakpoint" and not node.args and not node.keywords
+        if is_bare and name not in self.locals:
             names = sorted(self.locals)
             keys: list[ast.expr | None] = [constant(name, node) for name in names]
             values: list[ast.expr] = [load_name(name, node) for name in names]
-            seen = ast.copy_location(ast.Dict(keys=keys, values=values), node)
+            seen = located(ast.Dict(keys=keys, values=values), node)
             return state_call("stop_here", node, self.mark(node), seen)
         return self.call(node, "call")
 
@@ -166,12 +176,11 @@ class ExpressionRewriter(ast.NodeTransformer):
         """Return the call of `node` routed through `method` of the activation."""
         args = [self.rewrite(a) for a in node.args]
         keywords = [
-            ast.copy_location(ast.keyword(arg=k.arg, value=self.rewrite(k.value)), k)
-            for k in node.keywords
+            located(ast.keyword(arg=k.arg, value=self.rewrite(k.value)), k) for k in node.keywords
         ]
         if isinstance(node.func, ast.Name) and node.func.id in _FRAME_BUILTINS:
             plain = ast.Call(func=node.func, args=args, keywords=keywords)
-            return ast.copy_location(plain, node)
+            return located(plain, node)
         routed = state_call(method, node, self.mark(node), self.rewrite(node.func), *args)
         routed.keywords = keywords
         return routed
@@ -181,7 +190,7 @@ class ExpressionRewriter(ast.NodeTransformer):
         name = node.target.id
         old = load_name(name, node)
         value = state_call("bind", node, constant(name, node), old, self.rewrite(node.value))
-        return ast.copy_location(ast.NamedExpr(target=node.target, value=value), node)
+        return located(ast.NamedExpr(target=node.target, value=value), node)
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
         """Check what a comprehension runs over."""

@@ -11,6 +11,7 @@ from tile_api.frontend.rewrite_expr import (
     ExpressionRewriter,
     constant,
     load_name,
+    located,
     state_call,
     thunk,
 )
@@ -79,7 +80,7 @@ class StatementRewriter:
                     self._do("unreachable", following, constant(keyword, following)),
                 ]
                 break
-        return result or [ast.copy_location(ast.Pass(), body[0])]
+        return result or [located(ast.Pass(), body[0])]
 
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
         """Return the tracing form of one statement."""
@@ -105,11 +106,11 @@ class StatementRewriter:
         return self._do("at", node, constant(self.table.mark(node, hint), node))
 
     def _do(self, method: str, node: ast.AST, *args: ast.expr) -> ast.stmt:
-        return ast.copy_location(ast.Expr(value=state_call(method, node, *args)), node)
+        return located(ast.Expr(value=state_call(method, node, *args)), node)
 
     def _set(self, name: str, value: ast.expr, like: ast.AST) -> ast.stmt:
-        target = ast.copy_location(ast.Name(id=name, ctx=ast.Store()), like)
-        return ast.copy_location(ast.Assign(targets=[target], value=value), like)
+        target = located(ast.Name(id=name, ctx=ast.Store()), like)
+        return located(ast.Assign(targets=[target], value=value), like)
 
     def _value(self, node: ast.expr) -> ast.expr:
         return self.expressions.rewrite(node)
@@ -139,7 +140,7 @@ class StatementRewriter:
                 self._value(e) if isinstance(e, ast.Starred) else self._item(e, t)
                 for e, t in zip(node.elts, inner, strict=True)
             ]
-            return ast.copy_location(type(node)(elts=elements, ctx=ast.Load()), node)
+            return located(type(node)(elts=elements, ctx=ast.Load()), node)
         return state_call("hold", node, self._value(node))
 
     def _item(self, node: ast.expr, target: ast.expr | None) -> ast.expr:
@@ -181,15 +182,13 @@ class StatementRewriter:
         temporaries = [self._temporary() for _ in target.elts]
         slots: list[ast.expr] = []
         for name, element in zip(temporaries, target.elts, strict=True):
-            slot: ast.expr = ast.copy_location(ast.Name(id=name, ctx=ast.Store()), element)
+            slot: ast.expr = located(ast.Name(id=name, ctx=ast.Store()), element)
             if isinstance(element, ast.Starred):
-                slot = ast.copy_location(ast.Starred(value=slot, ctx=ast.Store()), element)
+                slot = located(ast.Starred(value=slot, ctx=ast.Store()), element)
             slots.append(slot)
-        unpacked = ast.copy_location(ast.Tuple(elts=slots, ctx=ast.Store()), target)
+        unpacked = located(ast.Tuple(elts=slots, ctx=ast.Store()), target)
         source = state_call("unpackable", node, value)
-        result: list[ast.stmt] = [
-            ast.copy_location(ast.Assign(targets=[unpacked], value=source), node)
-        ]
+        result: list[ast.stmt] = [located(ast.Assign(targets=[unpacked], value=source), node)]
         for name, element in zip(temporaries, target.elts, strict=True):
             inner = element.value if isinstance(element, ast.Starred) else element
             result += self._store(inner, load_name(name, element), node)
@@ -210,7 +209,7 @@ class StatementRewriter:
             return [self._at(node), self._do("aug_put", node, number, *place, symbol, value)]
         if self.kind == "inline":
             read = ast.Attribute(value=target.value, attr=target.attr, ctx=ast.Load())
-            before = self._value(ast.copy_location(read, target))
+            before = self._value(located(read, target))
             name = constant(target.attr, target)
             result = state_call("aug_value", node, before, symbol, value)
             owner = self._value(target.value)
@@ -220,7 +219,7 @@ class StatementRewriter:
     def _annassign(self, node: ast.AnnAssign) -> list[ast.stmt]:
         target = node.target
         if node.value is not None:
-            plain = ast.copy_location(ast.Assign(targets=[target], value=node.value), node)
+            plain = located(ast.Assign(targets=[target], value=node.value), node)
             return self._assign(plain)
         if isinstance(target, ast.Name) and target.id in self.parameters and self.kind == "eager":
             self.declared.append(target.id)
@@ -235,7 +234,7 @@ class StatementRewriter:
         result: list[ast.stmt] = [self._at(node)]
         for target in node.targets:
             if isinstance(target, ast.Name):
-                unbound = ast.copy_location(
+                unbound = located(
                     ast.Attribute(load_name("__tile_s", node), "unbound", ast.Load()), node
                 )
                 result.append(self._set(target.id, unbound, node))
@@ -253,26 +252,24 @@ class StatementRewriter:
 
     def _pack(self, names: Sequence[str], node: ast.stmt) -> ast.expr:
         values: list[ast.expr] = [load_name(n, node) for n in names]
-        return ast.copy_location(ast.Tuple(elts=values, ctx=ast.Load()), node)
+        return located(ast.Tuple(elts=values, ctx=ast.Load()), node)
 
     def _reassign(
         self, names: Sequence[str], node: ast.stmt, method: str, *args: ast.expr
     ) -> ast.stmt:
         texts: list[ast.expr] = [constant(n, node) for n in names]
-        packed = ast.copy_location(ast.Tuple(elts=texts, ctx=ast.Load()), node)
-        slots: list[ast.expr] = [
-            ast.copy_location(ast.Name(id=n, ctx=ast.Store()), node) for n in names
-        ]
-        target = ast.copy_location(ast.Tuple(elts=slots, ctx=ast.Store()), node)
+        packed = located(ast.Tuple(elts=texts, ctx=ast.Load()), node)
+        slots: list[ast.expr] = [located(ast.Name(id=n, ctx=ast.Store()), node) for n in names]
+        target = located(ast.Tuple(elts=slots, ctx=ast.Store()), node)
         value = state_call(method, node, packed, *args)
-        return ast.copy_location(ast.Assign(targets=[target], value=value), node)
+        return located(ast.Assign(targets=[target], value=value), node)
 
     def _if(self, node: ast.If) -> list[ast.stmt]:
         names = sorted(assigned_names([*node.body, *node.orelse]))
         saved, side = self._temporary(), self._temporary()
         test = state_call("branch", node, self._value(node.test))
         chosen: list[ast.stmt] = [
-            ast.copy_location(
+            located(
                 ast.If(
                     test=load_name(side, node),
                     body=self.block(node.body),
@@ -292,9 +289,9 @@ class StatementRewriter:
     def _for_loop(
         self, target: ast.expr, iterable: ast.expr, body: list[ast.stmt], node: ast.stmt
     ) -> ast.stmt:
-        ast.copy_location(target, node)
+        located(target, node)
         loop = ast.For(target=target, iter=iterable, body=body, orelse=[])
-        return ast.copy_location(loop, node)
+        return located(loop, node)
 
     def _for(self, node: ast.For) -> list[ast.stmt]:
         if node.orelse:
@@ -309,7 +306,7 @@ class StatementRewriter:
         )
         names = target_names(node.target)
         texts: list[ast.expr] = [constant(n, node) for n in names]
-        packed = ast.copy_location(ast.Tuple(elts=texts, ctx=ast.Load()), node)
+        packed = located(ast.Tuple(elts=texts, ctx=ast.Load()), node)
         loop = state_call("loop", node, value, packed)
         body = self.block(node.body)
         inside = sorted(assigned_names([node.target, *node.body]))
@@ -333,15 +330,15 @@ class StatementRewriter:
         targets = [i.optional_vars for i in node.items]
         names = target_names(item.optional_vars)
         texts: list[ast.expr] = [constant(n, node) for n in names]
-        packed = ast.copy_location(ast.Tuple(elts=texts, ctx=ast.Load()), node)
+        packed = located(ast.Tuple(elts=texts, ctx=ast.Load()), node)
         manager = state_call("with_", node, self._value(item.context_expr), packed)
         if others:
-            inner = ast.copy_location(ast.With(items=others, body=node.body), node)
+            inner = located(ast.With(items=others, body=node.body), node)
             body = self._with(inner)
         else:
             body = self.block(node.body)
         wrapped = ast.withitem(context_expr=manager, optional_vars=item.optional_vars)
-        block = ast.copy_location(ast.With(items=[wrapped], body=body), node)
+        block = located(ast.With(items=[wrapped], body=body), node)
         bound = [t for t in targets if t is not None]
         inside = sorted(assigned_names([*bound, *node.body]))
         return [self._at(node), block, *self._leave(inside, node)]
@@ -367,12 +364,12 @@ class StatementRewriter:
     def _return(self, node: ast.Return) -> list[ast.stmt]:
         value = constant(None, node) if node.value is None else self._value(node.value)
         result = state_call("ret", node, value)
-        return [self._at(node), ast.copy_location(ast.Return(value=result), node)]
+        return [self._at(node), located(ast.Return(value=result), node)]
 
     def _raise(self, node: ast.Raise) -> list[ast.stmt]:
         cause = None if node.cause is None else self._value(node.cause)
         error = None if node.exc is None else self._value(node.exc)
-        return [self._at(node), ast.copy_location(ast.Raise(exc=error, cause=cause), node)]
+        return [self._at(node), located(ast.Raise(exc=error, cause=cause), node)]
 
     def _functiondef(self, node: ast.FunctionDef | ast.ClassDef) -> list[ast.stmt]:
         return [self._at(node, node.name), node, self._named([node.name], node)]

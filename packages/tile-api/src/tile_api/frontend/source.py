@@ -64,10 +64,9 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
         )
     block = inspect.getblock(lines[first - 1 :])
     indented = block[0][:1].isspace()
-    text = ("if True:\n" if indented else "") + "".join(block)
-    module = ast.parse(text, filename=file)
-    ast.increment_lineno(module, first - 1 - indented)
-    tree = module.body[0]
+    above = "\n" * (first - 1 - indented)  # so that lines are those of the file
+    text = above + ("if True:\n" if indented else "") + "".join(block)
+    tree = ast.parse(text, filename=file).body[0]
     if isinstance(tree, ast.If):
         tree = tree.body[0]
     if not isinstance(tree, ast.FunctionDef):
