@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,8 @@ import tile_cuda
 import tile_hip
 import tile_launch
 import tile_sim
+
+PROMPT = ">>>"
 
 
 def modules() -> list[str]:
@@ -30,9 +33,12 @@ def modules() -> list[str]:
 
 @pytest.mark.parametrize("name", modules())
 def test_docstrings(name: str) -> None:
-    result = doctest.testmod(importlib.import_module(name))
-    assert result.failed == 0
+    module = importlib.import_module(name)
+    if PROMPT in Path(str(module.__file__)).read_text():  # to look for examples takes long
+        assert doctest.testmod(module).failed == 0
 
 
 def test_there_are_examples() -> None:
-    assert doctest.testmod(importlib.import_module("tile_core.target")).attempted > 0
+    module = importlib.import_module("tile_core.target")
+    assert PROMPT in Path(str(module.__file__)).read_text()
+    assert doctest.testmod(module).attempted > 0

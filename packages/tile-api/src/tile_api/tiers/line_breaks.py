@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 WIDTH = 100
 PAD = "    "
 
 _TOKEN = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|.""", re.DOTALL)
+_PIECE = re.compile(rf"[()\[\]{{}}]|[^()\[\]{{}}\"']+|{_TOKEN.pattern}", re.DOTALL)
+_OPENING, _CLOSING = (*"([{",), (*")]}",)
 _OPERATORS = (" if ", " else ", " or ", " and ", " | ", " ^ ", " & ", " + ", " - ", " * ", " / ")
 """Where lines may end within brackets; what binds least comes first."""
 
@@ -108,6 +111,21 @@ def _widest_brackets(text: str) -> tuple[int, int] | None:
 
 def _parts(text: str, separator: str) -> list[str]:
     """Return text cut at a separator that is in no brackets and no string."""
-    cuts = [at for at, _, depth in _levels(text) if depth == 0 and text.startswith(separator, at)]
-    starts = [0, *(at + len(separator) for at in cuts)]
+    outside, starts, cut = _outside(text), [0], -1
+    cuts: list[int] = []
+    while (cut := outside.find(separator, cut + 1)) >= 0:
+        cuts.append(cut)
+        starts.append(cut + len(separator))
     return [text[a:b] for a, b in zip(starts, [*cuts, len(text)], strict=True)]
+
+
+@lru_cache(maxsize=64)
+def _outside(text: str) -> str:
+    """Return text with zeros, which no separator has, for what is in brackets and strings."""
+    depth, pieces = 0, []
+    for token in _PIECE.findall(text):
+        depth -= token in _CLOSING
+        is_outside = depth == 0 and token[0] not in "\"'"
+        pieces.append(token if is_outside else "\0" * len(token))
+        depth += token in _OPENING
+    return "".join(pieces)

@@ -428,15 +428,18 @@ def remade(x: Expr, args: tuple[Expr, ...]) -> Expr:
 def walk(*roots: Expr) -> Iterator[Expr]:
     """Yield each expression once, operands first."""
     seen: set[Expr] = set()
-    todo = [(root, False) for root in reversed(roots)]
+    todo: list[Any] = [*reversed(roots)]
     while todo:
-        at, is_done = todo.pop()
-        if is_done:
-            yield at
+        at = todo.pop()
+        if at is None:  # the operands of what comes next are done
+            yield todo.pop()
         elif at not in seen:
             seen.add(at)
-            todo.append((at, True))
-            todo += [(arg, False) for arg in reversed(at.args) if arg not in seen]
+            if not at.args:
+                yield at
+                continue
+            todo += (at, None)
+            todo += [arg for arg in reversed(at.args) if arg not in seen]
 
 
 def extents_of(roots: Iterable[Expr]) -> dict[str, int]:
