@@ -224,11 +224,11 @@ def unknown_name(
     """
     from difflib import get_close_matches  # most programs misspell nothing
 
-    is_asked_by_python = name.startswith("__") and name.endswith("__")
-    alike = [] if is_asked_by_python else get_close_matches(name, sorted(known), 1, 0.7)
+    is_asked_by_tools = name.startswith("_")  # Python itself, or pytest of all that it meets
+    alike = [] if is_asked_by_tools else get_close_matches(name, sorted(known), 1, 0.7)
     guess = f"did you mean {prefix}{alike[0]}?" if alike else "dir(...) lists what there is"
     return UnknownName(
         f"{owner} has no {prefix + name!r}",
-        span=None if name.startswith("__") else here(),
+        span=None if is_asked_by_tools else here(),
         hint=instead or guess,
     )
