@@ -1,0 +1,17 @@
+"""What equations mean in NumPy, beside what kernels of them give."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tile_api.arrays.capturing.capture import captured
+from tile_api.arrays.equations.equations import Parameter
+from tile_api.arrays.equations.evaluate import evaluated
+from tile_core.dtypes import dtype_of
+
+
+def test_whole_powers_of_two_are_exact() -> None:
+    x = np.arange(-30, 31, dtype="float32")
+    made = captured(lambda x: np.exp2(x), [Parameter("x", x.shape, dtype_of("float32"))], {})
+    (found,) = evaluated(made, {"x": x}, precise=True)
+    np.testing.assert_array_equal(found, [2.0**n for n in range(-30, 31)])
