@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from support.cuda_header import compiled
@@ -54,6 +56,18 @@ def test_no_disassembler(monkeypatch):
         "[TL5001] reading machine code needs cuobjdump or nvdisasm, and neither is installed\n"
         "hint: pip install 'tile-api[inspect]'"
     )
+
+
+def test_disassemblers_of_packages_come_before_those_of_the_machine(monkeypatch, tmp_path):
+    folders = [tmp_path / place for place in ("site/nvidia/cuda_nvcc/bin", "home/bin", "path")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "nvdisasm").touch(mode=0o700)
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    assert [*disassembly._tools("nvdisasm")] == [folder / "nvdisasm" for folder in folders]
+    assert [*disassembly._tools("cuobjdump")] == []
 
 
 def test_a_disassembler_that_may_not_be_executed_and_fails(monkeypatch, tmp_path):
