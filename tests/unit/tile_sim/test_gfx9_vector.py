@@ -311,6 +311,15 @@ def test_a_division_takes_all_its_steps() -> None:
     np.testing.assert_allclose(found[normal], expected[normal], rtol=3e-7)
 
 
+def test_the_last_step_of_a_division_scales_back_what_was_scaled() -> None:
+    body = "s_mov_b64 vcc, 5\n s_nop 4\n v_div_fmas_f32 v10, v1, v1, v2"
+    quotient = np.zeros(64, np.float32)
+    quotient[:4] = [1.5, 1.5, 2, 2]  # from 2 on it had been made small
+    (found,) = on_lanes(body, np.zeros(64, np.float32), quotient)
+    wanted = [1.5 * 2.0**-64, 1.5, 2.0**65, 2]
+    np.testing.assert_array_equal(found.view(np.float32)[:4], wanted)
+
+
 def test_rows_that_change_places() -> None:
     lane = np.arange(64)
     body = (
