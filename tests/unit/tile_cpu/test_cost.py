@@ -102,6 +102,30 @@ def test_factors_that_lie_as_they_are_read_are_not_packed() -> None:
     assert set(packed.values()) == {True}
 
 
+def sums_of_rows(rows: int, scans: bool):
+    @T.prim_func
+    def main(A: T.Tensor((rows, 256), "float32"), B: T.Tensor((rows,), "float32")):
+        with T.Kernel(1, threads=32):
+            a = T.alloc_shared((rows, 256), "float32")
+            totals = T.alloc_fragment((rows,), "float32")
+            T.copy(A, a)
+            if scans:
+                T.cumsum(a, dim=1)
+            T.reduce_sum(a, totals, dim=1)
+            T.copy(totals, B)
+
+    return main
+
+
+def test_operators_take_longer_for_more_rows_and_more_steps() -> None:
+    few, many, scanned = (
+        parts_of(sums_of_rows(*how)) for how in ((16, False), (32, False), (16, True))
+    )
+    for part in ("reductions", "copies"):
+        assert many[part] == pytest.approx(2 * few[part], rel=0.1)
+    assert scanned["reductions"] > 2 * few["reductions"] > 0
+
+
 def test_short_launches_stay_on_one_thread() -> None:
     found = tile.estimate(matmul(64, 64), "cpu:znver4", m=16, n=16, k=16)
     assert found.occupancy_why == "1 blocks on 1 threads"
