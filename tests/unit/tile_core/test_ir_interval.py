@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -93,6 +94,19 @@ def test_bounds_are_as_tight_as_the_language_needs():
     assert interval(build_expr.minimum(Y, X), ranges) == Interval(0, 7)
     assert interval(X - 10, ranges) == Interval(-10, -3)
     assert interval(Z, ranges) == Interval(None, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "expected"),
+    [
+        (X, "int64", (0, 7)), (X, "int8", (0, 7)), (X + 120, "int8", (120, 127)),
+        (X + 121, "int8", (-128, 127)), (X - 1, "uint8", (0, 255)), (Y, "int8", (-128, 127)),
+        (Y, "int64", (None, None)), (X, "bool", (0, 1)),
+    ],
+)  # fmt: skip
+def test_casts_keep_bounds_that_fit(value, dtype, expected):
+    ranges = {X: Interval(0, 7), Y: Interval(0, None)}
+    assert interval(build_expr.cast(value, dtype), ranges) == Interval(*expected)
 
 
 @given(expressions(LINEAR), expressions(LINEAR), ranged_values())
