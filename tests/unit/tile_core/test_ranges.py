@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tile_core.arith.bounds import Bounds
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.arith.in_range import prove_in_range
 from tile_core.dtypes import dtype_of
@@ -108,3 +109,13 @@ def test_facts_are_used_times_what_cancels() -> None:
     assert not env.proves(within)
     assert env.assuming(q < 3).proves(within)
     assert not env.assuming(q < 4).proves(within)
+
+
+def test_what_is_named_after_an_index_is_one() -> None:
+    bounds, double, loaded = Bounds(), Var("double", I32), Var("loaded", I32)
+    bounds.bind(i, 0, 7)
+    bounds.name(double, i * 2)
+    bounds.name(loaded, i + Load(Buffer("A", (8,), I32, Scope.GLOBAL), (i,)))
+    assert [bounds.is_given(var) for var in (i, double, loaded)] == [False, False, True]
+    assert not bounds.is_arbitrary(double + 1)
+    assert bounds.is_arbitrary(double + loaded)

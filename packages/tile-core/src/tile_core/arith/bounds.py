@@ -146,8 +146,8 @@ class Bounds(IntervalAnalysis):
         return self.of(expr)[0] >= 0
 
     def name(self, var: Var, value: Expr) -> None:
-        """Remember whether `var` stands for what is no index."""
-        if var.dtype.is_int and self.is_arbitrary(value):
+        """Remember whether `var`, an integer, stands for what is no index."""
+        if self.is_arbitrary(value):
             self.given.add(var)
             self._arbitrary.clear()
 
