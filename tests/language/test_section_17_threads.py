@@ -8,19 +8,24 @@ from support.arrays import counted, drawn, poisoned
 from tile_core.errors import DeviceAssertError
 
 
-@pytest.mark.parametrize("threads", [1, 7, 32, 64])
-def test_barriers_order_the_phases_of_threads(run, threads):
+@pytest.mark.parametrize(("threads", "says_so"), [(1, 1), (7, 1), (32, 1), (64, 1), (64, 0)])
+def test_barriers_order_the_phases_of_threads(run, threads, says_so):
+    """They come by themselves where a kernel has none."""
+
     @T.prim_func
     def main(A: T.Tensor((threads,), "int32"), B: T.Tensor((threads,), "int32")):
         with T.Kernel(1, threads=threads):
             tx = T.get_thread_binding()
             S = T.alloc_shared((threads,), "int32")
             S[tx] = A[tx] * 2
-            T.sync_threads()
+            if says_so:
+                T.sync_threads()
             x = S[threads - 1 - tx]
-            T.sync_threads()
+            if says_so:
+                T.sync_threads()
             S[tx] = x + 1
-            T.sync_threads()
+            if says_so:
+                T.sync_threads()
             B[tx] = S[(tx + 1) % threads]
 
     a, b = drawn(threads, dtype="int32"), poisoned(threads)
