@@ -50,8 +50,12 @@ def test_lanes_exchange_their_parts(columns: int) -> None:
 
 @pytest.mark.parametrize(
     ("box", "vector", "lanes", "registers"),
-    [((4, 500), 4, 32, 16), ((4, 300), 4, 32, 12), ((8, 130), 2, 16, 10), ((4, 1000), 4, 32, 32)],
-)
+    [
+        ((4, 500), 4, 32, 16), ((4, 300), 4, 32, 12), ((8, 130), 2, 16, 10), ((4, 1000), 4, 32, 32),
+        ((64, 64), 4, 16, 32),  # accesses of a row divide the threads
+        ((64, 48), 4, 4, 24), ((32, 96), 4, 8, 24),  # they do not: what divides both
+    ],
+)  # fmt: skip
 def test_rows_begin_with_the_first_of_their_threads(
     box: tuple[int, int], vector: int, lanes: int, registers: int
 ) -> None:
