@@ -44,6 +44,11 @@ def _narrow(values: Array, dtype: DType) -> Array:
     return values != 0 if dtype.is_bool else settle(values, dtype)
 
 
+def _ufunc(op: Reduce | ReducerUpdate, dtype: DType) -> Any:
+    found = _UFUNC[op.kind]
+    return _NAN.get(op.kind, found) if op.nan_propagate and dtype.is_float else found
+
+
 def reduce(op: Reduce, lanes: Lanes) -> None:
     """Combine along one dimension: elements in the dtype of `dst`, floats in float64.
 
@@ -53,9 +58,7 @@ def reduce(op: Reduce, lanes: Lanes) -> None:
     values = convert(regions.read(op.src, lanes, op), op.src.buffer.dtype, dtype)
     if op.kind.takes_magnitudes:
         values = settle(np.abs(values), dtype)
-    ufunc = _UFUNC[op.kind]
-    if op.nan_propagate and dtype.is_float:
-        ufunc = _NAN.get(op.kind, ufunc)
+    ufunc = _ufunc(op, dtype)
     start = _wide(constant(op.kind.identity(dtype), dtype), dtype)[0]
     total = ufunc.reduce(_wide(values, dtype), axis=op.dim, initial=start)
     where = regions.box(op.dst, lanes, op)
@@ -108,7 +111,7 @@ def update(op: ReducerUpdate, lanes: Lanes) -> None:
     known = at.storage.is_written(flat, dtype)
     if known is not None and not known.all():
         access.uninitialised(at, flat[~known])
-    _accumulate(at.storage, flat, dtype, operands, _UFUNC[op.kind])
+    _accumulate(at.storage, flat, dtype, operands, _ufunc(op, dtype))
     lanes.machine.stores += 1
 
 

@@ -62,6 +62,7 @@ class ReducerUpdate(Leaf):
     kind: ReduceKind
     indices: tuple[Expr, ...]
     value: Expr
+    nan_propagate: bool = False  # as `Reduce` has it
 
     def reads(self) -> tuple[Region, ...]:
         """Return the element updated."""
@@ -76,7 +77,8 @@ class ReducerUpdate(Leaf):
         """Return the combination of one value into one element."""
         wide = accumulator("wide", self.reducer.dtype).dtype
         old = cast(Load(self.reducer, self.indices), wide)
-        new = combine(self.kind, old, cast(self.value, wide))
+        value = cast(self.value, wide)
+        new = combine(self.kind, old, value, nan_propagate=self.nan_propagate)
         return Store(self.reducer, self.indices, cast(new, self.reducer.dtype))
 
 
@@ -90,6 +92,7 @@ class ReducerFinalize(TileOperator):
     reducer: Buffer
     kind: ReduceKind
     dst: Region
+    nan_propagate: bool = False
 
     def reads(self) -> tuple[Region, ...]:
         """Return the accumulator."""

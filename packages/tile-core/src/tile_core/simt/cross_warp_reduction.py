@@ -27,13 +27,15 @@ class RowPlan:
     """The rows of a tile in registers.
 
     `source` holds the tile and `row` its rows; `slots` has for each register of the source that
-    of its row, and `exchange` is how the threads of a row bring their parts together.
+    of its row, and `exchange` is how the threads of a row bring their parts together. The totals
+    are `found` by the threads of the row, or by others through shared memory.
     """
 
     source: Fragment
     row: Fragment
     slots: tuple[int, ...]
     exchange: Exchange
+    found: Fragment
 
 
 def row_plan(op: Reduce, ctx: SimtContext) -> RowPlan | None:
@@ -60,9 +62,11 @@ def row_plan(op: Reduce, ctx: SimtContext) -> RowPlan | None:
         if not op.dst.is_whole:
             return None
         wanted = ctx.fragment_of(target).reshape(row.shape)
-        if not (row.covers(wanted) and is_known(wanted)):
+        if not is_known(wanted):
             return None
-    return RowPlan(source, row, slots, exchange)
+        if not row.covers(wanted):
+            return RowPlan(source, row, slots, exchange, found=wanted)
+    return RowPlan(source, row, slots, exchange, found=row)
 
 
 def reduce_across_warps(op: Reduce, plan: RowPlan, ctx: SimtContext) -> Stmt:
@@ -75,14 +79,17 @@ def reduce_across_warps(op: Reduce, plan: RowPlan, ctx: SimtContext) -> Stmt:
     """
     wide = carrier(accumulator("part", op.dst.buffer.dtype).dtype)
     part = ctx.registers("part", plan.row.slots, str(wide))
+    is_near = plan.found is plan.row
+    found = part if is_near else ctx.registers("found", plan.found.slots, str(wide))
     identity = const(op.kind.identity(op.dst.buffer.dtype), wide)
     return seq(
         Alloc(part),
         unrolled(ctx, "r", plan.row.slots, lambda slot: Store(part, (slot,), identity)),
         by_holders(plan.source, _fold(op, plan, part, ctx), ctx),
         *(_across_lanes(op, plan, part, mask, ctx) for mask in plan.exchange.lane_masks),
-        _across_warps(op, plan, part, ctx),
-        _deliver(op, plan, part, ctx),
+        None if is_near else Alloc(found),
+        _across_warps(op, plan, part, found, ctx),
+        _deliver(op, plan, found, ctx),
     )
 
 
@@ -131,22 +138,22 @@ def _with_theirs(op: Reduce, mine: Load, theirs: Expr, ctx: SimtContext) -> Stmt
     return seq(name, Store(mine.buffer, mine.indices, _combined(op, mine, theirs)))
 
 
-def _across_warps(op: Reduce, plan: RowPlan, part: Buffer, ctx: SimtContext) -> Stmt:
+def _across_warps(op: Reduce, plan: RowPlan, part: Buffer, found: Buffer, ctx: SimtContext) -> Stmt:
     """Bring the parts of several warps together through shared memory.
 
-    One lane of each group that agrees after the shuffles writes; every thread that holds a row
+    One lane of each group that agrees after the shuffles writes; every thread that finds a row
     reads all parts of it, so the order of combination is the same for all of them. Threads
     behind the holders have no row: theirs would be memory beside the parts.
     """
     exchange, rows = plan.exchange, math.prod(plan.row.shape)
-    if exchange.warp_count == 1:
+    if exchange.warp_count == 1 and found is part:
         return seq()
     space = ctx.workspace("parts", exchange.warp_count * rows, str(part.dtype))
     mine = ctx.warp // exchange.warp_step % exchange.warp_count
 
-    def number(slot: Expr) -> Expr:
+    def number(of: Fragment, slot: Expr) -> Expr:
         """Return the row-major number of the row in a register."""
-        coords = held(plan.row, ctx.thread, slot).coords
+        coords = held(of, ctx.thread, slot).coords
         return as_expr(row_major_position(coords, plan.row.shape))
 
     def write(slot: Expr) -> Stmt:
@@ -156,25 +163,26 @@ def _across_warps(op: Reduce, plan: RowPlan, part: Buffer, ctx: SimtContext) -> 
             binary(BinaryOp.EQ, ctx.lane & exchange.lane_bits, 0),
             binary(BinaryOp.EQ, replica, 0),
         )
-        handed = Store(space, (mine * rows + number(slot),), Load(part, (slot,)))
+        handed = Store(space, (mine * rows + number(plan.row, slot),), Load(part, (slot,)))
         return by_holders(plan.source, If(speaks, handed), ctx)
 
     def total(slot: Expr) -> Stmt:
-        row, sum_so_far = number(slot), Load(part, (slot,))
+        row, sum_so_far = number(plan.found, slot), Load(found, (slot,))
 
         def add(warp: Expr) -> Stmt:
             theirs = Load(space, (warp * rows + row,))
-            return Store(part, (slot,), _combined(op, sum_so_far, theirs))
+            return Store(found, (slot,), _combined(op, sum_so_far, theirs))
 
         return seq(
-            Store(part, (slot,), Load(space, (row,))),
+            Store(found, (slot,), Load(space, (row,))),
             unrolled(ctx, "w", exchange.warp_count, add, start=1),
         )
 
+    holders = plan.source if found is part else plan.found
     return seq(
         unrolled(ctx, "r", plan.row.slots, write),
         do("sync"),
-        by_holders(plan.source, unrolled(ctx, "r", plan.row.slots, total), ctx),
+        by_holders(holders, unrolled(ctx, "r", plan.found.slots, total), ctx),
         do("sync"),
     )
 
@@ -197,22 +205,22 @@ def _deliver(op: Reduce, plan: RowPlan, part: Buffer, ctx: SimtContext) -> Stmt:
         return _into_registers(op, plan, part, ctx)
 
     def store(slot: Expr) -> Stmt:
-        place = held(plan.row, ctx.thread, slot)
+        place = held(plan.found, ctx.thread, slot)
         indices = _indices(op, place.coords)
         result = _with_old(op, Load(part, (slot,)), Load(op.dst.buffer, indices))
         result = cast(result, op.dst.buffer.dtype)
         stored = lower_store(Store(op.dst.buffer, indices, result), ctx)
         return If(binary(BinaryOp.EQ, place.replica, 0), stored)
 
-    return by_holders(plan.row, unrolled(ctx, "r", plan.row.slots, store), ctx)
+    return by_holders(plan.found, unrolled(ctx, "r", plan.found.slots, store), ctx)
 
 
 def _into_registers(op: Reduce, plan: RowPlan, part: Buffer, ctx: SimtContext) -> Stmt:
     registers, dtype = ctx.places.flat(op.dst.buffer), op.dst.buffer.dtype
-    wanted = ctx.fragment_of(op.dst.buffer).reshape(plan.row.shape)
+    wanted = ctx.fragment_of(op.dst.buffer).reshape(plan.found.shape)
 
     def store(slot: Expr) -> Stmt:
-        at = as_expr(plan.row.slot_at(*held(wanted, ctx.thread, slot).coords))
+        at = as_expr(plan.found.slot_at(*held(wanted, ctx.thread, slot).coords))
         old = unpacked(Load(registers, (slot,)), dtype)
         result = converted(_with_old(op, Load(part, (at,)), old), dtype)
         return if_held(wanted, slot, Store(registers, (slot,), packed(result, dtype)), ctx)

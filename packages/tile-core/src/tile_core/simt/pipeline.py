@@ -44,6 +44,7 @@ _PLAN = (
     _pass("simt.buffer_addresses", "check_views", kind="check"),
     _pass("passes.legalise_gemms", needs=("features",)),
     _pass("passes.materialise_partial_results"),
+    _pass("passes.privatise_reductions", is_optional=True),
     _pass("passes.eliminate_dead_code"),
     _pass("passes.swizzle_threadblocks"),
     _pass("passes.mask_gemms", needs=_ASYNC, is_optional=True),

@@ -347,7 +347,8 @@ class Writer:
             return
         if correction.value is not None:
             tiles.parallel(dims, f"{me} = {tiles.text(correction.value)}")
-        if kind in ("max", "min"):
+        is_added = kind == "sum" and correction.scale is None and not self._is_running(s)
+        if kind in ("max", "min") or is_added:
             tiles.put(f"T.reduce_{kind}({tile}, {buffer}, dim={axis}, clear=False{nan})")
             return
         part = tiles.allocate(f"{s.name}_part", dims, dtype=state_dtype(s))
@@ -361,10 +362,8 @@ class Writer:
             scaled = f"{me} * {scale}" if scale is not None else me
             old = f"{scaled} * {tiles.text(COUNT)}"
             tiles.parallel(dims, f"{me} = ({old} + {part}) / {self._met()}")
-        elif scale is not None:
-            tiles.parallel(dims, f"{me} = {me} * {scale} + {part}")
         else:
-            tiles.parallel(dims, f"{me} {'*' if kind == 'prod' else '+'}= {part}")
+            tiles.parallel(dims, f"{me} = {me} * {scale} + {part}")
 
     def _step_of_one(
         self, c: Carried, correction: Correction, later: Sequence[Expr], before: Mapping[Expr, Expr]

@@ -168,7 +168,9 @@ def lower_finalize(op: ReducerFinalize, ctx: SimtContext) -> Stmt:
         threads=fragment.thread_extent,
     )
     ctx.places.flats[copies] = ctx.places.flat(op.reducer)
-    return lower_reduce(Reduce(op.kind, whole(copies), op.dst, 0, span=op.span), ctx)
+    parts = whole(copies)
+    nan = op.nan_propagate
+    return lower_reduce(Reduce(op.kind, parts, op.dst, 0, nan_propagate=nan, span=op.span), ctx)
 
 
 def _shape(reducer: Buffer) -> tuple[int, ...]:
