@@ -73,6 +73,17 @@ def test_one_query_on_gpus(target: str) -> None:
     check(function, random(*ONE_QUERY[0]), 2, 2)
 
 
+@pytest.mark.parametrize(("target", "queries"), [(GPUS[1], 1), (GPUS[2], 1), (GPUS[1], 3)])
+def test_few_queries_take_whole_matrix_instructions(target: str, queries: int) -> None:
+    shapes = (1, 2, queries, 32), *ONE_QUERY[0][1:]
+    halves = [x.astype("float16") for x in random(*shapes)]
+    function = Function(attention, target=target, blocks=Blocks(stream=32, parts=4, least_rows=16))
+    text = function.kernels(*halves)[0].get_kernel_source()
+    assert "mma_m16n8k16" in text or "mfma" in text
+    wanted = attention(*(x.astype("float64") for x in halves))
+    np.testing.assert_allclose(function(*halves), wanted, rtol=0, atol=2e-3)
+
+
 def sums_beside(v, m):
     return v @ m, m.sum(axis=0)
 

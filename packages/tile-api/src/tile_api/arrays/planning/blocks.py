@@ -123,6 +123,7 @@ def _ordered(
 
     There is one if others are not worth a look.
     """
+    plan = _with_whole_instructions(plan, dtypes, machine)
     first = Choice(plan, *_by_traffic(plan, dtypes, machine))
     is_small = first.milliseconds < worthwhile(machine) and first.traffic.tiles <= SURE_TO_FIT
     if not plan.task.is_streamed or (is_small and plan.blocks not in refused):
@@ -146,6 +147,18 @@ def _ordered(
     first = first if first in others else others[0]
     note = f"{len(refused)} did not compile" if refused else ""
     return [first, *(c for c in others if c is not first)], note
+
+
+def _with_whole_instructions(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> Plan:
+    """Return a plan with as many rows of products as a matrix instruction of the machine takes.
+
+    What reads short elements within a step only: others may be multiplied without one.
+    """
+    loads = (n for s in plan.states for n in walk(s.body) if n.op == "load")
+    floats = [dtypes[n.value] for n in loads if n.value in dtypes and dtypes[n.value].is_float]
+    if not floats or any(dtype.bits > 16 for dtype in floats):
+        return plan
+    return resized(plan, replace(plan.blocks, least_rows=machine.rows))
 
 
 def _fits(choice: Choice, machine: Machine) -> bool:
@@ -264,7 +277,7 @@ def candidates(plan: Plan, machine: Machine) -> Iterator[Blocks]:
     streams: tuple[int, ...] = (64,)
     residents: tuple[int, ...] = (16_384,)
     if plan.stream is not None:
-        streams = (64, 256, 512, 2048)
+        streams = (64, 256, 512, 2048, 8192) if machine.rows > 1 else (64, 256, 512, 2048)
         if products:
             streams = (32, 64, 128) if machine.rows > 1 else (32, 64, 128, 256)
         if is_staged:
@@ -287,7 +300,9 @@ def _parts(plan: Plan, machine: Machine) -> list[int]:
     assert plan.stream is not None
     axis = plan.axes[plan.stream]
     most = -(-usual(axis.extent) // plan.blocks.stream) // 2
-    found = {min(waves * machine.peaks.units // blocks_of(plan), most) for waves in (1, 2)}
+    waits = machine.rows > 1 and not any(c.column for c in plan.carried)
+    waves = (1, 2, 4, 8) if waits else (1, 2)  # what only reads shares a GPU's units
+    found = {min(n * machine.peaks.units // blocks_of(plan), most) for n in waves}
     return sorted(parts for parts in found if parts > 1)
 
 

@@ -47,6 +47,8 @@ class Blocks:
         Steps of a loop of products that have tiles of their own: copies run ahead of products.
     masks_apart
         Whether steps in which masks hold everywhere have a loop of their own.
+    least_rows
+        Of products within a step: rows that are not there are computed, too, and dropped.
     """
 
     rows: int = 64
@@ -57,6 +59,7 @@ class Blocks:
     parts: int = 1
     stages: int = 2
     masks_apart: bool = True
+    least_rows: int = 1
 
     def __post_init__(self) -> None:
         """Refuse sizes that no block has."""
@@ -399,11 +402,12 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
     if stream is not None and is_whole and 0 < extents[stream] <= blocks.resident:
         # Fewer rows that stay where they are, rather than more that are read again.
         rows = max(1, min(rows, blocks.resident // extents[stream]))
+    least = blocks.least_rows if inner else 1
     if plan.row == ONE:
-        rows = 1
+        rows = least
         add(ONE, rows, "BM", "0", "i")
     elif plan.row is not None:
-        rows = min(rows, extents[plan.row])
+        rows = max(least, min(rows, extents[plan.row]))
         add(plan.row, rows, "BM", "bx * BM", "i")
         indices.append(("bx", f"T.ceildiv({extents[plan.row]}, BM)"))
     needs_whole = len(plan.carried) > 1 and len(products) < len(plan.carried)

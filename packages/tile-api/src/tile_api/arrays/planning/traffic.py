@@ -116,13 +116,12 @@ class Traffic:
             self.cache / (peaks.cache_gbps or peaks.memory_gbps) / 1e6 * idle,
             work * idle,
         )
-        waits = rounds * self.steps * machine.step_us / self._together(machine) / 1e3
+        together = min(rounds, self._together()) if machine.rows > 1 else 1
+        waits = rounds * self.steps * machine.step_us / together / 1e3
         return busy + waits + peaks.launch_us / 1e3
 
-    def _together(self, machine: Machine) -> float:
-        """Return how many blocks share a unit, and wait for memory together: several on a GPU."""
-        if machine.rows == 1:
-            return 1
+    def _together(self) -> float:
+        """Return how many blocks may share a GPU's unit, and wait for memory together."""
         return 2 if self.products else min(16, max(1, REGISTERS / max(1, self.tiles)))
 
 

@@ -59,9 +59,12 @@ class Results:
                 parts, text = tiles.in_parts(x)
                 tiles.parallel(dims, *parts, f"{tiles.text(mine)} = {text}")
                 del tiles.held[mine]
-        if dims[:1] == (ONE,) and self.plan.axes[ONE].size > 1:
-            rest = "".join(f", 0:{self.plan.axes[v].text}" for v in dims[1:])
-            buffer = f"{buffer}[0:1{rest}]"
+        if dims[:1] == (ONE,) and self.plan.axes[ONE].size > 1:  # all rows are that one
+            where = ", ".join(map(tiles.text, o.indices)) or "0"
+            first = f"if {self.plan.axes[ONE].loop} < 1:"
+            stored = f"    {view}[{where}] = {buffer}[{tiles.text.loops(dims)}]"
+            tiles.parallel(dims, first, stored)
+            return
         tiles.put(f"T.copy({buffer}, {tiles.region(view, o.indices)})")
 
     def _goes_straight(self, x: Expr, dims: tuple[str, ...], later: Sequence[Expr]) -> bool:

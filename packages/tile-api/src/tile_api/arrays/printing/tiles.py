@@ -201,7 +201,10 @@ class Tiles:
             if x.dtype.is_float and dtype != x.dtype:
                 self.text.narrow.add(name)
             self._is_copied = self._is_copied or (self._in_loop and scope == "shared")
-            self.put(f"T.copy({self.region(box.value, box.args)}, {name})")
+            if rows and self.plan.axes[rows[0].value[0]].size > 1:  # all rows are that one
+                self.parallel(dims, f"{name}[{self.text.loops(dims)}] = {self.text(box)}")
+            else:
+                self.put(f"T.copy({self.region(box.value, box.args)}, {name})")
             self.held[x] = (name, dims)
         return self.held[x]
 
