@@ -64,6 +64,7 @@ def backward(
             weights = T.alloc_fragment((block_N, block_M), "float32")
             d_weights = T.alloc_fragment((block_N, block_M), "float32")
             factors = T.alloc_fragment((block_N, block_M), "float16")
+            d_factors = T.alloc_fragment((block_N, block_M), "float16")
             dq = T.alloc_fragment((block_M, dim), "float32")
             dk = T.alloc_fragment((block_N, dim), "float32")
             dv = T.alloc_fragment((block_N, dim), "float32")
@@ -91,9 +92,10 @@ def backward(
                 T.copy(weights, factors)
                 T.gemm(factors, dO_shared, dv)
                 for i, j in T.Parallel(block_N, block_M):
-                    ds_shared[i, j] = weights[i, j] * (d_weights[i, j] - delta_shared[j]) * scale
-                T.gemm(ds_shared, Q_shared, dk)
+                    d_factors[i, j] = weights[i, j] * (d_weights[i, j] - delta_shared[j]) * scale
+                T.copy(d_factors, ds_shared)
                 T.gemm(ds_shared, K_shared, dq, transpose_A=True, clear_accum=True)
+                T.gemm(d_factors, Q_shared, dk)
                 T.atomic_add(dQ[by, m * block_M : (m + 1) * block_M, :], dq)
             T.copy(dk, dK[by, bx * block_N : (bx + 1) * block_N, :])
             T.copy(dv, dV[by, bx * block_N : (bx + 1) * block_N, :])

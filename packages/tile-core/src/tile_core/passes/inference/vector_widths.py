@@ -8,10 +8,21 @@ from collections.abc import Callable
 from tile_core.arith.affine import Linear
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Buffer, Scope, static_value
-from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Extent, Load, Select, Var
+from tile_core.ir.expr import (
+    Binary,
+    BinaryOp,
+    Call,
+    Const,
+    Expr,
+    Extent,
+    Load,
+    Select,
+    StringConst,
+    Var,
+)
 from tile_core.ir.intrinsics import Effect, effect_of
-from tile_core.ir.node import Node, substitute, walk
-from tile_core.ir.stmt import For, If, Parallel, Store, While
+from tile_core.ir.node import Node, nodes_of, substitute, walk
+from tile_core.ir.stmt import Evaluate, For, If, Parallel, Store, While
 from tile_core.layout import Layout
 from tile_core.passes.inference.parallel_nests import Nest
 from tile_core.passes.pipelines.asynchronous_copies import strides_of
@@ -60,6 +71,9 @@ def _power_of_two(number: int) -> int:
 def _is_scalar(nest: Nest) -> bool:
     """Whether something in the body rules out that neighbours are accessed together."""
     innermost = nest.loop.vars[-1]
+    # Where registers say who adds what: other loops are shared out so that warps add to lines.
+    sums = nodes_of(nest.loop.body, Evaluate) if nest.touches else ()
+    added = {n.value for n in sums if _adds(n.value)}
     for node in walk(nest.loop.body):
         match node:
             case For() | While() | Parallel():
@@ -72,8 +86,16 @@ def _is_scalar(nest: Nest) -> bool:
             case Call(function=function) if function.startswith("extern:"):
                 return True
             case Call(function=function) if effect_of(function) & Effect.ATOMIC:
-                return True
+                if node not in added:
+                    return True
     return False
+
+
+def _adds(value: Expr) -> bool:
+    """Whether a call adds to an element, in whatever order with others: machines add vectors."""
+    if not isinstance(value, Call) or value.function != "atomic_add":
+        return False
+    return all(isinstance(a, StringConst) and a.value == "relaxed" for a in value.args[2:])
 
 
 def _depends(expr: Expr, var: Var, names: dict[Node, Node]) -> bool:
