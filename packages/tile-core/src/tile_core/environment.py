@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+
+from tile_launch.cpu_quota import cpu_quota
 
 _OVERLAY: ContextVar[Mapping[str, str] | None] = ContextVar("tile_environment", default=None)
 
@@ -46,12 +49,13 @@ def cache_home(given: Mapping[str, str] | None = None) -> Path:
 
 
 def processors() -> int:
-    """Return how many processors this process may run on.
+    """Return how many processors this process may keep busy.
 
-    Where the system does not tell (only Linux does), all that there are.
+    Those it may run on, and no more than its control group grants time of. Where the system does
+    not tell (only Linux does), all that there are.
     """
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
+        return min(len(os.sched_getaffinity(0)), cpu_quota() or sys.maxsize)
     return os.cpu_count() or 1
 
 

@@ -39,7 +39,7 @@ ENTRY = "tile_main"
 _GLIBC = "2.28"
 """Of foreign machines: as old as that of the wheels that run there."""
 _SUPPORT = Path(__file__).parent / "runtime" / "support.c"
-_SHOWN = "{ global: tile_main; tile_threads; tile_reason; local: *; };\n"
+_SHOWN = "{ global: tile_main; tile_threads; tile_most_threads; tile_reason; local: *; };\n"
 _KINDS = {
     "float32": "f", "float64": "d", "bool": "B", "handle": "p",
     "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",

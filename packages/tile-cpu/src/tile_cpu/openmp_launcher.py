@@ -51,9 +51,10 @@ class Addresses:
     work: int  # an int64: nanoseconds the next loop will take on one thread, 0 if unknown
 
 
-def launcher_text(at: Addresses, inline_below_ns: int) -> str:
+def launcher_text(at: Addresses, inline_below_ns: int, most: int) -> str:
     """Return IR that defines the launcher, its worker, and how many threads it would use.
 
+    Where OpenMP chooses there are at `most` so many.
     Functions `ENTRY` and `THREADS_ENTRY` take nothing and return the addresses of the launcher
     and of the function that tells the number. The text is a module as
     `tvm.runtime.load_module` reads it.
@@ -67,6 +68,7 @@ def launcher_text(at: Addresses, inline_below_ns: int) -> str:
         "LAYOUT": layout,
         "TRIPLE": triple,
         **{f.name.upper(): f"inttoptr (i64 {getattr(at, f.name)} to ptr)" for f in fields(at)},
+        "MOST": most,
     }
     return re.sub("@([A-Z_]+)@", lambda found: str(known[found[1]]), _TEXT)
 
@@ -136,7 +138,8 @@ one:
   ret i32 1
 ask:
   %wanted = load atomic i32, ptr @THREAD_COUNT@ monotonic, align 4
-  %max = call i32 @MAX_THREADS@()
+  %chosen = call i32 @MAX_THREADS@()
+  %max = call i32 @llvm.smin.i32(i32 %chosen, i32 @MOST@)
   %set = icmp sgt i32 %wanted, 0
   %n = select i1 %set, i32 %wanted, i32 %max
   ret i32 %n
@@ -207,6 +210,7 @@ hand:
 }
 
 declare i32 @llvm.smax.i32(i32, i32)
+declare i32 @llvm.smin.i32(i32, i32)
 
 define i32 @__tvm_ffi_@ENTRY@(ptr %self, ptr %args, i32 %n, ptr %result) {
   store i32 1, ptr %result, align 8

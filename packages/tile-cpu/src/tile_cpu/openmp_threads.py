@@ -19,11 +19,13 @@ from tile_core.errors import LaunchError
 from tile_core.records import dataclass
 from tile_cpu.llvm_functions import THREADS_SYMBOL, WORK_HINT_SYMBOL
 from tile_cpu.openmp_launcher import ENTRY, THREADS_ENTRY, Addresses, launcher_text
+from tile_launch.cpu_quota import cpu_quota
 from tile_launch.forks import has_lost_threads, is_gnu, when_forked
 from tile_launch.openmp import find_openmp
 
 # A thread that spins is there within 2 microseconds, one that sleeps within 50.
 INLINE_BELOW_NS = 10_000
+_MOST = 2**31 - 1
 _LAUNCH_SYMBOL = "__TVMBackendParallelLaunch"
 
 
@@ -108,7 +110,15 @@ def num_threads() -> int:
         return runtime.thread_count.value
     if runtime.openmp is None:
         return processors()
-    return int(runtime.openmp.omp_get_max_threads())
+    return min(int(runtime.openmp.omp_get_max_threads()), _most_threads())
+
+
+def _most_threads() -> int:
+    """Return what OpenMP's choice is cut down to: a group's quota, which OpenMP does not know.
+
+    More threads would use it up together, and all would be stopped for the rest of a period.
+    """
+    return cpu_quota() or _MOST
 
 
 def work_hint(nanoseconds: Any) -> Any:
@@ -155,7 +165,7 @@ def _make() -> Runtime:
         thread_count=ctypes.addressof(count),
         work=ctypes.addressof(work),
     )
-    code, launch, count_threads = _build(launcher_text(addresses, INLINE_BELOW_NS))
+    code, launch, count_threads = _build(launcher_text(addresses, INLINE_BELOW_NS, _most_threads()))
     register = ffi.TVMFFIEnvModRegisterContextSymbol
     register.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
     register(_LAUNCH_SYMBOL.encode(), launch)

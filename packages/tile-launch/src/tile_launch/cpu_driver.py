@@ -10,12 +10,13 @@ import ctypes
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tile_launch.cpu_quota import cpu_quota
 from tile_launch.driver import LaunchMemory, Pointer, address_of_function, quick_functions
 from tile_launch.errors import DeviceAssertError, InvalidBundle, LaunchError, MissingFeature
 from tile_launch.forks import has_lost_threads, is_gnu, when_forked
@@ -24,6 +25,7 @@ from tile_launch.native.c_structures import Interface
 from tile_launch.openmp import find_openmp
 
 _THREADS = "tile_threads"
+_MOST_THREADS = "tile_most_threads"
 _REASON = "tile_reason"
 _OPENMP = ("GOMP_parallel", "omp_get_max_threads", "omp_in_parallel")
 
@@ -171,6 +173,8 @@ def open_library(manifest: Manifest, code: bytes) -> CpuDriver:
             hint="load the library that has the function first: "
             "ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)",
         ) from None
+    with suppress(ValueError):  # bundles of old know no limit
+        ctypes.c_int.in_dll(library, _MOST_THREADS).value = cpu_quota() or 0
     openmp = find_openmp()
     if openmp is not None:
         threads[:] = [address_of_function(getattr(openmp, name)) for name in _OPENMP]

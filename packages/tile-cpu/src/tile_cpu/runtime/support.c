@@ -96,6 +96,7 @@ typedef struct {
 
 // GOMP_parallel, omp_get_max_threads, omp_in_parallel: filled in by who loads the library.
 SHOWN void *tile_threads[3];
+SHOWN int tile_most_threads; // that OpenMP's choice is cut down to; 0 if any number will do
 static int64_t work_hint;
 static __thread int is_worker;
 
@@ -117,8 +118,10 @@ static void *work_apart(void *job) {
 
 static int thread_count(void) {
   cpu_set_t set;
-  if (tile_threads[1]) return ((int (*)(void))tile_threads[1])();
-  return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+  int most = tile_most_threads, count = 1;
+  if (tile_threads[1]) count = ((int (*)(void))tile_threads[1])();
+  else if (!sched_getaffinity(0, sizeof set, &set)) count = CPU_COUNT(&set);
+  return most && count > most ? most : count;
 }
 
 static int inside_threads(void) {
