@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from support.strategies import Shown, kernels
 from tile_api.keys import CompileKey, key_of
 from tile_core.compilation.options import BuildOptions
 from tile_core.errors import Span
@@ -21,7 +22,6 @@ from tile_core.ir.structural_equality import structurally_equal
 from tile_core.ops.operator_table import OPERATORS
 from tile_core.plugins.host import PluginHost, installed_plugins
 from tile_core.target import Target
-from tile_core.testing.strategies import Shown, kernels
 
 CPU = Target("cpu", "haswell")
 OTHER = {BinaryOp.ADD: BinaryOp.SUB, BinaryOp.SUB: BinaryOp.ADD, BinaryOp.MIN: BinaryOp.MAX}

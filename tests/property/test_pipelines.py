@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from support.strategies import Shown
 from tile_core.compilation.options import BuildOptions
 from tile_core.driver import build
 from tile_core.interp import InterpretOptions, interpret
@@ -27,7 +28,6 @@ from tile_core.passes.insert_barriers import insert_barriers
 from tile_core.passes.plan_pipelines import PipelineWarning, plan_pipelines
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing import build_ir as ir
-from tile_core.testing.strategies import Shown
 
 MACHINE = SimtMachine(
     name="sm_80", family="cuda", shared_bytes=163 << 10, features=frozenset({"async_copy"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
+from support.strategies import Shown, arguments, kernels
 from tile_core.interp import InterpretOptions, interpret
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
@@ -14,7 +15,6 @@ from tile_core.ir.verify import verify
 from tile_core.ops.operator_table import OPERATORS
 from tile_core.plugins.host import PluginHost, installed_plugins
 from tile_core.testing.oracle import INTERPRETER, compare, runner
-from tile_core.testing.strategies import Shown, arguments, kernels
 
 
 @given(kernels())

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.remarked import remarked
+from support.strategies import Shown
 from tile_core.driver import build
 from tile_core.errors import TileWarning
 from tile_core.interp import InterpretOptions, interpret
@@ -21,7 +22,6 @@ from tile_core.ir.stmt import OnThreads, Stmt
 from tile_core.passes.specialise_warps import specialise_warps
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing import build_ir as ir
-from tile_core.testing.strategies import Shown
 from tile_cuda.machine import machine
 from tile_sim import checking
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.example_files import load
+from support.strategies import Shown, kernels
 from tile_api.reducing import reduce_kernel, reductions
 from tile_api.reducing.failure import Failure, RunOutcome, gist_of, same_as
 from tile_api.reducing.kernel_edits import statements, weight
@@ -30,7 +31,6 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.reduce import Reduce
 from tile_core.plugins.host import PluginHost
 from tile_core.testing import build_ir as ir
-from tile_core.testing.strategies import Shown, kernels
 
 
 def attention() -> Kernel:
