@@ -108,7 +108,6 @@ def _not_integer(value: Any) -> FrontendTypeError:
     got = f"a {value.dtype} value" if isinstance(value, Expr) else repr(value)
     return FrontendTypeError(
         f"the bounds of a loop must be integers, got {got}",
-        span=current().span,
         hint="use // instead of /, or convert with T.cast(x, 'int32')",
     )
 
@@ -126,7 +125,6 @@ def as_loop(iterable: Any) -> LoopSpec:
         return SerialLoop(start, stop, step)
     raise FrontendTypeError(
         f"`for` in a kernel cannot run over {_a(type(iterable).__name__)}",
-        span=current().span,
         hint="use range(...), T.serial, T.unroll, T.Parallel or T.Pipelined; to repeat "
         "statements at compile time, call a macro from a list comprehension or a helper function",
     )

@@ -36,13 +36,11 @@ def _static_shape(shape: Any, what: str) -> tuple[Extent, ...]:
         if not isinstance(extent, int):
             raise FrontendTypeError(
                 f"extent {k} given to {what} is known only at run time",
-                span=current().span,
                 hint="tiles have compile-time extents: allocate the largest and use part of it",
             )
         if extent == 0:
             raise FrontendValueError(
                 f"extent {k} given to {what} is zero: the tile has no elements",
-                span=current().span,
                 hint="give each dimension at least one element",
             )
     return extents
@@ -181,7 +179,6 @@ def _var_arguments(args: tuple[Any, ...], init: Any, scope: str) -> tuple[Any, s
     if len(args) > 2:
         raise FrontendTypeError(
             f"T.alloc_var takes at most 3 positional arguments, got {len(args) + 1}",
-            span=current().span,
             hint="write T.alloc_var(dtype, init=value)",
         )
     if len(args) == 2:
@@ -198,7 +195,6 @@ def _fitting(value: Any, dtype: DType) -> Expr:
     if plain and not build_expr.representable(number, dtype.scalar):
         raise FrontendValueError(
             f"the initial value {number} cannot be represented in {dtype}",
-            span=current().span,
             hint="use a wider dtype, or T.infinity(dtype) for an unbounded start",
         )
     return as_value(value, dtype)

@@ -12,6 +12,7 @@ from tile_api.language.operands import call, here, is_number, is_static, scalar
 from tile_core.errors import FrontendTypeError, FrontendValueError, TileError
 from tile_core.ir import build_expr
 from tile_core.ir.expr import BinaryOp, Expr, UnaryOp
+from tile_core.ir.operations import BINARY
 
 __all__ = [
     "__ffs", "abs", "align_up", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cdiv",
@@ -137,39 +138,22 @@ def truncmod(a: Any, b: Any) -> Any:
     return operate(BinaryOp.TRUNCMOD, a, b)
 
 
-def shift_left(x: Any, y: Any) -> Any:
-    """Return ``x << y``."""
-    if is_static(x, y):
-        return _number("shift_left", lambda: x << y)
-    return operate(BinaryOp.SHL, x, y)
+def _operator(name: str, op: BinaryOp, meaning: str) -> Callable[[Any, Any], Any]:
+    def function(x: Any, y: Any) -> Any:
+        if is_static(x, y):
+            return _number(name, lambda: BINARY[op](x, y))
+        return operate(op, x, y)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Return {meaning}."
+    return function
 
 
-def shift_right(x: Any, y: Any) -> Any:
-    """Return ``x >> y``; signed integers keep their sign."""
-    if is_static(x, y):
-        return _number("shift_right", lambda: x >> y)
-    return operate(BinaryOp.SHR, x, y)
-
-
-def bitwise_and(x: Any, y: Any) -> Any:
-    """Return ``x & y`` of integers."""
-    if is_static(x, y):
-        return _number("bitwise_and", lambda: x & y)
-    return operate(BinaryOp.BITAND, x, y)
-
-
-def bitwise_or(x: Any, y: Any) -> Any:
-    """Return ``x | y`` of integers."""
-    if is_static(x, y):
-        return _number("bitwise_or", lambda: x | y)
-    return operate(BinaryOp.BITOR, x, y)
-
-
-def bitwise_xor(x: Any, y: Any) -> Any:
-    """Return ``x ^ y`` of integers."""
-    if is_static(x, y):
-        return _number("bitwise_xor", lambda: x ^ y)
-    return operate(BinaryOp.BITXOR, x, y)
+shift_left = _operator("shift_left", BinaryOp.SHL, "``x << y``")
+shift_right = _operator("shift_right", BinaryOp.SHR, "``x >> y``; signed integers keep their sign")
+bitwise_and = _operator("bitwise_and", BinaryOp.BITAND, "``x & y`` of integers")
+bitwise_or = _operator("bitwise_or", BinaryOp.BITOR, "``x | y`` of integers")
+bitwise_xor = _operator("bitwise_xor", BinaryOp.BITXOR, "``x ^ y`` of integers")
 
 
 def bitwise_not(x: Any) -> Any:

@@ -26,6 +26,7 @@ from tile_api.language.launch import (
     get_thread_bindings,
     get_thread_extent,
     get_thread_extents,
+    pick,
     require_launch,
 )
 from tile_api.language.loops import grid
@@ -69,7 +70,7 @@ def get_cluster_extents() -> list[Any]:
 
 def get_cluster_extent(dim: int = 0) -> Any:
     """Return how many clusters the grid has along `dim`."""
-    return _pick(get_cluster_extents(), dim)
+    return pick(get_cluster_extents(), dim, "the grid")
 
 
 def get_cluster_ids() -> list[Expr]:
@@ -80,16 +81,7 @@ def get_cluster_ids() -> list[Expr]:
 
 def get_cluster_id(dim: int = 0) -> Expr:
     """Return the index of this block's cluster along `dim`."""
-    found: Expr = _pick(get_cluster_ids(), dim)
-    return found
-
-
-def _pick(values: list[Any], dim: Any) -> Any:
-    number = count(dim, "the dimension of a grid", least=0)
-    if number >= len(values):
-        told = f"the grid has dimensions 0 to {len(values) - 1}, got {number}"
-        raise FrontendValueError(told, hint="dimension 0 is x, the fastest")
-    return values[number]
+    return pick(get_cluster_ids(), dim, "the grid")
 
 
 def block_rank_in_cluster() -> Expr:

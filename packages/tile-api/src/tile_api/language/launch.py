@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from tile_api.frontend.builder import BlockKind, Builder, Frame, active, current
 from tile_api.frontend.loopspec import count_range, index_bounds
@@ -21,6 +22,8 @@ from tile_core.ir.expr import Expr, Var
 from tile_core.ir.stmt import Alloc, Launch, Seq, Stmt
 from tile_core.ops.control import Barrier, ClusterSync
 from tile_core.ops.mbarrier import BarrierInit
+
+T = TypeVar("T")
 
 
 class KernelLaunchFrame(Frame):
@@ -209,7 +212,6 @@ def _cluster(dims: Any, grid: tuple[Expr, ...]) -> tuple[int, ...]:
         if size is not None and size % extent:
             raise FrontendValueError(
                 f"a grid of {size} blocks along {axis} is not made of clusters of {extent}",
-                span=current().span,
                 hint=f"round it up: T.ceildiv(size, tile * {extent}) * {extent}",
             )
     return extents if any(e > 1 for e in extents) else ()
@@ -244,22 +246,22 @@ def require_launch(what: str) -> KernelLaunchFrame:
     launch = KernelLaunchFrame.Current()
     if launch is None:
         told = f"{what} can only be used inside `with T.Kernel(...)`"
-        raise ScopeError(told, span=current().span, hint="move it into the body of the launch")
+        raise ScopeError(told, hint="move it into the body of the launch")
     return launch
 
 
-def _pick(values: tuple[Any, ...], dim: Any, what: str) -> Any:
+def pick(values: Sequence[T], dim: Any, what: str) -> T:
+    """Return what belongs to one dimension of the grid, or of a block."""
     if not isinstance(dim, int) or not 0 <= dim < len(values):
         told = f"{what} has dimensions 0 to {len(values) - 1}, got {dim!r}"
-        raise FrontendValueError(told, span=current().span, hint="dimension 0 is x, the fastest")
+        raise FrontendValueError(told, hint="dimension 0 is x, the fastest")
     return values[dim]
 
 
 def get_thread_binding(dim: int = 0) -> Var:
     """Return the index of the thread along x (0), y (1) or z (2)."""
     launch = require_launch("T.get_thread_binding")
-    var: Var = _pick(launch.thread_vars, dim, "the block of threads")
-    return var
+    return pick(launch.thread_vars, dim, "the block of threads")
 
 
 def get_thread_bindings() -> list[Var]:
@@ -270,8 +272,7 @@ def get_thread_bindings() -> list[Var]:
 def get_block_binding(dim: int = 0) -> Var:
     """Return the index of the block along grid dimension `dim`."""
     launch = require_launch("T.get_block_binding")
-    var: Var = _pick(launch.block_vars, dim, "the grid")
-    return var
+    return pick(launch.block_vars, dim, "the grid")
 
 
 def get_block_bindings() -> list[Var]:
@@ -282,8 +283,7 @@ def get_block_bindings() -> list[Var]:
 def get_thread_extent(dim: int = 0) -> int:
     """Return the number of threads along `dim`."""
     launch = require_launch("T.get_thread_extent")
-    extent: int = _pick(launch.threads, dim, "the block of threads")
-    return extent
+    return pick(launch.threads, dim, "the block of threads")
 
 
 def get_thread_extents() -> list[int]:
@@ -300,11 +300,10 @@ def get_block_extent(dim: int = 0) -> int:
         If it is known only at run time.
     """
     launch = require_launch("T.get_block_extent")
-    extent = static_value(_pick(launch.grid, dim, "the grid"))
+    extent = static_value(pick(launch.grid, dim, "the grid"))
     if extent is None:
         raise FrontendValueError(
             f"grid extent {dim} is known only at run time",
-            span=current().span,
             hint="use the expression that was given to T.Kernel",
         )
     return extent
