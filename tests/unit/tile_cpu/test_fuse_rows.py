@@ -154,6 +154,56 @@ def test_other_element_types(kind: str, dtype: str) -> None:
     assert is_fused(check(parse(LOAD, doubled, total, OUT_U, head=head)))
 
 
+@pytest.mark.parametrize("kind", ["MAX", "MIN", "ABSMAX"])
+def test_a_total_that_propagates_nan(kind: str) -> None:
+    total = f"@reduce(kind={kind}, src=x[0:8, 0:43], dst=t[0:8], dim=1, nan_propagate=true)"
+    kernel = parse(LOAD, total, OUT_T)
+    x, *rest = arguments(kernel)
+    x[3, 0] = x[4, 42] = x[5, 20] = np.nan
+    outputs = [[copy.deepcopy(a) for a in (x, *rest)] for _ in range(2)]
+    result = fused(kernel)
+    assert is_fused(result)
+    interpret(result, outputs[0])
+    runner("cpu", installed_plugins())(kernel, outputs[1])
+    for _, _, z in outputs:
+        assert np.flatnonzero(np.isnan(z)).tolist() == [3, 4, 5]
+
+
+ONE_ROW = """\
+kernel k(X: global float32[5, 258], Y: global float32[5]):
+  launch bx: int32 in (5) threads tx: int32, ty: int32, tz: int32 in (128, 1, 1):
+    alloc x: local.fragment float32[{shape}]
+    alloc y: local.fragment float32[{shape}]
+    alloc t: local.fragment float32[1]
+    alloc u: local.fragment float32[1]
+    @fill(dst=t[0:1], value=0.0)
+    for ko: int32 in range(0, 6, 1) serial:
+      @copy(src=X[bx, ko * 43], dst=x[{region}])
+      parallel {indices} in ({shape}):
+        y[{at}] = x[{at}] * 2.0
+      @reduce(kind=SUM, src=y[{region}], dst=u[0:1], dim={dim})
+      parallel i: int32 in (1):
+        t[i] = t[i] + u[i]
+    parallel i: int32 in (1):
+      Y[bx + i] = t[i]
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"shape": "1, 43", "region": "0:1, 0:43", "at": "i, j", "dim": 1},
+        {"shape": "43", "region": "0:43", "at": "j", "dim": 0},
+    ],
+)
+def test_one_row_needs_no_tile(words: dict[str, object]) -> None:
+    indices = "i: int32, j: int32" if words["dim"] else "j: int32"
+    kernel = parse_kernel(ONE_ROW.format(**words, indices=indices), OPERATORS, str)
+    result = check(kernel)
+    assert not {"x", "y"} & tiles(result).keys()
+    assert not any(isinstance(node, Reduce) for node in walk(result))
+
+
 def test_a_tile_read_later_keeps_its_contents() -> None:
     kernel = parse(
         LOAD,

@@ -68,7 +68,7 @@ def operator(op: s.Leaf, w: TileText) -> str:
         case ReducerInit(reducer=reducer, init=init):
             start = "" if init is None else f", {w.written(init)}"
             return f"T.reducer_init({w.named(reducer)}{start})"
-        case ReducerUpdate(reducer=reducer, indices=indices, value=value):
+        case ReducerUpdate(reducer=reducer, indices=indices, value=value, nan_propagate=False):
             where = ", ".join(map(w.written, indices))
             return f"T.reducer_update({w.named(reducer)}[{where}], {w.written(value)})"
         case ReducerFinalize(reducer=reducer, dst=dst):

@@ -19,6 +19,7 @@ from tile_cpu.lowering.context import Context, Lane, assigned, loaded
 from tile_cpu.lowering.invariants import hoisted
 from tile_cpu.lowering.types import number, scalar_name, spread, value_type
 from tile_cpu.lowering.vector_access import NotVectorisable
+from tile_cpu.passes.row_loops import READ_IN_ORDER
 from tile_cpu.tir.build import i32, prim, seq, with_lanes
 from tile_cpu.tir.nodes import For as TirFor
 from tile_cpu.tir.nodes import ForKind, PrimExpr, Select, TirBuffer, tirx
@@ -122,6 +123,9 @@ class RowSums:
         """Return the loop over index `row`, several rows an iteration."""
         fixed = static_value(extent)
         together = self.sums
+        in_order = any(h.name == READ_IN_ORDER for h in nodes_of(self.loop.body, Hint))
+        if in_order and self.extent >= 2 * self.sums * self.lanes:
+            together = 1
         while together > 1 and (fixed is None or fixed % together):
             together //= 2
         named = TirVar(row.name, prim(str(row.dtype)))
@@ -203,15 +207,18 @@ class RowSums:
         ctx, wide = self.ctx, self.wide(update)
         first, *others = cells
         for other in others:
-            ctx.run(assigned(first, combined(ctx, update.kind, loaded(other), loaded(first))))
+            both = loaded(other), loaded(first)
+            new = combined(ctx, update.kind, *both, nan_propagate=update.nan_propagate)
+            ctx.run(assigned(first, new))
         name = HORIZONTAL[update.kind]
         if wide.is_float and name in ("max", "min"):
-            name += "_number"
+            name += "_nan" if update.nan_propagate else "_number"
         single = horizontal(ctx.keep, loaded(first), name, lanes=self.lanes)
         result = Var("total", wide)
         ctx.vars[result] = ctx.keep(single)
         old = cast(Load(update.reducer, update.indices), wide)
-        new = cast(combine(update.kind, old, result), update.reducer.dtype)
+        new = combine(update.kind, old, result, nan_propagate=update.nan_propagate)
+        new = cast(new, update.reducer.dtype)
         ctx.run(ctx.lower_stmt(Store(update.reducer, update.indices, new)))
 
 
@@ -243,7 +250,8 @@ def vector_update(ctx: Context, update: ReducerUpdate) -> list[TirStmt]:
         wide = accumulator("wide", update.reducer.dtype).dtype
         value = ctx.value(cast(cast(update.value, update.reducer.dtype), wide))
         old = loaded(cell)
-        new = combined(ctx, update.kind, spread(value, lane.lanes), old)
+        value = spread(value, lane.lanes)
+        new = combined(ctx, update.kind, value, old, nan_propagate=update.nan_propagate)
         if lane.count is not None:
             numbers = tirx.Ramp(i32(0), i32(1), lane.lanes)
             new = Select(tirx.LT(numbers, spread(lane.count, lane.lanes)), new, old)

@@ -68,15 +68,16 @@ def extremum(better: Callable[[Value, Value], Value]) -> Callable[..., Value]:
     return run
 
 
-def extremum_or_nan(better: Callable[[Value, Value], Value]) -> Callable[..., Value]:
-    """Return the function that picks the first float where it is `better`; a NaN wins."""
+def extremum_or_nan(name: str) -> Callable[..., Value]:
+    """Return the function ``llvm.<name>`` of two floats: a NaN wins, zeros are equal."""
 
     def run(fn: Function, x: Value, y: Value) -> Value:
-        return x.is_nan().where(x, better(x, y).where(x, y))
+        operands = f"{x.type} {x.text}, {y.type} {y.text}"
+        return fn.emit(f"call nsz {x.type} @llvm.{name}.{x.type.suffix}({operands})", x.type)
 
     return run
 
 
 maximum, minimum = extremum(Value.gt), extremum(Value.lt)
 maximum_unsigned, minimum_unsigned = extremum(Value.ugt), extremum(Value.ult)
-maximum_or_nan, minimum_or_nan = extremum_or_nan(Value.gt), extremum_or_nan(Value.lt)
+maximum_or_nan, minimum_or_nan = extremum_or_nan("maximum"), extremum_or_nan("minimum")

@@ -15,7 +15,7 @@ from tile_cpu.passes.buffer_uses import KernelUses, rewrite_sequences
 from tile_cpu.passes.row_dependence import is_row_by_row
 from tile_cpu.passes.row_fusion import drop_dead_stores, join_passes, read_sources_in_place
 from tile_cpu.passes.row_loops import row_loop
-from tile_cpu.passes.row_passes import RowPass, row_pass
+from tile_cpu.passes.row_passes import RowPass, as_one_row, row_pass
 
 
 def fuse_rows(kernel: Kernel, target: Target) -> Kernel:
@@ -79,17 +79,26 @@ def _fuse_in_sequence(seq: Seq, facts: KernelUses) -> Seq:
 def _extended(run: _Run, stmt: Stmt) -> _Run | None:
     """Return `run` with one more statement, None if it does not fit."""
     found = row_pass(stmt, run.row)
-    if found is None or run.rows not in (0, found[0]):
+    if found is None:
         return None
-    passes = [*run.passes, found[1]]
-    if not is_row_by_row(passes, run.row):
+    before: list[RowPass] | None = run.passes
+    after: list[RowPass] | None = [found[1]]
+    rows = found[0]
+    if run.rows not in (0, rows):
+        if run.rows == 1:
+            rows, after = 1, as_one_row([found[1]], rows, run.row)
+        elif rows == 1:
+            before = as_one_row(run.passes, run.rows, run.row)
+        else:
+            return None
+    if before is None or after is None or not is_row_by_row([*before, *after], run.row, rows):
         return None
-    return _Run(run.row, found[0], [*run.statements, stmt], passes)
+    return _Run(run.row, rows, [*run.statements, stmt], [*before, *after])
 
 
 def _fused(run: _Run, facts: KernelUses) -> list[Stmt] | None:
     """Return the statements of a run as one loop over groups of rows, if that gains anything."""
-    if run.rows < 2 or not _is_worthwhile(run.passes):
+    if not _is_worthwhile(run.passes):
         return None
     private = _private_buffers(run, facts)
     passes = read_sources_in_place(run.passes, run.row, facts)

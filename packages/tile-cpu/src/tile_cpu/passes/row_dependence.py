@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tile_core.arith.affine import linear_in
-from tile_core.ir.buffer import Buffer
+from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.expr import Expr, Extent, Load, Var
 from tile_core.ir.free_variables import structure
 from tile_core.ir.node import walk
@@ -34,11 +34,11 @@ def _is_fixed(rest: Extent, bound: set[Var]) -> bool:
     return not any(isinstance(n, Load) or (isinstance(n, Var) and n in bound) for n in walk(rest))
 
 
-def is_row_by_row(passes: Sequence[RowPass], row: Var) -> bool:
+def is_row_by_row(passes: Sequence[RowPass], row: Var, rows: int) -> bool:
     """Whether all passes may run on one row before any of them runs on the next.
 
     Each buffer that changes must be reached under one name, and each access to it must
-    name the row in the same dimension in the same way.
+    name the row in the same dimension in the same way, unless there is one row only.
     """
     written = {storage for one in passes for storage in one.written()}
     names: dict[Buffer, Buffer] = {}
@@ -53,6 +53,8 @@ def is_row_by_row(passes: Sequence[RowPass], row: Var) -> bool:
                 return False
             if buffer.scope.is_thread_private:
                 return False
+            if rows == 1:
+                continue
             here = set(row_dimension(indices, row, bound).items())
             common[storage] = common.get(storage, here) & here
             if not common[storage]:
@@ -68,16 +70,21 @@ def is_at(index: Extent, var: Var | None) -> bool:
     return moves is not None and moves[0] == 1 and isinstance(moves[1], int) and moves[1] == 0
 
 
+def is_row(buffer: Buffer, index: Extent, row: Var) -> bool:
+    """Whether the first `index` of an element of a tile is that of the row, or of its only one."""
+    return is_at(index, row) or static_value(buffer.shape[0]) == 1
+
+
 def covers_row(buffer: Buffer, indices: Indices, one: RowPass, row: Var) -> bool:
     """Whether a pass that stores at `indices` writes all of its row of `buffer`."""
     shape = buffer.static_shape
     if shape is None or len(shape) != len(indices):
         return False
-    if len(shape) == 1:
-        return one.column is None and is_at(indices[0], row)
-    if len(shape) != 2 or shape[1] != one.columns:
+    if one.column is None:
+        return len(shape) == 1 and is_row(buffer, indices[0], row)
+    if len(shape) > 2 or shape[-1] != one.columns or not is_at(indices[-1], one.column):
         return False
-    return is_at(indices[0], row) and is_at(indices[1], one.column)
+    return len(shape) == 1 or is_row(buffer, indices[0], row)
 
 
 def same_place(a: Indices, b: Indices) -> bool:

@@ -12,7 +12,7 @@ from tile_core.ir.expr import Cast, Expr, Load, Var
 from tile_core.ir.node import Node, nodes_of, substitute, walk
 from tile_core.ir.stmt import Let, Stmt, Store
 from tile_cpu.passes.buffer_uses import KernelUses
-from tile_cpu.passes.row_dependence import covers_row, is_at, same_place
+from tile_cpu.passes.row_dependence import covers_row, is_row, same_place
 from tile_cpu.passes.row_passes import Indices, RowPass, Total
 
 
@@ -44,10 +44,12 @@ def read_sources_in_place(passes: Sequence[RowPass], row: Var, facts: KernelUses
 
 def _source(load: Load, copied: dict[Buffer, tuple[Expr, Var]], row: Var) -> Expr:
     """Return what the element that `load` reads was copied from, if it was."""
-    if load.buffer not in copied or not is_at(load.indices[0], row):
+    if load.buffer not in copied:
+        return load
+    if len(load.indices) == 2 and not is_row(load.buffer, load.indices[0], row):
         return load
     value, column = copied[load.buffer]
-    return substitute(value, {column: load.indices[1]})
+    return substitute(value, {column: load.indices[-1]})
 
 
 def _is_source(value: Expr, one: RowPass, facts: KernelUses) -> bool:

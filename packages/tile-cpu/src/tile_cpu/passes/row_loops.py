@@ -20,6 +20,10 @@ PREFETCH_NEXT_ITERATION = "prefetch_next_iteration"
 """Hint in a data-parallel loop: fetch meanwhile what its loads of global tensors read in the
 next round of the sequential loop around it. The value is the cache level to fetch into."""
 
+READ_IN_ORDER = "read_in_order"
+"""Hint in a data-parallel loop: nothing else fetches what its loads of global tensors read. The
+machine fetches ahead by itself where they follow the order of memory, one row after another."""
+
 GROUP_BYTES = 8192
 """Elements of one tile in a group of rows: a few such tiles fit into a first-level cache."""
 
@@ -41,7 +45,7 @@ def row_loop(passes: Sequence[RowPass], row: Var, rows: int, dead: set[Buffer]) 
         return []
     group = _group_rows(passes, rows)
     number = Var("g", row.dtype)
-    first = binary(BinaryOp.MUL, number, group)
+    first = const(0, row.dtype) if rows == 1 else binary(BinaryOp.MUL, number, group)
     touched = dict.fromkeys(b for one in passes for b, _ in one.touched())
     small = {
         b: replace(b, shape=(group, *b.shape[1:]))
@@ -52,10 +56,16 @@ def row_loop(passes: Sequence[RowPass], row: Var, rows: int, dead: set[Buffer]) 
     fetching = _fetching_pass(passes, number, row)
     body: list[Stmt] = []
     for position, one in enumerate(passes):
-        body += writer.statements(one, fetch=position == fetching)
-    zero, one_ = const(0, row.dtype), const(1, row.dtype)
-    loop = For(number, zero, const(rows // group, row.dtype), one_, Seq(tuple(body)))
-    return [*(Alloc(b) for b in (*small.values(), *writer.tiles)), loop]
+        hints = []
+        if position == fetching:
+            hints.append(Hint(PREFETCH_NEXT_ITERATION, (FETCH_LEVEL,)))
+        elif fetching is None and _only_reads(one):
+            hints.append(Hint(READ_IN_ORDER, ()))
+        body += writer.statements(one, hints)
+    if rows > 1:
+        zero, one_ = const(0, row.dtype), const(1, row.dtype)
+        body = [For(number, zero, const(rows // group, row.dtype), one_, Seq(tuple(body)))]
+    return [*(Alloc(b) for b in (*small.values(), *writer.tiles)), *body]
 
 
 def _group_rows(passes: Sequence[RowPass], rows: int) -> int:
@@ -101,6 +111,12 @@ def _fetching_pass(passes: Sequence[RowPass], number: Var, row: Var) -> int | No
     return None if best is None else best[1]
 
 
+def _only_reads(one: RowPass) -> bool:
+    """Whether a pass does nothing but combine elements of global tensors."""
+    reads = [*one.loads()]
+    return not one.body and bool(reads) and all(n.buffer.scope.is_global for n in reads)
+
+
 def _follows(index: Expr, row: Var) -> bool:
     moves = linear_in(index, row)
     return moves is not None and moves[0] != 0
@@ -113,13 +129,10 @@ class _Writer:
         self.row, self.first, self.group, self.small = row, first, group, small
         self.tiles: list[Buffer] = []  # made for results
 
-    def statements(self, one: RowPass, *, fetch: bool) -> list[Stmt]:
+    def statements(self, one: RowPass, hints: Sequence[Hint]) -> list[Stmt]:
         """Return the statements of one pass."""
         at = Var("i", self.row.dtype)
-        body: list[Stmt] = []
-        if fetch:
-            body.append(Hint(PREFETCH_NEXT_ITERATION, (FETCH_LEVEL,)))
-        body += [self.placed(stmt, at) for stmt in one.body]
+        body: list[Stmt] = [*hints, *(self.placed(stmt, at) for stmt in one.body)]
         before: list[Stmt] = []
         after: list[Stmt] = []
         for total in one.totals:
@@ -129,7 +142,7 @@ class _Writer:
             self.tiles.append(reducer)
             before.append(ReducerInit(reducer, total.kind))
             value = self.placed(total.value, at)
-            body.append(ReducerUpdate(reducer, total.kind, (at,), value))
+            body.append(ReducerUpdate(reducer, total.kind, (at,), value, total.nan_propagate))
             after += self.finish(total, reducer)
         loop = self.over_rows(at, one.column, one.columns, body)
         return [*before, loop, *after]
@@ -152,7 +165,12 @@ class _Writer:
         value: Expr = Load(done, (at,))
         if not total.clear:
             old = Load(total.dst, total.indices)
-            value = combine(total.kind, value, cast(self.placed(old, at), value.dtype))
+            value = combine(
+                total.kind,
+                value,
+                cast(self.placed(old, at), value.dtype),
+                nan_propagate=total.nan_propagate,
+            )
         stored = Store(total.dst, total.indices, const(0, total.dst.dtype))
         stored = replace(self.placed(stored, at), value=cast(value, total.dst.dtype))
         return [

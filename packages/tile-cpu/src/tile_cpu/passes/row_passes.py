@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from tile_core.ir.buffer import Buffer, static_value
@@ -32,6 +32,7 @@ class Total:
     dst: Buffer
     indices: Indices  # of the element, in terms of the row
     clear: bool  # its old contents do not take part
+    nan_propagate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +94,38 @@ def row_pass(stmt: Stmt, row: Var) -> tuple[int, RowPass] | None:
             return _of_loop(stmt, row)
         case Copy(src=src, dst=dst) if not stmt.is_async:
             overlap = src.buffer.storage is dst.buffer.storage
-            return None if overlap else _of_expansion(expand(stmt), row)
-        case Fill():
-            return _of_expansion(expand(stmt), row)
+            tile = src.buffer if dst.buffer.scope.is_global else dst.buffer
+            return None if overlap else _of_expansion(expand(stmt), row, tile)
+        case Fill(dst=dst):
+            return _of_expansion(expand(stmt), row, dst.buffer)
         case Reduce():
             return _of_reduction(stmt, row)
     return None
 
 
-def _of_expansion(stmt: Stmt, row: Var) -> tuple[int, RowPass] | None:
+def as_one_row(passes: Sequence[RowPass], rows: int, row: Var) -> list[RowPass] | None:
+    """Return `passes` over single elements, `rows` in number, as passes over one row of these.
+
+    None if they are over rows, or are themselves the one row.
+    """
+    if rows < 2 or any(one.column is not None or one.totals for one in passes):
+        return None
+    column = Var("j", row.dtype)
+    return [
+        RowPass(column, rows, tuple(substitute(stmt, {row: column}) for stmt in one.body))
+        for one in passes
+    ]
+
+
+def _of_expansion(stmt: Stmt, row: Var, tile: Buffer) -> tuple[int, RowPass] | None:
+    """Return what an expansion does; it has no loop over the one row of a tile of one."""
     loop = parallel_nest(stmt)
-    return _of_loop(loop, row) if isinstance(loop, Parallel) else None
+    found = _of_loop(loop, row) if isinstance(loop, Parallel) else None
+    shape = tile.static_shape
+    if found is None or shape is None or len(shape) != 2 or shape[0] != 1 or shape[1] == 1:
+        return found
+    whole = as_one_row([found[1]], found[0], row)
+    return found if whole is None else (1, whole[0])
 
 
 def _of_loop(loop: Parallel, row: Var) -> tuple[int, RowPass] | None:
@@ -111,14 +133,14 @@ def _of_loop(loop: Parallel, row: Var) -> tuple[int, RowPass] | None:
     if len(extents) not in (1, 2) or None in extents or loop.vars[0].dtype != row.dtype:
         return None
     body = tuple(flattened(substitute(loop.body, {loop.vars[0]: row})))
-    if not all(isinstance(stmt, (Let, Store)) and _is_plain(stmt) for stmt in body):
+    if not all(isinstance(stmt, (Let, Store)) and is_plain(stmt) for stmt in body):
         return None
     column = loop.vars[1] if len(extents) == 2 else None
     elements = tuple(stmt for stmt in body if isinstance(stmt, (Let, Store)))
     return extents[0] or 0, RowPass(column, 1 if column is None else extents[1] or 0, elements)
 
 
-def _is_plain(stmt: Node) -> bool:
+def is_plain(stmt: Node) -> bool:
     """Whether nothing below `stmt` has an effect, or an address taken, or several lanes."""
     for node in walk(stmt):
         match node:
@@ -131,18 +153,21 @@ def _is_plain(stmt: Node) -> bool:
 
 
 def _of_reduction(op: Reduce, row: Var) -> tuple[int, RowPass] | None:
+    """Return what a reduction along the last of one or two dimensions does."""
     extents = op.src.static_extents
     dtype = op.dst.buffer.dtype
-    if extents is None or len(extents) != 2 or op.dim != 1 or extents[1] < 2 or dtype.is_bool:
+    if extents is None or len(extents) not in (1, 2) or op.dim != len(extents) - 1:
         return None
-    if op.nan_propagate:
+    if extents[-1] < 2 or dtype.is_bool:
         return None
     column = Var("r", const(0).dtype)
-    value = load(op.src, (0, 1), (row, column))
+    at = (row, column)[-len(extents) :]
+    value = load(op.src, tuple(range(len(extents))), at)
     wide = cast(cast(value, dtype), accumulator("total", dtype).dtype)
     if op.kind.takes_magnitudes:
         wide = magnitude(wide)
     axes = tuple(None if axis is None else 0 for axis in op.dst_axes)
     indices = element(op.dst, axes, (row,))
-    total = Total(op.kind, wide, op.dst.buffer, indices, op.clear)
-    return extents[0], RowPass(column, extents[1], (), (total,))
+    total = Total(op.kind, wide, op.dst.buffer, indices, op.clear, op.nan_propagate)
+    rows = extents[0] if len(extents) == 2 else 1
+    return rows, RowPass(column, extents[-1], (), (total,))
