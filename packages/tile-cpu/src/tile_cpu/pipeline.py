@@ -42,6 +42,7 @@ PIPELINE = Pipeline(
         _own("forward_tile_copies"),
         _own("fold_fills"),
         _own("fuse_rows"),
+        _own("fuse_columns"),
         _own("eliminate_dead_tiles"),
         _own("merge_gemm_blocks"),
     )

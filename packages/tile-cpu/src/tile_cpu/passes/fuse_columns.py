@@ -1,0 +1,128 @@
+"""Reductions across the rows of a tile from what its elements are made of: it is stored nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeGuard
+
+from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.effects import accesses, storages_written
+from tile_core.ir.expr import Call, Expr, Load, Var
+from tile_core.ir.node import N, Node, contains, nodes_of, rewrite, substitute
+from tile_core.ir.stmt import Kernel, Parallel, Seq, Stmt, Store, flattened
+from tile_core.ops.copy import Copy
+from tile_core.ops.parallel_form import parallel_nest
+from tile_core.ops.reduce import Reduce
+from tile_core.ops.serial_forms import expand
+from tile_core.records import dataclass, replace
+from tile_core.target import Target
+from tile_cpu.passes.buffer_uses import KernelUses, rewrite_sequences
+from tile_cpu.passes.row_dependence import is_at
+from tile_cpu.passes.row_passes import is_plain
+
+
+def fuse_columns(kernel: Kernel, target: Target) -> Kernel:
+    """Return `kernel` with columns combined as their elements are read or computed.
+
+    Before   copy X[k, n] -> x;  parallel j, i in (8, 2048): y[j, i] = x[j, i] * x[j, i];
+             reduce sum y -> t along 0
+    After    parallel i in (2048): total = 0;  for r in 8: total += X[k + r, n + i] * …;
+             t[i] = total
+
+    Conservative: one statement writes each tile, all of it; nothing reads it but such reductions
+    and tiles that only they need; functions are not called twice for one element. Returns the same
+    object when nothing fits.
+    """
+    return rewrite_sequences(kernel, _fuse_in_sequence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """What the elements of a tile are made of.
+
+    Parameters
+    ----------
+    position
+        Of the statement that writes them.
+    at, value
+        The indices of an element, and what it is there.
+    """
+
+    position: int
+    at: tuple[Var, ...]
+    value: Expr
+
+
+_Tiles = Mapping[Buffer, _Tile]
+
+
+def _fuse_in_sequence(seq: Seq, facts: KernelUses) -> Seq:
+    tiles = _tiles(seq, facts)
+    while wrong := [tile for tile in tiles if not _may_vanish(tile, tiles, seq, facts)]:
+        tiles = {tile: one for tile, one in tiles.items() if tile not in wrong}
+    if not tiles:
+        return seq
+    gone = {one.position for one in tiles.values()}
+    body = [
+        _made_of(parallel_nest(expand(stmt)), tiles) if _combines(stmt, tiles) else stmt
+        for position, stmt in enumerate(seq.body)
+        if position not in gone
+    ]
+    return replace(seq, body=tuple(body))
+
+
+def _tiles(seq: Seq, facts: KernelUses) -> dict[Buffer, _Tile]:
+    """Return the tiles that single statements of a sequence write."""
+    found: dict[Buffer, _Tile] = {}
+    for position, stmt in enumerate(seq.body):
+        loop = stmt
+        if isinstance(stmt, Copy) and not stmt.is_async:
+            loop = parallel_nest(expand(stmt))
+        body = flattened(loop.body) if isinstance(loop, Parallel) else []
+        store = body[0] if len(body) == 1 else None
+        if isinstance(loop, Parallel) and isinstance(store, Store) and is_plain(store):
+            tile = store.buffer
+            extents = tuple(map(static_value, loop.extents))
+            is_all = len(extents) == 2 and None not in extents and tile.static_shape == extents
+            is_local = not (tile.scope.is_global or tile.scope.is_thread_private or tile.origin)
+            if is_all and is_local and all(map(is_at, store.indices, loop.vars)):
+                found[tile] = _Tile(position, loop.vars, store.value)
+    return found
+
+
+def _may_vanish(tile: Buffer, tiles: _Tiles, seq: Seq, facts: KernelUses) -> bool:
+    """Tell whether all that read a tile may have what its elements are made of instead."""
+    one = tiles[tile]
+    touched = [{a.buffer.storage for a in accesses(stmt)} for stmt in seq.body]
+    users = [k for k, found in enumerate(touched) if tile in found and k != one.position]
+    if not facts.is_private(tile, {a.node for stmt in seq.body for a in accesses(stmt)}):
+        return False
+    steps = {other.position for other in tiles.values()}
+    if not all(k in steps or _combines(seq.body[k], {tile: one}) for k in users):
+        return False
+    if not users or users[0] < one.position:
+        return False
+    value = _made_of(one.value, tiles)
+    if len(users) > 1 and contains(value, Call):
+        return False
+    sources = {n.buffer.storage for n in nodes_of(value, Load)}
+    return not any(sources & {*storages_written(s)} for s in seq.body[one.position :])
+
+
+def _combines(stmt: Stmt, tiles: _Tiles) -> TypeGuard[Reduce]:
+    """Tell whether a statement combines the elements of a tile's columns."""
+    if not isinstance(stmt, Reduce) or stmt.dim != 0 or stmt.src.buffer not in tiles:
+        return False
+    return stmt.src.is_whole and stmt.dst.buffer.storage is not stmt.src.buffer
+
+
+def _made_of(root: N, tiles: _Tiles) -> N:
+    """Return `root` with what elements of tiles are made of in place of them."""
+
+    def made(node: Node) -> Node:
+        one = tiles.get(node.buffer) if isinstance(node, Load) else None
+        if one is None or not isinstance(node, Load):
+            return node
+        return substitute(_made_of(one.value, tiles), dict(zip(one.at, node.indices, strict=True)))
+
+    return rewrite(root, made)
