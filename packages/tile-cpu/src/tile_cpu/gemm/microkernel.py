@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tile_core.records import dataclass
-from tile_cpu.gemm.instruction_kernel import MicroKernel
+from tile_core.dtypes import dtype_of
+from tile_core.records import dataclass, replace
+from tile_cpu.gemm.instruction_kernel import MicroKernel, MultiplyStep
 from tile_cpu.gemm.operands import Choice, DirectB, Finish, OperandA, OperandB, PackingB, Start
 from tile_cpu.gemm.prefetch import fetch
 from tile_cpu.tir.build import (
@@ -24,24 +25,32 @@ from tile_cpu.tir.build import (
 from tile_cpu.tir.nodes import BufferLoad, IfThenElse, PrimExpr, Stmt
 from tile_cpu.vectors import as_expr, minimum, zero
 
+LONG_VECTOR_BITS = 512
+"""Of vectors whose halves some machines multiply at twice the rate."""
+
 
 class _Accumulators:
-    """`mr` x `nv` vectors on the stack, every index a constant, so LLVM keeps registers."""
+    """`mr` x `nv` vectors on the stack, every index a constant, so LLVM keeps registers.
 
-    def __init__(self, kernel: MicroKernel, mr: int, nv: int) -> None:
-        self.kernel, self.mr, self.nv = kernel, mr, nv
-        self.buffer = scratch([mr * nv * kernel.lanes], kernel.accumulator, "acc")
+    `kernels` are those of the vectors of a row: the last one may have fewer lanes.
+    """
+
+    def __init__(self, kernels: Sequence[MicroKernel], mr: int) -> None:
+        self.kernels, self.mr, self.nv = kernels, mr, len(kernels)
+        self.row = sum(kernel.lanes for kernel in kernels)
+        self.buffer = scratch([mr * self.row], kernels[0].accumulator, "acc")
 
     def cells(self) -> Iterator[tuple[int, int]]:
         return ((i, v) for i in range(self.mr) for v in range(self.nv))
 
     def load(self, i: int, v: int) -> PrimExpr:
-        lanes = self.kernel.lanes
-        return vload(self.buffer, [i32((i * self.nv + v) * lanes)], lanes)
+        return vload(self.buffer, [self._at(i, v)], self.kernels[v].lanes)
 
     def store(self, i: int, v: int, value: PrimExpr) -> Stmt:
-        lanes = self.kernel.lanes
-        return vstore(self.buffer, [i32((i * self.nv + v) * lanes)], value, lanes)
+        return vstore(self.buffer, [self._at(i, v)], value, self.kernels[v].lanes)
+
+    def _at(self, i: int, v: int) -> PrimExpr:
+        return i32(i * self.row + v * self.kernels[0].lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +72,15 @@ class RegisterTiledGemm:
             names, binds = [], []
             for v, count in enumerate(counts):
                 # One level of `Bind` only: TVM substitutes bound values into each other.
-                name, bound = bind("b", self.b.load(kernel, q, vector + v, count))
+                own = acc.kernels[v]
+                at = (vector + v) * (kernel.lanes // own.lanes)
+                name, bound = bind("b", self.b.load(own, q, at, count))
                 names.append(name)
                 binds.append(bound)
                 if isinstance(self.b, PackingB):
                     binds.append(self.b.keep(kernel, q, vector + v, name))
             fetches = _fetch_below(kernel, self.b, q, vector, len(counts))
-            return [*fetches, *binds, *_products(kernel, acc, self.a, q, rows, names)]
+            return [*fetches, *binds, *_products(acc, self.a, q, rows, names)]
 
         return seq(_compensate(kernel, acc, self.a, rows), loop(self.groups, step, name="k"))
 
@@ -87,8 +98,9 @@ def emit_tile(
     `tail` lanes exist, known now; None means all.
     """
     kernel, (row, mr), (vector, nv) = product.kernel, rows, vectors
-    acc = _Accumulators(kernel, mr, nv)
-    counts = [tail if v == nv - 1 else None for v in range(nv)]
+    last = _of_tail(product, tail)
+    acc = _Accumulators([*[kernel] * (nv - 1), last], mr)
+    counts = [tail if v == nv - 1 and tail != last.lanes else None for v in range(nv)]
     column = [(vector + v) * kernel.lanes for v in range(nv)]
 
     def begin(how: Start) -> Stmt:
@@ -96,10 +108,11 @@ def emit_tile(
             return IfThenElse(how.condition, *map(begin, how.starts()))
         cells = []
         for i, v in acc.cells():
+            lanes = acc.kernels[v].lanes
             if how is None:
-                value = zero(kernel.accumulator, kernel.lanes)
+                value = zero(kernel.accumulator, lanes)
             else:
-                value = how(row + i, column[v], kernel.lanes, counts[v])
+                value = how(row + i, column[v], lanes, counts[v])
             cells.append(acc.store(i, v, value))
         return seq(cells)
 
@@ -107,7 +120,8 @@ def emit_tile(
         if isinstance(how, Choice):
             return IfThenElse(how.condition, *map(end, how.finishes()))
         stores = [
-            how(row + i, column[v], acc.load(i, v), kernel.lanes, counts[v]) for i, v in acc.cells()
+            how(row + i, column[v], acc.load(i, v), acc.kernels[v].lanes, counts[v])
+            for i, v in acc.cells()
         ]
         return seq(stores)
 
@@ -117,6 +131,19 @@ def emit_tile(
         product.multiply(acc, [row + i for i in range(mr)], vector, counts),
         end(product.finish),
     )
+
+
+def _of_tail(product: RegisterTiledGemm, tail: int | None) -> MicroKernel:
+    """Return the kernel of a register tile's last vector, of which `tail` lanes exist.
+
+    Half of a long vector takes half of its time, if B is not in panels of whole ones.
+    """
+    kernel, half = product.kernel, product.kernel.lanes // 2
+    is_long = half * dtype_of(kernel.accumulator).bits == LONG_VECTOR_BITS // 2
+    is_direct = isinstance(product.b, DirectB) and kernel.step is MultiplyStep.FMA
+    if tail is None or tail > half or not (is_long and is_direct):
+        return kernel
+    return replace(kernel, lanes=half)
 
 
 def emit_edge_tile(
@@ -130,7 +157,7 @@ def emit_edge_tile(
     the speed of a whole tile of one vector.
     """
     kernel, lanes = product.kernel, product.kernel.lanes
-    acc = _Accumulators(kernel, mr, 1)
+    acc = _Accumulators([kernel], mr)
     edge = scratch([mr, lanes], kernel.accumulator, "edge")
     column = vector * lanes
     count = minimum(limits[1] - column, lanes)
@@ -178,15 +205,17 @@ def _fetch_below(kernel: MicroKernel, b: OperandB, q: Any, vector: Any, nv: int)
     return [fetch(b.matrix, q + b.ahead, (vector + v) * kernel.lanes) for v in range(nv)]
 
 
-def _products(
-    kernel: MicroKernel, acc: _Accumulators, a: OperandA, q: Any, rows: list[Any], b: list[Any]
-) -> list[Stmt]:
+def _products(acc: _Accumulators, a: OperandA, q: Any, rows: list[Any], b: list[Any]) -> list[Stmt]:
     statements: list[Stmt] = []
     for i, row in enumerate(rows):
-        name, bound = bind("a", splat(a.group(kernel, row, q), kernel.lanes))
-        statements.append(bound)
+        names: dict[int, Any] = {}  # by lanes
         for v, vector in enumerate(b):
-            total = kernel.accumulate(acc.load(i, v), name, vector)
+            kernel = acc.kernels[v]
+            if kernel.lanes not in names:
+                spread = splat(a.group(kernel, row, q), kernel.lanes)
+                names[kernel.lanes], bound = bind("a", spread)
+                statements.append(bound)
+            total = kernel.accumulate(acc.load(i, v), names[kernel.lanes], vector)
             statements.append(acc.store(i, v, total))
     return statements
 

@@ -34,6 +34,7 @@ from tile_cpu.lowering.calls import emit_call
 from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.division import DIVISIONS
 from tile_cpu.lowering.overflow import may_wrap, wrapping
+from tile_cpu.lowering.settled_conditions import settled
 from tile_cpu.lowering.types import lanes_of, number, scalar_name, together, value_type
 from tile_cpu.lowering.vector_access import refuse_speculation, vector_load
 from tile_cpu.tir.build import prim, seq
@@ -213,6 +214,9 @@ def is_free(expr: Expr) -> bool:
 
 def _select(ctx: Context, expr: Select) -> PrimExpr:
     """Emit a choice; as control flow where a side must not, or need not, be evaluated."""
+    holds = None if ctx.lane is None else settled(ctx.env, expr.cond)
+    if holds is not None:
+        return value(ctx, expr.then if holds else expr.otherwise)
     cond = value(ctx, expr.cond)
     then, then_statements = _side(ctx, expr, cond, holds=True)
     otherwise, else_statements = _side(ctx, expr, cond, holds=False)

@@ -31,6 +31,7 @@ from tile_cpu.lowering.invariants import hoisted
 from tile_cpu.lowering.loops import counted
 from tile_cpu.lowering.overflow import learn
 from tile_cpu.lowering.row_reductions import RowSums, can_sum, updates_of, vector_update
+from tile_cpu.lowering.settled_conditions import stretches
 from tile_cpu.lowering.types import lanes_of, memory_type, number, scalar_name
 from tile_cpu.lowering.vector_access import (
     NotVectorisable,
@@ -242,8 +243,11 @@ def vector_loop(
             whole, rest = whole + (rest > 0), 0
             count = (lambda base: number(fixed, kind) - base) if fixed % lanes else None
             return _counted_vectors(ctx, body, var, lanes, number(whole, kind), count)
-        if whole:
-            parts.append(_counted_vectors(ctx, body, var, lanes, number(whole, kind), None))
+        for run, env in stretches(ctx.env, body, var, lanes, whole):
+            if run:
+                count, first = number(len(run), kind), number(run.start, kind)
+                with ctx.scope(env):
+                    parts.append(_counted_vectors(ctx, body, var, lanes, count, None, first))
         if rest:
             base = number(whole * lanes, kind)
             parts.append(_one_vector(ctx, body, Lane(var, base, lanes, i32(rest))))
@@ -264,12 +268,12 @@ def vector_loop(
 
 
 def _counted_vectors(
-    ctx: Context, body: Stmt, var: Var, lanes: int, count: PrimExpr, left: Any
+    ctx: Context, body: Stmt, var: Var, lanes: int, count: PrimExpr, left: Any, first: Any = 0
 ) -> TirStmt:
     """Return a loop over `count` vectors; ``left(base)`` tells how many lanes remain."""
     kind = str(var.dtype)
     vector, is_one = TirVar("v", prim(kind)), isinstance(count, IntImm) and count.value == 1
-    base = number(0, kind) if is_one else vector * number(lanes, kind)
+    base = (first if is_one else first + vector) * number(lanes, kind)
     lane = Lane(var, base, lanes, None if left is None else _as_count(left(base)))
     inner = _one_vector(ctx, body, lane)
     return inner if is_one else TirFor(vector, number(0, kind), count, ForKind.SERIAL, inner)
