@@ -41,6 +41,9 @@ SURE_TO_FIT = 96 << 10
 FEW_ROWS = 16
 """Rows of a product that leave its other factor nothing but to pass by."""
 
+PAGE = 4096
+"""Bytes side by side in rows whose columns are combined: those of each row begin elsewhere."""
+
 MOST_NEAR = 16_384
 """Sums that stay in a near cache while rows of the other factor pass, each as long as it may be."""
 
@@ -141,7 +144,8 @@ def _ordered(
         if _fits(choice, machine):
             found.setdefault(_shape(other), choice)
     longest = max(c.traffic.run for c in found.values())
-    found = {k: c for k, c in found.items() if c.traffic.run >= min(machine.run, longest)}
+    run = min(PAGE if _is_across(plan, machine) else machine.run, longest)
+    found = {k: c for k, c in found.items() if c.traffic.run >= run}
     others = sorted(found.values(), key=lambda c: (_reads_again(c, machine), c.milliseconds))
     others = [c for c in others if c.plan.blocks not in refused] or [first]
     first = first if first in others else others[0]
@@ -159,6 +163,15 @@ def _with_whole_instructions(plan: Plan, dtypes: Mapping[str, DType], machine: M
     if not floats or any(dtype.bits > 16 for dtype in floats):
         return plan
     return resized(plan, replace(plan.blocks, least_rows=machine.rows))
+
+
+def _is_across(plan: Plan, machine: Machine) -> bool:
+    """Tell whether a processor folds over rows of which each block has a part."""
+    if machine.rows > 1 or plan.stream is None or plan.row is None or plan.columns:
+        return False
+    bodies = (s.body for s in plan.states)
+    lasts = [n.args[-1].free for n in walk(*bodies) if n.op == "load" and plan.stream in n.free]
+    return bool(lasts) and all(plan.row in last and plan.stream not in last for last in lasts)
 
 
 def _fits(choice: Choice, machine: Machine) -> bool:
@@ -276,8 +289,12 @@ def candidates(plan: Plan, machine: Machine) -> Iterator[Blocks]:
         columns = (64, 256, 1024, 4096)
     streams: tuple[int, ...] = (64,)
     residents: tuple[int, ...] = (16_384,)
+    if _is_across(plan, machine):
+        rows = [*rows, *(r for r in (1024, 2048) if r * machine.peaks.units <= extent)]
     if plan.stream is not None:
         streams = (64, 256, 512, 2048, 8192) if machine.rows > 1 else (64, 256, 512, 2048)
+        if _is_across(plan, machine):
+            streams = (8, 64, 256)
         if products:
             streams = (32, 64, 128) if machine.rows > 1 else (32, 64, 128, 256)
         if is_staged:

@@ -167,6 +167,13 @@ class Tiles:
             and not any(i.free & tile for i in others)
         )  # fmt: skip
 
+    def ends(self, x: Expr, v: str) -> bool:
+        """Tell whether `x` is a box of two dimensions whose tensor ends where a variable does."""
+        if x.op != "load" or not self.is_box(x) or len(self.dims(x)) != 2:
+            return False
+        sizes = zip(x.args, self.shapes[x.value], strict=False)
+        return any(i.op == "index" and i.value == (v, size) for i, size in sizes)
+
     def has_columns(self, x: Expr, row: str, stream: str) -> bool:
         """Tell whether the boxes that `x` reads lie in memory with the row's elements together."""
         found = []
