@@ -92,10 +92,16 @@ MAKERS = {
 }
 
 
+IN_TURN = [
+    pytest.param(what, size, TARGETS[(first + second) % 3], id=f"{what}-{size}")
+    for first, what in enumerate(MAKERS)
+    for second, size in enumerate(SIZES)
+]
+"""Each exchange meets each target and each size, and each size each target."""
+
+
 @pytest.mark.filterwarnings("ignore:'b' is whole in each thread")
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("what", MAKERS)
+@pytest.mark.parametrize(("what", "size", "target"), IN_TURN)
 def test_tiles_pass_shared_memory_in_batches(what, size, target):
     program, meaning = MAKERS[what](*size)
     given = np.random.default_rng(0).integers(-9, 9, size[:2]).astype("float32")

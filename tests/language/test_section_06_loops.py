@@ -188,22 +188,23 @@ SERIAL = [(5,), (0,), (1,), (2, 7), (3, 3), (0, 10, 3), (10, 0, -3), (9, 0, -1),
 def test_serial_and_unrolled_loops(run, kind):
     loops = {"range": range}.get(kind) or getattr(T, kind)
 
-    def one(bounds):
-        @T.prim_func
-        def main(A: T.Tensor((12,), "int32")):
-            with T.Kernel(1):
-                count = T.alloc_var("int32", 0)
-                for i in loops(*bounds):
-                    A[i] = count
-                    count += 1
+    @T.macro
+    def counted_in(A, row, bounds):
+        count = T.alloc_var("int32", 0)
+        for i in loops(*bounds):
+            A[row, i] = count
+            count += 1
 
-        return main
+    @T.prim_func
+    def main(A: T.Tensor((len(SERIAL), 12), "int32")):
+        with T.Kernel(1):
+            [counted_in(A, row, bounds) for row, bounds in enumerate(SERIAL)]
 
-    for bounds in SERIAL:
-        a, expected = poisoned(12), poisoned(12)
-        expected[list(range(*bounds))] = np.arange(len(range(*bounds)))
-        run(one(bounds), a)
-        assert a.tolist() == expected.tolist(), bounds
+    a, expected = poisoned(len(SERIAL), 12), poisoned(len(SERIAL), 12)
+    for row, bounds in enumerate(SERIAL):
+        expected[row, list(range(*bounds))] = np.arange(len(range(*bounds)))
+    run(main, a)
+    assert a.tolist() == expected.tolist()
 
 
 def test_options_of_serial_and_unrolled_loops(run):

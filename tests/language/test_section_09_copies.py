@@ -41,29 +41,40 @@ def test_copies_between_any_two_scopes(run, first, second):
     assert np.array_equal(b, a)
 
 
+CAST_TO = ("float32", "float16", "bfloat16", "int8", "int32", "float64", "int64")
+
+
+@T.macro
+def cast(A, B):
+    S = T.alloc_shared((2, 5), A.dtype)
+    F = T.alloc_fragment((2, 5), B.dtype)
+    T.copy(A, S)
+    T.copy(S, F)
+    T.copy(F, B)
+
+
 @pytest.mark.parametrize(
     "source", ["float32", "float16", "bfloat16", "int8", "uint8", "int32", "float8_e4m3fn", "bool"]
 )
 def test_copies_cast(run, source):
-    targets = ["float32", "float16", "bfloat16", "int8", "int32", "float64", "int64"]
+    @T.prim_func
+    def main(
+        A: T.Tensor((2, 5), source),
+        B0: T.Tensor((2, 5), CAST_TO[0]),
+        B1: T.Tensor((2, 5), CAST_TO[1]),
+        B2: T.Tensor((2, 5), CAST_TO[2]),
+        B3: T.Tensor((2, 5), CAST_TO[3]),
+        B4: T.Tensor((2, 5), CAST_TO[4]),
+        B5: T.Tensor((2, 5), CAST_TO[5]),
+        B6: T.Tensor((2, 5), CAST_TO[6]),
+    ):
+        with T.Kernel(1, threads=32):
+            [cast(A, B) for B in (B0, B1, B2, B3, B4, B5, B6)]
 
-    def one(target):
-        @T.prim_func
-        def main(A: T.Tensor((2, 5), source), B: T.Tensor((2, 5), target)):
-            with T.Kernel(1, threads=32):
-                S = T.alloc_shared((2, 5), source)
-                F = T.alloc_fragment((2, 5), target)
-                T.copy(A, S)
-                T.copy(S, F)
-                T.copy(F, B)
-
-        return main
-
-    a = counted(2, 5, dtype=source)
-    for target in targets:
-        b = poisoned(2, 5, dtype=target)
-        run(one(target), a, b)
-        assert np.array_equal(b, a.astype("float32").astype(b.dtype)), target
+    a, found = counted(2, 5, dtype=source), [poisoned(2, 5, dtype=dtype) for dtype in CAST_TO]
+    run(main, a, *found)
+    for b in found:
+        assert np.array_equal(b, a.astype("float32").astype(b.dtype)), b.dtype
 
 
 OPTIONS = [

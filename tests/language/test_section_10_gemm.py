@@ -60,9 +60,20 @@ def operands(m, n, k, ta, tb, ab="float32", b_dtype=None):
     return a, b, wide
 
 
-@pytest.mark.parametrize("ta", [False, True])
-@pytest.mark.parametrize("tb", [False, True])
-@pytest.mark.parametrize("sizes", [(16, 16, 16), (37, 29, 53), (1, 1, 1), (7, 65, 3)])
+ODD = (37, 29, 53)
+"""Which all tiles hang over."""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ta", "tb"),
+    [
+        *((ODD, ta, tb) for ta in (False, True) for tb in (False, True)),
+        ((16, 16, 16), False, False),
+        ((7, 65, 3), False, True),
+        ((7, 65, 3), True, False),
+        ((1, 1, 1), True, True),
+    ],
+)
 def test_sizes_and_transpositions(run, sizes, ta, tb):
     a, b, expected = operands(*sizes, ta, tb)
     c = poisoned(*sizes[:2], dtype="float32")

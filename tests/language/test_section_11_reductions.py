@@ -10,24 +10,32 @@ from tile_core.errors import TileError
 SCOPES = {"shared": T.alloc_shared, "fragment": T.alloc_fragment, "local": T.alloc_local}
 
 
-@pytest.mark.parametrize("scope", [*SCOPES, "global"])
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "bool", "float8_e5m2"])
-def test_fill_and_clear(run, scope, dtype):
-    @T.prim_func
-    def main(A: T.Tensor((5, 7), dtype), k: T.int32):
-        with T.Kernel(1, threads=32):
-            S = A if scope == "global" else SCOPES[scope]((5, 7), dtype)
-            T.fill(S, 3)
-            T.clear(S[1:3, :])
-            T.fill(S[3, 2:k], 1)
-            if scope != "global":
-                T.copy(S, A)
+@T.macro
+def filled(A, alloc, k):
+    S = A if alloc is None else alloc(A.shape, A.dtype)
+    T.fill(S, 3)
+    T.clear(S[1:3, :])
+    T.fill(S[3, 2:k], 1)
+    if alloc is not None:
+        T.copy(S, A)
 
-    a = poisoned(5, 7, dtype=dtype)
-    run(main, a, 6)
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "bool", "float8_e5m2"])
+def test_fill_and_clear(run, dtype):
+    """In global memory, and in tiles of each scope."""
+    tensor = T.Tensor((5, 7), dtype)
+
+    @T.prim_func
+    def main(A: tensor, B: tensor, C: tensor, D: tensor, k: T.int32):
+        with T.Kernel(1, threads=32):
+            [filled(*pair, k) for pair in zip((A, B, C, D), (None, *SCOPES.values()), strict=True)]
+
+    found = [poisoned(5, 7, dtype=dtype) for _ in range(4)]
+    run(main, *found, 6)
     expected = np.full((5, 7), 3)
     expected[1:3], expected[3, 2:6] = 0, 1
-    assert np.array_equal(a, expected.astype(a.dtype))
+    for a, scope in zip(found, ("global", *SCOPES), strict=True):
+        assert np.array_equal(a, expected.astype(a.dtype)), scope
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
@@ -264,29 +272,37 @@ SCANS = {"cumsum": np.cumsum, "cummax": np.maximum.accumulate}
     ("shape", "dim"), [((1,), 0), ((13,), 0), ((5, 7), 0), ((5, 7), 1), ((5, 7), -1)]
 )
 def test_scans(run, name, scope, shape, dim):
-    def one(reverse, in_place):
-        @T.prim_func
-        def main(A: T.Tensor(shape, "int32"), B: T.Tensor(shape, "int32")):
-            with T.Kernel(1, threads=32):
-                S = SCOPES[scope](shape, "int32")
-                R = SCOPES[scope](shape, "int32")
-                T.copy(A, S)
-                if in_place:
-                    getattr(T, name)(S, dim=dim, reverse=reverse)
-                    T.copy(S, B)
-                else:
-                    getattr(T, name)(S, R, dim=dim, reverse=reverse)
-                    T.copy(R, B)
+    """Forwards and backwards, into another tile and in place."""
+    scan, alloc = getattr(T, name), SCOPES[scope]
 
-        return main
+    @T.macro
+    def scanned(A, apart, in_place, reverse):
+        S = alloc(shape, "int32")
+        R = alloc(shape, "int32")
+        T.copy(A, S)
+        scan(S, R, dim=dim, reverse=reverse)
+        T.copy(R, apart)
+        scan(S, dim=dim, reverse=reverse)
+        T.copy(S, in_place)
 
-    a = drawn(*shape, dtype="int32")
-    for reverse in (False, True):
-        for in_place in (False, True):
-            b = poisoned(*shape)
-            run(one(reverse, in_place), a, b)
-            flip = (lambda x: np.flip(x, dim)) if reverse else (lambda x: x)
-            assert np.array_equal(b, flip(SCANS[name](flip(a), dim))), (reverse, in_place)
+    @T.prim_func
+    def main(
+        A: T.Tensor(shape, "int32"),
+        B: T.Tensor(shape, "int32"),
+        C: T.Tensor(shape, "int32"),
+        B_reversed: T.Tensor(shape, "int32"),
+        C_reversed: T.Tensor(shape, "int32"),
+    ):
+        with T.Kernel(1, threads=32):
+            scanned(A, B, C, False)
+            scanned(A, B_reversed, C_reversed, True)
+
+    a, found = drawn(*shape, dtype="int32"), [poisoned(*shape) for _ in range(4)]
+    run(main, a, *found)
+    forwards = SCANS[name](a, dim)
+    backwards = np.flip(SCANS[name](np.flip(a, dim), dim), dim)
+    for b, wanted in zip(found, (forwards, forwards, backwards, backwards), strict=True):
+        assert np.array_equal(b, wanted)
 
 
 @pytest.mark.parametrize("src", SCOPES)

@@ -70,33 +70,41 @@ def test_floats_to_half_bytes_truncate_and_saturate(run, dtype, low, high):
     ]
 
 
+EVERYTHING = (
+    "int8", "uint8", "int32", "uint64", "float32", "float16", "bfloat16", "float64", "bool",
+)  # fmt: skip
+
+
+@T.macro
+def converted(A, B):
+    for i in T.Parallel(7):
+        B[i] = A[i].astype(B.dtype)
+
+
 @pytest.mark.parametrize("source", INTEGERS)
 def test_integers_to_everything(run, source):
-    def one(target):
-        @T.prim_func
-        def main(A: T.Tensor((7,), source), B: T.Tensor((7,), target)):
-            with T.Kernel(1, threads=32):
-                for i in T.Parallel(7):
-                    B[i] = A[i].astype(target)
-
-        return main
+    @T.prim_func
+    def main(
+        A: T.Tensor((7,), source),
+        B0: T.Tensor((7,), EVERYTHING[0]),
+        B1: T.Tensor((7,), EVERYTHING[1]),
+        B2: T.Tensor((7,), EVERYTHING[2]),
+        B3: T.Tensor((7,), EVERYTHING[3]),
+        B4: T.Tensor((7,), EVERYTHING[4]),
+        B5: T.Tensor((7,), EVERYTHING[5]),
+        B6: T.Tensor((7,), EVERYTHING[6]),
+        B7: T.Tensor((7,), EVERYTHING[7]),
+        B8: T.Tensor((7,), EVERYTHING[8]),
+    ):
+        with T.Kernel(1, threads=32):
+            [converted(A, B) for B in (B0, B1, B2, B3, B4, B5, B6, B7, B8)]
 
     info = np.iinfo(source)
     a = np.array([0, 1, 5, 100, 127, info.max, info.min], source)
-    for target in [
-        "int8",
-        "uint8",
-        "int32",
-        "uint64",
-        "float32",
-        "float16",
-        "bfloat16",
-        "float64",
-        "bool",
-    ]:
-        b = poisoned(7, dtype=target)
-        run(one(target), a, b)
-        if target.startswith("bfloat16"):
+    found = [poisoned(7, dtype=target) for target in EVERYTHING]
+    run(main, a, *found)
+    for b, target in zip(found, EVERYTHING, strict=True):
+        if target == "bfloat16":
             expected = a.astype("float32").astype(b.dtype)
         else:
             with np.errstate(over="ignore"):
