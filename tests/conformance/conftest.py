@@ -6,6 +6,7 @@ import fnmatch
 
 import pytest
 
+from support.covering import covering, types_of
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing.conformance.case import Case
@@ -48,9 +49,15 @@ EMULATED: dict[str, tuple[str, ...]] = {
 }
 """What is tested of backends whose machines are not here: generations that lower differently."""
 
-SELDOM = {"toy": 4, "cuda:sm_75@sim": 2, "cuda:sm_89@sim": 2}
-"""Every how many cases one is run: of products on the toy, which has loops for them, and of all
-else on generations that differ from those before them in products."""
+IN_TURN = ("cuda:sm_70@sim", "cuda:sm_90a@sim", "hip:gfx90a@sim")
+"""Run every fourth case, each another one, and each operator and type; products all. sm_80 and
+gfx942 run all cases."""
+
+LIKE_OTHERS = ("cuda:sm_75@sim", "cuda:sm_89@sim")
+"""Differ from those before them in products: of other cases they run few, and each type."""
+
+ON_THE_TOY = 9
+"""Every how many products are run on the toy, which has loops for them."""
 
 NEVER: dict[str, tuple[tuple[str, ...], str]] = {}
 """By pattern of case names: backends that cannot do it by their nature, and why."""
@@ -81,21 +88,32 @@ def marks_of(case: Case, backend: str) -> list[pytest.MarkDecorator]:
     return marks
 
 
-def is_chosen(case: Case, at: int, backend: str) -> bool:
-    """Tell whether the case at that place is run on a backend."""
-    is_seldom = case.name.startswith("gemm/") == (backend == "toy")
-    return not is_seldom or at % SELDOM.get(backend, 1) == 0
+def chosen_cases(backend: str, is_page: bool) -> set[str]:
+    """Return the names of the cases that are run on a backend: all for the page on conformance."""
+    cases = all_cases()
+    products = [case for case in cases if case.name.startswith("gemm/")]
+    others = [case for case in cases if not case.name.startswith("gemm/")]
+    if is_page:
+        pass
+    elif backend == "toy":
+        products = covering(products, ON_THE_TOY, 0)
+    elif backend in IN_TURN:
+        others = covering(others, 4, IN_TURN.index(backend))
+    elif backend in LIKE_OTHERS:
+        others = covering(others, 8, LIKE_OTHERS.index(backend), types_of)
+    return {case.name for case in (*products, *others)}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each case on each backend, but for those where it is like another."""
     if {"case", "backend"} <= set(metafunc.fixturenames):
-        chosen = backends(metafunc.config)
+        is_page = metafunc.config.pluginmanager.hasplugin("support.conformance_table")
+        chosen = {b: chosen_cases(b, is_page) for b in backends(metafunc.config)}
         params = [
             pytest.param(case, backend, id=f"{backend}-{case.name}", marks=marks_of(case, backend))
-            for at, case in enumerate(all_cases())
-            for backend in chosen
-            if is_chosen(case, at, backend)
+            for case in all_cases()
+            for backend, names in chosen.items()
+            if case.name in names
         ]
         metafunc.parametrize(("case", "backend"), params)
 

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import pytest
 
+from support.covering import covering, types_of
 from support.emulated_features import can_run
 from support.guarded import check_guarded
 from tile_core.testing.conformance.catalogue import all_cases
 from tile_cpu.machine import MACHINES
 
 OTHERS = {
-    "znver3": 3,  # AVX2 only: half as many lanes and registers, no dot products of bytes
-    "skylake-avx512": 5,  # AVX-512 without those of bytes and of bfloat16
+    "znver3": 5,  # AVX2 only: half as many lanes and registers, no dot products of bytes
+    "skylake-avx512": 8,  # AVX-512 without those of bytes and of bfloat16
 }
-"""Which machine, and how seldom a case that multiplies nothing is run on it; of products half."""
+"""Which machine, and how seldom a case that multiplies nothing is run on it, beside one of each
+type; of products a third."""
 
-NAMES = [case.name for case in all_cases()]
+PRODUCTS = [case for case in all_cases() if case.name.startswith("gemm/")]
+REST = [case for case in all_cases() if not case.name.startswith("gemm/")]
 
 
 @pytest.mark.parametrize(
     ("machine", "name"),
     [
-        pytest.param(machine, name, id=f"{machine}-{name}")
+        pytest.param(machine, case.name, id=f"{machine}-{case.name}")
         for turn, (machine, share) in enumerate(OTHERS.items())
         if can_run(MACHINES[machine])
-        for at, name in enumerate(NAMES)
-        if (at % 2 == turn if name.startswith("gemm/") else at % share == 0)
+        for case in (*PRODUCTS[turn::3], *covering(REST, share, turn, types_of))
     ],
 )
 def test_other_machine(machine: str, name: str) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from support.covering import covering
 from support.example_files import HOPPER, NAMES, load
 from support.expert_programs import lowered_again
-from support.hopper_examples import CASES
+from support.hopper_examples import CASES, program
 from support.recording import record
 from tile_api.tiers.developer import is_same
 from tile_api.tiers.tile_text import kernel_lines
@@ -94,17 +95,14 @@ def test_an_example(
 
 @pytest.mark.parametrize("name", CASES)
 def test_an_example_with_large_tiles(name: str, tmp_path: Path) -> None:
-    lowered = lower(CASES[name].kernel(), "cuda:sm_90a", installed_plugins())
-    assert_the_same(lowered, tmp_path, "program")
+    assert_the_same(program(name), tmp_path, "program")
 
 
 @pytest.mark.parametrize(("target", "turn"), [("cuda:sm_80", 0), ("hip:gfx942", 1)])
 def test_cases_of_the_contract(target: str, turn: int, tmp_path: Path) -> None:
-    """Those that the target has, every fourth one on each."""
+    """One of each operator and of each type, on one of the targets that has it."""
     host, compared = installed_plugins(), 0
-    for number, case in enumerate(all_cases()):
-        if number % 4 != turn:
-            continue
+    for number, case in enumerate(covering(all_cases(), len(all_cases()), 0)[turn::2]):
         try:
             lowered = lower(case.build(), target, host)
         except TileError:
@@ -113,4 +111,4 @@ def test_cases_of_the_contract(target: str, turn: int, tmp_path: Path) -> None:
         assert again.text("lowered") == lowered.text("lowered"), case.name
         assert again.text("source") == lowered.text("source"), case.name
         compared += 1
-    assert compared > 75
+    assert compared > 60

@@ -9,11 +9,12 @@ from zlib import crc32
 import pytest
 
 from support import example_files
+from support.covering import operator_of, types_of
 from support.recording import record
 from tile_core.compilation.results import Lowered
 from tile_core.testing.conformance.case import Case
 
-FEW = 16
+FEW = 8
 """Families of fewer cases are compiled for every architecture."""
 
 
@@ -24,29 +25,38 @@ def family_of(name: str) -> str:
 def compilations(
     cases: Sequence[Case], architectures: Sequence[str], turn: int, exceptions: Iterable[str]
 ) -> list[tuple[Case, str]]:
-    """Return the cases with what they are compiled for: it depends on names alone.
+    """Return the cases with what they are compiled for: it depends on their order alone.
 
     Small families are compiled for all architectures. Of the others each case and exception is for
-    one, products are for half of them.
+    one, in turn, and products are for half of them. Each operator of several cases has some, and
+    each element type.
 
     Parameters
     ----------
     turn
-        0 or 1: which half of the cases. The other one is for another vendor's compiler.
+        0 or 1: which half of products, and which quarter of an operator's other cases. The next
+        one is for another vendor's compiler, and so are operators of one case in turn.
     exceptions
         Names that may have more words behind them.
     """
     always = {exception.split()[0] for exception in exceptions}
     sizes = Counter(family_of(case.name) for case in cases)
+    operators = Counter(operator_of(case.name) for case in cases)
+    met: Counter[str] = Counter()
+    types: set[str] = set()
     pairs = []
     for case in cases:
-        family = family_of(case.name)
-        is_mine = crc32(case.name.encode()) >> 8 & 1 == turn or case.name in always
-        if sizes[family] >= FEW and not is_mine:
-            continue
+        family, operator = family_of(case.name), operator_of(case.name)
+        share = 2 if family == "gemm" else min(max(operators[operator], 2), 4)
+        is_mine = (met[operator] + crc32(operator.encode())) % share == turn
+        met[operator] += 1
         many = 1 if family != "gemm" else len(architectures) // 2
         many = len(architectures) if sizes[family] < FEW else many
-        pairs += [(case, arch) for arch in in_turn(case.name, architectures)[:many]]
+        is_mine = is_mine or sizes[family] < FEW or not types_of(case.name) <= types
+        if is_mine or case.name in always:
+            types |= types_of(case.name)
+            pairs += [(case, arch) for arch in in_turn(met[family], architectures)[:many]]
+            met[family] += 1
     return pairs
 
 
@@ -63,14 +73,14 @@ def compiled_examples(
     everywhere = {exception.split()[0] for exception in exceptions}
     return [
         (name, arch)
-        for name in example_files.NAMES
-        for arch in in_turn(name, architectures)[: None if name in everywhere else 1]
+        for at, name in enumerate(example_files.NAMES)
+        for arch in in_turn(at, architectures)[: None if name in everywhere else 1]
     ]
 
 
-def in_turn(name: str, architectures: Sequence[str]) -> list[str]:
-    """Return `architectures` from the one on that the name tells."""
-    first = crc32(name.encode()) % len(architectures)
+def in_turn(first: int, architectures: Sequence[str]) -> list[str]:
+    """Return `architectures` from the one on whose turn it is."""
+    first %= len(architectures)
     return [*architectures[first:], *architectures[:first]]
 
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from support.example_files import load
+from support.nvrtcs import MachineCode, machine_code_of
+from tile_core.compilation.results import Lowered
+from tile_core.driver import lower
+from tile_core.plugins.host import installed_plugins
 
 GEMM = {"block_M": 128, "block_N": 256, "block_K": 64, "threads": 256, "num_stages": 4}
 SQUARE = {**GEMM, "block_N": 128}
@@ -149,3 +154,15 @@ ODD: dict[str, tuple[Any, ...]] = {
     "chunk_state": (1, 256, 128, 2, 1, 71, 67),
 }
 """Arguments of checks with sizes by which hardly any rows begin at multiples of 16 bytes."""
+
+
+@cache
+def program(name: str) -> Lowered:
+    """Return the large problem for sm_90a; a process lowers it once."""
+    return lower(CASES[name].kernel(), "cuda:sm_90a", installed_plugins())
+
+
+@cache
+def machine_code(name: str, nvrtc: Any) -> MachineCode:
+    """Return what a compiler makes of it; a process compiles it once."""
+    return machine_code_of(program(name).text("source"), nvrtc)
