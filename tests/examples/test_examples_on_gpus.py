@@ -18,7 +18,7 @@ IMPORTANT = (
     "norms/softmax",
     "quantised/int4_weights",
 )
-"""Run on every generation, in two orders of threads, with all sizes."""
+"""Run on every generation with all sizes, the last one in random order."""
 
 WIDE_WAVES = (
     "attention/decode_split",
@@ -72,7 +72,7 @@ def test_on_every_generation_in_any_order(
     module = load(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TileWarning)
-        for size in module.SIZES:
+        for size in module.SIZES[:-1]:
             module.check(*size)
         with checking("all", schedule="random:1"):
             module.check(*module.SIZES[-1])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from types import ModuleType
+
 import pytest
 
 from support.example_files import EXAMPLES, HOPPER, load
@@ -36,11 +39,17 @@ def test_in_the_interpreter(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         module.check(*size)
 
 
+@lru_cache(maxsize=1)
+def example(name: str) -> ModuleType:
+    """Return an example, which keeps its kernels for another order."""
+    return load(name)
+
+
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", HOPPER)
 def test_in_the_emulator(name: str, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILE_TARGET", "cuda:sm_90a@sim")
-    module = load(name)
+    module = example(name)
     with checking("all", schedule=order):
         for size in module.SIZES[:2]:
             module.check(*size)

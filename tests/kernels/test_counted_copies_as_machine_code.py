@@ -24,13 +24,13 @@ WAIT = re.compile(r"s_waitcnt vmcnt\((\d+)\)$", re.MULTILINE)
 
 
 @cache
-def assembly(arch: str, k: int | None, stages: int, dtype: str = "float16", **config: Any) -> str:
-    """Return the assembly of a product of 256 x 128 x k; of any sizes where `k` is None."""
+def assembly(arch: str, k: int | None, stages: int, rows: int = 256, **config: Any) -> str:
+    """Return the assembly of a product of rows x 128 x k; of any sizes where `k` is None."""
     amd_compiler_for(arch)
-    sizes: tuple[Any, ...] = (256, 128, k)
+    sizes: tuple[Any, ...] = (rows, 128, k)
     if k is None:
         sizes = T.dynamic("m"), T.dynamic("n"), T.dynamic("k") * 2
-    kernel = product(*sizes, stages, dtype, block=BLOCK, threads=256)
+    kernel = product(*sizes, stages, "float16", block=BLOCK, threads=256)
     configs = {name.replace("_", ".", 1): value for name, value in config.items()}
     made = tile.compile(kernel, target=f"hip:{arch}", pass_configs=configs)
     return made.artifact.asm()
@@ -106,7 +106,7 @@ def test_copies_through_registers_run_a_round_ahead(arch: str) -> None:
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("k", [32, 96, 160])
 def test_what_it_computes(arch: str, stages: int, k: int) -> None:
-    execute(assembly(arch, k, stages), 256, 128, k)
+    execute(assembly(arch, k, stages, 128), 128, 128, k)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -118,9 +118,9 @@ def test_what_it_computes_of_sizes_that_calls_tell(arch: str, k: int) -> None:
 @pytest.mark.parametrize("stages", [2, 3])
 @pytest.mark.parametrize("which", range(3))
 def test_one_copy_more_under_way_is_found(stages: int, which: int) -> None:
-    text = assembly("gfx942", 160, stages)
+    text = assembly("gfx942", 160, stages, 128)
     waits = list(WAIT.finditer(text))
     at = waits[which % len(waits)]
     changed = f"{text[: at.start(1)]}{int(at[1]) + 1}{text[at.end(1) :]}"
     with pytest.raises(MissingWait):
-        execute(changed, 256, 128, 160)
+        execute(changed, 128, 128, 160)

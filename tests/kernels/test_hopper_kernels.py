@@ -11,13 +11,18 @@ from typing import Any
 
 import pytest
 
-from support.hopper_examples import CASES, ODD
-from support.nvrtcs import NVRTCS, MachineCode, machine_code_of
-from tile_core.driver import lower
-from tile_core.plugins.host import installed_plugins
+from support.example_files import load
+from support.hopper_examples import CASES, ODD, machine_code, program
+from support.nvrtcs import NVRTCS
 
 SCHEDULES = {"forward": "late", "random:5": "random"}
 CHECKS = [(name, k) for name, case in CASES.items() for k in range(len(case.checks))]
+
+
+@lru_cache(maxsize=1)
+def example(name: str) -> Any:
+    """Return the file of an example, which keeps its kernels for another schedule."""
+    return load(name)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -28,7 +33,7 @@ def test_emulated(name: str, number: int, schedule: str, monkeypatch: pytest.Mon
     monkeypatch.setenv("TILE_SIM_SCHEDULE", schedule)
     monkeypatch.setenv("TILE_SIM_ASYNC", SCHEDULES[schedule])
     case = CASES[name]
-    case.check(*case.checks[number])
+    example(case.example).check(*case.checks[number], **case.tiles)
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -37,11 +42,6 @@ def test_sizes_that_no_engine_copies(name: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("TILE_SIM_SCHEDULE", "random:7")
     monkeypatch.setenv("TILE_SIM_ASYNC", "random")
     CASES[name].check(*ODD[name])
-
-
-@lru_cache
-def program(name: str) -> Any:
-    return lower(CASES[name].kernel(), "cuda:sm_90a", installed_plugins())
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -53,11 +53,6 @@ def test_the_text_multiplies_by_warpgroups_what_others_have_copied(name: str) ->
     assert "tile::tma_load" in text
     assert "cp_async<" not in text
     assert "registers_increase<" in text
-
-
-@lru_cache
-def machine_code(name: str, nvrtc: Any) -> MachineCode:
-    return machine_code_of(program(name).text("source"), nvrtc)
 
 
 @pytest.mark.parametrize("nvrtc", NVRTCS[:1], ids=str)

@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 
 from support.gpu_benchmarks import load
-from support.hopper_examples import CASES
+from support.hopper_examples import machine_code
 from support.machine_loops import cycle_with, loops
-from support.nvrtcs import NVRTCS, machine_code_of
-from tile_core.driver import lower
-from tile_core.plugins.host import installed_plugins
+from support.nvrtcs import NVRTCS
 
 BY_HAND = {"gemm": 52, "attention": 465, "attention_causal": 465}
 """Instructions of the loops of consumers in kernels written by hand, with the same tiles."""
@@ -27,9 +25,7 @@ _PREDICATE = re.compile(r"^@!?U?P\w+ ")
 @lru_cache
 def instructions(name: str, nvrtc: Any) -> tuple[tuple[int, str], ...]:
     """Return the machine code of a kernel, with addresses."""
-    program = lower(CASES[name].kernel(), "cuda:sm_90a", installed_plugins())
-    text = machine_code_of(program.text("source"), nvrtc).text
-    return tuple(load("machine_loops").instructions_of(text))
+    return tuple(load("machine_loops").instructions_of(machine_code(name, nvrtc).text))
 
 
 def main_loop(name: str, nvrtc: Any) -> list[str]:
@@ -91,8 +87,7 @@ def test_blocks_that_stay_find_operands_in_registers_that_lanes_share(
     name: str, nvrtc: Any
 ) -> None:
     """The assembler must believe that lanes are together again where the next tile begins."""
-    program = lower(CASES[name].kernel(), "cuda:sm_90a", installed_plugins())
-    text = machine_code_of(program.text("source"), nvrtc).text
+    text = machine_code(name, nvrtc).text
     inner = min((c for c in loops(text) if c["HGMMA"]), key=Counter.total)
     assert inner["HGMMA"] == 4
     assert inner["R2UR"] == 0
