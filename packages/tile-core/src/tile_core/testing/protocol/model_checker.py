@@ -96,6 +96,7 @@ class _Explorer:
         self.roles: list[Sequence[Segment]] = [
             segments_of(number, role) for number, role in enumerate(program.roles)
         ]
+        self.apart: set[tuple[int, int, int, int, bool]] = set()  # pairs that do not clash
 
     def start(self) -> _State:
         phases = tuple((0, count, 0) for count in self.program.arrivals.values())
@@ -131,31 +132,45 @@ class _Explorer:
         segment = self.roles[role][place]
         places = (*state.places[:role], place + 1, *state.places[role + 1 :])
         self.check_apart(state, role, segment)
-        barriers, flying = list(state.barriers), set(state.flying)
-        tiles: dict[Tile, list[tuple[Box, Content]]] = {}
-        for tile, box, content in state.parts:
-            tiles.setdefault(tile, []).append((box, content))
+        barriers = list(state.barriers)
         for event in segment.events:
             if isinstance(event, Arrive):
                 self.arrive(barriers, event)
-            elif isinstance(event, (Fill, Write)):
-                put(tiles.setdefault(event.tile, []), event.box, event.content)
-        flying |= segment.flights
+        flying = state.flying | segment.flights
+        parts = self.parts_after(state, role, segment)
+        return _State(places, tuple(barriers), flying, parts)
+
+    def parts_after(self, state: _State, role: int, segment: Segment) -> frozenset[Part]:
+        """Return what tiles hold after a segment, which finds in them what is meant."""
+        puts = [event for event in segment.events if isinstance(event, (Fill, Write))]
+        if not puts and not segment.reads:
+            return state.parts
+        tiles: dict[Tile, list[tuple[Box, Content]]] = {}
+        for tile, box, content in state.parts:
+            tiles.setdefault(tile, []).append((box, content))
+        for event in puts:
+            put(tiles.setdefault(event.tile, []), event.box, event.content)
         for read in segment.reads:
             held = held_in(tiles.get(read.tile, ()), read.box)
             check_meant(read, held, self.program.held(read, self.program.roles[role].rank))
-        parts = frozenset((tile, *part) for tile, known in tiles.items() for part in known)
-        return _State(places, tuple(barriers), frozenset(flying), parts)
+        if not puts:
+            return state.parts
+        return frozenset((tile, *part) for tile, known in tiles.items() for part in known)
 
     def check_apart(self, state: _State, role: int, segment: Segment) -> None:
         """Make sure that nothing else goes on that a segment disturbs."""
+        at = role, state.places[role]
+        beside = [((*at, f.role, f.number, True), f.touches) for f in state.flying]
+        beside += [
+            ((*at, other, place, False), self.roles[other][place - 1].touches)
+            for other, place in enumerate(state.places)
+            if other != role and place
+        ]
         begun = [use for flight in segment.flights for use in flight.touches]
-        mine = (*segment.touches, *begun)
-        for flight in state.flying:
-            clash(mine, flight.touches)
-        for other, place in enumerate(state.places):
-            if other != role and place:
-                clash(mine, self.roles[other][place - 1].touches)
+        for pair, touches in beside:
+            if pair not in self.apart:
+                clash((*segment.touches, *begun), touches)
+                self.apart.add(pair)
 
     def arrive(self, barriers: list[Phase], event: Arrive) -> None:
         at = self.index[event.barrier]
