@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -112,6 +113,9 @@ def test_what_cannot_be_told_is_told_why():
     assert report.missing["counters"] == "no emulator runs kernels for this target"
     assert "nothing is asynchronous" in report.missing["pipeline"]
     assert [step.name for step in report.steps if not step.summary] == []
+    told = {part: f"nobody made {part}" for part in ("counters", "pipeline", "resources", "asm")}
+    text = page_of(replace(report, missing=told))
+    assert [part for part, why in told.items() if why not in text] == []
     page = Page(page_of(report))
     assert ("h2", "Counters") in page.headings
     assert all("&" not in text for _, text in page.headings)

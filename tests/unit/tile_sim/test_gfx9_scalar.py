@@ -240,6 +240,27 @@ def test_a_loop_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
         run_group(".L1:\n s_branch .L1", [np.zeros(1, np.uint32)])
 
 
+def test_buffers_have_zeros_behind_their_end() -> None:
+    body = """
+      s_load_dwordx4 s[4:7], s[0:1], 0x0
+      s_waitcnt lgkmcnt(0)
+      s_mov_b32 s10, 12
+      s_buffer_load_dwordx4 s[12:15], s[8:11], 0x4
+      s_waitcnt lgkmcnt(0)
+    """
+    words = [5, 6, 7, 8]
+    body = body.replace("s_mov", "s_mov_b64 s[8:9], s[4:5]\n s_mov", 1)
+    for position in range(4):
+        body += f"""
+          v_mov_b32_e32 v1, {4 * position}
+          v_mov_b32_e32 v2, s{12 + position}
+          global_store_dword v1, v2, s[6:7]
+        """
+    found = np.full(4, 9, np.uint32)
+    run_group(body, [np.array(words, np.uint32), found])
+    assert found.tolist() == [6, 7, 0, 0]
+
+
 def test_data_of_the_program_lies_in_memory() -> None:
     text = assembly(
         """
