@@ -13,6 +13,7 @@ MFMA_942 = "v_mfma_f32_32x32x8_f16 v[4:19], v[0:1], v[2:3], v[4:19]"
 SMALL_942 = "v_mfma_f32_16x16x16_f16 v[4:7], v[0:1], v[2:3], v[4:7]"
 FLOAT_942 = "v_mfma_f32_32x32x2_f32 v[4:19], v0, v2, v[4:19]"
 DOUBLE_90A = "v_mfma_f64_16x16x4f64 v[4:11], v[0:1], v[2:3], v[4:11]"
+SMALL_DOUBLE_90A = "v_mfma_f64_4x4x4f64 v[4:5], v[0:1], v[2:3], v[4:5]"
 DOT = "v_dot2_f32_f16 v4, v0, v1, v2"
 
 # Machine, first and second instruction, wait states that must lie between them.
@@ -52,6 +53,9 @@ PAIRS = [
     ("gfx942", "v_mfma_f32_16x16x4_f32 v[20:23], v0, v2, v[4:7]", "v_mov_b32_e32 v5, 0", 0),
     ("gfx90a", DOUBLE_90A, "v_add_f64 v[20:21], v[4:5], v[4:5]", 11),
     ("gfx90a", DOUBLE_90A, "global_store_dwordx2 v20, v[4:5], s[4:5]", 18),
+    ("gfx90a", DOUBLE_90A, SMALL_DOUBLE_90A, 9),
+    ("gfx90a", SMALL_DOUBLE_90A, SMALL_DOUBLE_90A, 4),
+    ("gfx90a", SMALL_DOUBLE_90A, DOUBLE_90A, 4),
     ("gfx90a", DOT, "v_add_f32_e32 v5, v4, v4", 3),
     ("gfx90a", DOT, "v_dot2_f32_f16 v4, v0, v1, v4", 0),
     ("gfx90a", DOT, "v_dot2_f32_f16 v5, v4, v1, v2", 3),
