@@ -159,3 +159,21 @@ def test_blocks_that_share_a_stream_read_and_write_other_shapes():
         made.source(x, y).count("T.reshape") == 2
     )  # x in the first kernel, the result in the last
     np.testing.assert_allclose(made(x, y), linear(x, y), rtol=1e-5)
+
+
+def norm_of_channels(x, scale, before):
+    mean = x.mean((0, 2))
+    apart = x - mean[None, :, None]
+    variance = (apart * apart).mean((0, 2))
+    return apart * (scale / np.sqrt(variance + 1))[None, :, None], mean, before + variance
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:sm_90a@sim"])
+def test_results_of_the_rows_of_a_fold_are_written_beside_it(target):
+    arguments = filled((3, 5, 4), "float32", 1), filled((5,), "float32"), filled((5,), "float32")
+    function = Function(norm_of_channels, target=target, blocks=Blocks(rows=4, stream=8))
+    first, second = function.explain(*arguments).kernels
+    assert {"out1", "out2"} < {*first.outputs}
+    assert second.outputs == ("out0",)
+    for found, wanted in zip(function(*arguments), norm_of_channels(*arguments), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)

@@ -188,6 +188,7 @@ class _Partition:
         self.tasks: list[Task] = []
         self.made: dict[Expr, Expr] = {}
         self.order: dict[str, int] = {}
+        self.beside: list[Output] = []
 
     def lower(self, outputs: Sequence[Output], reasons: Iterable[str] = ()) -> None:
         """Add the kernel of `outputs`, after those that it reads."""
@@ -206,10 +207,12 @@ class _Partition:
                 self.order.update(dict.fromkeys(i.free, k))
         stream = streamed([output.element for output in outputs])
         while stream is not None:
-            cuts = self._cut(_cuts(outputs, stream, self.cuts))
+            cuts = self._cut(_cuts(outputs, stream, self.cuts), outputs)
             if not cuts:
                 break
-            outputs = [_replaced(output, cuts) for output in outputs]
+            outputs = [_replaced(output, cuts) for output in outputs if output not in self.beside]
+            if not outputs:
+                return
             stream = streamed([output.element for output in outputs])
         self.tasks.append(Task(tuple(outputs), stream, tuple(dict.fromkeys(reasons))))
 
@@ -299,10 +302,10 @@ class _Partition:
         self.made |= new
         return new
 
-    def _cut(self, nodes: Mapping[Expr, str]) -> dict[Expr, Expr]:
+    def _cut(self, nodes: Mapping[Expr, str], outputs: Sequence[Output] = ()) -> dict[Expr, Expr]:
         """Make kernels of `nodes`, one for those with the same variables; return their loads.
 
-        With each node stands why it is one.
+        With each node stands why it is one. What of `outputs` has a kernel's rows is beside it.
         """
         groups: dict[tuple[tuple[str, ...], str, bool], list[Expr]] = {}
         for node in nodes:
@@ -312,12 +315,17 @@ class _Partition:
             groups.setdefault((free, node.value[1], has_vectors(node)), []).append(node)
         for (free, *_), members in groups.items():
             for part in _in_order(members):
-                self._make(part, free, [nodes[node] for node in part])
+                self._make(part, free, [nodes[node] for node in part], outputs)
         return {node: self.made[node] for node in nodes}
 
-    def _make(self, nodes: Sequence[Expr], free: Sequence[str], reasons: Iterable[str]) -> None:
+    def _make(
+        self, nodes: Sequence[Expr], free: Sequence[str], reasons: Iterable[str],
+        given: Sequence[Output],
+    ) -> None:  # fmt: skip
         """Add the kernel of reductions over one variable, with the same free variables."""
-        outputs = []
+        outputs = [o for o in given if o not in self.beside and _is_of_rows(o, nodes, free)]
+        self.beside += outputs
+        self.read(outputs)
         for node in nodes:
             if node in self.made:
                 continue
@@ -329,6 +337,12 @@ class _Partition:
             outputs.append(Output(name, shape, node.dtype, mine, node))
         for group in _groups(outputs):
             self.lower(group, reasons)
+
+
+def _is_of_rows(o: Output, nodes: Sequence[Expr], free: Sequence[str]) -> bool:
+    """Tell whether an output has the rows of reductions, and is computed of nothing but these."""
+    tops = outermost(o.element)
+    return bool(tops) and variables_of(o) == set(free) and set(tops) <= set(nodes)
 
 
 def _reductions(outputs: Sequence[Output]) -> list[Expr]:
