@@ -270,6 +270,11 @@ def test_sizes_that_are_symbols_are_compiled_for_each_size() -> None:
         for right, got in zip(results(scaled, (x, w)), results(fast, (x, w)), strict=True):
             torch.testing.assert_close(got, right)
     assert [graph.kind for graph in told] == ["forward", "backward"] * 2
+    assert [str(graph).splitlines()[1] for graph in told[::2]] == [
+        f"for primals_3.shape[0] = {rows}, primals_3.shape[1] = 4, primals_5.shape[1] = 3: "
+        "other sizes have kernels of their own"
+        for rows in (5, 2)
+    ]
 
 
 def test_kernels_run_on_an_emulated_gpu() -> None:
@@ -288,7 +293,10 @@ def test_kernels_run_on_an_emulated_gpu() -> None:
 def test_buffers_move_as_in_eager_mode() -> None:
     one, other = (torch.nn.BatchNorm1d(3) for _ in range(2))
     x = torch.randn(8, 3)
-    torch.testing.assert_close(compiled(other, [])(x), one(x))
+    torch.testing.assert_close(compiled(other, told := [])(x), one(x))
+    assert [str(step) for step in told[0].in_torch] == [
+        "aten.add.Tensor runs in torch: of one number: to call a kernel takes longer"
+    ]
     for moved, right in zip(other.buffers(), one.buffers(), strict=True):
         torch.testing.assert_close(moved, right)
 

@@ -21,6 +21,8 @@ from torch._guards import TracingContext
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from tile_api.arrays.function import MOST_SIGNATURES
+from tile_api.cache import KernelCache
 from tile_api.settings import Settings
 from tile_api.torch_compile.captured import Captured, apart, is_one_kernel
 from tile_api.torch_compile.decompositions import decompositions
@@ -144,22 +146,39 @@ def _is_symbolic(x: Any) -> bool:
 
 
 class _BySizes:
-    """A graph whose sizes are symbols: compiled for each sizes that it meets."""
+    """A graph whose sizes are symbols: compiled for each sizes that it meets.
+
+    Views and shapes of torch's graph are numbers where it is traced again, so are the kernels'.
+    """
 
     def __init__(
         self, graph: GraphModule, kind: str, options: Options, graph_break: str | None
     ) -> None:
         self.graph = graph
         self.rest = (kind, options, graph_break)
-        self.known: dict[Any, GraphModule] = {}
+        self.known: KernelCache[GraphModule] = KernelCache(MOST_SIGNATURES)
 
     def __call__(self, *args: Any) -> Any:
         key = tuple([(x.shape, x.stride()) if isinstance(x, torch.Tensor) else x for x in args])
-        if key not in self.known:
+        found = self.known.get(key)
+        if found is None:
             with torch.no_grad():
                 traced = make_fx(self.graph, tracing_mode="fake")(*args)
-            self.known[key] = lowered(traced, *self.rest)
-        return self.known[key](*args)
+            found = lowered(traced, *self.rest, sizes=_sizes_of(self.graph, args))
+            self.known.put(key, found)
+        return found(*args)
+
+
+def _sizes_of(graph: GraphModule, args: Sequence[Any]) -> tuple[str, ...]:
+    """Return which sizes that are symbols are which numbers now."""
+    made: dict[str, str] = {}
+    nodes = (n for n in graph.graph.nodes if n.op == "placeholder")
+    for node, x in zip(nodes, args, strict=True):
+        value = node.meta.get("val")
+        for k, n in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
+            if isinstance(n, torch.SymInt):
+                made.setdefault(str(n), f"{node.name}.shape[{k}] = {int(x.shape[k])}")
+    return tuple(made.values())
 
 
 def lowered(
@@ -167,6 +186,7 @@ def lowered(
     kind: str,
     options: Options,
     graph_break: str | None = None,
+    sizes: tuple[str, ...] = (),
 ) -> GraphModule:
     """Return a graph in which what can be captured is kernels."""
     reasons = _in_torch(gm.graph, device_of(options.target))
@@ -180,7 +200,8 @@ def lowered(
         if _is_captured(steps, known, reasons, options.target):
             break
     if options.explain is not None:
-        options.explain.append(CompiledGraph(kind, _told(steps, known, reasons), graph_break))
+        told = _told(steps, known, reasons)
+        options.explain.append(CompiledGraph(kind, told, graph_break, sizes))
     return GraphModule(gm, _rewritten(gm.graph, steps, known))
 
 
@@ -207,6 +228,10 @@ def _is_captured(
     for step in steps:
         if isinstance(step, Node) or step in known:
             continue
+        if _is_of_one_number(step):
+            reasons |= dict.fromkeys(_heavy(step), "of one number: to call a kernel takes longer")
+            is_whole = False
+            continue
         captured = Captured(step, target)
         try:
             captured.function.kernels(*captured.like)
@@ -228,6 +253,13 @@ def _is_captured(
 
 def _heavy(stage: Stage) -> list[Node]:
     return [n for n in stage.nodes if kind_of(n) not in (Kind.CREATION, Kind.VIEW)]
+
+
+def _is_of_one_number(stage: Stage) -> bool:
+    """Tell whether a stage is one operation on tensors of one element: it has nothing to fuse."""
+    tensors = [n.meta["val"] for n in (*stage.inputs, *stage.outputs)]
+    is_small = all(isinstance(x, torch.Tensor) and x.numel() == 1 for x in tensors)
+    return is_small and len(_heavy(stage)) == 1 and bool(stage.inputs)
 
 
 def _told(

@@ -70,11 +70,14 @@ class CompiledGraph:
         "inference", "forward" or "backward".
     graph_break
         Why Dynamo ended the graph, if the function goes on after it.
+    sizes
+        Those that torch leaves open, as they are in these kernels.
     """
 
     kind: str
     steps: tuple[InKernels | InTorch, ...]
     graph_break: str | None = None
+    sizes: tuple[str, ...] = ()
 
     @property
     def kernels(self) -> int:
@@ -90,4 +93,6 @@ class CompiledGraph:
         """Return a paragraph for each step."""
         head = f"{self.kind}: {self.kernels} kernels, {len(self.in_torch)} operations of torch"
         tail = [] if self.graph_break is None else [f"the graph ends: {self.graph_break}"]
+        if self.sizes:
+            head += f"\nfor {', '.join(self.sizes)}: other sizes have kernels of their own"
         return "\n\n".join([head, *map(str, self.steps), *tail])
