@@ -190,3 +190,32 @@ def test_no_number_of_a_symbol_is_printed(program, monkeypatch) -> None:
     assert not {n for n in numbers if n > 900_000}
     plain = derive(function.equations(**program.arguments()), Blocks())
     assert source.count("@tile.jit") == len(plain.kernels)
+
+
+def test_kernels_are_forgotten_when_there_are_many_and_made_anew(monkeypatch) -> None:
+    monkeypatch.setattr("tile_api.arrays.function.MOST_SIGNATURES", 2)
+    monkeypatch.setattr("tile_api.arrays.call_cache.MOST_CALLS", 3)
+
+    def scaled(x, factor):
+        return x * factor
+
+    function = Function(scaled, target="cpu", blocks=Blocks())
+    for factor in (1.0, 2.0, 3.0, 4.0, 5.0, 1.0):
+        np.testing.assert_array_equal(function(floats(5), factor), floats(5) * np.float32(factor))
+    assert len(function._compiled) == len(function._derived) == len(function._equations) == 2
+    assert len(function._calls._known) == 3
+    symbolic = named(scaled, "n", "m", target="cpu", blocks=Blocks())
+    for kind in ("float32", "float64", "int32", "float32"):
+        for n in (4, 9):
+            x = np.arange(n).astype(kind)
+            np.testing.assert_array_equal(symbolic.explain(x, x) and symbolic(x, x), x * x)
+    assert len(symbolic._derived) == 2
+
+
+def test_kernels_for_several_sizes_are_compared_with_a_call_up_to_a_number(monkeypatch) -> None:
+    monkeypatch.setattr("tile_api.arrays.call_cache.MOST_SIZED", 2)
+    function = named(lambda x: x + 1, "n k", target="interpret", blocks=Blocks())
+    for kind in ("float32", "float64", "int32", "int64", "float32"):
+        np.testing.assert_array_equal(function(np.ones((3, 4), kind)), np.full((3, 4), 2, kind))
+    (kinds,) = function._calls._sized.values()
+    assert len(kinds) == 2

@@ -15,6 +15,11 @@ Told = Callable[[Callable[[str, int], str]], str]
 It takes what returns the text of a size: of a parameter, and of one of its dimensions.
 """
 
+MOST_CALLS = 128
+"""Kinds of calls that are remembered; the oldest goes first."""
+MOST_SIZED = 16
+"""Kernels for several sizes that a call is compared with; the oldest goes first."""
+
 _MET: set[type] = set()
 """Types of arrays that functions were called with."""
 
@@ -67,10 +72,13 @@ class CallCache:
         if told is None:
             facts = [(x.shape, x.dtype) if type(x) in _MET else fact_of(x) for x in given]
             key: Any = (*facts, *keywords)
+            if len(self._known) >= MOST_CALLS:
+                self._known.pop(next(iter(self._known)), None)
             self._known[key] = found
         else:
             serves = _test(given, dict(zip(arrays, numbers, strict=True)), told)
-            self._sized.setdefault((len(given), *keywords), []).append((serves, found))
+            kind = (len(given), *keywords)
+            self._sized[kind] = [*self._sized.get(kind, [])[1 - MOST_SIZED :], (serves, found)]
 
 
 def _test(given: Sequence[Any], position: Mapping[str, int], told: Told) -> Callable[..., bool]:

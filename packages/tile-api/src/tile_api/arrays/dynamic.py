@@ -6,6 +6,7 @@ it was captured is right; others, such as 0 and 1, have kernels of their own.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,6 +16,7 @@ from tile_api.arrays.deriving import whole_plans
 from tile_api.arrays.equations.equations import Equations, Parameter, printed_name
 from tile_api.arrays.equations.sizes import CONDITIONS, LEAST, ValueNeeded, symbols_of
 from tile_api.arrays.planning.plan import Blocks
+from tile_api.cache import KernelCache
 from tile_core.errors import TileError
 
 MET = 3
@@ -90,7 +92,8 @@ class Symbols:
     """
 
     def __init__(self, *, counts: bool = True) -> None:
-        self._families: dict[Any, _Family] = {}
+        self._families: KernelCache[_Family] = KernelCache()
+        self._numbers = itertools.count()
         self._counts = counts
 
     def known(self, key: Any) -> Any:
@@ -102,6 +105,13 @@ class Symbols:
         """Return which calls have the kernels of one, too; None if they are for that one alone."""
         variant = self._variant(key)
         return None if variant is None else variant.told
+
+    def forget(self, key: Any) -> None:
+        """Forget the kernels of other sizes that serve a call: they are no more."""
+        family, shapes = _split(key)
+        found = self._families.get(family)
+        if found is not None:
+            found.variants = [v for v in found.variants if not v.serves(shapes)]
 
     def _variant(self, key: Any) -> _Variant | None:
         family, shapes = _split(key)
@@ -125,10 +135,13 @@ class Symbols:
             Takes a key, and equations of which kernels are to be known by it.
         """
         family, shapes = _split(call)
-        mine = self._families.setdefault(family, _Family())
+        mine = self._families.get(family) or _Family()
+        self._families.put(family, mine)
         for name, shape in shapes.items():
             for k, n in enumerate(shape):
-                mine.met.setdefault((name, k), set()).add(n)
+                met = mine.met.setdefault((name, k), set())
+                if len(met) < MET:
+                    met.add(n)
         fewest = None
         while symbols := self._symbols(mine, plain):
             rest = _others(shapes, symbols)
@@ -143,7 +156,7 @@ class Symbols:
                 told = _told(symbols, [*conditions], mine.numbers)
                 remarks = (*equations.remarks, *told)
                 equations = replace(equations, remarks=remarks, conditions=(*conditions,))
-                key = ("symbols", family, len(mine.variants))
+                key = ("symbols", next(self._numbers))
                 derive(key, equations)
             except ValueNeeded as error:
                 names = error.names & symbols.keys() or symbols.keys()

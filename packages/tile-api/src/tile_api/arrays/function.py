@@ -38,6 +38,7 @@ from tile_api.arrays.planning.plan import Blocks
 from tile_api.arrays.printing.program_text import Program
 from tile_api.arrays.running import Compiled, Derived, Edited, together, traced
 from tile_api.arrays.tuning import Tuner, budget_of
+from tile_api.cache import KernelCache
 from tile_api.frontend.source import calling_span
 from tile_api.kernel import CompiledKernel
 from tile_api.lowered import LoweredKernel
@@ -53,6 +54,9 @@ def _asks_for_gradients(given: Sequence[Any]) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and bool(torch.is_grad_enabled())
 
+
+MOST_SIGNATURES = 128
+"""Shapes and types of arguments whose kernels a function has at a time: see `KernelCache`."""
 
 _CAPTURING = threading.RLock()
 """Equal expressions are one object: two threads must not make one at a time."""
@@ -110,13 +114,13 @@ class Function:
         self._blocks = blocks
         self._numerics = numerics
         self._budget = budget_of(tune, blocks, kernels)
-        self._equations: dict[Any, Equations] = {}
-        self._derived: dict[Any, Derived] = {}
+        self._equations: KernelCache[Equations] = KernelCache(MOST_SIGNATURES)
+        self._derived: KernelCache[Derived] = KernelCache(MOST_SIGNATURES)
         self._file = None if kernels is None else place_of(kernels, func)
         self._symbols = Symbols(counts=self._file is None)
-        self._compiled: dict[Any, Compiled | Edited] = {}
+        self._compiled: KernelCache[Compiled | Edited] = KernelCache(MOST_SIGNATURES)
         self._calls = CallCache()
-        self._differentiable: dict[Any, Differentiable] = {}
+        self._differentiable: KernelCache[Differentiable] = KernelCache(MOST_SIGNATURES)
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -159,7 +163,8 @@ class Function:
         made = copy.copy(self)
         made._target, made._lock = target, threading.RLock()
         made._symbols, made._calls = Symbols(counts=self._file is None), CallCache()
-        made._derived, made._compiled, made._differentiable = {}, {}, {}
+        new = (KernelCache[Any](MOST_SIGNATURES) for _ in range(3))
+        made._derived, made._compiled, made._differentiable = new
         return made
 
     def _ready(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Compiled | Edited:
@@ -173,13 +178,13 @@ class Function:
                     if self._file is None:
                         with computing(self._numerics):
                             compiled = compiled_first(derived, self._target)
-                        self._derived[key] = compiled.derived
+                        self._derived.put(key, compiled.derived)
                         compiled.function = self.func
                     else:
                         plain = self._captured(arrays, others)
                         edited = self._edited(self._file, derived.equations, plain, others)
                         compiled = Edited(edited)
-                    self._compiled[key] = compiled
+                    self._compiled.put(key, compiled)
         return compiled
 
     def _edited(
@@ -326,14 +331,12 @@ class Function:
     def _gradients_of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Differentiable:
         key = key_of(arrays, others)
         with self._lock:
-            if key not in self._differentiable:
+            found = self._differentiable.get(key)
+            if found is None:
                 equations = self._captured(arrays, others)
-                self._differentiable[key] = Differentiable(
-                    equations,
-                    self._compile,
-                    _CAPTURING,
-                )
-            return self._differentiable[key]
+                found = Differentiable(equations, self._compile, _CAPTURING)
+                self._differentiable.put(key, found)
+            return found
 
     def _compile(self, equations: Equations) -> Compiled:
         with computing(self._numerics):
@@ -384,19 +387,25 @@ class Function:
         return () if kind is None else kind.dimensions(len(x.shape)) or ()
 
     def _of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Derived:
-        return self._derived[self._key(arrays, others)]
+        found = self._derived.get(self._key(arrays, others))
+        assert found is not None
+        return found
 
     def _derive(self, arrays: Mapping[str, Any], key: Any, equations: Equations) -> None:
         tuner = Tuner(self._budget, arrays) if self._budget.runs else None
         with blamed(equations.name, "written", lambda: "\n".join(listed(equations))):
-            self._derived[key] = derive(equations, self._blocks, self._target, tuner=tuner)
+            derived = derive(equations, self._blocks, self._target, tuner=tuner)
+        self._derived.put(key, derived)
 
     def _key(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
         """Return what kernels for arguments are known by: those of other sizes may have them."""
         key = key_of(arrays, others)
-        if key in self._derived:
+        if self._derived.get(key) is not None:
             return key
         found = self._symbols.known(key)
+        if found is not None and self._derived.get(found) is None:
+            self._symbols.forget(key)
+            found = None
         if found is None:
             with _CAPTURING, _deep(), computing(self._numerics):
                 plain = self._captured(arrays, others)
@@ -408,7 +417,8 @@ class Function:
     def _captured(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Equations:
         key = key_of(arrays, others)
         with _CAPTURING, _deep(), computing(self._numerics):
-            if key not in self._equations:
+            equations = self._equations.get(key)
+            if equations is None:
                 parameters = [
                     Parameter(n, tuple(x.shape), dtype_in(x), self._dims(n, x))
                     for n, x in arrays.items()
@@ -417,8 +427,8 @@ class Function:
                 if equations.structure is None:
                     result = {"return": equations.outputs[0]}
                     check(self.func, self._array_types, {**arrays, **result})
-                self._equations[key] = equations
-            return self._equations[key]
+                self._equations.put(key, equations)
+            return equations
 
 
 _RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
