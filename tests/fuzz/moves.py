@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fuzz.elements import ELEMENTS
 from fuzz.exclusions import excluded
-from fuzz.info import TYPES, Known
 from fuzz.operations import cast, const
 from fuzz.places import Places
 from fuzz.program import Copy, Fill, Parallel, Reduce, Region, Scan, Stmt, Store, Transpose
+from fuzz.scene import TYPES, Known
 
 
 class Moves(Places):
@@ -164,7 +164,7 @@ class Moves(Places):
         whole = self.ragged(self.all_axes())
         shape = tuple(whole[a] if a in k.axes else self.axes[a].blocks for a in self.all_axes())
         direct = (rng.random() < 0.3 and k.axes) or list(k.axes) != sorted(k.axes)
-        t = self.info.tensor("R", dtype, shape, (k.low, k.high), True)
+        t = self.scene.tensor("R", dtype, shape, (k.low, k.high), True)
         self.written.add(t.name)
         if direct:
             index = tuple(

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from fuzz.expressions import Source
-from fuzz.info import TYPES, Known
 from fuzz.operations import apply, cast, clamp, const, load, name
 from fuzz.places import INDEX_NAMES, Places
 from fuzz.program import Accumulate, Atomic, Expr, If, Loop, Parallel, SetVar, Stmt, Store, Tile
+from fuzz.scene import TYPES, Known
 
 MOST_ADDED = 4096
 
@@ -33,7 +33,7 @@ class Nests(Places):
         leaves.append(lambda: self.rng.choice(names))
         if self.rng.random() < 0.3:
             leaves.append(lambda: self.direct(axes))
-        yield Source(self.rng, leaves, 2 if self.info.small else 3)
+        yield Source(self.rng, leaves, 2 if self.scene.small else 3)
         self.names = before
 
     def elsewhere(self, k: Known, axes: tuple[int, ...]) -> Expr:
@@ -131,9 +131,9 @@ class Nests(Places):
     ) -> tuple[Stmt, ...]:
         """Sum up in a variable of the iteration."""
         rng = self.rng
-        v = Tile(self.info.fresh("v"), tile.dtype, (), "var", 0)
+        v = Tile(self.scene.fresh("v"), tile.dtype, (), "var", 0)
         self.tiles.append(v)
-        var, turn = name(v.name, -4096, 4096, tile.dtype), self.info.fresh("l")
+        var, turn = name(v.name, -4096, 4096, tile.dtype), self.scene.fresh("l")
         step = clamp(source.value(tile.dtype, 2), -16, 16)
         if rng.random() < 0.5:
             step = apply("add", step, cast(name(turn, 0, 3), tile.dtype))
@@ -156,7 +156,7 @@ class Nests(Places):
         op = rng.choice(("add", "add", "max", "min"))
         dtype = rng.choice(("int32", "float32"))
         shape = self.ragged(self.all_axes())
-        t = self.info.tensor("G", dtype, shape, (-4, 4), False)
+        t = self.scene.tensor("G", dtype, shape, (-4, 4), False)
         self.written.add(t.name)
         usable = [
             k for k in self.known
@@ -164,7 +164,7 @@ class Nests(Places):
             and max(-k.low, k.high) <= MOST_ADDED
         ]  # fmt: skip
         # It is read by nothing later: its bounds are not known.
-        self.info.tensors[t.name] = replace(t, low=-4, high=4)
+        self.scene.tensors[t.name] = replace(t, low=-4, high=4)
         if usable and op == "add" and rng.random() < 0.4:
             starts = tuple(self.axes[a].origin for a in self.all_axes())
             return [Atomic(op, t.name, starts, None, rng.choice(usable).tile.name)]
@@ -216,7 +216,7 @@ class Nests(Places):
         rng = self.rng
         op = rng.choice(("sum", "sum", "max", "min"))
         shape = tuple(self.axes[a].extent for a in kept) or (1,)
-        parts = Tile(self.info.fresh("q"), dtype, shape, f"reducer_{op}")
+        parts = Tile(self.scene.fresh("q"), dtype, shape, f"reducer_{op}")
         self.tiles.append(parts)
         target = self.new_tile(kept, dtype, "fragment")
         with self.nest(axes) as source:

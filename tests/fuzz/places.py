@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from fuzz.elements import ELEMENTS
-from fuzz.info import TYPES, Axis, Known, LaunchDebugInfo
 from fuzz.operations import apply, const, load, name
 from fuzz.program import Expr, Region, Tensor, Tile
+from fuzz.scene import TYPES, Axis, Known, Scene
 
 INDEX_NAMES = ("i", "j", "k")
 
@@ -17,7 +17,7 @@ INDEX_NAMES = ("i", "j", "k")
 class Places:
     """A launch as far as it is written: its axes, tiles, and the names that a place knows."""
 
-    info: LaunchDebugInfo
+    scene: Scene
     rng: Random
     axes: list[Axis] = field(default_factory=list)
     tiles: list[Tile] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Places:
     def new_tile(self, axes: tuple[int, ...], dtype: str, scope: str | None = None) -> Tile:
         shape = tuple(self.axes[a].extent for a in axes) or (1,)
         scope = scope or self.rng.choice(("shared", "fragment"))
-        made = Tile(self.info.fresh("s" if scope == "shared" else "f"), dtype, shape, scope)
+        made = Tile(self.scene.fresh("s" if scope == "shared" else "f"), dtype, shape, scope)
         self.tiles.append(made)
         return made
 
@@ -55,7 +55,7 @@ class Places:
         """Return a tensor to load from: a new one, or one that an earlier launch wrote."""
         rank = len(axes)
         usable = [
-            t for t in self.info.tensors.values()
+            t for t in self.scene.tensors.values()
             if len(t.shape) == rank and not t.output and t.name not in self.written
             and not t.name.startswith("G")
             and dtype in (None, t.dtype)
@@ -63,7 +63,7 @@ class Places:
         if usable and self.rng.random() < 0.5:
             return self.rng.choice(usable)
         kind = dtype or self.rng.choice(TYPES)
-        made = self.info.tensor("A", kind, self.ragged(axes), self.bounds(kind), False)
+        made = self.scene.tensor("A", kind, self.ragged(axes), self.bounds(kind), False)
         if self.rng.random() < 0.1 and kind != "bool":
             self.safe[made.name] = self.rng.choice([v for v in (-1, 1, 3) if v >= made.low])
         return made
@@ -112,11 +112,11 @@ class Places:
     def from_tensor(self, extent: int) -> Expr:
         """Return an index out of a tensor of indices; some are outside."""
         found = [
-            t for t in self.info.tensors.values()
+            t for t in self.scene.tensors.values()
             if t.name.startswith("I") and t.high <= extent + 2 and t.name not in self.written
         ]  # fmt: skip
         if not found or self.rng.random() < 0.3:
-            found = [self.info.tensor("I", "int32", (8,), (-2, extent + 2), False)]
+            found = [self.scene.tensor("I", "int32", (8,), (-2, extent + 2), False)]
         t = self.rng.choice(found)
         at = self.rng.choice(
             [n for n in self.names if n.dtype == "int32" and 0 <= n.low and n.high < 8]

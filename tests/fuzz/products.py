@@ -27,7 +27,7 @@ class Products(Places):
         total = max(1, depth * steps - rng.choice((0, 0, 3, 8)))
         if excluded("ragged products"):
             total = max(1, depth * steps)
-        loop = name(self.info.fresh("l"), 0, max(steps - 1, 0))
+        loop = name(self.scene.fresh("l"), 0, max(steps - 1, 0))
         inner = apply("mul", loop, const(depth))
         body: list[Stmt] = []
         operands = []
@@ -35,9 +35,9 @@ class Products(Places):
             whole = axis.extent * axis.blocks
             outer = whole if excluded("ragged products") else self.ragged((letter,))[0]
             shape = (total, outer) if flip else (outer, total)
-            t = self.info.tensor("A", kind, shape, (-2, 2), False)
+            t = self.scene.tensor("A", kind, shape, (-2, 2), False)
             tile = (depth, axis.extent) if flip else (axis.extent, depth)
-            made = Tile(self.info.fresh("s"), kind, tile, "shared")
+            made = Tile(self.scene.fresh("s"), kind, tile, "shared")
             self.tiles.append(made)
             start = axis.origin if axis.blocks > 1 else const(0)
             starts = (inner, start) if flip else (start, inner)
@@ -74,10 +74,10 @@ class Products(Places):
         if before != kind or depth % 32 or width % 32:
             self.known[:] = [k for k in self.known if k.tile.name != c.name]
         p = self.new_tile((0, 1), kind)
-        v = Tile(self.info.fresh("s"), kind, (width, width), "shared")
+        v = Tile(self.scene.fresh("s"), kind, (width, width), "shared")
         self.tiles.append(v)
         out = self.new_tile((0, 1), sums, "fragment")
-        t = self.info.tensor("A", kind, (width, width), (-2, 2), False)
+        t = self.scene.tensor("A", kind, (width, width), (-2, 2), False)
         i, j = self.indices((0, 1))
         element = load(c.name, c.dtype, (-(1 << 20), 1 << 20), i, j)
         value = cast(clamp(element, -8, 8), kind)

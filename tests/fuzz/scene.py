@@ -30,7 +30,7 @@ class Axis:
 
 
 @dataclass
-class LaunchDebugInfo:
+class Scene:
     """What is known while a program is written: its parameters."""
 
     rng: Random

@@ -8,7 +8,6 @@ from random import Random
 
 from fuzz.elements import ELEMENTS
 from fuzz.expressions import Source
-from fuzz.info import LIMITS, LaunchDebugInfo
 from fuzz.operations import apply, cast, clamp, const, load, name
 from fuzz.program import (
     Atomic,
@@ -29,6 +28,7 @@ from fuzz.program import (
     Tensor,
     Tile,
 )
+from fuzz.scene import LIMITS, Scene
 
 THREADS = (32, 32, 64, 64, 96, 128, 256)
 TYPES = ("int32", "int32", "float32", "float16", "int64", "int8", "bfloat16")
@@ -38,20 +38,20 @@ BOUND = 64
 
 def program(rng: Random, *, small: bool = False) -> Program:
     """Return a random program of threads, perhaps a small one."""
-    info = LaunchDebugInfo(rng, small)
+    scene = Scene(rng, small)
     if rng.random() < 0.5:
-        info.scalars.append(Scalar("n", "int32", rng.choice(LIMITS)))
+        scene.scalars.append(Scalar("n", "int32", rng.choice(LIMITS)))
     launches = tuple(
-        _Writer(info, rng).launch() for _ in range(1 if small else rng.choice((1, 1, 2)))
+        _Writer(scene, rng).launch() for _ in range(1 if small else rng.choice((1, 1, 2)))
     )
     return Program(
-        tuple(info.tensors.values()), tuple(info.scalars), launches, rng.randrange(1 << 16)
+        tuple(scene.tensors.values()), tuple(scene.scalars), launches, rng.randrange(1 << 16)
     )
 
 
 @dataclass
 class _Writer:
-    info: LaunchDebugInfo
+    scene: Scene
     rng: Random
     threads: int = 0
     blocks: int = 1
@@ -73,11 +73,11 @@ class _Writer:
         self.syncs = rng.random() < 0.5
         self.threads, self.blocks = rng.choice(THREADS), rng.choice((1, 1, 2, 3))
         self.names = [name("bx", 0, self.blocks - 1), self.tx]
-        self.names += [name(s.name, -(1 << 31), (1 << 31) - 1) for s in self.info.scalars]
+        self.names += [name(s.name, -(1 << 31), (1 << 31) - 1) for s in self.scene.scalars]
         for _ in range(rng.randrange(1, 3)):
             self.new("shared", (self.threads,) if rng.random() < 0.7 else (3, self.threads))
         body = self.variable() + self.put_shared()
-        for _ in range(rng.randrange(1, 4) if self.info.small else rng.randrange(2, 7)):
+        for _ in range(rng.randrange(1, 4) if self.scene.small else rng.randrange(2, 7)):
             body += self.step(0)
         body += self.finish()
         return Launch(
@@ -99,16 +99,16 @@ class _Writer:
         letter = {"shared": "s", "local": "c", "var": "v"}[scope]
         start = self.rng.choice((0, 2)) if scope == "var" else None
         kind = dtype or self.rng.choice(TYPES)
-        made = Tile(self.info.fresh(letter), kind, shape, scope, start)
+        made = Tile(self.scene.fresh(letter), kind, shape, scope, start)
         self.tiles.append(made)
         return made
 
     def input(self) -> Tensor:
-        usable = [t for t in self.info.tensors.values() if t.name[0] == "A" and not t.output]
+        usable = [t for t in self.scene.tensors.values() if t.name[0] == "A" and not t.output]
         if usable and self.rng.random() < 0.6:
             return self.rng.choice(usable)
         extent = max(1, self.threads * self.blocks - self.rng.choice((0, 0, 5, 31)))
-        return self.info.tensor("A", self.rng.choice(TYPES), (extent,), (-4, 4), False)
+        return self.scene.tensor("A", self.rng.choice(TYPES), (extent,), (-4, 4), False)
 
     # -- expressions ------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class _Writer:
             return [Store(t.name, (at,), self.value(t.dtype))]
         if not self.alike:
             return []
-        turn = self.info.fresh("l")
+        turn = self.scene.fresh("l")
         index = name(turn, 0, 3)
         t = self.new("local", (4,))
         value = self.value(t.dtype)
@@ -247,13 +247,13 @@ class _Writer:
         op = self.rng.choice(("add", "max", "min"))
         if self.rng.random() < 0.5:
             dtype = self.rng.choice(("int32", "float32"))
-            t = self.info.tensor("G", dtype, (self.threads,), (-4, 4), False)
+            t = self.scene.tensor("G", dtype, (self.threads,), (-4, 4), False)
             value = self.value(dtype)
             at = apply("mod", self.source().value("int32", 1), const(self.threads))
             if at.args[0].kind == "const":
                 at = self.tx
             return [Atomic(op, t.name, (at,), value)]
-        s = Tile(self.info.fresh("s"), "int32", (self.threads,), "shared")
+        s = Tile(self.scene.fresh("s"), "int32", (self.threads,), "shared")
         self.counts.append(s)
         v = self.new("var", (), "int32")
         value = self.value("int32")
@@ -284,7 +284,7 @@ class _Writer:
     def on_tile(self) -> list[Stmt]:
         """Return tile operators on a new tile."""
         rng = self.rng
-        usable = [t for t in self.info.tensors.values() if t.name[0] == "A" and not t.output]
+        usable = [t for t in self.scene.tensors.values() if t.name[0] == "A" and not t.output]
         t = rng.choice([t for t in usable if ELEMENTS[t.dtype].bits > 8] or [self.wide()])
         s = self.new("shared", (self.threads,), t.dtype)
         i = name("i", 0, self.threads - 1)
@@ -303,7 +303,7 @@ class _Writer:
         return body
 
     def wide(self) -> Tensor:
-        return self.info.tensor("A", "float32", (self.threads,), (-4, 4), False)
+        return self.scene.tensor("A", "float32", (self.threads,), (-4, 4), False)
 
     def branch(self, depth: int) -> list[Stmt]:
         before = self.names[:], self.defined[:], self.alike
@@ -317,7 +317,7 @@ class _Writer:
 
     def loop(self, depth: int) -> list[Stmt]:
         before = self.names[:], self.defined[:], self.alike
-        turn = self.info.fresh("l")
+        turn = self.scene.fresh("l")
         kind = self.rng.choice(("serial", "serial", "unroll", "while"))
         count = const(self.rng.randrange(4))
         if kind != "unroll" and self.rng.random() < 0.5:
@@ -349,6 +349,6 @@ class _Writer:
             if dtype == "int4":
                 value = clamp(value, -8, 7)
             extent = max(1, self.threads * self.blocks - self.rng.choice((0, 0, 3)))
-            t = self.info.tensor("R", dtype, (extent,), (-BOUND, BOUND), True)
+            t = self.scene.tensor("R", dtype, (extent,), (-BOUND, BOUND), True)
             body.append(Store(t.name, (self.place,), cast(value, dtype)))
         return body

@@ -8,7 +8,6 @@ from random import Random
 
 from fuzz.elements import ELEMENTS
 from fuzz.expressions import Source
-from fuzz.info import LIMITS, TYPES, Axis, LaunchDebugInfo, anything
 from fuzz.moves import Moves
 from fuzz.nests import Nests
 from fuzz.operations import apply, clamp, const, name
@@ -29,6 +28,7 @@ from fuzz.program import (
     Store,
     Tile,
 )
+from fuzz.scene import LIMITS, TYPES, Axis, Scene, anything
 
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 17, 24, 31, 32, 33, 48, 64)
 KINDS = (
@@ -40,17 +40,17 @@ ELEMENTS_OF_TILES = 4096
 
 def program(rng: Random, *, small: bool = False) -> Program:
     """Return a random program of tiles, perhaps a small one."""
-    info = LaunchDebugInfo(rng, small)
+    scene = Scene(rng, small)
     if rng.random() < 0.5:
-        info.scalars.append(Scalar("n", "int32", rng.choice(LIMITS)))
+        scene.scalars.append(Scalar("n", "int32", rng.choice(LIMITS)))
     if rng.random() < 0.2:
-        info.scalars.append(Scalar("x", "float32", rng.randrange(-4, 5)))
+        scene.scalars.append(Scalar("x", "float32", rng.randrange(-4, 5)))
     launches = tuple(
-        Writer(info, rng).whole() if rng.random() < 0.1 else Writer(info, rng).launch()
+        Writer(scene, rng).whole() if rng.random() < 0.1 else Writer(scene, rng).launch()
         for _ in range(1 if small and rng.random() < 0.9 else rng.choice((1, 1, 1, 1, 2, 3)))
     )
     return Program(
-        tuple(info.tensors.values()), tuple(info.scalars), launches, rng.randrange(1 << 16)
+        tuple(scene.tensors.values()), tuple(scene.scalars), launches, rng.randrange(1 << 16)
     )
 
 
@@ -75,7 +75,7 @@ class Writer(Nests, Moves, Products):
         self.axes = [Axis(*a) for a in zip(extents, counts, blocks, strict=True)]
         self.names = [
             *blocks,
-            *(name(s.name, s.value, s.value, s.dtype) for s in self.info.scalars),
+            *(name(s.name, s.value, s.value, s.dtype) for s in self.scene.scalars),
         ]
         # What the compiler knows nothing about may be anything.
         self.names = [
@@ -84,11 +84,11 @@ class Writer(Nests, Moves, Products):
         if rng.random() < 0.7:
             self.without = {kind for kind in KINDS if rng.random() < 0.6}
         body: list[Stmt] = [self.load_new()]
-        for _ in range(rng.randrange(1, 3 if self.info.small else 6)):
+        for _ in range(rng.randrange(1, 3 if self.scene.small else 6)):
             body += self.step()
         body += self.finish()
         grid = tuple(self.grid(n) for n in reversed(range(rank)))
-        self.info.written |= self.written
+        self.scene.written |= self.written
         if rng.random() < 0.15:
             order = rng.choice(("row", "column"))
             body.insert(0, Hint(f"T.use_swizzle({rng.randrange(1, 5)}, order={order!r})"))
@@ -102,23 +102,23 @@ class Writer(Nests, Moves, Products):
         self.axes = [Axis(n, 1, const(0)) for n in extents]
         self.names = [
             name("bx", 0, 0),
-            *map(anything, (name(s.name, 0, 0, s.dtype) for s in self.info.scalars)),
+            *map(anything, (name(s.name, 0, 0, s.dtype) for s in self.scene.scalars)),
         ]
         axes = self.all_axes()
         for _ in range(2):
             dtype = rng.choice([t for t in TYPES if ELEMENTS[t].bits > 4])
-            self.info.tensor("A", dtype, tuple(extents), self.bounds(dtype), False)
+            self.scene.tensor("A", dtype, tuple(extents), self.bounds(dtype), False)
         with self.nest(axes) as source:
             source.leaves = [*source.leaves, *([lambda: self.direct(axes)] * 3)]
             dtype = rng.choice([t for t in TYPES if ELEMENTS[t].bits > 4])
             value = source.value(dtype)
-            r = self.info.tensor("R", dtype, tuple(extents), (value.low, value.high), True)
+            r = self.scene.tensor("R", dtype, tuple(extents), (value.low, value.high), True)
             body: tuple[Stmt, ...] = (Store(r.name, self.indices(axes), value),)
             if rng.random() < 0.2:
                 body = (If(source.condition(1), body),)
         symbols = {
             s: n
-            for t in self.info.tensors.values()
+            for t in self.scene.tensors.values()
             for s, n in zip(t.symbols, t.shape, strict=True)
             if s
         }
@@ -127,14 +127,14 @@ class Writer(Nests, Moves, Products):
             for extent in extents
         ]
         loops = tuple(zip(INDEX_NAMES, shown, strict=False))
-        self.info.written.add(r.name)
+        self.scene.written.add(r.name)
         self.written.add(r.name)
         return Launch((const(1),), rng.choice((32, 128)), (), (Parallel(loops, body),))
 
     def grid(self, axis: int) -> Expr:
         """Return how many blocks an axis has: computed from a symbol if one fits."""
         a = self.axes[axis]
-        for t in self.info.tensors.values():
+        for t in self.scene.tensors.values():
             for s, n in zip(t.symbols, t.shape, strict=True):
                 if s and -(-n // a.extent) == a.blocks and self.rng.random() < 0.7:
                     top = apply("add", name(s, 1, 1 << 20), const(a.extent - 1))
@@ -163,7 +163,7 @@ class Writer(Nests, Moves, Products):
 
     def variable(self) -> list[Stmt]:
         """Set a variable of the block, that later statements read."""
-        v = Tile(self.info.fresh("v"), "int32", (), "var", self.rng.choice((0, 3)))
+        v = Tile(self.scene.fresh("v"), "int32", (), "var", self.rng.choice((0, 3)))
         self.tiles.append(v)
         value = clamp(self.uniform().value("int32", 2), -100, 100)
         self.names.append(name(v.name, -100, 100))
@@ -203,7 +203,7 @@ class Writer(Nests, Moves, Products):
         if kind != "unroll" and rng.random() < 0.3:
             some = apply("mod", self.uniform().value("int32", 1), const(3))
             count = some if some.args[0].kind != "const" else count
-        index = self.info.fresh("l")
+        index = self.scene.fresh("l")
         if kind == "while":
             self.tiles.append(Tile(index, "int32", (), "var", 0))
         high = max(0, count.data - 1) if count.kind == "const" else 1
