@@ -55,7 +55,10 @@ def wrong(program: Program, function: Any) -> str | None:
     given = arguments(program)
     floats = [k for k, a in enumerate(program.arguments) if a.dtype == "float64"]
     results = _results(program, given)
-    has_root = any(word in s.text for s in program.steps for word in ROOTS)
+    has_none = any(word in s.text for s in program.steps for word in ROOTS)
+    has_none |= any(
+        not np.isfinite(x).all() for x in _values(program, given) if x.dtype.kind == "f"
+    )
     weights = [random.standard_normal(r.shape).astype(r.dtype) for r in results]
     _, pull = function.vjp(*given)
     found = pull(*weights)
@@ -82,7 +85,7 @@ def wrong(program: Program, function: Any) -> str | None:
             wide, half, least = change(STEP), change(STEP / 2), change(STEP / 64)
         spread = abs(wide - half) + abs(half - least)
         scale = max(abs(half), size)
-        if not np.isfinite(size) and has_root:  # of zero a root has no derivative
+        if not np.isfinite(size) and has_none:  # of zero a root has no derivative
             continue
         if not np.isfinite(spread) or not spread <= 1e-3 * (scale + 1e-9):
             continue
@@ -94,7 +97,11 @@ def wrong(program: Program, function: Any) -> str | None:
 
 
 def _results(program: Program, given: Sequence[Any]) -> list[Any]:
+    values = _values(program, given)
+    return [values[k] for k in program.outputs]
+
+
+def _values(program: Program, given: Sequence[Any]) -> list[Any]:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        values = run_lines(program, given, lambda text: text)
-    return [values[k] for k in program.outputs]
+        return run_lines(program, given, lambda text: text)

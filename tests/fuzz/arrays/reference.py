@@ -10,6 +10,7 @@ numbers, are left out.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ TIMES = 4
 """How much larger an error may be than NumPy's."""
 NOISY = 6
 """How often the function runs with roundings."""
+EITHER_ZERO = re.compile(r"sort|max|min|partition|clip|ptp")
+"""Lines after which a zero has any sign: -0.0 and 0.0 are equal."""
 ROUNDED = (-1.0, -0.25, 0.25, 1.0)
 """Parts of a rounding: of several sizes, two of which seldom cancel."""
 FLUSHED = 2e-38
@@ -111,10 +114,11 @@ def right(program: Program, arguments: Sequence[Any]) -> list[Right]:
         noise = [_noise(program, narrow, wide, k) for k in range(len(program.steps))]
         random = np.random.default_rng(program.seed)
         runs, rough = [narrow], list[Values]()
-        if any(size is not None for size in noise):
-            runs += [_noisy(program, arguments, noise, random, k == 0) for k in range(NOISY)]
+        has_zeros = any(EITHER_ZERO.search(step.text) for step in program.steps)
+        if has_zeros or any(size is not None for size in noise):
+            runs += [_noisy(program, arguments, noise, random, k) for k in range(NOISY)]
             most = [None if size is None else TIMES * size for size in noise]
-            rough = [_noisy(program, arguments, most, random, False) for _ in range(NOISY)]
+            rough = [_noisy(program, arguments, most, random) for _ in range(NOISY)]
     return [
         Right(
             np.dtype(_asked(program, asked[k].dtype)), asked[k].shape, wide[k],
@@ -209,15 +213,21 @@ def _is_exact(narrow: Any, wide: Any) -> bool:
 
 
 def _noisy(
-    program: Program, arguments: Sequence[Any], noise: Values, random: Any, zeroes: bool
+    program: Program, arguments: Sequence[Any], noise: Values, random: Any, number: int = 1
 ) -> Values:
-    """Return all values with roundings; `zeroes`: what may be 0 is."""
+    """Return all values with roundings; in the first run what may be 0 is.
+
+    Zeros that may have any sign are negative in the runs of odd numbers.
+    """
+    zero = -0.0 if number % 2 else 0.0
     values = [_as(x, "float64") for x in arguments]
     for step, size in zip(program.steps, noise, strict=True):
         made = _value(widened(step.text), step, values)
         if size is not None:
             is_alike = random.random() < 0.5  # as a constant is rounded, for all elements
             made = made + size * random.choice(ROUNDED, size=() if is_alike else made.shape)
-            made = np.where(zeroes & (np.abs(made) <= 4 * size), 0.0, made)
+            made = np.where((number == 0) & (np.abs(made) <= 4 * size), 0.0, made)
+        if kind_of(made.dtype) == "f" and EITHER_ZERO.search(step.text):
+            made = np.where(made == 0, zero, made)
         values.append(made)
     return values
