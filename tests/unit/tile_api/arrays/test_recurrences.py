@@ -95,3 +95,17 @@ def test_places_of_carried_values_in_their_order() -> None:
     x = np.random.default_rng(0).standard_normal((7, 2))
     found = Function(ordered, target="interpret")(x)
     np.testing.assert_allclose(found, np.sort(np.cumprod(x, axis=-1), axis=0), rtol=1e-12)
+
+
+PARTS = {
+    "differences along rows": lambda x: np.diff(np.cumsum(x, axis=0), axis=-1),
+    "a sum of a part": lambda x: np.cumsum(x, axis=0)[:, 1:].sum(axis=-1),
+    "a part": lambda x: np.cumsum(x, axis=0)[:, :2] * 2,
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("steps", [1, 5])
+def test_parts_of_carried_values(name, steps):
+    x = np.arange(4.0 * steps).reshape(steps, 4) ** 2
+    np.testing.assert_array_equal(Function(PARTS[name], target="interpret")(x), PARTS[name](x))

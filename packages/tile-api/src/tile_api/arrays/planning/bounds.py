@@ -63,14 +63,20 @@ def vanishing(state: State) -> list[Expr]:
         parts = factors(body) if state.kind == "sum" else []
     found: list[Expr] = []
     for part in parts:
-        for term in terms(part.args[0]) if part.op == "exp" else []:
-            if term.op == "multiply" and term.args[0].op == "const" and term.args[0].value > 0:
-                term = term.args[1]
-            if _is_masked(term, -math.inf):
+        summed = [_scaled(term) for term in (terms(part.args[0]) if part.op == "exp" else [])]
+        is_none = any(_is_masked(x, -math.inf if c < 0 else math.inf) for c, x in summed)
+        for c, term in summed:
+            if c > 0 and not is_none and _is_masked(term, -math.inf):
                 found += conjuncts(term.args[0])
         if _is_masked(part, 0):
             found += conjuncts(part.args[0])
     return [c for c in found if c.op in ("le", "lt")]
+
+
+def _scaled(x: Expr) -> tuple[float, Expr]:
+    """Return a number, and what it scales."""
+    is_scaled = x.op == "multiply" and x.args[0].op == "const"
+    return (x.args[0].value, x.args[1]) if is_scaled else (1.0, x)
 
 
 def _is_masked(x: Expr, by: float) -> bool:

@@ -401,8 +401,8 @@ def _same_variables(of: Recurrence, outputs: Sequence[Output]) -> dict[str, str]
     names: dict[str, str] = {}
     for output in outputs:
         for x in carried_in([output.element]):
-            for (name, _), arg in zip(of.carried[x.value[1]], x.args, strict=True):
-                if arg.op == "index" and arg in output.indices:
+            for (name, n), arg in zip(of.carried[x.value[1]], x.args, strict=True):
+                if _goes_along(arg, n) and arg in output.indices:
                     names.setdefault(name, first.setdefault(f"{output.name} {arg.value[0]}", name))
     for variables in of.carried:
         found = [names.get(name, name) for name, _ in variables if name]
@@ -411,13 +411,18 @@ def _same_variables(of: Recurrence, outputs: Sequence[Output]) -> dict[str, str]
     return {name: other for name, other in names.items() if name != other}
 
 
+def _goes_along(x: Expr, extent: int) -> bool:
+    """Tell whether an index is a variable with all values of a dimension."""
+    return x.op == "index" and bool(x.value[1] == extent)
+
+
 def _in_terms_of(of: Recurrence, output: Output) -> Output:
     """Name the variables of an output as those of what it reads, where it reads it as it is."""
     names: dict[str, str] = {}
     for x in walk(output.element):
         if x.op == "carry":
-            for (name, _), arg in zip(of.carried[x.value[1]], x.args, strict=True):
-                if arg.op == "index" and arg in output.indices:
+            for (name, n), arg in zip(of.carried[x.value[1]], x.args, strict=True):
+                if _goes_along(arg, n) and arg in output.indices:
                     names.setdefault(arg.value[0], name)
     used = {*extents_of([output.element, *output.indices])}
     if len({*names.values()}) != len(names) or ({*names.values()} & (used - {*names})):
@@ -442,8 +447,8 @@ def _over_carried(of: Recurrence, x: Expr) -> Expr:
 def _bound_as_carried(of: Recurrence, node: Expr) -> Expr:
     variable, body = node.value[1], node.args[0]
     for x in carried_in([body]):
-        for (name, _), arg in zip(of.carried[x.value[1]], x.args, strict=True):
-            is_read = arg.op == "index" and arg.value[0] == variable
+        for (name, n), arg in zip(of.carried[x.value[1]], x.args, strict=True):
+            is_read = _goes_along(arg, n) and arg.value[0] == variable
             if is_read and name not in body.free and not _is_bound_around(variable, name, body):
                 return renamed(node, {variable: name})
     return node
