@@ -101,3 +101,22 @@ def test_a_result_with_further_dimensions_is_read_at_one_of_their_elements() -> 
     np.testing.assert_allclose(found, [[8, 8], [16, 16]])
     found = pull(np.zeros((2, 2, 2)), np.array([[0.0, 0.0], [1.0, 0.0]]))
     np.testing.assert_allclose(found, [[4, -2], [-1, -1]])  # of 2 2 + 1 1 - (0 2 + 3 1)
+
+
+LARGEST = {
+    "of quotients": lambda x: np.max(x / 49.0, axis=-1),
+    "of shares of a row": lambda x: np.max(x / np.abs(x).sum(axis=-1, keepdims=True), axis=0),
+    "in order": lambda x: np.sort(x / np.abs(x).sum(axis=-1, keepdims=True), axis=-1)[:, 1],
+    "of products": lambda x: np.max(x.T @ x / 7, axis=0),
+}
+
+
+@pytest.mark.parametrize("name", LARGEST)
+def test_a_backward_pass_finds_the_largest_elements_again(name: str) -> None:
+    """They are rounded as they were when the largest one was found, or found once more."""
+    function = LARGEST[name]
+    x, d = np.random.default_rng(0).standard_normal((2, 9, 13))
+    result, pull = Function(function, target="interpret").vjp(x)
+    found = (pull(np.ones_like(result)) * d).sum()
+    wanted = (function(x + 1e-6 * d) - function(x - 1e-6 * d)).sum() / 2e-6
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)

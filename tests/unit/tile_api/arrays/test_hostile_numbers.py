@@ -241,3 +241,32 @@ def test_only_results_that_tell_it_are_corrected():
     made = [softmax, log_of_sums, weighted, sums_of_exponentials]
     texts = [Function(f, target="interpret", blocks=SMALL).source(ROWS) for f in made]
     assert [text.count("T.exp2((highest[i] + T.infinity") for text in texts] == [0, 0, 0, 2]
+
+
+def largest(y, axis):
+    return y == y.max(axis=axis, keepdims=True)
+
+
+LARGEST = {
+    "of shares of a row": lambda x: largest(x / np.abs(x).sum(axis=-1, keepdims=True), 0),
+    "of shares of a column": lambda x: largest(x / np.abs(x).sum(axis=0, keepdims=True), -1),
+    "of products": lambda x: largest(x.T @ x, 0),
+    "of quotients": lambda x: largest(np.tanh(x) * np.exp(x) / 3, 0),
+}
+
+
+@pytest.mark.parametrize("name", LARGEST)
+def test_each_row_has_a_largest_element(name):
+    """Its elements are computed in one way, whatever kernel compares them."""
+    x = np.random.default_rng(0).standard_normal((24, 70)).astype("float32")
+    found = Function(LARGEST[name], target="interpret")(x)
+    wanted = LARGEST[name](x)
+    assert found.sum() == wanted.sum()
+
+
+def test_what_a_mask_leaves_may_be_no_number():
+    def function(x):
+        y = np.where(np.arange(8)[:, None] >= np.arange(12), x, -np.inf)
+        return (y - y).max(axis=-1), np.exp(y - 2 * y).sum(axis=-1)
+
+    check(function, np.ones((8, 12), "float32"))

@@ -11,7 +11,7 @@ from math import inf
 from tile_api.arrays.equations.equations import Equations, Output, printed_name
 from tile_api.arrays.equations.expressions import begin
 from tile_api.arrays.equations.numerics import is_fast
-from tile_api.arrays.equations.quotients import without_quotients
+from tile_api.arrays.equations.quotients import with_exact_quotients, without_quotients
 from tile_api.arrays.equations.sizes import Size, ValueNeeded, names_in
 from tile_api.arrays.explain import explained
 from tile_api.arrays.planning.blocks import FEWEST_RANKED, MOST_RANKED, Choice, chosen, first_blocks
@@ -160,7 +160,8 @@ def _ways(equations: Equations, machine: Machine) -> list[Way]:
 
 def _begun(equations: Equations) -> list[Output]:
     begin(*(o.element for o in equations.outputs))
-    return without_quotients([o for o in equations.outputs if 0 not in o.shape])
+    outputs = without_quotients([o for o in equations.outputs if 0 not in o.shape])
+    return with_exact_quotients(outputs)
 
 
 def whole_plans(equations: Equations, blocks: Blocks, cuts: Cuts = BY_RULES) -> list[Plan]:

@@ -418,7 +418,7 @@ def remade(x: Expr, args: tuple[Expr, ...]) -> Expr:
     """Return `x` with other operands, folded where it can."""
     if args == x.args:
         return x
-    if x.op in _MAKERS:
+    if x.op in _MAKERS and x.value is None:
         return _MAKERS[x.op](*args)
     if x.op in ("floordiv", "mod"):
         return integer_part(x.op, *args)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import variable_of
@@ -24,9 +25,11 @@ from tile_api.arrays.equations.expressions import (
     extents_of,
     make,
     rebuild,
+    reduce,
     walk,
 )
 from tile_api.arrays.equations.index_splitting import with_split_indices
+from tile_api.arrays.equations.quotients import without_quotients
 from tile_api.arrays.equations.recurrence import Steps, steps_of
 from tile_api.arrays.equations.substitution import bound, bound_first, substituted, unused
 from tile_api.arrays.gradients.derivatives import DERIVATIVES
@@ -74,6 +77,7 @@ def adjoint(
 
 def prepared(equations: Equations) -> Equations:
     """Return equations as adjoints take them."""
+    equations = replace(equations, outputs=tuple(without_quotients(equations.outputs)))
     return with_own_tokens(with_split_indices(equations))
 
 
@@ -250,6 +254,9 @@ class _Reverse:
             mine = self.sums.collected([product_of([t], t) for t in added(_unless(infinite, mine))])
             if not is_zero(mine):
                 hit = self._read(make("eq", body, x))
+                if any(n.op in ("reciprocal", "reduce") for n in walk(hit.args[0])):
+                    # A forward pass may round quotients and sums otherwise: it is found again.
+                    hit = make("eq", hit.args[0], reduce(*x.value, hit.args[0]))
                 one, none = const(1, x.dtype), const(0, x.dtype)
                 ties = bound("sum", variable, extent, eq.where(hit, one, none))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tile_api.arrays.equations.equations import Output
-from tile_api.arrays.equations.expressions import Expr, extents_of, walk
+from tile_api.arrays.equations.expressions import COMPARISONS, Expr, extents_of, walk
 from tile_api.arrays.planning.recurrence_parts import outermost
 from tile_api.arrays.reductions.groups import grouped, tiles_multiplied
 
@@ -62,6 +62,27 @@ def has_wide_columns(elements: Sequence[Expr], stream: str, widest: float) -> bo
 def reductions_over(roots: Iterable[Expr], variable: str) -> list[Expr]:
     """Return the reductions over one variable, operands first."""
     return [x for x in walk(*roots) if x.op == "reduce" and x.value[1] == variable]
+
+
+def compared_sums(elements: Iterable[Expr]) -> frozenset[Expr]:
+    """Return sums that are compared with the largest of their kind, once that is known.
+
+    Added up in another kernel, in another order, none might equal it.
+    """
+    found: set[Expr] = set()
+    todo, seen = [*elements], set[Expr]()
+    while todo:
+        x = todo.pop()
+        if x in seen:
+            continue
+        seen.add(x)
+        if x.op in COMPARISONS:
+            for one, other in (x.args, x.args[::-1]):
+                if other.op == "reduce" and other.value[0] in ("max", "min"):
+                    found |= {n for n in outermost(one) if one is other.args[0]}
+        if x.op != "reduce":
+            todo += x.args
+    return frozenset(n for n in found if n.value[0] == "sum")
 
 
 def product_columns(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> set[str]:

@@ -12,6 +12,7 @@ from tile_api.arrays.equations.recurrence import Steps
 from tile_api.arrays.planning.inner_products import (
     WIDEST_INNER,
     along_columns,
+    compared_sums,
     has_wide_columns,
     is_inner_product,
     is_of_columns,
@@ -279,7 +280,7 @@ class _Partition:
             {n for x in _reductions(group) for n in walk(*x.args) if is_long(n)} for group in groups
         ]
         given = dict.fromkeys(o.element for group in groups for o in group)
-        apart = self.cuts.apart
+        apart = self.cuts.apart | compared_sums(given)
         left = [n for n in walk(*given)
                 if n in apart or (n not in given and sum(n in mine for mine in nested) >= SHARED)
         ]  # fmt: skip

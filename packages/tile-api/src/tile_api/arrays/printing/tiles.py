@@ -10,7 +10,7 @@ from tile_api.arrays.equations.expressions import Expr, make, rebuild, walk
 from tile_api.arrays.equations.expressions import add as plus
 from tile_api.arrays.equations.index_bounds import is_below, is_natural, is_read
 from tile_api.arrays.equations.numerics import is_strict
-from tile_api.arrays.equations.quotients import STEPS
+from tile_api.arrays.equations.quotients import EXACT, STEPS
 from tile_api.arrays.planning.bounds import Stretch, conjuncts
 from tile_api.arrays.planning.plan import Plan, factor
 from tile_api.arrays.planning.storage import tile_dtype
@@ -379,7 +379,7 @@ class Tiles:
             return
         seen.add((x, exact))
         mine = self.dims(x)
-        is_exact = exact or is_strict() or bool(x.args[0].is_constant)
+        is_exact = exact or is_strict() or bool(x.args[0].is_constant) or x.value == EXACT
         is_rounded = is_exact and x.op == "reciprocal"
         is_there = self._in_loop or self.plan.is_resident or self.plan.stream not in mine
         if (
