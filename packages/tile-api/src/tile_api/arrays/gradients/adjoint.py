@@ -256,7 +256,8 @@ class _Reverse:
                 hit = self._read(make("eq", body, x))
                 if any(n.op in ("reciprocal", "reduce") for n in walk(hit.args[0])):
                     # A forward pass may round quotients and sums otherwise: it is found again.
-                    hit = make("eq", hit.args[0], reduce(*x.value, hit.args[0]))
+                    again = reduce(kind, variable, extent, hit.args[0])
+                    hit = make("eq", hit.args[0], again)
                 one, none = const(1, x.dtype), const(0, x.dtype)
                 ties = bound("sum", variable, extent, eq.where(hit, one, none))
 
