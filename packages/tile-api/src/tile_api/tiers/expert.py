@@ -115,8 +115,8 @@ class ExpertText:
         return name, [
             *symbols,
             "",
-            *_call_lines("@T.threads", words, 0, ""),
-            *_call_lines(f"def {name}", params, 0, ":"),
+            *_call_lines("@T.threads", words, ""),
+            *_call_lines(f"def {name}", params, ":"),
             *([f'{PAD}"""{docstring}"""'] if docstring else []),
             *(self.out.lines or [f"{PAD}pass"]),
         ]
@@ -271,12 +271,11 @@ def _plain(configs: dict[str, object]) -> str:
     return repr(configs)
 
 
-def _call_lines(start: str, words: Sequence[str], depth: int, end: str) -> list[str]:
-    whole = f"{PAD * depth}{start}({', '.join(words)}){end}"
+def _call_lines(start: str, words: Sequence[str], end: str) -> list[str]:
+    whole = f"{start}({', '.join(words)}){end}"
     if len(whole) <= WIDTH:
         return [whole]
-    inside = [f"{PAD * (depth + 1)}{word}," for word in words]
-    return [f"{PAD * depth}{start}(", *inside, f"{PAD * depth}){end}"]
+    return [f"{start}(", *(f"{PAD}{word}," for word in words), f"){end}"]
 
 
 def _dict_lines(key: str, entries: Sequence[str]) -> list[str]:

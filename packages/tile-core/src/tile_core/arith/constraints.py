@@ -86,13 +86,13 @@ class ConstraintSet:
         own, other = bound.low, None if bound.high is None else -bound.high
         return any(end is not None and self.lowest(end) is not None for end in (own, other))
 
-    def with_symbol(self, var: Var, low: int = 0) -> ConstraintSet:
-        """Learn that `var`, an extent, is at least `low`, and what its contract says."""
+    def with_symbol(self, var: Var) -> ConstraintSet:
+        """Learn that `var`, an extent, is not negative, and what its contract says."""
         if var in self.bounds_of:  # what was learnt since then may build on it
             return self
         contract = var.contract or ANY_EXTENT
         high = None if contract.largest is None else Linear.of_number(contract.largest)
-        return self.with_bounds(var, Linear.of_number(max(low, contract.smallest)), high)
+        return self.with_bounds(var, Linear.of_number(max(0, contract.smallest)), high)
 
     def with_let(self, var: Var, value: Expr) -> ConstraintSet:
         """Learn that `var` is another name for `value`.

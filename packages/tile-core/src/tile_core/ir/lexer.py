@@ -65,9 +65,9 @@ class Cursor:
         """The token not yet consumed."""
         return self.tokens[self.at]
 
-    def peek(self, ahead: int = 1) -> Token:
-        """Return a later token without consuming anything."""
-        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
+    def peek(self) -> Token:
+        """Return the next token without consuming anything."""
+        return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
 
     def next(self) -> Token:
         """Consume and return one token."""

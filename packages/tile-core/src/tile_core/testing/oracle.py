@@ -44,14 +44,14 @@ TOLERANCES: dict[str, Tolerance] = {
 """By element type; types that are not here are compared exactly."""
 
 
-def runner(backend: str, host: PluginHost, options: InterpretOptions | None = None) -> Runner:
+def runner(backend: str, host: PluginHost) -> Runner:
     """Return what runs a kernel on `backend`: "interpreter", or the spelling of a target.
 
-    Breakpoints do not stop the interpreter unless `options` say so.
+    Breakpoints do not stop the interpreter.
     """
     if backend == INTERPRETER:
-        chosen = options or InterpretOptions(debugger=lambda names, span: None)
-        return lambda kernel, args: interpret(kernel, args, options=chosen)
+        options = InterpretOptions(debugger=lambda names, span: None)
+        return lambda kernel, args: interpret(kernel, args, options=options)
 
     def compiled(kernel: Kernel, args: Sequence[Any]) -> None:
         build(kernel, backend, host).executable(*args)

@@ -49,7 +49,7 @@ def matrix_of(instruction: Instruction, architecture: str) -> Matrix | None:
     return Matrix(shape, passes, is_fast)
 
 
-def reach_of(producer: Instruction, architecture: str) -> int:
+def reach_of(producer: Instruction) -> int:
     """Return how far behind an instruction another one may be too close to it."""
     if producer.kind is Unit.MATRIX:
         return 21

@@ -18,7 +18,7 @@ from tile_sim.gfx9.instruction import Instruction
 def check_hazards(instructions: Sequence[Instruction], architecture: str) -> None:
     """Raise `InstructionHazard` for the first instruction that does not keep its distance."""
     for position, producer in enumerate(instructions):
-        reach = reach_of(producer, architecture)
+        reach = reach_of(producer)
         if reach:
             _check(instructions, position, reach, architecture)
 

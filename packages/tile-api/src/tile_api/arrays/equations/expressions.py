@@ -453,8 +453,10 @@ def extents_of(roots: Iterable[Expr]) -> dict[str, int]:
     return found
 
 
-_INFIX = {"add": "+", "multiply": "*", "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
-          "and": "&", "or": "|", "floordiv": "//", "mod": "%"}  # fmt: skip
+INFIX = {"add": "+", "multiply": "*", "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
+         "and": "&", "or": "|", "floordiv": "//", "mod": "%"}  # fmt: skip
+BITS = {"bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>"}
+"""How operations are written between their operands."""
 _SIGNS: Mapping[str, str] = {"sum": "Σ", "prod": "Π"}
 
 
@@ -486,6 +488,6 @@ def formula(x: Expr) -> str:
             return f"{x.dtype}({inner[0]})"
         case "round":
             return f"{x.value}({inner[0]})"
-        case op if op in _INFIX:
-            return f"({inner[0]} {_INFIX[op]} {inner[1]})"
+        case op if op in INFIX:
+            return f"({inner[0]} {INFIX[op]} {inner[1]})"
     return f"{x.op}({', '.join(inner)})"

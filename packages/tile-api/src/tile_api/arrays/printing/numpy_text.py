@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tile_api.arrays.equations.equations import Equations
 from tile_api.arrays.equations.evaluate import BINARY, FOLDS, UNARY
-from tile_api.arrays.equations.expressions import Expr, add, const, extents_of, walk
+from tile_api.arrays.equations.expressions import BITS, INFIX, Expr, add, const, extents_of, walk
 from tile_api.arrays.equations.listing import Definition, definitions
 from tile_api.arrays.equations.recurrence import Steps, steps_of
 from tile_api.arrays.equations.sizes import at_most
@@ -199,6 +199,4 @@ class _Text:
         return f"np.{FOLDS[kind].__name__}({body}, {', '.join(words)})"
 
 
-_INFIX = {"add": "+", "multiply": "*", "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
-          "floordiv": "//", "mod": "%", "bitand": "&", "bitor": "|", "bitxor": "^",
-          "shl": "<<", "shr": ">>", "and": "&", "or": "|"}  # fmt: skip
+_INFIX = INFIX | BITS

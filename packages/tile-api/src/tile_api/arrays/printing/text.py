@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 
 from tile_api.arrays.equations.expressions import (
+    BITS,
+    INFIX,
     Expr,
     const,
     multiply,
@@ -24,8 +26,7 @@ Tile = tuple[str, tuple[str, ...]]
 
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
 """How strongly operators bind."""
-_COMPARED = {"le": "<=", "lt": "<", "eq": "==", "ne": "!="}
-_BITS = {"bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>"}
+_COMPARED = ("le", "lt", "eq", "ne")
 _CALLS = {"maximum": "max", "minimum": "min", "absolute": "abs", "rint": "nearbyint", "and": "And",
           "or": "Or", "not": "Not"}  # fmt: skip
 _OVERFLOWING = frozenset({"add", "multiply", "shl", "bitnot", "absolute", "pow", "floordiv"})
@@ -136,9 +137,9 @@ class ExpressionText:
             case "round":
                 return f'T.cast(T.cast({self(x.args[0])}, "{x.value}"), "{x.dtype}")', _ATOM
             case op if op in _COMPARED:
-                return f"{self(x.args[0], _SUM)} {_COMPARED[op]} {self(x.args[1], _SUM)}", 0
-            case op if op in _BITS:
-                return f"{self(x.args[0], _ATOM)} {_BITS[op]} {self(x.args[1], _ATOM)}", 0
+                return f"{self(x.args[0], _SUM)} {INFIX[op]} {self(x.args[1], _SUM)}", 0
+            case op if op in BITS:
+                return f"{self(x.args[0], _ATOM)} {BITS[op]} {self(x.args[1], _ATOM)}", 0
             case "bitnot":
                 return f"~{self(x.args[0], _ATOM)}", _ATOM
             case "maximum" | "minimum" if x.dtype.is_float:

@@ -68,7 +68,6 @@ def seeded_case(
     outputs: int = 1,
     low: int = -4,
     high: int = 5,
-    exact: bool = True,
 ) -> Case:
     """Return a case with small numbers in all tensors but the last `outputs`, poisoned ones."""
 
@@ -78,7 +77,7 @@ def seeded_case(
         given = [numbers(rng, shape, dtype, low, high) for shape, dtype in tensors[:split]]
         return given + [poison(shape, dtype) for shape, dtype in tensors[split:]]
 
-    return Case(name, build, inputs, expected, exact)
+    return Case(name, build, inputs, expected)
 
 
 def logical(array: Array, dtype: str, shape: Sequence[int] | None = None) -> Array:
