@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.runner import runtestprotocol
 
 from tools.mutant_sites import in_order, runners_of_sites
 
@@ -133,9 +132,20 @@ def _with_next(items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, pyte
     return zip(items, [*items[1:], None], strict=True)
 
 
+FAILED: list[pytest.TestReport] = []
+"""Of the test that runs."""
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keep what failed."""
+    if report.failed:
+        FAILED.append(report)
+
+
 def _passes(item: pytest.Item, following: pytest.Item | None) -> bool:
-    reports = runtestprotocol(item, log=False, nextitem=following)
-    return not any(report.failed for report in reports)
+    FAILED.clear()
+    item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+    return not FAILED
 
 
 def _switch() -> Any:

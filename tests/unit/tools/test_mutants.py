@@ -152,6 +152,8 @@ def size(n):
     return n + 0 * {3}
 """
 TESTS = """
+import warnings
+import pytest
 from module import TABLE, many, once, size
 
 def test_size():
@@ -165,6 +167,11 @@ def test_table():
 
 def test_many():
     assert many(3) == 0
+
+@pytest.mark.filterwarnings("ignore")
+def test_warns():
+    warnings.warn("of a number")
+    assert size(2) == 2
 
 def test_fails():
     assert size(2) == 3
@@ -187,10 +194,11 @@ def test_mutants_are_judged_by_those_who_come_by(tmp_path: Path) -> None:
         "MUTANT_SECONDS": "1000",
         "PYTEST_CURRENT_TEST": "",  # not this one
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tools.mutant_runs", "."]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tools.mutant_runs", "-W", "error", "."]
     subprocess.run(command, cwd=tree, env=environment, check=True, capture_output=True)
     told = json.loads((tmp_path / "fates").read_text())
     assert told["fates"] == {"1": "killed", "2": "killed", "3": "survived"}
     assert told["imported"] == [0]
+    passing = ("size", "once", "table", "many", "warns")
     every = {test for tests in told["came"].values() for test in tests}
-    assert every == {f"test_module.py::test_{name}" for name in ("size", "once", "table", "many")}
+    assert every == {f"test_module.py::test_{name}" for name in passing}
