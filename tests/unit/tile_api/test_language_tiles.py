@@ -209,9 +209,11 @@ def test_products_that_are_left_under_way():
 
 def test_warp_policy_from_a_partition():
     policy = T.GemmWarpPolicy
-    assert policy.from_warp_partition(4, 1) is policy.FullRow
-    assert policy.from_warp_partition(1, 4) is policy.FullCol
-    assert policy.from_warp_partition(2, 2) is policy.Square
+    for many in (2, 4):
+        assert policy.from_warp_partition(many, 1) is policy.FullRow
+        assert policy.from_warp_partition(1, many) is policy.FullCol
+        assert policy.from_warp_partition(many, many) is policy.Square
+    assert policy.from_warp_partition(1, 1) is policy.Square
     assert [int(p) for p in policy] == [0, 1, 2]
 
 
