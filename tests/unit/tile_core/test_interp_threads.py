@@ -78,6 +78,18 @@ def test_block_reduction_through_shared_memory():
     np.testing.assert_array_equal(out, x.sum(1))
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 64])
+def test_threads_take_ways_of_their_own(count):
+    a = tensor("A", (count,), "int32")
+
+    def body(bx, tx, ty, tz):
+        return [when((tx % 2).__eq__(0), store(a, tx, 5), store(a, tx, tx * 7))]
+
+    out = np.full(count, -1, np.int32)
+    threads([a], body, out, count=count)
+    assert out.tolist() == [7 * x if x % 2 else 5 for x in range(count)]
+
+
 def test_thread_indices_in_three_dimensions():
     a = tensor("A", (2, 3, 4), "int32")
 
