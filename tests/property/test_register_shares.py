@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from tile_core.passes.warp_specialisation.register_reallocation import (
@@ -11,9 +13,11 @@ from tile_core.passes.warp_specialisation.register_reallocation import (
     MOST,
     STEP,
     _Block,
+    fits,
     registers_at_entry,
     shares,
 )
+from tile_cuda.machine import machine
 
 REGISTERS = 65536
 SIZES = [(groups, blocks) for groups in range(1, 8) for blocks in range(1, 17)]
@@ -71,3 +75,13 @@ def test_as_many_blocks_run_as_have_just_enough(groups: int) -> None:
     just, more = (_Block(groups, FEWEST, made.many + n, made.at_entry) for n in (0, 1))
     assert just.shares(2, REGISTERS) == made
     assert more.shares(2, REGISTERS) == shares(groups, 1, REGISTERS, FEWEST)
+
+
+@pytest.mark.parametrize(
+    ("rows", "arch", "expected"),
+    # Four groups and one that copies begin with 96 registers each; those four may have 112.
+    [(64, "sm_90a", True), (128, "sm_90a", True), (256, "sm_90a", False), (256, "sm_80", True)],
+)
+def test_accumulators_of_asynchronous_products_fit(rows: int, arch: str, expected: bool) -> None:
+    product = SimpleNamespace(mnk=(rows, 256, 64))  # rows / 2 registers, and 26 beside them
+    assert fits(product, 4 * GROUP, machine(arch)) is expected  # type: ignore[arg-type]
