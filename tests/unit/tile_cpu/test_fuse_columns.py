@@ -9,14 +9,14 @@ from tile_core.interp import interpret
 from tile_core.ir.node import walk
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
-from tile_core.ir.stmt import Alloc, Kernel
+from tile_core.ir.stmt import Alloc, For, Kernel
 from tile_core.ir.verify import verify
 from tile_core.ops.operator_table import OPERATORS
 from tile_core.plugins.host import installed_plugins
 from tile_core.target import Target
 from tile_core.testing.oracle import runner
 from tile_cpu.passes.eliminate_dead_tiles import eliminate_dead_tiles
-from tile_cpu.passes.fuse_columns import fuse_columns
+from tile_cpu.passes.fuse_columns import ROWS, fuse_columns
 
 CPU = Target("cpu")
 
@@ -89,3 +89,21 @@ def tiles_after(kernel: Kernel) -> set[str]:
 )
 def test_tiles_that_are_left(statements: tuple[str, ...], left: set[str]) -> None:
     assert tiles_after(parse(*statements)) == left
+
+
+def test_a_tile_that_two_loops_fill_and_read_is_stored_in_neither() -> None:
+    rounds = ("for k: int32 in range(0, 2, 1) serial:", f"  {LOAD}", f"  {reduce('x')}", f"  {OUT}")
+    assert tiles_after(parse(*rounds, *rounds)) == set()
+    reads_first = (rounds[0], f"  {reduce('x')}", f"  {OUT}")
+    assert tiles_after(parse(LOAD, *reads_first)) == {"x"}
+
+
+def test_long_rows_are_combined_a_few_at_a_time() -> None:
+    text = HEAD.replace("16", "256").replace("37", "24") + "".join(
+        f"    {line}\n".replace("16", "256").replace("37", "24")
+        for line in (LOAD, *SQUARES, reduce("y"), OUT)
+    )
+    kernel = parse_kernel(text.replace("[43]", "[768]").replace(", 43]", ", 768]"), OPERATORS, str)
+    assert tiles_after(kernel) == set()
+    loops = [n for n in walk(fuse_columns(kernel, CPU)) if isinstance(n, For)]
+    assert [loop.stop.value for loop in loops if loop.var.name == "g"] == [24 // ROWS]

@@ -41,8 +41,8 @@ PIPELINE = Pipeline(
         _own("stream_gemm_operands"),
         _own("forward_tile_copies"),
         _own("fold_fills"),
-        _own("fuse_rows"),
         _own("fuse_columns"),
+        _own("fuse_rows"),
         _own("eliminate_dead_tiles"),
         _own("merge_gemm_blocks"),
     )

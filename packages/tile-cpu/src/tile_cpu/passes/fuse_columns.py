@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import TypeGuard
 
 from tile_core.ir.buffer import Buffer, static_value
+from tile_core.ir.build_expr import const
 from tile_core.ir.effects import accesses, storages_written
 from tile_core.ir.expr import Call, Expr, Load, Var
 from tile_core.ir.node import N, Node, contains, nodes_of, rewrite, substitute
-from tile_core.ir.stmt import Kernel, Parallel, Seq, Stmt, Store, flattened
+from tile_core.ir.stmt import For, Kernel, Parallel, Seq, Stmt, Store, flattened
 from tile_core.ops.copy import Copy
+from tile_core.ops.loop_builders import accumulator
 from tile_core.ops.parallel_form import parallel_nest
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.serial_forms import expand
@@ -33,7 +35,16 @@ def fuse_columns(kernel: Kernel, target: Target) -> Kernel:
     and tiles that only they need; functions are not called twice for one element. Returns the same
     object when nothing fits.
     """
-    return rewrite_sequences(kernel, _fuse_in_sequence)
+    facts = KernelUses(kernel)
+    local = _local_tiles(kernel, facts)
+    return rewrite_sequences(kernel, lambda seq, _: _fuse_in_sequence(seq, local))
+
+
+ROWS = 8
+"""Rows read side by side: machines fetch ahead in about so many places."""
+
+LONG_ROW_BITS = 8192
+"""Of results that are worth reading and writing again for each few rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +67,57 @@ class _Tile:
 _Tiles = Mapping[Buffer, _Tile]
 
 
-def _fuse_in_sequence(seq: Seq, facts: KernelUses) -> Seq:
-    tiles = _tiles(seq, facts)
-    while wrong := [tile for tile in tiles if not _may_vanish(tile, tiles, seq, facts)]:
+def _local_tiles(kernel: Kernel, facts: KernelUses) -> set[Buffer]:
+    """Return the tiles that are written, all of them, wherever a sequence begins to use them."""
+    covered: dict[Buffer, set[Node]] = {}
+    for seq in nodes_of(kernel, Seq):
+        touched = [accesses(stmt) for stmt in seq.body]
+        for tile, one in _tiles(seq).items():
+            mine = [[a.node for a in found if a.buffer.storage is tile] for found in touched]
+            if not any(mine[: one.position]):
+                covered.setdefault(tile, set()).update(node for nodes in mine for node in nodes)
+    return {
+        tile
+        for tile, nodes in covered.items()
+        if tile not in facts.viewed and nodes >= facts.touching[tile].keys()
+    }
+
+
+def _fuse_in_sequence(seq: Seq, local: set[Buffer]) -> Seq:
+    tiles = {tile: one for tile, one in _tiles(seq).items() if tile in local}
+    while wrong := [tile for tile in tiles if not _may_vanish(tile, tiles, seq)]:
         tiles = {tile: one for tile, one in tiles.items() if tile not in wrong}
     if not tiles:
         return seq
     gone = {one.position for one in tiles.values()}
-    body = [
-        _made_of(parallel_nest(expand(stmt)), tiles) if _combines(stmt, tiles) else stmt
-        for position, stmt in enumerate(seq.body)
-        if position not in gone
-    ]
+    body: list[Stmt] = []
+    for position, stmt in enumerate(seq.body):
+        if _combines(stmt, tiles):
+            body += [_made_of(part, tiles) for part in _in_groups(stmt)]
+        elif position not in gone:
+            body.append(stmt)
     return replace(seq, body=tuple(body))
 
 
-def _tiles(seq: Seq, facts: KernelUses) -> dict[Buffer, _Tile]:
+def _in_groups(op: Reduce) -> list[Stmt]:
+    """Return loops over columns that combine a few long rows each, if that rounds nothing."""
+    dtype = op.dst.buffer.dtype
+    rows, columns = op.src.static_extents or (0, 0)
+    is_exact = accumulator("total", dtype).dtype == dtype
+    if rows <= ROWS or rows % ROWS or columns * dtype.bits < LONG_ROW_BITS or not is_exact:
+        return [parallel_nest(expand(op))]
+
+    def some(first: Expr | int, *, clear: bool) -> Stmt:
+        src = replace(op.src, starts=(first, 0), extents=(ROWS, columns))
+        return parallel_nest(expand(replace(op, src=src, clear=clear)))
+
+    group = Var("g", const(0).dtype)
+    rest = some(group * ROWS, clear=False)
+    count = const(rows // ROWS)
+    return [some(0, clear=op.clear), For(group, const(1), count, const(1), Seq((rest,)))]
+
+
+def _tiles(seq: Seq) -> dict[Buffer, _Tile]:
     """Return the tiles that single statements of a sequence write."""
     found: dict[Buffer, _Tile] = {}
     for position, stmt in enumerate(seq.body):
@@ -90,13 +136,11 @@ def _tiles(seq: Seq, facts: KernelUses) -> dict[Buffer, _Tile]:
     return found
 
 
-def _may_vanish(tile: Buffer, tiles: _Tiles, seq: Seq, facts: KernelUses) -> bool:
+def _may_vanish(tile: Buffer, tiles: _Tiles, seq: Seq) -> bool:
     """Tell whether all that read a tile may have what its elements are made of instead."""
     one = tiles[tile]
     touched = [{a.buffer.storage for a in accesses(stmt)} for stmt in seq.body]
     users = [k for k, found in enumerate(touched) if tile in found and k != one.position]
-    if not facts.is_private(tile, {a.node for stmt in seq.body for a in accesses(stmt)}):
-        return False
     steps = {other.position for other in tiles.values()}
     if not all(k in steps or _combines(seq.body[k], {tile: one}) for k in users):
         return False
