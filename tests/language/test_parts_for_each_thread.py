@@ -85,16 +85,21 @@ def results(main: Any, target: str, dtype: str, extents: tuple[int, int]) -> tup
     return a, b
 
 
-@pytest.mark.parametrize("where", PLACES)
-@pytest.mark.parametrize(
-    ("make", "dtype", "extents"),
-    [
-        (out_of, "float32", (2, 3)), (out_of, "int8", (1, 4)), (out_of, "float16", (3, 1)),
-        (into, "float32", (1, 4)), (into, "int8", (1, 3)), (into, "float16", (1, 1)),
-        (one_element, "float32", (1, 2)),
-    ],
-)  # fmt: skip
-@pytest.mark.parametrize("target", ["cpu", "cuda:sm_80@sim", "hip:gfx942@sim"])
+COPIES = [
+    (out_of, "float32", (2, 3)), (out_of, "int8", (1, 4)), (out_of, "float16", (3, 1)),
+    (into, "float32", (1, 4)), (into, "int8", (1, 3)), (into, "float16", (1, 1)),
+    (one_element, "float32", (1, 2)),
+]  # fmt: skip
+TRIED = [
+    (target, *copy, where)
+    for at, copy in enumerate(COPIES)
+    for turn, where in enumerate(PLACES)
+    for target in ("cpu", ("cuda:sm_80@sim", "hip:gfx942@sim")[(at + turn) % 2])
+]
+"""Each copy meets each target, and each place does."""
+
+
+@pytest.mark.parametrize(("target", "make", "dtype", "extents", "where"), TRIED)
 def test_all_targets_agree(
     target: str, make: Any, dtype: str, extents: tuple[int, int], where: str
 ) -> None:

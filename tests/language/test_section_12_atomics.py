@@ -12,23 +12,26 @@ OPS = {"add": np.add, "max": np.maximum, "min": np.minimum}
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("op", OPS)
-def test_many_blocks_meet_in_few_elements(run, op, dtype):
-    atomic = getattr(T, f"atomic_{op}")
+def test_many_blocks_meet_in_few_elements(run, dtype):
+    few = T.Tensor((2, 7), dtype)
 
     @T.prim_func
-    def main(A: T.Tensor((24, 7), dtype), B: T.Tensor((2, 7), dtype)):
+    def main(A: T.Tensor((24, 7), dtype), added: few, largest: few, smallest: few):
         with T.Kernel(24, threads=32) as bx:
             for j in T.Parallel(7):
-                atomic(B[bx % 2, j], A[bx, j])
+                T.atomic_add(added[bx % 2, j], A[bx, j])
+                T.atomic_max(largest[bx % 2, j], A[bx, j])
+                T.atomic_min(smallest[bx % 2, j], A[bx, j])
 
     low = 0 if dtype.startswith("u") else -6
     a = drawn(24, 7, low=low, high=7, dtype=dtype)
     start = drawn(2, 7, seed=1, low=0, high=3, dtype=dtype)
-    b = start.copy()
-    run(main, a, b)
-    expected = OPS[op].reduce(a.reshape(12, 2, 7).astype("float64"), axis=0)
-    assert np.array_equal(b.astype("float64"), OPS[op](expected, start.astype("float64")))
+    found = {op: start.copy() for op in OPS}
+    run(main, a, *found.values())
+    for op, b in found.items():
+        expected = OPS[op].reduce(a.reshape(12, 2, 7).astype("float64"), axis=0)
+        wanted = OPS[op](expected, start.astype("float64"))
+        assert np.array_equal(b.astype("float64"), wanted), op
 
 
 @pytest.mark.parametrize("op", ["add", "max", "min"])
@@ -55,27 +58,26 @@ def test_the_previous_value(run, op, scope):
 
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("source", ["shared", "fragment"])
-@pytest.mark.parametrize("form", ["buffer", "region", "element"])
-def test_tiles(run, op, source, form):
+def test_tiles(run, op, source):
+    """Into tensors, into regions of them, and from an element on."""
     atomic = getattr(T, f"atomic_{op}")
     allocate = {"shared": T.alloc_shared, "fragment": T.alloc_fragment}[source]
+    tensor = T.Tensor((6, 5), "float32")
 
     @T.prim_func
-    def main(A: T.Tensor((6, 5), "float32"), B: T.Tensor((6, 5), "float32")):
+    def main(A: tensor, B: tensor, C: tensor, D: tensor):
         with T.Kernel(3, threads=32):
             S = allocate((6, 5), "float32")
             T.copy(A, S)
-            if form == "buffer":
-                atomic(B, S)
-            elif form == "region":
-                atomic(B[0:6, 0:5], S[0:6, 0:5])
-            else:
-                atomic(B[0, 0], S)
+            atomic(B, S)
+            atomic(C[0:6, 0:5], S[0:6, 0:5])
+            atomic(D[0, 0], S)
 
     a, start = drawn(6, 5), drawn(6, 5, seed=1)
-    b = start.copy()
-    run(main, a, b)
-    assert np.array_equal(b, start + 3 * a if op == "add" else OPS[op](start, a))
+    found = {form: start.copy() for form in ("buffer", "region", "element")}
+    run(main, a, *found.values())
+    for form, b in found.items():
+        assert np.array_equal(b, start + 3 * a if op == "add" else OPS[op](start, a)), form
 
 
 def test_tiles_that_hang_over_the_edge(run):

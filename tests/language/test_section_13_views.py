@@ -31,7 +31,16 @@ def test_another_shape(run, scope, function):
     assert np.array_equal(b, expected.reshape(2, 12))
 
 
-@pytest.mark.parametrize("scope", [*SCOPES, "global"])
+@T.macro
+def seen(A, alloc, B):
+    """Copy A, or a tile that holds it, as elements of the type of B."""
+    S = A if alloc is None else alloc(A.shape, A.dtype)
+    if alloc is not None:
+        T.copy(A, S)
+    V = T.view(S, dtype=B.dtype)
+    T.copy(V, B)
+
+
 @pytest.mark.parametrize(
     ("dtype", "other"),
     [
@@ -44,23 +53,23 @@ def test_another_shape(run, scope, function):
         ("float8_e4m3fn", "uint8"),
     ],
 )
-def test_another_type(run, scope, dtype, other):
+def test_another_type(run, dtype, other):
+    """Of tensors, and of tiles of each scope."""
     wide = poisoned(1, dtype=dtype).itemsize
     narrow = poisoned(1, dtype=other).itemsize
-    columns = 8 * wide // narrow
+    result = T.Tensor((3, 8 * wide // narrow), other)
 
     @T.prim_func
-    def main(A: T.Tensor((3, 8), dtype), B: T.Tensor((3, columns), other)):
+    def main(A: T.Tensor((3, 8), dtype), B: result, C: result, D: result, E: result):
         with T.Kernel(1, threads=32):
-            S = A if scope == "global" else SCOPES[scope]((3, 8), dtype)
-            if scope != "global":
-                T.copy(A, S)
-            V = T.view(S, dtype=other)
-            T.copy(V, B)
+            places = (None, *SCOPES.values())
+            [seen(A, alloc, to) for alloc, to in zip(places, (B, C, D, E), strict=True)]
 
-    a, b = counted(3, 8, dtype=dtype), poisoned(3, columns, dtype=other)
-    run(main, a, b)
-    assert np.array_equal(b.view(np.uint8), a.view(np.uint8))
+    a = counted(3, 8, dtype=dtype)
+    found = [poisoned(3, 8 * wide // narrow, dtype=other) for _ in range(4)]
+    run(main, a, *found)
+    for b, scope in zip(found, ("global", *SCOPES), strict=True):
+        assert np.array_equal(b.view(np.uint8), a.view(np.uint8)), scope
 
 
 def test_packed_elements_seen_as_bytes(run):
