@@ -61,12 +61,14 @@ def compilations(
 
 
 def compiled_examples(
-    architectures: Sequence[str], exceptions: Iterable[str] = ()
+    architectures: Sequence[str], turn: int, exceptions: Iterable[str] = ()
 ) -> list[tuple[str, str]]:
-    """Return the examples with what they are compiled for: one architecture, exceptions for all.
+    """Return half of the examples, each with one architecture, and exceptions with all.
 
     Parameters
     ----------
+    turn
+        0 or 1: which half. The other one is for another vendor's compiler.
     exceptions
         Names that may have more words behind them.
     """
@@ -74,7 +76,8 @@ def compiled_examples(
     return [
         (name, arch)
         for at, name in enumerate(example_files.NAMES)
-        for arch in in_turn(at, architectures)[: None if name in everywhere else 1]
+        if at % 2 == turn or name in everywhere
+        for arch in in_turn(at // 2, architectures)[: None if name in everywhere else 1]
     ]
 
 
