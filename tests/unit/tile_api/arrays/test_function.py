@@ -296,3 +296,10 @@ def test_another_target() -> None:
     same(other(x), x.sum(axis=-1))
     assert [k.target for k in other.kernels(x)] == ["cuda:sm_80@sim"]
     assert [k.target for k in total.kernels(x)] != ["cuda:sm_80@sim"]
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+def test_a_dimension_of_one_element_has_any_stride(target):
+    x = np.arange(6.0)[None, ::-2][:, :1]
+    assert x.strides[-1] < 0
+    np.testing.assert_array_equal(Function(lambda x: x + 1, target=target)(x), [[6]])

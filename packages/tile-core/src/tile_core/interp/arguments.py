@@ -101,7 +101,8 @@ def _array(param: Buffer, arg: Any, finish: list[Finish]) -> Array:
             f"argument {param.name!r} is {param.dtype}, got {arg.dtype}",
             hint="convert it with .astype",
         )
-    if any(s % arg.dtype.itemsize or s < 0 for s in arg.strides):
+    strides = [s for s, n in zip(arg.strides, arg.shape, strict=True) if n > 1]
+    if any(s % arg.dtype.itemsize or s < 0 for s in strides):
         raise ArgumentLayoutError(
             f"argument {param.name!r} has strides {arg.strides} in bytes",
             hint="pass a contiguous array: numpy.ascontiguousarray(x)",
