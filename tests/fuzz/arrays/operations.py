@@ -128,7 +128,8 @@ VIEWS = (
     "np.moveaxis({0}, 0, -1)", "np.take({0}, np.arange({0}.shape[0]) // 2, axis=0)",
     "{0} * np.arange({0}.shape[-1])", "{0} + np.arange({0}.shape[-1], dtype='float32')",
     "np.pad({0}, 1)", "np.broadcast_to({0}, (2, *{0}.shape))", "{0}.reshape({0}.shape[0], -1)",
-    "np.squeeze({0})", "{0}[..., 0]", "{0}[..., :3]",
+    "np.squeeze({0})", "{0}[..., 0]", "{0}[..., :3]", "{0}[..., ::-2]", "{0}[::-1, 1::3]",
+    "{0}[..., -1:0:-1]", "{0}[..., 3:3]",
 )  # fmt: skip
 MATRICES = (
     "np.tril({0})", "np.triu({0}, 1)",

@@ -34,6 +34,8 @@ def one(
     from tile_core.errors import TileError
 
     warnings.simplefilter("ignore")
+    if program.seed % 4 == 0:
+        given = [*map(apart, given)]
     machine, _, how = target.partition("/")
     small = {} if "@" in machine else {"rows": 8, "stream": 16, "columns": 16}
     blocks = Blocks(resident=0, **small) if how else Blocks()
@@ -56,6 +58,16 @@ def one(
         if wrong is not None:
             return Finding(target, "wrong", symptom(wrong.split(";")[0]), f"output {k}: {wrong}")
     return None
+
+
+def apart(x: Any) -> Any:
+    """Return the same array, every other element of memory, backwards where it has a dimension."""
+    if not x.ndim:
+        return x
+    wide = np.zeros((*x.shape[:-1], 2 * x.shape[-1]), x.dtype)
+    found = wide[..., ::-2]
+    found[...] = x
+    return found
 
 
 def _differentiated(program: Program) -> Finding | None:
