@@ -12,6 +12,8 @@ import pytest
 from support.thread_machine import MACHINE, RULES, agree, poisoned
 from tile_core.errors import LayoutConflict, LayoutUnknown
 from tile_core.ir.buffer import Buffer
+from tile_core.ir.build_expr import binary, const, select
+from tile_core.ir.expr import BinaryOp
 from tile_core.ir.stmt import AnnotateLayout, Kernel, Parallel
 from tile_core.layout import Fragment, Layout, Swizzle, fully_replicated, swizzled
 from tile_core.layout.preimages import reduced_fragment
@@ -165,7 +167,7 @@ def test_a_small_tile_is_held_several_times_and_stored_once() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "threads", "slots"),
-    [((128, 80), 128, 80), ((3, 192), 128, 5), ((64, 576), 256, 144), ((7, 9), 32, 2),
+    [((128, 80), 128, 80), ((3, 192), 128, 8), ((64, 576), 256, 144), ((7, 9), 32, 2),
      ((128, 30), 96, 40), ((5,), 128, 1), ((192,), 128, 2)],
     ids=str,
 )  # fmt: skip
@@ -351,7 +353,11 @@ def test_accesses_are_as_wide_as_they_are_aligned(width: int, index: Any) -> Non
     [(4, lambda i, j: (i, j // 32)), (2, lambda i, j: (i, (i * 32 + j) // 2)),
      (4, lambda i, j: (i, (j + 4) // 8)), (2, lambda i, j: (i, (j + 2) // 4)),
      (1, lambda i, j: (i, j // 3)), (1, lambda i, j: (i, (j + 1) // 4)),
-     (1, lambda i, j: (i, j % 4)), (1, lambda i, j: (j // 4, j))],
+     (4, lambda i, j: (i, j % 4)), (4, lambda i, j: (j // 4, j)),
+     (2, lambda i, j: (i, j % 6)), (1, lambda i, j: (i, (j + 1) % 4)),
+     (4, lambda i, j: ((i * 32 + j) // 24, (i * 32 + j) % 24)),
+     (2, lambda i, j: ((i * 32 + j) // 30, (i * 32 + j) % 30)),
+     (1, lambda i, j: ((i * 32 + j) // 27, (i * 32 + j) % 27))],
 )  # fmt: skip
 def test_elements_that_all_of_a_vector_read_do_not_make_it_narrower(width: int, index: Any) -> None:
     a, b = ir.tensor("A", (64, 2048)), ir.tensor("B", (64, 128))
@@ -359,6 +365,20 @@ def test_elements_that_all_of_a_vector_read_do_not_make_it_narrower(width: int, 
     kernel = make([a, b], [], body)
     layouts = infer(kernel)
     assert loop(layouts, 0).vector == width
+
+
+@pytest.mark.parametrize(("width", "reads_apart"), [(4, False), (1, True)])
+def test_choices_of_registers_do_not_make_it_narrower(width: int, reads_apart: bool) -> None:
+    a, b, x = ir.tensor("A", (32, 32)), ir.tensor("B", (32, 32)), ir.fragment("x", (32, 32))
+
+    def positive(i: Any, j: Any) -> Any:
+        held = ir.load(x, i, j)
+        other = ir.load(a, i, j) if reads_apart else held
+        zero = const(0.0, held.dtype)
+        return ir.store(b, (i, j), select(binary(BinaryOp.LT, held, zero), zero, other))
+
+    layouts = infer(make([a, b], [x], ir.copy(a, x), ir.parallel((32, 32), positive)))
+    assert loop(layouts, 1).vector == width
 
 
 # Firm and soft demands -----------------------------------------------------------------------

@@ -77,6 +77,10 @@ class LoopLayout:
         return evaluate(self.replica, (thread, rounds, lane))
 
 
+ACCESS = 2
+"""What an access of memory costs, in work on elements."""
+
+
 def planned(
     extents: Sequence[int],
     threads: int,
@@ -202,9 +206,9 @@ def _uneven_rows(box: tuple[int, ...], threads: int, vector: int) -> LoopLayout:
 
 
 def _width(total: int, threads: int, vector: int) -> int:
-    """Return the elements of an access, `vector` or a half, a quarter, … of it: in fewest steps."""
+    """Return the elements of an access, `vector` or a half, a quarter, … of it: at least cost."""
     widths = [1 << k for k in reversed(range(vector.bit_length()))]
-    return min(widths, key=lambda v: -(-total // (threads * v)) * v)
+    return min(widths, key=lambda v: -(-total // (threads * v)) * (v + ACCESS))
 
 
 def _unflattened(

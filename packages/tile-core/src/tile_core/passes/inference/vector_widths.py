@@ -80,8 +80,15 @@ def _is_scalar(nest: Nest) -> bool:
                 return True
             case Store(buffer=buffer) if buffer.scope.is_thread_private:
                 return True
-            case If(cond=cond) | Select(cond=cond, lazy=True):
+            case If(cond=cond):
                 if _depends(cond, innermost, nest.names):
+                    return True
+            case Select(cond=cond, then=then, otherwise=otherwise, lazy=True):
+                # Registers, and what all neighbours read, are chosen lane by lane.
+                moving = any(
+                    _moves(n, innermost, nest.names) for n in (*walk(then), *walk(otherwise))
+                )
+                if moving and _depends(cond, innermost, nest.names):
                     return True
             case Call(function=function) if function.startswith("extern:"):
                 return True
@@ -89,6 +96,13 @@ def _is_scalar(nest: Nest) -> bool:
                 if node not in added:
                     return True
     return False
+
+
+def _moves(node: Node, innermost: Var, names: dict[Node, Node]) -> bool:
+    """Whether a part of an expression accesses memory that neighbours have apart."""
+    if isinstance(node, Load) and node.buffer.scope in (Scope.GLOBAL, Scope.SHARED):
+        return any(_depends(i, innermost, names) for i in node.indices)
+    return isinstance(node, Call) and effect_of(node.function) is not Effect.NONE
 
 
 def _adds(value: Expr) -> bool:
@@ -140,15 +154,24 @@ def _aligned_in_tensor(
     strides: tuple[Extent, ...],
     width: int,
 ) -> int:
-    """Return the widest access along the last index whose first element is a multiple of it."""
+    """Return the widest access along the last index whose first element is a multiple of it.
+
+    Where both are of one number, as in ``x[s // 32, s % 32]``, neighbours stay in one row.
+    """
     *outer, last = (env.linear(i) for i in indices)
     if not any(_mentions(value, innermost) for value in (*outer, last)):
         return width
     steady = min(_steady(env, index, innermost, width) for index in indices)
     if steady > 1:
         return steady
-    if any(_mentions(value, innermost) for value in outer) or static_value(strides[-1]) != 1:
+    for index, value in zip(indices[:-1], outer, strict=True):
+        if _mentions(value, innermost):
+            width = min(width, _steady(env, index, innermost, width))
+    if width == 1 or static_value(strides[-1]) != 1:
         return 1
+    match indices[-1]:
+        case Binary(op=BinaryOp.FLOORMOD, a=a, b=Const(value=row)):
+            last, width = env.linear(a), math.gcd(width, int(row))
     for index, stride in zip(indices[:-1], strides[:-1], strict=True):
         width = math.gcd(width, env.multiple_of(index) * env.multiple_of(stride))
     return _power_of_two(_unit_step(env, last, innermost, width))
