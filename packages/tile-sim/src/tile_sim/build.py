@@ -54,10 +54,8 @@ def runtime_library() -> Path:
     """Return the path of the emulator's runtime, compiled for this machine if it is not yet."""
     compiler = find_compiler()
     sources = sorted(RUNTIME.glob("*.cpp"))
-    headers = [header.read_bytes() for header in SHARED_HEADERS]
-    digest = digest_of(
-        [compiler.identity, *dialect(), *_RUNTIME_FLAGS, *_texts((RUNTIME,)), *headers]
-    )
+    texts = _digest((RUNTIME,), SHARED_HEADERS)
+    digest = digest_of([compiler.identity, *dialect(), *_RUNTIME_FLAGS, texts])
     return cached(f"runtime-{digest}.so", partial(_make_runtime, compiler, sources))
 
 
@@ -71,17 +69,17 @@ def kernel_library(text: str, name: str, flags: Sequence[str] = (), *, warp_size
     everything = (*_KERNEL_FLAGS, f"-DTILE_WARP_SIZE={warp_size}", *flags)
     digest = digest_of(
         [compiler.identity, *dialect(), *everything, str(runtime), _TITLE.sub("//", text),
-         *_texts(header_folders())]
+         _digest(header_folders())]
     )  # fmt: skip
     make = partial(_make_kernel, compiler, text, name, everything, runtime)
     return cached(f"{name}-{digest}.so", make)
 
 
 @cache
-def _texts(folders: tuple[Path, ...]) -> list[bytes]:
-    """Return name and contents of each C++ file in `folders`, read once in a process."""
-    files = [f for folder in folders for f in sorted(folder.rglob("*")) if f.suffix in _CXX]
-    return [part for f in files for part in (f.name.encode(), f.read_bytes())]
+def _digest(folders: tuple[Path, ...], files: tuple[Path, ...] = ()) -> str:
+    """Return the digest of the C++ files in `folders` and of `files`, read once in a process."""
+    inside = (f for folder in folders for f in sorted(folder.rglob("*")) if f.suffix in _CXX)
+    return digest_of(part for f in (*inside, *files) for part in (f.name, f.read_bytes()))
 
 
 _CXX = frozenset({".cpp", ".h", ".inc", ".S"})
@@ -135,7 +133,7 @@ def _compiled_header(compiler: Compiler, flags: Sequence[str]) -> list[str]:
     ours = {*_KERNEL_FLAGS, *(f"-DTILE_WARP_SIZE={size}" for size in (32, 64))}
     if not all(flag in ours or flag.startswith("-I") for flag in flags):
         return []
-    digest = digest_of([compiler.identity, *dialect(), *flags, *_texts(header_folders())])
+    digest = digest_of([compiler.identity, *dialect(), *flags, _digest(header_folders())])
     return [f"-I{precompiled(compiler, 'tile.h', flags, digest)}"]
 
 
