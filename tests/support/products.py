@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from support.kept_kernels import run
 from tile_core.codegen import PrintedSource, print_program
 from tile_core.interp.values import Array
 from tile_core.ir.build_expr import ceildiv
 from tile_core.ir.stmt import Kernel
 from tile_core.ops.gemm import GemmWarpPolicy
-from tile_core.plugins.host import installed_plugins
 from tile_core.simt.lower import lower_kernel
 from tile_core.simt.pass_contexts import KernelContext
 from tile_core.simt.program import DeviceProgram
 from tile_core.target import Target
 from tile_core.testing import build_ir as ir
 from tile_core.testing.conformance.case import logical
-from tile_core.testing.oracle import numbers, poison, runner
+from tile_core.testing.oracle import numbers, poison
 from tile_cuda import machine as nvidia
 from tile_cuda import rules as nvidia_rules
 from tile_hip import machine as amd
@@ -161,7 +161,7 @@ def check(product: Product) -> None:
     """Run `product` on the emulator with all checks, and compare with the exact result."""
     a, b, c = product.arguments()
     target = f"{target_of(product.arch)}@sim"
-    runner(target, installed_plugins())(product.kernel(), [a, b, c])
+    run(product.kernel(), target, [a, b, c])
     got = logical(c, product.total, (product.m, product.n))
     np.testing.assert_array_equal(got.astype(np.float64), product.expected(a, b))
     assert ceildiv(product.k, product.steps) * product.steps == product.k

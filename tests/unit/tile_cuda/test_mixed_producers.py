@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.kept_kernels import run
 from support.mixed_kernels import gathered, odd_rows, three_ways
 from support.nvrtcs import NVRTCS, machine_code_of
 from support.ring_kernels import Case
 from tile_core.compilation.results import Lowered
 from tile_core.driver import lower
 from tile_core.plugins.host import installed_plugins
-from tile_core.testing.oracle import runner
 
 
 def check(case: Case, seed: int = 0) -> None:
@@ -22,7 +22,7 @@ def check(case: Case, seed: int = 0) -> None:
     expected = case.expected(*arguments[:-1])
     for target in ("interpret", "cuda:sm_90a@sim"):
         given = [a.copy() for a in arguments]
-        runner(target, installed_plugins())(case.function.kernel, given)
+        run(case.function.kernel, target, given)
         np.testing.assert_array_equal(given[-1], expected)
 
 

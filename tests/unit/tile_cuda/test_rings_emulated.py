@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.kept_kernels import run
 from support.ring_kernels import Case, dequantised, guarded, irregular, scaled, two_loops
 from tile_core.driver import lower
 from tile_core.plugins.host import installed_plugins
-from tile_core.testing.oracle import runner
 
 
 def check(case: Case, seed: int = 0) -> None:
     """Run a kernel, and compare what it computes exactly."""
     arguments = case.arguments(np.random.default_rng(seed))
-    runner("cuda:sm_90a@sim", installed_plugins())(case.function.kernel, arguments)
+    run(case.function.kernel, "cuda:sm_90a@sim", arguments)
     np.testing.assert_array_equal(arguments[-1], case.expected(*arguments[:-1]))
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tile_api.language as T
+from support import kept_kernels
 from tile_core.driver import lower
 from tile_core.plugins.host import installed_plugins
-from tile_core.testing.oracle import runner
 
 SCHEDULES = {"forward": "late", "random:3": "random"}
 
@@ -23,7 +23,7 @@ def schedule(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(function: Any, *arguments: np.ndarray) -> None:
-    runner("cuda:sm_90a@sim", installed_plugins())(function.kernel, arguments)
+    kept_kernels.run(function.kernel, "cuda:sm_90a@sim", arguments)
 
 
 def signs(*shape: int, seed: int = 0) -> np.ndarray:

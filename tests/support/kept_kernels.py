@@ -1,0 +1,28 @@
+"""Kernels that come back, in other orders of threads or with other numbers: compiled once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tile_core.driver import build
+from tile_core.ir.printer import print_kernel
+from tile_core.ir.stmt import Kernel
+from tile_core.plugins.host import installed_plugins
+
+MOST = 64
+_KEPT: dict[tuple[str, str], Callable[..., Any]] = {}
+
+
+def run(kernel: Kernel, target: str, arguments: Sequence[Any]) -> None:
+    """Run a kernel on a target, compiled now unless one of the same text has been of late.
+
+    It is for tests that leave the compiler as it is; what `checking` and the variables of the
+    emulator say counts when a kernel runs.
+    """
+    key = (print_kernel(kernel), target)
+    if key not in _KEPT:
+        while len(_KEPT) >= MOST:
+            del _KEPT[next(iter(_KEPT))]
+        _KEPT[key] = build(kernel, target, installed_plugins()).executable
+    _KEPT[key](*arguments)
