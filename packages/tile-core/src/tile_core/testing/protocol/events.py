@@ -198,7 +198,10 @@ class ProtocolBroken(Exception):
 
 def overlaps(a: Box, b: Box) -> bool:
     """Whether two boxes of a tile have elements in common."""
-    return all(x[0] < y[1] and y[0] < x[1] for x, y in zip(a, b, strict=True))
+    for (start, end), (other, its_end) in zip(a, b, strict=True):
+        if start >= its_end or other >= end:
+            return False
+    return True
 
 
 def covers(a: Box, b: Box) -> bool:

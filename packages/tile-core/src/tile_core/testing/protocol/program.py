@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -98,10 +99,16 @@ def meaning_of(
     return found
 
 
-def iterations_of(launch: Launch, scenario: Scenario, *, host: Sequence[Let] = ()) -> list[int]:
-    """Return how often each pipelined loop goes round, each time that it is come to."""
+def iterations_of(
+    launch: Launch, scenario: Scenario, *, host: Sequence[Let] = (), most: float = math.inf
+) -> list[int]:
+    """Return how often each pipelined loop goes round, each time that it is come to.
+
+    Raises `Endless` if one goes round more than `most` times.
+    """
     facts = LaunchFacts(launch, lambda op: False)
     group = _Block(facts, scenario, 0, host, facts.threads).group(range(facts.threads))
+    group.most = most
     follow(group, launch.body, lambda group, stmt: None)
     return group.iterations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -40,18 +41,20 @@ def scenarios_of(launch: Launch, host: Sequence[Let] = ()) -> list[Scenario]:
     found: dict[object, Scenario] = {}
     for values in _values():
         scenario = Scenario(otherwise=values, block=LAST if len(found) % 2 else FIRST)
-        iterations = _iterations(launch, scenario, host)
+        iterations = _iterations(launch, scenario, host, most=4 * stages + 4)
         kind = tuple(sorted(wanted & set(iterations or ())))
-        if iterations and max(iterations) <= 4 * stages + 4 and not _is_known(kind, found):
+        if iterations and not _is_known(kind, found):
             found[kind] = scenario
     mixed = (Scenario(otherwise=values, block=FIRST) for values in _mixed())
     return [*found.values(), *(s for s in mixed if _iterations(launch, s, host) is not None)]
 
 
-def _iterations(launch: Launch, scenario: Scenario, host: Sequence[Let]) -> list[int] | None:
-    """Return the iterations of pipelined loops, None if the program itself does not end."""
+def _iterations(
+    launch: Launch, scenario: Scenario, host: Sequence[Let], most: float = math.inf
+) -> list[int] | None:
+    """Return the iterations of pipelined loops, None if one has too many or does not end."""
     try:
-        return iterations_of(launch, scenario, host=host)
+        return iterations_of(launch, scenario, host=host, most=most)
     except (Endless, ZeroDivisionError):
         return None
 

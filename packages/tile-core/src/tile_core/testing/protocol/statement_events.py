@@ -9,8 +9,6 @@ from typing import Any
 from tile_core.ir import gpu_intrinsics
 from tile_core.ir.buffer import Region, Scope
 from tile_core.ir.expr import AddressOf, Call
-from tile_core.ir.gpu_intrinsics import RANGE_INTRINSICS
-from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Parallel, Stmt
 from tile_core.ops.async_copy import CopyArrive, CopyCommit, CopyWait
 from tile_core.ops.bulk_copy import BulkCopy, BulkWait, FenceAsync
@@ -89,9 +87,8 @@ def _of_operator(group: Group, stmt: Stmt) -> Iterator[Event]:
             yield Settle(PRODUCTS, group.products, pending, span=span)
         case _:
             yield from _touches(group, stmt)
-            for node in nodes_of(stmt, Call):
-                if node.function in RANGE_INTRINSICS:
-                    yield from _call(group, node)
+            for call in group.facts.calls(stmt):
+                yield from _call(group, call)
 
 
 # Barriers in memory --------------------------------------------------------------------------

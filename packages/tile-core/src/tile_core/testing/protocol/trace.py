@@ -10,7 +10,7 @@ from tile_core.analysis.uniformity import Uniformity, is_thread_program
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.expr import Call
 from tile_core.ir.gpu_intrinsics import RANGE_INTRINSICS
-from tile_core.ir.node import Node, walk
+from tile_core.ir.node import Node, nodes_of, walk
 from tile_core.ir.stmt import (
     Break,
     Continue,
@@ -74,6 +74,8 @@ class LaunchFacts:
         self.uniform = Uniformity(launch) if self.by_thread else None
         self._names: dict[Buffer, str] = {}
         self._matters: dict[Node, bool] = {}
+        self._steps: dict[Seq, tuple[Stmt, ...]] = {}
+        self._calls: dict[Node, tuple[Call, ...]] = {}
         self._touched: dict[Node, tuple[Touched, ...]] = {}
 
     def name(self, buffer: Buffer) -> str:
@@ -89,11 +91,25 @@ class LaunchFacts:
             self._matters[stmt] = any(map(_tells, walk(stmt)))
         return self._matters[stmt]
 
+    def steps(self, stmt: Seq) -> tuple[Stmt, ...]:
+        """Return the statements of a sequence that need to be followed."""
+        if stmt not in self._steps:
+            found = (item for item in stmt.body if isinstance(item, Let) or self.matters(item))
+            self._steps[stmt] = tuple(found)
+        return self._steps[stmt]
+
     def touched(self, stmt: Stmt) -> tuple[Touched, ...]:
         """Return the shared tiles that a statement touches."""
         if stmt not in self._touched:
             self._touched[stmt] = touched(stmt)
         return self._touched[stmt]
+
+    def calls(self, stmt: Stmt) -> tuple[Call, ...]:
+        """Return what a statement asks of a range of threads."""
+        if stmt not in self._calls:
+            found = (c for c in nodes_of(stmt, Call) if c.function in RANGE_INTRINSICS)
+            self._calls[stmt] = tuple(found)
+        return self._calls[stmt]
 
     def varies(self, node: Node) -> bool:
         """Whether threads of one group may find different values."""
@@ -124,6 +140,7 @@ class Group:
     # How often each statement has been run, and each barrier arrived at.
     done: dict[object, int] = field(default_factory=dict)
     iterations: list[int] = field(default_factory=list)  # of pipelined loops, as they are come to
+    most: float = math.inf  # iterations of a pipelined loop that is followed
     # products, stores: what engines have been told to do: products, and groups of copies into
     # tensors.
     products: int = 0
@@ -151,13 +168,13 @@ Act = Callable[[Group, Stmt], None]
 def follow(group: Group, stmt: Stmt, act: Act) -> None:
     """Run the control flow of `stmt`; `act` does what is left.
 
-    Raises `Endless` if a loop does not end.
+    Raises `Endless` if a loop does not end, or is too long for the group.
     """
     if not group.facts.matters(stmt) and not isinstance(stmt, Let):
         return
     match stmt:
-        case Seq(body=body):
-            for item in body:
+        case Seq():
+            for item in group.facts.steps(stmt):
                 follow(group, item, act)
         case OnThreads():
             first = group.first + stmt.first
@@ -212,6 +229,8 @@ def _loop(group: Group, stmt: For | Pipelined | While, act: Act) -> None:
         bounds = [0, _chosen(group, stmt), 1]
     if isinstance(stmt, Pipelined):
         group.iterations.append(len(range(*bounds)))
+        if group.iterations[-1] > group.most:
+            raise Endless(f"more than {group.most} iterations of the loop at {stmt.span}")
     for k in range(*bounds):
         group.values.vars[stmt.var] = k
         if not _iteration(group, stmt.body, act):
