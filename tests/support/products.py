@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from support.kept_kernels import run
+from support.kept_kernels import built
 from tile_core.codegen import PrintedSource, print_program
+from tile_core.compilation.results import Built
 from tile_core.interp.values import Array
 from tile_core.ir.build_expr import ceildiv
 from tile_core.ir.stmt import Kernel
@@ -157,11 +158,15 @@ def target_of(arch: str) -> Target:
     return Target("hip" if arch.startswith("gfx") else "cuda", arch)
 
 
+def emulated(product: Product) -> Built:
+    """Return the kernel of a product, compiled for the emulator."""
+    return built(product.kernel(), f"{target_of(product.arch)}@sim")
+
+
 def check(product: Product) -> None:
     """Run `product` on the emulator with all checks, and compare with the exact result."""
     a, b, c = product.arguments()
-    target = f"{target_of(product.arch)}@sim"
-    run(product.kernel(), target, [a, b, c])
+    emulated(product).executable(a, b, c)
     got = logical(c, product.total, (product.m, product.n))
     np.testing.assert_array_equal(got.astype(np.float64), product.expected(a, b))
     assert ceildiv(product.k, product.steps) * product.steps == product.k

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from support.products import Product, check, lowered
+from support.products import Product, check, emulated, lowered
 from tile_core.codegen import print_program
 from tile_core.errors import TileWarning
 from tile_core.layout import Fragment
@@ -55,9 +55,10 @@ INSTRUCTIONS = [
 
 @pytest.mark.parametrize("product", INSTRUCTIONS, ids=str)
 def test_instructions(product: Product) -> None:
-    for transposes in TRANSPOSES:
+    """Each factor as it is and turned, for the first product in all four ways."""
+    for transposes in TRANSPOSES if product == HALF else TRANSPOSES[::3]:
         turned = replace(product, transposes=transposes)
-        assert "tile::mfma_" in turned.printed().text
+        assert "tile::mfma_" in emulated(turned).text("source")
         check(turned)
 
 
