@@ -192,8 +192,9 @@ class Workspace:
         for number, mutant in enumerate(mutants):
             has_switch = b"_mutant(%d)" % number in made[mutant.path]
             if number in told["imported"] or not has_switch:
-                came = told["came"][str(number)] or near[number]
-                found.append(self._fate(mutant, came, seconds / len(mutants)))
+                # Who comes by are those who import anew; what was made then, many use.
+                users = near[number] or told["came"][str(number)]
+                found.append(self._fate(mutant, users, seconds / len(mutants)))
             else:
                 found.append(told["fates"].get(str(number), "not run"))
         return found
