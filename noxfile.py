@@ -29,6 +29,8 @@ ON_THE_CPU = (
 """What the quickstart needs."""
 
 DEV = ("-r", "requirements-dev.txt")
+SITE = ("sphinx>=8.1", "myst-parser>=4", "furo", "sphinx-copybutton")
+"""What the documentation's site is built with."""
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -195,9 +197,12 @@ def imports(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Run every doctest and every Python block of the documentation."""
-    install(session, *DEV)
-    run_pytest(session, "tests/docs", *session.posargs)
+    """Build the site, ``docs/_build/html/index.html``; a warning or a dead link is an error."""
+    install(session, *editable(*ON_THE_CPU), *SITE)
+    source, out = "docs/_build/source", "docs/_build/html"
+    session.run("python", "docs/site/assemble.py", source)
+    session.run("sphinx-build", "-W", "-q", "-j", "auto", "-b", "html", source, out)
+    session.log(f"the site: {(ROOT / out / 'index.html').as_uri()}")
 
 
 @nox.session

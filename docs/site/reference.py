@@ -1,0 +1,107 @@
+"""Pages of the reference: every public name, from its docstring and its signature."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import tile_api
+import tile_api.language as language
+from tile_api.frontend.dtypes import DTYPES
+from tile_api.language.gpu_only import GPU_NAMES
+from tile_api.language.unavailable import UNAVAILABLE
+
+_TABLES = frozenset({*DTYPES, *GPU_NAMES, *UNAVAILABLE})
+"""Names of the language that come from tables: they share a page."""
+
+
+def write_reference(folder: Path) -> list[str]:
+    """Write a page for each group of names; return the pages' names, in their order."""
+    folder.mkdir(parents=True)
+    pages = {"tile": _page("tile: what users call", _members("tile", tile_api, tile_api.__all__))}
+    for module in _groups():
+        name = module.__name__.rpartition(".")[2]
+        title = (module.__doc__ or name).partition("\n")[0].rstrip(".").replace("`", "")
+        pages[name] = _page(title, _members("T", module, module.__all__))
+    pages["tables"] = _tables()
+    for name, text in pages.items():
+        (folder / f"{name}.rst").write_text(text)
+    return list(pages)
+
+
+def public_names() -> set[str]:
+    """Return the names that the reference has to have an entry for."""
+    own = {f"tile.{name}" for name in tile_api.__all__}
+    said = {f"T.{name}" for module in _groups() for name in module.__all__}
+    return own | said | {f"T.{name}" for name in _TABLES}
+
+
+def _groups() -> Iterator[ModuleType]:
+    for found in pkgutil.iter_modules(language.__path__):
+        module = importlib.import_module(f"{language.__name__}.{found.name}")
+        if getattr(module, "__all__", None):
+            yield module
+
+
+def _page(title: str, entries: Iterator[str]) -> str:
+    return "\n".join([title, "=" * len(title), "", *entries])
+
+
+def _members(prefix: str, home: Any, names: list[str]) -> Iterator[str]:
+    for name in sorted(names):
+        value = getattr(home, name, None)
+        kind = "module" if isinstance(value, ModuleType) else "class"
+        if not isinstance(value, (type, ModuleType)):
+            kind = "function" if callable(value) else "data"
+        if kind == "module":  # of which Sphinx would take what follows for members
+            kind = "data"
+        yield f".. py:{kind}:: {prefix}.{name}{_signature(value) if kind != 'data' else ''}\n"
+        yield _indented(_docstring(value)) + "\n"
+
+
+def _signature(value: Any) -> str:
+    try:
+        found = inspect.signature(value)
+    except (TypeError, ValueError):
+        return "()"
+    bare = [
+        p.replace(annotation=inspect.Parameter.empty)
+        for p in found.parameters.values()
+        if not p.name.startswith("_")
+    ]
+    text = str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+    return re.sub(r"<[^>]*>", "...", text)
+
+
+def _docstring(value: Any) -> str:
+    """Return a docstring of NumPy's form as reStructuredText."""
+    from sphinx.ext.napoleon import Config, NumpyDocstring
+
+    is_own = not hasattr(type(value), "__doc__") or type(value).__doc__ != value.__doc__
+    config = Config(napoleon_use_param=False, napoleon_use_rtype=False)
+    return str(NumpyDocstring((inspect.getdoc(value) or "") if is_own else "", config))
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"   {line}" if line.strip() else "" for line in text.splitlines())
+
+
+def _tables() -> str:
+    lines = ["Element types, GPU instructions, names that are missing", "=" * 56, ""]
+    parts = {
+        "Element types": sorted(DTYPES),
+        "Instructions of GPUs": sorted(GPU_NAMES),
+        "Names that programs import and cannot use": sorted(UNAVAILABLE),
+    }
+    for title, names in parts.items():
+        lines += [title, "-" * len(title), ""]
+        for name in names:
+            text = inspect.getdoc(getattr(language, name, None)) if title[0] == "I" else ""
+            lines += [f".. py:data:: T.{name}", "", _indented(text or ""), ""]
+    return "\n".join(lines)
