@@ -80,6 +80,8 @@ def tiles_after(kernel: Kernel) -> set[str]:
         ((LOAD, *SCALED, "@fill(dst=u[0:16], value=3.0)", reduce("y"), OUT), {"x", "y"}),
         ((LOAD, "@fill(dst=x[0:37, 0:16], value=1.0)", reduce("x"), OUT), {"x"}),
         ((LOAD, *SQUARES, reduce("y", "t"), LOAD.replace("X", "Y"), OUT), {"x", "y"}),
+        # It is made of its own old contents.
+        ((LOAD, SQUARES[0], "  x[j, i] = x[j, i] * 2.0", reduce("x"), OUT), {"x"}),
         # Old contents of the result take part.
         (
             ("@fill(dst=t[0:16], value=5.0)", LOAD, reduce("x", words=", clear=false"), OUT),
@@ -96,6 +98,12 @@ def test_a_tile_that_two_loops_fill_and_read_is_stored_in_neither() -> None:
     assert tiles_after(parse(*rounds, *rounds)) == set()
     reads_first = (rounds[0], f"  {reduce('x')}", f"  {OUT}")
     assert tiles_after(parse(LOAD, *reads_first)) == {"x"}
+
+
+def test_a_tile_that_a_loop_carries_keeps_its_contents() -> None:
+    step = (SQUARES[0], "  x[j, i] = x[j, i] * 2.0", reduce("x"), OUT)
+    rounds = ("for k: int32 in range(0, 2, 1) serial:", *(f"  {line}" for line in step))
+    assert tiles_after(parse(LOAD, *rounds)) == {"x"}
 
 
 def test_long_rows_are_combined_a_few_at_a_time() -> None:

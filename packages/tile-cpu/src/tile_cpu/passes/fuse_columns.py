@@ -131,7 +131,9 @@ def _tiles(seq: Seq) -> dict[Buffer, _Tile]:
             extents = tuple(map(static_value, loop.extents))
             is_all = len(extents) == 2 and None not in extents and tile.static_shape == extents
             is_local = not (tile.scope.is_global or tile.scope.is_thread_private or tile.origin)
-            if is_all and is_local and all(map(is_at, store.indices, loop.vars)):
+            is_update = any(n.buffer.storage is tile for n in nodes_of(store.value, Load))
+            is_new = is_all and is_local and not is_update
+            if is_new and all(map(is_at, store.indices, loop.vars)):
                 found[tile] = _Tile(position, loop.vars, store.value)
     return found
 
