@@ -17,7 +17,9 @@ from tile_api.arrays.equations.expressions import (
     load,
     make,
     multiply,
+    rebuild,
     reduce,
+    walk,
 )  # fmt: skip
 from tile_api.arrays.equations.recurrence import Recurrence, Steps
 from tile_api.arrays.equations.substitution import substituted
@@ -44,10 +46,11 @@ def summed(inner):
 def carried(draw, inner):
     """A value carried from step to step, which binds two names."""
     step, element = draw(st.permutations(NAMES))[:2]
-    of = Recurrence("carry.1", step, N, (((element, N),),))
+    start, added = draw(inner), draw(inner)
+    within = sum(n.op == "scan" for n in walk(start, added))
+    of = Recurrence(f"carry.{within}", step, N, (((element, N),),))  # as captures count them
     before = make("carry", draw(places), value=(of.token, 0), dtype=WHOLE)
-    start = draw(inner)
-    steps = Steps(of, (reduce("sum", step, N, start),), (add(before, draw(inner)),))
+    steps = Steps(of, (reduce("sum", step, N, start),), (add(before, added),))
     return steps.value(0, draw(places), (draw(places),), is_before=draw(st.booleans()))
 
 
@@ -74,3 +77,22 @@ def elements(x: Expr) -> np.ndarray:
 def test_a_variable_is_read_elsewhere(x: Expr, values: dict[str, Expr]) -> None:
     at = [elements(values.get(name, index(name, N))) for name in NAMES]
     np.testing.assert_array_equal(elements(substituted(x, values)), elements(x)[tuple(at)])
+
+
+def test_work_grows_with_the_text_and_not_with_the_ways_through_it(monkeypatch) -> None:
+    """Each of 40 levels stands twice in the next one: 2 ** 40 ways lead to the lowest."""
+    element = load("table", (index("b", N), index("a", N)), WHOLE)
+    x = load("table", (index("a", N), index("a", N)), WHOLE)
+    for _ in range(40):
+        body = multiply(x, element)
+        x = add(reduce("sum", "b", N, body), reduce("max", "b", N, body))
+    calls = []
+
+    def counted(root, known):
+        calls.append(root)
+        assert len(calls) < 1000, "levels are substituted again and again"
+        return rebuild(root, known)
+
+    monkeypatch.setattr("tile_api.arrays.equations.substitution.rebuild", counted)
+    found = substituted(x, {"a": index("c", N)})
+    assert found.free == {"c"}

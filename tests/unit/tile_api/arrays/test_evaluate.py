@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tile_api.arrays.capturing.capture import captured
 from tile_api.arrays.equations.equations import Parameter
@@ -15,3 +16,15 @@ def test_whole_powers_of_two_are_exact() -> None:
     made = captured(lambda x: np.exp2(x), [Parameter("x", x.shape, dtype_of("float32"))], {})
     (found,) = evaluated(made, {"x": x}, precise=True)
     np.testing.assert_array_equal(found, [2.0**n for n in range(-30, 31)])
+
+
+def test_a_recurrence_that_another_reads_is_laid_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.arange(60, dtype="float64")
+    made = captured(
+        lambda x: np.cumsum(np.cumsum(x)), [Parameter("x", x.shape, dtype_of("float64"))], {}
+    )
+    stack, calls = np.stack, []
+    monkeypatch.setattr(np, "stack", lambda *args: calls.append(args) or stack(*args))
+    (found,) = evaluated(made, {"x": x}, precise=True)
+    np.testing.assert_array_equal(found, np.cumsum(np.cumsum(x)))
+    assert 0 < len(calls) <= 4

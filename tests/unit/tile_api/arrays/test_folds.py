@@ -8,10 +8,12 @@ import pytest
 from support.captured_arrays import assert_agrees, filled, outputs
 from tile_api.arrays.capturing import folds, numpy_names
 from tile_api.arrays.function import Function
+from tile_api.arrays.planning.plan import Blocks
 
 DTYPES = ["bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float64"]
 AXES = [None, 0, -1, (0, 2), (1, -1), (), (0, 1, 2)]
 SUMS = ["sum", "prod", "max", "min", "mean", "var", "std", "any", "all"]
+STREAMED = Blocks(rows=4, stream=8, columns=8, resident=0)
 ONE_AXIS = ["argmax", "argmin"]
 
 
@@ -188,3 +190,18 @@ def test_a_sum_of_what_a_mean_shifts_is_no_product_in_a_loop() -> None:
     np.testing.assert_allclose(made(x), weights(x), rtol=1e-5)
     reasons = [kernel.reasons for kernel in made.explain(x).kernels]
     assert reasons[1] == ("it is no product of two tiles in the loop through x1",)
+
+
+@pytest.mark.parametrize("first", range(5))
+def test_folds_of_one_tile_meet_what_each_needs_beyond_its_end(first: int) -> None:
+    """20 elements are two and a half blocks: maxima want -inf there, sums zeros, products ones."""
+    names = ["max", "sum", "min", "mean", "prod"]
+    names = [*names[first:], *names[:first]]
+    x = np.random.default_rng(first).integers(1, 3, (5, 20)).astype("float32")
+
+    def f(x):
+        return tuple(getattr(x, name)(axis=-1) for name in names)
+
+    found = Function(f, target="interpret", blocks=STREAMED)(x)
+    for name, got in zip(names, found, strict=True):
+        np.testing.assert_allclose(got, getattr(x, name)(axis=-1), rtol=1e-6, err_msg=name)

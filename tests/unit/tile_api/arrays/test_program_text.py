@@ -186,7 +186,7 @@ def test_threads_of_a_gpu(target: str, tmp_path) -> None:
     x, a, b = (np.zeros(shape, "float32") for shape in ((9, 20), (20, 512), (512, 300)))
     function = Function(program("two_layers").function, target=target)
     text = function.source(x, a, b, tier="expert")
-    assert text.count("@T.threads") == 2
+    assert text.count("@T.threads") == len(function.explain(x, a, b).kernels) > 1
     assert run(text, tmp_path / "threads.py", "cpu").startswith("two_layers: (9, 300), at most")
 
 

@@ -152,8 +152,8 @@ class _Evaluation:
         self.inner: _Evaluation | None = None
         self.over = ""
         self.known: dict[Expr, Any] = {}
-        self.sequences: dict[tuple[Steps, bool], list[Any]] = {}
-        self.closed: dict[tuple[Steps, bool], list[Any]] = {}
+        self.sequences: dict[tuple[Steps, bool], _Sequence] = {}
+        self.closed: dict[tuple[Steps, bool], _Sequence] = {}
         """Those of recurrences that depend on nothing around them: of all evaluations."""
 
     def within(
@@ -265,15 +265,13 @@ class _Evaluation:
             whole = self if is_open else self.outside()
             sequences[key] = whole._sequence(steps)
         first = int(x.value.is_before == steps.of.is_backward)
-        values = [carried[x.value.carry] for carried in sequences[key]]
-        values = values[first : len(values) - 1 + first]
-        if not values:
+        stacked = sequences[key].stacked(x.value.carry, first)
+        if stacked is None:
             return self._float(x).type(0)
-        stacked = np.stack(np.broadcast_arrays(*values))
         return self._element(stacked, [self.of(arg) for arg in x.args[: x.value.rank]])
 
-    def _sequence(self, steps: Steps) -> list[Any]:
-        """Return all carried values, before the first step and after each, as steps are counted."""
+    def _sequence(self, steps: Steps) -> _Sequence:
+        """Return all carried values, as steps are counted."""
         of = steps.of
         names = [*dict.fromkeys(name for v in of.carried for name, _ in v if name)]
         axes = {name: self.rank + k for k, name in enumerate(names)}
@@ -289,7 +287,7 @@ class _Evaluation:
         for t in reversed(order) if of.is_backward else order:
             bound = {of.variable: np.int64(t), of.token: found[-1]}
             found.append(all_of(self.within(axes, len(names), bound), steps.steps))
-        return found[::-1] if of.is_backward else found
+        return _Sequence(found[::-1] if of.is_backward else found)
 
     def _element(self, values: Any, indices: Sequence[Any]) -> Any:
         """Return elements of an array whose last dimensions are axes."""
@@ -305,6 +303,26 @@ class _Evaluation:
         for k, size in enumerate(rest):
             at.append(np.arange(size).reshape(-1, *[1] * (len(rest) - 1 - k)))
         return values[tuple(at)]
+
+
+class _Sequence:
+    """Carried values of a recurrence, before the first step and after each."""
+
+    def __init__(self, values: Sequence[Sequence[Any]]) -> None:
+        self._values = values
+        self._stacked: dict[tuple[int, int], Any] = {}
+
+    def stacked(self, carry: int, first: int) -> Any:
+        """Return one value from step `first` on, of as many as there are steps; None if of none.
+
+        Another recurrence asks for it in each of its steps.
+        """
+        if (carry, first) not in self._stacked:
+            values = [carried[carry] for carried in self._values]
+            values = values[first : len(values) - 1 + first]
+            stacked = np.stack(np.broadcast_arrays(*values)) if values else None
+            self._stacked[carry, first] = stacked
+        return self._stacked[carry, first]
 
 
 def _carried(

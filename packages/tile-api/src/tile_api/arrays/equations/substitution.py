@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 from tile_api.arrays.equations.dims import another
 from tile_api.arrays.equations.expressions import Expr, index, make, rebuild, reduce, walk
 from tile_api.arrays.equations.recurrence import Read, Recurrence
+
+_Done: TypeAlias = dict[tuple[Expr, frozenset[tuple[str, Expr]]], Expr]
 
 
 def substituted(x: Expr, values: Mapping[str, Expr]) -> Expr:
@@ -16,21 +19,29 @@ def substituted(x: Expr, values: Mapping[str, Expr]) -> Expr:
     What reductions and recurrences bind stays bound, and no variable of a value becomes so: where
     one would, the bound variable gets another name.
     """
+    return _substituted(x, values, {})
+
+
+def _substituted(x: Expr, values: Mapping[str, Expr], done: _Done) -> Expr:
     values = {name: value for name, value in values.items() if name in x.free}
     if not values:
         return x
-    known: dict[Expr, Expr] = {}
-    for n in _outside(x):
-        if n.op == "index" and n.value[0] in values:
-            known[n] = values[n.value[0]]
-        elif n.op == "reduce":
-            known[n] = _in_reduction(n, values)
-        elif n.op == "scan":
-            known[n] = _in_recurrence(n, values)
-    return rebuild(x, known)
+    # A reduction stands in others many times: without `done` by as many ways as lead to it.
+    key = x, frozenset(values.items())
+    if key not in done:
+        known: dict[Expr, Expr] = {}
+        for n in _outside(x):
+            if n.op == "index" and n.value[0] in values:
+                known[n] = values[n.value[0]]
+            elif n.op == "reduce":
+                known[n] = _in_reduction(n, values, done)
+            elif n.op == "scan":
+                known[n] = _in_recurrence(n, values, done)
+        done[key] = rebuild(x, known)
+    return done[key]
 
 
-def _in_reduction(x: Expr, values: Mapping[str, Expr]) -> Expr:
+def _in_reduction(x: Expr, values: Mapping[str, Expr], done: _Done) -> Expr:
     kind, variable, extent = x.value
     mine = {name: value for name, value in values.items() if name in x.free}
     met = _free(mine.values())
@@ -38,10 +49,10 @@ def _in_reduction(x: Expr, values: Mapping[str, Expr]) -> Expr:
         fresh = another(variable, met | x.args[0].free)
         mine[variable] = index(fresh, extent)
         variable = fresh
-    return reduce(kind, variable, extent, substituted(x.args[0], mine))
+    return reduce(kind, variable, extent, _substituted(x.args[0], mine, done))
 
 
-def _in_recurrence(x: Expr, values: Mapping[str, Expr]) -> Expr:
+def _in_recurrence(x: Expr, values: Mapping[str, Expr], done: _Done) -> Expr:
     read: Read = x.value
     at, inner = x.args[: read.rank], x.args[read.rank :]
     free = _free(inner)
@@ -51,8 +62,9 @@ def _in_recurrence(x: Expr, values: Mapping[str, Expr]) -> Expr:
         renamed, names = _renamed(read.of, met | free)
         read = replace(read, of=renamed)
         mine |= names
-    made = (*(substituted(arg, values) for arg in at), *(substituted(arg, mine) for arg in inner))
-    return make("scan", *made, value=read, dtype=x.dtype)
+    args = [_substituted(arg, values, done) for arg in at]
+    args += [_substituted(arg, mine, done) for arg in inner]
+    return make("scan", *args, value=read, dtype=x.dtype)
 
 
 def _renamed(of: Recurrence, taken: frozenset[str]) -> tuple[Recurrence, dict[str, Expr]]:

@@ -326,7 +326,7 @@ class Writer:
             if tiles.has_columns(body, *wanted):
                 wanted = (plan.stream, plan.row)
         mask = self._mask(self._identity(s))
-        if s.kind in ("sum", "mean") and not moves and tiles.ends(s.body, plan.stream):
+        if s.kind in ("sum", "mean") and not moves and tiles.ends_in(mask, s.body, plan.stream):
             mask = None  # copies have zeros there
         if s.kind == "prod":
             self._multiply(s, mask)

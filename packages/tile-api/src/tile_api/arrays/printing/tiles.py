@@ -167,9 +167,14 @@ class Tiles:
             and not any(i.free & tile for i in others)
         )  # fmt: skip
 
-    def ends(self, x: Expr, v: str) -> bool:
-        """Tell whether `x` is a box of two dimensions whose tensor ends where a variable does."""
+    def ends_in(self, zero: str | None, x: Expr, v: str) -> bool:
+        """Tell whether a tile of `x` is `zero` beyond the end of a variable: as it was copied.
+
+        A box of two dimensions whose tensor ends there, and is not held with another mask.
+        """
         if x.op != "load" or not self.is_box(x) or len(self.dims(x)) != 2:
+            return False
+        if self._masked.get(x) not in (None, zero):
             return False
         sizes = zip(x.args, self.shapes[x.value], strict=False)
         return any(i.op == "index" and i.value == (v, size) for i, size in sizes)
