@@ -22,7 +22,7 @@ from tile_core.ir.expr import (
 )
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import Node, nodes_of, substitute, walk
-from tile_core.ir.stmt import Evaluate, For, If, Let, Parallel, Store, While
+from tile_core.ir.stmt import Evaluate, For, If, Parallel, Store, While
 from tile_core.layout import Layout
 from tile_core.passes.inference.parallel_nests import Nest
 from tile_core.passes.pipelines.asynchronous_copies import strides_of
@@ -74,9 +74,6 @@ def _is_scalar(nest: Nest) -> bool:
     # Where registers say who adds what: other loops are shared out so that warps add to lines.
     sums = nodes_of(nest.loop.body, Evaluate) if nest.touches else ()
     added = {n.value for n in sums if _adds(n.value)}
-    names = dict(nest.names)  # of indices; conditions have names, too
-    for let in nodes_of(nest.loop.body, Let):
-        names.setdefault(let.var, substitute(let.value, names) if names else let.value)
     for node in walk(nest.loop.body):
         match node:
             case For() | While() | Parallel():
@@ -84,12 +81,14 @@ def _is_scalar(nest: Nest) -> bool:
             case Store(buffer=buffer) if buffer.scope.is_thread_private:
                 return True
             case If(cond=cond):
-                if _depends(cond, innermost, names):
+                if _depends(cond, innermost, nest.names):
                     return True
             case Select(cond=cond, then=then, otherwise=otherwise, lazy=True):
                 # Registers, and what all neighbours read, are chosen lane by lane.
-                moving = any(_moves(n, innermost, names) for n in (*walk(then), *walk(otherwise)))
-                if moving and _depends(cond, innermost, names):
+                moving = any(
+                    _moves(n, innermost, nest.names) for n in (*walk(then), *walk(otherwise))
+                )
+                if moving and _depends(cond, innermost, nest.names):
                     return True
             case Call(function=function) if function.startswith("extern:"):
                 return True
