@@ -126,16 +126,25 @@ def test_steps_are_scaled_beside_the_product_of_the_next_one(nvrtc: Any) -> None
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 @pytest.mark.parametrize(
     ("name", "products"),
-    [("attention_backward", [8 + 8, 4, 4 + 8]), ("attention_backward_64", [4 + 4, 4, 4 + 8])],
+    [
+        ("attention_backward", [8 + 8, 4, 8 + 4, 0]),
+        ("attention_backward_64", [4 + 4, 4, 8 + 4, 0]),
+    ],
 )
 def test_products_of_a_round_are_waited_for_where_they_are_needed(
     name: str, products: list[int], nvrtc: Any
 ) -> None:
-    """Of the five of the backward pass: exponentials beside the second, then the third, …"""
+    """Of the five of the backward pass: exponentials beside the second, then the third, …
+
+    The gradient of queries is waited for alone, and added to memory beside that of keys.
+    """
     loop = main_loop(name, nvrtc)
     waits = [k for k, text in enumerate(loop) if text.startswith("WARPGROUP.DEPBAR")]
-    assert [loop[k][-3:] for k in waits] == ["0x1", "0x1", "0x0"]
+    assert [loop[k][-3:] for k in waits] == ["0x1", "0x1", "0x1", "0x0"]
     begun = [opcodes(loop[a:b])["HGMMA"] for a, b in pairwise([0, *waits])]
     assert begun == products
     assert opcodes(loop)["HMMA"] == 0
     assert opcodes(loop[waits[0] : waits[1]])["MUFU"] == 32
+    added = [opcodes(loop[a:b])["REDG"] for a, b in pairwise([0, *waits])]
+    assert added[:3] == [0, 0, 0]
+    assert added[3] > 0
