@@ -116,6 +116,14 @@ def test_a_reduced_tile_is_held_by_all_who_hold_a_part_of_its_row(tile, data):
         assert set(row.owners(*element)) == holders
 
 
+def test_rows_of_one_thread_beside_rows_of_two_are_reduced() -> None:
+    """Nine elements, four for each thread: the first row has one owner, the second has two."""
+    tile = planned((3, 3), 4, 4, holds_tiles=False).fragment
+    assert [set(tile.owners(0, k)) for k in range(3)] == [{0}] * 3
+    row = reduced_fragment(tile, 1)
+    assert [set(row.owners(k)) for k in range(3)] == [{0}, {0, 1}, {1, 2}]
+
+
 def runs(loop):
     """What each thread runs, by calling the loop: (thread, slot) -> (point, replica)."""
     found = {}

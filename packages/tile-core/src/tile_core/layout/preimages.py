@@ -139,7 +139,7 @@ def _told_apart(thread: Expr, copies: int, shape: Sequence[int]) -> tuple[Expr, 
     count = np.unique(owners[0]).size
     rep = coordinate(len(shape))
     step = 1
-    while count < copies and (count - 1) * step < copies:
+    while count < copies and step < copies and (count - 1) * step < copies:
         domain = (*shape, count)
         fewer = substitute(thread, (*inputs(len(shape)), rep * step), domain)
         found = np.sort(tabulate(fewer, domain).reshape(-1, count), axis=1)
