@@ -96,3 +96,15 @@ def test_work_grows_with_the_text_and_not_with_the_ways_through_it(monkeypatch) 
     monkeypatch.setattr("tile_api.arrays.equations.substitution.rebuild", counted)
     found = substituted(x, {"a": index("c", N)})
     assert found.free == {"c"}
+
+
+def test_a_sum_within_a_step_may_have_the_name_of_the_step() -> None:
+    """``h[c] = h[step] + Σ_b table[a, b]``, where the steps are counted by another ``b``."""
+    a, b = index("a", N), index("b", N)
+    of = Recurrence("carry.0", "b", N, ((("c", N),),))
+    before = make("carry", b, value=(of.token, 0), dtype=WHOLE)
+    row = reduce("sum", "b", N, load("table", (a, b), WHOLE))
+    steps = Steps(of, (load("table", (a, a), WHOLE),), (add(before, row),))
+    first = steps.value(0, const(0), (const(0),), is_before=False)
+    wanted = np.diag(TABLE) + TABLE.sum(axis=1)
+    np.testing.assert_array_equal(elements(first)[:, 0, 0, 0], wanted)

@@ -159,10 +159,14 @@ class _Evaluation:
     def within(
         self, axes: Mapping[str, int], more: int = 0, bound: Mapping[str, Any] | None = None
     ) -> _Evaluation:
-        """Return an evaluation with further axes, or with values of what a recurrence binds."""
+        """Return an evaluation with further axes, or with values of what a recurrence binds.
+
+        An axis is another variable than one of its name that is bound around.
+        """
+        around = {name: value for name, value in self.bound.items() if name not in axes}
         made = _Evaluation(
             self.arguments, self.precise, {**self.axes, **axes}, self.rank + more,
-            self.is_chosen_from, {**self.bound, **(bound or {})},
+            self.is_chosen_from, {**around, **(bound or {})},
         )  # fmt: skip
         made.closed = self.closed
         return made
