@@ -56,11 +56,9 @@ def _page(title: str, entries: Iterator[str]) -> str:
 def _members(prefix: str, home: Any, names: list[str]) -> Iterator[str]:
     for name in sorted(names):
         value = getattr(home, name, None)
-        kind = "module" if isinstance(value, ModuleType) else "class"
-        if not isinstance(value, (type, ModuleType)):
-            kind = "function" if callable(value) else "data"
-        if kind == "module":  # of which Sphinx would take what follows for members
-            kind = "data"
+        kind = "function" if callable(value) else "data"  # what follows a module, Sphinx puts in it
+        if isinstance(value, type):
+            kind = "class"
         yield f".. py:{kind}:: {prefix}.{name}{_signature(value) if kind != 'data' else ''}\n"
         yield _indented(_docstring(value)) + "\n"
 
@@ -83,9 +81,11 @@ def _docstring(value: Any) -> str:
     """Return a docstring of NumPy's form as reStructuredText."""
     from sphinx.ext.napoleon import Config, NumpyDocstring
 
-    is_own = not hasattr(type(value), "__doc__") or type(value).__doc__ != value.__doc__
+    text = inspect.getdoc(value) or ""
+    if text == inspect.getdoc(type(value)):  # of its type, and not its own
+        text = ""
     config = Config(napoleon_use_param=False, napoleon_use_rtype=False)
-    return str(NumpyDocstring((inspect.getdoc(value) or "") if is_own else "", config))
+    return str(NumpyDocstring(text, config))
 
 
 def _indented(text: str) -> str:
@@ -93,7 +93,8 @@ def _indented(text: str) -> str:
 
 
 def _tables() -> str:
-    lines = ["Element types, GPU instructions, names that are missing", "=" * 56, ""]
+    title = "Element types, GPU instructions, names that are missing"
+    lines = [title, "=" * len(title), ""]
     parts = {
         "Element types": sorted(DTYPES),
         "Instructions of GPUs": sorted(GPU_NAMES),

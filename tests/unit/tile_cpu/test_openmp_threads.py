@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -228,3 +229,29 @@ def test_without_openmp_tvms_pool_is_tamed() -> None:
     patch = "openmp_threads.find_openmp = lambda: None"
     out = in_a_fresh_process(PROGRAM.format(first="", patch=patch))
     assert out.split()[1] == str(len(os.sched_getaffinity(0)))
+
+
+def test_systems_for_which_there_is_no_launcher_have_tvms_pool(tmp_path: Path) -> None:
+    code = """
+import platform
+import numpy as np
+import tile_api as tile
+import tile_api.language as T
+platform.system = lambda: "Plan 9"
+from tile_cpu.openmp_threads import install
+
+@T.prim_func
+def doubled(A: T.Tensor((64, 8), "float32"), B: T.Tensor((64, 8), "float32")):
+    with T.Kernel(64) as bx:
+        for i in T.Parallel(8):
+            B[bx, i] = A[bx, i] * 2.0
+
+given = np.arange(512, dtype="float32").reshape(64, 8)
+got = np.zeros_like(given)
+tile.compile(doubled, target="cpu")(given, got)
+print(np.array_equal(got, given * 2), install().openmp)
+"""
+    program = tmp_path / "doubled.py"
+    program.write_text(code)
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "None"], done.stderr

@@ -146,9 +146,9 @@ go:
 
 def _dot_bf16(match: re.Match[str], machine: CpuMachine) -> str:
     n = int(match[1])
-    intrinsic = f"llvm.x86.avx512bf16.dpbf16ps.{n * 32}"
-    if machine.isa is Isa.AARCH64:
-        intrinsic = f"llvm.aarch64.neon.bfdot.v{n}f32.v{2 * n}bf16"
+    x86 = machine.isa is Isa.X86_64
+    name = f"avx512bf16.dpbf16ps.{n * 32}" if x86 else f"bfdot.v{n}f32.v{2 * n}bf16"
+    intrinsic = f"llvm.{'x86' if x86 else 'aarch64.neon'}.{name}"
     acc, raw, pairs = f"<{n} x float>", f"<{n} x i32>", f"<{2 * n} x bfloat>"
     return f"""\
 declare {acc} @{intrinsic}({acc}, {pairs}, {pairs})

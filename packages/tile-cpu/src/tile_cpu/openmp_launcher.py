@@ -28,6 +28,10 @@ OWN_CODE = {
         "aarch64-unknown-linux-gnu",
         f"e-m:e-{_POINTERS}-i8:8:32-i16:16:32-{_ARM}",
     ),
+    (Isa.X86_64, "Darwin"): (
+        "x86_64-apple-macosx10.15.0",
+        f"e-m:o-{_POINTERS}-i64:64-i128:128-f80:128-n8:16:32:64-S128",
+    ),
     (Isa.AARCH64, "Darwin"): ("arm64-apple-macosx14.0.0", f"e-m:o-{_POINTERS}-{_ARM}"),
 }
 """The triple and the data layout of a process's own code, on which LLVM's linker insists."""
@@ -51,6 +55,11 @@ class Addresses:
     work: int  # an int64: nanoseconds the next loop will take on one thread, 0 if unknown
 
 
+def own_system() -> tuple[Isa, str]:
+    """Return what this process runs on: which of `OWN_CODE`, if it is there."""
+    return host_isa(), platform.system()
+
+
 def launcher_text(at: Addresses, inline_below_ns: int, most: int) -> str:
     """Return IR that defines the launcher, its worker, and how many threads it would use.
 
@@ -59,7 +68,7 @@ def launcher_text(at: Addresses, inline_below_ns: int, most: int) -> str:
     and of the function that tells the number. The text is a module as
     `tvm.runtime.load_module` reads it.
     """
-    triple, layout = OWN_CODE[host_isa(), platform.system()]
+    triple, layout = OWN_CODE[own_system()]
     known = {
         "CHUNKS": CHUNKS_PER_THREAD,
         "SMALL": inline_below_ns,

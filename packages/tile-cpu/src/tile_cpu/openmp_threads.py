@@ -18,7 +18,14 @@ from tile_core.environment import processors
 from tile_core.errors import LaunchError
 from tile_core.records import dataclass
 from tile_cpu.llvm_functions import THREADS_SYMBOL, WORK_HINT_SYMBOL
-from tile_cpu.openmp_launcher import ENTRY, THREADS_ENTRY, Addresses, launcher_text
+from tile_cpu.openmp_launcher import (
+    ENTRY,
+    OWN_CODE,
+    THREADS_ENTRY,
+    Addresses,
+    launcher_text,
+    own_system,
+)
 from tile_launch.cpu_quota import cpu_quota
 from tile_launch.forks import has_lost_threads, is_gnu, when_forked
 from tile_launch.openmp import find_openmp
@@ -146,7 +153,7 @@ def is_one_thread() -> Any:
 
 def _make() -> Runtime:
     count, work = ctypes.c_int32(0), ctypes.c_int64(0)
-    openmp = find_openmp()
+    openmp = find_openmp() if own_system() in OWN_CODE else None
     if openmp is None:
         # Read by TVM when its pool starts.
         os.environ.setdefault("TVM_NUM_THREADS", str(processors()))

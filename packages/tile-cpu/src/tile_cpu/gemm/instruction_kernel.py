@@ -95,7 +95,7 @@ def choose_kernel(
     """
     a, b, c = dtype_of(a_dtype), dtype_of(b_dtype), dtype_of(c_dtype)
     if a.is_float or b.is_float or c.is_float:
-        if grouped and a == b == "bfloat16" and c != "float64" and has_dot_bf16(machine):
+        if grouped and a == b == "bfloat16" and c != "float64" and _has_dot_bf16(machine):
             lanes = machine.lanes(32)
             return MicroKernel(MultiplyStep.DOT_BF16, lanes, "float32", 2, "bfloat16", "bfloat16")
         acc = "float64" if "float64" in (a, b, c) else "float32"
@@ -115,7 +115,7 @@ def _multiply_add(machine: CpuMachine, acc: str) -> MicroKernel:
     return MicroKernel(MultiplyStep.FMA, lanes, acc, 1, acc, acc)
 
 
-def has_dot_bf16(machine: CpuMachine) -> bool:
+def _has_dot_bf16(machine: CpuMachine) -> bool:
     """Whether one instruction adds the products of two pairs of bfloat16 to a float32."""
     return machine.has("avx512bf16") or machine.has("bf16")
 

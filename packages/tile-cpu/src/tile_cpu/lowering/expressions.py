@@ -33,8 +33,8 @@ from tile_cpu.lowering.access import address, load
 from tile_cpu.lowering.calls import emit_call
 from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.division import DIVISIONS
+from tile_cpu.lowering.index_set_splitting import settled
 from tile_cpu.lowering.overflow import may_wrap, wrapping
-from tile_cpu.lowering.settled_conditions import settled
 from tile_cpu.lowering.types import lanes_of, number, scalar_name, together, value_type
 from tile_cpu.lowering.vector_access import refuse_speculation, vector_load
 from tile_cpu.tir.build import prim, seq

@@ -27,11 +27,11 @@ from tile_core.ops.reducer import ReducerUpdate
 from tile_core.passes.guards.registry import at_the_edge
 from tile_core.passes.lower_serially import nested_loops
 from tile_cpu.lowering.context import Context, Lane
+from tile_cpu.lowering.index_set_splitting import stretches
 from tile_cpu.lowering.invariants import hoisted
 from tile_cpu.lowering.loops import counted
 from tile_cpu.lowering.overflow import learn
 from tile_cpu.lowering.row_reductions import RowSums, can_sum, updates_of, vector_update
-from tile_cpu.lowering.settled_conditions import stretches
 from tile_cpu.lowering.types import lanes_of, memory_type, number, scalar_name
 from tile_cpu.lowering.vector_access import (
     NotVectorisable,

@@ -21,9 +21,9 @@ from tile_api.arrays.planning.inner_products import (
     reductions_over,
     tiled_variables,
 )
+from tile_api.arrays.planning.kernel_dependences import read_by_others, read_by_steps
 from tile_api.arrays.planning.matrix_vector import ONE, has_vectors, with_rows
 from tile_api.arrays.planning.merging import merged
-from tile_api.arrays.planning.reading_order import read_by_others, read_by_steps
 from tile_api.arrays.planning.recurrence_parts import (
     ALL_AT_ONCE,
     closed,

@@ -29,7 +29,7 @@ from tile_api.arrays.equations.recurrence import (
 )
 from tile_api.arrays.equations.substitution import substituted
 from tile_api.arrays.planning.carried_values import beside_products, of_what_is_read
-from tile_api.arrays.planning.reading_order import loaded
+from tile_api.arrays.planning.kernel_dependences import loaded
 
 ALL_AT_ONCE = "it does not depend on what is carried: it is computed for all steps at once"
 _ELSEWHERE = "it is carried from step to step, and read at other steps"

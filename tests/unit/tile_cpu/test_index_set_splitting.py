@@ -4,7 +4,7 @@ from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import dtype_of
 from tile_core.ir.build_expr import const, select
 from tile_core.ir.expr import Expr, Var
-from tile_cpu.lowering.settled_conditions import settled, stretches
+from tile_cpu.lowering.index_set_splitting import settled, stretches
 
 INT32 = dtype_of("int32")
 LANE, SHIFT = Var("d", INT32), Var("s", INT32)

@@ -1,4 +1,4 @@
-"""Conditions that bounds decide: for all lanes of a vector, or of some of a loop's vectors."""
+"""Index sets split where conditions are decided: by bounds, for all lanes of a loop's vectors."""
 
 from __future__ import annotations
 
