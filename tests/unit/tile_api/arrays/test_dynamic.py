@@ -13,6 +13,7 @@ import tile_api as tile
 from support import array_programs as programs
 from tile_api import settings
 from tile_api.arrays import dynamic
+from tile_api.arrays.call_cache import CallCache
 from tile_api.arrays.deriving import derive
 from tile_api.arrays.function import Function
 from tile_api.arrays.planning.plan import Blocks
@@ -190,6 +191,34 @@ def test_no_number_of_a_symbol_is_printed(program, monkeypatch) -> None:
     assert not {n for n in numbers if n > 900_000}
     plain = derive(function.equations(**program.arguments()), Blocks())
     assert source.count("@tile.jit") == len(plain.kernels)
+
+
+def blocks_of(function: Function, n: int) -> str:
+    """Return the rows of attention's blocks for arrays of `n` rows."""
+    return dict(function.explain(*[floats(n, 64)] * 3).kernels[0].roles)["rows"]
+
+
+def test_classes_of_sizes_have_blocks_of_their_own_if_those_of_others_are_slower() -> None:
+    function = named(programs.attention, "n 64", "n 64", "n 64", target="cpu")
+    many, few = (blocks_of(function, n) for n in (3000, 20))
+    assert int(few.split()[-1]) < int(many.split()[-1])
+    assert [blocks_of(function, n) for n in (17, 31, 2048, 5000)] == [few, few, many, many]
+    assert len(function._derived) == 2  # 5000 rows are of another class, and as fast
+    told = str(function.explain(*[floats(17, 64)] * 3)).splitlines()
+    assert "blocks are chosen for n from 16 to 31: others have theirs if they are faster" in told
+
+
+def test_calls_find_the_kernels_for_their_class() -> None:
+    cache = CallCache()
+
+    def told(at) -> str:
+        return f"{at('x', 0)} >= 2 and ({at('x', 0)}.bit_length(),)"
+
+    for n, kernels in ((5, "few"), (100, "many")):
+        x = floats(n)
+        cache.remember(kernels, (x,), {}, {"x": x}, told)
+    wanted = {4: ("few", None), 7: ("few", None), 8: None, 1: None, 64: ("many", None)}
+    assert {n: cache.find((floats(n),), {}) for n in wanted} == wanted
 
 
 def test_kernels_are_forgotten_when_there_are_many_and_made_anew(monkeypatch) -> None:

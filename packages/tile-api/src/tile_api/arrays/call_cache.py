@@ -10,7 +10,7 @@ from tile_api.arrays.given import fact_of, is_array
 Found = tuple[Callable[[Any], Any], Sequence[int] | None]
 """Kernels, and which of the given values they take: None for all, in their order."""
 Told = Callable[[Callable[[str, int], str]], str]
-"""Returns an expression of Python that tells which shapes kernels are for.
+"""Returns an expression of Python: the class of shapes, false for those that kernels are not for.
 
 It takes what returns the text of a size: of a parameter, and of one of its dimensions.
 """
@@ -18,7 +18,8 @@ It takes what returns the text of a size: of a parameter, and of one of its dime
 MOST_CALLS = 128
 """Kinds of calls that are remembered; the oldest goes first."""
 MOST_SIZED = 16
-"""Kernels for several sizes that a call is compared with; the oldest goes first."""
+"""Kernels for several sizes that a call is compared with, and classes of sizes of each that are
+remembered; the oldest goes first."""
 
 _MET: set[type] = set()
 """Types of arrays that functions were called with."""
@@ -29,7 +30,7 @@ class CallCache:
 
     def __init__(self) -> None:
         self._known: dict[Any, Found] = {}
-        self._sized: dict[Any, list[tuple[Callable[..., bool], Found]]] = {}
+        self._sized: dict[Any, list[tuple[Told, Callable[..., Any], dict[Any, Found]]]] = {}
 
     def find(self, given: Sequence[Any], keywords: Mapping[str, Any]) -> Found | None:
         """Return the kernels of a call, if they are known.
@@ -40,9 +41,9 @@ class CallCache:
             All that it is given, `keywords` last.
         """
         if self._sized:
-            for serves, kernels in self._sized.get((len(given), *keywords), ()):
-                if serves(*given):
-                    return kernels
+            for _, class_of, classes in self._sized.get((len(given), *keywords), ()):
+                if (found := classes.get(class_of(*given))) is not None:
+                    return found
         key: Any = [(x.shape, x.dtype) if type(x) in _MET else fact_of(x) for x in given]
         try:
             return self._known.get((*key, *keywords) if keywords else tuple(key))
@@ -76,13 +77,21 @@ class CallCache:
                 self._known.pop(next(iter(self._known)), None)
             self._known[key] = found
         else:
-            serves = _test(given, dict(zip(arrays, numbers, strict=True)), told)
             kind = (len(given), *keywords)
-            self._sized[kind] = [*self._sized.get(kind, [])[1 - MOST_SIZED :], (serves, found)]
+            sized = self._sized.get(kind, [])
+            mine = next((s for s in sized if s[0] == told and s[1](*given)), None)
+            if mine is None:
+                position = dict(zip(arrays, numbers, strict=True))
+                mine = (told, _class_of(given, position, told), {})
+                self._sized[kind] = [*sized[1 - MOST_SIZED :], mine]
+            _, class_of, classes = mine
+            if len(classes) >= MOST_SIZED:
+                classes.pop(next(iter(classes)), None)
+            classes[class_of(*given)] = found
 
 
-def _test(given: Sequence[Any], position: Mapping[str, int], told: Told) -> Callable[..., bool]:
-    """Return what tells whether values are like given ones, and of shapes that kernels are for."""
+def _class_of(given: Sequence[Any], position: Mapping[str, int], told: Told) -> Callable[..., Any]:
+    """Return what tells the class of the shapes of values like given ones; false for others."""
     names: dict[str, Any] = {"fact_of": fact_of}
     tests = []
     for n, x in enumerate(given):
@@ -95,5 +104,5 @@ def _test(given: Sequence[Any], position: Mapping[str, int], told: Told) -> Call
             tests.append(f"fact_of(x{n}) == fact{n}")
     tests.append(told(lambda name, k: f"shape{position[name]}[{k}]"))
     parameters = ", ".join(f"x{n}" for n in range(len(given)))
-    made: Callable[..., bool] = eval(f"lambda {parameters}: {' and '.join(tests)}", names)
+    made: Callable[..., Any] = eval(f"lambda {parameters}: {' and '.join(tests)}", names)
     return made

@@ -12,9 +12,16 @@ from tile_api.arrays.equations.equations import Equations, Output, printed_name
 from tile_api.arrays.equations.expressions import begin
 from tile_api.arrays.equations.numerics import is_fast
 from tile_api.arrays.equations.quotients import with_exact_quotients, without_quotients
-from tile_api.arrays.equations.sizes import Size, ValueNeeded, names_in
+from tile_api.arrays.equations.sizes import LEAST, Size, ValueNeeded, names_in, usual
 from tile_api.arrays.explain import explained
-from tile_api.arrays.planning.blocks import FEWEST_RANKED, MOST_RANKED, Choice, chosen, first_blocks
+from tile_api.arrays.planning.blocks import (
+    FEWEST_RANKED,
+    MOST_RANKED,
+    Choice,
+    Given,
+    chosen,
+    first_blocks,
+)
 from tile_api.arrays.planning.fusion_cost import Way, compared, told_of
 from tile_api.arrays.planning.partition import BY_RULES, Cuts, Task, tasks_of
 from tile_api.arrays.planning.plan import Blocks, Plan, plans_of
@@ -40,6 +47,7 @@ def derive(
     target: str | None = None,
     refused: Collection[Blocks] = (),
     tuner: Tuner | None = None,
+    known: Collection[Blocks] = (),
 ) -> Derived:
     """Return the kernels of equations as text.
 
@@ -51,16 +59,20 @@ def derive(
         Blocks that are not chosen: they did not compile.
     tuner
         Measures candidates; None leaves the choice to the model.
+    known
+        Blocks of kernels that are compiled: they are taken unless others are clearly faster.
     """
     _require_elements(equations)
     machine = machine_of(target) if blocks is None else None
     remarks: tuple[str, ...] = ()
     if machine is not None:
-        found, remarks = _cheapest(equations, machine, refused)
+        given = Given(refused, known if tuner is None else ())
+        found, remarks = _cheapest(equations, machine, given)
         if tuner is not None:
-            found = _kernels(equations, Blocks(), machine, refused, found.cuts, tuner)
+            found = _kernels(equations, Blocks(), machine, given, found.cuts, tuner)
+        remarks += _for_sizes(equations)
     else:
-        found = _kernels(equations, blocks or Blocks(), None, refused, BY_RULES)
+        found = _kernels(equations, blocks or Blocks(), None, Given(), BY_RULES)
     plans, tensors, choices = found.plans, found.tensors, found.choices
     function, kernels = printed_name(equations.name), []
     for k, plan in enumerate(plans):
@@ -73,6 +85,13 @@ def derive(
     explanation = explained(plans, kernels, choices)
     explanation = replace(explanation, remarks=(*remarks, *equations.remarks))
     return Derived(equations, source, tuple(kernels), explanation, other, is_fast())
+
+
+def _for_sizes(equations: Equations) -> tuple[str, ...]:
+    """Return what is to be told of sizes that are symbols: for which ones blocks are chosen."""
+    found = ((n, usual(p.shape[k]).bit_length()) for n, (p, k) in equations.symbols.items())
+    told = ", ".join(f"{n} from {max(LEAST, 1 << b - 1)} to {(1 << b) - 1}" for n, b in found)
+    return (f"blocks are chosen for {told}: others have theirs if they are faster",) * bool(told)
 
 
 @dataclass(frozen=True)
@@ -89,7 +108,7 @@ def _kernels(
     equations: Equations,
     blocks: Blocks,
     machine: Machine | None,
-    refused: Collection[Blocks],
+    given: Given,
     cuts: Cuts,
     tuner: Tuner | None = None,
 ) -> _Kernels:
@@ -103,7 +122,7 @@ def _kernels(
     asked = max(FEWEST_RANKED, most // max(1, len(whole)))
     for plan in whole:
         if machine is not None:
-            choice = _choice(plan, tensors, machine, asked, refused)
+            choice = _choice(plan, tensors, machine, asked, given)
             if tuner is not None:
                 share = tuner.shared(len(whole))
                 choice = share.best(equations, choice, tensors, machine.target)
@@ -119,7 +138,7 @@ def _parameters(equations: Equations) -> dict[str, Tensor]:
 
 
 def _cheapest(
-    equations: Equations, machine: Machine, refused: Collection[Blocks]
+    equations: Equations, machine: Machine, given: Given
 ) -> tuple[_Kernels, tuple[str, ...]]:
     """Return the kernels that take least, and what is to be told of the choice.
 
@@ -128,10 +147,10 @@ def _cheapest(
     ways = _ways(equations, machine)
     best = ways[0].cuts if ways else BY_RULES
     blocks = first_blocks(machine)
-    found = _kernels(equations, blocks, machine, refused, best)
+    found = _kernels(equations, blocks, machine, given, best)
     if best == BY_RULES:
         return found, told_of(ways)
-    rules = _kernels(equations, blocks, machine, refused, BY_RULES)
+    rules = _kernels(equations, blocks, machine, given, BY_RULES)
     price = pricer(_parameters(equations), machine.target)
     try:
         with warnings.catch_warnings():
@@ -212,11 +231,11 @@ def _choice(
     tensors: dict[str, Tensor],
     machine: Machine,
     asked: int,
-    refused: Collection[Blocks],
+    given: Given,
 ) -> Choice:
     dtypes = {n: t.dtype for n, t in tensors.items()}
     dtypes |= {v.name: dtypes[v.tensor] for v in plan.task.views if v.tensor in dtypes}
-    return chosen(plan, dtypes, machine, pricer(tensors, machine.target), asked, refused)
+    return chosen(plan, dtypes, machine, pricer(tensors, machine.target), asked, given)
 
 
 def compiled_first(derived: Derived, target: str | None) -> Compiled:

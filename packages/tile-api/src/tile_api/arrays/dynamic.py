@@ -1,7 +1,9 @@
 """Dimensions that are symbols: those with names in annotations, and those met with three sizes.
 
-Kernels with symbols are compiled once. They serve all sizes for which what the function did while
-it was captured is right; others, such as 0 and 1, have kernels of their own.
+What a function did while it was captured is right for all sizes, or for those that meet conditions;
+others, such as 0 and 1, have kernels of their own. Kernels serve all of these sizes, but are fast
+for those that their blocks are chosen for: each class of sizes, by powers of two, has blocks of its
+own where those of other classes would be slower.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from tile_core.errors import TileError
 
 MET = 3
 """Sizes after which a dimension without a name becomes a symbol."""
+
+MOST_CLASSES = 64
+"""Classes of sizes that are remembered of kernels; the least recently used goes first."""
 
 _TAKEN = {"func", "host", "machine", "pass_configs", "target"}
 """Names that `tile.estimate` has for other things."""
@@ -42,23 +47,26 @@ class _Variant:
         The sizes of all other dimensions.
     conditions
         Which values of symbols the kernels are for.
-    key
-        What they are known by.
+    remarks
+        What users are told of them.
+    keys
+        What kernels are known by, by the class of sizes that their blocks are chosen for.
     """
 
     symbols: Mapping[str, Sequence[Place]]
     sizes: Mapping[Place, int]
     conditions: tuple[str, ...]
-    key: Any
-    serves: Callable[[Any], bool] = field(init=False)
-    """Whether the kernels are for shapes by the names of parameters."""
+    remarks: tuple[str, ...]
+    keys: KernelCache[Any] = field(default_factory=lambda: KernelCache(MOST_CLASSES))
+    class_of: Callable[[Any], tuple[int, ...] | bool] = field(init=False)
+    """The class of shapes by the names of parameters; False if the kernels are not for them."""
 
     def __post_init__(self) -> None:
         text = self.told(lambda name, k: f"shapes[{name!r}][{k}]")
-        object.__setattr__(self, "serves", eval(f"lambda shapes: {text}"))
+        object.__setattr__(self, "class_of", eval(f"lambda shapes: {text}"))
 
     def told(self, at: Callable[[str, int], str]) -> str:
-        """Return whether the kernels are for shapes, as an expression of their sizes."""
+        """Return the class of shapes, as an expression of their sizes."""
         tests = [f"{at(*place)} == {n}" for place, n in self.sizes.items()]
         for first, *others in self.symbols.values():
             tests.append(" == ".join(at(*place) for place in (*others, first)) + f" >= {LEAST}")
@@ -66,7 +74,13 @@ class _Variant:
             values = ", ".join(at(*places[0]) for places in self.symbols.values())
             holds = " and ".join(f"({text})" for text in self.conditions)
             tests.append(f"(lambda {', '.join(self.symbols)}: {holds})({values})")
-        return " and ".join(tests)
+        logarithms = (f"{at(*places[0])}.bit_length()," for places in self.symbols.values())
+        return f"{' and '.join(tests)} and ({' '.join(logarithms)})"
+
+    def told_in(self, equations: Equations) -> Equations:
+        """Return equations that tell which sizes they are for."""
+        remarks = (*equations.remarks, *self.remarks)
+        return replace(equations, remarks=remarks, conditions=self.conditions)
 
 
 @dataclass
@@ -80,6 +94,8 @@ class _Family:
 
 
 Capture = Callable[[Sequence[Parameter]], Equations]
+Derive = Callable[[Any, Equations, Sequence[Any]], Any]
+"""Makes kernels to be known by a key, unless some of other keys are as good: returns the key."""
 
 
 class Symbols:
@@ -99,28 +115,19 @@ class Symbols:
     def known(self, key: Any) -> Any:
         """Return the key of kernels of other sizes that serve a call, too; None if none do."""
         variant = self._variant(key)
-        return None if variant is None else variant.key
+        return None if variant is None else variant.keys.get(variant.class_of(_split(key)[1]))
 
     def told(self, key: Any) -> Told | None:
         """Return which calls have the kernels of one, too; None if they are for that one alone."""
         variant = self._variant(key)
         return None if variant is None else variant.told
 
-    def forget(self, key: Any) -> None:
-        """Forget the kernels of other sizes that serve a call: they are no more."""
-        family, shapes = _split(key)
-        found = self._families.get(family)
-        if found is not None:
-            found.variants = [v for v in found.variants if not v.serves(shapes)]
-
     def _variant(self, key: Any) -> _Variant | None:
         family, shapes = _split(key)
         found = self._families.get(family)
-        return next((v for v in found.variants if v.serves(shapes)), None) if found else None
+        return next((v for v in found.variants if v.class_of(shapes)), None) if found else None
 
-    def made(
-        self, call: Any, plain: Equations, capture: Capture, derive: Callable[[Any, Any], None]
-    ) -> Any:
+    def made(self, call: Any, plain: Equations, capture: Capture, derive: Derive) -> Any:
         """Return the key of new kernels for a call, and others if that is possible.
 
         Parameters
@@ -132,7 +139,7 @@ class Symbols:
         capture
             Returns the equations for other sizes.
         derive
-            Takes a key, and equations of which kernels are to be known by it.
+            Takes a key, the equations, and the keys of kernels for other classes of sizes.
         """
         family, shapes = _split(call)
         mine = self._families.get(family) or _Family()
@@ -142,6 +149,10 @@ class Symbols:
                 met = mine.met.setdefault((name, k), set())
                 if len(met) < MET:
                     met.add(n)
+        known = self._variant(call)
+        if known is not None:
+            equations = known.told_in(_with_symbols(plain, known.symbols, capture, {}))
+            return self._for_class(known, shapes, equations, derive)
         fewest = None
         while symbols := self._symbols(mine, plain):
             rest = _others(shapes, symbols)
@@ -153,11 +164,9 @@ class Symbols:
             try:
                 equations = _with_symbols(plain, symbols, capture, conditions)
                 self._keep_fused(plain, symbols, capture, fewest, equations)
-                told = _told(symbols, [*conditions], mine.numbers)
-                remarks = (*equations.remarks, *told)
-                equations = replace(equations, remarks=remarks, conditions=(*conditions,))
-                key = ("symbols", next(self._numbers))
-                derive(key, equations)
+                told = (*_told(symbols, [*conditions], mine.numbers),)
+                made = _Variant(symbols, rest, (*conditions,), told)
+                key = self._for_class(made, shapes, made.told_in(equations), derive)
             except ValueNeeded as error:
                 names = error.names & symbols.keys() or symbols.keys()
                 mine.numbers |= {at: error.why for name in names for at in symbols[name]}
@@ -165,14 +174,21 @@ class Symbols:
                 why = str(error.args[0]).splitlines()[0]  # without the last symbol it may go
                 mine.numbers |= dict.fromkeys([*symbols.values()][-1], why)
             else:
-                made = _Variant(symbols, rest, (*conditions,), key)
                 mine.variants.append(made)
-                if made.serves(shapes):
+                if made.class_of(shapes):
                     return key
                 break
         remarks = (*plain.remarks, *_numbers_told(mine.numbers))
-        derive(call, replace(plain, remarks=remarks))
-        return call
+        return derive(call, replace(plain, remarks=remarks), ())
+
+    def _for_class(
+        self, variant: _Variant, shapes: Shapes, equations: Equations, derive: Derive
+    ) -> Any:
+        """Return the key of kernels for the class of some shapes; others may be as good."""
+        others = [*dict.fromkeys(variant.keys.values())]
+        key = derive(("symbols", next(self._numbers)), equations, others)
+        variant.keys.put(variant.class_of(shapes), key)
+        return key
 
     def _symbols(self, mine: _Family, plain: Equations) -> dict[str, list[Place]]:
         """Return the dimensions that are to be symbols, by what these are called."""

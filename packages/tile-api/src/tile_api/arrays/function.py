@@ -9,8 +9,7 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -28,6 +27,7 @@ from tile_api.arrays.edited import EditedKernels, place_of, read_kernels
 from tile_api.arrays.equations.equations import Equations, Parameter
 from tile_api.arrays.equations.evaluate import evaluated
 from tile_api.arrays.equations.listing import listed
+from tile_api.arrays.equations.nesting import descending
 from tile_api.arrays.equations.numerics import LEVELS, computing
 from tile_api.arrays.explain import Explanation
 from tile_api.arrays.given import cast_of, dtype_in, is_array, is_plain, key_of
@@ -237,7 +237,7 @@ class Function:
         derived = self._of(arrays, others)
         program = Program(derived.equations, derived.kernels, self.func, others)
         if tier == "developer":
-            with _deep():
+            with descending():
                 return program.of_tiles()
         return program.of_threads(self._lowered(derived))
 
@@ -279,7 +279,7 @@ class Function:
         """Return what the equations mean for arguments, computed with NumPy."""
         arrays, others = self._bound(args, kwargs)
         equations = self._captured(arrays, others)
-        with _deep():
+        with descending():
             results = evaluated(equations, {n: np.asarray(x) for n, x in arrays.items()})
         return together(results, equations)
 
@@ -391,11 +391,19 @@ class Function:
         assert found is not None
         return found
 
-    def _derive(self, arrays: Mapping[str, Any], key: Any, equations: Equations) -> None:
+    def _derive(
+        self, arrays: Mapping[str, Any], key: Any, equations: Equations, others: Sequence[Any]
+    ) -> Any:
+        """Return the key of kernels: of those for other sizes that are the same, if some are."""
+        found = {k: made for k in others if (made := self._derived.get(k)) is not None}
+        blocks = frozenset[Blocks]().union(*(made.chosen for made in found.values()))
         tuner = Tuner(self._budget, arrays) if self._budget.runs else None
         with blamed(equations.name, "written", lambda: "\n".join(listed(equations))):
-            derived = derive(equations, self._blocks, self._target, tuner=tuner)
-        self._derived.put(key, derived)
+            derived = derive(equations, self._blocks, self._target, tuner=tuner, known=blocks)
+        same = next((k for k, made in found.items() if made.source == derived.source), None)
+        if same is None:
+            self._derived.put(key, derived)
+        return key if same is None else same
 
     def _key(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
         """Return what kernels for arguments are known by: those of other sizes may have them."""
@@ -403,11 +411,8 @@ class Function:
         if self._derived.get(key) is not None:
             return key
         found = self._symbols.known(key)
-        if found is not None and self._derived.get(found) is None:
-            self._symbols.forget(key)
-            found = None
-        if found is None:
-            with _CAPTURING, _deep(), computing(self._numerics):
+        if found is None or self._derived.get(found) is None:
+            with _CAPTURING, descending(), computing(self._numerics):
                 plain = self._captured(arrays, others)
                 capture = functools.partial(captured, self.func, others=others)
                 derive = functools.partial(self._derive, arrays)
@@ -416,7 +421,7 @@ class Function:
 
     def _captured(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Equations:
         key = key_of(arrays, others)
-        with _CAPTURING, _deep(), computing(self._numerics):
+        with _CAPTURING, descending(), computing(self._numerics):
             equations = self._equations.get(key)
             if equations is None:
                 parameters = [
@@ -432,17 +437,6 @@ class Function:
 
 
 _RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-
-
-@contextmanager
-def _deep() -> Iterator[None]:
-    """Let functions on expressions descend as deep as the largest expressions nest."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 8_000))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
 
 
 @overload

@@ -32,6 +32,9 @@ CLEARLY_LESS = 0.75
 WARNED = 1.1
 """What kernels take in comparisons which passes warn of: they are not what they could be."""
 
+NEARLY = 1.15
+"""Kernels that are compiled serve other sizes if they take no more of the time of the fastest."""
+
 STAGES = 4
 """Of short steps of products on GPUs, where they fit: two long ones leave copies less time."""
 
@@ -79,6 +82,22 @@ class Choice:
     candidates: tuple[Choice, ...] = ()
 
 
+@dataclass(frozen=True)
+class Given:
+    """What is known of blocks before some are chosen.
+
+    Parameters
+    ----------
+    refused
+        They did not compile.
+    known
+        Kernels with them are compiled.
+    """
+
+    refused: Collection[Blocks] = ()
+    known: Collection[Blocks] = ()
+
+
 def first_blocks(machine: Machine) -> Blocks:
     """Return the blocks that kernels have before others are looked at.
 
@@ -94,7 +113,7 @@ def chosen(
     machine: Machine,
     price: Price,
     asked: int,
-    refused: Collection[Blocks] = (),
+    given: Given | None = None,
 ) -> Choice:
     """Return a plan with the blocks that are expected to be fastest.
 
@@ -102,11 +121,17 @@ def chosen(
     ----------
     asked
         How many candidates the model is asked about.
-    refused
-        Blocks that did not compile.
+    given
+        What is known of blocks.
     """
-    ordered, note = _ordered(plan, dtypes, machine, refused)
-    return _Ranking(ordered, price, note, asked).best(machine)
+    given = given or Given()
+    ordered, note = _ordered(plan, dtypes, machine, given.refused)
+    known = _known(ordered, given, dtypes, machine)
+    if known and known[0].milliseconds <= NEARLY * min(c.milliseconds for c in ordered):
+        return known[0]
+    if len(ordered) == 1:
+        return ordered[0]
+    return _Ranking(ordered, price, note, asked).best(machine, known)
 
 
 def least(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> float:
@@ -129,6 +154,7 @@ def _ordered(
     plan = _with_whole_instructions(plan, dtypes, machine)
     first = Choice(plan, *_by_traffic(plan, dtypes, machine))
     is_small = first.milliseconds < worthwhile(machine) and first.traffic.tiles <= SURE_TO_FIT
+    is_small = is_small and not (_is_across(plan, machine) and first.traffic.run < PAGE)
     if not plan.task.is_streamed or (is_small and plan.blocks not in refused):
         return [first], ""
     slim = _few_rows(plan, machine)
@@ -151,6 +177,28 @@ def _ordered(
     first = first if first in others else others[0]
     note = f"{len(refused)} did not compile" if refused else ""
     return [first, *(c for c in others if c is not first)], note
+
+
+def _known(
+    ordered: Sequence[Choice], given: Given, dtypes: Mapping[str, DType], machine: Machine
+) -> list[Choice]:
+    """Return what kernels that are compiled take, the fastest first: those that are candidates.
+
+    Where there is one, as blocks come, others are whose boxes have no fewer elements side by side.
+    """
+    first = ordered[0]
+    shapes = {_shape(c.plan) for c in ordered}
+    is_open = len(ordered) == 1 and first.plan.blocks != _few_rows(first.plan, machine)
+    found = []
+    for blocks in given.known if first.plan.task.is_streamed else ():
+        plan = resized(first.plan, blocks)
+        choice = Choice(plan, *_by_traffic(plan, dtypes, machine))
+        is_wide = choice.traffic.run >= min(machine.run, first.traffic.run)
+        is_fit = is_open and is_wide and blocks.parts == 1
+        is_fit = is_fit and is_disjoint(plan) and _fits(choice, machine)
+        if is_fit or _shape(plan) in shapes:
+            found.append(choice)
+    return sorted(found, key=lambda c: c.milliseconds)
 
 
 def _with_whole_instructions(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> Plan:
@@ -223,11 +271,15 @@ class _Ranking:
         self.found: Choice | None = None
         self.asked: list[Choice] = []
 
-    def best(self, machine: Machine) -> Choice:
-        """Return the best of the first, which came without a choice, and of those after it."""
+    def best(self, machine: Machine, known: Sequence[Choice]) -> Choice:
+        """Return the best of the first, which came without a choice, and of those after it.
+
+        One of those that are known will do if it is nearly as fast.
+        """
         first, *others = self.ordered
-        if not others:
-            return first
+        for choice in known[:FEWEST_RANKED]:
+            self._ask(choice)
+        compiled = self.found
         self._ask(first)
         threads, twice = first.plan.blocks.threads, 2 * first.plan.blocks.threads
         for k, choice in enumerate(others):
@@ -239,6 +291,8 @@ class _Ranking:
                 threads = twice
         asked = tuple(sorted(self.asked, key=lambda c: c.milliseconds))
         best = self.found or first
+        if compiled is not None and compiled.milliseconds <= NEARLY * best.milliseconds:
+            best = compiled
         return replace(best, looked_at=len(self.ordered), note=self.note, candidates=asked)
 
     def _ask(self, choice: Choice) -> bool:
@@ -345,6 +399,6 @@ def _size(plan: Plan, names: Collection[str]) -> int:
 
 
 def _shape(plan: Plan) -> object:
-    """Return what makes plans of other blocks the same kernel."""
+    """Return what makes plans of other blocks the same kernel, for a number of threads."""
     sizes = tuple((a.name, a.size) for a in plan.axes.values())
-    return sizes, plan.is_resident, plan.blocks.parts, plan.blocks.threads
+    return sizes, plan.is_resident, plan.blocks.parts
