@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tile_api.cli import VERBS
+from tile_api.cli import VERBS, main
 
+HERE = Path(__file__).parent
 WRONG: dict[str, list[str]] = {
     "bundle": ["inspect"],
     "cache": ["eat"],
     "check": ["none.py"],
+    "completion": ["cmd"],
     "doctor": ["--loudly"],
     "env": ["--loudly"],
     "explain": ["--loudly"],
@@ -73,6 +77,64 @@ def test_a_verb_that_does_not_exist():
     done = tile("compile")
     assert done.returncode == 2
     assert "invalid choice: 'compile'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["docter"], "doctor"),
+        (["run", "--targt", "cpu", "x.py"], "--target"),
+        (["lower", "x.py", "--stage", "planed"], "planned"),
+        (["cache", "purne"], "prune"),
+        (["frobnicate"], None),
+    ],
+)
+def test_a_misspelled_word_is_guessed(arguments, meant, capsys):
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert said.endswith(f"; did you mean {meant}?\n") if meant else "did you mean" not in said
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="this machine has no bash")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("tile doc", {"doctor"}),
+        ("tile run --tar", {"--target"}),
+        ("tile run --target cuda:sm_90", {"cuda:sm_90a", "cuda:sm_90a@sim"}),
+        ("tile cache p", {"prune"}),
+        ("tile check conf", {"conftest.py"}),
+    ],
+)
+def test_bash_completes_words(line, offered, capsys):
+    assert main(["completion", "bash"]) == 0
+    words = line.split()
+    driver = (
+        f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; COMP_LINE='{line}'\n"
+        f"_shtab_tile tile '{words[-1]}' '{words[-2]}'; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    )
+    done = subprocess.run(
+        ["bash", "-c", f"{capsys.readouterr().out}\n{driver}"],
+        capture_output=True, text=True, check=False, cwd=HERE,
+    )  # fmt: skip
+    assert {word.strip() for word in done.stdout.splitlines()} == offered, done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "tcsh"])
+def test_scripts_for_shells(shell, capsys):
+    assert main(["completion", shell]) == 0
+    assert "doctor" in capsys.readouterr().out
+
+
+def test_without_what_writes_scripts_the_way_out_is_told(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "bash"]) == 1
+    assert capsys.readouterr().err == (
+        "[TL5001] completion scripts are written by shtab, which is not installed\n"
+        "hint: pip install 'tile-api[completion]'\n"
+    )
 
 
 def test_version():

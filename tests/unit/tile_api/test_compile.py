@@ -267,10 +267,16 @@ def test_compiling_many_can_go_on_after_an_error():
 
 
 def test_public_names():
-    assert set(tile.__all__) <= set(dir(tile))
+    assert dir(tile) == sorted(tile.__all__)
     for name in dir(tile):
         assert getattr(tile, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        tile.nothing
+    for name, hint in (
+        ("compil", "did you mean tile.compile?"),
+        ("softmax", "it is tile.nn.softmax"),
+        ("gemm", "it is T.gemm: import tile_api.language as T"),
+    ):
+        with pytest.raises(AttributeError, match=f"tile_api has no 'tile.{name}'\nhint: ") as error:
+            getattr(tile, name)
+        assert error.value.hint == hint
     assert tile.cdiv(7, 2) == 4
     assert tile.next_power_of_2(5) == 8

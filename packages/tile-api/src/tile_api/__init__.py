@@ -6,6 +6,7 @@ Names are resolved on first use: ``import tile_api`` loads neither TVM nor torch
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import tile_core
@@ -98,7 +99,11 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use."""
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'tile_api' has no attribute {name!r}")
+        if name.startswith("_") or find_spec(f"{__name__}.{name}"):  # Python looks for these
+            raise AttributeError(f"module 'tile_api' has no attribute {name!r}")
+        from tile_api.frontend.python_errors import unknown_name
+
+        raise unknown_name("tile_api", name, __all__, "tile.", _elsewhere(name))
     module, _, attribute = home.partition(":")
     loaded = importlib.import_module(module)
     value = getattr(loaded, attribute) if attribute else loaded
@@ -106,5 +111,14 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def _elsewhere(name: str) -> str | None:
+    """Return where a name is that is looked for here, if it is in a namespace beside this one."""
+    if name in dir(importlib.import_module("tile_api.nn")):
+        return f"it is tile.nn.{name}"
+    if name in dir(importlib.import_module("tile_api.language")):
+        return f"it is T.{name}: import tile_api.language as T"
+    return None
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted(__all__)

@@ -12,6 +12,7 @@ from typing_extensions import Never
 from tile_api.compile_request import refuse_unknown
 from tile_api.compiling import compile
 from tile_core.environment import processors
+from tile_core.progress import Progress
 
 if TYPE_CHECKING:
     from tile_api.kernel import CompiledKernel
@@ -33,7 +34,7 @@ def par_compile(
     host: PluginHost | None = None,
     **unknown: Never,
 ) -> list[CompiledKernel | None]:
-    """Compile many functions on several threads, in order.
+    """Compile many functions on several threads, in order; a terminal sees how far it is.
 
     Parameters
     ----------
@@ -59,5 +60,13 @@ def par_compile(
             warnings.warn(f"a kernel was left out: {error}", stacklevel=2)
             return None
 
-    with ThreadPoolExecutor(num_workers or processors()) as pool:
-        return list(pool.map(one, funcs))
+    funcs = list(funcs)
+    with (
+        ThreadPoolExecutor(num_workers or processors()) as pool,
+        Progress("compiling kernels", len(funcs)) as progress,
+    ):
+        kernels = []
+        for kernel in pool.map(one, funcs):
+            kernels.append(kernel)
+            progress.tell(len(kernels))
+        return kernels

@@ -14,9 +14,9 @@ from tile_api.autotuner.log import TuneLog
 from tile_api.autotuner.options import TuneOptions
 from tile_api.autotuner.outcome import OK, UNTRIED, WRONG, Candidate, TrialOutcome
 from tile_api.autotuner.process import CANCELLED
-from tile_api.autotuner.progress import Progress
 from tile_api.autotuner.search import FINALISTS, Search
 from tile_api.settings.budget import Budget
+from tile_core.progress import Progress
 
 
 class Paper:
@@ -65,7 +65,7 @@ def search(paper, log=None, budget=None, stream=None, **options):
         paper,
         paper,
         log or TuneLog(None),
-        Progress("kernel", len(candidates), None, stream or io.StringIO()),
+        Progress("tuning kernel", len(candidates), None, stream or io.StringIO()),
         TuneOptions(**options),
         budget or Budget(),
     )
@@ -187,7 +187,7 @@ def test_a_terminal_sees_how_far_it_is(monkeypatch):
     search(Paper([5.0, 3.0, 1.0]), stream=stream).run()
     assert "tuning kernel ····················" in stream.getvalue()
     monkeypatch.setenv("COLUMNS", "80")
-    progress = Progress("kernel", 4, 30.0, Terminal())
+    progress = Progress("tuning kernel", 4, 30.0, Terminal())
     progress.tell(2, "measuring", "1 ms, block=64")
     progress.close()
     line = progress._stream.getvalue()

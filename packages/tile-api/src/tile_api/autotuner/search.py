@@ -11,10 +11,10 @@ from tile_api.autotuner.log import TuneLog
 from tile_api.autotuner.options import TuneOptions
 from tile_api.autotuner.outcome import UNTRIED, Candidate, TrialOutcome, failed, failure_of
 from tile_api.autotuner.process import CANCELLED
-from tile_api.autotuner.progress import Progress
 from tile_api.settings.budget import Budget
 from tile_core.errors import TileError
 from tile_core.logs import log
+from tile_core.progress import Progress
 
 if TYPE_CHECKING:
     from tile_api.autotuner.inputs import Inputs

@@ -16,7 +16,6 @@ from tile_api.autotuner.job import Job
 from tile_api.autotuner.machine import machine_name, require_machine, tells_time
 from tile_api.autotuner.options import Task, TuneSettings
 from tile_api.autotuner.outcome import OK, UNTRIED, Candidate
-from tile_api.autotuner.progress import Progress
 from tile_api.autotuner.ranking import (
     Expected,
     distinct,
@@ -34,6 +33,7 @@ from tile_api.kernel import CompiledKernel
 from tile_api.settings.budget import Budget, parse_budget
 from tile_core.errors import NoConfigWorks, Note, TileError
 from tile_core.plugins.backend import Backend
+from tile_core.progress import Progress
 from tile_core.target import GPUS, Target
 
 _RANKED_IN = 0.6
@@ -235,7 +235,7 @@ def _searched(
         device = "cuda" if target.kind in GPUS else None
         inputs = Inputs(bench.folder, jobs, task.options, task.inputs, device)
         tried = distinct(candidates)
-        progress = Progress(task.name, len(tried), budget.seconds)
+        progress = Progress(f"tuning {task.name}", len(tried), budget.seconds)
         search = Search(tried, files, bench, inputs, log, progress, task.options, budget, start)
         try:
             found = with_twins(search.run(), candidates)

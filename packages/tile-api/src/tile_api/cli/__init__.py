@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import NoReturn
 
 VERBS: Mapping[str, str] = MappingProxyType(
     {
         "bundle": "tell what is inside a saved kernel",
         "cache": "look at the compiled kernels on disk, and remove some",
         "check": "run a program with its kernels under all checks",
+        "completion": "print what completes the words of this command in a shell",
         "doctor": "tell what is installed, and which targets compile and run here",
         "env": "tell all settings: their values, where those come from, and what they mean",
         "explain": "tell what an error means, and what to do about it",
@@ -33,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 means that it was done, 1 that it failed, and 2 that the arguments make no sense.
     """
     asked = [*(sys.argv[1:] if arguments is None else arguments)]
-    args = _parser(next((word for word in asked if word in VERBS), "")).parse_args(asked)
+    args = parser([word for word in asked if word in VERBS][:1]).parse_args(asked)
     from tile_core.errors import TileError
 
     try:
@@ -50,9 +53,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _parser(chosen: str) -> argparse.ArgumentParser:
-    """Return the parser of the command; of the verbs only `chosen` is there in full."""
-    parser = argparse.ArgumentParser(
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors name the word that a misspelled one is like."""
+
+    def error(self, message: str) -> NoReturn:
+        wrong = _WRONG_WORD.search(message)
+        if wrong:
+            from difflib import get_close_matches
+
+            alike = get_close_matches(wrong[1], sorted(_words(self)), 1, 0.6)
+            message += f"; did you mean {alike[0]}?" if alike else ""
+        super().error(message)
+
+
+_WRONG_WORD = re.compile(r"(?:invalid choice: '|unrecognized arguments: )([\w-]+)")
+
+
+def _words(parser: argparse.ArgumentParser) -> set[str]:
+    """Return the options and choices of a parser and of those below it."""
+    found: set[str] = set()
+    for action in parser._actions:
+        found.update(action.option_strings, (str(choice) for choice in action.choices or ()))
+        if isinstance(action, argparse._SubParsersAction):
+            found.update(*map(_words, action.choices.values()))
+    return found
+
+
+def parser(chosen: Iterable[str]) -> argparse.ArgumentParser:
+    """Return the parser of the command; of its verbs `chosen` are there in full."""
+    parser = _Parser(
         prog="tile",
         description="Tile kernels on the command line.",
         epilog="`tile VERB --help` tells more. Variables: `tile env`.",
@@ -61,7 +90,7 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for verb, line in VERBS.items():
         added = verbs.add_parser(verb, help=line)
-        if verb == chosen:
+        if verb in chosen:
             importlib.import_module(f"{__name__}.{verb}").add_arguments(added)
     return parser
 

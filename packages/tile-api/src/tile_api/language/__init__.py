@@ -89,7 +89,8 @@ def __getattr__(name: str) -> Any:
         if value is None:
             from tile_api.frontend.python_errors import unknown_name
 
-            raise unknown_name("the language", name, __all__, "T.")
+            instead = None if name.startswith("_") else _said_as(name)
+            raise unknown_name("the language", name, __dir__(), "T.", instead)
         return value
     module, _, attribute = home.partition(":")
     value = globals()[name] = getattr(importlib.import_module(module), attribute)
@@ -102,9 +103,21 @@ def _operator(name: str) -> Any:
     return home.derived(name)
 
 
+def _said_as(name: str) -> str | None:
+    """Return how the language says what NumPy, torch or Triton call `name`, if that is known."""
+    from tile_api.language.foreign_names import SAID_AS
+
+    return SAID_AS.get(name)
+
+
 def __dir__() -> list[str]:
-    """Return all names, those that are loaded on first use among them."""
-    return sorted({*globals(), *__all__})
+    """Return what programs say: no names that are there only to be refused, or to be told apart.
+
+    Those are what TileLang has and this language has not, classes of expressions, and types of
+    vectors, which annotations seldom name.
+    """
+    vectors = {name for name in DTYPES if name.rpartition("x")[2].isdigit()}
+    return sorted({*__all__} - UNAVAILABLE.keys() - NODES.keys() - vectors - {"Any"})
 
 
 _MODULES = (

@@ -9,16 +9,6 @@ using namespace tsim;
 
 namespace {
 
-constexpr uint32_t BULK_ALIGNMENT = 16;
-constexpr uint32_t BOX_ALIGNMENT = 128;
-
-[[noreturn]] void refuse(uint32_t line, const std::string& message) {
-  Finding finding;
-  finding.kind = TSIM_INVALID;
-  finding.line = line;
-  report_and_abandon(finding, message);
-}
-
 void check_bulk_bytes(uint32_t bytes, uint32_t line) {
   if (bytes && bytes % BULK_ALIGNMENT == 0) return;
   refuse(line, format("a bulk copy of %u bytes: it moves multiples of 16", bytes));

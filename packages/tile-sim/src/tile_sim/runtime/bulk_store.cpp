@@ -14,16 +14,6 @@ using namespace tsim;
 
 namespace {
 
-constexpr uint32_t BULK_ALIGNMENT = 16;
-constexpr uint32_t BOX_ALIGNMENT = 128;
-
-[[noreturn]] void refuse(uint32_t line, const std::string& message) {
-  Finding finding;
-  finding.kind = TSIM_INVALID;
-  finding.line = line;
-  report_and_abandon(finding, message);
-}
-
 // Whether the engine combines such elements so: PTX ISA, "cp.reduce.async.bulk".
 bool is_combined(int reduction, int type) {
   switch (type) {

@@ -60,4 +60,11 @@ inline void for_each_lane(const Rendezvous& r, Visit visit) {
   }
 }
 
+// A kernel executes few kinds of products many times: the last one is remembered.
+template <class Kind>
+struct Remembered {
+  uint64_t key;      // 0: none yet
+  Kind kind;
+};
+
 }  // namespace tsim

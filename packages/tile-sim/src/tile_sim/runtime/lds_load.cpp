@@ -27,13 +27,6 @@ struct LanePiece {
 // The last byte that a number of 32 bits leads to. What lies behind stands for zeros.
 constexpr long long REACH = 0xfffffff0;
 
-Finding finding_at(uint32_t kind, uint32_t line) {
-  Finding finding;
-  finding.kind = kind;
-  finding.line = line;
-  return finding;
-}
-
 void require_wave(const Block& block, const Thread& me, uint32_t line) {
   if (block.warp_size == LdsLoad::LANES && !~block.warps[size_t(me.warp)].lanes) return;
   report_and_abandon(finding_at(TSIM_INVALID, line),

@@ -6,12 +6,6 @@
 namespace tsim {
 namespace {
 
-double double_at(const unsigned char* registers, int i) {
-  double x;
-  std::memcpy(&x, registers + 8 * i, 8);
-  return x;
-}
-
 void multiply_doubles(const Operands& operands) {
   double a[8][4], b[4][8];
   for (int lane = 0; lane < WARP; ++lane) {

@@ -8,19 +8,6 @@ using namespace tsim;
 
 namespace {
 
-[[noreturn]] void refuse(uint32_t line, const std::string& message) {
-  Finding finding;
-  finding.kind = TSIM_INVALID;
-  finding.line = line;
-  report_and_abandon(finding, message);
-}
-
-// A kernel executes few kinds of products many times: the last one is remembered.
-struct Remembered {
-  uint64_t key;      // 0: none yet
-  ProductKind kind;
-};
-
 uint64_t key_of(const Product& p) {
   const uint64_t types = uint64_t(p.d_type & 255) << 24 | uint64_t(p.a_type & 255) << 16 |
                          uint64_t(p.b_type & 255) << 8;
@@ -37,7 +24,7 @@ ProductKind find_product(const Product& p, uint32_t line) {
                       p.shape & 255));
 }
 
-__thread Remembered remembered __attribute__((tls_model("initial-exec")));
+__thread Remembered<ProductKind> remembered_mma __attribute__((tls_model("initial-exec")));
 
 }  // namespace
 
@@ -49,11 +36,11 @@ extern "C" void tsim_mma(const tsim_registers* d, const tsim_registers* a, const
     refuse(line, "mma in a warp that does not have 32 lanes");
   }
   Product product{nullptr, nullptr, nullptr, shape, d_type, a_type, b_type, columns};
-  if (remembered.key != key_of(product)) {
-    remembered.kind = find_product(product, line);
-    remembered.key = key_of(product);
+  if (remembered_mma.key != key_of(product)) {
+    remembered_mma.kind = find_product(product, line);
+    remembered_mma.key = key_of(product);
   }
-  const ProductKind kind = remembered.kind;
+  const ProductKind kind = remembered_mma.kind;
   product.a = read_registers(*a, kind.a_bytes, line);
   product.b = read_registers(*b, kind.b_bytes, line);
   read_registers(*d, kind.d_bytes, line);

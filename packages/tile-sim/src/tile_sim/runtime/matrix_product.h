@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "numbers.h"
 #include "tile_sim/device_abi.h"
@@ -34,6 +35,12 @@ ProductKind find_float_product(const Product& product);
 ProductKind find_integer_product(const Product& product);
 ProductKind find_double_product(const Product& product);
 ProductKind find_quad_pair_product(const Product& product);
+
+inline double double_at(const unsigned char* registers, int i) {
+  double x;
+  std::memcpy(&x, registers + 8 * i, 8);
+  return x;
+}
 
 constexpr int shape_of(int m, int n, int k) { return m << 16 | n << 8 | k; }
 

@@ -195,13 +195,6 @@ using namespace tsim;
 
 namespace {
 
-[[noreturn]] void refuse(uint32_t line, const std::string& message) {
-  Finding finding;
-  finding.kind = TSIM_INVALID;
-  finding.line = line;
-  report_and_abandon(finding, message);
-}
-
 // The barrier that a thread arrives at: its own block's, or the one at that place of another.
 Mbarrier& arrival_place(const tsim_shared& place, int rank, uint32_t line, Block*& owner) {
   const uint32_t offset = mbarrier_offset(place, line);

@@ -8,19 +8,6 @@ using namespace tsim;
 
 namespace {
 
-[[noreturn]] void refuse(uint32_t line, const std::string& message) {
-  Finding finding;
-  finding.kind = TSIM_INVALID;
-  finding.line = line;
-  report_and_abandon(finding, message);
-}
-
-// A kernel executes few kinds of products many times: the last one is remembered.
-struct Remembered {
-  uint64_t key;      // 0: none yet
-  MfmaKind kind;
-};
-
 uint64_t key_of(const tsim_wave_product& p) {
   const uint64_t types = uint64_t(p.d_type & 255) << 16 | uint64_t(p.a_type & 255) << 8 |
                          uint64_t(p.b_type & 255);
@@ -36,7 +23,7 @@ MfmaKind find_mfma(const tsim_wave_product& p, uint32_t line) {
                       p.shape & 255));
 }
 
-__thread Remembered remembered __attribute__((tls_model("initial-exec")));
+__thread Remembered<MfmaKind> remembered_mfma __attribute__((tls_model("initial-exec")));
 
 // The factors of a lane, side by side: where its registers are, or where they are gathered.
 const unsigned char* factor(const tsim_registers& r, int bytes, int stride, unsigned char* room,
@@ -57,11 +44,11 @@ extern "C" void tsim_mfma(const tsim_registers* d, const tsim_registers* a,
     refuse(line, "mfma in a wave that does not have 64 lanes");
   }
   Mfma product{nullptr, nullptr, nullptr, kind};
-  if (remembered.key != key_of(*kind)) {
-    remembered.kind = find_mfma(*kind, line);
-    remembered.key = key_of(*kind);
+  if (remembered_mfma.key != key_of(*kind)) {
+    remembered_mfma.kind = find_mfma(*kind, line);
+    remembered_mfma.key = key_of(*kind);
   }
-  const MfmaKind found = remembered.kind;
+  const MfmaKind found = remembered_mfma.kind;
   alignas(16) unsigned char a_room[MOST_BYTES], b_room[MOST_BYTES], sums[64];
   product.a = factor(*a, kind->pack * int(found.a_bytes), kind->a_stride, a_room, line);
   product.b = factor(*b, kind->pack * int(found.b_bytes), kind->b_stride, b_room, line);

@@ -27,7 +27,7 @@ void multiply(const WaveOperands& operands) {
 }
 
 template <int R, int K, class A, class B>
-MfmaKind kind() {
+MfmaKind mfma_kind() {
   constexpr uint32_t held = K * R / WAVE;
   return {multiply<R, K, A, B>, held * sizeof(typename A::Bits), held * sizeof(typename B::Bits),
           R * R / WAVE * 4};
@@ -36,33 +36,33 @@ MfmaKind kind() {
 // The forms of 16 bits: K is twice as large on gfx950.
 template <class T>
 MfmaKind of_halves(int shape) {
-  if (shape == shape_of(32, 32, 8)) return kind<32, 8, T, T>();
-  if (shape == shape_of(16, 16, 16)) return kind<16, 16, T, T>();
-  if (shape == shape_of(32, 32, 16)) return kind<32, 16, T, T>();
-  if (shape == shape_of(16, 16, 32)) return kind<16, 32, T, T>();
+  if (shape == shape_of(32, 32, 8)) return mfma_kind<32, 8, T, T>();
+  if (shape == shape_of(16, 16, 16)) return mfma_kind<16, 16, T, T>();
+  if (shape == shape_of(32, 32, 16)) return mfma_kind<32, 16, T, T>();
+  if (shape == shape_of(16, 16, 32)) return mfma_kind<16, 32, T, T>();
   return {};
 }
 
 MfmaKind of_floats(int shape) {
-  if (shape == shape_of(32, 32, 2)) return kind<32, 2, Float, Float>();
-  if (shape == shape_of(16, 16, 4)) return kind<16, 4, Float, Float>();
-  if (shape == shape_of(32, 32, 4)) return kind<32, 4, Xf32, Xf32>();
-  if (shape == shape_of(16, 16, 8)) return kind<16, 8, Xf32, Xf32>();
+  if (shape == shape_of(32, 32, 2)) return mfma_kind<32, 2, Float, Float>();
+  if (shape == shape_of(16, 16, 4)) return mfma_kind<16, 4, Float, Float>();
+  if (shape == shape_of(32, 32, 4)) return mfma_kind<32, 4, Xf32, Xf32>();
+  if (shape == shape_of(16, 16, 8)) return mfma_kind<16, 8, Xf32, Xf32>();
   return {};
 }
 
 template <class A, class B>
-MfmaKind of_bytes(int shape) {
-  if (shape == shape_of(32, 32, 16)) return kind<32, 16, A, B>();
-  if (shape == shape_of(16, 16, 32)) return kind<16, 32, A, B>();
+MfmaKind mfma_of_floats(int shape) {
+  if (shape == shape_of(32, 32, 16)) return mfma_kind<32, 16, A, B>();
+  if (shape == shape_of(16, 16, 32)) return mfma_kind<16, 32, A, B>();
   return {};
 }
 
 // Both formats of a machine go together, in any order.
 template <class A, class FOUR, class FIVE>
 MfmaKind with_bytes(const tsim_wave_product& p, int four, int five) {
-  if (p.b_type == four) return of_bytes<A, FOUR>(p.shape);
-  if (p.b_type == five) return of_bytes<A, FIVE>(p.shape);
+  if (p.b_type == four) return mfma_of_floats<A, FOUR>(p.shape);
+  if (p.b_type == five) return mfma_of_floats<A, FIVE>(p.shape);
   return {};
 }
 

@@ -31,12 +31,6 @@ void multiply_bytes(const WaveOperands& operands) {
   WaveSums<R>::scatter(d, operands);
 }
 
-double double_at(const unsigned char* registers, int i) {
-  double x;
-  std::memcpy(&x, registers + 8 * i, 8);
-  return x;
-}
-
 // Its sums lie differently: register r of lane l is column 4 * r + l / 16 of row l % 16.
 void multiply_doubles(const WaveOperands& operands) {
   constexpr int R = 16, K = 4;
@@ -60,7 +54,7 @@ void multiply_doubles(const WaveOperands& operands) {
 }
 
 template <int R, int K>
-MfmaKind kind() {
+MfmaKind mfma_of_bytes() {
   constexpr uint32_t held = K * R / WAVE;
   return {multiply_bytes<R, K>, held, held, R * R / WAVE * 4};
 }
@@ -70,12 +64,12 @@ MfmaKind kind() {
 // Of gfx90a, gfx942 and gfx950: K doubles each time.
 MfmaKind find_integer_mfma(const tsim_wave_product& p) {
   if (p.d_type != TSIM_I32 || p.a_type != TSIM_I8 || p.b_type != TSIM_I8) return {};
-  if (p.shape == shape_of(32, 32, 8)) return kind<32, 8>();
-  if (p.shape == shape_of(16, 16, 16)) return kind<16, 16>();
-  if (p.shape == shape_of(32, 32, 16)) return kind<32, 16>();
-  if (p.shape == shape_of(16, 16, 32)) return kind<16, 32>();
-  if (p.shape == shape_of(32, 32, 32)) return kind<32, 32>();
-  if (p.shape == shape_of(16, 16, 64)) return kind<16, 64>();
+  if (p.shape == shape_of(32, 32, 8)) return mfma_of_bytes<32, 8>();
+  if (p.shape == shape_of(16, 16, 16)) return mfma_of_bytes<16, 16>();
+  if (p.shape == shape_of(32, 32, 16)) return mfma_of_bytes<32, 16>();
+  if (p.shape == shape_of(16, 16, 32)) return mfma_of_bytes<16, 32>();
+  if (p.shape == shape_of(32, 32, 32)) return mfma_of_bytes<32, 32>();
+  if (p.shape == shape_of(16, 16, 64)) return mfma_of_bytes<16, 64>();
   return {};
 }
 

@@ -77,6 +77,13 @@ void Reports::write_to(std::vector<tsim_report>& records, std::deque<std::string
   }
 }
 
+Finding finding_at(uint32_t kind, uint32_t line) {
+  Finding finding;
+  finding.kind = kind;
+  finding.line = line;
+  return finding;
+}
+
 void report(Finding finding, const std::string& message) {
   Block& block = *current_block;
   if (finding.thread < 0 && current_thread) finding.thread = current_thread->id;
@@ -92,6 +99,10 @@ void report(Finding finding, const std::string& message) {
 void report_and_abandon(const Finding& finding, const std::string& message) {
   report(finding, message);
   abandon_block();
+}
+
+void refuse(uint32_t line, const std::string& message) {
+  report_and_abandon(finding_at(TSIM_INVALID, line), message);
 }
 
 }  // namespace tsim

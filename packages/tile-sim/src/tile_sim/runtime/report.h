@@ -63,9 +63,14 @@ class Reports {
 
 std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
 
+// A finding of some kind at a line; whoever makes it adds what else is known.
+Finding finding_at(uint32_t kind, uint32_t line);
+
 // Reports about the running thread of the running block.
 void report(Finding finding, const std::string& message);
 // The same, then gives the block up: the thread cannot go on.
 [[noreturn]] void report_and_abandon(const Finding& finding, const std::string& message);
+// The same for what no machine would execute.
+[[noreturn]] void refuse(uint32_t line, const std::string& message);
 
 }  // namespace tsim

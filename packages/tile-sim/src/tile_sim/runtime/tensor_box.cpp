@@ -7,7 +7,7 @@
 namespace tsim {
 namespace {
 
-constexpr uint32_t CHUNK = 16;
+constexpr uint32_t SWIZZLED = 16;
 constexpr uint32_t MOST_ROW_BYTES = 256 * 8;
 
 }  // namespace
@@ -27,9 +27,9 @@ void load_box(const Box& box, unsigned char* arena, uint32_t offset) {
         std::memcpy(elements + i * size, from, size);
       }
     }
-    for (uint32_t chunk = 0; chunk < bytes; chunk += CHUNK) {
+    for (uint32_t chunk = 0; chunk < bytes; chunk += SWIZZLED) {
       const uint32_t at = swizzled(offset + row.number * bytes + chunk, map.swizzle);
-      std::memcpy(arena + at, elements + chunk, CHUNK);
+      std::memcpy(arena + at, elements + chunk, SWIZZLED);
     }
   });
 }
@@ -39,9 +39,9 @@ void store_box(const Box& box, const unsigned char* arena, uint32_t offset, int 
   const uint32_t bytes = row_bytes(map), size = map.element_bytes;
   for_each_row(box, [&](const BoxRow& row) {
     unsigned char elements[MOST_ROW_BYTES];
-    for (uint32_t chunk = 0; chunk < bytes; chunk += CHUNK) {
+    for (uint32_t chunk = 0; chunk < bytes; chunk += SWIZZLED) {
       const uint32_t at = swizzled(offset + row.number * bytes + chunk, map.swizzle);
-      std::memcpy(elements + chunk, arena + at, CHUNK);
+      std::memcpy(elements + chunk, arena + at, SWIZZLED);
     }
     unsigned char* to = row.global;
     for (uint32_t i = row.first; i < row.end; ++i, to += map.element_strides[0] * size) {

@@ -8,6 +8,9 @@
 
 namespace tsim {
 
+constexpr uint32_t BULK_ALIGNMENT = 16;   // of addresses and sizes of bulk copies of rows
+constexpr uint32_t BOX_ALIGNMENT = 128;   // of boxes in shared memory
+
 // A box at some coordinates.
 struct Box {
   const tsim_tensor_map* map;

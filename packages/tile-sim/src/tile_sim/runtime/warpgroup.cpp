@@ -13,13 +13,6 @@ namespace {
 constexpr int REGISTERS = 65536;   // of a multiprocessor
 constexpr int FEWEST = 24, MOST = 240, STEP = 8;
 
-Finding finding_at(uint32_t kind, uint32_t line) {
-  Finding finding;
-  finding.kind = kind;
-  finding.line = line;
-  return finding;
-}
-
 // Registers of each thread when its block begins: the assembler reckons with so many blocks.
 int at_entry(const Block& block) {
   const int groups = int(block.budgets.size());

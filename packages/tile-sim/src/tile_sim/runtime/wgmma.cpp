@@ -28,13 +28,6 @@ std::unique_ptr<GroupProduct> Warpgroup::fresh() {
 
 namespace {
 
-[[noreturn]] void refuse(uint32_t line, const std::string& message) {
-  Finding finding;
-  finding.kind = TSIM_INVALID;
-  finding.line = line;
-  report_and_abandon(finding, message);
-}
-
 Warpgroup& warpgroup_of(Block& block, const Thread& thread) {
   return block.warpgroups[size_t(thread.id / WARPGROUP)];
 }
