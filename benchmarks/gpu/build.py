@@ -35,7 +35,7 @@ HEAD = (
 def build(problem: Problem, number: int, config: dict[str, Any], given: Any) -> dict[str, Any]:
     """Compile one configuration; return its entry in the plan."""
     functions = ours.MAKERS[problem.family](problem.sizes, config)
-    target = "cpu" if given.rehearse else "cuda:sm_90a"
+    target = "cpu" if given.rehearse else given.target
     entry: dict[str, Any] = {"config": candidates.label(config), "bundles": {}, "facts": {}}
     model = tile.estimate if not given.rehearse else None
     entry["model_us"] = model and 1e3 * sum(
@@ -100,6 +100,9 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", nargs="*", help="beginnings of names of problems")
+    parser.add_argument(
+        "--target", default="cuda:sm_90a", help="such as cuda:sm_100a, cuda:sm_120a"
+    )
     parser.add_argument("--machine", default="h100", help="whose speeds the cost model takes")
     parser.add_argument("--rehearse", action="store_true", help="tiny problems, for this processor")
     given = parser.parse_args(words)

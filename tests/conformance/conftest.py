@@ -44,6 +44,7 @@ EMULATED: dict[str, tuple[str, ...]] = {
         "cuda:sm_80@sim",
         "cuda:sm_89@sim",
         "cuda:sm_90a@sim",
+        "cuda:sm_120a@sim",
     ),
     "hip": ("hip:gfx90a@sim", "hip:gfx942@sim"),
 }
@@ -55,6 +56,9 @@ gfx942 run all cases."""
 
 LIKE_OTHERS = ("cuda:sm_75@sim", "cuda:sm_89@sim")
 """Differ from those before them in products: of other cases they run few, and each type."""
+
+MIXED = ("cuda:sm_120a@sim",)
+"""Prints the texts of those before it but for products: of these it runs some, and few others."""
 
 ON_THE_TOY = 9
 """Every how many products are run on the toy, which has loops for them."""
@@ -101,6 +105,8 @@ def chosen_cases(backend: str, is_page: bool) -> set[str]:
         others = covering(others, 4, IN_TURN.index(backend))
     elif backend in LIKE_OTHERS:
         others = covering(others, 8, LIKE_OTHERS.index(backend), types_of)
+    elif backend in MIXED:
+        products, others = covering(products, 3, 0), covering(others, 16, 0)
     return {case.name for case in (*products, *others)}
 
 

@@ -73,8 +73,9 @@ LARGE = {
 }  # fmt: skip
 
 
-def lowered_kernels() -> Iterator[tuple[str, str, Lowered]]:
-    """Yield name, problem and code of each."""
+def lowered_kernels(arch: str) -> Iterator[tuple[str, str, Lowered]]:
+    """Yield name, problem and code of each for an architecture."""
     host = installed_plugins()
     for name, large in LARGE.items():
-        yield f"large/{name}", large.problem, lower(large.kernel(large.sizes), "cuda:sm_90a", host)
+        kernel = large.kernel(large.sizes)
+        yield f"large/{name}", large.problem, lower(kernel, f"cuda:{arch}", host)

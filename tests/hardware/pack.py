@@ -1,6 +1,6 @@
 """Compile cases for hardware and pack them, on a machine that need not have a GPU.
 
-python tests/hardware/pack.py FOLDER [--arch sm_90a] [--only PATTERN] [-n PROCESSES]
+python tests/hardware/pack.py FOLDER [--machine sm_120a] [--arch sm_80] [--only PATTERN]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ sys.path.insert(0, str(TESTS))
 from hardware.cases import Case, Pack, parse_case  # noqa: E402
 from hardware.features import complexity  # noqa: E402
 from hardware.large import lowered_kernels  # noqa: E402
-from hardware.packing import PARTS, Packer  # noqa: E402
+from hardware.packing import MACHINE, PARTS, Packer  # noqa: E402
 
 RECORDED = (
     "conformance/test_conformance.py",
@@ -39,14 +39,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument(
-        "--arch", action="append", help="code written for it is packed; by default sm_80 and sm_90a"
+        "--arch",
+        action="append",
+        help="code written for it is packed; by default sm_80 and --machine",
     )
+    parser.add_argument("--machine", default=MACHINE, help="what all code is translated for")
     parser.add_argument("--only", help="an expression that names tests, as pytest's -k takes it")
     parser.add_argument("--tests", nargs="+", help="files of tests; by default all that fit")
     parser.add_argument("-n", "--processes", default="2")
     told = parser.parse_args(arguments)
     folder = told.folder.resolve()
-    archs = told.arch or ["sm_80", "sm_90a"]
+    archs = told.arch or ["sm_80", told.machine]
     command = [
         sys.executable,
         "-m",
@@ -58,22 +61,23 @@ def main(arguments: list[str] | None = None) -> int:
         "-p",
         "no:cacheprovider",
     ]
-    command += ["--pack", str(folder), *(f"--pack-arch={arch}" for arch in archs)]
+    command += ["--pack", str(folder), "--pack-machine", told.machine]
+    command += [*(f"--pack-arch={arch}" for arch in archs)]
     command += ["-n", told.processes] if told.processes != "0" else []
     command += ["-k", told.only] if told.only else []
     command += told.tests or [str(TESTS / name) for name in RECORDED]
     ended = subprocess.run(command, cwd=TESTS.parent, check=False)
-    if not told.only and not told.tests and "sm_90a" in archs:
-        pack_problems(folder)
+    if not told.only and not told.tests and told.machine in archs:
+        pack_problems(folder, told.machine)
     cases = gathered(folder)
     tell(cases, folder)
     return 0 if cases and ended.returncode in (0, 1) else 2
 
 
-def pack_problems(folder: Path) -> None:
+def pack_problems(folder: Path, machine: str) -> None:
     """Add the kernels that fill a GPU."""
-    packer = Packer(folder)
-    for name, problem, lowered in lowered_kernels():
+    packer = Packer(folder, machine)
+    for name, problem, lowered in lowered_kernels(machine):
         print(f"compiling {name}", flush=True)
         packer.add_problem(name, problem, lowered)
 

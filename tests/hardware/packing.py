@@ -25,7 +25,7 @@ from tile_launch.manifest import Manifest
 from tile_launch.manifest_json import text_of_manifest
 
 MACHINE = "sm_90a"
-"""What all code is translated for, whichever architecture it was written for."""
+"""What all code is translated for unless told, whichever architecture it was written for."""
 
 PARTS = "cases.*.part"
 """What is known so far, a file for each process."""
@@ -34,8 +34,8 @@ PARTS = "cases.*.part"
 class Packer:
     """Writes cases to a folder; several processes may write to one."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, machine: str = MACHINE) -> None:
+        self.folder, self.machine = folder, machine
         self.part = folder / PARTS.replace("*", str(os.getpid()))
         for name in ("kernels", "data", "programs"):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ class Packer:
     def _kernel(self, lowered: Lowered) -> tuple[str, tuple[str, ...]]:
         """Write the bundle of a kernel; return its name, and what the kernel uses."""
         source = print_program(lowered.module)
-        manifest = manifest_for(lowered)
+        manifest = manifest_for(lowered, self.machine)
         named = replace(manifest, provenance={})  # of lines alone: where a test stands may change
         digest = _digest(source.text, text_of_manifest(named))
         path = self.folder / "kernels" / f"{digest}.tile"
@@ -85,20 +85,20 @@ class Packer:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # tests of speed look at what the compiler says
                 flags = lowered.module.compile_flags
-                compiled = compile_source(source, MACHINE, flags, warn=False)
+                compiled = compile_source(source, self.machine, flags, warn=False)
             write_bundle(path, [Variant(manifest, compiled.code)])
             program = (lowered.kernel, lowered.options.pass_configs, lowered.options.compile_flags)
             (self.folder / "programs" / digest).write_bytes(pickle.dumps(program))
         swizzles = [m.swizzle for launch in manifest.launches for m in launch.maps]
         arch = lowered.target.arch
-        return digest, features_of(source.text, swizzles, "" if arch == MACHINE else arch)
+        return digest, features_of(source.text, swizzles, "" if arch == self.machine else arch)
 
 
-def manifest_for(lowered: Lowered) -> Manifest:
-    """Return what a host must know to run a lowered kernel on the GPU at hand."""
+def manifest_for(lowered: Lowered, machine: str) -> Manifest:
+    """Return what a host must know to run a lowered kernel on a GPU called `machine`."""
     program = lowered.module
     manifest = manifest_of(program, function_symbols(program), lowered.kernel, {})
-    return replace(manifest, machine=replace(manifest.machine, name=MACHINE))
+    return replace(manifest, machine=replace(manifest.machine, name=machine))
 
 
 def _digest(*parts: str | bytes) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from hardware.packing import Packer
+from hardware.packing import MACHINE, Packer
 from hardware.recorded import Compared, Launched, noted_comparisons, recording_executable
 from tile_core import driver
 from tile_core.compilation.results import Built, Lowered
@@ -30,6 +30,7 @@ ANY_ORDER = re.compile(r"stream_compaction|moe_routing")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pack", help="the folder to write cases to")
+    parser.addoption("--pack-machine", default=MACHINE, help="what code is translated for")
     parser.addoption("--pack-arch", action="append", default=[], help="keep code written for it")
 
 
@@ -37,7 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = config.getoption("--pack")
     if folder:
         archs = tuple(config.getoption("--pack-arch"))
-        config.pluginmanager.register(Recorder(Path(folder), archs), "hardware-recorder")
+        packer = Packer(Path(folder), config.getoption("--pack-machine"))
+        config.pluginmanager.register(Recorder(packer, archs), "hardware-recorder")
 
 
 class Recorder:
@@ -51,8 +53,8 @@ class Recorder:
         Code for which architectures is kept.
     """
 
-    def __init__(self, folder: Path, archs: tuple[str, ...]) -> None:
-        self.archs, self.packer = archs, Packer(folder)
+    def __init__(self, packer: Packer, archs: tuple[str, ...]) -> None:
+        self.archs, self.packer = archs, packer
         self._launched: list[Launched] = []
 
     def pytest_collection_modifyitems(

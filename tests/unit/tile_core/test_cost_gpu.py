@@ -173,6 +173,9 @@ STATED = {  # TFLOP/s of dense products, float32 sums: data sheets and white pap
     "rtx4090": {165.2: HALVES, 82.6: ("tfloat32", "float32"), 660.6: ("int8",),
                 1321.2: ("int4",), 330.3: ("float8",)},
     "h100": {989.4: HALVES, 494.7: ("tfloat32", "float32"), 1978.9: ("int8", "float8")},
+    "b200": {2250: HALVES, 1125: ("tfloat32", "float32"), 4500: ("int8", "float8")},
+    "thor": {258.75: HALVES, 1035 / 2: ("float8",)},
+    "rtx5090": {209.5: HALVES, 104.8: ("tfloat32", "float32"), 838: ("int8",), 419: ("float8",)},
     "mi210": {181.0: (*HALVES, "int8"), 45.3: ("float32", "float64")},
     "mi300x": {1307.4: HALVES, 653.7: ("tfloat32",), 2614.9: ("int8", "float8"),
                163.4: ("float32", "float64")},
@@ -183,9 +186,11 @@ STATED |= {  # of an L40S: half of what is stated with two zeros in four
     "h200": STATED["h100"],
     "mi250": STATED["mi210"],  # one of its two devices
 }
-ARITHMETIC = {  # TFLOP/s of float32; an H100's clock is 1.98 GHz there, and 1.83 in products
+ARITHMETIC = {  # TFLOP/s of float32; an H100's and a B200's clock is higher there than in products
     "v100": 15.7, "t4": 8.1, "a100": 19.5, "rtx3090": 35.6, "orin": 5.3, "rtx4090": 82.6,
     "l40s": 91.6, "h100": 66.9 * 1.83 / 1.98, "h200": 66.9 * 1.83 / 1.98,
+    "b200": 75 * 1.85 / 1.98, "b300": 75 * 1.85 / 1.98, "thor": 8.064, "rtx5090": 104.8,
+    "gb10": 31.0,
     "mi210": 22.6, "mi250": 22.6, "mi300x": 81.7, "mi355x": 78.6,
 }  # fmt: skip
 ROWS = pytest.mark.parametrize("row", [*PRODUCTS, *AMD], ids=lambda r: f"{r.name}-{r.arch}")

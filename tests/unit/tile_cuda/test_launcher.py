@@ -157,7 +157,8 @@ def test_a_device_of_no_known_generation() -> None:
         arch_of(6, 1)
     assert str(caught.value) == (
         "[TL4004] no architecture we compile for runs on compute capability 6.1\n"
-        "hint: use a GPU of one of sm_70, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a"
+        "hint: use a GPU of one of sm_70, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a, "
+        "sm_100f, sm_100a, sm_103a, sm_110a, sm_120f, sm_120a, sm_121a"
     )
 
 

@@ -9,12 +9,18 @@ import pytest
 from support.toolchain import nvrtc_for
 from tile_core.codegen import PrintedSource
 from tile_core.errors import TargetError, ToolchainError
+from tile_core.remarks import collected_remarks
+from tile_core.target import parse_target_spec
+from tile_cuda.compiler import compiles
+from tile_cuda.driver import arch_of
 from tile_cuda.machine import ARCHITECTURES, machine
 from tile_cuda.machine_code import compile_source
+from tile_cuda.toolkit import first_for
 
 KIB = 1024
 SHARED = {"sm_70": 96, "sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99,
-          "sm_90": 227, "sm_90a": 227}  # fmt: skip
+          "sm_90": 227, "sm_90a": 227, "sm_100f": 227, "sm_100a": 227, "sm_103a": 227,
+          "sm_110a": 227, "sm_120f": 99, "sm_120a": 99, "sm_121a": 99}  # fmt: skip
 
 
 @pytest.mark.parametrize("arch", SHARED)
@@ -37,7 +43,8 @@ def test_the_table_is_complete():
         ("sm_8", "[TL4003] no NVIDIA architecture is called 'sm_8'\n"
                  "hint: did you mean 'cuda:sm_89' or 'cuda:sm_87' or 'cuda:sm_86'?"),
         ("volta", "[TL4003] no NVIDIA architecture is called 'volta'\n"
-                  "hint: use one of sm_70, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a"),
+                  "hint: use one of sm_70, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a, "
+                  "sm_100f, sm_100a, sm_103a, sm_110a, sm_120f, sm_120a, sm_121a"),
     ],
 )  # fmt: skip
 def test_an_unknown_architecture(name, told):
@@ -103,8 +110,13 @@ INSTRUCTIONS = {
 So is `fast_float64`, which is about how fast they are.
 """
 
-EXPANDED = set(product(("mma_int4", "mma_int4_m8n8k32", "mma_fp8"), ("sm_90", "sm_90a")))
-"""They assemble, and become slower instructions."""
+DATA_CENTRE = ("sm_90", "sm_90a", "sm_100f", "sm_100a", "sm_103a", "sm_110a")
+CONSUMER = ("sm_120f", "sm_120a", "sm_121a")
+EXPANDED = {
+    *product(("mma_int4", "mma_int4_m8n8k32", "mma_fp8"), DATA_CENTRE),
+    *product(("mma_int4", "mma_int4_m8n8k32", "clusters"), CONSUMER),
+}
+"""They assemble, and become slower instructions; of clusters, those of one block run."""
 
 DECLARATIONS = " ".join(
     (".reg .b32 %r<8>;", ".reg .f32 %f<4>;", ".reg .f64 %d<4>;", ".reg .b16 %h<2>;")
@@ -134,3 +146,47 @@ def test_features_are_those_of_the_assembler(arch):
 def _inline(instructions: str) -> PrintedSource:
     assembly = f'asm volatile("{{ {DECLARATIONS} {instructions} }}");'
     return PrintedSource(f'extern "C" __global__ void k() {{ {assembly} }}\n', {}, ("k",))
+
+
+@pytest.mark.parametrize(
+    ("spelling", "meant"),
+    [
+        ("cuda:sm_120", "cuda:sm_120a"),
+        ("cuda:sm_103@sim", "cuda:sm_103a@sim"),
+        ({"kind": "cuda", "arch": "sm_100"}, "cuda:sm_100a"),
+        ("cuda -arch=sm_121", "cuda:sm_121a"),
+        ("cuda:sm_120f", "cuda:sm_120f"),
+        ("cuda:sm_90", "cuda:sm_90"),
+    ],
+)
+def test_plain_names_of_blackwell_are_those_with_all_instructions(spelling, meant, host):
+    with collected_remarks() as told:
+        assert str(host.resolve(spelling)[1]) == meant
+    arch = meant[5:].removesuffix("@sim")
+    says = f"{arch[:-1]} is compiled as {arch}, which has all of its instructions"
+    is_plain = str(parse_target_spec(spelling)) != meant
+    assert [r.message for r in told] == [says] * is_plain
+
+
+def test_what_a_gpu_of_each_capability_runs():
+    found = {c: arch_of(*c) for c in ((9, 0), (10, 0), (10, 3), (10, 9), (12, 0), (12, 1), (12, 9))}
+    assert list(found.values()) == [
+        *("sm_90a", "sm_100a", "sm_103a", "sm_100f", "sm_120a", "sm_121a", "sm_120f"),
+    ]
+
+
+def test_a_compiler_that_is_too_old_is_told_of():
+    class Old:
+        name = "NVRTC 12.6"
+
+        def supports(self, arch):
+            return compiles(arch, frozenset({"sm_90"}), (12, 6))
+
+    with pytest.raises(ToolchainError) as caught:
+        first_for("sm_120a", [Old()])
+    assert str(caught.value) == (
+        "[TL5001] no installed compiler of CUDA makes code for sm_120a\n"
+        "note: NVRTC 12.6 does not know sm_120a\n"
+        "note: sm_120a came with CUDA 12.8\n"
+        "hint: pip install 'tile-api[cuda]'"
+    )

@@ -44,11 +44,11 @@ def lower(
 
     Whatever is wrong with the kernel or the target is a `TileError`.
     """
-    backend, target, options = resolved(spec, host, options)
-    phases = Phases(target)
-    with phases.timed("verify"):
-        refuse_wrong(kernel, target, host)
     with told_remarks() as remarks:
+        backend, target, options = resolved(spec, host, options)
+        phases = Phases(target)
+        with phases.timed("verify"):
+            refuse_wrong(kernel, target, host)
         with phases.run("plan", kernel):
             plan = planned(kernel, target, options)
         with phases.run("lower", plan):

@@ -16,6 +16,24 @@ COMMON_OPTIONS = (
 )
 """What every kernel is compiled with, by either compiler."""
 
+_FAMILIES = (12, 9)
+"""The version of CUDA from which on its compilers know families, such as ``sm_120f``."""
+
+
+def compiles(arch: str, architectures: frozenset[str], version: tuple[int, int]) -> bool:
+    """Tell whether a compiler that lists `architectures` compiles for `arch`.
+
+    Examples
+    --------
+    >>> compiles("sm_90a", frozenset({"sm_90"}), (12, 0))
+    True
+    >>> compiles("sm_120f", frozenset({"sm_120"}), (12, 8))
+    False
+    """
+    is_listed = arch.rstrip("af") in architectures
+    return is_listed and (version >= _FAMILIES or not arch.endswith("f"))
+
+
 _LEVELS = frozenset({"-O0", "-O1", "-O2", "-O3"})
 
 

@@ -25,8 +25,8 @@ def arch_of(major: int, minor: int) -> str:
 
     Examples
     --------
-    >>> arch_of(8, 6), arch_of(9, 0)
-    ('sm_86', 'sm_90a')
+    >>> arch_of(8, 6), arch_of(9, 0), arch_of(12, 0)
+    ('sm_86', 'sm_90a', 'sm_120a')
     """
     from tile_cuda.machine import ARCHITECTURES  # most machines have no GPU, and need no table
     from tile_launch.cuda_driver import runs_on
@@ -37,4 +37,4 @@ def arch_of(major: int, minor: int) -> str:
             f"no architecture we compile for runs on compute capability {major}.{minor}",
             hint=f"use a GPU of one of {', '.join(ARCHITECTURES)}",
         )
-    return max(fitting, key=lambda name: (int(name.removeprefix("sm_").rstrip("a")), name))
+    return max(fitting, key=lambda name: (int(name[3:].rstrip("af")), name.endswith("a")))

@@ -2,8 +2,9 @@
 
 Features were taken from the assembler: an architecture has one if the instruction is real there.
 Instructions that assemble but expand to slow sequences (``mma.m8n8k4`` after Turing, 4-bit integer
-and warp-level fp8 products on Hopper) are not features. Sizes: CUDA C++ Programming Guide,
-"Technical Specifications per Compute Capability".
+products after Ada, warp-level fp8 products in data centres after Ada) are not features, nor is what
+assembles and does not run (clusters of several blocks on consumer cards). Sizes: CUDA C++
+Programming Guide, "Technical Specifications per Compute Capability".
 """
 
 from __future__ import annotations
@@ -138,6 +139,8 @@ _HOPPER = (_ADA - {"mma_int4", "mma_int4_m8n8k32", "mma_fp8"}) | {
     "copy_engine",
 }
 _HOPPER_ONLY = _HOPPER | {"register_reallocation", "async_mma"} | _FAST_FLOAT64
+_BLACKWELL = _HOPPER | {"register_reallocation"}
+_CONSUMER_BLACKWELL = (_BLACKWELL - {"clusters"}) | {"mma_fp8"}
 
 _WGMMA = AsyncMma(rows=64, step_bits=256, warps=4)
 """PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"."""
@@ -173,18 +176,34 @@ ARCHITECTURES = MappingProxyType(
             _row("sm_89", _ADA, 99, 1536, 24, 100),
             _row("sm_90", _HOPPER | _FAST_FLOAT64, 227, 2048, 32, 228),
             _row("sm_90a", _HOPPER_ONLY, 227, 2048, 32, 228),
+            _row("sm_100f", _BLACKWELL, 227, 2048, 32, 228),
+            _row("sm_100a", _BLACKWELL | _FAST_FLOAT64, 227, 2048, 32, 228),
+            _row("sm_103a", _BLACKWELL, 227, 2048, 32, 228),
+            _row("sm_110a", _BLACKWELL, 227, 1536, 24, 228),
+            _row("sm_120f", _CONSUMER_BLACKWELL, 99, 1536, 24, 100),
+            _row("sm_120a", _CONSUMER_BLACKWELL, 99, 1536, 24, 100),
+            _row("sm_121a", _CONSUMER_BLACKWELL, 99, 1536, 24, 100),
         )
     }
 )
-"""By name, oldest first."""
+"""By name, oldest first; code for a family (``f``) before that for one of its members (``a``)."""
+
+_MEANT = MappingProxyType(
+    {name.rstrip("a"): name for name in ARCHITECTURES if name.endswith("a")} | {"sm_90": "sm_90"}
+)
+"""What plain names stand for where code for exactly one architecture has all its instructions."""
 
 
 def machine(arch: str) -> SimtMachine:
     """Return what lowering must know of the architecture `arch`, such as ``"sm_80"``.
+
+    From Blackwell on a plain name such as ``"sm_120"`` is ``"sm_120a"``.
 
     Raises
     ------
     TargetError
         If there is no such architecture; the hint names the nearest ones.
     """
-    return row_called(arch, ARCHITECTURES, "cuda", f"no NVIDIA architecture is called {arch!r}")
+    return row_called(
+        _MEANT.get(arch, arch), ARCHITECTURES, "cuda", f"no NVIDIA architecture is called {arch!r}"
+    )

@@ -16,7 +16,7 @@ from tile_core.errors import ToolchainError
 from tile_core.toolchains.compiler import Output, identity_of
 from tile_core.toolchains.subprocesses import run_program
 from tile_cuda.compile_errors import NAME
-from tile_cuda.compiler import COMMON_OPTIONS, HEADERS, of_assembler
+from tile_cuda.compiler import COMMON_OPTIONS, HEADERS, compiles, of_assembler
 
 _VERSION = re.compile(r"release (\d+)\.(\d+)")
 _NVRTC_ONLY = frozenset({"-default-device", "--device-as-default-execution-space"})
@@ -42,7 +42,7 @@ class Nvcc:
 
     def supports(self, arch: str) -> bool:
         """Tell whether it compiles for `arch`; ``sm_90a`` goes with ``sm_90``."""
-        return arch.rstrip("af") in self.architectures
+        return compiles(arch, self.architectures, self.version)
 
     def build(self, text: str, arch: str, flags: Sequence[str]) -> Output:
         """Compile one translation unit in a folder of its own."""

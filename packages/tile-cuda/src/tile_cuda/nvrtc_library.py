@@ -10,7 +10,7 @@ from pathlib import Path
 from tile_core.toolchains.compiler import Output, identity_of
 from tile_core.toolchains.runtime_compiler import RuntimeCompiler
 from tile_cuda.compile_errors import NAME
-from tile_cuda.compiler import COMMON_OPTIONS, header_texts, of_assembler
+from tile_cuda.compiler import COMMON_OPTIONS, compiles, header_texts, of_assembler
 from tile_cuda.toolkit import Toolkit, first_for, toolkits
 
 _NVCC_ONLY = frozenset({"--expt-relaxed-constexpr", "--expt-extended-lambda", "-lineinfo"})
@@ -70,7 +70,7 @@ class Nvrtc:
 
     def supports(self, arch: str) -> bool:
         """Tell whether it compiles for `arch`; ``sm_90a`` goes with ``sm_90``."""
-        return arch.rstrip("af") in self.architectures
+        return compiles(arch, self.architectures, self.version)
 
     def build(self, text: str, arch: str, flags: Sequence[str]) -> Output:
         """Compile kernels for `arch` against the device header."""

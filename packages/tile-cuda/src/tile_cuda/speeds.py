@@ -1,7 +1,8 @@
 """How fast NVIDIA's GPUs are: peaks as their maker states them, by product.
 
 Matrix products, clocks, memory: NVIDIA, "Tesla V100", "Turing", "A100", "GA102", "Ada" and "H100
-Tensor Core GPU Architecture" whitepapers, and the data sheets of T4, L40S and H200; without
+Tensor Core GPU Architecture" whitepapers, "RTX Blackwell GPU Architecture", and the data sheets of
+T4, L40S, H200, B200, B300, Jetson Thor and DGX Spark (caches of B200 and later: assumed); without
 sparsity, accumulators in float32, per cycle and multiprocessor at the stated boost clock. Lanes:
 CUDA C++ Programming Guide, "Arithmetic Instructions". Bandwidth of the second-level cache,
 latencies, and what products of single warps reach on Hopper, rounded: Jia et al., "Dissecting the
@@ -66,6 +67,19 @@ _HOPPER = MappingProxyType(
     }
 )
 
+_BLACKWELL = MappingProxyType(
+    {
+        "float16": 8192,
+        "bfloat16": 8192,
+        "tfloat32": 4096,
+        "float32": 4096,
+        "int8": 16384,
+        "float8": 16384,
+    }
+)
+_ULTRA = MappingProxyType({**_BLACKWELL, "int8": 512})  # gave its area to other products
+_RTX_BLACKWELL = MappingProxyType({k: v for k, v in _GEFORCE_ADA.items() if k != "int4"})
+
 
 def _row(
     name: str,
@@ -103,6 +117,14 @@ def _hopper(name: str, arch: str, gbps: float) -> GpuSpeeds:
     return _row(name, arch, 132, 1.83, _HOPPER, (128, 64), gbps, cache, 650.0, warp_share=0.62)
 
 
+def _blackwell(
+    name: str, arch: str, products: Mapping[str, int], doubles: int, gbps: float = 8000.0
+) -> GpuSpeeds:
+    lanes, cache = (128, doubles), (40.0, 126)
+    single = {"warp_share": 0.5}  # products of single warps reach half of the rate
+    return _row(name, arch, 148, 1.85, products, lanes, gbps, cache, 650.0, **single)
+
+
 _ORIN = MappingProxyType({**_GEFORCE_AMPERE, "float16": 1024, "bfloat16": 1024})
 
 PRODUCTS = (
@@ -117,5 +139,12 @@ PRODUCTS = (
     _hopper("h200", "sm_90", 4800.0),
     _hopper("h100", "sm_90a", 3352.0),
     _hopper("h200", "sm_90a", 4800.0),
+    _blackwell("b200", "sm_100f", _BLACKWELL, 64),
+    _blackwell("b200", "sm_100a", _BLACKWELL, 64),
+    _blackwell("b300", "sm_103a", _ULTRA, 2),
+    _row("thor", "sm_110a", 20, 1.575, _BLACKWELL, (128, 2), 273.0, (40.0, 32), 650.0),
+    _row("rtx5090", "sm_120f", 170, 2.407, _RTX_BLACKWELL, (128, 2), 1792.0, (15.0, 96), 650.0),
+    _row("rtx5090", "sm_120a", 170, 2.407, _RTX_BLACKWELL, (128, 2), 1792.0, (15.0, 96), 650.0),
+    _row("gb10", "sm_121a", 48, 2.525, _RTX_BLACKWELL, (128, 2), 273.0, (15.0, 24), 650.0),
 )
 """By architecture, the usual product of each first."""

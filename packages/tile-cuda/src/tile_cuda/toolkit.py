@@ -99,9 +99,22 @@ def no_compiler(arch: str, tried: tuple[str, ...] = ()) -> ToolchainError:
         )
     return ToolchainError(
         f"no installed compiler of CUDA makes code for {arch}",
-        notes=tuple(Note(f"{name} does not know {arch}") for name in tried),
+        notes=(*(Note(f"{name} does not know {arch}") for name in tried), *_since(arch)),
         hint=f"pip install 'tile-api[{extra_of(arch)}]'",
     )
+
+
+_SINCE = {
+    **dict.fromkeys(("sm_100a", "sm_120a"), "12.8"),
+    **dict.fromkeys(("sm_100f", "sm_103a", "sm_120f", "sm_121a"), "12.9"),
+    "sm_110a": "13.0",
+}
+"""The first CUDA that knows an architecture, of those that are newer than a usual compiler."""
+
+
+def _since(arch: str) -> Iterator[Note]:
+    if arch in _SINCE:
+        yield Note(f"{arch} came with CUDA {_SINCE[arch]}")
 
 
 C = TypeVar("C", bound=Compiler)

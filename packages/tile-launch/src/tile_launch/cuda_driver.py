@@ -38,7 +38,7 @@ _LARGE_CLUSTERS = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 _PORTABLE_CLUSTER = 8  # blocks of a cluster that every GPU with clusters runs
 _MULTIPROCESSORS = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
-_ARCHITECTURE = re.compile(r"sm_(\d+)(a?)")
+_ARCHITECTURE = re.compile(r"sm_(\d+)([af]?)")
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuInit": (ctypes.c_uint,),
@@ -271,8 +271,8 @@ class CudaDriver:
 def runs_on(arch: str, number: int) -> bool:
     """Whether machine code for `arch` runs on a device such as 86, of capability 8.6.
 
-    Code runs on later devices of its own major version; code of a name that ends in ``a``
-    runs on exactly its own.
+    Code runs on later devices of its own major version, as does code for a family, whose name ends
+    in ``f``; code of a name that ends in ``a`` runs on exactly its own.
 
     Examples
     --------
@@ -283,7 +283,7 @@ def runs_on(arch: str, number: int) -> bool:
     if match is None:
         return False
     own = int(match[1])
-    return own == number or (own < number and own // 10 == number // 10 and not match[2])
+    return own == number or (own < number and own // 10 == number // 10 and match[2] != "a")
 
 
 def open_driver(path: str | None = None) -> CudaDriver:

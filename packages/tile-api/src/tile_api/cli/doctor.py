@@ -23,7 +23,8 @@ from tile_core.installed import distribution
 from tile_core.target import GPUS, Target, parse_target_spec
 
 TARGETS = (
-    "cpu", "interpret", "cuda", "cuda:sm_80", "cuda:sm_90a", "hip", "hip:gfx90a", "hip:gfx942",
+    "cpu", "interpret", "cuda", "cuda:sm_80", "cuda:sm_90a", "cuda:sm_100a", "cuda:sm_120a",
+    "hip", "hip:gfx90a", "hip:gfx942",
 )  # fmt: skip
 """What is tried unless the user names targets."""
 

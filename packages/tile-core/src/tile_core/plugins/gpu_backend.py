@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.errors import MissingFeature, TileError
 from tile_core.plugins.backend import Backend
 from tile_core.records import dataclass
+from tile_core.remarks import remark
 from tile_core.target import Target, parse_target_spec
 
 if TYPE_CHECKING:
@@ -51,13 +52,17 @@ class GpuBackend:
         return import_module(f"{self.package}.{name}")
 
     def parse_target(self, spec: str) -> Target | None:
-        """Claim targets of the kind; an architecture that does not exist is an error."""
+        """Claim targets of the kind, under their full name; one that does not exist is an error."""
         target = parse_target_spec(spec)
         if target.kind != self.kind or target.executor:
             return None
-        if target.arch:
-            self.module("machine").machine(target.arch)
-        return target
+        if not target.arch:
+            return target
+        meant: str = self.module("machine").machine(target.arch).name
+        if meant != target.arch:
+            told = f"{target.arch} is compiled as {meant}, which has all of its instructions"
+            remark("analysis", "target", told)
+        return replace(target, arch=meant)
 
     def default_target(self) -> Target | None:
         """Return the first GPU of this machine, if there is one."""

@@ -11,21 +11,44 @@ from tile_core.target import Target
 
 _MULTIPROCESSORS = {
     **{"sm_70": 80, "sm_75": 40, "sm_80": 108, "sm_86": 84, "sm_89": 142, "sm_90": 132},
-    **{"sm_90a": 132, "gfx908": 120, "gfx90a": 110, "gfx942": 304, "gfx950": 256},
+    **{
+        "sm_100": 148,
+        "sm_103": 160,
+        "sm_110": 20,
+        "sm_120": 170,
+        "sm_121": 48,
+        "gfx908": 120,
+        "gfx90a": 110,
+        "gfx942": 304,
+        "gfx950": 256,
+    },
 }
 """Of one GPU for data centres of each architecture."""
 
 _SHARED_KIB = {
     **{"sm_70": 96, "sm_75": 64, "sm_80": 163, "sm_86": 99, "sm_87": 163, "sm_89": 99},
-    **{"gfx908": 64, "gfx90a": 64, "gfx942": 64, "gfx950": 160},
+    **{"sm_120": 99, "sm_121": 99, "gfx908": 64, "gfx90a": 64, "gfx942": 64, "gfx950": 160},
 }
 
-_THREADS = {"sm_75": 1024, "sm_86": 1536, "sm_87": 1536, "sm_89": 1536}
+_THREADS = {
+    **{"sm_75": 1024, "sm_86": 1536, "sm_87": 1536, "sm_89": 1536},
+    **{"sm_110": 1536, "sm_120": 1536, "sm_121": 1536},
+}
 """That a multiprocessor holds, where it is not 2048."""
 
 _MEMORY_GIB = {
     **{"sm_70": 32, "sm_75": 16, "sm_80": 80, "sm_86": 48, "sm_89": 48, "sm_90": 80},
-    **{"sm_90a": 80, "gfx908": 32, "gfx90a": 64, "gfx942": 192, "gfx950": 288},
+    **{
+        "sm_100": 180,
+        "sm_103": 270,
+        "sm_110": 122,
+        "sm_120": 32,
+        "sm_121": 119,
+        "gfx908": 32,
+        "gfx90a": 64,
+        "gfx942": 192,
+        "gfx950": 288,
+    },
 }
 
 DATA_CENTRE = "sm_90"
@@ -73,10 +96,10 @@ def properties_of(target: Target) -> DeviceProperties:
         name=f"{arch}, in its place {target}",
         major=major,
         minor=minor,
-        multi_processor_count=gpu.multiprocessors or _MULTIPROCESSORS.get(arch, 132),
-        total_memory=(gpu.memory or _MEMORY_GIB.get(arch, 80)) << 30,
+        multi_processor_count=gpu.multiprocessors or _MULTIPROCESSORS.get(_plain(arch), 132),
+        total_memory=(gpu.memory or _MEMORY_GIB.get(_plain(arch), 80)) << 30,
         warp_size=64 if arch.startswith("gfx9") else 32,
-        max_threads_per_multi_processor=_THREADS.get(arch, 2048),
+        max_threads_per_multi_processor=_THREADS.get(_plain(arch), 2048),
         shared_memory_per_block_optin=shared,
         shared_memory_per_multiprocessor=shared + reserved,
         gcnArchName=arch if arch.startswith("gfx") else "",
@@ -100,7 +123,12 @@ def capability_of(arch: str) -> tuple[int, int]:
 
 def shared_bytes_of(arch: str) -> int:
     """Return the shared memory that one block may ask for; the CPU has enough for any."""
-    return _SHARED_KIB.get(arch, 227) << 10
+    return _SHARED_KIB.get(_plain(arch), 227) << 10
+
+
+def _plain(arch: str) -> str:
+    """Return the name without the letter that says for which others code is: ``sm_90``."""
+    return arch.rstrip("af") if arch.startswith("sm_") else arch
 
 
 def host_memory() -> tuple[int, int]:

@@ -9,6 +9,9 @@
 #include "tile_cuda/cluster.h"
 #include "tile_cuda/tma.h"
 #endif
+#ifndef TILE_REGISTERS_STAY
+#include "tile_cuda/registers.h"
+#endif
 #ifndef TILE_PRODUCTS_LACK
 #include "tile_cuda/wgmma.h"
 #endif

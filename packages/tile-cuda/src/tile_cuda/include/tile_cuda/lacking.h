@@ -64,8 +64,13 @@ TILE_LACKS(wgmma_ss, TILE_PRODUCTS_LACK)
 TILE_LACKS(wgmma_ss_set, TILE_PRODUCTS_LACK)
 TILE_LACKS(wgmma_rs, TILE_PRODUCTS_LACK)
 TILE_LACKS(wgmma_rs_set, TILE_PRODUCTS_LACK)
-TILE_LACKS(registers_increase, TILE_PRODUCTS_LACK)
-TILE_LACKS(registers_decrease, TILE_PRODUCTS_LACK)
+#endif
+
+// From sm_100 on, plain names are compiled as those that end in a.
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL) && __CUDA_ARCH__ < 1000
+#define TILE_REGISTERS_STAY
+TILE_LACKS(registers_increase, "sm_90a, sm_100a or newer")
+TILE_LACKS(registers_decrease, "sm_90a, sm_100a or newer")
 #endif
 
 }  // namespace tile

@@ -114,14 +114,4 @@ TILE_WGMMA(s)
 TILE_WGMMA(s_set)
 #undef TILE_WGMMA
 
-// Threads of this warpgroup have R registers from here on: taken from a common store, or given.
-template <int R>
-TILE_DEVICE void registers_increase() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R));
-}
-template <int R>
-TILE_DEVICE void registers_decrease() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(R));
-}
-
 }  // namespace tile
