@@ -116,3 +116,13 @@ def test_powers_of_two_are_one_instruction():
     assert body.count("ex2.approx.ftz.f32") == 1
     assert "mul.f32" not in body
     assert "mul.ftz.f32" not in body
+
+
+def test_what_an_extremum_is_made_of_is_hidden():
+    text = ptx(
+        "F[tid] = 0.0f < F[0] ? tile::opaque(F[0]) : 0.0f;\n"
+        "const float m = tile::opaque(F[tid] < 0.0f ? 0.0f : float(F[tid]));\n"
+        "F[tid] = 0.0f < m ? m : 0.0f;",
+        "sm_80",
+    )
+    assert "max.f32" in text

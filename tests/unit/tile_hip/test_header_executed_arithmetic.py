@@ -101,3 +101,15 @@ def test_arithmetic_of_sixteen_bits_rounds_once(arch, name):
         wanted = np.nextafter(x, y) if exact is None else exact.astype(dtype)
         same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
         assert same.all(), f"{text}: {found[~same][:4]}, not {wanted[~same][:4]}"
+
+
+@pytest.mark.parametrize("name", ["F", "D", "H"])
+def test_what_an_extremum_is_made_of_is_hidden(name):
+    kind, dtype = {"F": ("float", np.float32), "D": ("double", np.float64), **HALVES}[name]
+    x = np.resize(np.array([np.nan, -1, 0, 2], dtype), THREADS)
+    zero = f"{kind}(0)"
+    body = (
+        f"const {kind} x = {name}[tid];\nconst {kind} m = tile::opaque(x < {zero} ? {zero} : x);\n"
+    )
+    executed("gfx950", f"{body}{name}[tid] = {zero} < m ? m : {zero};", **{name: x})
+    np.testing.assert_array_equal(x[:4], [0, 0, 0, 2])

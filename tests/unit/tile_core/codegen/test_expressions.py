@@ -140,6 +140,8 @@ def test_one_wide_operand_is_enough(expr, text):
         (select(p, x, select(q, x, y)), "p ? x : q ? x : y"),
         (select(p, x, y) * 2.0, "(p ? x : y) * 2.0f"),
         (select(op("or", p, q), x, y), "p || q ? x : y"),
+        (select(op("<", x, y), y, x), "tile::opaque(x < y ? y : x)"),  # NaN if x is
+        (select(op("<", x, 2.0), x, 2.0), "x < 2.0f ? x : 2.0f"),
         (call("__exp", x), "tile::fast_exp(x)"),
         (call("any_sync", p), "tile::any(p)"),
         (call("shfl_sync", x, 0, 32), "tile::shfl_idx(x, 0, 32)"),

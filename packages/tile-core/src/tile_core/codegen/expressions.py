@@ -42,6 +42,7 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
+from tile_core.ir.extrema import is_extremum_or_nan
 from tile_core.records import dataclass
 
 Text: TypeAlias = "tuple[str, int]"
@@ -262,7 +263,8 @@ def _select(p: ExpressionPrinter, expr: Select) -> Text:
     then = p.argument(expr.then)
     if type(expr.then) is Select:
         then = f"({then})"
-    return f"{p.text(expr.cond, LOGIC_OR)} ? {then} : {p.argument(expr.otherwise)}", TERNARY
+    text = f"{p.text(expr.cond, LOGIC_OR)} ? {then} : {p.argument(expr.otherwise)}"
+    return (f"tile::opaque({text})", PRIMARY) if is_extremum_or_nan(expr) else (text, TERNARY)
 
 
 def _cast(p: ExpressionPrinter, expr: Cast) -> Text:

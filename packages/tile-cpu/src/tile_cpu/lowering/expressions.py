@@ -26,6 +26,7 @@ from tile_core.ir.expr import (
     UnaryOp,
     Var,
 )
+from tile_core.ir.extrema import is_extremum_or_nan
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import contains, nodes_of
 from tile_cpu.lowering import arithmetic, casts
@@ -37,7 +38,7 @@ from tile_cpu.lowering.index_set_splitting import settled
 from tile_cpu.lowering.overflow import may_wrap, wrapping
 from tile_cpu.lowering.types import lanes_of, number, scalar_name, together, value_type
 from tile_cpu.lowering.vector_access import refuse_speculation, vector_load
-from tile_cpu.tir.build import prim, seq
+from tile_cpu.tir.build import llvm_pure, prim, seq, with_lanes
 from tile_cpu.tir.nodes import Cast as TirCast
 from tile_cpu.tir.nodes import IfThenElse, PrimExpr, StringImm, tirx
 from tile_cpu.tir.nodes import Ramp as TirRamp
@@ -224,7 +225,7 @@ def _select(ctx: Context, expr: Select) -> PrimExpr:
     if lanes_of(cond) > 1 or not statements:
         for statement in (*then_statements, *else_statements):
             ctx.run(statement)
-        return TirSelect(*together(cond, then, otherwise))
+        return _fenced(ctx, expr, TirSelect(*together(cond, then, otherwise)))
     then, otherwise = together(then, otherwise)
     kind = scalar_name(then)
     stored = "int32" if kind == "bool" else kind
@@ -241,7 +242,15 @@ def _select(ctx: Context, expr: Select) -> PrimExpr:
         )
     )
     result = loaded(cell)
-    return casts.truth(ctx, result) if kind == "bool" else result
+    return casts.truth(ctx, result) if kind == "bool" else _fenced(ctx, expr, result)
+
+
+def _fenced(ctx: Context, choice: Select, chosen: PrimExpr) -> PrimExpr:
+    """Hide what chose a value that LLVM would fold wrongly; the fence is no instruction."""
+    if not is_extremum_or_nan(choice):
+        return chosen
+    kind = with_lanes(scalar_name(chosen), lanes_of(chosen))
+    return ctx.keep(llvm_pure(kind, "llvm.arithmetic.fence", chosen))
 
 
 def _side(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -35,6 +36,7 @@ def cases() -> Iterator[Case]:
         for name, f, low, high in _FUNCTIONS:
             yield _function(name, f, low, high, dtype)
     yield from (_nan_min_max(dtype) for dtype in FLOATS)
+    yield from (_extrema_of_extrema(dtype) for dtype in FLOATS)
     yield from (_saturates("int8"), _saturates("uint8"), _saturates("int32"), _wraps())
     yield from (_bitcast(), _lazy(), _shapes((1,)), _shapes((7,)), _shapes((2, 3, 5)))
     yield from (_broadcast(), _gather(), _out_of_bounds(), _private(), _serial_inside())
@@ -216,6 +218,47 @@ def _nan_min_max(dtype: str) -> Case:
         f"parallel/nan-min-max/{dtype}/3x3",
         lambda: elementwise(shape, (dtype, dtype), dtype, f),
         inputs,
+        expected,
+    )
+
+
+_ORDERS = {BinaryOp.LT: np.less, BinaryOp.GE: np.greater_equal}
+
+
+def _extrema_of_extrema(dtype: str) -> Case:
+    """Choose by the order of floats what such a choice is, with one operand in common."""
+    kinds = [*itertools.product(_ORDERS, (False, True), _ORDERS, (0, 2))]
+    specials = np.array([np.nan, -1, -0.0, 0.5, 2, 3, -np.inf, np.inf])
+    shape = (len(kinds), len(specials))
+
+    def chosen(x: Any, c: Any, inner: BinaryOp, negated: bool, outer: BinaryOp) -> Expr:
+        holds = build_expr.binary(inner, x, c)
+        m = build_expr.select(~holds, x, c) if negated else build_expr.select(holds, c, x)
+        return build_expr.select(build_expr.binary(outer, c, m), m, c)
+
+    def build() -> Kernel:
+        a, r = ir.tensor("A", shape[1:], dtype), ir.tensor("R", shape, dtype)
+
+        def stores(i: Any) -> Any:
+            x = ir.load(a, i)
+            return [
+                ir.store(r, (n, i), chosen(x, build_expr.const(c, a.dtype), inner, negated, outer))
+                for n, (inner, negated, outer, c) in enumerate(kinds)
+            ]
+
+        return ir.kernel([a, r], 1, lambda bx: [ir.parallel(shape[1:], stores)], threads=32)
+
+    def expected(a: Array, r: Array) -> dict[int, Array]:
+        x, rows = a.astype(np.float64), []
+        for inner, _, outer, c in kinds:
+            m = np.where(_ORDERS[inner](x, c), c, x)
+            rows.append(np.where(_ORDERS[outer](c, m), m, c))
+        return {1: np.array(rows)}
+
+    return Case(
+        f"parallel/extrema-of-extrema/{dtype}/{label(shape)}",
+        build,
+        lambda rng: [pack(specials, dtype_of(dtype)), poison(shape, dtype)],
         expected,
     )
 

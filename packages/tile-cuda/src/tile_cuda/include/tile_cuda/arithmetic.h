@@ -60,6 +60,17 @@ TILE_DEVICE T max_nan(T a, T b) {
   }
 }
 
+// The float itself; the optimizer does not see where it comes from.
+template <class T>
+TILE_DEVICE T opaque(T x) {
+  if constexpr (same<T, float>) {
+    asm("" : "+f"(x));
+  } else if constexpr (same<T, double>) {
+    asm("" : "+d"(x));
+  }
+  return x;
+}
+
 template <class T>
 TILE_DEVICE T abs(T x) {
   if constexpr (is_half<T>) {

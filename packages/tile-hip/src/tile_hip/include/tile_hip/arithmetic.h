@@ -87,6 +87,15 @@ TILE_DEVICE T max_nan(T a, T b) {
   }
 }
 
+// The float itself; the optimizer does not see where it comes from.
+template <class T>
+TILE_DEVICE T opaque(T x) {
+#if TILE_ON_GPU
+  if constexpr (same<T, float> || same<T, double> || same<T, half_t>) asm("" : "+v"(x));
+#endif
+  return x;
+}
+
 template <class T>
 TILE_DEVICE T abs(T x) {
   if constexpr (same<T, double>) {
