@@ -182,7 +182,7 @@ def _make() -> Runtime:
 
 
 def _ffi() -> ctypes.CDLL:
-    from tvm_ffi.libinfo import find_libtvm_ffi
+    from tile_cpu.tir.nodes import find_libtvm_ffi
 
     return ctypes.CDLL(find_libtvm_ffi())
 

@@ -8,9 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tvm_ffi import load_module as load_code
-from tvm_ffi import structural_map, structural_walk
-
 from tile_core.errors import ToolchainError
 from tile_core.pass_manager.instrumentation import timed
 from tile_core.records import dataclass
@@ -19,7 +16,18 @@ from tile_cpu.llvm.kernel_text import MASKED_LOAD, keep_masked_loads, number_ali
 from tile_cpu.llvm_functions import definitions
 from tile_cpu.machine import host_machine, require_runnable
 from tile_cpu.tir.build import dtype_of_expr, i32
-from tile_cpu.tir.nodes import AttrStmt, IntImm, PrimFunc, StringImm, Unpicklable, tirx, tvm
+from tile_cpu.tir.nodes import (
+    AttrStmt,
+    IntImm,
+    PrimFunc,
+    StringImm,
+    Unpicklable,
+    load_code,
+    structural_map,
+    structural_walk,
+    tirx,
+    tvm,
+)
 
 
 @dataclass(frozen=True, slots=True)

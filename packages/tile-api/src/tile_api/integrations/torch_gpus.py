@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tile_api.tensors import torch_storage
 from tile_core.dtypes import DType
 from tile_core.errors import UnsupportedOnTarget
+from tile_launch.errors import MissingFeature
+from tile_launch.libraries import cuda_library, hip_library
 
 
 def gpu_arrays() -> Callable[[Any], Any] | None:
@@ -15,6 +19,8 @@ def gpu_arrays() -> Callable[[Any], Any] | None:
 
     GPUs of both makers are ``"cuda"`` to torch.
     """
+    if "torch" not in sys.modules and not _has_driver():
+        return None  # torch, which takes seconds to import, would see none
     try:
         import torch
     except ImportError:
@@ -22,6 +28,14 @@ def gpu_arrays() -> Callable[[Any], Any] | None:
     if not torch.cuda.is_available():
         return None
     return lambda array: torch.from_numpy(array).to("cuda")
+
+
+def _has_driver() -> bool:
+    for library in (cuda_library, hip_library):
+        with suppress(MissingFeature):
+            library()
+            return True
+    return False
 
 
 def run_on_gpu(

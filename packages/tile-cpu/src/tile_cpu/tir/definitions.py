@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tvm_ffi import structural_walk
-
 from tile_core.errors import InternalError
 from tile_cpu.tir.nodes import (
     AllocBuffer,
@@ -20,6 +18,7 @@ from tile_cpu.tir.nodes import (
     Stmt,
     Var,
     While,
+    structural_walk,
 )
 
 

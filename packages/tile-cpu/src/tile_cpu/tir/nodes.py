@@ -32,6 +32,9 @@ from tvm.tirx import (
     Var,
     While,
 )
+from tvm_ffi import load_module as load_code
+from tvm_ffi import structural_map, structural_walk
+from tvm_ffi.libinfo import find_libtvm_ffi
 
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.records import Uncopied
@@ -45,7 +48,8 @@ __all__ = [
     "AllocBuffer", "AssertStmt", "AttrStmt", "Bind", "Broadcast", "BufferLoad", "BufferStore",
     "Call", "Cast", "DeclBuffer", "Evaluate", "FloatImm", "For", "ForKind", "IfThenElse", "IntImm",
     "PointerType", "PrimExpr", "PrimFunc", "PrimType", "Ramp", "Select", "SeqStmt", "Shuffle",
-    "Stmt", "StringImm", "TensorLoad", "TirBuffer", "Unpicklable", "Var", "While", "tirx", "tvm",
+    "Stmt", "StringImm", "TensorLoad", "TirBuffer", "Unpicklable", "Var", "While",
+    "find_libtvm_ffi", "load_code", "structural_map", "structural_walk", "tirx", "tvm",
 ]  # fmt: skip
 
 
