@@ -16,6 +16,7 @@ import pytest
 from support.followed import following, is_followed
 from support.pretended_machine import pretend_from_environment
 from support.smoke import is_smoke, share_of
+from support.turns import VARIABLE, left_out, names_tests, turn_of
 from tile_core.plugins.host import PluginHost, installed_plugins
 
 # Tests see what this checkout compiles; those of the cache on disk name a folder of their own.
@@ -42,9 +43,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure() -> None:
-    """Let SIGINT raise, as in a terminal: shells start what runs beside them with it ignored."""
+TURN = pytest.StashKey["int | None"]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let SIGINT raise, as in a terminal: shells start what runs beside them with it ignored.
+
+    Workers are told whose turn it is: they are given files, whatever the command line names.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    told = getattr(config, "workerinput", {})
+    config.stash[TURN] = told["turn"] if "turn" in told else turn_of(names_tests(config))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["turn"] = node.config.stash[TURN]
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    turn = config.stash[TURN]
+    return None if turn is None else f"rows of tests in turn: {VARIABLE}={turn} repeats the choice"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -69,10 +88,14 @@ def pytest_collection() -> Iterator[None]:
         gc.set_threshold(100_000, 10, 10)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if is_smoke(item.path, item.name):
             item.add_marker(pytest.mark.smoke)
+    turn = config.stash[TURN]
+    others = set() if turn is None else left_out(items, turn)
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in others])
+    items[:] = [item for item in items if item.nodeid not in others]
 
 
 @pytest.fixture(scope="session")

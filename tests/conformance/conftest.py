@@ -6,7 +6,7 @@ import fnmatch
 
 import pytest
 
-from support.covering import covering, types_of
+from support.covering import operator_of, types_of
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.plugins.host import installed_plugins
 from tile_core.testing.conformance.case import Case
@@ -50,18 +50,20 @@ EMULATED: dict[str, tuple[str, ...]] = {
 }
 """What is tested of backends whose machines are not here: generations that lower differently."""
 
-IN_TURN = ("cuda:sm_70@sim", "cuda:sm_90a@sim", "hip:gfx90a@sim")
-"""Run every fourth case, each another one, and each operator and type; products all. sm_80 and
-gfx942 run all cases."""
-
-LIKE_OTHERS = ("cuda:sm_75@sim", "cuda:sm_89@sim")
-"""Differ from those before them in products: of other cases they run few, and each type."""
-
-MIXED = ("cuda:sm_120a@sim",)
-"""Prints the texts of those before it but for products: of these it runs some, and few others."""
-
-ON_THE_TOY = 9
-"""Every how many products are run on the toy, which has loops for them."""
+SHARES: dict[str, int] = {
+    "cpu": 3,
+    "cuda:sm_70@sim": 8,
+    "cuda:sm_75@sim": 24,
+    "cuda:sm_80@sim": 3,
+    "cuda:sm_89@sim": 24,
+    "cuda:sm_90a@sim": 8,
+    "cuda:sm_120a@sim": 24,
+    "hip:gfx90a@sim": 8,
+    "hip:gfx942@sim": 3,
+    "toy": 9,
+}
+"""How seldom a commit runs a case there; those of 24 differ from machines before them in products.
+Products are run four times as often, but on the toy, which has loops for them."""
 
 NEVER: dict[str, tuple[tuple[str, ...], str]] = {}
 """By pattern of case names: backends that cannot do it by their nature, and why."""
@@ -82,7 +84,7 @@ def targets() -> list[str]:
 
 
 def marks_of(case: Case, backend: str) -> list[pytest.MarkDecorator]:
-    marks = []
+    marks = [pytest.mark.in_turn(share_of(case, backend), classes=classes_of_row)]
     for pattern, names in NOTIMPL.items():
         if fnmatch.fnmatch(case.name, pattern) and backend in names:
             marks.append(pytest.mark.notimpl(backend))
@@ -92,34 +94,27 @@ def marks_of(case: Case, backend: str) -> list[pytest.MarkDecorator]:
     return marks
 
 
-def chosen_cases(backend: str, is_page: bool) -> set[str]:
-    """Return the names of the cases that are run on a backend: all for the page on conformance."""
-    cases = all_cases()
-    products = [case for case in cases if case.name.startswith("gemm/")]
-    others = [case for case in cases if not case.name.startswith("gemm/")]
-    if is_page:
-        pass
-    elif backend == "toy":
-        products = covering(products, ON_THE_TOY, 0)
-    elif backend in IN_TURN:
-        others = covering(others, 4, IN_TURN.index(backend))
-    elif backend in LIKE_OTHERS:
-        others = covering(others, 8, LIKE_OTHERS.index(backend), types_of)
-    elif backend in MIXED:
-        products, others = covering(products, 3, 0), covering(others, 16, 0)
-    return {case.name for case in (*products, *others)}
+def classes_of_row(case: Case, backend: str) -> set[tuple[str, str]]:
+    """Return what a case stands for: its operator in a family, its types on a machine."""
+    family = backend.partition(":")[0]
+    types = {(backend, each) for each in types_of(case.name)}
+    return {(family, operator_of(case.name)), *types}
+
+
+def share_of(case: Case, backend: str) -> int:
+    """Return how seldom a commit runs a case on a backend."""
+    share = SHARES.get(backend, 1)
+    is_often = case.name.startswith("gemm/") and backend != "toy"
+    return (share // 4 or min(share, 2)) if is_often else share
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each case on each backend, but for those where it is like another."""
+    """Run each case on each backend, in turn."""
     if {"case", "backend"} <= set(metafunc.fixturenames):
-        is_page = metafunc.config.pluginmanager.hasplugin("support.conformance_table")
-        chosen = {b: chosen_cases(b, is_page) for b in backends(metafunc.config)}
         params = [
             pytest.param(case, backend, id=f"{backend}-{case.name}", marks=marks_of(case, backend))
             for case in all_cases()
-            for backend, names in chosen.items()
-            if case.name in names
+            for backend in backends(metafunc.config)
         ]
         metafunc.parametrize(("case", "backend"), params)
 

@@ -1,6 +1,6 @@
 """The contract on ARM processors, emulated by qemu, where tensors end at unreadable pages.
 
-``TILE_TEST_ARM=all pytest tests/conformance/test_arm_machines.py`` runs every case on each of them.
+With ``TILE_TEST_TURN=all`` every case is run on each of them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import pytest
 
 from support.qemu import QEMU, WHY_NOT, check_arm
+from support.turns import EVERY, VARIABLE
 from tile_core.testing.conformance.catalogue import all_cases
 
 pytestmark = pytest.mark.skipif(QEMU is None, reason=WHY_NOT)
@@ -22,15 +23,15 @@ MACHINES = {
 """Which machine, and how seldom a case is run on it."""
 
 NAMES = [case.name for case in all_cases()]
-EVERY = os.environ.get("TILE_TEST_ARM") == "all"
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("machine", "name"),
     [
         pytest.param(machine, name, id=f"{machine}-{name}")
         for machine, share in MACHINES.items()
-        for name in NAMES[:: 1 if EVERY else share]
+        for name in NAMES[:: 1 if os.environ.get(VARIABLE) == EVERY else share]
     ],
 )
 def test_arm_machine(machine: str, name: str) -> None:

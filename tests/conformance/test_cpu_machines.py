@@ -21,6 +21,12 @@ PRODUCTS = [case for case in all_cases() if case.name.startswith("gemm/")]
 REST = [case for case in all_cases() if not case.name.startswith("gemm/")]
 
 
+def classes_of_row(machine: str, name: str) -> set[str]:
+    """Return what a case on a machine stands for."""
+    return {machine + each for each in types_of(name)}
+
+
+@pytest.mark.in_turn(3, classes=classes_of_row)
 @pytest.mark.parametrize(
     ("machine", "name"),
     [

@@ -45,6 +45,7 @@ def example(name: str) -> ModuleType:
     return load(name)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", HOPPER)
 def test_in_the_emulator(name: str, order: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,6 +171,7 @@ def test_the_largest_boxes() -> None:
     np.testing.assert_array_equal(c, a[44:])
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("kind", ["add", "max", "min"])
 @pytest.mark.parametrize("rank", [1, 2, 3, 4, 5])
 def test_boxes_are_combined_with_what_is_there(rank: int, kind: str) -> None:

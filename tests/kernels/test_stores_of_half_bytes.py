@@ -68,6 +68,7 @@ def result(
     return found
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("form", "shape", "threads", "dtype"),
     [

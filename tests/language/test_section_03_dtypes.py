@@ -17,6 +17,7 @@ SCALARS = [f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 64)] + [
 ]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", SCALARS)
 def test_types_are_strings_that_cast(run, name):
     dtype = getattr(T, name)
@@ -123,6 +124,7 @@ NARROW = {
 }
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", NARROW)
 def test_every_narrow_float_widens_and_narrows_exactly(run, name):
     bits = 6 if name.startswith("float6") else 8

@@ -16,6 +16,7 @@ SCRATCH = {
 }
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("kind", SCRATCH)
 @pytest.mark.parametrize("dtype", ["float32", "bool", "float16", "int8", "float8_e4m3fn"])
 def test_scratch_of_every_scope(run, kind, dtype):

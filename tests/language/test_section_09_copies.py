@@ -18,6 +18,7 @@ SCOPES = {
 }
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("first", "second"), [*itertools.product(SCOPES, SCOPES)])
 def test_copies_between_any_two_scopes(run, first, second):
     make_first, make_second = SCOPES[first], SCOPES[second]
@@ -53,6 +54,7 @@ def cast(A, B):
     T.copy(F, B)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     "source", ["float32", "float16", "bfloat16", "int8", "uint8", "int32", "float8_e4m3fn", "bool"]
 )
@@ -170,6 +172,7 @@ def im2col_of(image, kernel, stride, dilation, pad):
     return np.array(rows)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("kernel", "stride", "dilation", "pad"),
     [(1, 1, 1, 0), (3, 1, 1, 1), (3, 2, 1, 1), (2, 1, 2, 0), (3, 2, 2, 2)],

@@ -64,6 +64,7 @@ ODD = (37, 29, 53)
 """Which all tiles hang over."""
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("sizes", "ta", "tb"),
     [
@@ -100,6 +101,7 @@ TYPES = [
 ]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("ab", "b_dtype", "c"), TYPES)
 def test_element_types(run, ab, b_dtype, c):
     m, n, k = 33, 17, 40
@@ -123,6 +125,7 @@ def test_four_bit_integers(run):
     assert np.array_equal(c, values_a @ values_b.T)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("a_scope", "b_scope"),
     [("fragment", "shared"), ("shared", "fragment"), ("fragment", "fragment")],

@@ -20,6 +20,7 @@ def filled(A, alloc, k):
         T.copy(S, A)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "bool", "float8_e5m2"])
 def test_fill_and_clear(run, dtype):
     """In global memory, and in tiles of each scope."""
@@ -106,6 +107,7 @@ def reducers(kinds, shape, dim, dtype):
     return main, rest
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("shape", "dim"),
     [
@@ -127,6 +129,7 @@ def test_reductions_along_any_dimension(run, shape, dim):
         assert np.array_equal(row, np.asarray(KINDS[kind](a, dim)).reshape(rest)), kind
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     "dtype", ["float32", "float16", "bfloat16", "float64", "int8", "uint8", "int64"]
 )
@@ -140,6 +143,7 @@ def test_reductions_of_every_type(run, dtype):
         assert np.array_equal(row.astype("float64"), KINDS[kind](a.astype("float64"), 1)), kind
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("src", SCOPES)
 @pytest.mark.parametrize("dst", SCOPES)
 def test_reductions_between_scopes(run, src, dst):
@@ -177,6 +181,7 @@ def test_reductions_into_another_type(run, dtype, out):
     assert np.array_equal(b, a.astype("float64").sum(1))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("kind", ["max", "min", "absmax"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("propagate", [False, True])
@@ -266,6 +271,7 @@ def test_refused_reductions(kind):
 SCANS = {"cumsum": np.cumsum, "cummax": np.maximum.accumulate}
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", SCANS)
 @pytest.mark.parametrize("scope", ["shared", "fragment"])
 @pytest.mark.parametrize(
@@ -305,6 +311,7 @@ def test_scans(run, name, scope, shape, dim):
         assert np.array_equal(b, wanted)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("src", SCOPES)
 @pytest.mark.parametrize("dst", SCOPES)
 def test_scans_between_scopes(run, src, dst):

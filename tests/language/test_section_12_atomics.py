@@ -143,6 +143,7 @@ def test_every_thread_adds_variables_and_constants(run):
     assert c.tolist() == [6 * 32]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("width", "dtype"),
     [(2, "float32"), (4, "float32"), (2, "float16"), (2, "bfloat16"), (4, "float16")],
@@ -293,6 +294,7 @@ def test_previous_vectors_are_assigned_to_slices(run):
     assert np.array_equal(c, 1 + a.cumsum(0) - a)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("value", ["tile", "region", "scalar"])
 def test_each_thread_updates_memory_of_its_own(run, op, value):

@@ -41,6 +41,7 @@ def seen(A, alloc, B):
     T.copy(V, B)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("dtype", "other"),
     [

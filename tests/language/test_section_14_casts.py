@@ -81,6 +81,7 @@ def converted(A, B):
         B[i] = A[i].astype(B.dtype)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("source", INTEGERS)
 def test_integers_to_everything(run, source):
     @T.prim_func
@@ -127,6 +128,7 @@ NARROW = [
 ]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", NARROW)
 def test_floats_to_narrow_floats_round_to_even_and_saturate(run, dtype):
     values = np.concatenate(
@@ -223,6 +225,7 @@ def test_spellings_of_casts(run):
                 A[0] = T.cast(A[0], "float8_e4m3fn", round="rs")
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("threads_are_named", [True, False])
 @pytest.mark.parametrize(
     "zero", ["bool", "float32", "float16", "bfloat16", "float8_e4m3fn", "int8"]
@@ -254,6 +257,7 @@ def test_bits_of_what_folds_to_zero(run, zero, threads_are_named):
     np.testing.assert_array_equal(found.astype("float32"), given[:61] == -1)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", ["int4", "uint4", "int8", "uint8", "uint64"])
 @pytest.mark.parametrize("number", [-1, 7, -8, 0])
 def test_tiles_of_literals_in_other_integers(run, target, number):

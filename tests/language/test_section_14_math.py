@@ -60,6 +60,7 @@ UNARY = {
 FLOAT_TYPES = {"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2, "float64": 1e-6}
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", UNARY)
 def test_functions_of_one_number(run, name):
     expected, values = UNARY[name]
@@ -100,6 +101,7 @@ BINARY = {
 }
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("name", BINARY)
 def test_functions_of_two_numbers(run, name, dtype):
@@ -176,6 +178,7 @@ def test_larger_and_smaller_of_special_values(run):
     assert np.array_equal(c, [np.fmax(a, b), np.fmin(a, b)], equal_nan=True)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64"])
 def test_integer_operators(run, dtype):
     @T.prim_func

@@ -13,6 +13,7 @@ SHORT = ["int8", "uint8", "int16", "uint16"]
 ROWS = 16
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", SHORT)
 def test_short_integers_are_computed_as_int32(run, dtype):
     limits = np.iinfo(dtype)

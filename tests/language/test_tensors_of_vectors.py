@@ -9,6 +9,7 @@ from support.arrays import counted
 from tile_core.errors import ArgumentShapeError, FrontendTypeError
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int32"])
 @pytest.mark.parametrize(("n", "lanes"), [(1, 4), (13, 2), (37, 4)])
 def test_parameters(run, dtype, n, lanes):
@@ -162,6 +163,7 @@ def test_parts_of_tensors_are_no_values():
                 A[0] = A[1] + A[0:2]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", ["interpret", "cpu", "cuda:sm_90@sim", "hip:gfx942@sim"])
 @pytest.mark.parametrize("dtype", ["float32x4", "float16x2", "int32x3"])
 def test_atomics(target, dtype):

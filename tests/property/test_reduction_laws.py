@@ -75,6 +75,7 @@ def test_the_rule_is_applied(rule, k):
     assert any(s.rule.startswith(rule) for s in rows(rule, k).states)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("rule", "k"), CASES)
 @given(x=ROW, w=ROW, cuts=CUTS)
 def test_any_blocks_are_the_fold_of_all_elements(rule, k, x, w, cuts):
@@ -83,6 +84,7 @@ def test_any_blocks_are_the_fold_of_all_elements(rule, k, x, w, cuts):
     np.testing.assert_allclose(found, wanted(made.function, x, w), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("rule", "k"), CASES)
 @given(x=ROW, w=ROW, cuts=CUTS, data=st.data())
 def test_parts_merge_in_any_order_and_grouping(rule, k, x, w, cuts, data):

@@ -121,6 +121,7 @@ def program(seed: int) -> Kernel:
     return tile.compile(main, target="interpret").tile_ir
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("seed", range(32))
 def test_loops_with_values_of_rows(seed: int, host: PluginHost) -> None:
     kernel = program(seed)

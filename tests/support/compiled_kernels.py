@@ -81,6 +81,11 @@ def compiled_examples(
     ]
 
 
+def classes_of_row(case: Case, arch: str) -> set[str]:
+    """Return what compiling a case for an architecture stands for."""
+    return {arch, family_of(case.name), *types_of(case.name)}
+
+
 def in_turn(first: int, architectures: Sequence[str]) -> list[str]:
     """Return `architectures` from the one on whose turn it is."""
     first %= len(architectures)

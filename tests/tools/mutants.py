@@ -150,6 +150,7 @@ class Workspace:
             "PYTHONPATH": os.pathsep.join(map(str, [*sources, *tests])),
             "PYTHONDONTWRITEBYTECODE": "1",
             "HYPOTHESIS_PROFILE": "ci",
+            "TILE_TEST_TURN": "all",
         }
 
     def fates(

@@ -193,6 +193,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", CASES)
 def test_it_computes_what_eager_mode_computes(name: str) -> None:
     function, inputs = CASES[name]

@@ -94,6 +94,7 @@ def factors(*shapes: tuple[int, ...]) -> list[np.ndarray]:
     return [rng.integers(-2, 3, shape).astype(np.float16) for shape in shapes]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("overlaps", [False, True])
 @pytest.mark.parametrize(

@@ -143,6 +143,7 @@ def test_every_kind_of_total(kind: str) -> None:
     assert is_fused(check(parse(LOAD, loop("y[i, j] = x[i, j] * 2.0"), total, OUT_U)))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("kind", ["SUM", "MAX", "BITXOR", "BITAND", "BITOR"])
 @pytest.mark.parametrize("dtype", ["int32", "int64", "float64", "float16", "bfloat16"])
 def test_other_element_types(kind: str, dtype: str) -> None:

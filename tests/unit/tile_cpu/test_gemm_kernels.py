@@ -72,6 +72,7 @@ def small(k: int, dtypes: tuple[str, str, str]) -> int:
     return min(k, 14) if dtypes[2] in ("float16", "bfloat16") else k
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("m", "n", "k"),
     [(1, 1, 1), (7, 7, 7), (5, 5, 0), (64, 128, 96), (33, 77, 55), (17, 1, 3), (40, 129, 300)],
@@ -91,6 +92,7 @@ def test_transposed_operands(trans: tuple[bool, bool], dynamic: bool) -> None:
     check(Case(33, 77, 97, trans_a=trans[0], trans_b=trans[1], dynamic=dynamic))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 5, 7, 12, 16])
 @pytest.mark.parametrize("trans_b", [False, True], ids=["nn", "nt"])
 def test_few_rows(m: int, trans_b: bool) -> None:
@@ -109,6 +111,7 @@ def test_dot_products_of_many_rows_of_every_width(dtypes: tuple[str, str, str]) 
     check(Case(9, 45, small(71, dtypes), (9, 32), dtypes, trans_b=True))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtypes", TYPES, ids="-".join)
 @pytest.mark.parametrize(
     ("m", "trans"), [(33, (False, False)), (33, (True, True)), (1, (False, True))]
@@ -118,6 +121,7 @@ def test_every_type(dtypes: tuple[str, str, str], m: int, trans: tuple[bool, boo
     check(Case(m, 77, k, (min(m, 32), 64), dtypes, trans_a=trans[0], trans_b=trans[1]))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("dtypes", [BF16, ("int8", "int8", "int32"), F16], ids="-".join)
 @pytest.mark.parametrize("trans", [(False, False), (True, False), (False, True)])
 def test_whole_groups_and_dynamic(dtypes: tuple[str, str, str], trans: tuple[bool, bool]) -> None:
@@ -131,6 +135,7 @@ def test_c_is_added_to() -> None:
     check(Case(1, 40, 300, (1, 64), trans_b=True, accumulate=True))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("machine", RUNNABLE)
 @pytest.mark.parametrize(
     "dtypes", [F32, BF16, ("int8", "int8", "int32"), F64, ("uint8",) * 3], ids="-".join
@@ -162,6 +167,7 @@ def test_panels_packed_by_the_product_of_their_first_rows(dtypes: tuple[str, str
     check(Case(31, 67, k, (32, 64), dtypes), machine)  # what sticks out is packed before
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("dtypes", [F32, F64, BF16, ("int16", "int16", "int32")], ids="-".join)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 def test_dot_products_of_pieces_of_rows(dtypes: tuple[str, str, str], dynamic: bool) -> None:

@@ -32,6 +32,7 @@ def _check(overhang: Overhang) -> None:
     check_guarded(overhang.case(), "cpu")
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtypes", TYPES, ids="-".join)
 @pytest.mark.parametrize(("first", "second"), TRANSPOSES, ids=["NN", "NT", "TN", "TT"])
 @STATIC_AND_DYNAMIC
@@ -47,6 +48,7 @@ def test_more_types(dtypes: tuple[str, str]) -> None:
     _check(Overhang(*dtypes, True, True, dynamic=True))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("rows", [1, 3, 8, 16])
 @pytest.mark.parametrize("second", [False, True], ids=["N", "T"])
 @STATIC_AND_DYNAMIC
@@ -57,6 +59,7 @@ def test_few_rows(rows: int, second: bool, dynamic: bool) -> None:
     _check(overhang)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("extents", "blocks"),
     [
@@ -74,6 +77,7 @@ def test_one_side(extents: tuple, blocks: tuple, dynamic: bool) -> None:
     _check(replace(overhang, transpose_b=True))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("first", "second"), TRANSPOSES, ids=["NN", "NT", "TN", "TT"])
 @pytest.mark.parametrize("rows", [2, 16])
 @pytest.mark.parametrize("doubled", [False, True], ids=["fused", "streamed"])

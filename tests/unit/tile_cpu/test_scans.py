@@ -25,6 +25,7 @@ def scanned(shape, dtype, dim, reverse, largest, in_place):
     return tile.compile(main, out_idx=[1], target="cpu")
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(

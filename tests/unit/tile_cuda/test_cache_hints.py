@@ -178,6 +178,7 @@ WAYS = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @POLICY
 @pytest.mark.parametrize("way", WAYS)
 def test_copies_say_what_the_program_wishes(way: str, policy: str) -> None:

@@ -41,6 +41,7 @@ def scaled(rounds: int, width: int, stages: int = 3) -> Any:
     return kernel
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("rounds", [1, 2, 5])
 @pytest.mark.parametrize("width", [4, 64, 300])
 def test_addends_of_rows_run_ahead(schedule: str, rounds: int, width: int) -> None:

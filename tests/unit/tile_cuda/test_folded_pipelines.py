@@ -76,6 +76,7 @@ def multiply(run: Any, rounds: int) -> None:
     np.testing.assert_array_equal(c, x[:, : rounds * STEP] @ y[: rounds * STEP])
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("schedule", ["forward", "random:1", "random:2"])
 @pytest.mark.parametrize("folded", [True, False])
 @pytest.mark.parametrize("stages", [2, 3, 4])

@@ -49,6 +49,7 @@ def dequantised(where: str, rounds: int = K // STEP) -> Kernel:
     )  # fmt: skip
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("where", ["fragment", "shared"])
 @pytest.mark.parametrize("arch", ["sm_70", "sm_75", "sm_80", "sm_89"])
 def test_unpacked_weights_are_multiplied(arch: str, where: str) -> None:

@@ -49,12 +49,14 @@ INSTRUCTIONS = [
 ]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("product", INSTRUCTIONS, ids=str)
 def test_instructions(product: Product) -> None:
     check(product)
     check(replace(product, transposes=(True, False)))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("scopes", ["fs", "sf", "ff"])
 @pytest.mark.parametrize(
     ("arch", "letters"),
@@ -74,6 +76,7 @@ def test_factors_in_registers_are_converted_there() -> None:
     check(replace(product, arch="sm_70", transposes=(False, True)))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("m", "n", "k", "threads"),
     [
@@ -127,6 +130,7 @@ def test_pipelined_rounds_read_their_own_version(arch: str) -> None:
     check(Product(arch, 64, 64, 160, steps=5, scopes=("fragment", "shared")))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     "product",
     [

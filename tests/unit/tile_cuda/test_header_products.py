@@ -74,6 +74,7 @@ def opcode(n: int, sums: str, a: str, b: str) -> str:
     return f"HGMMA.64x{n}x{depth}.{wide}{suffix}"
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_type_in_every_form(form, nvrtc):
@@ -153,6 +154,7 @@ def told(text: str) -> list[tuple[str, str, str]]:
     return found
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("flags", [(), (LITERALS,)], ids=["usual", "literal"])
 @pytest.mark.parametrize("steps", [2, 3, 4, 8])
 @pytest.mark.parametrize("form", FORMS)

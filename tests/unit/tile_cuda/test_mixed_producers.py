@@ -30,6 +30,7 @@ def program(case: Case) -> Lowered:
     return lower(case.function.kernel, "cuda:sm_90a", installed_plugins())
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("rounds", [0, 1, 2, 5])
 def test_odd_rows_beside_the_engine(schedule: str, rounds: int) -> None:
     """The last step along K is shorter, and so is the last tile of columns."""
@@ -60,6 +61,7 @@ def test_pages_for_two_groups(schedule: str) -> None:
     check(gathered([70, 200], page=8, stages=3, heads=128))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("rounds", [0, 1, 2, 5])
 def test_three_ways_to_fill_tiles(schedule: str, rounds: int) -> None:
     check(three_ways(rounds))

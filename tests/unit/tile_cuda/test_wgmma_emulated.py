@@ -64,12 +64,14 @@ def by_warpgroups(product: Product) -> None:
     check(product)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("product", TYPES, ids=str)
 def test_types(product: Product) -> None:
     by_warpgroups(product)
     by_warpgroups(replace(product, scopes=("fragment", "shared"), clear=True))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("scopes", [("shared", "shared"), ("fragment", "shared")])
 @pytest.mark.parametrize("letters", ["NN", "NT", "TN", "TT"])
 def test_both_majors(letters: str, scopes: tuple[str, str]) -> None:
@@ -78,6 +80,7 @@ def test_both_majors(letters: str, scopes: tuple[str, str]) -> None:
     by_warpgroups(replace(HALF, m=128, n=72, k=48, factor=factor, transposes=turned, scopes=scopes))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("product", SHAPES, ids=str)
 def test_shapes(product: Product) -> None:
     by_warpgroups(replace(product, clear=product.m > 64 or product.n > 96))
@@ -225,6 +228,7 @@ def test_sums_are_stored_as_matrices(arch: str, m: int, n: int, total: str) -> N
     np.testing.assert_array_equal(z, (x.astype(np.float32) @ y.astype(np.float32)).astype(z.dtype))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("first", "k"), [(16, 64), (48, 32), (64, 128), (16, 176), (112, 16), (32, 128)]
 )

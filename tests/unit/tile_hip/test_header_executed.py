@@ -106,6 +106,7 @@ SHUFFLES = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("arch", OLD_AND_NEW)
 @pytest.mark.parametrize("kind", SHUFFLES)
 def test_shuffles(arch, kind):

@@ -44,6 +44,7 @@ CASES = [
 ]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("arch", "kind", "feature", "k", "rows"), CASES)
 def test_products_of_waves(arch, kind, feature, k, rows):
     pack, groups = 2, WAVE // rows
@@ -110,6 +111,7 @@ ADDED = {"F": ("float", np.float32), "D": ("double", np.float64), "H": ("half_t"
          "U16": ("tile::u16", np.uint16)}  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", ADDED)
 def test_additions_of_many_threads_are_all_there(arch, name):

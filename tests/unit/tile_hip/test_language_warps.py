@@ -48,6 +48,7 @@ def kernel(vote: Callable[[Any], Any]) -> Any:
     return main
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", VOTES)
 def test_each_warp_of_the_language_has_an_answer_of_its_own(name: str, target: str) -> None:

@@ -178,6 +178,7 @@ TILE_EXPORT(product)
 """
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("name", "a", "b", "d"), CASES)
 def test_a_product_adds_to_the_sums(name: str, a: str, b: str, d: str) -> None:
     form, rng = FORMS[name], np.random.default_rng(3)

@@ -55,6 +55,7 @@ def _source_of(width: int, lanes: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", CPP)
 @pytest.mark.parametrize(("lanes", "width"), [(32, 32), (32, 8), (64, 64), (64, 32), (64, 8)])
 def test_shuffles(dtype: str, lanes: int, width: int) -> None:

@@ -68,6 +68,7 @@ def test_one_operand_of_each_type(name):
         assert_agrees(lambda x: ufunc(x), x, exact=name in EXACT)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", BINARY)
 def test_two_operands_of_each_pair_of_types(name):
     ufunc = taken(name)

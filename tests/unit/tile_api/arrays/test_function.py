@@ -46,6 +46,7 @@ def test_it_is_the_function() -> None:
     assert total.func(np.ones(3)) == 3
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "int64", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(1,), (7,), (5, 7), (5, 1), (1, 7), (2, 3, 5), (2, 2, 2, 2, 3)])
 def test_sums_of_every_type(shape: tuple[int, ...], dtype: str) -> None:
@@ -53,6 +54,7 @@ def test_sums_of_every_type(shape: tuple[int, ...], dtype: str) -> None:
     same(np.asarray(total(x)), np.asarray(x.sum(axis=-1)))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("left", "right"),
     [((5, 70), (70, 9)), ((1, 70), (70, 1)), ((70,), (70, 5)), ((5, 70), (70,)), ((5, 1), (1, 9)),

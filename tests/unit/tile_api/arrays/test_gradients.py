@@ -50,6 +50,7 @@ def test_kernels(case: Differentiated, resident: int) -> None:
     assert found == [case.forward, case.backward]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_what_equations_mean(case: Differentiated) -> None:
     arrays = [x.astype("float64") if x.dtype.kind == "f" else x for x in case.arguments()]

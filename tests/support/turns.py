@@ -1,0 +1,110 @@
+"""Which rows of tests marked `in_turn` a run of the whole suite takes: all, over some commits.
+
+``TILE_TEST_TURN=all pytest`` runs every row of every test; a number repeats a run whose header has
+it. Otherwise the date of the commit gives the turn, and tests whose files are named run whole.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import pytest
+
+VARIABLE = "TILE_TEST_TURN"
+EVERY = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a test: its name, how seldom it is due, and what it stands for."""
+
+    name: str
+    share: int
+    classes: Collection[Hashable]
+
+    def is_due(self, turn: int) -> bool:
+        """Tell whether it is this row's turn."""
+        return (crc32(self.name.encode()) + turn) % self.share == 0
+
+
+def chosen(rows: Sequence[Row], turn: int) -> set[str]:
+    """Return the names of the rows that are due, and of more until each class has one.
+
+    What only one row stands for is no class: that row comes in its own turn.
+    """
+    many = Counter(each for row in rows for each in set(row.classes))
+    first = [row for row in rows if row.is_due(turn)]
+    later = [row for row in rows if not row.is_due(turn)]
+    later.sort(key=lambda row: crc32(f"{turn} {row.name}".encode()))
+    names = {row.name for row in first}
+    met = {each for row in first for each in row.classes}
+    for row in later:
+        its = {each for each in row.classes if many[each] > 1}
+        if not its <= met or not names:
+            met |= its
+            names.add(row.name)
+    return names
+
+
+def turn_of(names_tests: bool, environment: Mapping[str, str] = os.environ) -> int | None:
+    """Return the turn of a run, or None if it takes every row.
+
+    Parameters
+    ----------
+    names_tests
+        Whether the command line names files or chooses tests: what is asked for is run.
+    """
+    wanted = environment.get(VARIABLE, "")
+    if wanted == EVERY or (not wanted and names_tests):
+        return None
+    return int(wanted) if wanted else seconds_of_commit()
+
+
+def seconds_of_commit() -> int:
+    """Return the date of the last commit; 0 where there is no repository."""
+    command = ("git", "log", "-1", "--format=%ct")
+    try:
+        told = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+    except FileNotFoundError:
+        return 0
+    return int(told.stdout) if told.returncode == 0 else 0
+
+
+def names_tests(config: pytest.Config) -> bool:
+    """Tell whether the command line chooses tests by files, words or markers."""
+    by_files = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    return by_files or bool(config.option.keyword or config.option.markexpr)
+
+
+def row_of(item: pytest.Item, mark: pytest.Mark) -> Row:
+    """Return what the mark says of an item: ``in_turn(share, classes=...)``.
+
+    It stands for the values of its parameters, or for what `classes` makes of them.
+    """
+    parameters: Mapping[str, Any] = item.callspec.params  # type: ignore[attr-defined]
+    classes = mark.kwargs.get("classes", values_of)
+    return Row(item.nodeid, mark.args[0], classes(**parameters))
+
+
+def values_of(**parameters: Any) -> set[tuple[str, str]]:
+    """Return each parameter with its value."""
+    return {(name, repr(value)) for name, value in parameters.items()}
+
+
+def left_out(items: Sequence[pytest.Item], turn: int) -> set[str]:
+    """Return the rows of marked tests that this turn leaves to others."""
+    tests: defaultdict[str, list[Row]] = defaultdict(list)
+    for item in items:
+        if mark := item.get_closest_marker("in_turn"):
+            tests[item.nodeid.partition("[")[0]].append(row_of(item, mark))
+    found: set[str] = set()
+    for rows in tests.values():
+        found |= {row.name for row in rows} - chosen(rows, turn)
+    return found

@@ -1,0 +1,52 @@
+"""Rows of tests in turn: each commit keeps every class, and some commits run every row."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from support.turns import EVERY, VARIABLE, Row, chosen, seconds_of_commit, turn_of
+
+TYPES = ("int8", "float16", "float32", "float64")
+ROWS = [
+    Row(f"{op}-{dtype}-{target}", 4, (op, dtype, target))
+    for op in ("add", "exp", "max", "min", "sum")
+    for dtype in TYPES
+    for target in ("cpu", "cuda", "hip")
+]
+
+
+def test_every_turn_keeps_each_class_and_leaves_most_rows_out() -> None:
+    classes = {each for row in ROWS for each in row.classes}
+    for turn in range(20):
+        taken = [row for row in ROWS if row.name in chosen(ROWS, turn)]
+        assert {each for row in taken for each in row.classes} == classes
+        assert len(taken) < len(ROWS) / 2
+
+
+def test_rows_that_are_alone_with_what_they_stand_for_come_in_turn() -> None:
+    rows = [Row(f"example {n}", 3, (n,)) for n in range(30)]
+    turns = [chosen(rows, turn) for turn in range(3)]
+    assert set.union(*turns) == {row.name for row in rows}
+    assert all(0 < len(names) < 20 for names in turns)
+    assert len(chosen(rows[:1], 0) | chosen(rows[:1], 1) | chosen(rows[:1], 2)) == 1
+
+
+def test_some_turns_take_every_row() -> None:
+    assert set.union(*(chosen(ROWS, turn) for turn in range(4))) == {row.name for row in ROWS}
+
+
+def test_whose_turn_it_is() -> None:
+    assert turn_of(True, {}) is None
+    assert turn_of(False, {}) == seconds_of_commit()
+    assert turn_of(True, {VARIABLE: "7"}) == turn_of(False, {VARIABLE: "7"}) == 7
+    assert turn_of(False, {VARIABLE: EVERY}) is None
+
+
+def test_without_git_it_is_the_first_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: object, **__: object) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert seconds_of_commit() == 0
