@@ -9,6 +9,7 @@ import pytest
 
 from support.emulated_features import can_run, emulated_features
 from tile_cpu.cpu_machine import CpuMachine
+from tile_cpu.gemm.block_sizes import block_sizes
 from tile_cpu.gemm.instruction_kernel import MultiplyStep, choose_kernel
 from tile_cpu.gemm.macrokernel import plan_gemm, plan_steps
 from tile_cpu.gemm.operands import (
@@ -253,13 +254,36 @@ def test_copied_rows_of_bfloat16_are_held_as_bits() -> None:
 
 def test_steps_along_k_are_even() -> None:
     spec = plan_gemm(MACHINES["znver4"], *F32, 256, 256)
-    steps = {k: plan_steps(spec, k, 256 * 256) for k in (0, 131, 1024, 1000)}
+    steps = {k: plan_steps(spec, k) for k in (0, 131, 1024, 1000)}
     assert {k: (s.capacity, s.count) for k, s in steps.items()} == {
         0: (1, 1),
         131: (131, 1),
-        1024: (128, 8),
-        1000: (128, 8),
+        1024: (176, 6),
+        1000: (176, 6),
     }
+
+
+def test_a_step_fills_the_ways_of_the_first_cache_that_neither_rows_nor_sums_take() -> None:
+    """Of 8 ways of 4 KiB 5 hold a panel of 16 or of 32 columns; of 12, 8; of 4 of 16 KiB, one."""
+    sizes = {
+        name: block_sizes(plan_gemm(MACHINES[name], *F32, 256, 256))
+        for name in ("haswell", "znver3", "znver4", "znver5", "skylake-avx512", "neoverse-v2")
+    }
+    assert {name: (s.depth, s.rows) for name, s in sizes.items()} == {
+        "haswell": (320, 126),
+        "znver3": (320, 306),
+        "znver4": (160, 1224),
+        "znver5": (256, 896),
+        "skylake-avx512": (160, 1432),
+        "neoverse-v2": (340, 576),
+    }
+
+
+def test_narrow_elements_go_through_in_groups_of_four_bytes() -> None:
+    zen = MACHINES["znver4"]
+    types = (F32, BF16, ("int8", "int8", "int32"))
+    depth = {t[0]: block_sizes(plan_gemm(zen, *t, 256, 256)).depth for t in types}
+    assert depth == {"float32": 160, "bfloat16": 320, "int8": 640}
 
 
 def run_tile(

@@ -24,24 +24,26 @@ LINUX_SPELLING = {
 """Features that ``/proc/cpuinfo`` and LLVM spell differently: the former's, the latter's."""
 
 
-def _arm(name: str, features: frozenset[str], l1_kib: int, l2_kib: int) -> CpuMachine:
-    return row(name, features, l1_kib, l2_kib, Isa.AARCH64)
+def _arm(
+    name: str, features: frozenset[str], l1: tuple[int, int], l2: tuple[int, int]
+) -> CpuMachine:
+    return row(name, features, l1, l2, Isa.AARCH64)
 
 
 def _apple(name: str, features: frozenset[str]) -> CpuMachine:
     # Four fast cores share 12 MiB or more of second-level cache: a core's share.
-    return replace(_arm(name, features, 128, 3072), system=_MACOS)
+    return replace(_arm(name, features, (128, 8), (3072, 12)), system=_MACOS)
 
 
 ARM_MACHINES: dict[str, CpuMachine] = {
     known.name: known
     for known in (
-        replace(_arm("aarch64", _V8, 32, 512), cpu="generic"),
-        _arm("cortex-a72", _V8, 32, 512),
-        _arm("neoverse-n1", _V8_2, 64, 1024),
-        _arm("neoverse-n2", _V8_6 | {"sve", "sve2"}, 64, 1024),
-        _arm("neoverse-v1", _V8_6 | {"sve"}, 64, 1024),
-        _arm("neoverse-v2", _V8_6 | {"sve", "sve2"}, 64, 1024),
+        replace(_arm("aarch64", _V8, (32, 4), (512, 8)), cpu="generic"),
+        _arm("cortex-a72", _V8, (32, 2), (512, 16)),
+        _arm("neoverse-n1", _V8_2, (64, 4), (1024, 8)),
+        _arm("neoverse-n2", _V8_6 | {"sve", "sve2"}, (64, 4), (1024, 8)),
+        _arm("neoverse-v1", _V8_6 | {"sve"}, (64, 4), (1024, 8)),
+        _arm("neoverse-v2", _V8_6 | {"sve", "sve2"}, (64, 4), (1024, 8)),
         _apple("apple-m1", _V8_2 | {"fp16fml"}),
         _apple("apple-m2", _V8_6),
         _apple("apple-m3", _V8_6),

@@ -75,6 +75,8 @@ class CpuMachine:
     isa: Isa = Isa.X86_64
     disabled: tuple[str, ...] = ()  # features of `cpu` it lacks: virtual machines mask some
     l3_bytes: int = 32 << 20  # last-level cache that one core reaches
+    l1_ways: int = 8
+    l2_ways: int = 8
     system: str = ""
     packs_in_kernel: bool = False
     dot_row_bytes: int = 0
@@ -123,7 +125,16 @@ class CpuMachine:
 
 
 def row(
-    name: str, features: frozenset[str], l1_kib: int, l2_kib: int, isa: Isa = Isa.X86_64
+    name: str,
+    features: frozenset[str],
+    l1: tuple[int, int],
+    l2: tuple[int, int],
+    isa: Isa = Isa.X86_64,
 ) -> CpuMachine:
-    """Return the facts of a processor that LLVM knows by the name that users write."""
-    return CpuMachine(name, name, features, l1_kib * 1024, l2_kib * 1024, isa)
+    """Return the facts of a processor that LLVM knows by the name that users write.
+
+    Of each cache those are its KiB and its ways.
+    """
+    (l1_kib, l1_ways), (l2_kib, l2_ways) = l1, l2
+    sizes = l1_kib * 1024, l2_kib * 1024
+    return CpuMachine(name, name, features, *sizes, isa, l1_ways=l1_ways, l2_ways=l2_ways)

@@ -7,6 +7,7 @@ from typing import Any
 
 from tile_core.records import dataclass
 from tile_cpu.cpu_machine import CpuMachine
+from tile_cpu.gemm.block_sizes import block_sizes
 from tile_cpu.gemm.dot_rows import emit_dot_rows
 from tile_cpu.gemm.instruction_kernel import choose_kernel
 from tile_cpu.gemm.operands import (
@@ -44,16 +45,9 @@ from tile_cpu.tir.build import allocate, i32, loop, scratch, seq
 from tile_cpu.tir.nodes import IfThenElse, Select, Stmt, TirBuffer, tirx
 from tile_cpu.vectors import Matrix, as_expr, ceil_div, floor_div, floor_mod, minimum, opaque
 
-# Groups of k per step. A panel of B and a few rows of A then fill the first-level cache,
-# and C is read and written seldom, however short the steps of the kernel's own loop are.
-# Narrow panels leave room for longer steps, and groups of four bytes pass so quickly that
-# sums should be read and written less often.
-PANEL_GROUPS, LONG_GROUPS, NARROW_PANEL = 128, 192, 16
-# Small blocks take shorter steps: what they prefetch then competes less with what they use.
-SMALL_BLOCK, SMALL_BLOCK_GROUPS = 128 * 128, 64
 # Where B is read in place a step stays within few pages, fewer when it is read once for
 # every few additions.
-DIRECT_ROWS, VECTOR_ROWS = 32, 8
+DIRECT_ROWS, VECTOR_ROWS, ONE_STEP = 32, 8, 128
 # Where B is only waited for, its rows are fetched this many steps ahead.
 STEPS_AHEAD = 2
 CACHE_WAYS, LONG_VECTOR_BYTES = 8, 64
@@ -91,23 +85,18 @@ class KSteps:
     statements: tuple[Stmt, ...] = ()
 
 
-def plan_steps(spec: GemmSpec, k_extent: Any, block: int = 0) -> KSteps:
+def plan_steps(spec: GemmSpec, k_extent: Any) -> KSteps:
     """Cut `k_extent` elements, an int or an int32 expression, into equal steps.
 
     The last step is not much shorter than the others, so that no time goes into loading
-    and storing C for a few products. There is always at least one step. `block` is the
-    number of elements of C, 0 where blocks or k are ragged.
+    and storing C for a few products. There is always at least one step.
     """
-    kernel = spec.kernel
     if spec.form is GemmForm.PANELS:
-        small = 0 < block <= SMALL_BLOCK and kernel.group < 4
-        is_long = kernel.group == 4 or spec.panel_width <= NARROW_PANEL
-        groups = LONG_GROUPS if is_long else PANEL_GROUPS
-        wanted = (SMALL_BLOCK_GROUPS if small else groups) * kernel.group
+        wanted, unit = block_sizes(spec).depth, spec.kernel.chunk
+        longest = wanted * 3 // 2  # what one step may take
     else:
-        wanted = VECTOR_ROWS if spec.tile.mr <= MAX_VECTOR_ROWS else DIRECT_ROWS
-    unit = kernel.chunk if spec.form is GemmForm.PANELS else 1
-    longest = max(wanted, PANEL_GROUPS * kernel.group) * 3 // 2  # what one step may take
+        wanted, unit = VECTOR_ROWS if spec.tile.mr <= MAX_VECTOR_ROWS else DIRECT_ROWS, 1
+        longest = ONE_STEP * 3 // 2
     if isinstance(k_extent, int):
         count = 1 if k_extent <= longest else (k_extent + wanted // 2) // wanted
         step = max(1, -(-k_extent // count))
@@ -135,13 +124,15 @@ def emit_blocked_gemm(
     start: Start = None,
     transposed_a: bool = False,
     transposed_b: bool = False,
+    packed: PackedB | None = None,
 ) -> Stmt:
     """Return ``finish(start + op(A) op(B))`` for one block of C, over all of k.
 
     `spec` is from `plan_gemm` with the same `transposed_b`. The elements of the block's rows of A
     and columns of B are ``(i, k)`` and ``(k, j)``, or ``(k, i)`` and ``(j, k)`` if transposed; i
     and j count from the block's corner, k from the start to `k_extent`, an int or an int32
-    expression, may be 0; the k of `extent` is not used. `start` must not be a `Choice`.
+    expression, may be 0; the k of `extent` is not used. `start` must not be a `Choice`. B that is
+    `packed` already, along all of k, is read there.
     """
     if spec.form is GemmForm.DOT_ROWS and not transposed_a:
         static = isinstance(k_extent, int)
@@ -150,11 +141,10 @@ def emit_blocked_gemm(
         return emit_dot_rows(spec, a, b, whole, start=start, finish=finish)
     if spec.form is GemmForm.DOT_ROWS:
         spec = replace(spec, form=GemmForm.PANELS)
-    ragged = extent.m_valid is not None or extent.n_valid is not None
-    block = 0 if ragged or not isinstance(k_extent, int) else extent.m * extent.n
-    steps = plan_steps(spec, k_extent, block)
+    steps = plan_steps(spec, k_extent)
     in_place = _readable(spec, a, k_extent, transposed_a)
-    run = _Block(spec, a, b, extent, steps, k_extent, transposed_a, transposed_b, in_place)
+    sides = transposed_a, transposed_b
+    run = _Block(spec, a, b, extent, steps, k_extent, *sides, in_place, packed)
     if isinstance(steps.count, int) and steps.count == 1:
         return seq(run.allocations(), run.step(i32(0), start, finish, prefetch=False))
     return _all_steps(run, start, finish)
@@ -199,6 +189,7 @@ class _Block:
     transposed_a: bool
     transposed_b: bool
     a_in_place: bool
+    shared: PackedB | None  # B in panels before the block begins
     a_copy: OperandA | None = None
     b_copy: PackedB | None = None
     sums: TirBuffer | None = None
@@ -211,7 +202,7 @@ class _Block:
                 self.spec, self.extent.m, self.steps.capacity, k_major=self.transposed_a
             )
             statements += room
-        if self.spec.form is not GemmForm.DIRECT:
+        if self.spec.form is not GemmForm.DIRECT and self.shared is None:
             spec = self.spec
             window = spec.panel_width if self._packs_in_kernel() else window_columns(spec)
             self.b_copy, room = packed_b(spec, self.steps.capacity, self.extent.n, window=window)
@@ -244,7 +235,8 @@ class _Block:
 
     def _is_streamed(self) -> bool:
         """Whether B, read in place, takes longer to arrive than to multiply."""
-        return self.b_copy is None and self.spec.tile.mr <= MAX_VECTOR_ROWS
+        in_place = self.b_copy is None and self.shared is None
+        return in_place and self.spec.tile.mr <= MAX_VECTOR_ROWS
 
     def _packs_in_kernel(self) -> bool:
         """Whether B is packed by what multiplies its first rows, not by a pass before."""
@@ -296,6 +288,8 @@ class _Block:
         self, k0: Any, valid: Any, prefetch: bool
     ) -> tuple[OperandB, BeforePanel | None, PackingB | None]:
         """Return what is read, what makes a panel of it ready, and what is read while packing."""
+        if self.shared is not None:
+            return self.shared.moved(0, floor_div(k0, self.spec.kernel.group)), None, None
         packed = self.b_copy
         if packed is None:
             unaided = self.spec.tile.mr == 1 and self.spec.machine.streams_unaided
@@ -348,8 +342,12 @@ class _Block:
         return lambda *where: [f for one in fetches for f in one(*where)], [*bind_k1, *bind_right]
 
     def _b_region(self, k: Any, column: Any) -> PrefetchRegion:
-        """Return what is packed together from `k` and `column` on."""
+        """Return what is packed together, or is the next panel, from `k` and `column` on."""
         depth, columns = self.steps.capacity, window_columns(self.spec)
+        if self.shared is not None:
+            group, width = self.spec.kernel.group, self.spec.panel_width
+            panel = self.shared.moved(floor_div(column, width), floor_div(k, group))
+            return PrefetchRegion(panel.rows(), -(-depth // group), width)
         if self.transposed_b:
             return PrefetchRegion(self.b.moved(column, k), columns, depth)
         return PrefetchRegion(self.b.moved(k, column), depth, columns)
@@ -357,20 +355,24 @@ class _Block:
     def _fetches(self, now: Any, k0: Any, column: Any) -> list[Prefetch]:
         """Return the prefetches of A from `k0` on, and of B from there and from `column` on.
 
-        With panels of short vectors those of B that are packed next, in the step that is at
+        With panels of short vectors those of B that are next, in the step that is at
         `now`: a step is long there, and its operands fill the second-level cache. Nothing where B
         is streamed: its own rows are fetched as they are read, and of A a step takes a line.
         """
         if self._is_streamed():
             return []
-        if self.b_copy is not None and self.spec.machine.vector_bytes < LONG_VECTOR_BYTES:
-            window, width = self.b_copy.window, self.spec.panel_width
+        is_short = self.spec.machine.vector_bytes < LONG_VECTOR_BYTES
+        if is_short and (self.b_copy is not None or self.shared is not None):
+            window = 1 if self.b_copy is None else self.b_copy.window
+            width = self.spec.panel_width
             return [spread_next_window(self._b_region, now, (k0, column), width, window)]
         k, m, n = self.steps.capacity, self.extent.m, self.extent.n
         if self.transposed_a:
             a = PrefetchRegion(self.a.moved(k0, 0), k, m)
         else:
             a = PrefetchRegion(self.a.moved(0, k0), m, k)
+        if self.shared is not None:
+            return [spread(a)]
         if self.transposed_b:
             return [spread(a, PrefetchRegion(self.b.moved(column, k0), n, k))]
         b = self.b.moved(k0, column)

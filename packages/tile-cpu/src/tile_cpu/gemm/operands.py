@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, cast
 
@@ -71,6 +72,12 @@ class PackedB:
     buffer: TirBuffer  # scratch of the kernel's group type; see `packed_b`
     nv: int  # vectors per panel row, NR / lanes
     window: int = 0  # panels there is room for when it holds only some at a time; 0 means all
+    panel: Any = 0  # where the block at hand begins among the panels
+    row: Any = 0  # and, in groups, along k
+
+    def moved(self, panel: Any, row: Any) -> PackedB:
+        """Return the panels from `panel` on, and of each the group rows from `row` on."""
+        return replace(self, panel=self.panel + panel, row=self.row + row)
 
     def load(self, kernel: MicroKernel, q: Any, vector: Any, count: Any = None) -> PrimExpr:
         """Return group row `q` of the `vector`-th vector of columns; panels are padded."""
@@ -81,11 +88,16 @@ class PackedB:
         bits = reinterpret(value, kernel.group_dtype, kernel.lanes)
         return vstore(self.buffer, self._indices(kernel, q, vector), bits, kernel.lanes)
 
+    def rows(self) -> Matrix:
+        """Return the panel at hand as a matrix: a row for each group along k."""
+        return Matrix(self.buffer, lambda q, j: [self.panel, self.row + q, j])
+
     def _indices(self, kernel: MicroKernel, q: Any, vector: Any) -> list[PrimExpr]:
         panel, within = floor_div(vector, self.nv), floor_mod(vector, self.nv)
         if self.window:
             panel = floor_mod(panel, self.window)
-        return [as_expr(panel), as_expr(q), as_expr(within * kernel.lanes)]
+        at = (panel, q) if self.window else (self.panel + panel, self.row + q)
+        return [*map(as_expr, at), as_expr(within * kernel.lanes)]
 
 
 @dataclass(frozen=True, slots=True)

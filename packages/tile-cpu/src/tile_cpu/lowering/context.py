@@ -21,6 +21,7 @@ from tile_core.ops.rule import Rule
 from tile_core.records import dataclass
 from tile_core.target import Target
 from tile_cpu.cpu_machine import CpuMachine
+from tile_cpu.gemm.operands import PackedB
 from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.tir.build import allocate, bind, dtype_of_expr, i32, scratch
 from tile_cpu.tir.nodes import BufferLoad, BufferStore, IntImm, PrimExpr, TirBuffer
@@ -112,6 +113,7 @@ class Context(ABC):
         self.prints = False
         self.streamed: frozenset[Buffer] = frozenset()  # stored past the caches
         self.stand_ins: dict[TileOperator, TileOperator] = {}  # for operators that have rules
+        self.packed: dict[TileOperator, PackedB] = {}  # second factors in panels, by product
         self.streams = False  # some store of the block goes past the caches
 
     @property

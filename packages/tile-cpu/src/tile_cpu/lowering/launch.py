@@ -14,15 +14,17 @@ from tile_cpu.lowering.cache_hints import fence
 from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.division import divide
 from tile_cpu.lowering.parallel_threshold import block_nanoseconds
+from tile_cpu.lowering.shared_panels import SharedPanels, shared_panels
 from tile_cpu.lowering.subbyte_races import may_share_bytes
 from tile_cpu.lowering.types import number
 from tile_cpu.openmp_threads import INLINE_BELOW_NS, is_one_thread, work_hint
 from tile_cpu.passes.merge_gemm_blocks import for_one_thread
-from tile_cpu.tir.build import i32, prim, seq
+from tile_cpu.tir.build import bind, i32, loop, prim, seq
 from tile_cpu.tir.nodes import Bind, ForKind, IfThenElse, PrimExpr, tirx
 from tile_cpu.tir.nodes import For as TirFor
 from tile_cpu.tir.nodes import Stmt as TirStmt
 from tile_cpu.tir.nodes import Var as TirVar
+from tile_cpu.vectors import minimum
 
 
 def emit_launch(ctx: Context, launch: Launch) -> TirStmt:
@@ -47,6 +49,9 @@ def emit_launch(ctx: Context, launch: Launch) -> TirStmt:
 
 
 def _launched(ctx: Context, launch: Launch) -> TirStmt:
+    panels = shared_panels(ctx, launch)
+    if panels is not None and not may_share_bytes(launch, ctx.env):
+        return _loops_over_panels(ctx, launch, panels)
     shared = _grid_loop(ctx, launch)
     alone, stand_ins = for_one_thread(launch)
     if alone is launch:
@@ -68,12 +73,48 @@ def _grid_loop(ctx: Context, launch: Launch) -> TirStmt:
         body = _block(ctx, launch, grid, block)
         blocks = math.prod(e or 0 for e in fixed) if small else None
         if blocks == 1:
-            loop = seq(Bind(block, number(0, kind)), body)
+            whole = seq(Bind(block, number(0, kind)), body)
         elif may_share_bytes(launch, ctx.env):
-            loop = TirFor(block, number(0, kind), total, ForKind.SERIAL, body)
+            whole = TirFor(block, number(0, kind), total, ForKind.SERIAL, body)
         else:
-            loop = _blocks(block, total, body, block_nanoseconds(launch.body), blocks)
-    return seq(statements, loop)
+            whole = _blocks(block, total, body, block_nanoseconds(launch.body), blocks)
+    return seq(statements, whole)
+
+
+def _loops_over_panels(ctx: Context, launch: Launch, panels: SharedPanels) -> TirStmt:
+    """Return loops that pack the second factor of some columns of the grid, then run their blocks.
+
+    Before   parallel for b in 16: pack B[:, b % 4], multiply
+    After    parallel for p in 4: pack B[:, p];  parallel for b in 16: multiply
+    """
+    counts, axis = [static_value(extent) or 0 for extent in launch.grid], panels.axis
+    var, rows = launch.block_vars[axis], math.prod(counts) // counts[axis]
+    most, parts, once = panels.columns, panels.parts, block_nanoseconds(launch.body)
+    known = most if counts[axis] % most == 0 else 0  # columns of every group, 0 where they differ
+
+    def group(at: Any) -> TirStmt:
+        first = at * i32(most)
+        columns, name = bind("columns", minimum(i32(counts[axis]) - first, most))
+        columns, name = (i32(known), seq()) if known else (columns, name)
+        part, block = (TirVar(what, prim("int32")) for what in ("part", "block"))
+        env = ctx.env.with_grid(launch.block_vars, launch.grid)
+        with ctx.scope(env), ctx.statement() as before:
+            column, name_column = bind("column", tirx.truncdiv(part, i32(parts)))
+            own = TirVar(var.name, prim(str(var.dtype)))
+            ctx.run(seq(name_column, Bind(own, tirx.Cast(own.ty, column + first))))
+            ctx.vars[var] = own
+            body = panels.pack(ctx, column, tirx.truncmod(part, i32(parts)))
+        extents = [columns if d == axis else i32(count) for d, count in enumerate(counts)]
+        run = _block(ctx, launch, extents, block, (panels, first))
+        pack = seq(before, body)
+        return seq(
+            name,
+            _blocks(part, columns * i32(parts), pack, once / parts, known * parts or None),
+            _blocks(block, columns * i32(rows), run, once, known * rows or None),
+        )
+
+    groups = math.ceil(counts[axis] / panels.columns)
+    return seq(panels.allocation, loop(groups, group, name="group"))
 
 
 def _blocks(
@@ -101,8 +142,17 @@ def _refuse_threads(launch: Launch) -> None:
             )
 
 
-def _block(ctx: Context, launch: Launch, grid: list[PrimExpr], block: PrimExpr) -> TirStmt:
-    """Return the body of one block: its indices, its scratch, its statements."""
+def _block(
+    ctx: Context,
+    launch: Launch,
+    grid: list[PrimExpr],
+    block: PrimExpr,
+    shared: tuple[SharedPanels, PrimExpr] | None = None,
+) -> TirStmt:
+    """Return the body of one block: its indices, its scratch, its statements.
+
+    Where blocks have `shared` panels, those and the column of the grid that they begin with.
+    """
     outer_entry, outer_jump = ctx.block_entry, ctx.jump
     ctx.block_entry = []
     env = ctx.env.with_grid(launch.block_vars, launch.grid)
@@ -112,6 +162,9 @@ def _block(ctx: Context, launch: Launch, grid: list[PrimExpr], block: PrimExpr) 
             last = axis == len(grid) - 1
             at = rest if last else divide(ctx, BinaryOp.FLOORMOD, rest, extent)
             rest = rest if last else divide(ctx, BinaryOp.FLOORDIV, rest, extent)
+            if shared is not None and axis == shared[0].axis:
+                ctx.packed[shared[0].product] = shared[0].column(at)
+                at = at + shared[1]
             named = TirVar(var.name, prim(str(var.dtype)))
             ctx.run(Bind(named, tirx.Cast(named.ty, at)))
             ctx.vars[var] = named

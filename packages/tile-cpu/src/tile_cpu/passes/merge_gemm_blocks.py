@@ -55,11 +55,11 @@ def for_one_thread(launch: Launch) -> tuple[Launch, dict[TileOperator, TileOpera
     launch is worth compiling twice. Also returns which operator each new one replaces; the
     launch is the same object where nothing grows.
     """
-    product = _only_product(launch)
+    product = only_product(launch)
     if product is None or product.mn[0] > min(MAX_WIDTH):
         return launch, {}
     wider = _merge(launch, 1)
-    grown = _only_product(wider)
+    grown = only_product(wider)
     return wider, {} if grown is None or grown is product else {grown: product}
 
 
@@ -96,7 +96,7 @@ class _Limits:
 
 def _merge(launch: Launch, cores: int) -> Launch:
     grid = [static_value(extent) for extent in launch.grid]
-    product = _only_product(launch)
+    product = only_product(launch)
     if product is None or not product.dst.buffer.scope.is_global or product.start is not None:
         return launch
     if any(extent is None for extent in grid):
@@ -119,11 +119,17 @@ def _merge(launch: Launch, cores: int) -> Launch:
     return replace(launch, grid=extents, body=body)
 
 
-def _only_product(launch: Launch) -> BlockedGemm | None:
+def only_product(launch: Launch) -> BlockedGemm | None:
     """Return the blocked product that is all the body does, hints aside."""
     body = launch.body.body if isinstance(launch.body, Seq) else (launch.body,)
     work = [stmt for stmt in body if not isinstance(stmt, Hint)]
     return work[0] if len(work) == 1 and isinstance(work[0], BlockedGemm) else None
+
+
+def column_axis(launch: Launch, op: BlockedGemm) -> int | None:
+    """Return the dimension of the grid that moves the columns of `op`, None if there is none."""
+    counts = [static_value(extent) or 0 for extent in launch.grid]
+    return _sides(launch, op, counts)[1].axis
 
 
 def _sides(launch: Launch, op: BlockedGemm, counts: list[int]) -> tuple[_Side, _Side]:

@@ -68,6 +68,7 @@ def _block_product(op: BlockedGemm, ctx: Context) -> Stmt:
         start=start,
         transposed_a=op.transpose_a,
         transposed_b=op.transpose_b,
+        packed=ctx.packed.get(op),
     )
     present = all_of([exists(ctx, op.a, op.a_rows), exists(ctx, op.b, op.b_rows)])
     rest = _zeros_beside(op, dst, extent, spec.kernel.lanes)
