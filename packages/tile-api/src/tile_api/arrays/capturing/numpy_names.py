@@ -17,8 +17,10 @@ from tile_api.arrays.capturing import (
     folds,
     indexing,
     joins,
+    linear_algebra,
     products,
     sorting,
+    statistics,
     views,
 )
 from tile_api.arrays.capturing.array import Array
@@ -53,6 +55,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         creation.meshgrid, accumulations.cumsum, accumulations.cumprod,
         accumulations.cumulative_sum, accumulations.cumulative_prod,
         sorting.sort, sorting.argsort, sorting.partition, sorting.argpartition,
+        statistics.median, statistics.quantile, statistics.percentile, statistics.cov,
+        statistics.corrcoef, statistics.convolve, statistics.correlate,
     )
 }  # fmt: skip
 FUNCTIONS |= folds.NAN_FOLDS | accumulations.NAN_ACCUMULATIONS
@@ -110,12 +114,11 @@ _WRITING = frozenset(
     {"fill", "put", "itemset", "setflags", "copyto", "place", "putmask", "fill_diagonal",
      "put_along_axis"}
 )  # fmt: skip
-_MODULES = ("numpy", "numpy.lib.stride_tricks")
+_MODULES = ("numpy", "numpy.linalg", "numpy.lib.stride_tricks")
 _OTHERWISE: Mapping[str, str] = {
     "expit": "tile.nn.silu(x) is x * expit(x); 1 / (1 + np.exp(-x)) is expit(x)",
     "sigmoid": "1 / (1 + np.exp(-x))",
     "relu": "np.maximum(x, 0)",
-    "norm": "np.sqrt(np.sum(x * x, axis=-1))",
     "unsqueeze": "np.expand_dims(x, axis)",
     "permute": "np.transpose(x, axes)",
     "view": "x.reshape(...), or x.astype(...)",
@@ -174,11 +177,12 @@ def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any
         raise _sized_by_data(f"np.{name}")
     if name in _WRITING:
         raise _written(f"np.{name}")
-    known = FUNCTIONS.get(name)
-    if known is None or getattr(function, "__module__", "numpy") not in _MODULES:
-        raise _unknown(
-            f"{function.__module__.removeprefix('numpy.')}.{name}".removeprefix("numpy.")
-        )
+    module = getattr(function, "__module__", "numpy")
+    known = (linear_algebra.LINALG if module == "numpy.linalg" else FUNCTIONS).get(name)
+    if known is None or module not in _MODULES:
+        raise _unknown(f"{module}.{name}".removeprefix("numpy."))
+    if module == "numpy.linalg":
+        name = f"linalg.{name}"
     return _called(known, name, args, keywords)
 
 
