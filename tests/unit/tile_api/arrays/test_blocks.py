@@ -9,10 +9,11 @@ import pytest
 
 from support.array_programs import attention, causal, rms_norm
 from tile_api.arrays import deriving as module
+from tile_api.arrays import pricing
 from tile_api.arrays.deriving import derive, whole_plans
 from tile_api.arrays.function import Function
-from tile_api.arrays.planning.blocks import MOST_RANKED, candidates, chosen
-from tile_api.arrays.planning.plan import Blocks, Plan
+from tile_api.arrays.planning.blocks import HOPELESS, MOST_RANKED, candidates, chosen
+from tile_api.arrays.planning.plan import Blocks, Plan, resized
 from tile_api.arrays.planning.traffic import Machine, machine_of, traffic_of
 from tile_core.dtypes import DType
 from tile_core.errors import OutOfScratch
@@ -208,5 +209,37 @@ def test_products_on_gpus_have_as_many_stages_as_fit() -> None:
 
     best = chosen(plan, {"x": FLOAT, "y": FLOAT}, machine(), price, MOST_RANKED)
     assert best.plan.blocks.stages == 3
-    assert asked[1] == replace(asked[2], stages=4)
+    assert asked[0] == replace(asked[1], stages=4)
     assert max(b.stream for b in asked) == 64
+
+
+def test_the_model_is_asked_about_no_kernel_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 0
+
+    def counted(*args, real=pricing.estimate, **sizes):
+        nonlocal count
+        count += 1
+        return real(*args, **sizes)
+
+    monkeypatch.setattr(pricing, "estimate", counted)
+    x, asked = zeros(67, 8191), []
+    for _ in range(2):
+        Function(lambda x, y: np.exp(x + y).sum(axis=-1), target="cpu").explain(x, x)
+        asked.append(count)
+    assert asked[0] == asked[1] > 1
+
+
+def test_candidates_that_move_much_more_than_others_are_not_asked_about() -> None:
+    plan = planned(product, (2048, 2048), (2048, 2048))
+    asked: list[Blocks] = []
+
+    def price(plans):
+        asked.append(plans[0].blocks)
+        return 1.0
+
+    types = {"x": FLOAT, "y": FLOAT}
+    choice = chosen(plan, types, machine(), price, 1000)
+    tried = [traffic_of(resized(plan, b), types, machine()).milliseconds(machine()) for b in asked]
+    assert max(tried) <= HOPELESS * min(tried)
+    assert len(tried) < len([*candidates(plan, machine())])
+    assert choice.candidates

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,8 +12,15 @@ from tile_api.arrays.equations.sizes import usual
 from tile_api.arrays.planning.plan import Plan
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor, written
 from tile_api.arrays.printing.program_text import IMPORTS
+from tile_api.cache import KernelCache
 from tile_api.cost import estimate
+from tile_api.settings import Settings
 from tile_core.target import Target
+
+MOST_PRICES = 256
+"""Kernels whose times are remembered: several functions and ways to divide one have the same."""
+
+_PRICES: KernelCache[tuple[float, tuple[Any, ...]]] = KernelCache(MOST_PRICES)
 
 
 def traced_text(
@@ -35,17 +43,29 @@ def pricer(tensors: Mapping[str, Tensor], target: Target) -> Callable[[Sequence[
     """Return what tells the milliseconds that the model of a machine expects of kernels."""
 
     def price(plans: Sequence[Plan]) -> float:
-        known, kernels = dict(tensors), []
-        for k, plan in enumerate(plans):
-            kernels.append(written(f"candidate_{k}", plan, known))
+        known, total = dict(tensors), 0.0
+        for plan in plans:
+            kernel = written("candidate", plan, known)
             known |= {o.name: Tensor(o.name, o.shape or (1,), o.dtype) for o in plan.finals}
-        source = "\n\n".join((IMPORTS, *(kernel.text for kernel in kernels)))
-        functions = traced_text("candidate", source, kernels)
-        sizes = {str(n): usual(n) for t in known.values() for n in t.shape}
-        total = 0.0
-        for (function, _), kernel in zip(functions, kernels, strict=True):
-            mine: dict[str, Any] = {n: sizes[n] for n in kernel.symbols}
-            total += float(estimate(function, target, **mine).milliseconds)
+            sizes = {str(n): usual(n) for t in known.values() for n in t.shape}
+            total += _priced(kernel, target, {n: sizes[n] for n in kernel.symbols})
         return total
 
     return price
+
+
+def _priced(kernel: KernelText, target: Target, sizes: Mapping[str, Any]) -> float:
+    """Return the milliseconds of a kernel; what passes warned of is told again."""
+    key = kernel.text, target, (*sizes.items(),), Settings.from_environment()
+    known = _PRICES.get(key)
+    if known is None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            source = f"{IMPORTS}\n\n{kernel.text}"
+            ((function, _),) = traced_text("candidate", source, [kernel])
+            told = float(estimate(function, target, **sizes).milliseconds)
+        known = told, tuple(w.message for w in caught)
+        _PRICES.put(key, known)
+    for message in known[1]:
+        warnings.warn(message, stacklevel=2)
+    return known[0]

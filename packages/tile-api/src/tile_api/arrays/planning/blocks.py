@@ -26,6 +26,9 @@ WORTHWHILE_MS = 0.02
 CLEARLY = 0.97
 """A candidate is faster if it takes so much of another's time: models err."""
 
+HOPELESS = 2.0
+"""Candidates that take so much of the least time by traffic: the model is not asked about them."""
+
 CLEARLY_LESS = 0.75
 """Of the tiles of what does not fit: the next candidate has fewer."""
 
@@ -161,19 +164,23 @@ def _ordered(
     if slim is not None and slim not in refused:
         other = resized(plan, slim)
         return [Choice(other, *_by_traffic(other, dtypes, machine))], ""
-    found = {_shape(plan): first}
+    found, seen = {_shape(plan): first}, {_shape(plan)}
     for blocks in candidates(plan, machine):
         other = resized(plan, blocks)
-        if blocks in refused or not is_disjoint(other):
+        shape = _shape(other)
+        if blocks in refused or shape in seen or not is_disjoint(other):
             continue
+        seen.add(shape)
         choice = Choice(other, *_by_traffic(other, dtypes, machine))
         if _fits(choice, machine):
-            found.setdefault(_shape(other), choice)
+            found[shape] = choice
     longest = max(c.traffic.run for c in found.values())
     run = min(PAGE if _is_across(plan, machine) else machine.run, longest)
     found = {k: c for k, c in found.items() if c.traffic.run >= run}
     others = sorted(found.values(), key=lambda c: (_reads_again(c, machine), c.milliseconds))
     others = [c for c in others if c.plan.blocks not in refused] or [first]
+    most = HOPELESS * min(c.milliseconds for c in others)
+    others = [*others[:2], *(c for c in others[2:] if c.milliseconds <= most)]
     first = first if first in others else others[0]
     note = f"{len(refused)} did not compile" if refused else ""
     return [first, *(c for c in others if c is not first)], note

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from math import prod
 
 from tile_api.arrays.equations.equations import Output
@@ -461,14 +462,15 @@ def _combined(grid: Sequence[tuple[str, int]]) -> tuple[tuple[str, str], ...]:
     return tuple(made)
 
 
-def _inner(plan: Plan) -> list[str]:
+def _inner(plan: Plan) -> Sequence[str]:
     """Return the variables of products within a step."""
-    elements = [output.element for output in plan.task.outputs]
-    return [
-        *dict.fromkeys(
-            x.value[1] for x in walk(*elements) if x.op == "reduce" and x.value[1] != plan.stream
-        )
-    ]
+    return _contracted(tuple(o.element for o in plan.task.outputs), plan.stream)
+
+
+@lru_cache(maxsize=32)
+def _contracted(elements: Sequence[Expr], stream: str | None) -> Sequence[str]:
+    products = (x for x in walk(*elements) if x.op == "reduce" and x.value[1] != stream)
+    return [*dict.fromkeys(x.value[1] for x in products)]
 
 
 def factor(group: Group, like: Expr) -> Expr:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, walk
 from tile_api.arrays.equations.sizes import usual
 from tile_api.arrays.planning.plan import PART, Plan
@@ -150,11 +151,11 @@ def traffic_of(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> Tra
         is_cut = is_cut and len(n.free - plan.points) > 1
         return whole, each * blocks * nbytes * wasted, run * nbytes if is_cut else math.inf
 
-    bodies = [s.body for s in plan.states]
-    roots = [*bodies, *(o.element for o in plan.finals)]
+    nodes = _nodes(*_roots(plan))
     memory, cache, shortest = 0.0, 0.0, math.inf
-    for n in {n for n in walk(*roots) if n.op == "load" and n.value in dtypes}:
-        sweeps = 1 if plan.is_resident else max(1, _sweeps(plan, n))
+    loads = {n: sweeps for n, sweeps in nodes.loads.items() if n.value in dtypes}
+    for n, each_time in loads.items():
+        sweeps = 1 if plan.is_resident else max(1, each_time)
         once, all_together, side_by_side = moved(n, n.value, n.args)
         shortest = min(shortest, side_by_side)
         memory, cache = memory + once, cache + all_together * sweeps
@@ -162,11 +163,10 @@ def traffic_of(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> Tra
         nbytes = math.prod(o.shape) * o.dtype.bits / 8
         memory, cache = memory + nbytes, cache + nbytes
     products, operations = _work(plan, machine)
-    read = [dtypes[n.value] for n in walk(*bodies) if n.op == "load" and n.value in dtypes]
+    read = [dtypes[n.value] for n in loads if n in nodes.folded]
     widest = max((d for d in read if d.is_float), key=lambda d: d.bits, default="float32")
     kept = 4.0 * math.fsum(_size(plan, c.state.mine.free) for c in plan.carried if c.column)
-    inner = {n.free for n in walk(*bodies) if n.op == "reduce"}
-    kept += 4.0 * math.fsum(_size(plan, names) for names in inner)
+    kept += 4.0 * math.fsum(_size(plan, names) for names in nodes.multiplied)
     return Traffic(
         blocks,
         along,
@@ -179,6 +179,90 @@ def traffic_of(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> Tra
         str(widest),
         shortest,
     )
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """What the expressions of a plan are made of: the same whatever its blocks are.
+
+    Parameters
+    ----------
+    loads
+        With how often a kernel goes through the elements of each.
+    folded
+        Those that states fold.
+    multiplied
+        The variables of products within steps.
+    tiles
+        The variables of loads and products.
+    """
+
+    loads: Mapping[Expr, int]
+    folded: frozenset[Expr]
+    multiplied: frozenset[frozenset[str]]
+    tiles: frozenset[frozenset[str]]
+
+
+def _roots(plan: Plan) -> tuple[tuple[tuple[Expr, int], ...], tuple[tuple[Expr, bool], ...]]:
+    """Return what states fold, with its sweep, and results, with whether they are a stream."""
+    along = plan.stream or ""
+    finals = ((o.element, any(along in i.free for i in o.indices)) for o in plan.finals)
+    return tuple((s.body, s.sweep) for s in plan.states), tuple(finals)
+
+
+@lru_cache(maxsize=32)
+def _nodes(folds: Sequence[tuple[Expr, int]], finals: Sequence[tuple[Expr, bool]]) -> _Nodes:
+    within = [({*walk(body)}, sweep) for body, sweep in folds]
+    last = [{*walk(x)} for x, is_along in finals if is_along]
+    folded = frozenset[Expr]().union(*(nodes for nodes, _ in within))
+    found = {n for n in (*folded, *walk(*(x for x, _ in finals))) if n.op in ("load", "reduce")}
+    return _Nodes(
+        {
+            n: len({k for nodes, k in within if n in nodes}) + any(n in nodes for nodes in last)
+            for n in found
+            if n.op == "load"
+        },
+        folded,
+        frozenset(n.free for n in folded if n.op == "reduce"),
+        frozenset(n.free for n in found),
+    )
+
+
+Work = tuple[str, frozenset[str], str]
+"""A kind of operation, the variables that it has, and what it contracts."""
+
+
+@lru_cache(maxsize=32)
+def _counted(
+    roots: Sequence[tuple[Expr, bool, int]], again: str, axes: Collection[str]
+) -> Mapping[Work, int]:
+    """Return how many operations there are of each kind, along which variables.
+
+    Parameters
+    ----------
+    roots
+        With whether their multiplications are no part of products, and their sweeps.
+    again
+        A variable of tiles that are computed again when they are read again; "" if none are.
+    """
+    inner = {n.args[0] for n in walk(*(x for x, _, _ in roots)) if _is_product(n, axes)}
+    seen: set[tuple[Expr, int]] = set()
+    found: Counter[Work] = Counter()
+    for root, is_apart, sweep in roots:
+        for n in walk(root):
+            key = n, sweep if again in n.free else 0
+            if key in seen or n.op in ("load", "const", "index", "state", "spread"):
+                continue
+            seen.add(key)
+            if _is_product(n, axes):
+                found["reduce", n.free, n.value[1]] += 1
+            elif n.op != "multiply" or (is_apart and n not in inner):
+                found["function" if n.op in FUNCTIONS else "", n.free, ""] += 1
+    return found
+
+
+def _is_product(n: Expr, axes: Collection[str]) -> bool:
+    return n.op == "reduce" and n.value[1] in axes
 
 
 def _usual(plan: Plan) -> Plan:
@@ -201,17 +285,6 @@ def blocks_of(plan: Plan) -> int:
     return math.prod(-(-usual(a.extent) // a.size) for a in axes)
 
 
-def _sweeps(plan: Plan, load: Expr) -> int:
-    """Return how often a kernel goes through the elements of a tensor."""
-    found = {s.sweep for s in plan.states if load in set(walk(s.body))}
-    along = any(load in set(walk(o.element)) and _is_along(plan, o) for o in plan.finals)
-    return len(found) + along
-
-
-def _is_along(plan: Plan, o: Output) -> bool:
-    return plan.stream is not None and any(plan.stream in i.free for i in o.indices)
-
-
 def _padded(plan: Plan, v: str, least: int) -> float:
     axis = plan.axes[v]
     size = max(axis.size, least if v in (plan.row, *plan.columns) else 1)
@@ -225,33 +298,24 @@ def _work(plan: Plan, machine: Machine) -> tuple[float, float]:
     if all(c.column for c in plan.carried):  # warps divide columns, too
         busy = busy * max((plan.axes[v].size for v in plan.columns), default=1) // 64
     idle = max(1.0, machine.busy_rows / max(1, busy))
-    roots = [*(s.body for s in plan.states), *(o.element for o in plan.finals)]
-    inner = {n.args[0] for n in walk(*roots) if n.op == "reduce" and n.value[1] in plan.axes}
-    seen: set[tuple[Expr, int]] = set()
-    columns = {c.state.mine: c.column for c in plan.carried}
     last = 1 + max((s.sweep for s in plan.states), default=0)
-    for root, of, sweep in [
-        *((s.body, columns[s.mine], s.sweep) for s in plan.states),
-        *((o.element, None, last) for o in plan.finals),
-    ]:
-        if of is not None and plan.stream is not None:
-            names = {v for v in plan.axes if v in root.free} | {plan.stream}
+    columns = {c.state.mine: c.column for c in plan.carried}
+    for s in plan.states:
+        if columns[s.mine] is not None and plan.stream is not None:
+            names = {v for v in plan.axes if v in s.body.free} | {plan.stream}
             products += 2 * math.prod(_padded(plan, v, machine.rows) for v in names)
-        for n in walk(root):
-            # Tiles of a stream that is not resident are computed again when it is read again.
-            key = n, sweep if plan.stream in n.free and not plan.is_resident else 0
-            if key in seen or n.op in ("load", "const", "index", "state", "spread"):
-                continue
-            seen.add(key)
-            names = {v for v in plan.axes if v in n.free}
-            if n.op == "reduce" and n.value[1] in plan.axes:
-                names |= {n.value[1]}
-                padded = (_padded(plan, v, machine.rows) for v in names)
-                products += 2 * math.prod(padded) * _again(plan, n.free)
-            elif n.op != "multiply" or (of is None and n not in inner):
-                weight = FUNCTION_OPERATIONS if n.op in FUNCTIONS else 1
-                work = math.prod(plan.axes[v].extent for v in names)
-                operations += weight * work * _again(plan, n.free)
+    folds = ((s.body, columns[s.mine] is None, s.sweep) for s in plan.states)
+    roots = (*folds, *((o.element, True, last) for o in plan.finals))
+    again = "" if plan.is_resident or plan.stream is None else plan.stream
+    for (kind, free, along), count in _counted(roots, again, frozenset(plan.axes)).items():
+        names = {v for v in plan.axes if v in free}
+        if kind == "reduce":
+            padded = (_padded(plan, v, machine.rows) for v in names | {along})
+            products += 2 * math.prod(padded) * _again(plan, free) * count
+        else:
+            weight = count * (FUNCTION_OPERATIONS if kind == "function" else 1)
+            work = math.prod(plan.axes[v].extent for v in names)
+            operations += weight * work * _again(plan, free)
     return products * idle, operations + 2 * sum(
         math.prod(plan.axes[v].extent for v in plan.axes if v in s.body.free)
         * _again(plan, s.body.free)
@@ -270,8 +334,7 @@ def _again(plan: Plan, names: Collection[str]) -> int:
 def _tiles(plan: Plan) -> float:
     """Return the bytes of the tiles of a block: of loads, accumulators, and one of the stream."""
     points = plan.points
-    roots = [*(s.body for s in plan.states), *(o.element for o in plan.finals)]
-    wide = {n.free - points for n in walk(*roots) if n.op in ("load", "reduce")}
+    wide = {names - points for names in _nodes(*_roots(plan)).tiles}
     wide |= {s.mine.free - points for s in plan.states}
     wide |= {s.body.free - points for s in plan.states if s.kind != "sum" or len(s.body.free) < 3}
     sizes = (math.prod(plan.axes[v].size for v in names if v in plan.axes) for names in wide)
