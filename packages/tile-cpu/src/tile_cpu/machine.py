@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from tile_core.errors import MissingFeature, TargetError
 from tile_cpu import arm_machines, x86_machines
 from tile_cpu.cpu_machine import CpuMachine, Isa, host_isa
+from tile_cpu.host_caches import linux_caches, macos_caches, with_caches
 
 MACHINES = {**x86_machines.X86_MACHINES, **arm_machines.ARM_MACHINES}
 """By the name that stands behind ``cpu:``."""
@@ -34,10 +34,11 @@ def machine(name: str) -> CpuMachine:
 
 @lru_cache(maxsize=1)
 def host_machine() -> CpuMachine:
-    """Return the machine this process runs on.
+    """Return the machine this process runs on, with the caches that the system tells of.
 
-    Reads ``/proc/cpuinfo``. Where there is none, on macOS, the system is asked for the name of an
-    ARM processor; an x86 processor is the generic ``x86-64-v3``.
+    Reads ``/proc/cpuinfo``; of caches that nothing tells, the row's facts hold. Where there is no
+    such file, on macOS, the system is asked for the name of an ARM processor; an x86 processor is
+    the generic ``x86-64-v3``.
 
     Raises
     ------
@@ -47,20 +48,11 @@ def host_machine() -> CpuMachine:
     isa, source = host_isa(), Path("/proc/cpuinfo")
     if source.exists():
         found = parse_cpuinfo(source.read_text(errors="replace"), isa)
-        return replace(found, l3_bytes=_last_level_bytes() or found.l3_bytes)
+        return with_caches(found, linux_caches())
     if isa is Isa.AARCH64:
-        return arm_machines.apple_machine(arm_machines.macos_brand())
+        found = arm_machines.apple_machine(arm_machines.macos_brand())
+        return with_caches(found, macos_caches())
     return MACHINES["x86-64-v3"]
-
-
-def _last_level_bytes() -> int | None:
-    """Return the size of the first processor's last-level cache, None if it is not told."""
-    source = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
-    try:
-        text = source.read_text().strip()
-    except OSError:
-        return None
-    return int(text[:-1]) * 1024 if text.endswith("K") and text[:-1].isdigit() else None
 
 
 def parse_cpuinfo(text: str, isa: Isa = Isa.X86_64) -> CpuMachine:

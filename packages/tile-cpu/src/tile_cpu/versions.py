@@ -20,7 +20,8 @@ def toolchain(target: Target) -> Mapping[str, str]:
     products are cut into blocks, the number of processors how many blocks there should be.
     """
     found, tvm = machine(target.arch), distribution("apache-tvm")
-    facts = f"{found.name} {found.l1_bytes} {found.l2_bytes} {found.l3_bytes}"
+    sizes = (found.l1_bytes, found.l1_ways, found.l2_bytes, found.l2_ways, found.l3_bytes)
+    facts = " ".join(map(str, (found.name, *sizes)))
     features = " ".join(sorted(found.features))
     return {
         "apache-tvm": "unknown" if tvm is None else tvm.version,
