@@ -26,7 +26,7 @@ os.environ.setdefault("TILE_FULL_TRACEBACK", "1")
 pretend_from_environment()
 
 hypothesis.settings.register_profile("dev", deadline=None, max_examples=50)
-hypothesis.settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True)
 hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=5000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 

@@ -12,7 +12,17 @@ from typing import Any
 import tile_api as tile
 import tile_api.language as T
 
-MACHINES = ("cpu", "cpu:haswell", "cpu:skylake-avx512")
+MACHINES = {
+    "bfloat16": ("cpu", "cpu:skylake-avx512"),
+    "int8": ("cpu", "cpu:haswell"),
+    "any size": ("cpu:haswell",),
+    "attention": ("cpu:skylake-avx512",),
+}
+"""By kernel: what it is compiled for."""
+
+SAVED = "int8"
+"""What is saved, too."""
+
 STAGES = ("tile", "planned", "lowered", "source")
 
 
@@ -54,17 +64,18 @@ def kernels(benchmarks: str) -> dict[str, Any]:
     }
 
 
-def texts(traced: Any) -> dict[str, str]:
+def texts(name: str, traced: Any) -> dict[str, str]:
     """Return each stage for each machine, and digests of files."""
     found: dict[str, str] = {}
-    for target in MACHINES:
+    for target in MACHINES[name]:
         kernel = tile.compile(traced, target=target)
         found |= {f"{target} {stage}": kernel.ir(stage) for stage in STAGES}
         found[f"{target} assembly"] = kernel.asm
         found[f"{target} module"] = digest(kernel.artifact.module.source().encode())
-    with TemporaryDirectory() as folder:
-        tile.compile(traced, target=MACHINES[0]).save(Path(folder, "saved"))
-        found["saved"] = digest(Path(folder, "saved").read_bytes())
+    if name == SAVED:
+        with TemporaryDirectory() as folder:
+            tile.compile(traced, target="cpu").save(Path(folder, "saved"))
+            found["saved"] = digest(Path(folder, "saved").read_bytes())
     return found
 
 
@@ -74,5 +85,5 @@ def digest(code: bytes) -> str:
 
 
 if __name__ == "__main__":
-    made = {name: texts(traced) for name, traced in kernels(sys.argv[1]).items()}
+    made = {name: texts(name, traced) for name, traced in kernels(sys.argv[1]).items()}
     print(json.dumps({f"{name}: {key}": text for name in made for key, text in made[name].items()}))

@@ -56,7 +56,7 @@ def searched(tmp_path_factory):
         patch.setenv("TILE_TUNE_DIR", str(folder))
         patch.setenv("TILELANG_AUTO_TUNING_CPU_COUNTS", "1")
         configs = [{"deed": n} for n in reversed(range(8))]
-        yield make(configs, timeout=10, rep=1, warmup=1).tune(16), folder
+        yield make(configs, timeout=5, rep=1, warmup=1).tune(16), folder
 
 
 def test_the_one_that_works_is_chosen(searched):
@@ -80,7 +80,7 @@ def test_the_one_that_works_is_chosen(searched):
         (ABORTS, "failed", CRASHED, "the process ended with SIGABRT"),
         (SEGFAULTS, "failed", CRASHED, "the process ended with SIGSEGV"),
         (ILLEGAL, "failed", CRASHED, "the process ended with SIGILL"),
-        (HANGS, "failed", HUNG, "it did not come to an end within 10 s"),
+        (HANGS, "failed", HUNG, "it did not come to an end within 5 s"),
         (WRONG, "wrong", "AssertionError", "output 0: 16 of 16 elements differ; first at [0]: "),
         (UNTRACEABLE, "failed", "ZeroDivisionError", "the user's own function failed"),
         (UNCOMPILABLE, "failed", "TL5001", ""),
