@@ -31,6 +31,7 @@ def test_all_are_looked_at() -> None:
     assert sorted(CALLS) == HOPPER
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", HOPPER)
 def test_in_the_interpreter(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILE_INTERPRET", "1")
@@ -56,6 +57,7 @@ def test_in_the_emulator(name: str, order: str, monkeypatch: pytest.MonkeyPatch)
             module.check(*size)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", HOPPER)
 def test_as_machine_code(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     nvrtc_for("sm_90a")

@@ -161,6 +161,7 @@ def test_types_of_factors(
 EXAMPLES = ("attention/flash_forward", "norms/layer_norm", "quantised/paper_b2_fp4_weights")
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -82,6 +82,7 @@ def test_boxes_that_hang_over_edges_write_nothing_there(rank: int) -> None:
     np.testing.assert_array_equal(c, expected)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_types_come_and_go_by_boxes(dtype: str) -> None:
     """Threads turn the tile in between; the next tensor begins where the engine may not write."""
@@ -113,6 +114,7 @@ SWIZZLES = {
 }
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("width", SWIZZLES)
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
 def test_chunks_of_rows_change_places_as_threads_think(width: int, dtype: str) -> None:

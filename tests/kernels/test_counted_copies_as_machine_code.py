@@ -55,6 +55,7 @@ def execute(text: str, m: int, n: int, k: int, *sizes: int, seed: int | None = N
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize(("stages", "under_way", "barriers"), [(2, 16, 2), (3, 16, 1), (4, 32, 1)])
 def test_the_main_loop(arch: str, stages: int, under_way: int, barriers: int) -> None:
@@ -110,6 +111,7 @@ def test_what_it_computes(arch: str, stages: int, k: int) -> None:
     execute(assembly(arch, k, stages, 128), 128, 128, k)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("k", [2, 64, 134])
 def test_what_it_computes_of_sizes_that_calls_tell(arch: str, k: int) -> None:

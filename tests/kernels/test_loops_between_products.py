@@ -144,6 +144,7 @@ def test_any_loop(target: str, step: Any) -> None:
     check(chain(step, "float16"), target, "float16")
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8", "float8_e4m3fn"])
 @pytest.mark.parametrize("target", ["cuda:sm_89@sim", "hip:gfx942@sim"])
 def test_any_type(target: str, dtype: str) -> None:

@@ -102,6 +102,7 @@ def check_whole_rows(report: SimReport, pair: int) -> None:
         assert row.transactions == row.ideal_transactions, str(report)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("columns", "out"),
     [(16, "float16"), (32, "bfloat16"), (64, "float16"), (80, "bfloat16"), (96, "float16"),
@@ -167,6 +168,7 @@ def two_results(
         T.copy(sums, D)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("arch", ["sm_70", "sm_75", "sm_80", "sm_89"])
 def test_results_of_a_loop_and_behind_it(arch: str) -> None:
     kernel = tile.compile(two_results, target=f"cuda:{arch}@sim")

@@ -101,6 +101,7 @@ def test_rounds_that_a_shape_counts(target, rounds):
     np.testing.assert_array_equal(got, rotated(a, rounds))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("rounds", [-1, 0, 1, 3, 6])
 def test_rounds_that_arguments_count(target, rounds):
@@ -175,6 +176,7 @@ def test_blocks_that_count_differently(target, others):
     expect_nobody_comes(main, target, np.zeros(2, "int32"), 3, others)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("threads", [32, 64])
 def test_threads_that_go_around(target, threads):

@@ -51,6 +51,7 @@ ALIASES = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("alias", ALIASES)
 def test_aliases(run, alias):
     dtype = getattr(T, alias)

@@ -10,6 +10,7 @@ from support.arrays import counted, drawn, poisoned
 from tile_core.errors import TileError
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("shape", [(1,), (7,), (13, 3), (1, 1), (5, 1, 7), (2, 3, 5, 2)])
 def test_parallel_of_any_rank(run, shape):
     rank = len(shape)
@@ -136,6 +137,7 @@ def test_loop_layout_changes_nothing(run):
     assert np.array_equal(a, counted(8, 8) + 1)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("trips", [0, 1, 2, 5])
 @pytest.mark.parametrize("stages", [0, 1, 2, 4])
 def test_pipelined_is_the_sequential_loop(run, stages, trips):
@@ -287,6 +289,7 @@ THREADS = 32
 """Of a block; each of them runs an atomic addition that stands in no parallel loop."""
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("domain", "wave", "group"),
     [((7, 5), 4, 8), ((7, 5), 4, 2), ((3, 10), 6, 3), ((4, 4), 20, 8), ((2, 3, 5), 4, 2)],
@@ -314,6 +317,7 @@ def test_persistent_visits_every_tile_once(run, domain, wave, group):
     assert np.bincount(b.ravel(), minlength=wave).tolist() == counts
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     "options",
     [{}, {"swizzle_size": 2}, {"swizzle_size": 4, "column_major": False}, {"num_workers": 3}],

@@ -211,6 +211,7 @@ V2 = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("op", V2)
 def test_reducers_with_epochs(run, op):
     @T.prim_func

@@ -141,6 +141,7 @@ def test_operands_in_fragments(run, a_scope, b_scope, dtype):
     assert np.array_equal(c, expected)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     "options",
     [

@@ -155,6 +155,7 @@ def test_reductions_between_scopes(run, src, dst):
         assert np.array_equal(b, a.sum(1).reshape(rest))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("kind", ["sum", "max", "min", "absmax", "bitand", "bitor", "bitxor"])
 def test_without_clearing_the_old_value_counts_once(run, kind):
     main, rest = reducer(kind, (5, 6), 1, "int32", clear=False)
@@ -170,6 +171,7 @@ def test_without_clearing_the_old_value_counts_once(run, kind):
     assert np.array_equal(b, expected)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("dtype", "out"),
     [("float16", "float32"), ("int8", "int32"), ("float32", "float64"), ("int32", "float32")],
@@ -386,6 +388,7 @@ def test_refused_scans(kind):
                     T.cumsum(S, dim=2)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("kind", ["sum", "max", "min", "bitand", "bitor"])
 def test_reductions_over_a_warp(run, kind):
     @T.prim_func

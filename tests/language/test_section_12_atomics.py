@@ -11,6 +11,7 @@ TYPES = ["float32", "float64", "float16", "bfloat16", "int32", "uint32", "int64"
 OPS = {"add": np.add, "max": np.maximum, "min": np.minimum}
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_many_blocks_meet_in_few_elements(run, dtype):
     few = T.Tensor((2, 7), dtype)
@@ -34,6 +35,7 @@ def test_many_blocks_meet_in_few_elements(run, dtype):
         assert np.array_equal(b.astype("float64"), wanted), op
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("op", ["add", "max", "min"])
 @pytest.mark.parametrize("scope", ["global", "shared"])
 def test_the_previous_value(run, op, scope):
@@ -56,6 +58,7 @@ def test_the_previous_value(run, op, scope):
     assert np.array_equal(a, OPS[op](counted(4), 2))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("source", ["shared", "fragment"])
 def test_tiles(run, op, source):
@@ -246,6 +249,7 @@ def test_a_lock_free_count_of_threads(run):
     assert sorted(seen.tolist()) == sorted([*range(32), *range(32)])
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("form", ["add", "constant", "x2", "x4", "branch", "max", "previous"])
 def test_every_thread_runs_what_stands_outside_of_loops(run, form):
     """With 16 threads: an addition counts them, a maximum does not."""

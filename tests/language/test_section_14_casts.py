@@ -37,6 +37,7 @@ FLOATS = np.array(
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_floats_to_integers_truncate_and_saturate(run, dtype):
     @T.prim_func

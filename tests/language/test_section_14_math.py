@@ -346,6 +346,7 @@ def test_only_the_taken_side_is_evaluated(run):
 MODES = {"rn": None, "rz": 0.0, "ru": math.inf, "rd": -math.inf}
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("mode", MODES)
 def test_directed_rounding(run, mode):
     from fractions import Fraction

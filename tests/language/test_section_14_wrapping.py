@@ -93,6 +93,7 @@ def test_quotients_wrap_on_gpus(target: str, dtype: str) -> None:
     divided(target, dtype, zero=False)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", ["cpu", "interpret", "cuda:sm_80@sim"])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64"])
 def test_constant_divisors(target: str, dtype: str) -> None:

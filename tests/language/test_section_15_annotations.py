@@ -16,6 +16,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_layouts_of_shared_memory(run, name):
     @T.prim_func
@@ -82,6 +83,7 @@ def test_refused_layouts(kind):
                     T.annotate_layout(S)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("order", "enable"), [("row", True), ("column", True), ("mlx", True), ("row", False)]
 )

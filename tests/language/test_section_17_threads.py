@@ -337,6 +337,7 @@ def test_printing(run, capfd):
     ]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     "dtype", ["float16", "bfloat16", "float64", "uint8", "int64", "uint64", "bool", "float8_e4m3fn"]
 )

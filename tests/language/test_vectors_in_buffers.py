@@ -122,6 +122,7 @@ def test_atomics_of_a_tile_with_one_value(run):
     assert c.tolist() == [21, 21, 3, 3]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("base", "lanes"), [("float32", 4), ("bfloat16", 2), ("int32", 8)])
 def test_buffers_of_vectors(run, base, lanes):
     vector = getattr(T, f"{base}x{lanes}", f"{base}x{lanes}")

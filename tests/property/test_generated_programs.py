@@ -110,6 +110,7 @@ def test_programs_of_a_seed_are_the_same_ones_and_mean_something() -> None:
         expected(program, arguments(program))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("number", range(4))
 def test_the_interpreter_agrees(number: int) -> None:
     assert run(generate(1, number), ["interpret"]).findings == ()

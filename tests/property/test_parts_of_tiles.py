@@ -100,6 +100,7 @@ def kernel(p: Part, *, starts_are_known: bool) -> Any:
     return main
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.filterwarnings("ignore:.*the tile is kept in local memory")  # the results count
 @pytest.mark.parametrize("starts_are_known", [True, False])
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_80@sim", "hip:gfx942@sim"])
@@ -117,6 +118,7 @@ def test_all_targets_agree(target: str, starts_are_known: bool) -> None:
     agrees()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("starts_are_known", [True, False])
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_80@sim", "cuda:sm_90a@sim", "hip:gfx942@sim"])
 def test_sums_of_products_in_a_part_of_a_tile(target: str, starts_are_known: bool) -> None:

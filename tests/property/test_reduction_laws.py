@@ -101,6 +101,7 @@ def test_parts_merge_in_any_order_and_grouping(rule, k, x, w, cuts, data):
     np.testing.assert_allclose(found, wanted(made.function, x, w), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("rule", "k"), [c for c in CASES if c[0] in ("scaling", "extremum")])
 @given(x=ROW, w=ROW, y=ROW, v=ROW)
 def test_corrections_compose(rule, k, x, w, y, v):

@@ -88,6 +88,7 @@ def expected(name, a):
 PROGRAMS = (elementwise, serial, branches, around, tiles, nothing)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_every_target_runs_them(program, target):

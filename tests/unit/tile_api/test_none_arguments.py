@@ -57,6 +57,7 @@ def check(kernel, where):
 KINDS = ("dense", "rows", "all strides", "four bits", "sums", "fixed", "pointer")
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tensor_that_is_not_used(kind, target):

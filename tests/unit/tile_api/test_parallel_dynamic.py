@@ -48,6 +48,7 @@ def numbers(shape, weights):
     return sum(w * axis for w, axis in zip(weights, np.indices(shape), strict=True))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", TARGETS)
 def test_indices_are_in_their_places(target):
     kernels = {f.name: tile.compile(f, target=target) for f in (three, turned, four, shifted)}

@@ -67,6 +67,7 @@ def product(stages: int, *, consumer_first: bool, late: int = 0) -> Any:
     return main
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("consumer_first", [False, True])

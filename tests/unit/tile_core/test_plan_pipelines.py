@@ -116,6 +116,7 @@ def test_the_text_of_three_stages_with_the_last_rounds_apart() -> None:
     ]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("folded", [True, False])
 @pytest.mark.parametrize("stages", [0, 1, 2, 3, 4, 5])
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3, 4, 7])

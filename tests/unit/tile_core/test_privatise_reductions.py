@@ -71,6 +71,7 @@ def test_the_loop_has_neither_shuffles_nor_barriers() -> None:
         assert exchange in after
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", ["cuda:sm_80@sim", "hip:gfx942@sim"])
 @pytest.mark.parametrize(
     ("kind", "dtype", "nan"),

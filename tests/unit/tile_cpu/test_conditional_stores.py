@@ -47,6 +47,7 @@ def of_rounds(source: str, target: str, holds: Callable[[Any], Any]) -> Any:
     return main
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("kind", [of_threads, of_rounds])
 @pytest.mark.parametrize("name", CONDITIONS)
 @pytest.mark.parametrize(("source", "target"), CASTS)
@@ -61,6 +62,7 @@ def test_neighbours_stay_as_they_are(source: str, target: str, name: str, kind: 
     assert memory.tobytes() == expected.tobytes()
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("machine", ["skylake-avx512", "znver4"])
 @pytest.mark.parametrize("name", CONDITIONS)
 @pytest.mark.parametrize(("source", "target"), CASTS[:4])

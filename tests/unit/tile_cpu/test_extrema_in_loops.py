@@ -36,6 +36,7 @@ def columns_of(rows: int, columns: int, op: str, dtype: str) -> Any:
     return main
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("machine", RUNNABLE)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", ["max", "min"])

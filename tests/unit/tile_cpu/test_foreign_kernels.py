@@ -33,6 +33,7 @@ def matmul(dtype: str, total: str) -> object:
     return gemm
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("target", "dtype", "total", "instruction"),
     [

@@ -64,6 +64,7 @@ def tiles_after(kernel: Kernel) -> set[str]:
     return {n.buffer.name for n in walk(fused) if isinstance(n, Alloc)} & {"x", "y"}
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("statements", "left"),
     [

@@ -85,6 +85,7 @@ def test_every_size(m: int, n: int, k: int, dynamic: bool) -> None:
     check(Case(m, n, k, dynamic=dynamic))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     "trans", [(False, True), (True, False), (True, True)], ids=["nt", "tn", "tt"]
 )
@@ -158,6 +159,7 @@ def test_short_vectors_fetch_the_panels_that_are_packed_next(trans_b: bool) -> N
         check(Case(33, 77, 600, (32, 64), trans_b=trans_b), machine)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("dtypes", [F32, F64, F16, ("int32",) * 3], ids="-".join)
 def test_panels_packed_by_the_product_of_their_first_rows(dtypes: tuple[str, str, str]) -> None:
     machine = replace(host_machine(), packs_in_kernel=True)
@@ -345,6 +347,7 @@ def test_tile_gemm_on_ready_operands(n: int, scaled: bool) -> None:
     np.testing.assert_array_equal(*run_tile(22, n, 36, host_machine(), scaled=scaled))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("machine", RUNNABLE)
 def test_tile_gemm_on_other_machines(machine: CpuMachine) -> None:
     with emulated_features():

@@ -42,6 +42,7 @@ def test_every_type(dtypes: tuple[str, str], first: bool, second: bool, dynamic:
     _check(overhang)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("dtypes", MORE_TYPES, ids="-".join)
 def test_more_types(dtypes: tuple[str, str]) -> None:
     _check(Overhang(*dtypes, offset=3))

@@ -16,6 +16,7 @@ def numpy_dtype(name: str) -> np.dtype:
     return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(16, 64), (33, 131), (5, 3)])
 def test_elementwise_tiles(dtype: str, shape: tuple[int, int]) -> None:

@@ -65,6 +65,7 @@ def _is_panels(kernel: Any) -> bool:
     return len(layout.output_shape) == 4
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize(
     ("dtype", "source"),

@@ -17,6 +17,7 @@ ALL = tuple(all_wgmma())
 HALF = WgmmaInstructions("float16", "float16", "float32", transposes=True)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("n", [8, 24, 64])
 @pytest.mark.parametrize("product", ALL, ids=lambda p: f"{p.a}*{p.b}+{p.c}")
 def test_registers_hold_what_the_instruction_multiplies(product: WgmmaInstructions, n: int) -> None:

@@ -56,6 +56,7 @@ UPDATES = {
 }
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("box", "dtype", "update"),
     [
@@ -226,6 +227,7 @@ def in_clusters(images: int, rows: int) -> Any:
     return kernel
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("images", "rows", "boxes"), [(4, 16, 1), (2, 32, 2), (1, 64, 1), (3, 64, 3)]
 )

@@ -50,6 +50,7 @@ CASES: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", CASES)
 def test_bytes_are_copied_by_their_addresses(name: str, target: str) -> None:

@@ -58,6 +58,7 @@ def engine_calls(policy: str) -> list[tuple[str, str, str]]:
     return found
 
 
+@pytest.mark.in_turn(2)
 @POLICY
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 def test_copies_of_the_engine(policy: str, nvrtc: Any) -> None:
@@ -78,6 +79,7 @@ def test_copies_of_the_engine(policy: str, nvrtc: Any) -> None:
         assert len(re.findall(wishing, code.text)) == 1, text
 
 
+@pytest.mark.in_turn(2)
 @POLICY
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_copies_and_vectors_of_threads(policy: str, arch: str) -> None:

@@ -126,6 +126,7 @@ def through(rows: int, columns: int, *, adds: bool = False) -> Any:
     return kernel
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("adds", [False, True])
 @pytest.mark.parametrize(("rows", "columns"), [(8, 6), (4, 300), (1, 260), (2, 2)])
 def test_rows_that_are_no_boxes(schedule: str, rows: int, columns: int, adds: bool) -> None:

@@ -86,6 +86,7 @@ def test_rounds_known_late(stages: int, folded: bool, schedule: str) -> None:
             multiply(of_any_length(stages, folded), rounds)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("folded", [True, False])
 @pytest.mark.parametrize(("stages", "rounds"), [(3, 1), (3, 2), (3, 3), (2, 5)])
 def test_rounds_known_at_once(stages: int, rounds: int, folded: bool) -> None:

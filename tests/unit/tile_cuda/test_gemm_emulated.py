@@ -99,6 +99,7 @@ def test_shapes_and_threads(m: int, n: int, k: int, threads: int) -> None:
     check(replace(product, transposes=(True, True), clear=True))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     "product",
     [

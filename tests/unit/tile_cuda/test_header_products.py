@@ -92,6 +92,7 @@ LITERALS = "-DTILE_WGMMA_LITERALS"
 """As for compilers before CUDA 12.6, which paste no texts into assembly."""
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_old_compilers_get_the_same_instructions(form):
     rows = [(32, *types, 0, 0) for types in TYPES]
@@ -182,6 +183,7 @@ def test_steps_of_other_types_take_as_many_registers(a):
     assert len({r for _, a, _ in told(text) for r in a.strip("{}").split(", ")}) == 16
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("sums", ["float", "half_t"])
 @pytest.mark.parametrize("columns", [COLUMNS[:20], COLUMNS[20:]], ids=["narrow", "wide"])
 def test_every_number_of_columns_is_assembled(columns, sums):
@@ -192,6 +194,7 @@ def test_every_number_of_columns_is_assembled(columns, sums):
     }
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_number_of_columns_in_every_form(form):
     columns = COLUMNS if form.endswith("set") else COLUMNS[::5]  # lists are the same

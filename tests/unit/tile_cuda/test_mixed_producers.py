@@ -45,6 +45,7 @@ def test_pieces_of_four_bytes(schedule: str) -> None:
     check(odd_rows(4, 122, stages=2))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("rounds", [1, 6])
 def test_odd_rows_without_the_engine(schedule: str, rounds: int) -> None:
     """All four warps of the producers' group take turns."""
@@ -135,6 +136,7 @@ def test_as_many_warps_as_versions_or_as_are_left(case: Case, warps: int) -> Non
     assert text.count("@copy_wait(") == warps
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("nvrtc", NVRTCS[:1], ids=str)
 @pytest.mark.parametrize(
     ("case", "more"),

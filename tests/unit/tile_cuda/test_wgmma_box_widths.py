@@ -32,6 +32,7 @@ def spans(program: Any) -> dict[str, int]:
     return found
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("product", "a", "b"),
     [
@@ -60,6 +61,7 @@ def test_boxes_are_as_wide_as_a_product_can_use_them(product: Product, a: int, b
     assert [note.message for note in said] == [NO_PRODUCERS]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     "product",
     [
@@ -294,6 +296,7 @@ PARTS = [
 ]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("part_a", "turned_a", "columns", "turned_b", "threads", "boxes"), PARTS)
 def test_parts_begin_at_the_borders_of_boxes(
     part_a: Any, turned_a: bool, columns: slice, turned_b: bool, threads: int, boxes: Any

@@ -86,12 +86,14 @@ def test_shapes(product: Product) -> None:
     by_warpgroups(replace(product, clear=product.m > 64 or product.n > 96))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("product", GRIDS, ids=str)
 def test_grids(product: Product) -> None:
     by_warpgroups(product)
     by_warpgroups(replace(product, scopes=("fragment", "shared")))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("threads", [128, 256])
 @pytest.mark.parametrize("product", [HALF, BYTES, EIGHT], ids=str)
 def test_pipelines(product: Product, threads: int) -> None:
@@ -206,6 +208,7 @@ def test_products_end_in_their_order() -> None:
     np.testing.assert_array_equal(d, left @ right.T)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("total", ["float32", "float16"])
 @pytest.mark.parametrize(
     ("arch", "m", "n"), [("sm_90a", 64, 40), ("sm_90a", 128, 8), ("sm_90", 32, 64)]

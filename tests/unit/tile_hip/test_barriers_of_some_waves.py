@@ -174,6 +174,7 @@ BODY = """
 """
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("seed", [None, 1, 2])
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
 def test_waves_meet_in_any_order(arch: str, seed: int | None) -> None:

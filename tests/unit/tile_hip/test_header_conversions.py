@@ -23,6 +23,7 @@ def library(tmp_path_factory):
     return built("tile_hip/arithmetic.h", include, tmp_path_factory.mktemp("header"))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("source", NAMES)
 def test_conversions(library, source):

@@ -24,6 +24,7 @@ NARROW = {"N4": "float8_e4m3fnuz", "N5": "float8_e5m2fnuz", "E4": "float8_e4m3fn
 CPP = {"N4": "tile::e4m3_fnuz", "N5": "tile::e5m2_fnuz", "E4": "tile::e4m3", "E5": "tile::e5m2"}
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("arch", OLD_AND_NEW)
 @pytest.mark.parametrize("name", NARROW)
 def test_all_codes_of_narrow_floats_become_their_numbers(arch, name):
@@ -36,6 +37,7 @@ def test_all_codes_of_narrow_floats_become_their_numbers(arch, name):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("arch", OLD_AND_NEW)
 @pytest.mark.parametrize("name", NARROW)
 def test_numbers_become_codes_of_narrow_floats(arch, name):

@@ -104,6 +104,7 @@ def worst(library, name: str, dtype: np.dtype) -> tuple[float, str]:
     return found[at], f"{name}({x[at]!r}, {z[at]!r}) = {y[at]!r}"
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", BOUNDS_SINGLE)
 def test_float32_is_right_in_the_last_place_or_next_to_it(library, name):
     error, where = worst(library, name, SINGLE)
@@ -165,6 +166,7 @@ MODES = ("rn", "rz", "ru", "rd")
 OPERATIONS = ("add", "sub", "mul", "fdiv", "fmaf", "frcp", "fsqrt", "frsqrt")
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [(n, d) for n in OPERATIONS for d in (SINGLE, DOUBLE) if (n, d) != ("frsqrt", DOUBLE)],

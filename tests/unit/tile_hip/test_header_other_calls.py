@@ -76,6 +76,7 @@ def test_every_intrinsic_of_warps_and_memory(arch):
         assert (instruction in text) is (arch != "gfx90a"), instruction
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("by", "instruction"),
     [

@@ -246,6 +246,7 @@ def test_reads_across_fill_registers() -> None:
     assert "tile::mfma_16x16x32<2, 4, 1, 4>(C_local" in text
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("scopes", ["fs", "sf"])
 @pytest.mark.parametrize(
     ("factor", "second", "total"),

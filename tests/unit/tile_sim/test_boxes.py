@@ -132,6 +132,7 @@ TILE_EXPORT(store)
     return SourceKernel(text, "store", block=32, shared_bytes=1024)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("async_mode", MODES)
 @pytest.mark.parametrize(
     ("function", "dtype"),

@@ -68,6 +68,7 @@ def _close(got: np.ndarray, wanted: list[float], dtype: str, what: str) -> None:
     )
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("dtype", CPP)
 @pytest.mark.parametrize("inner", [False, True])
 def test_functions_of_one_number(dtype: str, inner: bool) -> None:

@@ -193,11 +193,13 @@ def test_operands_along_k(types, swizzle):
     run_product(*types, 32, place, place)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("types", TYPES, ids=lambda t: "-".join(t))
 def test_a_in_registers(types):
     run_product(*types, 16, None, placings(128, True), sets=True)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
 @pytest.mark.parametrize(("a_along", "b_along"), [(True, False), (False, True), (False, False)])
 def test_operands_along_m_and_n(swizzle, a_along, b_along):

@@ -46,6 +46,7 @@ NEXT = {  # what a thread does next, and whether that is a race
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("memory", MEMORY)
 @pytest.mark.parametrize("form", NEXT)
 def test_threads_of_one_block(form: str, memory: str) -> None:

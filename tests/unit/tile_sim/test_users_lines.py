@@ -51,6 +51,7 @@ def k(A: T.Tensor((96, 64), "float16"), B: T.Tensor((64, 96), "float16"), C: T.T
 """  # noqa: E501
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("schedule", ["forward", "reverse", "random:4"])
 @pytest.mark.parametrize(
     "machine",

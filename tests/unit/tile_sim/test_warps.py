@@ -204,6 +204,7 @@ UPDATES: dict[str, Callable[[int, int], int]] = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", CPP)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_atomics_of_blocks_and_threads(dtype: str, threads: int) -> None:

@@ -25,6 +25,7 @@ def test_kernels(number: int) -> None:
         assert source.count("@tile.jit") == program.kernels <= row.most, program.name
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("program", MORE, ids=[p.name for p in MORE])
 def test_on_the_cpu(program: Program) -> None:
     arguments = program.arguments()

@@ -59,6 +59,7 @@ def test_any_decay(name):
     check(decayed, *arguments)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("t", "n", "p"), [(12, 1, 1), (17, 7, 5), (64, 13, 131), (131, 16, 8)])
 def test_odd_sizes(t, n, p):
     a = RNG.uniform(0, 1, (t, 2)).astype("float32")
@@ -84,6 +85,7 @@ def gated(q, k, v, a):
     return tile.scan(step, start, (q, k, v, a))[1]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("t", "n", "p", "target"),
     [(40, 16, 24, "cpu"), (37, 7, 5, "cpu"), (37, 7, 70, "interpret"), (20, 5, 6, "hip:gfx942@sim"),

@@ -17,6 +17,7 @@ STREAMED = Blocks(rows=4, stream=8, columns=8, resident=0)
 ONE_AXIS = ["argmax", "argmin"]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", SUMS)
 def test_axes(name, dtype):

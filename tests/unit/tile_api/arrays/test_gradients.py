@@ -35,11 +35,13 @@ def check(case: Differentiated, function: Function, tolerance: float = 3e-6):
     return pull
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("case", named(CPU), ids=lambda case: case.name)
 def test_on_the_cpu(case: Differentiated) -> None:
     check(case, Function(case.function, target="cpu"))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("resident", [16_384, 0], ids=["resident", "streamed"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_kernels(case: Differentiated, resident: int) -> None:

@@ -60,6 +60,7 @@ ONE_QUERY = [
 ]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("parts", [1, 4])
 @pytest.mark.parametrize("shapes", ONE_QUERY, ids=["heads", "row", "vector"])
 def test_one_query(shapes: tuple[tuple[int, ...], ...], parts: int) -> None:

@@ -46,6 +46,7 @@ def check(function, x, target, **blocks):
     return str(made.explain(x))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("resident", [16_384, 0], ids=["resident", "streamed"])
 @pytest.mark.parametrize(
     ("function", "shape", "kernels"),

@@ -70,6 +70,7 @@ def test_they_pass_the_linter_of_our_examples(tmp_path) -> None:
     assert told.returncode == 0, told.stdout
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     "name", ["softmax", "two_layers", "with_log_sum", "embedding", "four_bits"]
 )
@@ -126,6 +127,7 @@ def test_what_cannot_be_copied_is_written_as_equations(tmp_path) -> None:
     assert "the equations of doubled" in Function(doubled).source(x)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("p", PROGRAMS, ids=[f"{k}-{p.name}" for k, p in enumerate(PROGRAMS)])
 def test_equations_in_numpy(p: Program) -> None:
     arguments = p.arguments()

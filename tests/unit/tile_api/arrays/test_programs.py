@@ -57,6 +57,7 @@ def test_on_gpus(program: Program, target: str) -> None:
     check(program, Function(program.function, target=target, blocks=Blocks(resident=0)))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("program", PROGRAMS, ids=names(PROGRAMS))
 def test_what_equations_mean(program: Program) -> None:
     arguments = program.arguments()

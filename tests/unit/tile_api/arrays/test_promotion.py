@@ -65,6 +65,7 @@ def test_every_type(name):
     assert [case for case in cases if not same(ufunc, *(ONE[d] for d in case))] == []
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", [n for n in NAMES if getattr(np, n).nin == 2])
 def test_numbers_of_python_are_weak_and_those_of_numpy_are_not(name):
     ufunc = getattr(np, name)

@@ -71,11 +71,13 @@ def test_one_kernel_adds_where_indices_say(name: str) -> None:
     assert source.count("@tile.jit") == (3 if name == "twice" else 1)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", ["along", "columns", "what is there", "twice", "wide"])
 def test_on_the_cpu(name: str) -> None:
     check(name, "cpu")
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", ON_GPUS)
 def test_elsewhere(target: str) -> None:
     check(ON_GPUS[target], target)

@@ -45,6 +45,7 @@ def scanned(
     agree(k, GivenLayouts(threads, tiles or {}), [values, poisoned(shape, dtype)])
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("threads", [1, 3, 8, 20, 31, 32, 40, 48, 96, 128])
 def test_blocks_of_any_size(threads: int) -> None:
     """Threads that do not fill a warp take part where they are all, and stand by elsewhere."""
