@@ -82,6 +82,18 @@ def test_products_of_a_matrix_and_its_diagonal() -> None:
     np.testing.assert_allclose(pull(np.array([1, 2], "float32")), [[5, -1.5], [-1.5, 6]])
 
 
+def test_quotients_of_merged_indices() -> None:
+    def shape(x):
+        y = np.outer(x, x)
+        return np.einsum("ii,ij->j", y, y)
+
+    x = np.random.default_rng(0).standard_normal((2, 2, 2))
+    result, pull = Function(shape, target="interpret").vjp(x)
+    along, step = np.random.default_rng(1).standard_normal(x.shape), 1e-6
+    change = (shape(x + step * along) - shape(x - step * along)).sum() / (2 * step)
+    assert (pull(np.ones_like(result)) * along).sum() == pytest.approx(change, rel=1e-6)
+
+
 def test_sums_of_running_products_that_two_loops_read() -> None:
     """One of the loops goes through what the other one keeps: sums are a kernel before both."""
 

@@ -177,3 +177,16 @@ def test_results_of_the_rows_of_a_fold_are_written_beside_it(target):
     assert second.outputs == ("out0",)
     for found, wanted in zip(function(*arguments), norm_of_channels(*arguments), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_what_another_result_reads_is_a_kernel_after_those_it_is_made_of():
+    def places(x):
+        mean = np.argmax(x, axis=0).mean()
+        return np.minimum(mean, x), mean
+
+    x = filled((33, 2), "float64", 0, -9, 10)
+    function = Function(places, target="interpret")
+    kernels = function.explain(x).kernels
+    assert [k.outputs for k in kernels][-2:] == [("out1",), ("out0",)]
+    for found, wanted in zip(function(x), places(x), strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -61,9 +61,9 @@ def _sorted(
 
     def at(indices: Indices) -> Expr:
         *row, place = indices
-        if size < 2:
-            return chosen(rows.at(indices), const(0))
         low, high = _range(place, size)
+        if size < 2 or low >= high:  # nothing is read of an empty part
+            return chosen(rows.at((*row, const(0))), const(0))
         if min(high, size - low) > MOST_EXTREMA:
             return _by_rank(rows, row, place, chosen)
         if high <= size - low:

@@ -192,7 +192,7 @@ def _split(o: Output) -> Output:
     for i in o.indices if reductions else ():
         parts = [n for n in walk(o.element) if n.op in ("floordiv", "mod") and n.args[0] is i]
         steps = {n.args[1].value for n in parts}
-        if len(steps) != 1 or "," in i.value[0]:
+        if len(steps) != 1 or i.op != "index" or "," in i.value[0]:
             continue
         (step,), (name, extent) = steps, i.value
         if step < FEWEST_APART or extent % step:

@@ -208,10 +208,13 @@ class _Partition:
                 self.order.update(dict.fromkeys(i.free, k))
         stream = streamed([output.element for output in outputs])
         while stream is not None:
+            elsewhere = [*self.beside]  # kernels that are being made, this one among them
             cuts = self._cut(_cuts(outputs, stream, self.cuts), outputs)
             if not cuts:
                 break
-            outputs = [_replaced(output, cuts) for output in outputs if output not in self.beside]
+            outputs = [
+                _replaced(o, cuts) for o in outputs if o in elsewhere or o not in self.beside
+            ]
             if not outputs:
                 return
             stream = streamed([output.element for output in outputs])
