@@ -79,6 +79,13 @@ def test_strict_keeps_factors_and_roots_as_they_are_written():
     assert "T.rsqrt" in source(lambda x: 1 / np.sqrt(x), "default", X)
 
 
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+def test_exponentials_of_what_is_no_difference_are_not_of_a_rounded_multiple(target):
+    x = np.tile(np.linspace(-80, 80, 97, dtype="float32")[:, None], (1, 2))
+    found = Function(lambda x: np.exp(x.sum(axis=-1) / 2), target=target)(x)
+    np.testing.assert_allclose(found, np.exp(x[:, 0].astype("float64")), rtol=4e-7)
+
+
 @pytest.mark.parametrize("blocks", [Blocks(), STREAMED], ids=["resident", "streamed"])
 @pytest.mark.parametrize("numerics", ["strict", "default", "fast"])
 def test_all_levels_are_right(numerics, blocks):
