@@ -270,3 +270,19 @@ def test_what_a_mask_leaves_may_be_no_number():
         return (y - y).max(axis=-1), np.exp(y - 2 * y).sum(axis=-1)
 
     check(function, np.ones((8, 12), "float32"))
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+def test_numbers_divided_by_zero_are_infinite_or_none(target):
+    """Beside a mask, and where an element of a row is asked for, all that is left is numbers."""
+
+    def greatest(x):
+        x = np.tril(x)
+        parts = x / x, 1 / x, x / np.abs(x), np.floor(3 / (x * x))
+        return [np.sort(part, axis=-1)[:, ::-1][:, :2] for part in parts]
+
+    x = np.array([[2.0, 6.0]], "float32")
+    found = Function(greatest, target=target, blocks=Blocks(resident=0))(x)
+    with np.errstate(all="ignore"):
+        for got, wanted in zip(found, greatest(x), strict=True):
+            np.testing.assert_array_equal(got, wanted)

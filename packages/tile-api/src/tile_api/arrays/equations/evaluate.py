@@ -13,6 +13,7 @@ from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.equations import Equations, Output
 from tile_api.arrays.equations.expressions import Expr, const, make, walk
 from tile_api.arrays.equations.recurrence import Steps, Variables, steps_of
+from tile_api.arrays.equations.sizes import Size
 from tile_core.dtypes import dtype_of
 from tile_core.errors import OutOfBounds
 
@@ -66,6 +67,17 @@ def _output(arguments: Mapping[str, Any], precise: bool, output: Output) -> np.n
     found = np.broadcast_to(_to_rank(found, rank), output.shape)
     keep = precise and output.dtype.is_float
     return np.array(found, None if keep else output.dtype.numpy(), order="C")
+
+
+_READING = frozenset({"load", "index", "state", "spread", "scan", "carry", "reduce"})
+
+
+def constant_of(x: Expr) -> Any:
+    """Return the number that an expression is; None if it reads anything."""
+    if x.free or any(n.op in _READING or isinstance(n.value, Size) for n in walk(x)):
+        return None
+    with np.errstate(all="ignore"):
+        return _output({}, False, Output("", (), x.dtype, (), x)).item()
 
 
 def once_begun(scale: Expr, starts: Mapping[Expr, Expr]) -> Expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from tile_api.arrays.equations.evaluate import constant_of
 from tile_api.arrays.equations.expressions import (
     BITS,
     INFIX,
@@ -30,6 +31,7 @@ _COMPARED = ("le", "lt", "eq", "ne")
 _CALLS = {"maximum": "max", "minimum": "min", "absolute": "abs", "rint": "nearbyint", "and": "And",
           "or": "Or", "not": "Not"}  # fmt: skip
 _OVERFLOWING = frozenset({"add", "multiply", "shl", "bitnot", "absolute", "pow", "floordiv"})
+_DIVIDING = frozenset({"multiply", "reciprocal", "floordiv", "mod"})
 LOG2E = 1.4426950408889634
 
 
@@ -104,6 +106,9 @@ class ExpressionText:
         return axis.loop if axis.start == "0" else f"{axis.start} + {axis.loop}"
 
     def _text(self, x: Expr) -> tuple[str, int]:
+        value = constant_of(x) if x.op in _DIVIDING else None
+        if value is not None and (x.dtype.is_int or not math.isfinite(value)):
+            return self._constant(const(value, x.dtype))  # Python would not divide by 0
         match x.op:
             case "const":
                 return self._constant(x)
