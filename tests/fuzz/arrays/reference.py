@@ -3,9 +3,10 @@
 Right is what NumPy gives where floats have 64 bits. How far off it may be is measured: NumPy does
 the same in float32, and some more times in 64 bits with each step wrong by the roundings of
 float32. An error is allowed to be four times as large as the largest of those, or as large as
-roundings that are four times as large make it: what cancels before it is exponentiated grows faster
-than they do. Elements about which these disagree, such as a maximum's position among nearly equal
-numbers, are left out.
+roundings that are four times as large make it: what cancels before it is exponentiated grows more
+than they do. Where terms are so large that their sum may overflow on its way, it is anything.
+Elements about which these disagree, such as a maximum's position among nearly equal numbers, are
+left out.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ NOISY = 6
 """How often the function runs with roundings."""
 EITHER_ZERO = re.compile(r"sort|max|min|partition|clip|ptp")
 """Lines after which a zero has any sign: -0.0 and 0.0 are equal."""
+OVERFLOWN = (np.nan, np.inf, -np.inf)
+"""What a sum is that overflows on its way."""
 ROUNDED = (-1.0, -0.25, 0.25, 1.0)
 """Parts of a rounding: of several sizes, two of which seldom cancel."""
 FLUSHED = 2e-38
@@ -114,7 +117,7 @@ def right(program: Program, arguments: Sequence[Any]) -> list[Right]:
         noise = [_noise(program, narrow, wide, k) for k in range(len(program.steps))]
         random = np.random.default_rng(program.seed)
         runs, rough = [narrow], list[Values]()
-        has_zeros = any(EITHER_ZERO.search(step.text) for step in program.steps)
+        has_zeros = any(map(_has_either_zero, program.steps))
         if has_zeros or any(size is not None for size in noise):
             runs += [_noisy(program, arguments, noise, random, k) for k in range(NOISY)]
             most = [None if size is None else TIMES * size for size in noise]
@@ -168,7 +171,10 @@ def _value(text: str, step: Step, values: Sequence[Any]) -> Any:
 
 
 def _noise(program: Program, narrow: Values, wide: Values, k: int) -> Any:
-    """Return how large the roundings of a step may be; None where it rounds nothing."""
+    """Return how large the roundings of a step may be; None where it rounds nothing.
+
+    They are infinite where what is added up may overflow on its way, in one order or another.
+    """
     step, value = program.steps[k], len(program.arguments) + k
     one, other = narrow[value], wide[value]
     if kind_of(one.dtype) != "f":
@@ -180,11 +186,17 @@ def _noise(program: Program, narrow: Values, wide: Values, k: int) -> Any:
         if step.kind == "sum":
             parts = [np.abs(wide[o]) for o in range(value)]
             size = np.maximum(size, np.abs(_value(widened(step.text), step, parts)))
+        overflows = np.isfinite(size) & (size > float(limits_of(_added_in(one.dtype)).max) / 16)
         size = size * max(1.0, added**0.5 / 2)
     is_exact = _is_exact(one, other)
+    if step.text in operations.NUMBERS and len({*step.operands}) == 1:
+        # of two equal products one is rounded, and the other a part of the subtraction
+        size, is_exact = np.maximum(size, np.abs(operands[0])), False
     if step.kind:
         is_exact &= all((np.rint(4 * x) == 4 * x).all() for x in operands)
         is_exact &= not (size > 1 << 20).any()
+        if overflows.any():
+            return np.where(overflows, np.inf, 0.0)
     if is_exact:
         return None
     eps = float(max(limits_of(one.dtype).eps, np.finfo(other.dtype).eps))
@@ -202,6 +214,10 @@ def _noise(program: Program, narrow: Values, wide: Values, k: int) -> Any:
     return np.where(np.isfinite(size), size * eps, 0.0) + least
 
 
+def _added_in(dtype: np.dtype[Any]) -> Any:
+    return max(dtype, np.dtype("float32"), key=lambda d: d.itemsize)
+
+
 def _is_exact(narrow: Any, wide: Any) -> bool:
     """Tell whether nothing was rounded in either."""
     if wide.dtype.itemsize < 8:  # floats of fewer bits, which small integers become
@@ -210,6 +226,11 @@ def _is_exact(narrow: Any, wide: Any) -> bool:
         known = np.where(np.isfinite(wide), wide, 0.0) * 1024
         return bool((np.rint(known) == known).all())
     return np.array_equal(narrow.astype("float64"), wide, equal_nan=True)
+
+
+def _has_either_zero(step: Step) -> bool:
+    """Tell whether a zero has any sign after a line: a sum begins with the positive one."""
+    return step.kind == "sum" or EITHER_ZERO.search(step.text) is not None
 
 
 def _noisy(
@@ -225,9 +246,12 @@ def _noisy(
         made = _value(widened(step.text), step, values)
         if size is not None:
             is_alike = random.random() < 0.5  # as a constant is rounded, for all elements
+            ended = np.isinf(size)
+            size = np.where(ended, 0.0, size)
             made = made + size * random.choice(ROUNDED, size=() if is_alike else made.shape)
             made = np.where((number == 0) & (np.abs(made) <= 4 * size), 0.0, made)
-        if kind_of(made.dtype) == "f" and EITHER_ZERO.search(step.text):
+            made = np.where(ended, OVERFLOWN[number % len(OVERFLOWN)], made)
+        if kind_of(made.dtype) == "f" and _has_either_zero(step):
             made = np.where(made == 0, zero, made)
         values.append(made)
     return values
