@@ -20,12 +20,12 @@ def test_the_simulator_counts_what_must_be_fetched() -> None:
     assert found == (5 * 256, 5 * 256, 5 * 256, 5 * 4, 5 * 4)
 
 
-def test_what_a_level_holds_is_fetched_once_in_any_blocks() -> None:
-    """1.25 MiB stay in 32 MiB, and not in 512 KiB, where sums of a second step are fetched again."""
-    found = {depth: misses("znver3", Blocks(4, 16, 256, depth), 256) for depth in (256, 128)}
-    lines = 5 * 256 * 256 // 16
-    assert [found[depth][2] for depth in (256, 128)] == [lines, lines]
-    assert lines < found[256][1] < found[256][0]
+@pytest.mark.parametrize(("depth", "copies"), [(256, 2), (128, 1)])
+def test_what_a_level_holds_is_fetched_once(depth: int, copies: int) -> None:
+    """32 MiB hold three matrices of 256 KiB and their copies, whole or half; 32 KiB do not."""
+    first, second, last, *_ = misses("znver3", Blocks(4, 16, 256, depth), 256)
+    assert last == (3 + copies) * 256 * 256 // 16
+    assert last < second < first
 
 
 @pytest.mark.parametrize("machine", ["znver3", "skylake-avx512", "sapphirerapids"])
