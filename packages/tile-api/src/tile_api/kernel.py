@@ -424,6 +424,13 @@ class CompiledKernel(KernelFiles):
         names = ", ".join(p.name for p in self._kernel.params)
         return f"<kernel {self._kernel.name}({names}) for {self.target}>"
 
+    def _repr_html_(self) -> str:
+        """Return what notebooks show; `report` makes a whole page."""
+        from tile_api.report.kernel_facts import facts_of_kernel
+        from tile_api.report.parts.facts import table_of_facts
+
+        return str(table_of_facts(facts_of_kernel(self._kernel, str(self.target))))
+
 
 def unpacked(made: PickledKernel, told: Mapping[str, Any]) -> CompiledKernel:
     """Return a packed kernel, loaded or compiled again; `told` are attributes beside its code."""

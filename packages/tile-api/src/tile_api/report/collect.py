@@ -9,6 +9,7 @@ from typing import Any
 from tile_api.report.assembly import lines_of_assembly
 from tile_api.report.counting import costs_of, counter_for, counts_of
 from tile_api.report.drawings import drawn
+from tile_api.report.kernel_facts import facts_of_kernel
 from tile_api.report.model import (
     Count,
     Fact,
@@ -31,9 +32,7 @@ from tile_core.compilation.options import BuildOptions
 from tile_core.compilation.results import Lowered
 from tile_core.crash import guarded
 from tile_core.errors import TileError
-from tile_core.ir.node import walk
-from tile_core.ir.printer import kernel_lines, print_expr_text
-from tile_core.ir.stmt import Kernel, Launch
+from tile_core.ir.stmt import Kernel
 from tile_core.pass_manager.instrumentation import Recording, recorded, timed
 from tile_core.plugins.host import PluginHost
 from tile_core.remarks import collected_remarks
@@ -164,12 +163,7 @@ def _pipeline(module: Any, places: SourceLines, missing: dict[str, str]) -> Time
 
 
 def _facts(kernel: Kernel, lowered: Lowered, artifact: Any) -> tuple[Fact, ...]:
-    head = kernel_lines(kernel)[0][0].removeprefix("kernel ").removesuffix(":")
-    facts = [Fact("Signature", head), Fact("Target", str(lowered.target))]
-    for launch in (n for n in walk(kernel.body) if isinstance(n, Launch)):
-        grid = " x ".join(print_expr_text(e) for e in launch.grid)
-        threads = " x ".join(str(t) for t in launch.threads if t > 1) or "1"
-        facts.append(Fact("Launch", f"{grid} blocks of {threads} threads"))
+    facts = [*facts_of_kernel(kernel, str(lowered.target))]
     compiler = getattr(getattr(artifact, "compiled", None), "compiler", "")
     if compiler:
         facts.append(Fact("Compiler", compiler))

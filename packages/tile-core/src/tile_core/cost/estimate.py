@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from types import MappingProxyType
 
 
@@ -101,6 +102,19 @@ class Estimate:
             lines.append(f"  occupancy: {self.occupancy:.0%}, {self.occupancy_why}")
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: the parts with bars, the longest of which decides."""
+        longest = max((part.milliseconds for part in self.parts), default=0.0) or 1.0
+        rows = "".join(
+            f"<tr><th>{escape(p.name)}</th><td>{duration(p.milliseconds)}</td><td>"
+            f'<meter value="{p.milliseconds / longest:.3f}"></meter></td>'
+            f'<td style="text-align:left">{escape(p.why)}</td></tr>'
+            for p in self.parts
+        )
+        first, *rest = str(self).splitlines()
+        told = "".join(f"<p>{escape(line.strip())}</p>" for line in rest[len(self.parts) :])
+        return f"<p>{escape(first)}</p><table>{rows}</table>{told}"
 
 
 def duration(milliseconds: float) -> str:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from typing import Any
 
 import numpy as np
 
 from tile_core.errors import LayoutError
-from tile_core.layout.fragment import Fragment
-from tile_core.layout.layout import Layout
 
 _HUES = 360
 _CELL_HEIGHT = 24
 _CHARACTER_WIDTH = 8
+MOST_CELLS = 1 << 14
+"""Pictures of more elements are not made unless asked for."""
 
 
-def draw(what: Layout | Fragment, max_rows: int = 32, max_columns: int = 32) -> str:
+Drawable = Any
+"""A `Layout` or a `Fragment`, which draw themselves in notebooks: this module is below theirs."""
+
+
+def draw(what: Drawable, max_rows: int = 32, max_columns: int = 32) -> str:
     """Return a grid of what is stored where.
 
     A cell of a layout is the address of the element, in elements; of a fragment, the threads
@@ -44,7 +49,7 @@ def draw(what: Layout | Fragment, max_rows: int = 32, max_columns: int = 32) -> 
     return "\n\n".join(blocks)
 
 
-def svg(what: Layout | Fragment, max_cells: int = 1 << 14) -> str:
+def svg(what: Drawable, max_cells: int = MOST_CELLS) -> str:
     """Return the picture of `draw` as an SVG document.
 
     Cells of one colour belong together: the same thread of a fragment, the same physical row
@@ -84,9 +89,9 @@ def svg(what: Layout | Fragment, max_cells: int = 1 << 14) -> str:
     return "\n".join([head, f"<style>{style}</style>", *body, "</svg>"])
 
 
-def _grids(what: Layout | Fragment) -> Iterator[tuple[tuple[int, ...], np.ndarray, np.ndarray]]:
+def _grids(what: Drawable) -> Iterator[tuple[tuple[int, ...], np.ndarray, np.ndarray]]:
     """Yield the leading coordinates, the texts and the colour groups of each matrix."""
-    if isinstance(what, Fragment):
+    if hasattr(what, "thread_table"):
         texts, groups = _fragment_cells(what)
     else:
         texts, groups = _layout_cells(what)
@@ -96,13 +101,13 @@ def _grids(what: Layout | Fragment) -> Iterator[tuple[tuple[int, ...], np.ndarra
         yield tuple(lead), texts[lead], groups[lead]
 
 
-def _layout_cells(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+def _layout_cells(layout: Drawable) -> tuple[np.ndarray, np.ndarray]:
     addresses = layout.linear_table()
     row = layout.output_shape[-1] if len(layout.output_shape) > 1 else max(1, layout.cosize)
     return addresses.astype(str).astype(object), addresses // row
 
 
-def _fragment_cells(fragment: Fragment) -> tuple[np.ndarray, np.ndarray]:
+def _fragment_cells(fragment: Drawable) -> tuple[np.ndarray, np.ndarray]:
     threads, slots = fragment.thread_table(), fragment.slot_table()
     texts = np.empty(fragment.shape, dtype=object)
     for at in np.ndindex(*fragment.shape):

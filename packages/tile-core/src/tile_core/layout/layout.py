@@ -176,6 +176,12 @@ class Layout(LayoutNames):
     def __hash__(self) -> int:
         return hash((self.shape, self.output_shape, tuple(map(digest, self.outputs))))
 
+    def _repr_svg_(self) -> str | None:
+        """Return the picture that notebooks show, if it is not too large to be read."""
+        from tile_core.layout.drawing import MOST_CELLS, svg
+
+        return svg(self) if self.size <= MOST_CELLS else None
+
     def __repr__(self) -> str:
         names = axis_names(self.rank)
         body = ", ".join(to_text(e, names) for e in self.outputs)
