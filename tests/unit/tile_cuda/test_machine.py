@@ -104,6 +104,7 @@ INSTRUCTIONS = {
         " [%r0], [%a, {%r1}], [%r2];",
     "register_reallocation": "setmaxnreg.dec.sync.aligned.u32 40;",
     "async_mma": "wgmma.fence.sync.aligned;",
+    "accumulator_memory": "tcgen05.fence::before_thread_sync;",
 }  # fmt: skip
 """One instruction of each feature. `mma_m8n8k4` is missing: it assembles everywhere.
 

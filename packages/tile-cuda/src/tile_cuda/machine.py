@@ -80,11 +80,18 @@ DEVICE_NAMES: Mapping[str, str] = {
         "tensor_map_prefetch": "tma_prefetch",
     },
     **{f"async_mma_{name}": f"wgmma_{name}" for name in _PRODUCTS},
+    **{
+        f"accumulators_{name}": f"tcgen05_{name}"
+        for name in ("alloc", "base", "free", "load", "store", "before", "after", "mma", "mma_set")
+    },
+    "accumulators_arrive": "tcgen05_commit",
     **{f"load_matrix_{form}": f"ldmatrix_{form}" for form in _MATRICES},
     **{f"store_matrix_{form}": f"stmatrix_{form}" for form in _MATRICES},
 }
 """What the device header calls functions of `tile_core.ir.device_calls`; PTX ISA has most names."""
 
+
+_TENSOR_MEMORY_NAMES: Mapping[str, str] = {**DEVICE_NAMES, "async_mma_operand": "tcgen05_operand"}
 
 _KIB = 1024
 
@@ -139,8 +146,8 @@ _HOPPER = (_ADA - {"mma_int4", "mma_int4_m8n8k32", "mma_fp8"}) | {
     "copy_engine",
 }
 _HOPPER_ONLY = _HOPPER | {"register_reallocation", "async_mma"} | _FAST_FLOAT64
-_BLACKWELL = _HOPPER | {"register_reallocation"}
-_CONSUMER_BLACKWELL = (_BLACKWELL - {"clusters"}) | {"mma_fp8"}
+_BLACKWELL = _HOPPER | {"register_reallocation", "accumulator_memory"}
+_CONSUMER_BLACKWELL = (_BLACKWELL - {"clusters", "accumulator_memory"}) | {"mma_fp8"}
 
 _WGMMA = AsyncMma(rows=64, step_bits=256, warps=4)
 """PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"."""
@@ -159,7 +166,7 @@ def _row(
         mma_instructions=mma_instructions_of(features),
         async_mma=_WGMMA if "async_mma" in features else None,
         multiprocessor=shares,
-        device_names=DEVICE_NAMES,
+        device_names=_TENSOR_MEMORY_NAMES if "accumulator_memory" in features else DEVICE_NAMES,
     )
 
 

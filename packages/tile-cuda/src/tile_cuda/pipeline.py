@@ -10,5 +10,8 @@ PACK_FACTORS = Pass(
     run="tile_cuda.pack_int4_operands:pack_int4_operands_for",
     needs=("target",),
 )
-PIPELINE = GPU_PIPELINE.inserted(PACK_FACTORS, before="hoist_accumulator_init")
+PLACE_SUMS = Pass(name="place_sums", run="tile_cuda.tensor_memory:place_sums", needs=("machine",))
+PIPELINE = GPU_PIPELINE.inserted(PACK_FACTORS, before="hoist_accumulator_init").inserted(
+    PLACE_SUMS, before="flatten_sequences"
+)
 """What becomes of a kernel for an NVIDIA GPU."""

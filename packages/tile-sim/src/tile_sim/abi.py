@@ -43,6 +43,7 @@ class Actor(IntEnum):
     PRODUCT = 2
     STORE = 3
     LOAD = 4
+    TENSOR_PRODUCT = 5
 
 
 class Space(IntEnum):

@@ -72,12 +72,14 @@ _ENGINES = {
     Actor.PRODUCT: "the product",
     Actor.STORE: "the store",
     Actor.LOAD: "the copy",
+    Actor.TENSOR_PRODUCT: "the product",
 }
 
 _WAITS = {
     Actor.COPY: "wait at its barrier first: T.mbarrier_wait_parity",
     Actor.PRODUCT: "wait for it first: T.wait_wgmma(0); others must be told by a barrier",
     Actor.STORE: "wait for it first: T.tma_store_wait(0)",
+    Actor.TENSOR_PRODUCT: "wait first at the barrier that it arrives at",
 }
 """What to do about engines that are not done."""
 
@@ -86,6 +88,7 @@ _RULES = (
     ("cluster", "let all blocks of the cluster meet first, and once more last: T.cluster_sync()"),
     ("where there is an mbarrier", "give the barrier memory of its own"),
     ("grids", "say it once"),
+    ("tensor memory", "tensor memory needs fences around what threads meet at, and waits"),
 )
 """What to do about barriers and clusters, by a word of the message."""
 
@@ -184,6 +187,8 @@ def party(actor: Actor, thread: int) -> str:
             return f"the copy of thread {thread}"
         case Actor.PRODUCT:
             return f"the wgmma of threads {thread}-{thread + 127}"
+        case Actor.TENSOR_PRODUCT:
+            return f"the product of thread {thread}"
         case Actor.STORE:
             return f"the store of thread {thread}"
         case Actor.LOAD:

@@ -102,6 +102,23 @@ _PRODUCTS = (
     DeviceCall("elect", result="bool", effect=Effect.WARP),  # (): true in one lane
 )
 
+# Matrix units with memory of their own, in which sums stay: rows of it by columns. A warp reaches a
+# quarter of the rows, by its number.
+_ACCUMULATORS = (
+    # <COLUMNS>(place), <COLUMNS>(base): by a warp, which writes to shared memory where they begin.
+    *_calls(_WARPS, 1, "accumulators_alloc accumulators_free"),
+    DeviceCall("accumulators_base", result="int32", effect=_ASYNC),  # (place)
+    # <COLUMNS>(registers, base, column): a row for each thread of four warps.
+    *_calls(_WARPS, 1, "accumulators_load accumulators_store"),
+    # (): what was done there comes before others' work, or after; around where threads meet.
+    *_calls(_ASYNC, 0, "accumulators_before accumulators_after"),
+    # <N, TA, TB, STEPS>(base, column, operand, operand), by one thread; then (bar): an arrival when
+    # all that this thread has started is done.
+    DeviceCall("accumulators_mma", effect=_ASYNC, operands=4),
+    DeviceCall("accumulators_mma_set", effect=_ASYNC, operands=4),  # previous sums are dropped
+    *_calls(_ASYNC, 0, "accumulators_arrive"),
+)
+
 _CLUSTERS = (
     *_calls(_ASYNC | Effect.BLOCK, 0, "cluster_arrive cluster_wait cluster_sync"),  # ()
     *_calls(Effect.BLOCK, 0, "cluster_arrive_relaxed"),  # ()
@@ -112,7 +129,9 @@ _CLUSTERS = (
     *_calls(_ASYNC, 0, "grid_wait grid_launch"),
 )
 
-ASYNC_CALLS: tuple[DeviceCall, ...] = (*_BARRIERS, *_TENSOR_COPIES, *_PRODUCTS, *_CLUSTERS)
+ASYNC_CALLS: tuple[DeviceCall, ...] = (
+    *(*_BARRIERS, *_TENSOR_COPIES, *_PRODUCTS, *_ACCUMULATORS, *_CLUSTERS),
+)
 """Barriers in memory, copies of tensors, asynchronous products, clusters of blocks."""
 
 # Machines whose warps count their copies --------------------------------------------------------

@@ -16,7 +16,7 @@ from tile_core.ir.visitor import bound_variables, map_statements
 from tile_core.machine import SimtMachine
 from tile_core.records import replace
 
-_FEATURE = "async_mma"
+_FEATURES = frozenset({"async_mma", "accumulator_memory"})
 """Where instructions of several warps take operands from registers that lanes share."""
 
 
@@ -31,7 +31,7 @@ def make_branches_warp_uniform(
     After a comparison of thread numbers the assembler has to believe that the lanes of a warp
     parted, and keeps in a register of each lane what they could share. It trusts an exchange.
     """
-    if not machine.has(_FEATURE) or not isinstance(stmt, Seq):
+    if _FEATURES.isdisjoint(machine.features) or not isinstance(stmt, Seq):
         return stmt
     warp, width = Var(name_hint, dtype_of("int32")), machine.warp_size
     made: list[Stmt] = []

@@ -11,6 +11,7 @@ from tile_core.records import replace
 from tile_core.simt.gemm.gemm_rules import fma_rule, instruction_rule
 from tile_core.target import Target
 from tile_cuda.atoms import ROUNDS_FLOAT32
+from tile_cuda.rules.gemm_tensor_memory import tensor_memory_rules
 from tile_cuda.rules.gemm_wgmma import wgmma_rule
 from tile_cuda.rules.matrix_copy import matrix_copy_rule
 from tile_cuda.rules.matrix_stores import matrix_store_rule
@@ -29,7 +30,10 @@ def gemm_rules(machine: SimtMachine) -> tuple[Rule[Any], ...]:
     mma, fma = instruction_rule(MMA, mma_unit(machine)), fma_rule(FMA)
     by_groups = (wgmma_rule(machine, mma, fma),) if machine.has("async_mma") else ()
     stores = (matrix_store_rule(machine),) if machine.has("store_matrix") else ()
-    return (*by_groups, mma, fma, wait_rule(machine), matrix_copy_rule(machine), *stores)
+    waits: tuple[Rule[Any], ...] = (wait_rule(machine),)
+    if machine.has("accumulator_memory"):
+        waits = tensor_memory_rules(machine, mma, fma)
+    return (*by_groups, mma, fma, *waits, matrix_copy_rule(machine), *stores)
 
 
 def tf32_rules(machine: SimtMachine) -> tuple[Rule[Gemm], ...]:

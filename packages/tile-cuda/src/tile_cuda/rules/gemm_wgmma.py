@@ -51,7 +51,7 @@ def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
         try:
             plan = warpgroup_plan(op, machine, ctx.threads, layout_of, ctx.block_threads)
         except NotApplicable:
-            return _other(op, ctx.target, others).infer_layout(op, ctx, level)
+            return other_rule(op, ctx.target, others).infer_layout(op, ctx, level)
         return _demands(op, plan, ctx) if level is InferLevel.STRICT else {}
 
     def lower(op: Gemm, ctx: SimtContext) -> Stmt:
@@ -72,7 +72,7 @@ def wgmma_rule(machine: SimtMachine, *others: Rule[Gemm]) -> Rule[Gemm]:
     )  # fmt: skip
 
 
-def _other(op: Gemm, target: Target, others: Sequence[Rule[Gemm]]) -> Rule[Gemm]:
+def other_rule(op: Gemm, target: Target, others: Sequence[Rule[Gemm]]) -> Rule[Gemm]:
     """Return the rule that computes what warpgroups do not; the last one takes everything."""
     return next((rule for rule in others if rule.rejects(op, target) is None), others[-1])
 
@@ -85,7 +85,12 @@ def _lower_otherwise(op: Gemm, why: str, others: Sequence[Rule[Gemm]], ctx: Simt
             hint="use T.gemm, which chooses among all instructions",
         )
     remark("missed", "select_rule", f"this matrix product uses no warpgroup MMA: {why}", op.span)
-    lowered: Stmt = _other(op, ctx.target, others).lower(op, ctx)
+    return lower_by_warps(op, others, ctx)
+
+
+def lower_by_warps(op: Gemm, others: Sequence[Rule[Gemm]], ctx: SimtContext) -> Stmt:
+    """Return an MMA that passes took for an asynchronous one, as the first of `others` has it."""
+    lowered: Stmt = other_rule(op, ctx.target, others).lower(op, ctx)
     filled = filled_again(ctx.launch)
     if not any(region.buffer.storage in filled for region in (op.a, op.b)):
         return lowered

@@ -43,7 +43,7 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
     """
     total = ctx.places.flat(op.c.buffer)
     accumulators = _accumulators(op, plan)
-    parts = _Parts(op, plan, ctx, total, accumulators)
+    parts = ProductParts(op, plan, ctx, total, accumulators)
     is_set = isinstance(op.clear, Const) and bool(op.clear.value)
     body: list[Stmt | None] = [*parts.setup, _cleared(op, total, accumulators, ctx)]
     body += [] if is_set else _pinned(total, accumulators)
@@ -62,7 +62,7 @@ def lower_warpgroups(op: Gemm, plan: WarpgroupPlan, ctx: SimtContext, origin: Ge
 
 
 @dataclass(frozen=True, slots=True)
-class _Registers:
+class Registers:
     """Registers of each thread, a row of instructions after the other.
 
     Each of `rows` has `count` registers and begins `apart` behind the one before: more than
@@ -83,7 +83,7 @@ class _Registers:
             yield self.first + row * self.apart, self.count
 
 
-def _accumulators(op: Gemm, plan: WarpgroupPlan) -> _Registers:
+def _accumulators(op: Gemm, plan: WarpgroupPlan) -> Registers:
     """Return the accumulators of each thread."""
     tiling = plan.tiling
     part = part_of(op.c)
@@ -93,10 +93,10 @@ def _accumulators(op: Gemm, plan: WarpgroupPlan) -> _Registers:
     first = accumulator_offset(op.c, tiling.rows * apart) + int(
         (part.first if part else 0) * per_column
     )
-    return _Registers(first, tiling.rows, tiling.columns * tiling.atom.c.slots, apart)
+    return Registers(first, tiling.rows, tiling.columns * tiling.atom.c.slots, apart)
 
 
-def _held(op: Gemm, plan: WarpgroupPlan) -> _Registers:
+def _held(op: Gemm, plan: WarpgroupPlan) -> Registers:
     """Return the first operand's registers, those of a step of K after the other."""
     tiling = plan.tiling
     slots, part = tiling.atom.a.slots, operand_part(op)
@@ -104,17 +104,17 @@ def _held(op: Gemm, plan: WarpgroupPlan) -> _Registers:
     before = part.first // tiling.atom.k if part else 0
     lead = row_major_position(op.a.starts[:-2], (op.a.buffer.static_shape or ())[:-2])
     first = (as_expr(lead) * (tiling.rows * steps) + before) * slots
-    return _Registers(first, tiling.rows, tiling.steps * slots, steps * slots)
+    return Registers(first, tiling.rows, tiling.steps * slots, steps * slots)
 
 
-def _pinned(registers: Buffer, held: _Registers) -> list[Stmt]:
+def _pinned(registers: Buffer, held: Registers) -> list[Stmt]:
     """Return what keeps registers where they are."""
     return [
         do("async_mma_pin", count, at(registers, first)) for first, count in held.register_runs()
     ]
 
 
-def _cleared(op: Gemm, total: Buffer, accumulators: _Registers, ctx: SimtContext) -> Stmt | None:
+def _cleared(op: Gemm, total: Buffer, accumulators: Registers, ctx: SimtContext) -> Stmt | None:
     """Return what zeroes accumulators where values decide whether previous ones are dropped."""
     if isinstance(op.clear, Const):
         return None
@@ -125,7 +125,7 @@ def _cleared(op: Gemm, total: Buffer, accumulators: _Registers, ctx: SimtContext
     return If(lower_expr(op.clear, ctx), seq(*(zeros(*s) for s in accumulators.register_runs())))
 
 
-class _Parts:
+class ProductParts:
     """The instructions of one MMA, given where its operands are."""
 
     def __init__(
@@ -134,7 +134,7 @@ class _Parts:
         plan: WarpgroupPlan,
         ctx: SimtContext,
         total: Buffer,
-        accumulators: _Registers,
+        accumulators: Registers,
     ) -> None:
         self.op, self.plan, self.ctx, self.total, self.accumulators = (
             op,
@@ -195,7 +195,7 @@ class _Parts:
         fixed = static_value(start)
         return lower_expr(as_expr(start), self.ctx) if fixed is None else fixed
 
-    def _operand(self, operand: SharedOperand, start: Expr, x: Expr, k: Expr) -> Expr:
+    def operand(self, operand: SharedOperand, start: Expr, x: Expr, k: Expr) -> Expr:
         """Return the operand whose first step begins at `x` and `k` of the region."""
         walk = operand.tile.walk(is_k_last=operand.is_k_last)
         address = at(self.ctx.places.flat(operand.region.buffer), start, "r")
@@ -220,7 +220,7 @@ class _Parts:
         plan, atom, count = self.plan, self.tiling.atom, self.at_once
         accumulators = self.accumulators.first + (i * self.accumulators.apart + j * atom.c.slots)
         k = kk * (count * atom.k)
-        b = self._operand(plan.b, self.b_start, j * atom.n, k)
+        b = self.operand(plan.b, self.b_start, j * atom.n, k)
         turned_b = int(not plan.b.is_k_last)
         steps = (count,) if count > 1 else ()
         if plan.a is None:
@@ -229,7 +229,7 @@ class _Parts:
             held = at(self.ctx.places.flat(self.op.a.buffer), first, "r")
             chosen = (atom.n, turned_b, *steps)
             return do(f"async_mma_rs{form}", *chosen, at(self.total, accumulators), held, b)
-        a = self._operand(plan.a, self.a_start, i * ROWS, k)
+        a = self.operand(plan.a, self.a_start, i * ROWS, k)
         chosen = (atom.n, int(not plan.a.is_k_last), turned_b, *steps)
         return do(f"async_mma_ss{form}", *chosen, at(self.total, accumulators), a, b)
 

@@ -21,6 +21,7 @@
 #include "tile_sim/mbarrier.h"
 #include "tile_sim/tma.h"
 #include "tile_sim/wgmma.h"
+#include "tile_sim/tensor_memory.h"
 #include "tile_sim/cluster.h"
 #include "tile_sim/arithmetic.h"
 #include "tile_sim/math.h"

@@ -152,6 +152,7 @@ enum tsim_actor {
   TSIM_PRODUCT = 2,           // the wgmma of its warpgroup
   TSIM_STORE = 3,             // a bulk copy out of shared memory
   TSIM_LOAD = 4,              // the lds_loads of its wave of 64
+  TSIM_TENSOR_PRODUCT = 5,    // a product with sums in tensor memory
 };
 
 enum tsim_space {

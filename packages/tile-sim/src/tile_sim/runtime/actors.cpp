@@ -48,6 +48,9 @@ std::string issuer_of(Stamp stamp) {
     case TSIM_PRODUCT:
       text = format("the wgmma of threads %d-%d", party.thread, party.thread + WARPGROUP - 1);
       break;
+    case TSIM_TENSOR_PRODUCT:
+      text = format("the product of thread %d", party.thread);
+      break;
     case TSIM_STORE:
       text = format("the store of thread %d", party.thread);
       break;

@@ -46,6 +46,8 @@ void Barriers::reach(Block& block, int number, int threads, bool waits, uint32_t
   }
   Barrier& barrier = barriers_[number];
   Thread& me = *current_thread;
+  leave_tensor_memory(me, line);
+  if (waits) meet_tensor_memory(me, line);
   if (!barrier.in_use) {
     barrier.in_use = true;
     barrier.expected = threads;

@@ -24,6 +24,7 @@
 #include "observer.h"
 #include "report.h"
 #include "shared_shadow.h"
+#include "tensor_memory.h"
 #include "uniform.h"
 #include "wgmma.h"
 
@@ -56,6 +57,8 @@ struct Thread {
   bool has_arrived;          // and not waited yet
   bool has_waited;           // for earlier grids
   bool has_launched;         // later ones
+  uint32_t tensor_line;      // of its latest use of tensor memory without a fence behind; or 0
+  uint32_t met_line;         // where it met others, without a fence of tensor memory behind; or 0
   uint16_t started;          // blocks of the cluster of which it knows that they have
 };
 
@@ -126,6 +129,7 @@ struct Block {
   Barriers barriers;
   Mbarriers mbarriers;
   Agents agents;
+  TensorMemory tensor;
   std::vector<Warpgroup> warpgroups;
   std::vector<Budget> budgets;
   // The latest access of others to its shared memory, by who it was; what its threads knew.

@@ -35,6 +35,7 @@ void move_bytes(const BulkCopy& copy) {
       load_box(copy.box, copy.to->arena, copy.offset);
       break;
     case BulkCopy::THREAD_COPIES:
+    case BulkCopy::PRODUCTS:
       break;
     default:
       std::memcpy(to, copy.source, copy.bytes);
@@ -78,14 +79,15 @@ void Engine::issue(Block& block, const BulkCopy& copy) {
   queue_.push_back(copy);
   if (arrives_at_once(block)) {
     deliver(queue_.size() - 1);
-  } else if (copy.kind != BulkCopy::THREAD_COPIES) {
+  } else if (copy.kind != BulkCopy::THREAD_COPIES && copy.kind != BulkCopy::PRODUCTS) {
     // Until it arrives there is neither the old value nor the new one.
     std::memset(copy.to->arena + copy.offset, 0xff, copy.bytes);
   }
 }
 
 void Engine::deliver(size_t number, bool is_waited_for) {
-  if (queue_[number].kind == BulkCopy::THREAD_COPIES) number = deliver_earlier(number);
+  const BulkCopy::Kind kind = queue_[number].kind;
+  if (kind == BulkCopy::THREAD_COPIES || kind == BulkCopy::PRODUCTS) number = deliver_earlier(number);
   BulkCopy copy = queue_[number];
   queue_.erase(queue_.begin() + std::ptrdiff_t(number));
   InPlaceOf issuer(copy);
@@ -94,16 +96,21 @@ void Engine::deliver(size_t number, bool is_waited_for) {
     copy.from->clock.forget(copy.released);
     return;
   }
+  if (copy.kind == BulkCopy::PRODUCTS) {
+    complete_products(copy);
+    copy.from->clock.forget(copy.released);
+    return;
+  }
   move_bytes(copy);
   arrive_at(copy);
 }
 
-// What a thread has asked for before the arrival `number` is due when this is: its copies end in
-// order. Returns the arrival's number then.
+// What a thread has asked for before the arrival `number` is due when this is: its copies, and its
+// products, end in order. Returns the arrival's number then.
 size_t Engine::deliver_earlier(size_t number) {
   for (size_t i = 0; i < number;) {
     const BulkCopy &earlier = queue_[i], &item = queue_[number];
-    if (earlier.kind != BulkCopy::THREAD_COPIES || earlier.from != item.from ||
+    if (earlier.kind != item.kind || earlier.from != item.from ||
         earlier.thread != item.thread) {
       ++i;
       continue;
@@ -158,6 +165,12 @@ void Engine::check_at_exit(Block& block) {
       finding.offset = copy.offset;
       finding.bytes = copy.bytes;
       finding.buffer_bytes = block.config->shared_bytes;
+      if (copy.kind == BulkCopy::PRODUCTS) {
+        finding.actor = TSIM_TENSOR_PRODUCT;
+        report(finding, "the block ends while a product may still be under way");
+        queue_.erase(queue_.begin() + std::ptrdiff_t(i));
+        continue;
+      }
       report(finding, format("the block ends while the copy to byte %u of its shared memory is "
                              "still on its way",
                              copy.offset));

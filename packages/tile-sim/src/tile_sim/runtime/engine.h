@@ -16,7 +16,7 @@ struct Block;
 struct Cluster;
 
 struct BulkCopy {
-  enum Kind : uint8_t { BOX, ROW, REMOTE, THREAD_COPIES } kind;
+  enum Kind : uint8_t { BOX, ROW, REMOTE, THREAD_COPIES, PRODUCTS } kind;
   Block* from;             // of the thread that issued it
   int thread;
   Block* to;
@@ -26,7 +26,7 @@ struct BulkCopy {
   uint32_t line;
   Box box;
   const unsigned char* source;
-  // Of a thread's own copies: how many come first, the tick they carry, what the thread knew.
+  // Of a thread's own copies, and of products: how many come first, the tick they carry, what the thread knew.
   uint64_t position;
   uint32_t time;
   Release released;

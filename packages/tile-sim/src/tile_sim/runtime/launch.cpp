@@ -214,10 +214,12 @@ void start_block(Block& block) {
     thread.issued.start();
     thread.leaves = thread.has_arrived = thread.has_waited = thread.has_launched = false;
     thread.started = 0;
+    thread.tensor_line = thread.met_line = 0;
   }
   block.barriers.start();
   block.agents.start();
   block.mbarriers.start();
+  block.tensor.start();
   block.visits.clear();
   block.ended = Release();
   for (Warpgroup& group : block.warpgroups) group.start();

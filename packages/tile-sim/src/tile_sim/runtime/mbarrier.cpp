@@ -236,6 +236,7 @@ void tsim_mbarrier_init(const tsim_shared* place, unsigned arrivals, unsigned li
 
 void tsim_mbarrier_arrive(const tsim_shared* place, int rank, unsigned line) {
   Block* owner;
+  leave_tensor_memory(*current_thread, line);
   Mbarrier& barrier = arrival_place(*place, rank, line, owner);
   arrive(*owner, barrier, current_thread->who, line);
 }
@@ -256,6 +257,7 @@ void tsim_mbarrier_wait(const tsim_shared* place, unsigned parity, unsigned line
   Thread& me = *current_thread;
   const uint32_t offset = mbarrier_offset(*place, line);
   Mbarrier& barrier = require_mbarrier(block, offset, false, line);
+  meet_tensor_memory(me, line);
   if (parity > 1) refuse(line, format("parity %u: phases are even, 0, or odd, 1", parity));
   if ((barrier.phase & 1) != parity) {
     if (block.checks_for(TSIM_CHECK_RACE)) block.clock.acquire(me.who, barrier.completed);

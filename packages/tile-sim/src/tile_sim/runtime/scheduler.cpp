@@ -168,6 +168,7 @@ void end_block(Block& block) {
   block.cluster->engine.check_at_exit(block);
   check_visits_at_exit(block);
   check_mbarriers_at_exit(block);
+  check_tensor_memory_at_exit(block);
   check_budgets_at_exit(block);
   report_partial_products(block);
 }

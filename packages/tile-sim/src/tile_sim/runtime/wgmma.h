@@ -105,6 +105,11 @@ class Warpgroup {
 
 // The operand that a thread names, in its block's memory.
 Matrix matrix_of(Block& block, const tsim_operand& operand, bool is_along_k, uint32_t line);
+// Reads of a matrix by an engine: rows of so many bytes.
+void read_matrix(Block& block, const Observer& by, const Matrix& matrix, uint32_t rows,
+                 uint32_t bytes_along, Stamp stamp);
+// The value of an element.
+float float_of(int type, const unsigned char* from);
 // The operands of a product are read from now on; how many transactions that takes.
 void read_operands(Block& block, const Observer& by, const GroupProduct& product, Stamp stamp);
 void count_operands(Block& block, const GroupProduct& product);

@@ -27,6 +27,8 @@ struct Factors {
   alignas(32) Value b[MOST_K][MOST_COLUMNS];
 };
 
+}  // namespace
+
 float float_of(int type, const unsigned char* from) {
   uint16_t half;
   uint32_t word;
@@ -46,6 +48,8 @@ float float_of(int type, const unsigned char* from) {
       return half_to_float(uint16_t(*from << 8));
   }
 }
+
+namespace {
 
 void decode(int type, const unsigned char* from, int count, float* to) {
   if (type == TSIM_F16 && count == 8) {

@@ -44,6 +44,8 @@ void check_chunk(Block& block, const Matrix& matrix, uint32_t at, uint32_t line)
                                      (long long)finding.offset, matrix.end - matrix.begin));
 }
 
+}  // namespace
+
 void read_matrix(Block& block, const Observer& by, const Matrix& matrix, uint32_t rows,
                  uint32_t bytes_along, Stamp stamp) {
   const uint32_t line = stamp_line(stamp);
@@ -56,6 +58,8 @@ void read_matrix(Block& block, const Observer& by, const Matrix& matrix, uint32_
     }
   }
 }
+
+namespace {
 
 // Eight rows of 16 bytes are read at a time, best in one turn.
 void add_transactions(const Matrix& matrix, uint32_t rows, uint32_t bytes_along, LineCount& cost) {

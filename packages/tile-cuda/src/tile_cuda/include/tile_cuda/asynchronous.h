@@ -9,6 +9,9 @@
 #include "tile_cuda/cluster.h"
 #include "tile_cuda/tma.h"
 #endif
+#ifndef TILE_TENSOR_MEMORY_LACKS
+#include "tile_cuda/tcgen05.h"
+#endif
 #ifndef TILE_REGISTERS_STAY
 #include "tile_cuda/registers.h"
 #endif

@@ -66,6 +66,21 @@ TILE_LACKS(wgmma_rs, TILE_PRODUCTS_LACK)
 TILE_LACKS(wgmma_rs_set, TILE_PRODUCTS_LACK)
 #endif
 
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 1000 || __CUDA_ARCH__ >= 1200)
+#define TILE_TENSOR_MEMORY_LACKS
+TILE_LACKS(tcgen05_alloc, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_base, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_free, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_before, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_after, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_load, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_store, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_operand, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_mma, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_mma_set, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_commit, "sm_100a, sm_103a or sm_110a")
+#endif
+
 // From sm_100 on, plain names are compiled as those that end in a.
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL) && __CUDA_ARCH__ < 1000
 #define TILE_REGISTERS_STAY

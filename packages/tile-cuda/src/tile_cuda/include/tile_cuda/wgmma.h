@@ -4,6 +4,7 @@
 // 16w + 15 of C; element d[4j + 2h + e] of lane t is in row t / 4 + 8h of them and in column
 // 8j + t % 4 * 2 + e. K has 32 bytes. B, and A or not, are in shared memory.
 #pragma once
+#include "tile_cuda/matrix_descriptor.h"
 #include "tile_cuda/wgmma_types.h"
 #if !defined(TILE_WGMMA_LITERALS) && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1206
 #include "tile_cuda/wgmma_calls.h"
@@ -12,23 +13,6 @@
 #endif
 
 namespace tile {
-
-// An operand in shared memory: where it begins, and how far its parts are from each other. Step k
-// of a product of several is k % PART * NEXT + k / PART * FAR units of 16 bytes on.
-template <class T, int NEXT, int PART, int FAR>
-struct wgmma_matrix {
-  using element = T;
-  u32 low, high;
-  TILE_DEVICE u64 at(int k) const {
-    // Sums of 32 bits without a carry: what does not vary is added outside of loops.
-    return static_cast<u64>(high) << 32 | (low + (k % PART * NEXT + k / PART * FAR));
-  }
-};
-
-// An address or a distance in bytes as descriptors of matrices have it, in 14 bits. In a cluster the
-// bits above those of an address in shared memory are the number of the block.
-// Source: PTX ISA, "Matrix descriptor format", matrix-descriptor-encode.
-TILE_DEVICE constexpr u32 matrix_descriptor_encode(u32 bytes) { return (bytes & 0x3FFFF) >> 4; }
 
 // Chunks of 16 bytes change places in rows of SWIZZLE bytes (0, 32, 64, 128). Rows of the
 // other dimension come in groups of eight. LEADING and STRIDE are bytes: STRIDE to the next
@@ -39,7 +23,7 @@ TILE_DEVICE constexpr u32 matrix_descriptor_encode(u32 bytes) { return (bytes & 
 // Source: PTX ISA, "Matrix descriptor format" and "Strides" of wgmma.
 template <int SWIZZLE, int LEADING, int STRIDE, int NEXT = 0, int PART = 1 << 16, int FAR = 0,
           class T>
-TILE_DEVICE wgmma_matrix<T, NEXT, PART, FAR> wgmma_operand(const T* shared, int units) {
+TILE_DEVICE described_matrix<T, NEXT, PART, FAR> wgmma_operand(const T* shared, int units) {
   static_assert(SWIZZLE == 0 || SWIZZLE == 32 || SWIZZLE == 64 || SWIZZLE == 128,
                 "tile::wgmma_operand: rows that are swizzled have 0, 32, 64 or 128 bytes");
   static_assert(LEADING % 16 == 0 && STRIDE % 16 == 0 && LEADING < 262144 && STRIDE < 262144,

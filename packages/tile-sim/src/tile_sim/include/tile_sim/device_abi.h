@@ -183,6 +183,17 @@ void tsim_wgmma_pin(const tsim_registers* d, unsigned bytes, unsigned line);
 void tsim_wgmma_fence(unsigned line);
 void tsim_wgmma_commit(unsigned line);
 void tsim_wgmma_wait(int pending, unsigned line);
+// Tensor memory. Who takes columns first of a warp learns their address, others ~0. An address is
+// a column, behind the number of a lane in the upper half.
+unsigned tsim_tensor_take(unsigned columns, unsigned line);
+void tsim_tensor_free(unsigned address, unsigned columns, unsigned line);
+void tsim_tensor_move(const tsim_registers* registers, unsigned address, unsigned columns,
+                      int is_load, unsigned line);
+void tsim_tensor_fence(int is_after, unsigned line);
+void tsim_tensor_product(unsigned address, const struct tsim_operand* a,
+                         const struct tsim_operand* b, const struct tsim_product* product,
+                         unsigned line);
+void tsim_tensor_commit(const struct tsim_shared* barrier, unsigned line);
 void tsim_set_registers(int count, int increases, unsigned line);
 int tsim_elect(unsigned line);
 

@@ -1,0 +1,164 @@
+// Products whose sums are in tensor memory: 128 lanes of 512 columns, 32 bits each.
+//
+// One thread starts a product and goes on; that it is done is told by an arrival at a barrier.
+// Warp w of a block reaches lanes 32 * (w % 4) to 32 * (w % 4) + 31. Sums of row r are in lane r, a
+// column each. Source: PTX ISA, "Tensor Memory" and "tcgen05".
+#pragma once
+#include "tile_cuda/matrix_descriptor.h"
+
+namespace tile {
+
+// By a whole warp: COLUMNS, a power of two from 32 to 512, until the same warp frees them. Where
+// they begin is written to `place`. The block takes no more of them, so that others can.
+template <int COLUMNS>
+TILE_DEVICE void tcgen05_alloc(u64* place) {
+  static_assert(COLUMNS >= 32 && COLUMNS <= 512 && (COLUMNS & (COLUMNS - 1)) == 0,
+                "tile::tcgen05_alloc: columns are a power of two from 32 to 512");
+  asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(
+                   shared_address(place)),
+               "n"(COLUMNS)
+               : "memory");
+  asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::: "memory");
+}
+TILE_DEVICE int tcgen05_base(const u64* place) { return static_cast<int>(*place); }
+template <int COLUMNS>
+TILE_DEVICE void tcgen05_free(int base) {
+  asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" ::"r"(base), "n"(COLUMNS)
+               : "memory");
+}
+
+// Around what threads meet at: what was done in tensor memory before, and what is done after.
+TILE_DEVICE void tcgen05_before() {
+  asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
+}
+TILE_DEVICE void tcgen05_after() {
+  asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
+}
+
+// COUNT columns from `column` on: lane t of a warp has its lane t. They are there on return.
+#define TILE_TCGEN05_MOVE(N, REGISTERS)                                                         \
+  template <>                                                                                  \
+  struct tcgen05_columns<N> {                                                                  \
+    TILE_DEVICE static void load(float* d, u32 at) {                                           \
+      asm volatile("tcgen05.ld.sync.aligned.32x32b.x" #N ".b32 {" REGISTERS "}, [%" #N "];"    \
+                   : TILE_TCGEN05_##N("=f")                                                    \
+                   : "r"(at));                                                                 \
+    }                                                                                          \
+    TILE_DEVICE static void store(const float* d, u32 at) {                                    \
+      asm volatile("tcgen05.st.sync.aligned.32x32b.x" #N ".b32 [%" #N "], {" REGISTERS "};" :: \
+                       TILE_TCGEN05_##N("f"),                                                  \
+                   "r"(at)                                                                     \
+                   : "memory");                                                                \
+    }                                                                                          \
+  };
+template <int N>
+struct tcgen05_columns;
+#define TILE_TCGEN05_8(C) \
+  C(d[0]), C(d[1]), C(d[2]), C(d[3]), C(d[4]), C(d[5]), C(d[6]), C(d[7])
+#define TILE_TCGEN05_16(C) \
+  C(d[0]), C(d[1]), C(d[2]), C(d[3]), C(d[4]), C(d[5]), C(d[6]), C(d[7]), C(d[8]), \
+  C(d[9]), C(d[10]), C(d[11]), C(d[12]), C(d[13]), C(d[14]), C(d[15])
+#define TILE_TCGEN05_32(C) \
+  C(d[0]), C(d[1]), C(d[2]), C(d[3]), C(d[4]), C(d[5]), C(d[6]), C(d[7]), C(d[8]), \
+  C(d[9]), C(d[10]), C(d[11]), C(d[12]), C(d[13]), C(d[14]), C(d[15]), C(d[16]), C(d[17]), \
+  C(d[18]), C(d[19]), C(d[20]), C(d[21]), C(d[22]), C(d[23]), C(d[24]), C(d[25]), \
+  C(d[26]), C(d[27]), C(d[28]), C(d[29]), C(d[30]), C(d[31])
+TILE_TCGEN05_MOVE(8,
+                  "%0, %1, %2, %3, %4, %5, %6, %7")
+TILE_TCGEN05_MOVE(16,
+                  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15")
+TILE_TCGEN05_MOVE(32,
+                  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+                  "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31")
+#undef TILE_TCGEN05_MOVE
+#undef TILE_TCGEN05_8
+#undef TILE_TCGEN05_16
+#undef TILE_TCGEN05_32
+
+TILE_DEVICE u32 tcgen05_lanes(int base, int column) {  // of this warp
+  return base + column + ((threadIdx.x >> 5 & 3) << 21);
+}
+template <int COUNT>
+TILE_DEVICE void tcgen05_load(float* d, int base, int column) {
+  static_assert(COUNT % 8 == 0, "tile::tcgen05_load: columns are a multiple of 8");
+  const u32 at = tcgen05_lanes(base, column);
+  constexpr int wide = COUNT / 32 * 32, half = COUNT / 16 * 16;
+  TILE_UNROLL
+  for (int i = 0; i < wide; i += 32) tcgen05_columns<32>::load(d + i, at + i);
+  if constexpr (half > wide) tcgen05_columns<16>::load(d + wide, at + wide);
+  if constexpr (COUNT > half) tcgen05_columns<8>::load(d + half, at + half);
+  asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
+  TILE_UNROLL
+  for (int i = 0; i < COUNT; ++i) asm volatile("" : "+f"(d[i]));  // nothing reads them earlier
+}
+template <int COUNT>
+TILE_DEVICE void tcgen05_store(const float* d, int base, int column) {
+  static_assert(COUNT % 8 == 0, "tile::tcgen05_store: columns are a multiple of 8");
+  const u32 at = tcgen05_lanes(base, column);
+  constexpr int wide = COUNT / 32 * 32, half = COUNT / 16 * 16;
+  TILE_UNROLL
+  for (int i = 0; i < wide; i += 32) tcgen05_columns<32>::store(d + i, at + i);
+  if constexpr (half > wide) tcgen05_columns<16>::store(d + wide, at + wide);
+  if constexpr (COUNT > half) tcgen05_columns<8>::store(d + half, at + half);
+  asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");
+}
+
+// As `wgmma_operand`; the upper word says otherwise how rows are swizzled, and has a constant.
+// Source: PTX ISA, "Shared memory descriptor" of tcgen05.
+template <int SWIZZLE, int LEADING, int STRIDE, int NEXT = 0, int PART = 1 << 16, int FAR = 0,
+          class T>
+TILE_DEVICE described_matrix<T, NEXT, PART, FAR> tcgen05_operand(const T* shared, int units) {
+  static_assert(SWIZZLE == 0 || SWIZZLE == 32 || SWIZZLE == 64 || SWIZZLE == 128,
+                "tile::tcgen05_operand: rows that are swizzled have 0, 32, 64 or 128 bytes");
+  static_assert(LEADING % 16 == 0 && STRIDE % 16 == 0 && LEADING < 262144 && STRIDE < 262144,
+                "tile::tcgen05_operand: offsets are multiples of 16 bytes below 262144");
+  constexpr u32 mode = SWIZZLE == 128 ? 2 : SWIZZLE == 64 ? 4 : SWIZZLE == 32 ? 6 : 0;
+  return {matrix_descriptor_encode(shared_address(shared)) +
+              (matrix_descriptor_encode(LEADING) << 16) + units,
+          mode << 29 | 1 << 14 | matrix_descriptor_encode(STRIDE)};
+}
+
+template <class T>
+struct tcgen05_type;
+template <>
+struct tcgen05_type<half_t> { static constexpr u32 code = 0; };
+template <>
+struct tcgen05_type<bfloat16_t> { static constexpr u32 code = 1; };
+
+// 128 rows by N columns of sums from `column` on += a @ b, or = a @ b, over STEPS steps of K, by one
+// thread; an operand lies along M or N if its T is 1, else along K.
+// Source: PTX ISA, "Instruction descriptor" of tcgen05.
+template <int N, int TA, int TB, int STEPS, class A, class B>
+TILE_DEVICE void tcgen05_multiply(int base, int column, A a, B b, bool adds) {
+  static_assert(N % 16 == 0 && 16 <= N && N <= 256, "tile::tcgen05_mma: 16 to 256 columns");
+  constexpr u32 a_type = tcgen05_type<typename A::element>::code;
+  constexpr u32 b_type = tcgen05_type<typename B::element>::code;
+  static_assert(a_type == b_type, "tile::tcgen05_mma: both operands have one type");
+  constexpr u32 kind = 1 << 4 | a_type << 7 | b_type << 10 | TA << 15 | TB << 16 |
+                       N / 8 << 17 | 128 / 16 << 24;
+  TILE_UNROLL
+  for (int k = 0; k < STEPS; ++k) {
+    asm volatile(
+        "{\n\t.reg .pred adds;\n\tsetp.ne.b32 adds, %4, 0;\n\t"
+        "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, adds;\n\t}" ::"r"(base + column),
+        "l"(a.at(k)), "l"(b.at(k)), "r"(kind), "r"(static_cast<u32>(adds || k))
+        : "memory");
+  }
+}
+template <int N, int TA, int TB, int STEPS = 1, class A, class B>
+TILE_DEVICE void tcgen05_mma(int base, int column, A a, B b) {
+  tcgen05_multiply<N, TA, TB, STEPS>(base, column, a, b, true);
+}
+template <int N, int TA, int TB, int STEPS = 1, class A, class B>
+TILE_DEVICE void tcgen05_mma_set(int base, int column, A a, B b) {
+  tcgen05_multiply<N, TA, TB, STEPS>(base, column, a, b, false);
+}
+// An arrival at `bar` once all products that this thread has started are done.
+TILE_DEVICE void tcgen05_commit(u64* bar) {
+  asm volatile(
+      "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(
+          shared_address(bar))
+      : "memory");
+}
+
+}  // namespace tile

@@ -1,0 +1,250 @@
+"""Products whose sums are in tensor memory: how one thread starts them, and others wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tile_core.analysis.gemms_in_flight import products_before
+from tile_core.errors import InternalError
+from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.build_expr import as_expr, binary
+from tile_core.ir.device import device
+from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Load
+from tile_core.ir.node import nodes_of
+from tile_core.ir.stmt import If, Let, Stmt, Store
+from tile_core.layout import Fragment, Layout, boxed_operand
+from tile_core.machine import SimtMachine
+from tile_core.ops.gemm import Gemm, WaitProducts
+from tile_core.ops.rule import InferContext, InferLevel, LayoutMap, Rule
+from tile_core.remarks import remark
+from tile_core.simt.context import SimtContext
+from tile_core.simt.expr_builders import at, do, seq, unrolled
+from tile_core.simt.gemm_warp_partition import WarpTiling
+from tile_core.target import Target
+from tile_cuda.atoms_wgmma import all_wgmma
+from tile_cuda.rules.gemm_wgmma import lower_by_warps, other_rule
+from tile_cuda.rules.wgmma_lowering import ProductParts, Registers
+from tile_cuda.rules.wgmma_operands import LayoutOf, settled_layouts, shared_operand
+from tile_cuda.rules.wgmma_plan import WarpgroupPlan
+from tile_cuda.tensor_memory import (
+    GROUP,
+    IN_FLIGHT,
+    LANES,
+    FreeTensorMemory,
+    LoadSums,
+    StoreSums,
+    TensorMemory,
+    columns_of,
+    refusal,
+)
+
+WARP = 32
+
+
+def tensor_memory_rules(machine: SimtMachine, *others: Rule[Gemm]) -> tuple[Rule[Any], ...]:
+    """Return the rules of products with sums in tensor memory, and of what brings these there.
+
+    `others` are the rules, in order of preference, for products whose sums are elsewhere.
+    """
+
+    def rejects(op: Gemm, target: Target) -> str | None:
+        return refusal(op)
+
+    def infer(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
+        if not any(isinstance(user, LoadSums) for user in ctx.users_of(op.c.buffer)):
+            return other_rule(op, ctx.target, others).infer_layout(op, ctx, level)
+        if level is not InferLevel.STRICT:
+            return {}
+        wanted: dict[Buffer, Layout | Fragment] = {op.c.buffer: rows_of(op.c.buffer, ctx.threads)}
+        plan = _plan(op, ctx.layout_of)
+        for operand in (plan.a, plan.b):
+            if operand is None or ctx.layout_of(operand.region.buffer) is not None:
+                continue
+            buffer, tile = operand.region.buffer, operand.tile
+            wanted[buffer] = boxed_operand(buffer.static_shape or (), tile.bits, tile.span)
+        return wanted
+
+    def lower(op: Gemm, ctx: SimtContext) -> Stmt:
+        memory = memory_of(ctx, op.c.buffer)
+        if memory is None:
+            told = "this product has its sums in registers"
+            remark("missed", "select_rule", told, op.span)
+            return lower_by_warps(op, others, ctx)
+        return _lowered(op, memory, ctx)
+
+    return (
+        Rule(
+            name="cuda.gemm.tcgen05", op=Gemm, lower=lower, infer_layout=infer, rejects=rejects,
+            priority=30, is_asynchronous=True,
+        ),
+        Rule(name="cuda.tensor_memory", op=TensorMemory, lower=_take),
+        Rule(name="cuda.free_tensor_memory", op=FreeTensorMemory, lower=_give),
+        Rule(name="cuda.load_sums", op=LoadSums, lower=_load),
+        Rule(name="cuda.store_sums", op=StoreSums, lower=_store),
+        Rule(name="cuda.wait_products", op=WaitProducts, lower=_wait),
+    )  # fmt: skip
+
+
+def memory_of(ctx: SimtContext, accumulator: Buffer) -> TensorMemory | None:
+    """Return what the launch has in tensor memory, if the sums of a fragment are among it."""
+    found = nodes_of(ctx.launch.body, TensorMemory)
+    return next((memory for memory in found if accumulator in memory.accumulators), None)
+
+
+def rows_of(accumulator: Buffer, threads: int) -> Fragment:
+    """Return the fragment of sums: a row for each thread of a group, columns for its registers.
+
+    Several blocks of 128 rows are one behind the other; groups of threads share all columns.
+    """
+    _, columns = accumulator.static_shape or (0, 0)
+    own = columns_of(accumulator) * GROUP // threads
+
+    def place(i: Any, j: Any) -> tuple[Any, Any]:
+        column = i // LANES * columns + j
+        return i % LANES + column // own * GROUP, column % own
+
+    return Fragment(accumulator.static_shape or (), place)
+
+
+def _plan(op: Gemm, layout_of: LayoutOf) -> WarpgroupPlan:
+    """Return a product as one thread starts it, by blocks of 128 rows."""
+    a = shared_operand(op.a, not op.transpose_a, layout_of)
+    b = shared_operand(op.b, op.transpose_b, layout_of)
+    product = next(p for p in all_wgmma() if p.a == str(op.a.buffer.dtype) and p.c == "float32")
+    m, n, k = op.mnk
+    a.require_starts(LANES if m > LANES else 0, product.k)
+    b.require_starts(0, product.k)
+    tiling = WarpTiling(product.atom(n), 1, 1, m // LANES, 1, k // product.k)
+    return WarpgroupPlan(tiling, a, b)
+
+
+class _Products(ProductParts):
+    """The instructions of a product, each of 128 rows."""
+
+    def __init__(
+        self, op: Gemm, plan: WarpgroupPlan, memory: TensorMemory, ctx: SimtContext
+    ) -> None:
+        nothing = Registers(as_expr(0), 0, 0, 0)
+        super().__init__(op, plan, ctx, ctx.places.flat(op.c.buffer), nothing)
+        self.memory = memory
+
+    def one(self, i: Expr, j: Expr, kk: Expr, form: str) -> Stmt:
+        """Return one statement: the `i`th rows, steps from ``kk * at_once`` on."""
+        plan, atom, count = self.plan, self.tiling.atom, self.at_once
+        if plan.a is None:
+            raise InternalError("the first operand of a product is in shared memory")
+        k = kk * (count * atom.k)
+        column = i * atom.n + self.memory.first_column(self.op.c.buffer)
+        a = self.operand(plan.a, self.a_start, i * LANES, k)
+        b = self.operand(plan.b, self.b_start, as_expr(0), k)
+        chosen = (atom.n, int(not plan.a.is_k_last), int(not plan.b.is_k_last), count)
+        base = _value(self.memory.base, self.ctx)
+        return do(f"accumulators_mma{form}", *chosen, base, column, a, b)
+
+
+def _lowered(op: Gemm, memory: TensorMemory, ctx: SimtContext) -> Stmt:
+    """Return the product: one thread starts it, all count it, and wait.
+
+    After    if (warp == 0 && elect()):  accumulators_after
+               accumulators_mma<N, …>(base, column, operand(A_s), operand(B_s))
+               accumulators_arrive(products + issued % 4)
+             issued = issued + 1;  wait
+    """
+    parts = _Products(op, _plan(op, settled_layouts(ctx)), memory, ctx)
+    iterations = parts.tiling.steps // parts.at_once
+    is_set = isinstance(op.clear, Const) and bool(op.clear.value)
+    start = int(is_set)
+    issued = _value(memory.issued, ctx)
+    warp = ctx.fresh_var("warp_number")  # equal in all lanes for the compiler to see
+    own = Call("shfl_sync", (ctx.thread // WARP, as_expr(0), as_expr(WARP)), ctx.thread.dtype)
+    elected = device("elect")
+    mine = Binary(BinaryOp.AND, binary(BinaryOp.EQ, warp, 0), elected, elected.dtype)
+    started = seq(
+        do("accumulators_after"),
+        parts.step(as_expr(0), "_set") if is_set else None,
+        unrolled(ctx, "kk", iterations, lambda kk: parts.step(kk, ""), start=start),
+        do("accumulators_arrive", _barrier(memory, issued, ctx)),
+    )
+    return seq(
+        *parts.setup,
+        Let(warp, own),
+        If(mine, started, span=op.span),
+        Store(ctx.places.flat(memory.issued), (as_expr(0),), issued + 1),
+        waited(op, op.wg_wait, ctx) if op.wg_wait >= 0 else None,
+    )
+
+
+def waited(op: WaitProducts | Gemm, pending: int, ctx: SimtContext) -> Stmt:
+    """Return a wait until at most the latest `pending` products are under way.
+
+    Those that warps have computed are over. One product that is done tells of all before it.
+    """
+    memory = next(iter(nodes_of(ctx.launch.body, TensorMemory)), None)
+    if memory is None:
+        return seq()
+    begun = [*products_before(ctx.launch.body, op), *([op] if isinstance(op, Gemm) else [])]
+    latest = list(dict.fromkeys(reversed(begun)))[:pending]
+    over = [gemm for gemm in latest if gemm.c.buffer not in memory.accumulators]
+    pending = min(pending - len(over), IN_FLIGHT - 2)
+    issued = _value(memory.issued, ctx)
+    number = issued - (pending + 1)
+    parity = number // IN_FLIGHT % 2
+    wait = do("mbarrier_wait", _barrier(memory, number, ctx), parity)
+    return If(binary(BinaryOp.GT, issued, pending), wait)
+
+
+def _wait(op: WaitProducts, ctx: SimtContext) -> Stmt:
+    return waited(op, op.pending, ctx)
+
+
+def _take(op: TensorMemory, ctx: SimtContext) -> Stmt:
+    """Let the first warp take columns, and all threads know where these are."""
+    first = binary(BinaryOp.LT, ctx.thread, WARP)
+    place = ctx.address(op.place, 0)
+    return seq(
+        If(first, do("accumulators_alloc", op.columns, place)),
+        do("accumulators_before"),
+        do("sync"),
+        do("accumulators_after"),
+        Store(ctx.places.flat(op.base), (as_expr(0),), device("accumulators_base", place)),
+    )
+
+
+def _give(op: FreeTensorMemory, ctx: SimtContext) -> Stmt:
+    first = binary(BinaryOp.LT, ctx.thread, WARP)
+    freed = do("accumulators_free", op.columns, _value(op.base, ctx))
+    return If(first, seq(do("accumulators_after"), freed))
+
+
+def _load(op: LoadSums, ctx: SimtContext) -> Stmt:
+    return _moved("accumulators_load", op.sums, ctx)
+
+
+def _store(op: StoreSums, ctx: SimtContext) -> Stmt:
+    return _moved("accumulators_store", op.sums, ctx)
+
+
+def _moved(function: str, sums: Region, ctx: SimtContext) -> Stmt:
+    """Return the move of a thread's part between registers and tensor memory."""
+    buffer = sums.buffer
+    memory = memory_of(ctx, buffer)
+    if memory is None:
+        raise InternalError(f"{buffer.name!r} is not in tensor memory", span=sums.span)
+    own = columns_of(buffer) * GROUP // ctx.threads
+    column: Expr = as_expr(memory.first_column(buffer))
+    if ctx.threads > GROUP:
+        column = ctx.thread // GROUP * own + column
+    registers = at(ctx.places.flat(buffer), 0)
+    return seq(
+        do("accumulators_after"),
+        do(function, own, registers, _value(memory.base, ctx), column),
+        do("accumulators_before"),
+    )
+
+
+def _value(variable: Buffer, ctx: SimtContext) -> Expr:
+    return Load(ctx.places.flat(variable), (as_expr(0),))
+
+
+def _barrier(memory: TensorMemory, number: Expr, ctx: SimtContext) -> Expr:
+    return ctx.address(memory.barriers, number % IN_FLIGHT)

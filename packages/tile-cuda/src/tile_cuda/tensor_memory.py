@@ -1,0 +1,252 @@
+"""Sums of products in tensor memory: what stays there, and when threads see it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tile_core.dtypes import dtype_of
+from tile_core.ir.buffer import Buffer, Region, Scope, whole
+from tile_core.ir.build_expr import as_expr
+from tile_core.ir.effects import Mode, accesses
+from tile_core.ir.expr import Const
+from tile_core.ir.node import Node, nodes_of, rewrite
+from tile_core.ir.stmt import Alloc, If, Kernel, Launch, OnThreads, Seq, Stmt, Store
+from tile_core.ir.visitor import map_statements
+from tile_core.machine import SimtMachine
+from tile_core.ops.control import Barrier
+from tile_core.ops.copy import Fill
+from tile_core.ops.gemm import Gemm
+from tile_core.ops.mbarrier import BarrierInit
+from tile_core.ops.operator import ControlOperator
+from tile_core.records import dataclass, replace
+from tile_core.remarks import remark
+
+LANES, COLUMNS, LEAST = 128, 512, 32
+"""Rows and columns of tensor memory; columns come in powers of two, so many at least."""
+
+IN_FLIGHT = 4
+"""Barriers that products arrive at in turn."""
+
+GROUP = 128
+"""Threads that together reach all rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorMemory(ControlOperator):
+    """Take columns of tensor memory, for the sums of `accumulators` one behind the other.
+
+    Parameters
+    ----------
+    place
+        An element of shared memory that tells where they begin; `base`, a variable, holds it then.
+    barriers
+        Those at which products arrive in turn; the variable `issued` counts them.
+    columns
+        How many are taken: a power of two.
+    """
+
+    mnemonic: ClassVar[str] = "tensor_memory"
+    place: Buffer
+    base: Buffer
+    barriers: Buffer
+    issued: Buffer
+    accumulators: tuple[Buffer, ...]
+    columns: int
+
+    def first_column(self, accumulator: Buffer) -> int:
+        """Return where the sums of an accumulator begin."""
+        before = self.accumulators[: self.accumulators.index(accumulator)]
+        return sum(map(columns_of, before))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FreeTensorMemory(ControlOperator):
+    """Give back what `TensorMemory` took, once all threads have met."""
+
+    mnemonic: ClassVar[str] = "free_tensor_memory"
+    base: Buffer
+    columns: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadSums(ControlOperator):
+    """Bring sums from tensor memory into the registers of a fragment."""
+
+    mnemonic: ClassVar[str] = "load_sums"
+    sums: Region
+
+    def writes(self) -> tuple[Region, ...]:
+        """Return the fragment."""
+        return (self.sums,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoreSums(ControlOperator):
+    """Bring what a fragment holds into tensor memory."""
+
+    mnemonic: ClassVar[str] = "store_sums"
+    sums: Region
+
+    def reads(self) -> tuple[Region, ...]:
+        """Return the fragment."""
+        return (self.sums,)
+
+
+def columns_of(accumulator: Buffer) -> int:
+    """Return the columns of an accumulator: 128 rows have as many as it has."""
+    rows, columns = accumulator.static_shape or (0, 0)
+    return rows // LANES * columns
+
+
+def refusal(op: Gemm) -> str | None:
+    """Return why no product in tensor memory computes `op`; None if it may."""
+    a, b, c = (r.buffer for r in (op.a, op.b, op.c))
+    types = tuple(str(buffer.dtype) for buffer in (a, b, c))
+    if types not in {(t, t, "float32") for t in ("float16", "bfloat16")}:
+        return f"no product of {types[0]} by {types[1]} into {types[2]} has sums in tensor memory"
+    if c.scope is not Scope.FRAGMENT or c.static_shape != op.c.static_extents:
+        return f"C is not a whole fragment, but a part of {c.name!r}"
+    m, n, k = op.mnk
+    if len(c.static_shape or ()) != 2 or m % LANES:
+        return f"M is {m}, no multiple of {LANES}, the rows of tensor memory"
+    if n % 16 or n > 256:
+        return f"N is {n}, no multiple of 16 up to 256"
+    if k % 16:
+        return f"K is {k}, no multiple of 16"
+    if not isinstance(op.clear, Const):
+        return "values decide whether previous sums are dropped"
+    apart = next((r.buffer.name for r in (op.a, op.b) if r.buffer.scope is not Scope.SHARED), None)
+    return apart and f"{apart!r} is not in shared memory"
+
+
+def place_sums(kernel: Kernel, machine: SimtMachine) -> Kernel:
+    """Return `kernel` with sums of products in tensor memory while nothing else touches them.
+
+    Before   fill C, 0;  for k: … gemm A_s, B_s, C …;  copy C, D
+    After    tensor_memory C;  fill C, 0;  store_sums C
+             for k: … barrier;  gemm A_s, B_s, C …
+             load_sums C;  copy C, D;  barrier;  free_tensor_memory
+
+    Tensor memory has what products shall add to from `store_sums` on, and after them; registers
+    from `load_sums` to the next product. A barrier before each product lets it begin when all
+    threads have come so far.
+    """
+    if not machine.has("accumulator_memory"):
+        return kernel
+
+    def rule(node: Node) -> Node:
+        return _placed(node) if isinstance(node, Launch) else node
+
+    return rewrite(kernel, rule, (Launch,))
+
+
+def _placed(launch: Launch) -> Launch:
+    taken: list[Buffer] = []
+    for buffer in _accumulators(launch):
+        if sum(map(columns_of, (*taken, buffer))) <= COLUMNS:
+            taken.append(buffer)
+        else:
+            told = f"{buffer.name!r} finds no room in {COLUMNS} columns of tensor memory"
+            remark("missed", "place_sums", told, buffer.span)
+    if not taken:
+        return launch
+    columns = max(LEAST, 1 << (sum(map(columns_of, taken)) - 1).bit_length())
+    uint64, int32 = dtype_of("uint64"), dtype_of("int32")
+    place = Buffer("tensor_memory", (1,), uint64, Scope.BARRIER)
+    barriers = Buffer("products", (IN_FLIGHT,), uint64, Scope.BARRIER)
+    base = Buffer("sums", (1,), int32, Scope.VAR)
+    issued = Buffer("issued", (1,), int32, Scope.VAR)
+    found = TensorMemory(place, base, barriers, issued, tuple(taken), columns)
+    body = launch.body
+    for buffer in taken:
+        body = _Residence(launch, buffer).visit(body, True)[0]
+    names = ", ".join(repr(b.name) for b in taken)
+    told = f"{columns} of {COLUMNS} columns of tensor memory have sums of {names}"
+    remark("passed", "place_sums", told, launch.span)
+    made = (
+        *map(Alloc, (place, barriers, base, issued)),
+        BarrierInit(barriers, (1,) * IN_FLIGHT),
+        Store(issued, (as_expr(0),), as_expr(0)),
+        found,
+        body,
+        Barrier(),
+        FreeTensorMemory(base, columns),
+    )
+    return replace(launch, body=Seq(made))
+
+
+def _accumulators(launch: Launch) -> list[Buffer]:
+    """Return the fragments that products add to, if all of these may be in tensor memory."""
+    products = nodes_of(launch.body, Gemm)
+    fits = _in_groups(launch)
+    if any(refusal(op) or op not in fits for op in products):
+        return []  # warps would spread sums otherwise than rows of tensor memory lie
+    found = dict.fromkeys(op.c.buffer for op in products)
+    return [b for b in found if _threads_suffice(b, fits, products)]
+
+
+def _in_groups(launch: Launch) -> dict[Gemm, int]:
+    """Return products that one or two whole groups of threads run, and how many these are."""
+    x, y, z = launch.threads
+    if y * z != 1:
+        return {}
+    parts = nodes_of(launch.body, OnThreads)
+    inside = {op: part for part in parts for op in nodes_of(part, Gemm)}
+    threads = {op: inside[op].count if op in inside else x for op in nodes_of(launch.body, Gemm)}
+    begin = {op: inside[op].first if op in inside else 0 for op in threads}
+    return {
+        op: count // GROUP
+        for op, count in threads.items()
+        if count in (GROUP, 2 * GROUP) and begin[op] == 0
+    }
+
+
+def _threads_suffice(buffer: Buffer, groups: dict[Gemm, int], products: tuple[Gemm, ...]) -> bool:
+    """Whether a thread can hold its part of an accumulator, in whole vectors of columns."""
+    own = {groups[op] for op in products if op.c.buffer is buffer}
+    if len(own) != 1:
+        return False
+    count, left = divmod(columns_of(buffer), min(own))
+    return not left and count % 8 == 0 and count <= 128
+
+
+class _Residence:
+    """Follows one accumulator through a program, and whether its registers are up to date."""
+
+    def __init__(self, launch: Launch, buffer: Buffer) -> None:
+        products = [op for op in nodes_of(launch.body, Gemm) if op.c.buffer is buffer]
+        self.buffer, self.region = buffer, whole(buffer)
+        self.adds = any(not (isinstance(op.clear, Const) and op.clear.value) for op in products)
+
+    def visit(self, stmt: Stmt, is_current: bool) -> tuple[Stmt, bool]:
+        """Return `stmt` with loads and stores, and whether registers are current behind it."""
+        if isinstance(stmt, Seq):
+            made = []
+            for part in stmt.body:
+                one, is_current = self.visit(part, is_current)
+                made.append(one)
+            return replace(stmt, body=tuple(made)), is_current
+        if isinstance(stmt, Gemm) and stmt.c.buffer is self.buffer:
+            return Seq((Barrier(), stmt)), False
+        if self._has_products(stmt):
+            before = is_current and isinstance(stmt, (If, OnThreads))  # others repeat their body
+            return map_statements(stmt, lambda part: self.visit(part, before)[0]), False
+        if isinstance(stmt, Alloc):
+            return stmt, is_current
+        reads, writes = self._touches(stmt)
+        made = [LoadSums(self.region)] if reads and not is_current else []
+        made.append(stmt)
+        made += [StoreSums(self.region)] if writes and self.adds else []
+        return (Seq(tuple(made)) if len(made) > 1 else stmt), is_current or reads or writes
+
+    def _has_products(self, stmt: Stmt) -> bool:
+        return any(op.c.buffer is self.buffer for op in nodes_of(stmt, Gemm))
+
+    def _touches(self, stmt: Stmt) -> tuple[bool, bool]:
+        """Return whether a statement needs previous values in registers, and whether it writes."""
+        own = [a for a in accesses(stmt) if a.buffer.storage is self.buffer]
+        writes = any(a.mode is not Mode.READ for a in own)
+        reads = any(a.mode is not Mode.WRITE for a in own)
+        if isinstance(stmt, Fill) and stmt.dst.static_extents == self.buffer.static_shape:
+            return False, writes
+        return reads or writes, writes

@@ -1,0 +1,69 @@
+// Products whose sums are in tensor memory: 128 lanes of 512 columns, 32 bits each.
+//
+// One thread starts a product and goes on; that it is done is told by an arrival at a barrier.
+// Warp w of a block reaches lanes 32 * (w % 4) to 32 * (w % 4) + 31.
+#pragma once
+#include "tile_sim/wgmma.h"
+
+namespace tile {
+
+template <int COLUMNS>
+TILE_HOST void tcgen05_alloc(const sptr<u64>& place, unsigned line = __builtin_LINE()) {
+  const unsigned address = tsim_tensor_take(COLUMNS, line);
+  if (address != ~0u) place[index_at{0, line}] = u64(address);
+}
+TILE_HOST int tcgen05_base(const sptr<u64>& place, unsigned line = __builtin_LINE()) {
+  return (int)(u64)place[index_at{0, line}];
+}
+template <int COLUMNS>
+TILE_HOST void tcgen05_free(int base, unsigned line = __builtin_LINE()) {
+  tsim_tensor_free((unsigned)base, COLUMNS, line);
+}
+
+TILE_HOST void tcgen05_before(unsigned line = __builtin_LINE()) { tsim_tensor_fence(0, line); }
+TILE_HOST void tcgen05_after(unsigned line = __builtin_LINE()) { tsim_tensor_fence(1, line); }
+
+template <int COUNT, class D>
+TILE_HOST void tcgen05_load(D&& d, int base, int column, unsigned line = __builtin_LINE()) {
+  const auto r = as_registers(d);
+  tsim_tensor_move(&r, (unsigned)(base + column), COUNT, 1, line);
+}
+template <int COUNT, class D>
+TILE_HOST void tcgen05_store(D&& d, int base, int column, unsigned line = __builtin_LINE()) {
+  const auto r = as_registers(d);
+  tsim_tensor_move(&r, (unsigned)(base + column), COUNT, 0, line);
+}
+
+// As `wgmma_operand`; only their encoding differs.
+template <int SWIZZLE, int LEADING, int STRIDE, int NEXT = 0, int PART = 1 << 16, int FAR = 0,
+          class T>
+TILE_HOST auto tcgen05_operand(const sptr<T>& shared, int units) {
+  return wgmma_operand<SWIZZLE, LEADING, STRIDE, NEXT, PART, FAR>(shared, units);
+}
+
+template <int N, int TA, int TB, int STEPS, class A, class B>
+TILE_HOST void tcgen05_multiply(int base, int column, const A& a, const B& b, int sets,
+                                unsigned line) {
+  static_assert(N % 16 == 0 && 16 <= N && N <= 256, "16 to 256 columns");
+  for (int k = 0; k < STEPS; ++k) {
+    const tsim_product product =
+        product_of<N, TA, TB, float, typename A::element, typename B::element>(k ? 0 : sets);
+    const tsim_operand left = a.at(k), right = b.at(k);
+    tsim_tensor_product((unsigned)(base + column), &left, &right, &product, line);
+  }
+}
+template <int N, int TA, int TB, int STEPS = 1, class A, class B>
+TILE_HOST void tcgen05_mma(int base, int column, const A& a, const B& b,
+                           unsigned line = __builtin_LINE()) {
+  tcgen05_multiply<N, TA, TB, STEPS>(base, column, a, b, 0, line);
+}
+template <int N, int TA, int TB, int STEPS = 1, class A, class B>
+TILE_HOST void tcgen05_mma_set(int base, int column, const A& a, const B& b,
+                               unsigned line = __builtin_LINE()) {
+  tcgen05_multiply<N, TA, TB, STEPS>(base, column, a, b, 1, line);
+}
+TILE_HOST void tcgen05_commit(const sptr<u64>& bar, unsigned line = __builtin_LINE()) {
+  tsim_tensor_commit(&bar, line);
+}
+
+}  // namespace tile

@@ -1,0 +1,329 @@
+#include "tensor_memory.h"
+
+#include <cstring>
+
+#include "block.h"
+#include "cluster.h"
+#include "engine.h"
+#include "registers.h"
+#include "wgmma.h"
+
+namespace tsim {
+
+void TensorMemory::start() {
+  first = columns = line = taken_by = freed_by = 0;
+  warp = -1;
+  products.clear();
+  issued = computed = 0;
+}
+
+namespace {
+
+constexpr uint32_t ROWS = TensorMemory::LANES, MOST = TensorMemory::COLUMNS;
+constexpr int STEP = int(K_BYTES) / 2;
+
+void report_tensor(uint32_t line, uint32_t other_line, const std::string& message) {
+  Finding finding = finding_at(TSIM_PROTOCOL, line);
+  finding.other_line = other_line;
+  report(finding, message);
+}
+
+[[noreturn]] void abandon_tensor(uint32_t line, uint32_t other_line, const std::string& message) {
+  Finding finding = finding_at(TSIM_PROTOCOL, line);
+  finding.other_line = other_line;
+  report_and_abandon(finding, message);
+}
+
+// Columns from an address on that the block has taken.
+uint32_t own_columns(const TensorMemory& memory, uint32_t address, uint32_t count, uint32_t line) {
+  const uint32_t column = address & 0xffff;
+  if (!memory.columns || memory.freed_by) {
+    abandon_tensor(line, memory.line, "tensor memory of which the block has no columns");
+  }
+  if (memory.taken_by != TensorMemory::ALL) {
+    abandon_tensor(line, memory.line,
+                   format("columns of tensor memory that %d lanes of a warp took: all 32 do",
+                          __builtin_popcount(memory.taken_by)));
+  }
+  if (column < memory.first || column + count > memory.first + memory.columns) {
+    abandon_tensor(line, memory.line,
+                   format("columns %d to %d of the %u columns of tensor memory that the block took",
+                          int(column - memory.first), int(column - memory.first + count) - 1,
+                          memory.columns));
+  }
+  return column;
+}
+
+void check_fenced(const Thread& me, uint32_t line) {
+  if (!me.met_line) return;
+  report_tensor(line, me.met_line,
+                format("tensor memory is used without tcgen05_after behind line %u, where threads "
+                       "met or waited", me.met_line));
+}
+
+void check_known(const Block& block, Stamp earlier, const char* what, uint32_t column,
+                 uint32_t line) {
+  if (!earlier || !block.checks_for(TSIM_CHECK_RACE)) return;
+  const int who = int(stamp_who(earlier)), me = current_thread->who;
+  if (block.clock.is_before(earlier, me)) return;
+  // Lanes of a warp reach lanes of their own.
+  if (!block.clock.is_agent(who) && who / block.warp_size == me / block.warp_size) return;
+  Finding finding = finding_at(TSIM_PROTOCOL, line);
+  finding.other_line = stamp_line(earlier);
+  blame_other(finding, earlier);
+  report(finding, format("column %u of tensor memory is touched while %s at line %u may still %s it",
+                         column, issuer_of(earlier).c_str(), finding.other_line, what));
+}
+
+// Threads may not touch sums of products that nobody has been told are done.
+void check_complete(const TensorMemory& memory, uint32_t column, uint32_t line) {
+  if (!memory.under_way[column]) return;
+  const uint32_t other = memory.product_line[column];
+  abandon_tensor(line, other,
+                 format("column %u of tensor memory has sums that the product at line %u is still "
+                        "adding to", column, other));
+}
+
+float element(const Block& block, const Matrix& matrix, uint32_t x, uint32_t k, int type) {
+  const uint32_t row = matrix.is_along_k ? x : k, along = 2 * (matrix.is_along_k ? k : x);
+  return float_of(type, block.arena + matrix.chunk(row, along & ~15u) + (along & 15));
+}
+
+void multiply(Block& block, const TensorProduct& product) {
+  TensorMemory& memory = block.tensor;
+  const uint32_t n = uint32_t(product.kind.columns);
+  std::vector<float> b(STEP * n);
+  for (uint32_t k = 0; k < uint32_t(STEP); ++k) {
+    for (uint32_t j = 0; j < n; ++j) b[k * n + j] = element(block, product.b, j, k, product.kind.b_type);
+  }
+  for (uint32_t i = 0; i < ROWS; ++i) {
+    float* sums = &memory.cells[i * MOST + product.column];
+    if (product.kind.sets) std::memset(sums, 0, n * sizeof(float));
+    for (uint32_t k = 0; k < uint32_t(STEP); ++k) {
+      const float a = element(block, product.a, i, k, product.kind.a_type);
+      const float* row = &b[k * n];
+      for (uint32_t j = 0; j < n; ++j) sums[j] += a * row[j];
+    }
+  }
+}
+
+}  // namespace
+
+void leave_tensor_memory(Thread& me, uint32_t line) {
+  if (!me.tensor_line) return;
+  report_tensor(line, me.tensor_line,
+                format("threads meet without tcgen05_before behind line %u, which uses tensor memory",
+                       me.tensor_line));
+  me.tensor_line = 0;
+}
+
+void meet_tensor_memory(Thread& me, uint32_t line) { me.met_line = line; }
+
+void complete_products(const BulkCopy& arrival) {
+  Block& block = *arrival.from;
+  TensorMemory& memory = block.tensor;
+  for (; memory.computed < arrival.position; ++memory.computed) {
+    const TensorProduct product = memory.products.front();
+    memory.products.pop_front();
+    multiply(block, product);
+    for (uint32_t j = 0; j < uint32_t(product.kind.columns); ++j) {
+      --memory.under_way[product.column + j];
+    }
+  }
+  Mbarrier& barrier = *block.mbarriers.find(arrival.barrier);
+  if (block.checks_for(TSIM_CHECK_RACE)) {
+    block.clock.learn(barrier.released, memory.agent, arrival.time);
+  }
+  arrive_later(block, barrier, arrival.released, arrival.line);
+}
+
+void check_tensor_memory_at_exit(Block& block) {
+  const TensorMemory& memory = block.tensor;
+  if (!memory.columns || memory.freed_by == TensorMemory::ALL) return;
+  report_tensor(memory.line, 0,
+                format("the block ends and has not freed %u columns of tensor memory",
+                       memory.columns));
+}
+
+}  // namespace tsim
+
+using namespace tsim;
+
+extern "C" {
+
+unsigned tsim_tensor_take(unsigned columns, unsigned line) {
+  Block& block = *current_block;
+  Thread& me = *current_thread;
+  TensorMemory& memory = block.tensor;
+  me.line = line;
+  me.tensor_line = line;
+  if (columns < 32 || columns > MOST || (columns & (columns - 1))) {
+    refuse(line, format("%u columns of tensor memory: a power of two from 32 to 512", columns));
+  }
+  const uint32_t lane = 1u << me.lane;
+  if (memory.columns && (memory.taken_by & lane || memory.warp != me.warp)) {
+    abandon_tensor(line, memory.line,
+                   format("columns of tensor memory are taken after line %u gave up the right to",
+                          memory.line));
+  }
+  const bool is_first = !memory.taken_by;
+  memory.taken_by |= lane;
+  if (!is_first) return ~0u;
+  memory.columns = columns;
+  memory.first = MOST - columns;   // others may have the ones before
+  memory.warp = me.warp;
+  memory.line = line;
+  memory.cells.assign(size_t(ROWS) * MOST, 0.0f);
+  std::memset(memory.cells.data(), 0xff, memory.cells.size() * sizeof(float));
+  memory.is_written.assign(size_t(ROWS) * MOST, 0);
+  memory.writes.assign(size_t(TensorMemory::QUARTERS) * MOST, 0);
+  memory.reads.assign(size_t(TensorMemory::WARPS) * MOST, 0);
+  std::memset(memory.under_way, 0, sizeof memory.under_way);
+  memory.agent = block.agents.take(block, TSIM_TENSOR_PRODUCT, 0, me.id);
+  return memory.first;
+}
+
+void tsim_tensor_free(unsigned address, unsigned columns, unsigned line) {
+  Block& block = *current_block;
+  Thread& me = *current_thread;
+  TensorMemory& memory = block.tensor;
+  me.line = line;
+  check_fenced(me, line);
+  const uint32_t lane = 1u << me.lane;
+  const bool is_again = (memory.freed_by & lane) != 0;
+  if (!memory.columns || is_again || address != memory.first || columns != memory.columns ||
+      me.warp != memory.warp) {
+    abandon_tensor(line, memory.line,
+                   is_again ? "columns of tensor memory are freed a second time"
+                            : "columns of tensor memory that this warp has not taken are freed");
+  }
+  for (uint32_t c = memory.first; c < memory.first + columns && !memory.freed_by; ++c) {
+    check_complete(memory, c, line);
+    for (uint32_t q = 0; q < TensorMemory::QUARTERS; ++q) {
+      check_known(block, memory.writes[q * MOST + c], "write", c, line);
+    }
+    for (int w = 0; w < block.warp_count; ++w) {
+      check_known(block, memory.reads[size_t(w) * MOST + c], "read", c, line);
+    }
+  }
+  memory.freed_by |= lane;
+}
+
+void tsim_tensor_move(const tsim_registers* registers, unsigned address, unsigned columns,
+                      int is_load, unsigned line) {
+  Block& block = *current_block;
+  Thread& me = *current_thread;
+  TensorMemory& memory = block.tensor;
+  me.line = line;
+  check_fenced(me, line);
+  const uint32_t first = own_columns(memory, address, columns, line);
+  const uint32_t quarter = uint32_t(me.warp) % TensorMemory::QUARTERS;
+  const uint32_t lane = quarter * 32 + uint32_t(me.lane);
+  const Stamp stamp = make_stamp(block.clock.advance(me.who), uint32_t(me.who), 0, line);
+  const uint32_t bytes = columns * sizeof(float);
+  float* cells = &memory.cells[lane * MOST + first];
+  uint8_t* is_written = &memory.is_written[lane * MOST + first];
+  for (uint32_t j = 0; j < columns; ++j) {
+    const uint32_t c = first + j;
+    check_complete(memory, c, line);
+    check_known(block, memory.writes[quarter * MOST + c], "write", c, line);
+    if (is_load) {
+      if (!is_written[j]) {
+        abandon_tensor(line, 0, format("column %u of tensor memory is read, and nothing has "
+                                       "written it", c - memory.first));
+      }
+      memory.reads[size_t(me.warp) * MOST + c] = stamp;
+      continue;
+    }
+    for (int w = int(quarter); w < block.warp_count; w += int(TensorMemory::QUARTERS)) {
+      check_known(block, memory.reads[size_t(w) * MOST + c], "read", c, line);
+    }
+    memory.writes[quarter * MOST + c] = stamp;
+    is_written[j] = 1;
+  }
+  if (is_load) std::memcpy(write_registers(*registers, bytes, line), cells, bytes);
+  else std::memcpy(cells, read_registers(*registers, bytes, line), bytes);
+  me.tensor_line = line;
+}
+
+void tsim_tensor_fence(int is_after, unsigned line) {
+  Thread& me = *current_thread;
+  me.line = line;
+  (is_after ? me.met_line : me.tensor_line) = 0;
+}
+
+void tsim_tensor_product(unsigned address, const tsim_operand* a, const tsim_operand* b,
+                         const tsim_product* kind, unsigned line) {
+  Block& block = *current_block;
+  Thread& me = *current_thread;
+  TensorMemory& memory = block.tensor;
+  me.line = line;
+  check_fenced(me, line);
+  if (kind->a_type != kind->b_type || (kind->a_type != TSIM_F16 && kind->a_type != TSIM_BF16)) {
+    refuse(line, "no product in tensor memory of such element types");
+  }
+  const uint32_t n = uint32_t(kind->columns);
+  TensorProduct product{matrix_of(block, *a, !kind->a_across, line),
+                        matrix_of(block, *b, !kind->b_across, line), *kind,
+                        own_columns(memory, address, n, line), line};
+  const uint32_t time = block.clock.tick();
+  const Stamp stamp = make_stamp(time, uint32_t(memory.agent), STAMP_PROXY, line);
+  for (uint32_t j = 0; j < n; ++j) {
+    const uint32_t c = product.column + j;
+    for (uint32_t q = 0; q < TensorMemory::QUARTERS; ++q) {
+      Stamp& written = memory.writes[q * MOST + c];
+      if (int(stamp_who(written)) != memory.agent) check_known(block, written, "write", c, line);
+      written = stamp;
+    }
+    for (int w = 0; w < block.warp_count; ++w) {
+      check_known(block, memory.reads[size_t(w) * MOST + c], "read", c, line);
+    }
+    if (memory.under_way[c] && memory.issuer[c] != me.id) {
+      abandon_tensor(line, memory.product_line[c],
+                     format("a product adds to sums of one that thread %d started, which is not "
+                            "known to be done: only those of one thread come in order",
+                            memory.issuer[c]));
+    }
+    memory.issuer[c] = me.id;
+    ++memory.under_way[c];
+    memory.product_line[c] = line;
+    for (uint32_t i = 0; i < ROWS; ++i) {
+      uint8_t& is_written = memory.is_written[i * MOST + c];
+      if (!is_written && !kind->sets) {
+        abandon_tensor(line, 0, format("a product adds to column %u of tensor memory, and nothing "
+                                       "has written it", c - memory.first));
+      }
+      is_written = 1;
+    }
+  }
+  const Observer by{block.clock, me.who};
+  const uint32_t k = uint32_t(STEP);
+  if (product.a.is_along_k) read_matrix(block, by, product.a, ROWS, K_BYTES, stamp);
+  else read_matrix(block, by, product.a, k, ROWS * 2, stamp);
+  if (product.b.is_along_k) read_matrix(block, by, product.b, n, K_BYTES, stamp);
+  else read_matrix(block, by, product.b, k, n * 2, stamp);
+  memory.products.push_back(product);
+  ++memory.issued;
+  ++block.statistics.products;
+}
+
+void tsim_tensor_commit(const tsim_shared* place, unsigned line) {
+  Block& block = *current_block;
+  Thread& me = *current_thread;
+  BulkCopy arrival{};
+  arrival.kind = BulkCopy::PRODUCTS;
+  arrival.from = arrival.to = &block;
+  arrival.thread = me.id;
+  arrival.line = line;
+  arrival.barrier = mbarrier_offset(*place, line);
+  require_mbarrier(block, arrival.barrier, true, line);
+  arrival.position = block.tensor.issued;
+  arrival.time = block.clock.tick();
+  // Copies that the products came after come before what follows the arrival.
+  if (block.checks_for(TSIM_CHECK_RACE)) {
+    block.clock.add(arrival.released, block.clock.known(me.who));
+  }
+  block.cluster->engine.issue(block, arrival);
+}
+
+}  // extern "C"

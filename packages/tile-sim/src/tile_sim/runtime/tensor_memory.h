@@ -1,0 +1,63 @@
+// The memory of the matrix unit, in which products that one thread starts have their sums.
+//
+// Products run one after the other, as late as the arrival that tells of them. Until then nobody
+// may look at their sums. What threads do there is ordered by barriers only between fences: one
+// before those at which threads meet, one behind.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "clock.h"
+#include "tile_sim/device_abi.h"
+#include "wgmma_operand.h"
+
+namespace tsim {
+
+struct Block;
+struct Thread;
+struct BulkCopy;
+
+struct TensorProduct {
+  Matrix a, b;
+  tsim_product kind;
+  uint32_t column;
+  uint32_t line;
+};
+
+class TensorMemory {
+ public:
+  static constexpr uint32_t LANES = 128, COLUMNS = 512, QUARTERS = 4, WARPS = 32;
+
+  void start();
+
+  // Columns that a warp has taken, and lanes that have called for it.
+  uint32_t first = 0, columns = 0, line = 0;
+  int warp = -1;
+  static constexpr uint32_t ALL = ~0u;
+  uint32_t taken_by = 0, freed_by = 0;
+
+  std::vector<float> cells;            // by lane, then by column
+  std::vector<uint8_t> is_written;
+  std::vector<Stamp> writes;           // by quarter of the lanes, then by column
+  std::vector<Stamp> reads;            // by warp, then by column
+  uint32_t under_way[COLUMNS];         // products that have not been computed
+  uint32_t product_line[COLUMNS];
+  int issuer[COLUMNS];                 // of the latest product
+  std::deque<TensorProduct> products;
+  uint64_t issued = 0, computed = 0;
+  int agent = 0;
+};
+
+// Whoever meets others must have fenced what it did in tensor memory; what it does next is behind.
+void leave_tensor_memory(Thread& me, uint32_t line);
+void meet_tensor_memory(Thread& me, uint32_t line);
+
+// All products before an arrival are done.
+void complete_products(const BulkCopy& arrival);
+
+// What is wrong with a block whose threads have exited.
+void check_tensor_memory_at_exit(Block& block);
+
+}  // namespace tsim

@@ -1,0 +1,112 @@
+"""Products with sums in tensor memory: in the emulator, and as machine code."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+import tile_api.language as T
+from support.nvrtcs import Named, machine_code_of
+from support.products import Product, check
+from support.toolchain import nvrtc_for
+from tile_core.codegen import print_program
+from tile_core.driver import lower
+from tile_core.plugins.host import PluginHost
+
+HALF = Product("sm_100a", 128, 64, 64)
+PRODUCTS = [
+    HALF,
+    replace(HALF, factor="bfloat16", transposes=(True, True), k=48, n=48),
+    replace(HALF, n=256, threads=256, steps=2, k=64),
+    replace(HALF, m=256, n=80, threads=256, clear=True),
+    replace(HALF, m=256, n=64, transposes=(False, True), steps=4, k=128),
+]
+ELSEWHERE = [
+    replace(HALF, m=64),
+    replace(HALF, total="float16"),
+    replace(HALF, threads=384, m=384),
+    replace(HALF, n=192),  # a thread has 128 columns at most
+    replace(HALF, scopes=("fragment", "shared")),
+]
+
+
+def printed(product: Product, host: PluginHost) -> str:
+    return print_program(lower(product.kernel(), "cuda:sm_100a", host).module).text
+
+
+@pytest.mark.parametrize("product", PRODUCTS, ids=str)
+def test_sums_are_in_tensor_memory(product: Product, host: PluginHost) -> None:
+    assert "tcgen05_mma" in printed(product, host)
+    check(product)
+
+
+@pytest.mark.parametrize("product", ELSEWHERE, ids=str)
+def test_others_have_theirs_in_registers(product: Product, host: PluginHost) -> None:
+    text = printed(product, host)
+    assert "tcgen05" not in text
+    assert "mma_m16n8k16" in text
+
+
+def matmul(stages: int):
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((1024, 1024), "bfloat16"),
+        B: T.Tensor((1024, 1024), "bfloat16"),
+        C: T.Tensor((1024, 1024), "bfloat16"),
+    ):
+        with T.Kernel(4, 8, threads=256) as (bx, by):
+            a = T.alloc_shared((128, 64), "bfloat16")
+            b = T.alloc_shared((256, 64), "bfloat16")
+            c = T.alloc_fragment((128, 256), "float32")
+            T.clear(c)
+            for k in T.Pipelined(16, num_stages=stages):
+                T.copy(A[by * 128, k * 64], a)
+                T.copy(B[bx * 256, k * 64], b)
+                T.gemm(a, b, c, transpose_B=True)
+            T.copy(c, C[by * 128, bx * 256])
+
+    return kernel.kernel
+
+
+def test_machine_code(host) -> None:
+    """Four products a round, started once each: no loop over the lanes that might be elected."""
+    text = print_program(lower(matmul(3), "cuda:sm_100a", host).module).text
+    assert "tcgen05_alloc<256>" in text
+    assert "tcgen05_free<256>" in text
+    code = machine_code_of(text, Named(nvrtc_for("sm_100a")), "sm_100a")
+    found = Counter()
+    for opcode, count in code.counts.items():
+        found[re.match(r"\w+", opcode)[0]] += count
+    wanted = {"UTCHMMA": 4, "UTCBAR": 1, "UTMALDG": 2, "LDTM": 4, "STTM": 4, "HMMA": 0, "HGMMA": 0}
+    assert {name: found[name] for name in wanted} == wanted
+    assert "0x8400490" in code.text  # 128 x 256 of bfloat16 into float32, both along K
+    assert "0x40004040" in code.text  # swizzled rows of 128 bytes, eight to a group
+    assert code.spills == 0
+
+
+def test_no_room_is_told_of(host) -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((256, 64), "float16"), C: T.Tensor((3, 256, 128), "float32")):
+        with T.Kernel(1, threads=256) as bx:
+            a = T.alloc_shared((256, 64), "float16")
+            b = T.alloc_shared((128, 64), "float16")
+            T.copy(A, a)
+            T.copy(A[0:128, :], b)
+            c = T.alloc_fragment((256, 128), "float32")
+            d = T.alloc_fragment((256, 128), "float32")
+            e = T.alloc_fragment((256, 128), "float32")
+            T.gemm(a, b, c, transpose_B=True, clear_accum=True)
+            T.gemm(a, b, d, transpose_B=True, clear_accum=True)
+            T.gemm(a, b, e, transpose_B=True, clear_accum=True)
+            T.copy(c, C[0, :, :])
+            T.copy(d, C[1, :, :])
+            T.copy(e, C[2, :, :])
+
+    remarks = lower(kernel.kernel, "cuda:sm_100a", host).remarks
+    told = [r.message for r in remarks if r.pass_name == "place_sums"]
+    assert len(told) == 2
+    assert told[0].endswith("finds no room in 512 columns of tensor memory")
+    assert told[1].startswith("512 of 512 columns of tensor memory have sums of")

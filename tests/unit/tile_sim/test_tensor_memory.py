@@ -1,0 +1,78 @@
+"""A product with sums in tensor memory: right, and broken in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support.emulated import Program, line_of, poison, whole
+from tile_core.errors import BarrierMisuse, DataRace, Deadlock, MissingWait, TileError
+from tile_sim import checking
+from tile_sim.tensor_maps import Boxes
+
+FILE = "tensor_gemm.cu"
+
+
+def program(broken: int) -> Program:
+    def arguments() -> dict[str, Any]:
+        return {
+            "A": Boxes(whole(128, 320, dtype="float16"), (64, 128), 128),
+            "B": Boxes(whole(64, 320, dtype="float16", seed=1), (64, 64), 128),
+            "C": poison(128, 64),
+            "K": 320,
+            "broken": broken,
+        }
+
+    return Program(
+        FILE, "tensor_gemm", (1,), 160, 49200, arguments, "C",
+        lambda A, B, K, broken: A.astype("float32") @ B.astype("float32").T,
+    )  # fmt: skip
+
+
+ORDER = (DataRace, MissingWait)
+MISTAKES: dict[int, tuple[str, type[TileError] | tuple[type[TileError], ...], str, str]] = {
+    1: ("fewer columns than are used", BarrierMisuse, "clear", "columns 0 to 63 of the 32"),
+    2: ("columns taken by one lane", BarrierMisuse, "clear", "1 lanes of a warp took"),
+    3: ("columns taken again", BarrierMisuse, "take twice", "gave up the right"),
+    4: ("no fence before threads meet", BarrierMisuse, "taken", "without tcgen05_before"),
+    5: ("no fence behind", BarrierMisuse, "clear", "without tcgen05_after"),
+    6: ("slot filled while it is read", (*ORDER, BarrierMisuse), "expect", ""),
+    7: ("sums not cleared", BarrierMisuse, "multiply", "nothing has written it"),
+    8: ("stores not fenced", BarrierMisuse, "cleared", "without tcgen05_before"),
+    9: ("stores not ordered before products", BarrierMisuse, "multiply", "may still write it"),
+    10: ("full not waited for", ORDER, "multiply", ""),
+    11: ("no fence behind the wait for tiles", BarrierMisuse, "multiply", "without tcgen05_after"),
+    12: ("product beside its columns", BarrierMisuse, "multiply out of place", "columns 32 to 95"),
+    13: ("released before the product", ORDER, "multiply late", ""),
+    14: ("slot never released", Deadlock, "wait for empty", ""),
+    15: ("no arrival for the sums", Deadlock, "wait for all", ""),
+    16: ("sums read too early", BarrierMisuse, "read sums", "still adding to"),
+    17: ("no fence behind the wait for sums", BarrierMisuse, "read sums", "without tcgen05_after"),
+    18: ("sums read beside the columns", BarrierMisuse, "read too far", "columns 32 to 95"),
+    19: ("freed while others read", BarrierMisuse, "free or read sums", ""),
+    20: ("never freed", BarrierMisuse, "take", "has not freed 64 columns"),
+    21: ("fewer columns freed", BarrierMisuse, "free too few", "has not taken"),
+    22: ("freed again", BarrierMisuse, "free again", "a second time"),
+}
+"""By number: what is wrong, what finds it, at which line, and words of the message."""
+
+
+@pytest.mark.parametrize("async_mode", ["late", "early", "random"])
+@pytest.mark.parametrize("schedule", ["forward", "reverse", "random:1"])
+def test_the_right_kernel_is_found_right(schedule: str, async_mode: str) -> None:
+    with checking("all", schedule=schedule, async_mode=async_mode):
+        assert program(0).run().findings == ()
+
+
+@pytest.mark.parametrize("schedule", ["forward", "random:1"])
+@pytest.mark.parametrize("number", MISTAKES, ids=lambda n: MISTAKES[n][0])
+def test_a_mistake_is_found(number: int, schedule: str) -> None:
+    _, kind, marker, words = MISTAKES[number]
+    with checking("all", schedule=schedule, threads=1), pytest.raises(TileError) as caught:
+        program(number).run()
+    error = caught.value
+    assert isinstance(error, kind), str(error)
+    lines = {error.span.line, *(note.span.line for note in error.notes if note.span is not None)}
+    assert {line_of(FILE, one) for one in marker.split(" or ")} & lines, str(error)
+    assert words in str(error)
