@@ -12,6 +12,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from support.torch_models import GPTBlock, MambaBlock, ResNetBlock
+from tile_api.arrays import running
 from tile_api.torch_compile.backend import Options, explain, lowered, tile_backend
 from tile_api.torch_compile.explanations import CompiledGraph
 from tile_core.errors import FrontendTypeError
@@ -258,24 +259,48 @@ def test_inference(mode: Callable[[], Any]) -> None:
     assert (told.kind, told.kernels) == ("inference", 1)
 
 
-def test_sizes_that_are_symbols_are_compiled_for_each_size() -> None:
-    told: list[CompiledGraph] = []
+def scaled_rows(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x @ w, -1) * x.shape[0]
 
-    def scaled(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-        return torch.softmax(x @ w, -1) * x.shape[0]
 
-    fast = compiled(scaled, told, dynamic=True)
-    w = wide(4, 3)
-    for rows in (5, 2, 5):
+def flattened(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return F.gelu(x[:, None].expand(-1, 3, -1).reshape(-1, 4) @ w).view(x.shape[0], 3, -1)
+
+
+@pytest.mark.parametrize("function", [scaled_rows, flattened])
+def test_sizes_that_are_symbols_have_kernels_together(function, monkeypatch) -> None:
+    count, told = 0, list[CompiledGraph]()
+
+    def counted(*args: Any, real=running.compile_kernel, **kwargs: Any) -> Any:
+        nonlocal count
+        count += 1
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(running, "compile_kernel", counted)
+    fast = compiled(function, told, dynamic=True)
+    w, made = wide(4, 3), []
+    for rows in (5, 7, 6):
         x = plain(rows, 4)
-        for right, got in zip(results(scaled, (x, w)), results(fast, (x, w)), strict=True):
+        for right, got in zip(results(function, (x, w)), results(fast, (x, w)), strict=True):
             torch.testing.assert_close(got, right)
-    assert [graph.kind for graph in told] == ["forward", "backward"] * 2
-    assert [str(graph).splitlines()[1] for graph in told[::2]] == [
-        f"for primals_3.shape[0] = {rows}, primals_3.shape[1] = 4, primals_5.shape[1] = 3: "
-        "other sizes have kernels of their own"
-        for rows in (5, 2)
-    ]
+        made.append(count)
+    assert made[0] == made[1] == made[2] > 0
+    assert [graph.kind for graph in told] == ["forward", "backward"] * 3
+    sizes = [str(graph).splitlines()[1].rpartition(": ") for graph in told[::2]]
+    for rows, (text, _, tail) in zip((5, 7, 6), sizes, strict=True):
+        assert f".shape[0] = {rows}, " in text
+        assert tail == "kernels without symbols are for these sizes"
+
+
+def test_stages_that_need_sizes_which_no_tensor_tells_are_compiled_for_each() -> None:
+    def made(x: torch.Tensor) -> torch.Tensor:
+        return (x.reshape(-1) * 2).view(x.shape[1], x.shape[0]) @ torch.ones(x.shape[0], 2)
+
+    fast = compiled(made, told := [], dynamic=True)
+    for shape in ((4, 6), (6, 4), (3, 8)):
+        x = torch.randn(*shape)
+        torch.testing.assert_close(fast(x), made(x))
+    assert len(told) == 3
 
 
 def test_kernels_run_on_an_emulated_gpu() -> None:

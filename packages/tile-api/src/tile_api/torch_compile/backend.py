@@ -30,6 +30,7 @@ from tile_api.torch_compile.explanations import CompiledGraph, InKernels, InTorc
 from tile_api.torch_compile.nodes import Kind, device_of, kind_of, name_of, refusal
 from tile_api.torch_compile.stages import Stage, Step, steps_of
 from tile_api.torch_compile.strides import choose_strides
+from tile_api.torch_compile.symbolic import Symbolic, Traced
 from tile_core.errors import FrontendTypeError, TileError
 
 _LOG = logging.getLogger(__name__)
@@ -146,9 +147,10 @@ def _is_symbolic(x: Any) -> bool:
 
 
 class _BySizes:
-    """A graph whose sizes are symbols: compiled for each sizes that it meets.
+    """A graph whose sizes are symbols: traced again for each sizes that it meets.
 
-    Views and shapes of torch's graph are numbers where it is traced again, so are the kernels'.
+    Views and shapes of torch's graph are numbers there. Kernels are for all sizes, where what torch
+    does with sizes lets them.
     """
 
     def __init__(
@@ -157,6 +159,7 @@ class _BySizes:
         self.graph = graph
         self.rest = (kind, options, graph_break)
         self.known: KernelCache[GraphModule] = KernelCache(MOST_SIGNATURES)
+        self.symbolic = Symbolic(graph.graph)
 
     def __call__(self, *args: Any) -> Any:
         key = tuple([(x.shape, x.stride()) if isinstance(x, torch.Tensor) else x for x in args])
@@ -164,7 +167,12 @@ class _BySizes:
         if found is None:
             with torch.no_grad():
                 traced = make_fx(self.graph, tracing_mode="fake")(*args)
-            found = lowered(traced, *self.rest, sizes=_sizes_of(self.graph, args))
+            for node in [n for n in traced.graph.nodes if n.target is operator.getitem]:
+                if not node.users:  # which the graph with symbols does not have
+                    traced.graph.erase_node(node)
+            same = self.symbolic.traced(traced.graph)
+            sizes = _sizes_of(self.graph, args)
+            found = lowered(traced, *self.rest, sizes=sizes, traced=same)
             self.known.put(key, found)
         return found(*args)
 
@@ -187,18 +195,30 @@ def lowered(
     options: Options,
     graph_break: str | None = None,
     sizes: tuple[str, ...] = (),
+    traced: Traced | None = None,
 ) -> GraphModule:
-    """Return a graph in which what can be captured is kernels."""
-    reasons = _in_torch(gm.graph, device_of(options.target))
+    """Return a graph in which what can be captured is kernels.
+
+    Parameters
+    ----------
+    sizes
+        Those that torch leaves open, as they are in this graph.
+    traced
+        The graph with symbols for them, which may be known from other sizes.
+    """
     joins = functools.partial(is_one_kernel, target=options.target)
     known: dict[Stage, Captured] = {}
-    steps: list[Step]
-    while True:
+    steps, found = (traced and traced.known()) or ([], {})
+    reasons = _in_torch(gm.graph, device_of(options.target)) | found
+    while not steps or not _is_captured(steps, known, reasons, options.target, traced):
+        captured = {*gm.graph.nodes} - reasons.keys()
         steps = []
-        for step in steps_of(gm.graph, lambda node: node not in reasons, joins):
+        for step in steps_of(gm.graph, captured.__contains__, joins):
             steps += apart(step, options.target) if isinstance(step, Stage) else [step]
-        if _is_captured(steps, known, reasons, options.target):
+        if not steps:
             break
+    if traced is not None:
+        traced.keep(steps, reasons)
     if options.explain is not None:
         told = _told(steps, known, reasons)
         options.explain.append(CompiledGraph(kind, told, graph_break, sizes))
@@ -222,6 +242,7 @@ def _is_captured(
     known: dict[Stage, Captured],
     reasons: dict[Node, str],
     target: str | None,
+    traced: Traced | None,
 ) -> bool:
     """Make kernels of the stages; False if some nodes turn out to be torch's."""
     is_whole = True
@@ -232,8 +253,10 @@ def _is_captured(
             reasons |= dict.fromkeys(_heavy(step), "of one number: to call a kernel takes longer")
             is_whole = False
             continue
-        captured = Captured(step, target)
+        captured = Captured(step, target, traced)
         try:
+            if captured.is_symbolic and not _is_compiled(captured):
+                captured = Captured(step, target)
             captured.function.kernels(*captured.like)
         except Exception as error:  # whatever it is, torch can run the nodes
             text = error.message if isinstance(error, TileError) else f"{error!r}"
@@ -249,6 +272,14 @@ def _is_captured(
         else:
             known[step] = captured
     return is_whole
+
+
+def _is_compiled(captured: Captured) -> bool:
+    try:
+        captured.function.kernels(*captured.like)
+    except Exception:  # kernels of these sizes alone may do
+        return False
+    return True
 
 
 def _heavy(stage: Stage) -> list[Node]:

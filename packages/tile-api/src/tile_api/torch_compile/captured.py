@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from tile_api.arrays.annotations import ArrayType
 from tile_api.arrays.capturing import views
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.torch_names import call_torch
@@ -19,6 +20,7 @@ from tile_api.arrays.function import Function
 from tile_api.torch_compile.layouts import layout_of, memory_order
 from tile_api.torch_compile.nodes import Kind, kind_of, name_of, tensors_of
 from tile_api.torch_compile.stages import Stage, rows_of
+from tile_api.torch_compile.symbolic import Sizes, Traced, array_types, size_of, sizes_in
 from tile_api.torch_compile.view_bases import base_of, reader_through
 from tile_core.errors import ArrayShapeError
 
@@ -36,15 +38,22 @@ class Captured:
         Tensors without elements, as the function takes them.
     failed_at
         The node that could not be captured, where the function could not.
+    is_symbolic
+        Whether the function is for other sizes, too.
     """
 
-    def __init__(self, stage: Stage, target: str | None) -> None:
+    def __init__(self, stage: Stage, target: str | None, traced: Traced | None = None) -> None:
         self.stage = stage
         self.failed_at: Node | None = None
         inputs = [n.meta["val"] for n in stage.inputs]
         self.bases = [*map(base_of, stage.inputs)]
         self._layouts = [*map(layout_of, inputs)]
-        self._forms = [_form_of(node, stage) for node in stage.outputs]
+        symbolic = None if traced is None else traced.stage(stage)
+        types = None if symbolic is None else array_types(symbolic, self._layouts)
+        self.is_symbolic = types is not None
+        self._captured_from = symbolic if symbolic is not None and types is not None else stage
+        names = dict(zip(stage.nodes, self._captured_from.nodes, strict=True))
+        self._forms = [_form_of(node, stage, names) for node in stage.outputs]
         self._turned = [(k, form) for k, form in enumerate(self._forms) if form is not None]
         readers = [
             torch.Tensor.contiguous if x is None or x.is_plain else x.reader()
@@ -57,7 +66,12 @@ class Captured:
                 stage.inputs, self.bases, self._layouts, readers, strict=True
             )
         ]
-        self.function = Function(self._as_function(), target=target)
+        made = Function(self._as_function(types or {}), target=target)
+        if traced is not None and types is not None:
+            orders = tuple(memory_order(n.meta["val"]) for n in stage.outputs)
+            lying = tuple((x.order, x.live) if x else None for x in self._layouts)
+            made = traced.of.functions.setdefault((self._captured_from, orders, lying), made)
+        self.function = made
         self.__name__ = self.function.func.__name__
 
     @cached_property
@@ -74,7 +88,7 @@ class Captured:
             found[k] = form.back(made[k])
         return found
 
-    def _as_function(self) -> Any:
+    def _as_function(self, types: Mapping[str, ArrayType]) -> Any:
         def run(**arrays: Any) -> tuple[Any, ...]:
             return self._captured(arrays)
 
@@ -83,24 +97,32 @@ class Captured:
         run.__name__ = run.__qualname__ = name[:_LONGEST_NAME].strip("_")
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [inspect.Parameter(n.name, kind) for n in self.stage.inputs]
+            [inspect.Parameter(n.name, kind) for n in self._captured_from.inputs]
         )
+        run.__annotations__ = {**types}
         return run
 
     def _captured(self, arrays: dict[str, Any]) -> tuple[Any, ...]:
         known: dict[Node, Any] = {}
-        for node, layout in zip(self.stage.inputs, self._layouts, strict=True):
+        stage = self._captured_from
+        sizes = sizes_in(stage, self._layouts, arrays) if self.is_symbolic else {}
+        for node, layout in zip(stage.inputs, self._layouts, strict=True):
             x = arrays[node.name]
-            known[node] = x if layout is None else layout.array(x, node.name)
-        for node in self.stage.nodes:
-            self.failed_at = node
-            args, kwargs = torch.fx.map_arg((node.args, node.kwargs), known.__getitem__)
+            shape = [size_of(n, sizes) for n in node.meta["val"].shape]
+            known[node] = x if layout is None else layout.array(x, node.name, shape)
+
+        def given(node: Node) -> Any:
+            return known[node] if node in known else size_of(node.meta["val"], sizes)
+
+        for own, node in zip(self.stage.nodes, stage.nodes, strict=True):
+            self.failed_at = own
+            args, kwargs = torch.fx.map_arg((node.args, node.kwargs), given)
             known[node] = _called(node, args, kwargs)
-            _check(known[node], node)
+            _check(known[node], node, sizes)
         self.failed_at = None
         return tuple(
             known[node] if form is None else form.of(known[node], known)
-            for node, form in zip(self.stage.outputs, self._forms, strict=True)
+            for node, form in zip(stage.outputs, self._forms, strict=True)
         )
 
 
@@ -120,8 +142,14 @@ class _Form:
     back: Callable[[torch.Tensor], torch.Tensor]
 
 
-def _form_of(node: Node, stage: Stage) -> _Form | None:
-    """Return the form of a result that lies in memory in another order, or has a product's rows."""
+def _form_of(node: Node, stage: Stage, names: Mapping[Node, Node]) -> _Form | None:
+    """Return the form of a result that lies in memory in another order, or has a product's rows.
+
+    Parameters
+    ----------
+    names
+        The nodes that are captured for those of the stage.
+    """
     value = node.meta["val"]
     order = memory_order(value)
     if order is not None and order != tuple(sorted(order)):
@@ -131,7 +159,8 @@ def _form_of(node: Node, stage: Stage) -> _Form | None:
     products = [n for n in stage.nodes if kind_of(n) is Kind.PRODUCT]
     if len(products) == 1 and tuple(products[0].meta["val"].shape) == rows_of(shape) != shape:
         return _Form(
-            lambda x, known: views.reshape(x, known[products[0]].shape), lambda x: x.view(shape)
+            lambda x, known: views.reshape(x, known[names[products[0]]].shape),
+            lambda x: x.view(shape),
         )
     return None
 
@@ -199,13 +228,14 @@ def _called(node: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     return call_torch(name, args, kwargs)
 
 
-def _check(made: Any, node: Node) -> None:
+def _check(made: Any, node: Node, sizes: Sizes) -> None:
     """Refuse a result that differs from what torch says that a node gives."""
     several = isinstance(made, (tuple, list))
     arrays = [x for x in (made if several else [made]) if x is not None]
     for x, tensor in zip(arrays, tensors_of(node.meta["val"]), strict=True):
-        mine = (str(x.dtype), tuple(map(int, x.shape)))
-        theirs = (str(tensor.dtype).removeprefix("torch."), tuple(map(int, tensor.shape)))
+        mine = (str(x.dtype), tuple(x.shape))
+        shape = tuple(size_of(n, sizes) for n in tensor.shape)
+        theirs = (str(tensor.dtype).removeprefix("torch."), shape)
         if mine != theirs:
             raise ArrayShapeError(
                 f"it gives {mine[0]} of {mine[1]} where torch has {theirs[0]} of {theirs[1]}"

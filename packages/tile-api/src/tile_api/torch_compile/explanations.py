@@ -94,5 +94,5 @@ class CompiledGraph:
         head = f"{self.kind}: {self.kernels} kernels, {len(self.in_torch)} operations of torch"
         tail = [] if self.graph_break is None else [f"the graph ends: {self.graph_break}"]
         if self.sizes:
-            head += f"\nfor {', '.join(self.sizes)}: other sizes have kernels of their own"
+            head += f"\nfor {', '.join(self.sizes)}: kernels without symbols are for these sizes"
         return "\n\n".join([head, *map(str, self.steps), *tail])

@@ -91,8 +91,14 @@ class Layout:
 
         return read
 
-    def array(self, x: Array, name: str) -> Array:
-        """Return the view of an array that is the contiguous tensor, its dimensions named."""
+    def array(self, x: Array, name: str, shape: Sequence[int]) -> Array:
+        """Return the view of an array that is the contiguous tensor, its dimensions named.
+
+        Parameters
+        ----------
+        shape
+            Of the view: its sizes, or symbols for them.
+        """
         if self.is_plain:
             return x
         found: Any = indexing.taken(x, self.picked) if self.has_gaps else x
@@ -100,7 +106,7 @@ class Layout:
         sizes = [1] * len(self.sizes)
         for k, n in zip(self.live, found.shape, strict=True):
             sizes[k] = n
-        whole = views.broadcast_to(views.reshape(found, sizes), self.sizes)
+        whole = views.broadcast_to(views.reshape(found, sizes), shape)
         named = [
             n if n == 1 or isinstance(n, Dim) else dimension(n, Symbol(f"{name}:{k}"))
             for k, n in enumerate(whole.shape)

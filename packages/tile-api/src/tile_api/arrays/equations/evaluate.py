@@ -108,7 +108,7 @@ def is_finite(x: Expr, values: Mapping[Expr, float]) -> bool:
 def number_of(x: Expr, values: Mapping[Expr, float], side: int | None = None) -> float:
     """Return what an expression is for values of some of its operands.
 
-    What else it reads, elements and states, is 1.
+    What else it reads, elements and states, is 1; symbols have their usual values.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def number_of(x: Expr, values: Mapping[Expr, float], side: int | None = None) ->
             if told.issuperset(n.args):
                 told.add(n)
             if n.op == "const":
-                known[n] = np.float64(n.value)
+                known[n] = np.float64(n.value.usual if isinstance(n.value, Size) else n.value)
             elif n.op == "where":
                 is_chosen = side is not None and n.args[0] not in told
                 known[n] = args[side or 0] if is_chosen else np.where(*args)
