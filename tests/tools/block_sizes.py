@@ -20,7 +20,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tile_cpu.csource import find_compiler
-from tile_cpu.gemm.block_sizes import block_sizes
 from tile_cpu.gemm.macrokernel import plan_gemm, plan_steps
 from tile_cpu.machine import MACHINES
 from tile_cpu.passes.merge_gemm_blocks import MAX_SIDE
@@ -28,6 +27,7 @@ from tile_cpu.passes.merge_gemm_blocks import MAX_SIDE
 SOURCE = Path(__file__).parents[1] / "support" / "cache_simulator.c"
 
 FURTHER = {  # MiB and ways of the last level, entries and ways of both address caches
+    "haswell": (8, 16, 64, 4, 1024, 8),
     "znver2": (16, 16, 64, 64, 2048, 16),
     "znver3": (32, 16, 64, 64, 2048, 16),
     "znver5": (32, 16, 96, 96, 4096, 16),
@@ -87,8 +87,9 @@ def cycles(machine: str, blocks: Blocks, size: int = SIZE) -> float:
 def ours(machine: str, size: int = SIZE) -> Blocks:
     """Return the blocks that a large product runs in."""
     spec = plan_gemm(MACHINES[machine], "float32", "float32", "float32", 256, 256)
-    mr, rows = spec.tile.mr, min(MAX_SIDE, block_sizes(spec).rows)
-    return Blocks(mr, spec.panel_width, rows // mr * mr, int(plan_steps(spec, size).step))
+    mr = spec.tile.mr
+    depth = int(plan_steps(spec, size, MAX_SIDE).step)
+    return Blocks(mr, spec.panel_width, MAX_SIDE // mr * mr, depth)
 
 
 def ratio(

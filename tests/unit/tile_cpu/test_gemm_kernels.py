@@ -9,7 +9,7 @@ import pytest
 
 from support.emulated_features import can_run, emulated_features
 from tile_cpu.cpu_machine import CpuMachine
-from tile_cpu.gemm.block_sizes import block_sizes
+from tile_cpu.gemm.block_sizes import step_depth
 from tile_cpu.gemm.instruction_kernel import MultiplyStep, choose_kernel
 from tile_cpu.gemm.macrokernel import plan_gemm, plan_steps
 from tile_cpu.gemm.operands import (
@@ -256,7 +256,7 @@ def test_copied_rows_of_bfloat16_are_held_as_bits() -> None:
 
 def test_steps_along_k_are_even() -> None:
     spec = plan_gemm(MACHINES["znver4"], *F32, 256, 256)
-    steps = {k: plan_steps(spec, k) for k in (0, 131, 1024, 1000)}
+    steps = {k: plan_steps(spec, k, 256) for k in (0, 131, 1024, 1000)}
     assert {k: (s.capacity, s.count) for k, s in steps.items()} == {
         0: (1, 1),
         131: (131, 1),
@@ -267,24 +267,30 @@ def test_steps_along_k_are_even() -> None:
 
 def test_a_step_fills_the_ways_of_the_first_cache_that_neither_rows_nor_sums_take() -> None:
     """Of 8 ways of 4 KiB 5 hold a panel of 16 or of 32 columns; of 12, 8; of 4 of 16 KiB, one."""
-    sizes = {
-        name: block_sizes(plan_gemm(MACHINES[name], *F32, 256, 256))
-        for name in ("haswell", "znver3", "znver4", "znver5", "skylake-avx512", "neoverse-v2")
+    depths = {
+        name: step_depth(plan_gemm(MACHINES[name], *F32, 256, 256), 256)
+        for name in ("znver3", "znver4", "znver5", "skylake-avx512", "neoverse-v2")
     }
-    assert {name: (s.depth, s.rows) for name, s in sizes.items()} == {
-        "haswell": (320, 126),
-        "znver3": (320, 306),
-        "znver4": (160, 1224),
-        "znver5": (256, 896),
-        "skylake-avx512": (160, 1432),
-        "neoverse-v2": (340, 576),
+    assert depths == {
+        "znver3": 320,
+        "znver4": 160,
+        "znver5": 256,
+        "skylake-avx512": 160,
+        "neoverse-v2": 340,
     }
+
+
+def test_the_higher_a_block_the_shorter_its_steps_where_the_second_cache_is_small() -> None:
+    """Of 8 ways of 32 KiB, 7 hold rows of A of 4 bytes, and of two panels 128."""
+    spec = plan_gemm(MACHINES["haswell"], *F32, 256, 256)
+    depths = {rows: step_depth(spec, rows) for rows in (64, 128, 256, 512, 100_000)}
+    assert depths == {64: 320, 128: 320, 256: 192, 512: 104, 100_000: 8}
 
 
 def test_narrow_elements_go_through_in_groups_of_four_bytes() -> None:
     zen = MACHINES["znver4"]
     types = (F32, BF16, ("int8", "int8", "int32"))
-    depth = {t[0]: block_sizes(plan_gemm(zen, *t, 256, 256)).depth for t in types}
+    depth = {t[0]: step_depth(plan_gemm(zen, *t, 256, 256), 256) for t in types}
     assert depth == {"float32": 160, "bfloat16": 320, "int8": 640}
 
 

@@ -22,7 +22,11 @@ from tile_cpu.openmp_threads import set_num_threads
 from tile_cpu.passes.merge_gemm_blocks import merge_gemm_blocks
 
 TINY = "tiny-cache"
-SHAPES = {  # M, N, K; element types; whether A and B are transposed
+SHAPES: dict[
+    str, tuple[Any, ...]
+] = {  # M, N, K; element types; whether A and B are transposed; columns of a block
+    "half-panels": ((150, 200, 90), ("float32", "float32"), "NN", 48),
+    "half-panels-NT": ((150, 230, 190), ("float32", "float32"), "NT", 56),
     "groups": ((150, 450, 90), ("float32", "float32"), "NN"),
     "NT": ((90, 200, 333), ("float32", "float32"), "NT"),
     "TN": ((128, 130, 300), ("float32", "float32"), "TN"),
@@ -35,17 +39,19 @@ SHAPES = {  # M, N, K; element types; whether A and B are transposed
 }
 
 
-def product(extents: tuple[int, int, int], types: tuple[str, str], order: str) -> Any:
-    """Return blocks of 64 x 64 of a product."""
+def product(
+    extents: tuple[int, int, int], types: tuple[str, str], order: str, wide: int = 64
+) -> Any:
+    """Return blocks of 64 rows of a product."""
     (m, n, k), (dtype, total), (turned_a, turned_b) = extents, types, (c == "T" for c in order)
     shape_a, tile_a = ((k, m), (32, 64)) if turned_a else ((m, k), (64, 32))
-    shape_b, tile_b = ((n, k), (64, 32)) if turned_b else ((k, n), (32, 64))
+    shape_b, tile_b = ((n, k), (wide, 32)) if turned_b else ((k, n), (32, wide))
 
     @T.prim_func
     def main(A: T.Tensor(shape_a, dtype), B: T.Tensor(shape_b, dtype), C: T.Tensor((m, n), total)):
-        with T.Kernel(T.ceildiv(n, 64), T.ceildiv(m, 64), threads=128) as (bx, by):
+        with T.Kernel(T.ceildiv(n, wide), T.ceildiv(m, 64), threads=128) as (bx, by):
             a, b = T.alloc_shared(tile_a, dtype), T.alloc_shared(tile_b, dtype)
-            c = T.alloc_fragment((64, 64), total)
+            c = T.alloc_fragment((64, wide), total)
             T.clear(c)
             for i in T.Pipelined(T.ceildiv(k, 32)):
                 if turned_a:
@@ -53,17 +59,17 @@ def product(extents: tuple[int, int, int], types: tuple[str, str], order: str) -
                 else:
                     T.copy(A[by * 64, i * 32], a)
                 if turned_b:
-                    T.copy(B[bx * 64, i * 32], b)
+                    T.copy(B[bx * wide, i * 32], b)
                 else:
-                    T.copy(B[i * 32, bx * 64], b)
+                    T.copy(B[i * 32, bx * wide], b)
                 T.gemm(a, b, c, turned_a, turned_b)
-            T.copy(c, C[by * 64, bx * 64])
+            T.copy(c, C[by * 64, bx * wide])
 
     return main
 
 
 def case_of(name: str) -> Case:
-    extents, types, order = SHAPES[name]
+    extents, types, order, *_ = SHAPES[name]
     (m, n, k), (turned_a, turned_b) = extents, (c == "T" for c in order)
     shape_a, shape_b = (k, m) if turned_a else (m, k), (n, k) if turned_b else (k, n)
 

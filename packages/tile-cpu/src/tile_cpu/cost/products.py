@@ -74,8 +74,8 @@ def product_cycles(speeds: CpuSpeeds, spec: GemmSpec, block: Block, steps: float
     return ProductCycles(multiply, edges, pack)
 
 
-def step_count(spec: GemmSpec, k: float) -> float:
+def step_count(spec: GemmSpec, k: float, rows: int) -> float:
     """Return into how many steps a blocked product cuts `k`."""
     if spec.form is GemmForm.DOT_ROWS:
         return 1.0
-    return float(plan_steps(spec, max(1, round(k))).count)
+    return float(plan_steps(spec, max(1, round(k)), rows).count)

@@ -101,7 +101,7 @@ class Timing(Visitor):
         spec = plan_gemm(self.machine, *types, m, n, transposed_b=op.transpose_b)
         k = _mean(op.k, space)
         rows, columns = _valid(op, space, times)
-        steps = step_count(spec, k)
+        steps = step_count(spec, k, m)
         copies = op.transpose_a or types[0] != spec.kernel.a_dtype or spec.tile.mr > 8
         block = Block(rows, columns, k, spec.form is GemmForm.PANELS, op.transpose_b, copies)
         once = product_cycles(self.speeds, spec, block, steps)

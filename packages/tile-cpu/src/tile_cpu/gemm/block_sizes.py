@@ -8,41 +8,31 @@ that in each of them some ways hold what stays, and the others what passes and i
 
 from __future__ import annotations
 
-from tile_core.dtypes import dtype_of
-from tile_core.records import dataclass
 from tile_cpu.gemm.operands import GemmSpec
 
 
-@dataclass(frozen=True, slots=True)
-class BlockSizes:
-    """Elements along k of one step, and the rows of a block that suit it best."""
-
-    depth: int
-    rows: int
-
-
-def block_sizes(spec: GemmSpec) -> BlockSizes:
-    """Return the sizes for products of `spec`.
+def step_depth(spec: GemmSpec, rows: int) -> int:
+    """Return how many elements along k a step of a block of `rows` takes.
 
     In the first level the ways are shared out as the widths of the panels of B and of A are, less
-    one way for C. In the second, one way is for C and as many as two panels of B fill are theirs.
+    one way for C. In the second, one way is for C, and the block of A has two panels of B beside
+    it: the one in use and the next.
 
     Examples
     --------
-    A panel of 16 columns takes 5 of the 8 ways of 4 KiB: 320 rows of it fill them.
+    A panel of 16 columns takes 5 of the 8 ways of 4 KiB: 320 rows of it fill them. Of 256 KiB in
+    8 ways, 256 rows of A and two panels fill 7 in steps of 192.
 
     >>> from tile_cpu.gemm.macrokernel import plan_gemm
     >>> from tile_cpu.machine import machine
-    >>> block_sizes(plan_gemm(machine("znver3"), "float32", "float32", "float32", 256, 256))
-    BlockSizes(depth=320, rows=306)
+    >>> types = ("float32",) * 3
+    >>> [step_depth(plan_gemm(machine(m), *types, 256, 256), 256) for m in ("znver3", "haswell")]
+    [320, 192]
     """
-    machine, kernel, mr = spec.machine, spec.kernel, spec.tile.mr
-    element = dtype_of(kernel.accumulator).bits // 8 if kernel.group == 1 else 4
-    row = spec.panel_width * element  # of a panel of B
-    way = machine.l1_bytes // machine.l1_ways
-    ways = max(1, int((machine.l1_ways - 1) / (1 + mr / spec.panel_width)))
-    groups = max(kernel.lanes, ways * way // row // kernel.lanes * kernel.lanes)
-    way = machine.l2_bytes // machine.l2_ways
-    ways = max(1, machine.l2_ways - 1 + -2 * groups * row // way)
-    rows = ways * way // (groups * element) // mr * mr
-    return BlockSizes(groups * kernel.group, max(mr, rows))
+    machine, kernel = spec.machine, spec.kernel
+    row = spec.panel_width * kernel.group_bytes  # of a panel of B
+    ways = max(1, int((machine.l1_ways - 1) / (1 + spec.tile.mr / spec.panel_width)))
+    near = ways * (machine.l1_bytes // machine.l1_ways) // row
+    room = machine.l2_bytes // machine.l2_ways * max(1, machine.l2_ways - 1)
+    groups = min(near, room // (rows * kernel.group_bytes + 2 * row))
+    return max(1, groups // kernel.lanes) * kernel.chunk

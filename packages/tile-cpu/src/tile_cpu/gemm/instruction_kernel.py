@@ -47,6 +47,11 @@ class MicroKernel:
         return self.b_dtype if self.group == 1 else "int32"
 
     @property
+    def group_bytes(self) -> int:
+        """Bytes of one group in packed memory."""
+        return dtype_of(self.group_dtype).bits // 8
+
+    @property
     def chunk(self) -> int:
         """Elements of k (or n, when interleaving) that fill one vector of groups."""
         return self.lanes * self.group

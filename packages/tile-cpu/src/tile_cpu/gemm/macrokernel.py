@@ -7,7 +7,7 @@ from typing import Any
 
 from tile_core.records import dataclass
 from tile_cpu.cpu_machine import CpuMachine
-from tile_cpu.gemm.block_sizes import block_sizes
+from tile_cpu.gemm.block_sizes import step_depth
 from tile_cpu.gemm.dot_rows import emit_dot_rows
 from tile_cpu.gemm.instruction_kernel import choose_kernel
 from tile_cpu.gemm.operands import (
@@ -85,14 +85,14 @@ class KSteps:
     statements: tuple[Stmt, ...] = ()
 
 
-def plan_steps(spec: GemmSpec, k_extent: Any) -> KSteps:
-    """Cut `k_extent` elements, an int or an int32 expression, into equal steps.
+def plan_steps(spec: GemmSpec, k_extent: Any, rows: int) -> KSteps:
+    """Cut `k_extent` elements, an int or an int32 expression, into equal steps of `rows` of A.
 
     The last step is not much shorter than the others, so that no time goes into loading
     and storing C for a few products. There is always at least one step.
     """
     if spec.form is GemmForm.PANELS:
-        wanted, unit = block_sizes(spec).depth, spec.kernel.chunk
+        wanted, unit = step_depth(spec, rows), spec.kernel.chunk
         longest = wanted * 3 // 2  # what one step may take
     else:
         wanted, unit = VECTOR_ROWS if spec.tile.mr <= MAX_VECTOR_ROWS else DIRECT_ROWS, 1
@@ -141,7 +141,7 @@ def emit_blocked_gemm(
         return emit_dot_rows(spec, a, b, whole, start=start, finish=finish)
     if spec.form is GemmForm.DOT_ROWS:
         spec = replace(spec, form=GemmForm.PANELS)
-    steps = plan_steps(spec, k_extent)
+    steps = plan_steps(spec, k_extent, extent.m)
     in_place = _readable(spec, a, k_extent, transposed_a)
     sides = transposed_a, transposed_b
     run = _Block(spec, a, b, extent, steps, k_extent, *sides, in_place, packed)

@@ -11,7 +11,7 @@ from tile_core.ir.free_variables import free_variables
 from tile_core.ir.stmt import Launch
 from tile_core.records import dataclass
 from tile_cpu.gemm.macrokernel import KSteps, plan_gemm, plan_steps
-from tile_cpu.gemm.operands import GemmSpec, PackedB, packed_b
+from tile_cpu.gemm.operands import GemmSpec, PackedB, packed_b, round_up
 from tile_cpu.gemm.packing import emit_pack_b
 from tile_cpu.gemm.register_tile_shape import GemmForm
 from tile_cpu.lowering.context import Context
@@ -20,7 +20,7 @@ from tile_cpu.ops import BlockedGemm
 from tile_cpu.passes.merge_gemm_blocks import column_axis, only_product
 from tile_cpu.tir.build import i32
 from tile_cpu.tir.nodes import PrimExpr, Stmt
-from tile_cpu.vectors import floor_div, minimum, opaque
+from tile_cpu.vectors import ceil_div, floor_div, minimum, opaque
 
 SHARE = 2
 """Panels take one part in so many of the last-level cache; the rest is for A and C."""
@@ -46,7 +46,7 @@ class SharedPanels:
 
     def column(self, index: Any) -> PackedB:
         """Return the panels of one column of blocks out of those that are packed together."""
-        return self.packed.moved(index * (self.product.mn[1] // self.spec.panel_width), 0)
+        return self.packed.moved(index * ceil_div(self.product.mn[1], self.spec.panel_width), 0)
 
     def pack(self, ctx: Context, index: PrimExpr, part: PrimExpr) -> Stmt:
         """Return what packs a part of the column that the grid's variable stands for."""
@@ -86,15 +86,17 @@ def shared_panels(ctx: Context, launch: Launch) -> SharedPanels | None:
         return None
     (m, n), types = op.mn, (element_name(op.a), element_name(op.b), str(op.accumulator))
     spec = plan_gemm(ctx.machine, *types, m, n, transposed_b=op.transpose_b)
-    if spec.form is not GemmForm.PANELS or n % spec.panel_width or n % spec.kernel.chunk:
+    if spec.form is not GemmForm.PANELS or n % spec.kernel.chunk:
         return None
     if ctx.machine.packs_in_kernel and spec.kernel.group == 1 and not op.transpose_b:
         return None
-    size, room = n * depth * 4 // spec.kernel.group, ctx.machine.l3_bytes // SHARE
+    width = round_up(n, spec.panel_width)
+    room = ctx.machine.l3_bytes // SHARE
+    size = width * ceil_div(depth, spec.kernel.group) * spec.kernel.group_bytes
     if size > room or exists(ctx, op.b, op.b_rows) is not None:
         return None
     groups = math.ceil(counts[axis] / (room // size))
     columns = math.ceil(counts[axis] / groups)
-    steps = plan_steps(spec, depth)
-    packed, allocation = packed_b(spec, steps.capacity * int(steps.count), n * columns)
+    steps = plan_steps(spec, depth, m)
+    packed, allocation = packed_b(spec, steps.capacity * int(steps.count), width * columns)
     return SharedPanels(op, axis, columns, depth, spec, steps, packed, allocation)
