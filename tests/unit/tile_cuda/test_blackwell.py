@@ -13,14 +13,14 @@ from tile_core.codegen import print_program
 from tile_core.driver import lower
 
 
-def product(dtype: str, block_k: int):
+def product(dtype: str, block_k: int, threads: int = 256):
     @T.prim_func
     def matmul(
         A: T.Tensor((512, 512), dtype),
         B: T.Tensor((512, 512), dtype),
         C: T.Tensor((512, 512), "float16"),
     ):
-        with T.Kernel(4, 4, threads=256) as (bx, by):
+        with T.Kernel(4, 4, threads=threads) as (bx, by):
             a = T.alloc_shared((128, block_k), dtype)
             b = T.alloc_shared((128, block_k), dtype)
             c = T.alloc_fragment((128, 128), "float32")
@@ -52,4 +52,15 @@ def test_warps_multiply_what_the_engine_copies(arch, dtype, block_k, products, h
         if name in found:
             found[name] += count
     assert {name: n for name, n in found.items() if n} == {**products, "UTMALDG": 2}
+    assert code.spills == 0
+
+
+def test_warps_that_multiply_have_the_registers_of_those_that_copy(host):
+    """A warp has 64 x 64 of the sums: 128 registers a thread, more than each thread begins with."""
+    lowered = lower(product("float16", 32, threads=128), "cuda:sm_120a", host)
+    code = machine_code_of(
+        print_program(lowered.module).text, Named(nvrtc_for("sm_120a")), "sm_120a"
+    )
+    opcodes = [name for opcode in code.counts for name in re.findall(r"^(CALL|USETMAXREG)", opcode)]
+    assert opcodes == ["USETMAXREG"] * 2
     assert code.spills == 0

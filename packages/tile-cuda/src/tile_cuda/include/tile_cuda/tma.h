@@ -33,6 +33,15 @@ namespace tile {
 #define TILE_TEXT4(a, b, c, d, e) "{%" #a ", %" #b ", %" #c ", %" #d "}"
 #define TILE_TEXT5(a, b, c, d, e) "{%" #a ", %" #b ", %" #c ", %" #d ", %" #e "}"
 
+// Shared memory of the block itself, where a load ends. Blackwell's assembler takes addresses of a
+// cluster there for somebody else's: on sm_120a it calls a check before each load, ignores
+// `setmaxnreg` for the sake of that call, and spills. Hopper knows no other spelling (PTX 8.6).
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define TILE_OWN ".shared::cta"
+#else
+#define TILE_OWN ".shared::cluster"
+#endif
+
 // shared = the box of the map at the coordinates.
 template <int RANK, hint HINT = no_hint, class T, class... C>
 TILE_DEVICE void tma_load(T* shared, const tensor_map& map, u64* bar, C... coordinates) {
@@ -40,13 +49,13 @@ TILE_DEVICE void tma_load(T* shared, const tensor_map& map, u64* bar, C... coord
   const int at[] = {static_cast<int>(coordinates)...};
 #define TILE_LOAD(DIMENSIONS, AT, ...)                                                        \
   asm volatile("cp.async.bulk.tensor." DIMENSIONS                                             \
-               ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, " AT     \
+               TILE_OWN ".global.tile.mbarrier::complete_tx::bytes [%0], [%1, " AT            \
                "], [%2];" ::"r"(shared_address(shared)),                                      \
                "l"(&map), "r"(shared_address(bar)), __VA_ARGS__                               \
                : "memory");
 #define TILE_HINTED(DIMENSIONS, AT, ...)                                                      \
   asm volatile("cp.async.bulk.tensor." DIMENSIONS                                             \
-               ".shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint"     \
+               TILE_OWN ".global.tile.mbarrier::complete_tx::bytes.L2::cache_hint"            \
                " [%0], [%1, " AT "], [%2], %3;" ::"r"(shared_address(shared)),                \
                "l"(&map), "r"(shared_address(bar)), "l"(cache_policy<HINT>()), __VA_ARGS__    \
                : "memory");
@@ -140,13 +149,13 @@ template <hint HINT = no_hint, class T, class U>
 TILE_DEVICE void bulk_load(T* shared, const U* global, u32 bytes, u64* bar) {
   if constexpr (HINT == no_hint) {
     asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-            "r"(shared_address(shared)),
+        "cp.async.bulk" TILE_OWN ".global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+            shared_address(shared)),
         "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(shared_address(bar))
         : "memory");
   } else {
     asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+        "cp.async.bulk" TILE_OWN ".global.mbarrier::complete_tx::bytes.L2::cache_hint"
         " [%0], [%1], %2, [%3], %4;" ::"r"(shared_address(shared)),
         "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(shared_address(bar)),
         "l"(cache_policy<HINT>())
