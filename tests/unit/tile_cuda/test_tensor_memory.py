@@ -9,12 +9,14 @@ from dataclasses import replace
 import pytest
 
 import tile_api.language as T
+from support.hopper_examples import CASES
 from support.nvrtcs import Named, machine_code_of
 from support.products import Product, check
 from support.toolchain import nvrtc_for
 from tile_core.codegen import print_program
 from tile_core.driver import lower
 from tile_core.plugins.host import PluginHost
+from tile_sim import checking
 
 HALF = Product("sm_100a", 128, 64, 64)
 PRODUCTS = [
@@ -23,13 +25,14 @@ PRODUCTS = [
     replace(HALF, n=256, threads=256, steps=2, k=64),
     replace(HALF, m=256, n=80, threads=256, clear=True),
     replace(HALF, m=256, n=64, transposes=(False, True), steps=4, k=128),
+    replace(HALF, scopes=("fragment", "shared")),
 ]
 ELSEWHERE = [
     replace(HALF, m=64),
     replace(HALF, total="float16"),
     replace(HALF, threads=384, m=384),
     replace(HALF, n=192),  # a thread has 128 columns at most
-    replace(HALF, scopes=("fragment", "shared")),
+    replace(HALF, scopes=("shared", "fragment")),
 ]
 
 
@@ -85,6 +88,17 @@ def test_machine_code(host) -> None:
     assert "0x8400490" in code.text  # 128 x 256 of bfloat16 into float32, both along K
     assert "0x40004040" in code.text  # swizzled rows of 128 bytes, eight to a group
     assert code.spills == 0
+
+
+def test_attention(host: PluginHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both products have their sums there; probabilities are multiplied from shared memory."""
+    case = CASES["attention"]
+    text = print_program(lower(case.kernel(), "cuda:sm_100a", host).module).text
+    assert "mma_m16n8k16" not in text
+    assert "tcgen05_alloc<256>" in text  # 128 of scores, 128 of results
+    monkeypatch.setenv("TILE_TARGET", "cuda:sm_100a@sim")
+    with checking("all", schedule="random:3"):
+        case.check(1, 300, 1, 128, False)
 
 
 def test_no_room_is_told_of(host) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from tile_core.dtypes import dtype_of
@@ -9,12 +10,13 @@ from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.build_expr import as_expr
 from tile_core.ir.effects import Mode, accesses
 from tile_core.ir.expr import Const
-from tile_core.ir.node import Node, nodes_of, rewrite
+from tile_core.ir.node import Node, nodes_of, rewrite, substitute
 from tile_core.ir.stmt import Alloc, If, Kernel, Launch, OnThreads, Seq, Stmt, Store
 from tile_core.ir.visitor import map_statements
 from tile_core.machine import SimtMachine
+from tile_core.ops.bulk_copy import FenceAsync
 from tile_core.ops.control import Barrier
-from tile_core.ops.copy import Fill
+from tile_core.ops.copy import Copy, Fill
 from tile_core.ops.gemm import Gemm
 from tile_core.ops.mbarrier import BarrierInit
 from tile_core.ops.operator import ControlOperator
@@ -26,6 +28,9 @@ LANES, COLUMNS, LEAST = 128, 512, 32
 
 IN_FLIGHT = 4
 """Barriers that products arrive at in turn."""
+
+BESIDE_TILES = 2048
+"""Bytes of shared memory for barriers, and between tiles."""
 
 GROUP = 128
 """Threads that together reach all rows."""
@@ -115,8 +120,13 @@ def refusal(op: Gemm) -> str | None:
         return f"K is {k}, no multiple of 16"
     if not isinstance(op.clear, Const):
         return "values decide whether previous sums are dropped"
-    apart = next((r.buffer.name for r in (op.a, op.b) if r.buffer.scope is not Scope.SHARED), None)
-    return apart and f"{apart!r} is not in shared memory"
+    if b.scope is not Scope.SHARED:
+        return f"B, {b.name!r}, is not in shared memory"
+    if a.scope is Scope.SHARED or (
+        a.scope is Scope.FRAGMENT and not op.transpose_a and a.static_shape == op.a.static_extents
+    ):
+        return None
+    return f"A, {a.name!r}, is neither in shared memory nor a whole fragment"
 
 
 def place_sums(kernel: Kernel, machine: SimtMachine) -> Kernel:
@@ -127,6 +137,7 @@ def place_sums(kernel: Kernel, machine: SimtMachine) -> Kernel:
              for k: … barrier;  gemm A_s, B_s, C …
              load_sums C;  copy C, D;  barrier;  free_tensor_memory
 
+    First factors in registers are copied to tiles in shared memory before their products.
     Tensor memory has what products shall add to from `store_sums` on, and after them; registers
     from `load_sums` to the next product. A barrier before each product lets it begin when all
     threads have come so far.
@@ -135,12 +146,19 @@ def place_sums(kernel: Kernel, machine: SimtMachine) -> Kernel:
         return kernel
 
     def rule(node: Node) -> Node:
-        return _placed(node) if isinstance(node, Launch) else node
+        return _placed(node, machine.shared_bytes) if isinstance(node, Launch) else node
 
     return rewrite(kernel, rule, (Launch,))
 
 
-def _placed(launch: Launch) -> Launch:
+def _placed(launch: Launch, shared_bytes: int) -> Launch:
+    factors = _factors_in_registers(launch)
+    held = {n.buffer for n in nodes_of(launch.body, Alloc) if n.buffer.scope is Scope.SHARED}
+    need = sum(b.nbytes or 0 for b in (*held, *factors)) + BESIDE_TILES
+    if factors and need > shared_bytes:
+        told = f"factors in registers lack room in shared memory: {need} bytes of {shared_bytes}"
+        remark("missed", "place_sums", told, launch.span)
+        return launch
     taken: list[Buffer] = []
     for buffer in _accumulators(launch):
         if sum(map(columns_of, (*taken, buffer))) <= COLUMNS:
@@ -157,14 +175,15 @@ def _placed(launch: Launch) -> Launch:
     base = Buffer("sums", (1,), int32, Scope.VAR)
     issued = Buffer("issued", (1,), int32, Scope.VAR)
     found = TensorMemory(place, base, barriers, issued, tuple(taken), columns)
-    body = launch.body
+    tiles = {f: replace(f, name=f"{f.name}_shared", scope=Scope.SHARED) for f in factors}
+    body = substitute(launch.body, _moved_factors(launch, tiles)) if tiles else launch.body
     for buffer in taken:
         body = _Residence(launch, buffer).visit(body, True)[0]
     names = ", ".join(repr(b.name) for b in taken)
     told = f"{columns} of {COLUMNS} columns of tensor memory have sums of {names}"
     remark("passed", "place_sums", told, launch.span)
     made = (
-        *map(Alloc, (place, barriers, base, issued)),
+        *map(Alloc, (place, barriers, base, issued, *tiles.values())),
         BarrierInit(barriers, (1,) * IN_FLIGHT),
         Store(issued, (as_expr(0),), as_expr(0)),
         found,
@@ -173,6 +192,23 @@ def _placed(launch: Launch) -> Launch:
         FreeTensorMemory(base, columns),
     )
     return replace(launch, body=Seq(made))
+
+
+def _factors_in_registers(launch: Launch) -> list[Buffer]:
+    """Return first factors that have to move to shared memory, where products read them."""
+    first = (op.a.buffer for op in nodes_of(launch.body, Gemm))
+    return list(dict.fromkeys(b for b in first if b.scope is Scope.FRAGMENT))
+
+
+def _moved_factors(launch: Launch, tiles: Mapping[Buffer, Buffer]) -> dict[Node, Node]:
+    """Return products that read tiles in shared memory, and the copies before them."""
+    moved: dict[Node, Node] = {}
+    for op in nodes_of(launch.body, Gemm):
+        if op.a.buffer in tiles:
+            there = replace(op.a, buffer=tiles[op.a.buffer])
+            copy = Copy(op.a, there, span=op.span)
+            moved[op] = Seq((copy, FenceAsync(), replace(op, a=there)))
+    return moved
 
 
 def _accumulators(launch: Launch) -> list[Buffer]:
