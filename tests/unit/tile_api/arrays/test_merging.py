@@ -190,3 +190,19 @@ def test_what_another_result_reads_is_a_kernel_after_those_it_is_made_of():
     assert [k.outputs for k in kernels][-2:] == [("out1",), ("out0",)]
     for found, wanted in zip(function(x), places(x), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_kernels_that_read_each_other_in_turn_are_not_one():
+    """The second least position is that of a value that is found by the first one."""
+
+    def products(x):
+        last = np.sort(x, axis=-1)[..., ::-1][..., :2]
+        first = np.take_along_axis(last, np.argsort(last, axis=1, kind="stable"), axis=1)
+        return first @ first.T
+
+    x = filled((5, 20), "float32", 0, -9, 10)
+    blocks = Blocks(resident=0, rows=4, stream=8, columns=8)
+    made = {"x"}
+    for kernel in Function(products, target="interpret", blocks=blocks).explain(x).kernels:
+        assert {*kernel.inputs} <= made
+        made |= {*kernel.outputs}

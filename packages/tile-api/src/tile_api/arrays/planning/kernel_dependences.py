@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, walk
@@ -19,6 +19,15 @@ def read_by_others(left: Sequence[Output], given: Sequence[Output]) -> list[Outp
     nodes = set(walk(*(o.element for o in left if o.name in names)))
     read = loaded(o.element for o in left)
     return [o for o in left if o.name in read or (o.name not in names and o.element in nodes)]
+
+
+def read_by_nodes(
+    nodes: Iterable[Expr], outputs: Sequence[Output], made: Mapping[Expr, Expr]
+) -> list[Output]:
+    """Return results that reductions read which are kernels before that of `outputs`."""
+    names = {made[n].value for n in walk(*nodes) if n in made}
+    early = [o for o in outputs if o.name in names]
+    return early if len(early) < len(outputs) else []
 
 
 def read_by_steps(

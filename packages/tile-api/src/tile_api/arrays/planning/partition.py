@@ -21,7 +21,11 @@ from tile_api.arrays.planning.inner_products import (
     reductions_over,
     tiled_variables,
 )
-from tile_api.arrays.planning.kernel_dependences import read_by_others, read_by_steps
+from tile_api.arrays.planning.kernel_dependences import (
+    read_by_nodes,
+    read_by_others,
+    read_by_steps,
+)
 from tile_api.arrays.planning.matrix_vector import ONE, has_vectors, with_rows
 from tile_api.arrays.planning.merging import merged
 from tile_api.arrays.planning.recurrence_parts import (
@@ -209,7 +213,13 @@ class _Partition:
         stream = streamed([output.element for output in outputs])
         while stream is not None:
             elsewhere = [*self.beside]  # kernels that are being made, this one among them
-            cuts = self._cut(_cuts(outputs, stream, self.cuts), outputs)
+            nodes = _cuts(outputs, stream, self.cuts)
+            if early := read_by_nodes(nodes, outputs, self.made):
+                self.lower(early, reasons)
+                outputs = [o for o in outputs if o not in early]
+                stream = streamed([output.element for output in outputs])
+                continue
+            cuts = self._cut(nodes, outputs)
             if not cuts:
                 break
             outputs = [
