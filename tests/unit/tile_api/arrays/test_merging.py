@@ -206,3 +206,14 @@ def test_kernels_that_read_each_other_in_turn_are_not_one():
     for kernel in Function(products, target="interpret", blocks=blocks).explain(x).kernels:
         assert {*kernel.inputs} <= made
         made |= {*kernel.outputs}
+
+
+def test_the_text_of_a_written_out_extremum_is_as_long_as_its_parts():
+    def least(x):
+        x = np.clip(np.tril(x), 0, 3)
+        return (x / np.sqrt((x * x).mean(axis=-2, keepdims=True) + 1e-5)).min()
+
+    x = filled((33, 7), "float32", 0, -9, 10)
+    blocks = Blocks(resident=0, rows=8, stream=16, columns=16)
+    found = Function(least, target="interpret", blocks=blocks)(x)
+    np.testing.assert_allclose(found, least(x), rtol=1e-5)

@@ -140,9 +140,22 @@ def _written_out(o: Output) -> Output:
             continue
         kind, name, count = x.value
         parts = [substituted(x.args[0], {name: const(k)}) for k in range(count)]
-        made = functools.reduce(_STEPS[kind], parts)
+        made = _folded(kind, parts)
         known[x] = multiply(const(1 / count, made.dtype), made) if kind == "mean" else made
     return replace(o, element=rebuild(o.element, known)) if known else o
+
+
+def _folded(kind: str, parts: Sequence[Expr]) -> Expr:
+    """Return the sum, product or extremum of expressions.
+
+    An extremum that is NaN if an operand is reads each more than once: of pairs it is made of
+    pairs, as a chain its text would double with each part.
+    """
+    if kind not in ("max", "min"):
+        return functools.reduce(_STEPS[kind], parts)
+    while len(parts) > 1:
+        parts = [functools.reduce(_STEPS[kind], parts[k : k + 2]) for k in range(0, len(parts), 2)]
+    return parts[0]
 
 
 def _is_over_windows(x: Expr) -> bool:
