@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 import sys
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,12 +93,31 @@ class Compiled:
         self._results = [
             (at[o.name], o.shape if o.shape == () or o.dtype.packing > 1 else None) for o in outputs
         ]
+        self._only = self._as_it_is()
 
-    def __call__(self, arrays: Iterable[Any]) -> Any:
+    def _as_it_is(self) -> Callable[..., Any] | None:
+        """Return the one kernel that takes what the function takes, and gives what it gives.
+
+        A number is given as one element.
+        """
+        equations = self.derived.equations
+        is_one = len(self._steps) == len(self._results) == 1 and equations.structure is None
+        if not is_one or self._scalars or self._results[0][1]:
+            return None
+        ((kernel, inputs, _),) = self._steps
+        return kernel if inputs == [*range(len(equations.parameters))] else None
+
+    def __call__(self, arrays: Collection[Any]) -> Any:
         """Run the kernels on the arrays that the function takes, in its order.
 
         Views that do not lie in memory as kernels read them, such as transposes, are copied.
         """
+        if self._only is not None:
+            try:
+                made = self._only(*arrays)
+                return made if self._results[0][1] is None else made.squeeze()
+            except TileError:  # what is wrong is told, or mended, below
+                pass
         held = [*arrays]
         for number in self._scalars:  # kernels take no arrays without dimensions
             held[number] = held[number].reshape(1)
@@ -164,7 +183,7 @@ def _contiguous(x: Any) -> Any:
 def shaped(x: Any, shape: tuple[int, ...]) -> Any:
     """Return a result in its shape; two integers of 4 bits in a byte become two of NumPy's."""
     if shape == ():
-        return x.reshape(shape)
+        return x.squeeze()
     if not isinstance(x, np.ndarray) or x.shape == shape:
         return x  # torch has no such integers: they stay two in a byte
     import ml_dtypes

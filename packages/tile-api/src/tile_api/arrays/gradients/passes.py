@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +17,7 @@ from tile_api.arrays.gradients.residuals import Passes, passes
 from tile_api.frontend.source import calling_span
 from tile_core.errors import ArgumentCountError, ArrayShapeError, NoGradient
 
-Run = Callable[[Iterable[Any]], Sequence[Any]]
+Run = Callable[[Collection[Any]], Sequence[Any]]
 
 
 class Differentiable:
