@@ -37,7 +37,6 @@ def product(dtype: str, block_k: int, threads: int = 256):
 @pytest.mark.parametrize(
     ("arch", "dtype", "block_k", "products"),
     [
-        ("sm_103a", "float8_e4m3fn", 128, {"HMMA": 128}),  # as halves, after they are loaded
         ("sm_120a", "float16", 64, {"HMMA": 64}),
         ("sm_120a", "float8_e4m3fn", 128, {"QMMA": 64}),  # 32 of K each, of as many bytes
     ],

@@ -26,9 +26,12 @@ PRODUCTS = [
     replace(HALF, m=256, n=80, threads=256, clear=True),
     replace(HALF, m=256, n=64, transposes=(False, True), steps=4, k=128),
     replace(HALF, scopes=("fragment", "shared")),
+    replace(HALF, factor="tfloat32", transposes=(False, True), k=32),
+    replace(HALF, factor="float8_e4m3fn", second="float8_e5m2", transposes=(False, True)),
 ]
 ELSEWHERE = [
     replace(HALF, m=64),
+    replace(HALF, factor="float8_e4m3fn"),  # B lies along N
     replace(HALF, total="float16"),
     replace(HALF, threads=384, m=384),
     replace(HALF, n=192),  # a thread has 128 columns at most
@@ -50,42 +53,54 @@ def test_sums_are_in_tensor_memory(product: Product, host: PluginHost) -> None:
 def test_others_have_theirs_in_registers(product: Product, host: PluginHost) -> None:
     text = printed(product, host)
     assert "tcgen05" not in text
-    assert "mma_m16n8k16" in text
+    assert "mma_m16n8k" in text
 
 
-def matmul(stages: int):
+def matmul(dtype: str, block_k: int):
     @T.prim_func
     def kernel(
-        A: T.Tensor((1024, 1024), "bfloat16"),
-        B: T.Tensor((1024, 1024), "bfloat16"),
+        A: T.Tensor((1024, 1024), dtype),
+        B: T.Tensor((1024, 1024), dtype),
         C: T.Tensor((1024, 1024), "bfloat16"),
     ):
         with T.Kernel(4, 8, threads=256) as (bx, by):
-            a = T.alloc_shared((128, 64), "bfloat16")
-            b = T.alloc_shared((256, 64), "bfloat16")
+            a = T.alloc_shared((128, block_k), dtype)
+            b = T.alloc_shared((256, block_k), dtype)
             c = T.alloc_fragment((128, 256), "float32")
             T.clear(c)
-            for k in T.Pipelined(16, num_stages=stages):
-                T.copy(A[by * 128, k * 64], a)
-                T.copy(B[bx * 256, k * 64], b)
+            for k in T.Pipelined(1024 // block_k, num_stages=3):
+                T.copy(A[by * 128, k * block_k], a)
+                T.copy(B[bx * 256, k * block_k], b)
                 T.gemm(a, b, c, transpose_B=True)
             T.copy(c, C[by * 128, bx * 256])
 
     return kernel.kernel
 
 
-def test_machine_code(host) -> None:
-    """Four products a round, started once each: no loop over the lanes that might be elected."""
-    text = print_program(lower(matmul(3), "cuda:sm_100a", host).module).text
+@pytest.mark.parametrize(
+    ("dtype", "block_k", "instruction", "descriptor"),
+    [
+        ("bfloat16", 64, "UTCHMMA", 1 << 4 | 1 << 7 | 1 << 10 | 32 << 17 | 8 << 24),
+        ("tfloat32", 32, "UTCHMMA", 1 << 4 | 2 << 7 | 2 << 10 | 32 << 17 | 8 << 24),
+        ("float8_e5m2", 128, "UTCQMMA", 1 << 4 | 1 << 7 | 1 << 10 | 32 << 17 | 8 << 24),
+    ],
+)
+def test_machine_code(dtype, block_k, instruction, descriptor, host) -> None:
+    """Four products a round, started once each: no loop over the lanes that might be elected.
+
+    Descriptors say float32 sums, types of both factors, N / 8, M / 16. Source: PTX ISA,
+    "Instruction descriptor" of tcgen05.
+    """
+    text = print_program(lower(matmul(dtype, block_k), "cuda:sm_100a", host).module).text
     assert "tcgen05_alloc<256>" in text
     assert "tcgen05_free<256>" in text
     code = machine_code_of(text, Named(nvrtc_for("sm_100a")), "sm_100a")
     found = Counter()
     for opcode, count in code.counts.items():
         found[re.match(r"\w+", opcode)[0]] += count
-    wanted = {"UTCHMMA": 4, "UTCBAR": 1, "UTMALDG": 2, "LDTM": 4, "STTM": 4, "HMMA": 0, "HGMMA": 0}
+    wanted = {instruction: 4, "UTCBAR": 1, "UTMALDG": 2, "LDTM": 4, "STTM": 4, "HMMA": 0}
     assert {name: found[name] for name in wanted} == wanted
-    assert "0x8400490" in code.text  # 128 x 256 of bfloat16 into float32, both along K
+    assert f"{descriptor:#x}" in code.text
     assert "0x40004040" in code.text  # swizzled rows of 128 bytes, eight to a group
     assert code.spills == 0
 

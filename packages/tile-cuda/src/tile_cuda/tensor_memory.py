@@ -103,11 +103,19 @@ def columns_of(accumulator: Buffer) -> int:
     return rows // LANES * columns
 
 
+_FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
+_FACTORS = {
+    *((t, t) for t in ("float16", "bfloat16", "tfloat32")),
+    *((a, b) for a in _FLOAT8 for b in _FLOAT8),
+}
+"""Element types of both factors. Products of float32 would be rounded: users ask for that."""
+
+
 def refusal(op: Gemm) -> str | None:
     """Return why no product in tensor memory computes `op`; None if it may."""
     a, b, c = (r.buffer for r in (op.a, op.b, op.c))
     types = tuple(str(buffer.dtype) for buffer in (a, b, c))
-    if types not in {(t, t, "float32") for t in ("float16", "bfloat16")}:
+    if types[2] != "float32" or types[:2] not in _FACTORS:
         return f"no product of {types[0]} by {types[1]} into {types[2]} has sums in tensor memory"
     if c.scope is not Scope.FRAGMENT or c.static_shape != op.c.static_extents:
         return f"C is not a whole fragment, but a part of {c.name!r}"
@@ -116,8 +124,11 @@ def refusal(op: Gemm) -> str | None:
         return f"M is {m}, no multiple of {LANES}, the rows of tensor memory"
     if n % 16 or n > 256:
         return f"N is {n}, no multiple of 16 up to 256"
-    if k % 16:
-        return f"K is {k}, no multiple of 16"
+    step = 256 // a.dtype.bits
+    if k % step:
+        return f"K is {k}, no multiple of {step}"
+    if a.dtype.bits != 16 and (op.transpose_a or not op.transpose_b):
+        return f"rows of both factors must be along K where they are {types[0]}"
     if not isinstance(op.clear, Const):
         return "values decide whether previous sums are dropped"
     if b.scope is not Scope.SHARED:

@@ -110,7 +110,8 @@ def _plan(op: Gemm, layout_of: LayoutOf) -> WarpgroupPlan:
     """Return a product as one thread starts it, by blocks of 128 rows."""
     a = shared_operand(op.a, not op.transpose_a, layout_of)
     b = shared_operand(op.b, op.transpose_b, layout_of)
-    product = next(p for p in all_wgmma() if p.a == str(op.a.buffer.dtype) and p.c == "float32")
+    types = (str(op.a.buffer.dtype), str(op.b.buffer.dtype), "float32")
+    product = next(p for p in all_wgmma() if (p.a, p.b, p.c) == types)
     m, n, k = op.mnk
     a.require_starts(LANES if m > LANES else 0, product.k)
     b.require_starts(0, product.k)

@@ -20,7 +20,20 @@ void TensorMemory::start() {
 namespace {
 
 constexpr uint32_t ROWS = TensorMemory::LANES, MOST = TensorMemory::COLUMNS;
-constexpr int STEP = int(K_BYTES) / 2;
+
+uint32_t element_bytes_of(int type) {
+  return type == TSIM_F32 ? 4 : type == TSIM_F16 || type == TSIM_BF16 ? 2 : 1;
+}
+
+// Types of both operands of a product, and how these lie.
+bool has_product(const tsim_product& p) {
+  if (p.a_type == TSIM_E4M3 || p.a_type == TSIM_E5M2) {
+    return (p.b_type == TSIM_E4M3 || p.b_type == TSIM_E5M2) && !p.a_across && !p.b_across;
+  }
+  if (p.a_type != p.b_type) return false;
+  if (p.a_type == TSIM_F32) return !p.a_across && !p.b_across;
+  return p.a_type == TSIM_F16 || p.a_type == TSIM_BF16;
+}
 
 void report_tensor(uint32_t line, uint32_t other_line, const std::string& message) {
   Finding finding = finding_at(TSIM_PROTOCOL, line);
@@ -85,21 +98,23 @@ void check_complete(const TensorMemory& memory, uint32_t column, uint32_t line) 
 }
 
 float element(const Block& block, const Matrix& matrix, uint32_t x, uint32_t k, int type) {
-  const uint32_t row = matrix.is_along_k ? x : k, along = 2 * (matrix.is_along_k ? k : x);
+  const uint32_t row = matrix.is_along_k ? x : k;
+  const uint32_t along = element_bytes_of(type) * (matrix.is_along_k ? k : x);
   return float_of(type, block.arena + matrix.chunk(row, along & ~15u) + (along & 15));
 }
 
 void multiply(Block& block, const TensorProduct& product) {
   TensorMemory& memory = block.tensor;
   const uint32_t n = uint32_t(product.kind.columns);
-  std::vector<float> b(STEP * n);
-  for (uint32_t k = 0; k < uint32_t(STEP); ++k) {
+  const uint32_t steps = K_BYTES / element_bytes_of(product.kind.a_type);
+  std::vector<float> b(steps * n);
+  for (uint32_t k = 0; k < steps; ++k) {
     for (uint32_t j = 0; j < n; ++j) b[k * n + j] = element(block, product.b, j, k, product.kind.b_type);
   }
   for (uint32_t i = 0; i < ROWS; ++i) {
     float* sums = &memory.cells[i * MOST + product.column];
     if (product.kind.sets) std::memset(sums, 0, n * sizeof(float));
-    for (uint32_t k = 0; k < uint32_t(STEP); ++k) {
+    for (uint32_t k = 0; k < steps; ++k) {
       const float a = element(block, product.a, i, k, product.kind.a_type);
       const float* row = &b[k * n];
       for (uint32_t j = 0; j < n; ++j) sums[j] += a * row[j];
@@ -259,8 +274,8 @@ void tsim_tensor_product(unsigned address, const tsim_operand* a, const tsim_ope
   TensorMemory& memory = block.tensor;
   me.line = line;
   check_fenced(me, line);
-  if (kind->a_type != kind->b_type || (kind->a_type != TSIM_F16 && kind->a_type != TSIM_BF16)) {
-    refuse(line, "no product in tensor memory of such element types");
+  if (!has_product(*kind)) {
+    refuse(line, "no product in tensor memory of such element types and orders");
   }
   const uint32_t n = uint32_t(kind->columns);
   TensorProduct product{matrix_of(block, *a, !kind->a_across, line),
@@ -297,7 +312,7 @@ void tsim_tensor_product(unsigned address, const tsim_operand* a, const tsim_ope
     }
   }
   const Observer by{block.clock, me.who};
-  const uint32_t k = uint32_t(STEP);
+  const uint32_t k = K_BYTES / 2;   // of operands along M or N
   if (product.a.is_along_k) read_matrix(block, by, product.a, ROWS, K_BYTES, stamp);
   else read_matrix(block, by, product.a, k, ROWS * 2, stamp);
   if (product.b.is_along_k) read_matrix(block, by, product.b, n, K_BYTES, stamp);

@@ -118,12 +118,27 @@ TILE_DEVICE described_matrix<T, NEXT, PART, FAR> tcgen05_operand(const T* shared
           mode << 29 | 1 << 14 | matrix_descriptor_encode(STRIDE)};
 }
 
+// Kinds of products by the type of their first operand: how descriptors call it, and the instruction.
 template <class T>
 struct tcgen05_type;
-template <>
-struct tcgen05_type<half_t> { static constexpr u32 code = 0; };
-template <>
-struct tcgen05_type<bfloat16_t> { static constexpr u32 code = 1; };
+#define TILE_TCGEN05_TYPE(T, CODE, KIND)                                                        \
+  template <>                                                                                  \
+  struct tcgen05_type<T> {                                                                     \
+    static constexpr u32 code = CODE;                                                          \
+    TILE_DEVICE static void multiply(u32 d, u64 a, u64 b, u32 kind, u32 adds) {                \
+      asm volatile(                                                                            \
+          "{\n\t.reg .pred adds;\n\tsetp.ne.b32 adds, %4, 0;\n\t"                             \
+          "tcgen05.mma.cta_group::1.kind::" KIND " [%0], %1, %2, %3, adds;\n\t}" ::"r"(d),     \
+          "l"(a), "l"(b), "r"(kind), "r"(adds)                                                 \
+          : "memory");                                                                         \
+    }                                                                                          \
+  };
+TILE_TCGEN05_TYPE(half_t, 0, "f16")
+TILE_TCGEN05_TYPE(bfloat16_t, 1, "f16")
+TILE_TCGEN05_TYPE(float, 2, "tf32")
+TILE_TCGEN05_TYPE(e4m3, 0, "f8f6f4")
+TILE_TCGEN05_TYPE(e5m2, 1, "f8f6f4")
+#undef TILE_TCGEN05_TYPE
 
 // 128 rows by N columns of sums from `column` on += a @ b, or = a @ b, over STEPS steps of K, by one
 // thread; an operand lies along M or N if its T is 1, else along K.
@@ -131,19 +146,17 @@ struct tcgen05_type<bfloat16_t> { static constexpr u32 code = 1; };
 template <int N, int TA, int TB, int STEPS, class A, class B>
 TILE_DEVICE void tcgen05_multiply(int base, int column, A a, B b, bool adds) {
   static_assert(N % 16 == 0 && 16 <= N && N <= 256, "tile::tcgen05_mma: 16 to 256 columns");
-  constexpr u32 a_type = tcgen05_type<typename A::element>::code;
-  constexpr u32 b_type = tcgen05_type<typename B::element>::code;
-  static_assert(a_type == b_type, "tile::tcgen05_mma: both operands have one type");
-  constexpr u32 kind = 1 << 4 | a_type << 7 | b_type << 10 | TA << 15 | TB << 16 |
+  using a_type = tcgen05_type<typename A::element>;
+  using b_type = tcgen05_type<typename B::element>;
+  constexpr int bytes = sizeof(typename A::element);
+  static_assert(bytes == sizeof(typename B::element) && (bytes != 2 || a_type::code == b_type::code),
+                "tile::tcgen05_mma: both operands have one type, or are 8-bit floats");
+  static_assert(bytes == 2 || (TA == 0 && TB == 0),
+                "tile::tcgen05_mma: operands that are not of 16 bits lie along K");
+  constexpr u32 kind = 1 << 4 | a_type::code << 7 | b_type::code << 10 | TA << 15 | TB << 16 |
                        N / 8 << 17 | 128 / 16 << 24;
   TILE_UNROLL
-  for (int k = 0; k < STEPS; ++k) {
-    asm volatile(
-        "{\n\t.reg .pred adds;\n\tsetp.ne.b32 adds, %4, 0;\n\t"
-        "tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, adds;\n\t}" ::"r"(base + column),
-        "l"(a.at(k)), "l"(b.at(k)), "r"(kind), "r"(static_cast<u32>(adds || k))
-        : "memory");
-  }
+  for (int k = 0; k < STEPS; ++k) a_type::multiply(base + column, a.at(k), b.at(k), kind, adds || k);
 }
 template <int N, int TA, int TB, int STEPS = 1, class A, class B>
 TILE_DEVICE void tcgen05_mma(int base, int column, A a, B b) {
