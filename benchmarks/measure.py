@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import statistics
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 Run = Callable[[], object]
@@ -29,6 +32,23 @@ def set_threads(count: int) -> None:
     torch.set_num_threads(count)
     threadpool_limits(count)
     set_num_threads(count)
+
+
+@lru_cache(maxsize=1)
+def keep_freed_memory() -> None:
+    """Let the allocator of glibc keep what is freed.
+
+    Else results of megabytes are given back to the system after each call, or are not, as the heap
+    happens to lie after other contenders: their pages take longer to get than to fill.
+    """
+    with suppress(AttributeError, OSError):  # another library of C
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+        mallopt(_MMAP_THRESHOLD, 2**30)
+
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Numbers of glibc: for bytes kept at the end of the heap, and for those with maps of their own."""
 
 
 def wait_for_idle_workers(most: float = 0.5) -> None:
@@ -64,12 +84,14 @@ def _others_run() -> bool:
 def median_ms(runs: Mapping[str, Run], threads: int, seconds: float = 1.0) -> dict[str, float]:
     """Return each run's median milliseconds; all take turns, so drift is shared.
 
+    Each round begins with another run: none always comes after the same one.
     One visit times a run several times in a row after one untimed call, as in steady use;
     a run that lasts long by itself needs none. With one thread the clock is that thread's own,
     which other processes do not disturb. With more, a visit begins when the workers of the run
     before it have gone to sleep. After `seconds` no further round of visits begins, unless
     there were too few for a median.
     """
+    keep_freed_memory()
     clock = time.thread_time if threads == 1 else time.perf_counter
 
     def timed(run: Run) -> float:
@@ -84,8 +106,10 @@ def median_ms(runs: Mapping[str, Run], threads: int, seconds: float = 1.0) -> di
     times: dict[str, list[float]] = {name: [] for name in runs}
     deadline, rounds = time.perf_counter() + seconds, 0
     while time.perf_counter() < deadline or rounds < fewest:
+        order = [*runs][rounds % len(runs) :] + [*runs][: rounds % len(runs)]
         rounds += 1
-        for name, run in runs.items():
+        for name in order:
+            run = runs[name]
             if threads > 1:
                 wait_for_idle_workers()
             if once[name] <= LONG:
