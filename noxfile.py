@@ -128,7 +128,7 @@ def tests(session: nox.Session) -> None:
         types = beside.submit(session.run, "mypy", silent=True)
         run_pytest(session, *PARALLEL)
         types.result()
-        programs = [beside.submit(run_fuzz, session, "30") for _ in range(2)]
+        programs = [beside.submit(run_fuzz, session, "15") for _ in range(2)]
         for each in programs:
             each.result()
     remember_time("tests", start)

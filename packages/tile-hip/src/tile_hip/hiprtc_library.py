@@ -77,9 +77,9 @@ def _mapped_folders() -> Iterator[Path]:
     except OSError:
         return
     for line in lines:
-        path = Path(line.split(" ", 5)[-1].strip())
-        if path.name.startswith(("libhiprtc.so", "libamdhip64.so")):
-            yield path.parent
+        folder, _, name = line.split(" ", 5)[-1].strip().rpartition("/")
+        if name.startswith(("libhiprtc.so", "libamdhip64.so")):
+            yield Path(folder)
 
 
 def _newest(folder: Path, pattern: str) -> Path | None:
