@@ -25,6 +25,9 @@ from tile_cpu.vectors import ceil_div, floor_div, minimum, opaque
 SHARE = 2
 """Panels take one part in so many of the last-level cache; the rest is for A and C."""
 
+FEWEST_ROWS = 4
+"""Of blocks, that share: all threads wait for panels, which fewer rows do not pack often enough."""
+
 
 @dataclass(frozen=True, slots=True)
 class SharedPanels:
@@ -71,7 +74,7 @@ class SharedPanels:
 def shared_panels(ctx: Context, launch: Launch) -> SharedPanels | None:
     """Return the panels that the blocks of `launch` share, None if each packs its own.
 
-    They share them if all they do is one product of known extents, there are several rows of
+    They share them if all they do is one product of known extents, there are enough rows of
     blocks, nothing but the columns of the grid moves the second factor, and the machine does not
     rather pack it while it multiplies.
     """
@@ -82,7 +85,7 @@ def shared_panels(ctx: Context, launch: Launch) -> SharedPanels | None:
         return None
     rows, depth = math.prod(counts) // counts[axis], static_value(op.k) or 0
     moves = {var for start in op.b.starts for var in free_variables(as_expr(start))}
-    if rows < 2 or not depth or len(moves.intersection(launch.block_vars)) > 1:
+    if rows < FEWEST_ROWS or not depth or len(moves.intersection(launch.block_vars)) > 1:
         return None
     (m, n), types = op.mn, (element_name(op.a), element_name(op.b), str(op.accumulator))
     spec = plan_gemm(ctx.machine, *types, m, n, transposed_b=op.transpose_b)
