@@ -286,3 +286,16 @@ def test_numbers_divided_by_zero_are_infinite_or_none(target):
     with np.errstate(all="ignore"):
         for got, wanted in zip(found, greatest(x), strict=True):
             np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+def test_a_masked_infinity_less_itself_is_no_number(target):
+    def differences(x):
+        masked = np.where(np.arange(7)[:, None] - np.arange(1) < 5, x, -np.inf)
+        return masked - masked, masked / masked
+
+    x = np.ones((2, 7, 1), "float32")
+    found = Function(differences, target=target)(x)
+    with np.errstate(all="ignore"):
+        for got, wanted in zip(found, differences(x), strict=True):
+            np.testing.assert_array_equal(got, wanted)

@@ -246,11 +246,17 @@ def _select(ctx: Context, expr: Select) -> PrimExpr:
 
 
 def _fenced(ctx: Context, choice: Select, chosen: PrimExpr) -> PrimExpr:
-    """Hide what chose a value that LLVM would fold wrongly; the fence is no instruction."""
-    if not is_extremum_or_nan(choice):
+    """Hide how a float was chosen: TVM would take ``x - x`` for 0, LLVM one extremum for another.
+
+    What hides it from LLVM is no instruction.
+    """
+    if not choice.dtype.is_float:
         return chosen
+    kept = ctx.keep(chosen)
+    if not is_extremum_or_nan(choice):
+        return kept
     kind = with_lanes(scalar_name(chosen), lanes_of(chosen))
-    return ctx.keep(llvm_pure(kind, "llvm.arithmetic.fence", chosen))
+    return ctx.keep(llvm_pure(kind, "llvm.arithmetic.fence", kept))
 
 
 def _side(
