@@ -70,7 +70,7 @@ def test_message(program, first, arguments, error, message, places, hint) -> Non
      ("tile.Array[None]", SignatureError, r"no dimensions: tile.Array\[None\]"),
      ('tile.Array["n", "float32", 3]', SignatureError, "no dimensions: tile.Array"),
      ('tile.Array["n", "floaty"]', FrontendTypeError, "'floaty' is not an element type"),
-     ('tile.Aray["n"]', FrontendError, "no attribute 'Aray'"),
+     ('tile.Aray["n"]', FrontendError, "tile_api has no 'tile.Aray'"),
      ('tiles.Array["n"]', SignatureError, "names that are not known here"),
      ('tile.Array["n"] | int', FrontendError, "unsupported operand")],
 )  # fmt: skip

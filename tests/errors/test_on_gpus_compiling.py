@@ -259,7 +259,7 @@ MISTAKES = [
           |
         7 | tile.compile(kernel, target="cuda:ampere")
           | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-        hint: use one of sm_70, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a
+        hint: use one of sm_70, sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_90a, sm_100f, sm_100a, sm_103a, sm_110a, sm_120f, sm_120a, sm_121a
         """,
         whole=True,
     ),

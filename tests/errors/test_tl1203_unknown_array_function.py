@@ -17,9 +17,7 @@ CASES = {
     "return x.softmax()": ("arrays have no 'softmax' here", "tile.nn.softmax(x)"),
     "return x.unsqueeze(0)": ("arrays have no 'unsqueeze' here", "np.expand_dims(x, axis)"),
     "return x.strides": ("arrays have no 'strides' here", "write it with functions of NumPy"),
-    "return np.linalg.norm(x)": (
-        "np.linalg.norm cannot be captured", "np.sqrt(np.sum(x * x, axis=-1))",
-    ),
+    "return np.linalg.eigvals(x)": ("np.linalg.eigvals cannot be captured", OUTSIDE),
     "return np.frompyfunc(abs, 1, 1)(x)": ("abs (vectorized) cannot be captured", OUTSIDE),
     "return x + None": (
         "elements of object stand in the function",

@@ -79,6 +79,7 @@ _TABLES: dict[str, Any] = {
     "void": get_tvm_dtype("handle"),
 }
 globals().update(_TABLES)
+globals().pop("launch")  # the module: the statement of that name is loaded on first use
 
 
 def __getattr__(name: str) -> Any:
