@@ -217,3 +217,24 @@ def test_the_text_of_a_written_out_extremum_is_as_long_as_its_parts():
     blocks = Blocks(resident=0, rows=8, stream=16, columns=16)
     found = Function(least, target="interpret", blocks=blocks)(x)
     np.testing.assert_allclose(found, least(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: (np.abs(x), np.abs(np.take(x, np.arange(8) // 2, axis=0))),
+    lambda x: (np.abs(np.take(x, np.arange(8) // 2, axis=0)), np.abs(x)),
+    lambda x: (np.abs(np.repeat(x[:4], 2, axis=0)), np.abs(np.repeat(x[:2], 4, axis=0))),
+])  # fmt: skip
+def test_results_of_one_shape_whose_indices_are_split_for_gradients(function) -> None:
+    x = np.random.default_rng(0).integers(1, 9, (8, 6)).astype("float32")
+    (first, second), pull = Function(function, target="interpret").vjp(x)
+    np.testing.assert_array_equal(first, function(x)[0])
+    np.testing.assert_array_equal(second, function(x)[1])
+    found = pull(np.full((8, 6), 3, "float32"), np.ones((8, 6), "float32"))
+
+    def weighed(x):  # linear in positive elements
+        first, second = function(x)
+        return 3 * first.sum() + second.sum()
+
+    one = np.eye(48, dtype="float32").reshape(48, 8, 6)
+    wanted = np.array([weighed(x + e) - weighed(x) for e in one]).reshape(8, 6)
+    np.testing.assert_array_equal(np.asarray(found).reshape(8, 6), wanted)

@@ -191,8 +191,11 @@ def _aligned(outputs: Sequence[Output]) -> Iterable[Output]:
             yield o
             continue
         indices = known.setdefault(o.shape, o.indices)
-        pairs = zip(o.indices, indices, strict=True)
-        values = {i.value[0]: new for i, new in pairs if i.op == "index"}
+        pairs = [(i, new) for i, new in zip(o.indices, indices, strict=True) if i is not new]
+        if any(i.op != "index" for i, _ in pairs):  # of several variables, which stay what they are
+            yield o
+            continue
+        values = {i.value[0]: new for i, new in pairs}
         yield replace(o, indices=indices, element=substituted(o.element, values))
 
 
