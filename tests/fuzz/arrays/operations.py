@@ -92,6 +92,8 @@ FLOAT_FOLDS = (
     "np.nansum({0}, axis=AXIS, keepdims=KEPT)", "np.nanmax({0}, axis=AXIS, keepdims=KEPT)",
     "np.nanmean({0}, axis=AXIS, keepdims=KEPT)", "np.nanmin({0}, axis=AXIS, keepdims=KEPT)",
     "np.logaddexp.accumulate({0}, axis=AXIS)", "np.nancumsum({0}, axis=AXIS)",
+    "np.linalg.norm({0}, axis=AXIS, keepdims=KEPT)", "np.median({0}, axis=AXIS, keepdims=KEPT)",
+    "np.quantile({0}, 0.3, axis=AXIS, keepdims=KEPT)",
 )  # fmt: skip
 SORTS = (
     "np.sort({0}, axis=AXIS)", "np.argsort({0}, axis=AXIS, kind='stable')",

@@ -40,6 +40,13 @@ def test_quantiles(q, method):
     assert_agrees(lambda x: np.percentile(x, np.multiply(q, 100).tolist(), method=method), X)
 
 
+def test_of_no_elements():
+    for x in (np.zeros((2, 0, 3), "float32"), np.zeros((0, 2, 3), "int32")):
+        for axis in (0, 1, 2):
+            assert_agrees(lambda x: np.median(x, axis=axis), x)
+    assert_agrees(lambda x: np.quantile(x, 0.3, axis=1), np.zeros((0, 2, 3), "float64"))
+
+
 def test_of_hostile_numbers():
     assert_agrees(lambda x: np.median(x, axis=1), HOSTILE)
     assert_agrees(lambda x: np.median(x, axis=0), HOSTILE)
@@ -150,7 +157,7 @@ WRONG = {
     "quantiles are between 0 and 1, percentiles between 0 and 100": (
         lambda x: np.percentile(x, 101)
     ),
-    "np.median of no elements": lambda x: np.median(x[:0], axis=0),
+    "np.quantile of no elements": lambda x: np.quantile(x[:0], 0.5, axis=0),
     "np.convolve takes two sequences of one or more elements": lambda x: np.convolve(x, x[0]),
     "np.convolve has no mode 'circular'\nhint: use 'full', 'same' or 'valid'": (
         lambda x: np.convolve(x[0], x[1], "circular")

@@ -28,8 +28,10 @@ from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
 def median(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:
     """`numpy.median`: the mean of the one or two in the middle."""
-    rows, over = _rows(a, axis, "np.median")
+    rows, over = _rows(a, axis)
     in_order, size = sort(rows), int(rows.shape[-1])
+    if not size:
+        return _kept(mean(rows, -1), over, keepdims)
     middle = in_order[..., (size - 1) // 2 : size // 2 + 1]
     return _kept(_unless_nan(mean(middle, -1), in_order), over, keepdims)
 
@@ -49,7 +51,9 @@ def quantile(
     asked = np.asarray(q, np.float64)
     if not ((asked >= 0) & (asked <= 1)).all():
         raise ArrayShapeError("quantiles are between 0 and 1, percentiles between 0 and 100")
-    rows, over = _rows(a, axis, "np.quantile")
+    rows, over = _rows(a, axis)
+    if not int(rows.shape[-1]):
+        raise ArrayShapeError("np.quantile of no elements")
     in_order, size = sort(rows), int(rows.shape[-1])
     kind = in_order.dtype
     is_between = method == "midpoint" or (method == "linear" and np.asarray(q).dtype.kind == "f")
@@ -88,15 +92,13 @@ def percentile(
     return quantile(a, share, axis, method=method, keepdims=keepdims)
 
 
-def _rows(a: Any, axis: Axes, what: str) -> tuple[Array, list[int]]:
+def _rows(a: Any, axis: Axes) -> tuple[Array, list[int]]:
     """Return an array whose last dimension is what is reduced, and which axes those were."""
     x = lift(a)
     over = axes_of(axis, x.ndim)
     kept = [n for k, n in enumerate(x.shape) if k not in over]
-    rows = reshape(moveaxis(x, over, range(x.ndim - len(over), x.ndim)), [*kept, -1])
-    if not int(rows.shape[-1]):
-        raise ArrayShapeError(f"{what} of no elements")
-    return rows, over
+    size = math.prod(int(x.shape[k]) for k in over)
+    return reshape(moveaxis(x, over, range(x.ndim - len(over), x.ndim)), [*kept, size]), over
 
 
 def _kept(x: Array, over: Sequence[int], keepdims: bool) -> Array:
