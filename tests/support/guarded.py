@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import multiprocessing
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -96,6 +98,12 @@ def guarded_runner(target: str) -> Callable[[Kernel, Sequence[Any]], None]:
     return run
 
 
+def _prepare() -> None:
+    """Let functions of test files be found, and machines be pretended."""
+    sys.path.append(str(Path(__file__).parents[2]))
+    prepare_machines()
+
+
 class GuardedProcess:
     """A process that runs functions; one that dies is replaced, and the call fails."""
 
@@ -112,7 +120,7 @@ class GuardedProcess:
         """
         if self._pool is None:
             spawn = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(1, spawn, prepare_machines)
+            self._pool = ProcessPoolExecutor(1, spawn, _prepare)
         try:
             refused, failed = self._pool.submit(_outcome, function, args).result(TIME_LIMIT)
         except BrokenProcessPool:
