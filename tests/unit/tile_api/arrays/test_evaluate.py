@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 from tile_api.arrays.capturing.capture import captured
 from tile_api.arrays.equations.equations import Parameter
 from tile_api.arrays.equations.evaluate import evaluated
+from tile_api.arrays.equations.recursion_limit import DEEPEST, deep_recursion
 from tile_core.dtypes import dtype_of
 
 
@@ -28,3 +31,15 @@ def test_a_recurrence_that_another_reads_is_laid_out_once(monkeypatch: pytest.Mo
     (found,) = evaluated(made, {"x": x}, precise=True)
     np.testing.assert_array_equal(found, np.cumsum(np.cumsum(x)))
     assert 0 < len(calls) <= 4
+
+
+def test_the_limit_of_recursion_is_raised_until_the_last_block_ends():
+    """It is one for all threads: who ends first must not take it from those who descend."""
+    before = sys.getrecursionlimit()
+    first, second = deep_recursion(), deep_recursion()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert sys.getrecursionlimit() == DEEPEST > before
+    second.__exit__(None, None, None)
+    assert sys.getrecursionlimit() == before

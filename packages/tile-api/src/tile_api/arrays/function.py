@@ -27,8 +27,8 @@ from tile_api.arrays.edited import EditedKernels, place_of, read_kernels
 from tile_api.arrays.equations.equations import Equations, Parameter
 from tile_api.arrays.equations.evaluate import evaluated
 from tile_api.arrays.equations.listing import listed
-from tile_api.arrays.equations.nesting import descending
 from tile_api.arrays.equations.numerics import LEVELS, computing
+from tile_api.arrays.equations.recursion_limit import deep_recursion
 from tile_api.arrays.explain import Explanation
 from tile_api.arrays.given import cast_of, dtype_in, is_array, is_plain, key_of
 from tile_api.arrays.gradients.captured_gradients import captured_vjp
@@ -237,7 +237,7 @@ class Function:
         derived = self._of(arrays, others)
         program = Program(derived.equations, derived.kernels, self.func, others)
         if tier == "developer":
-            with descending():
+            with deep_recursion():
                 return program.of_tiles()
         return program.of_threads(self._lowered(derived))
 
@@ -279,7 +279,7 @@ class Function:
         """Return what the equations mean for arguments, computed with NumPy."""
         arrays, others = self._bound(args, kwargs)
         equations = self._captured(arrays, others)
-        with descending():
+        with deep_recursion():
             results = evaluated(equations, {n: np.asarray(x) for n, x in arrays.items()})
         return together(results, equations)
 
@@ -412,7 +412,7 @@ class Function:
             return key
         found = self._symbols.known(key)
         if found is None or self._derived.get(found) is None:
-            with _CAPTURING, descending(), computing(self._numerics):
+            with _CAPTURING, deep_recursion(), computing(self._numerics):
                 plain = self._captured(arrays, others)
                 capture = functools.partial(captured, self.func, others=others)
                 derive = functools.partial(self._derive, arrays)
@@ -421,7 +421,7 @@ class Function:
 
     def _captured(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Equations:
         key = key_of(arrays, others)
-        with _CAPTURING, descending(), computing(self._numerics):
+        with _CAPTURING, deep_recursion(), computing(self._numerics):
             equations = self._equations.get(key)
             if equations is None:
                 parameters = [

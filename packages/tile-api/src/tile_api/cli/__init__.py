@@ -6,7 +6,7 @@ import argparse
 import importlib
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NoReturn
 
@@ -72,11 +72,18 @@ _WRONG_WORD = re.compile(r"(?:invalid choice: '|unrecognized arguments: )([\w-]+
 def _words(parser: argparse.ArgumentParser) -> set[str]:
     """Return the options and choices of a parser and of those below it."""
     found: set[str] = set()
-    for action in parser._actions:
+    for action in actions(parser):
         found.update(action.option_strings, (str(choice) for choice in action.choices or ()))
-        if isinstance(action, argparse._SubParsersAction):
-            found.update(*map(_words, action.choices.values()))
     return found
+
+
+def actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Yield what can be given to a parser, and to those below it."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from actions(below)
 
 
 def parser(chosen: Iterable[str]) -> argparse.ArgumentParser:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
 
-from tile_api.cli import VERBS, parser
+from tile_api.cli import VERBS, actions, parser
 from tile_api.cli.doctor import TARGETS
 from tile_core.errors import ToolchainError
 
@@ -41,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
             hint="pip install 'tile-api[completion]'",
         ) from error
     words = parser(VERBS)
-    for action in _actions(words):
+    for action in actions(words):
         if action.dest in ("target", "targets"):
             action.choices = EXAMPLES
         elif action.dest in ("program", "place") or str(action.metavar).startswith("FILE"):
@@ -49,11 +48,3 @@ def run(args: argparse.Namespace) -> int:
             action.help = "a file"  # help leaves some of them out, completion does not
     sys.stdout.write(shtab.complete(words, args.shell) + "\n")
     return 0
-
-
-def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    for action in parser._actions:
-        yield action
-        if isinstance(action, argparse._SubParsersAction):
-            for below in action.choices.values():
-                yield from _actions(below)

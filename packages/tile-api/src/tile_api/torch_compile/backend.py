@@ -30,7 +30,7 @@ from tile_api.torch_compile.explanations import CompiledGraph, InKernels, InTorc
 from tile_api.torch_compile.nodes import Kind, device_of, kind_of, name_of, refusal
 from tile_api.torch_compile.stages import Stage, Step, steps_of
 from tile_api.torch_compile.strides import choose_strides
-from tile_api.torch_compile.symbolic import Symbolic, Traced
+from tile_api.torch_compile.symbolic_shapes import Symbolic, Traced
 from tile_core.errors import FrontendTypeError, TileError
 
 _LOG = logging.getLogger(__name__)

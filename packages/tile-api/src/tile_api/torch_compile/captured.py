@@ -20,7 +20,7 @@ from tile_api.arrays.function import Function
 from tile_api.torch_compile.layouts import layout_of, memory_order
 from tile_api.torch_compile.nodes import Kind, kind_of, name_of, tensors_of
 from tile_api.torch_compile.stages import Stage, rows_of
-from tile_api.torch_compile.symbolic import Sizes, Traced, array_types, size_of, sizes_in
+from tile_api.torch_compile.symbolic_shapes import Sizes, Traced, array_types, size_of, sizes_in
 from tile_api.torch_compile.view_bases import base_of, reader_through
 from tile_core.errors import ArrayShapeError
 
