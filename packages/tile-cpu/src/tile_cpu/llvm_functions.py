@@ -11,6 +11,7 @@ name                      meaning
 ``tile_mstore_i32x16``    ``(ptr, i32 n, vector)``: store lanes below n
 ``tile_stored_i32``       ``(i32)``: the same value, which LLVM does not know for a part of one
 ``tile_bits_i32_f32``     ``(i32)``: the bits of an integer as another type
+``tile_opaque_f32``       ``(f32)``: the same value; LLVM does not know where it comes from
 ``tile_stream_i32x16``    ``(ptr, vector)``: store past the caches where aligned
 ``tile_enter_i32x16``     ``(ptr, vector)``: the same, translating addresses ahead of time
 ``tile_dot_bf16_x16``     ``(f32 acc, i32 a, i32 b)``: acc + sum of two bf16 products
@@ -107,6 +108,22 @@ def _bits(match: re.Match[str], machine: CpuMachine) -> str:
 define {wanted} @{match[0]}({given} %v) #0 {{
   %b = bitcast {given} %v to {wanted}
   ret {wanted} %b
+}}
+"""
+
+
+def _opaque(match: re.Match[str], machine: CpuMachine) -> str:
+    # Unlike `llvm.arithmetic.fence`, of which LLVM makes no vectors.
+    bits = match[1]
+    zero, integer, kind = f"@tile_zero_f{bits}", f"i{bits}", {"32": "float", "64": "double"}[bits]
+    return f"""\
+{zero} = weak hidden global {integer} 0, align 8
+define {kind} @{match[0]}({kind} %v) #0 {{
+  %z = load {integer}, ptr {zero}, align 8, !invariant.load !{{}}
+  %b = bitcast {kind} %v to {integer}
+  %x = xor {integer} %b, %z
+  %r = bitcast {integer} %x to {kind}
+  ret {kind} %r
 }}
 """
 
@@ -274,6 +291,7 @@ _WRITERS: tuple[tuple[str, Callable[[re.Match[str], CpuMachine], str]], ...] = (
     (r"tile_mstore_i(8|16|32|64)x(\d+)", _masked_store),
     (r"tile_stored_(i8|i16|i32|i64)", _stored),
     (r"tile_bits_(i8|i16|i32|i64)_(i8|i16|i32|i64|f16|f32|f64)", _bits),
+    (r"tile_opaque_f(32|64)", _opaque),
     (r"tile_(stream|enter)_i(8|16|32|64)x(\d+)", _stream),
     (r"tile_dot_bf16_x(\d+)", _dot_bf16),
     (r"tile_(narrow|round)_bf16_x(\d+)", _narrow_bf16),

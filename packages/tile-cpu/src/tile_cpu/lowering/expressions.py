@@ -38,7 +38,7 @@ from tile_cpu.lowering.index_set_splitting import settled
 from tile_cpu.lowering.overflow import may_wrap, wrapping
 from tile_cpu.lowering.types import lanes_of, number, scalar_name, together, value_type
 from tile_cpu.lowering.vector_access import refuse_speculation, vector_load
-from tile_cpu.tir.build import llvm_pure, prim, seq, with_lanes
+from tile_cpu.tir.build import extern, llvm_pure, prim, seq, with_lanes
 from tile_cpu.tir.nodes import Cast as TirCast
 from tile_cpu.tir.nodes import IfThenElse, PrimExpr, StringImm, tirx
 from tile_cpu.tir.nodes import Ramp as TirRamp
@@ -248,15 +248,18 @@ def _select(ctx: Context, expr: Select) -> PrimExpr:
 def _fenced(ctx: Context, choice: Select, chosen: PrimExpr) -> PrimExpr:
     """Hide how a float was chosen: TVM would take ``x - x`` for 0, LLVM one extremum for another.
 
-    What hides it from LLVM is no instruction.
+    What hides a vector from LLVM is no instruction. LLVM makes no vectors of that, so for one
+    element, of which it may make some, it is one.
     """
     if not choice.dtype.is_float:
         return chosen
     kept = ctx.keep(chosen)
     if not is_extremum_or_nan(choice):
         return kept
-    kind = with_lanes(scalar_name(chosen), lanes_of(chosen))
-    return ctx.keep(llvm_pure(kind, "llvm.arithmetic.fence", kept))
+    kind, lanes = scalar_name(chosen), lanes_of(chosen)
+    if lanes == 1:
+        return ctx.keep(extern(kind, f"tile_opaque_f{kind.removeprefix('float')}", kept))
+    return ctx.keep(llvm_pure(with_lanes(kind, lanes), "llvm.arithmetic.fence", kept))
 
 
 def _side(

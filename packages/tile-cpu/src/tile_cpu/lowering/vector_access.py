@@ -22,6 +22,7 @@ from tile_cpu.lowering.buffer_addresses import FlatBuffer, row_major
 from tile_cpu.lowering.cache_hints import prefetch_next_iteration, read_ahead, streamed
 from tile_cpu.lowering.context import Context, Frame, Lane
 from tile_cpu.lowering.overflow import is_inside, may_leave_tile
+from tile_cpu.lowering.strided_loads import is_dense, strided
 from tile_cpu.lowering.types import all_of, lanes_of, memory_type, number, scalar_name, spread
 from tile_cpu.ops import StreamedGemm
 from tile_cpu.tir.build import i32, prim, shuffle, vload, vstore
@@ -191,8 +192,33 @@ def vector_load(ctx: Context, expr: Load) -> PrimExpr | None:
     stride = lane_stride(ctx, place, expr.indices, lane.var, lane.lanes)
     if place.packing > 1:
         raise NotVectorisable("elements are packed")
-    emit = _contiguous if stride == 1 else _gathered
-    return casts.decode(ctx, emit(ctx, expr, place, lane), expr.buffer.dtype)
+    if stride == 1:
+        loaded = _contiguous(ctx, expr, place, lane)
+    elif stride is not None and _is_read_whole(ctx, expr, lane, stride):
+        with first_lane(ctx):
+            first = access.position(ctx, place, expr.indices)
+        loaded = strided(ctx, place, first, stride, lane.lanes, lane.count)
+    else:
+        loaded = _gathered(ctx, expr, place, lane)
+    return casts.decode(ctx, loaded, expr.buffer.dtype)
+
+
+def _is_read_whole(ctx: Context, expr: Load, lane: Lane, stride: int) -> bool:
+    """Tell whether elements `stride` apart may be read, and better are, with those between."""
+    if not is_dense(stride, lane.lanes) or (stride < 0 and lane.count is not None):
+        return False
+    if _lane_mask(ctx, expr) is not None:
+        return False
+    leaves = may_leave_tile if not expr.buffer.scope.is_global else _may_leave_tensor
+    return (
+        not ctx.settings.guarded
+        or expr in ctx.trusted
+        or not any(leaves(ctx, *pair) for pair in zip(expr.indices, expr.buffer.shape, strict=True))
+    )
+
+
+def _may_leave_tensor(ctx: Context, at: Expr, extent: Any) -> bool:
+    return not is_inside(ctx, at, extent)
 
 
 def private_element(ctx: Context, node: Load | Store) -> tuple[TirBuffer, PrimExpr]:
@@ -286,18 +312,23 @@ def _gathered(ctx: Context, expr: Load, place: FlatBuffer, lane: Lane) -> PrimEx
     """Load lane by lane from scattered addresses."""
     is_tile = not expr.buffer.scope.is_global
     valid = LaneReach(None, lane.count) if is_tile else reach(ctx, expr)
-    if valid.count is not None or valid.condition is not None:
-        raise NotVectorisable("scattered elements need a guard")
     if place.index != "int32" or place.layout is not None:
         raise NotVectorisable("scattered elements are too far apart")
     offset = access.position(ctx, place, expr.indices)
     memory, mask = memory_type(expr.buffer.dtype), _lane_mask(ctx, expr)
     if is_tile:
         mask = _inside_tile(ctx, expr, mask, lane)
+    is_whole = valid.condition is None and valid.count is None
+    count = lane_count(valid, lane)
+    if not is_whole:
+        mask = all_of([mask, _lanes_before(count, lane)])
     is_short = memory not in ("float32", "int32", "uint32", "float64", "int64", "uint64")
     if is_short and mask is None:
         return _assembled(ctx, place, ctx.keep(offset), lane.lanes)
-    return ctx.keep(gather(place.flat, spread(offset, lane.lanes), lane.lanes, mask))
+    loaded = ctx.keep(gather(place.flat, spread(offset, lane.lanes), lane.lanes, mask))
+    return (
+        loaded if is_tile or is_whole else _with_safe_value(ctx, expr.buffer, loaded, count, lane)
+    )
 
 
 def _inside_tile(ctx: Context, expr: Load, mask: PrimExpr | None, lane: Lane) -> PrimExpr | None:

@@ -1,0 +1,54 @@
+"""Elements at equal distances in memory, out of vectors that are read whole."""
+
+from __future__ import annotations
+
+from tile_cpu.lowering.buffer_addresses import FlatBuffer
+from tile_cpu.lowering.context import Context
+from tile_cpu.lowering.types import number, scalar_name
+from tile_cpu.tir.build import i32, shuffle, vload
+from tile_cpu.tir.nodes import BufferLoad, PrimExpr, tirx
+from tile_cpu.vectors import masked_load
+
+
+def is_dense(stride: int, lanes: int) -> bool:
+    """Tell whether vectors without gaps, and shuffles of them, are fewer than `lanes` loads."""
+    return stride != 0 and 2 * abs(stride) <= lanes
+
+
+def strided(
+    ctx: Context,
+    place: FlatBuffer,
+    first: PrimExpr,
+    stride: int,
+    lanes: int,
+    count: PrimExpr | None = None,
+) -> PrimExpr:
+    """Return the elements at `first`, ``first + stride`` and so on, as one vector.
+
+    Memory is read from the lowest of them to the highest, and nowhere else. With a `count`, of
+    lanes that exist, the others are zero; `stride` is positive then.
+
+    Before   v[l] = A[i + 2*l]
+    After    v = shuffle(A[i : i + 16], A[i + 15 : i + 31])
+    """
+    apart, last, kind = abs(stride), lanes - 1, scalar_name(first)
+    lowest = first if stride > 0 else first + number(stride * last, kind)
+    starts = [lanes * n for n in range(apart)]
+    if count is None:
+        starts[-1] = (apart - 1) * last  # of the vector that ends with the highest
+
+    def read(start: int) -> PrimExpr:
+        offset = lowest + number(start, kind)
+        if count is None:
+            return ctx.keep(vload(place.flat, [offset], lanes))
+        at = tirx.address_of(BufferLoad(place.flat, [offset]))
+        left = count * i32(apart) - i32(apart - 1 + start)
+        return ctx.keep(masked_load(str(place.flat.dtype), at, left, lanes))
+
+    where = [apart * (lane if stride > 0 else last - lane) for lane in range(lanes)]
+    found, held = read(0), where  # lane n is element held[n] of `found`; not yet, if it has fewer
+    for start in starts[1:]:
+        of_both = [h if h < lanes else lanes + w - start for h, w in zip(held, where, strict=True)]
+        found = ctx.keep(shuffle([found, read(start)], [n % (2 * lanes) for n in of_both]))
+        held = [lane if n < 2 * lanes else n for lane, n in enumerate(of_both)]
+    return found if apart > 1 else ctx.keep(shuffle([found], where))
