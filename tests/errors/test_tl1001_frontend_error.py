@@ -174,6 +174,40 @@ MISTAKES = [
         whole=True,
     ),
     Mistake(
+        "a lambda in the header of a loop",
+        """
+        for f in (lambda A: None, lambda B: None):
+            kernel = T.prim_func(f)
+        """,
+        """
+        [TL1001] '<lambda>' is not defined by a plain `def`
+         --> program.py:1:1
+          |
+        1 | for f in (lambda A: None, lambda B: None):
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: lambdas and `async def` cannot be kernels
+        """,
+        whole=True,
+    ),
+    Mistake(
+        "a lambda in the header of a function",
+        """
+        def f(made=lambda A: None):
+            return T.prim_func(made)
+
+        f()
+        """,
+        """
+        [TL1001] '<lambda>' is not defined by a plain `def`
+         --> program.py:1:1
+          |
+        1 | def f(made=lambda A: None):
+          | ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: lambdas and `async def` cannot be kernels
+        """,
+        whole=True,
+    ),
+    Mistake(
         "not a function",
         """
         kernel = T.prim_func(3)

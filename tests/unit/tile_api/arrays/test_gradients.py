@@ -94,6 +94,22 @@ def test_quotients_of_merged_indices() -> None:
     assert (pull(np.ones_like(result)) * along).sum() == pytest.approx(change, rel=1e-6)
 
 
+def test_running_products_of_sorted_running_sums() -> None:
+    """The places at which sums are read are computed of other sums."""
+
+    def function(x):
+        y = np.cumsum(x, axis=-1)
+        order = np.argsort(y, axis=-1, kind="stable")
+        return np.cumprod(np.take_along_axis(y, order, axis=-1), axis=1)
+
+    x = np.random.default_rng(0).standard_normal((4, 8))
+    result, pull = Function(function, target="interpret").vjp(x)
+    np.testing.assert_allclose(result, function(x), rtol=1e-10)
+    along, step = np.random.default_rng(1).standard_normal(x.shape), 1e-6
+    change = (function(x + step * along) - function(x - step * along)).sum() / (2 * step)
+    assert (pull(np.ones_like(result)) * along).sum() == pytest.approx(change, rel=1e-6)
+
+
 def test_sums_of_running_products_that_two_loops_read() -> None:
     """One of the loops goes through what the other one keeps: sums are a kernel before both."""
 

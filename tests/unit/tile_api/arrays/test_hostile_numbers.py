@@ -299,3 +299,29 @@ def test_a_masked_infinity_less_itself_is_no_number(target):
     with np.errstate(all="ignore"):
         for got, wanted in zip(found, differences(x), strict=True):
             np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu", "cuda:sm_80@sim", "hip:gfx942@sim"])
+@pytest.mark.parametrize("dtype", ["int32", "uint8"])
+def test_shifts_by_the_width_and_more(target, dtype):
+    def shifts(x, n):
+        return x << n, x >> n, x << 40, x >> 40, x << -1, x >> -1
+
+    def naturals(x, n):
+        return x << n, x >> n, x << 40, x >> 40
+
+    function = naturals if dtype == "uint8" else shifts
+    x = np.array([1, 250, 7, 250, 0, 250], dtype) - np.array(dtype == "int32", dtype) * 128
+    n = np.array([0, 7, 8, 31, 32, 100 if dtype == "uint8" else -3], dtype)
+    found = Function(function, target=target)(x, n)
+    for got, wanted in zip(found, function(x, n), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_shifts_by_what_is_less_than_the_width_are_as_they_are():
+    def unpacked(x):
+        return x[:, None] >> np.arange(2, dtype="uint8") * 4 & 15, x << (x & 7)
+
+    x = np.arange(5, dtype="uint8")
+    text = Function(unpacked).source(x)
+    assert "T.if_then_else" not in text

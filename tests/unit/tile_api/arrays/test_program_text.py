@@ -162,6 +162,13 @@ def test_steps_are_copied_or_written_out(tmp_path) -> None:
     assert run(text, tmp_path / "b.py", "cpu").startswith("hidden: (9, 5), at most")
 
 
+def test_functions_without_names_are_written_out(tmp_path) -> None:
+    x = np.zeros((9, 5), "float32")
+    for f in (lambda x: x * 2, lambda x: x + 1):
+        said = run(Function(f).source(x), tmp_path / "a.py", "cpu")
+        assert said == "<lambda>: (9, 5), at most 0.0e+00 from NumPy"
+
+
 def test_names_of_short_types(tmp_path) -> None:
     x = np.zeros((9, 5), ml_dtypes.bfloat16)
     text = Function(program("softmax").function).source(x)

@@ -66,13 +66,17 @@ def read_source(function: Callable[..., Any]) -> FunctionSource:
     indented = block[0][:1].isspace()
     above = "\n" * (first - 1 - indented)  # so that lines are those of the file
     text = above + ("if True:\n" if indented else "") + "".join(block)
-    tree = ast.parse(text, filename=file).body[0]
+    tree: ast.stmt | None
+    try:
+        tree = ast.parse(text, filename=file).body[0]
+    except SyntaxError:  # the block of a lambda is its line: that may begin a statement
+        tree = None
     if isinstance(tree, ast.If):
         tree = tree.body[0]
-    if not isinstance(tree, ast.FunctionDef):
+    if not isinstance(tree, ast.FunctionDef) or function.__code__.co_name == "<lambda>":
         raise FrontendError(
             f"{function.__name__!r} is not defined by a plain `def`",
-            span=Span.of(tree, file=file),
+            span=span_of_line(file, first) if tree is None else Span.of(tree, file=file),
             hint="lambdas and `async def` cannot be kernels",
         )
     return FunctionSource(function, tree, file)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.expressions import Expr, const, make
+from tile_api.arrays.equations.index_bounds import most_of
 
 Row = Callable[..., Expr]
 """What makes an expression of the expressions of its operands."""
@@ -114,6 +115,24 @@ def _logaddexp2(x: Expr, y: Expr) -> Expr:
     return eq.multiply(const(1 / math.log(2), x.dtype), found)
 
 
+def _shift(name: str) -> Row:
+    """Return a shift that leaves no bit, or the sign, by what is not less than the width."""
+
+    def row(x: Expr, amount: Expr) -> Expr:
+        last, none = const(x.dtype.bits - 1, amount.dtype), const(0, x.dtype)
+        most = most_of(amount)
+        if most is not None and most <= last.value:
+            return make(name, x, amount)
+        known = make("le", const(0, amount.dtype), amount), make("le", amount, last)
+        is_within = known[1] if amount.dtype.startswith("u") else make("and", *known)
+        is_lost = amount.op == "const"
+        if name == "shr" and not x.dtype.startswith("u"):
+            return make(name, x, last if is_lost else eq.where(is_within, amount, last))
+        return none if is_lost else eq.where(is_within, make(name, x, amount), none)
+
+    return row
+
+
 def _sign(x: Expr) -> Expr:
     none, one = const(0, x.dtype), const(1, x.dtype)
     below = x if x.dtype.is_float else none  # a NaN is its own sign
@@ -193,8 +212,8 @@ UFUNCS: dict[str, Row] = {
     "bitwise_or": lambda x, y: make("or" if x.dtype.is_bool else "bitor", x, y),
     "bitwise_xor": lambda x, y: make("ne" if x.dtype.is_bool else "bitxor", x, y),
     "invert": lambda x: make("not" if x.dtype.is_bool else "bitnot", x),
-    "left_shift": _named("shl"),
-    "right_shift": _named("shr"),
+    "left_shift": _shift("shl"),
+    "right_shift": _shift("shr"),
     "maximum": _bools("or", _named("maximum")),
     "minimum": _bools("and", _named("minimum")),
     "fmax": _known("maximum"),

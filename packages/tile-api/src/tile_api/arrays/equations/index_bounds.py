@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tile_api.arrays.equations.expressions import INDEX, Expr, bound_of, const, make, walk
 from tile_api.arrays.equations.memoization import memoized
 from tile_api.arrays.equations.sizes import at_most
@@ -44,6 +46,24 @@ def is_below(x: Expr, size: int) -> bool:
             return all(is_below(arg, size) for arg in x.args)
     bound = bound_of(x)
     return bound is not None and at_most(bound, size)
+
+
+@memoized
+def most_of(x: Expr) -> int | None:
+    """Return the largest number that an integer may be, if it is known to be 0 or more."""
+    known = [most_of(arg) for arg in x.args if arg.dtype.is_int]
+    both = [n for n in known if n is not None]
+    match x.op:
+        case "const" | "index":
+            bound = bound_of(x)
+            return None if bound is None else bound - 1
+        case "bitand":
+            return min(both, default=None)
+        case "add" | "multiply" | "cast" if len(both) == len(x.args):
+            found = sum(both) if x.op == "add" else prod(both)
+            is_signed = not x.dtype.startswith("u")
+            return found if found < 1 << x.dtype.bits - is_signed else None
+    return None
 
 
 def is_read(x: Expr) -> bool:

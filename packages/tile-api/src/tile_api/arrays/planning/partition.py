@@ -273,7 +273,9 @@ class _Partition:
             for tensor in new_tensors((n for n in apart if n.op == "scan"), self.made):
                 self.lower([tensor], (ALL_AT_ONCE,))
             known = self._cut({n: ALL_AT_ONCE for n in apart if n.op == "reduce"})
-            known |= {n: read_of(n, self.made) for n in apart if n.op == "scan"}
+            for n in apart:
+                if n.op == "scan":
+                    known[n] = rebuild(read_of(n, self.made), {**known})
             part = part.with_known(known)
             why = (*reasons, *part.reasons)
             self.tasks.append(

@@ -234,6 +234,8 @@ def _sorted(groups: Mapping[tuple[Steps, ...], Sequence[Output]]) -> Iterator[tu
 def closed(part: Part) -> list[Expr]:
     """Return the reductions and recurrences that do not depend on what is carried.
 
+    Those at which others are read come before these.
+
     Raises
     ------
     UnknownArrayFunction
@@ -253,9 +255,10 @@ def closed(part: Part) -> list[Expr]:
             raise nested()
         if x.op in ("reduce", "scan") and not depends:
             found[x] = None
+            todo += x.args[: x.value.rank] if x.op == "scan" else ()
         else:
             todo += reversed(x.args)
-    return [*found]
+    return [x for x in walk(*found) if x in found]
 
 
 def outermost(x: Expr, op: str = "reduce") -> list[Expr]:
