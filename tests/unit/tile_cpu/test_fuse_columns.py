@@ -107,6 +107,13 @@ def test_a_tile_that_a_loop_carries_keeps_its_contents() -> None:
     assert tiles_after(parse(LOAD, *rounds)) == {"x"}
 
 
+def test_tiles_that_are_made_of_each_other_from_round_to_round_are_kept() -> None:
+    back = "@copy(src=y[0:37, 0:16], dst=x[0:37, 0:16])"
+    step = (*SQUARES, reduce("x"), OUT, back)
+    rounds = ("for k: int32 in range(0, 2, 1) serial:", *(f"  {line}" for line in step))
+    assert tiles_after(parse(LOAD, *rounds)) == {"x", "y"}
+
+
 def test_long_rows_are_combined_a_few_at_a_time() -> None:
     text = HEAD.replace("16", "256").replace("37", "24") + "".join(
         f"    {line}\n".replace("16", "256").replace("37", "24")

@@ -233,6 +233,63 @@ def test_decays_that_underflow_have_gradients_of_nothing(rate: float) -> None:
     np.testing.assert_allclose(found, 0, atol=1e-12)
 
 
+def faded(x, rate, b, c):
+    """A table of each head decays, as in Mamba-2."""
+
+    def step(h, now):
+        x, rate, b, c = now
+        h = np.exp(-rate)[:, None, None] * h + x[:, :, None] * b
+        return h, h @ c
+
+    return tile.scan(step, np.zeros((*x.shape[1:], b.shape[-1]), x.dtype), (x, rate, b, c))[1]
+
+
+def faded_backwards(x, rate, b, c):
+    return faded(*(y[::-1] for y in (x, rate, b, c)))[::-1]
+
+
+def of_rates(arrays, weights, dtype):
+    """Return the gradient of rates step by step: of each table, with that of what reads it."""
+    (x, rate, b, c), weights = (y.astype(dtype) for y in arrays), weights.astype(dtype)
+    decay = np.exp(-rate)[..., None, None]
+    tables = [np.zeros((*x.shape[1:], b.shape[-1]), dtype)]
+    for t in range(len(x)):
+        tables.append(decay[t] * tables[-1] + x[t][..., None] * b[t])
+    made, later = np.zeros(rate.shape, dtype), np.zeros_like(tables[0])
+    for t in reversed(range(len(x))):
+        later = later + weights[t][..., None] * c[t]
+        made[t] = -(later * decay[t] * tables[t]).sum(axis=(1, 2))
+        later = decay[t] * later
+    return made
+
+
+def rates_of(steps, dtype):
+    shapes = (steps, 2, 8), (steps, 2), (steps, 4), (steps, 4), (steps, 2, 8)
+    x, rate, b, c, weights = (floats(*shape).astype(dtype) for shape in shapes)
+    return (x, np.abs(rate), b, c), weights
+
+
+@pytest.mark.parametrize("steps", [1, 7, 64, 65, 67, 192])
+def test_running_sums_of_spans_are_gradients_of_rates(steps: int) -> None:
+    arrays, weights = rates_of(steps, "float64")
+    for function, order in ((faded, 1), (faded_backwards, -1)):
+        given = [y[::order] for y in (*arrays, weights)]
+        found = gradients(function, [given[-1]], *given[:-1])[1][::order]
+        wanted = of_rates(arrays, weights, "float64")
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_rounding_of_a_running_sum_is_that_of_a_span() -> None:
+    arrays, weights = rates_of(1021, "float32")
+    wanted = of_rates(arrays, weights, "float64")
+    usual = np.abs(of_rates(arrays, weights, "float32") - wanted).max()
+    _, pull = Function(faded, target="cpu").vjp(*arrays)
+    error, rounding = pull(weights)[1] - wanted, np.finfo("float32").eps
+    assert np.abs(error).max() <= 8 * (usual + rounding * np.abs(wanted).max())
+    whole = np.abs(wanted.sum(axis=0)).max()
+    assert np.abs(error.sum(axis=0)).max() <= 64 * rounding * whole
+
+
 def test_equations_of_a_gradient_in_numpy() -> None:
     function, *arrays = SLOPES["mirrored"]
     made = adjoint(equations_of(function, *arrays), ["x", "h"])

@@ -148,7 +148,7 @@ def _may_vanish(tile: Buffer, tiles: _Tiles, seq: Seq) -> bool:
         return False
     if not users or users[0] < one.position:
         return False
-    value = _made_of(one.value, tiles)
+    value = _made_of(one.value, _before(one, tiles))
     if len(users) > 1 and contains(value, Call):
         return False
     sources = {n.buffer.storage for n in nodes_of(value, Load)}
@@ -169,6 +169,12 @@ def _made_of(root: N, tiles: _Tiles) -> N:
         one = tiles.get(node.buffer) if isinstance(node, Load) else None
         if one is None or not isinstance(node, Load):
             return node
-        return substitute(_made_of(one.value, tiles), dict(zip(one.at, node.indices, strict=True)))
+        value = _made_of(one.value, _before(one, tiles))
+        return substitute(value, dict(zip(one.at, node.indices, strict=True)))
 
     return rewrite(root, made)
+
+
+def _before(one: _Tile, tiles: _Tiles) -> _Tiles:
+    """Return the tiles that are written before another one: later ones are of the last round."""
+    return {tile: other for tile, other in tiles.items() if other.position < one.position}

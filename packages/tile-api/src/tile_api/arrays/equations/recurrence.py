@@ -16,16 +16,21 @@ from tile_api.arrays.equations.dims import Dim, another
 from tile_api.arrays.equations.expressions import (
     Expr,
     Indices,
+    add,
     const,
+    floordiv,
     index,
     make,
+    multiply,
     remade,
     walk,
 )
-from tile_api.arrays.equations.sizes import whole
+from tile_api.arrays.equations.sizes import is_multiple, whole
 
 Variables = tuple[tuple[str, int], ...]
 """Names and extents; a dimension of size 1 has no name."""
+SPAN = 64
+"""Steps of a span: blocks of steps end where spans do."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,27 @@ class Recurrence:
     def step(self) -> Expr:
         """The step, as an expression."""
         return index(self.variable, self.extent)
+
+    @property
+    def span(self) -> Expr:
+        """The span that a step is in, as an expression."""
+        count = -(-self.extent // SPAN)
+        return index(f"{self.variable}/", count) if count > 1 else const(0)
+
+    def end_of(self, span: Expr) -> Expr:
+        """Return the step of a span that is taken last."""
+        first = multiply(const(SPAN), span)
+        if self.is_backward:
+            return first
+        last = add(const(SPAN - 1), first)
+        if is_multiple(self.extent, SPAN):
+            return last
+        return make("minimum", last, const(self.extent - 1))
+
+    def span_of(self, at: Expr) -> Expr | None:
+        """Return the span of which a step is the one that is taken last, if it is written so."""
+        found = floordiv(at.args[0] if at.op == "minimum" else at, const(SPAN))
+        return found if at.op != "index" and self.end_of(found) is at else None
 
     def indices(self, carry: int) -> Indices:
         """Return the indices of an element of a carried value."""

@@ -6,14 +6,32 @@ decay itself, it is a running sum of what other gradients need anyway:
 ``a[t] ā[t] = a[t + 1] ā[t + 1] + Σ (g[t] a[t] h[t - 1] - (l[t] - g[t]) b[t])``. What a step adds
 and reads itself is in neither term: it would cancel, and leave its rounding. So it is taken where
 a logarithm of the decay has a derivative everywhere, for exponentials first of all.
+
+Terms do not decay, as the sum does: it would be made of the rounding of many. So it begins anew
+in each span of steps, with ``a[t + 1] ā[t + 1] = Σ l[t + 1] a[t + 1] h[t]`` of what is carried
+between spans in both directions, which is stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tile_api.arrays.equations.expressions import Expr, const, multiply, negate, reciprocal
+from tile_api.arrays.equations.expressions import (
+    Expr,
+    add,
+    compared,
+    const,
+    floordiv,
+    integer_part,
+    make,
+    multiply,
+    negate,
+    reciprocal,
+    where,
+)
+from tile_api.arrays.equations.recurrence import SPAN, Recurrence, Steps, Variables
+from tile_api.arrays.equations.sizes import is_multiple
 
 
 @dataclass(frozen=True)
@@ -84,3 +102,57 @@ def _is_positive(x: Expr) -> bool:
     numbers = [t for t in terms if t.is_constant]
     rest = [t for t in terms if not t.is_constant]
     return any(t.value > 0 for t in numbers) and all(t.op == "exp" for t in rest)
+
+
+def running_sum(
+    of: Recurrence,
+    kept: Variables,
+    given: Expr,
+    end: Expr,
+    between: Callable[[Expr, Expr], Expr],
+) -> Expr:
+    """Return the sum of what a step and those after it give, at the step of a recurrence.
+
+    Parameters
+    ----------
+    kept
+        The dimensions of the sum.
+    given
+        What a step gives.
+    end
+        What the sum is before the last step.
+    between
+        Returns the sum after a step, given the following one: it begins with it in each span.
+    """
+    dtype, span = given.dtype, of.span
+    back = replace(of, is_backward=not of.is_backward)
+    one = replace(of, token=f"{of.token}*", carried=(kept,))
+    each = Steps(one, (const(0, dtype),), (given,))
+    if span.op == "const":
+        carried, size, start = ("", 1), of.extent, end
+    else:
+        carried, size = span.value, SPAN
+        count = const(carried[1])
+        onwards = const(carried[1] - 1 if of.is_backward else 1)
+        following = integer_part("mod", add(onwards, span), count)
+        is_last = (
+            compared("le", span, const(0))
+            if of.is_backward
+            else compared("le", const(carried[1] - 1), span)
+        )
+        start = where(is_last, end, between(of.end_of(span), back.end_of(following)))
+    sums = replace(
+        back, token=f"{of.token}'", variable=f"{of.variable}'", extent=size,
+        carried=((carried, *kept),),
+    )  # fmt: skip
+    at = add(multiply(const(SPAN), span), sums.step)
+    now = each.value(0, at, one.indices(0))
+    if not is_multiple(of.extent, size):
+        now = where(compared("lt", at, const(of.extent)), now, const(0, dtype))
+    before = make("carry", *sums.indices(0), value=(sums.token, 0), dtype=dtype)
+    made = Steps(sums, (start,), (add(before, now),))
+    step, count = of.step, const(SPAN)
+    if span.op == "const":
+        return made.value(0, step, (const(0), *one.indices(0)))
+    place = floordiv(step, count), *one.indices(0)
+    return made.value(0, integer_part("mod", step, count), place)

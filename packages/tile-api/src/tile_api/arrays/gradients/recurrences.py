@@ -29,7 +29,7 @@ from tile_api.arrays.equations.expressions import (
 from tile_api.arrays.equations.numerics import is_strict
 from tile_api.arrays.equations.recurrence import Recurrence, Steps, replaced, steps_of
 from tile_api.arrays.equations.substitution import substituted
-from tile_api.arrays.gradients.decays import decayed, logarithm
+from tile_api.arrays.gradients.decays import decayed, logarithm, running_sum
 from tile_api.arrays.gradients.sums import is_zero, product_of
 
 Reads = Sequence[tuple[Expr, Expr]]
@@ -140,18 +140,20 @@ class _Reversing:
         later = {k: replaced(x, frozenset({mine.token}), onwards) for k, x in later.items()}
         results = {k: made.value(n, step, of.indices(k)) for n, k in enumerate(live)}
         for k in self.floats:
-            starts[k] = self._total([starts[k], self._at_first(found[k], made)])
+            starts[k] = self._total([starts[k], self._before(found[k], made, const(of.first))])
         others: list[tuple[Expr, Expr]] = []
         for k in live:
-            parts = self._by_decay(k, results[k], weights[k], later[k], finals[k])
+            back = functools.partial(self._before, found[k], made)
+            parts = self._by_decay(k, results[k], weights[k], later[k], finals[k], back)
             if parts is not None:
                 del results[k]
                 others += parts
         return Reversed(results, {k: x for k, x in starts.items() if not is_zero(x)}, others)
 
     def _by_decay(
-        self, k: int, mine: Expr, weight: Expr, later: Expr, final: Expr
-    ) -> list[tuple[Expr, Expr]] | None:
+        self, k: int, mine: Expr, weight: Expr, later: Expr, final: Expr,
+        before: Callable[[Expr], Expr],
+    ) -> list[tuple[Expr, Expr]] | None:  # fmt: skip
         """Return the weights of what a step is made of, if elements share a decay."""
         of, rules = self.of_, self.rules
         own, x = of.indices(k), self.steps.steps[k]
@@ -182,13 +184,15 @@ class _Reversing:
         earlier = both(decay, rules.value(self.steps, k, of.step, own, is_before=True))
         added = (summed(both(later, negate(rules.read(b)))) for b in step.added)
         given = self._total([summed(both(weight, earlier)), *added])
-        end = rules.value(self.steps, k, const(of.last), own)
+        end = summed(both(final, rules.value(self.steps, k, const(of.last), own)))
+
+        def between(step: Expr, following: Expr) -> Expr:
+            """Return the product of a decay and its gradient at the following step."""
+            return summed(both(before(following), rules.value(self.steps, k, step, own)))
+
         kept = tuple((name, n) for name, n in of.carried[k] if (name, n) not in shared)
-        back = replace(of, token=f"{of.token}'", carried=(kept,), is_backward=not of.is_backward)
-        carried = make("carry", *back.indices(0), value=(back.token, 0), dtype=x.dtype)
-        sums = Steps(back, (summed(both(final, end)),), (add(carried, given),))
+        total = running_sum(of, kept, given, end, between)
         none = const(0, x.dtype)
-        total = sums.value(0, of.step, back.indices(0))
         total = where(make("eq", decay, none), none, total)  # and not what rounding left
         by = ((y, both(total, rules.read(factor))) for y, factor in found)
         return [*((b, mine) for b in step.added), *by]
@@ -247,16 +251,15 @@ class _Reversing:
             has_next = compared("lt", self._next(of.step), const(of.extent))
         return where(has_next, moved, carried)
 
-    def _at_first(self, x: Expr, made: Steps) -> Expr:
-        """Return what is left of the weights of values before the first step."""
-        first = const(self.of_.first)
+    def _before(self, x: Expr, made: Steps, step: Expr) -> Expr:
+        """Return the weights of values before a step, given those of any step, `x`."""
 
         def after(n: Expr) -> Expr | None:
             if n.op != "carry" or n.value[0] != made.of.token:
                 return None
-            return made.value(n.value[1], first, n.args)
+            return made.value(n.value[1], step, n.args)
 
-        x = substituted(x, {self.of_.variable: first})
+        x = substituted(x, {self.of_.variable: step})
         return replaced(x, frozenset({made.of.token}), after)
 
 

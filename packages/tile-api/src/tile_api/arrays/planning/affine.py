@@ -154,7 +154,8 @@ def chunked(task: Task) -> Chunked:
     for node, (carry, *_) in reads.items():
         if summed.setdefault(carry, node.value[1]) != node.value[1]:
             raise Declined("products go over several dimensions")
-    if len(summed) != len(of.carried):
+    is_of_spans = all(of.span in o.indices for o in task.outputs)
+    if len(summed) != len(of.carried) and not is_of_spans:
         raise Declined("they are read in no product")
     parts = [_parts(of.token, k, step) for k, step in enumerate(recurrence.steps)]
     decays = {a for a, _ in parts}
@@ -176,7 +177,14 @@ def chunked(task: Task) -> Chunked:
             continue
         try:
             values = tuple(
-                _value(k, variables, b, summed[k], column, apart)
+                _value(
+                    k,
+                    variables,
+                    b,
+                    summed.get(k) or _along(variables, column, decay),
+                    column,
+                    apart,
+                )
                 for k, (variables, (_, b)) in enumerate(zip(of.carried, parts, strict=True))
             )
         except Declined as error:
@@ -220,11 +228,19 @@ def _read(node: Expr) -> tuple[Expr, tuple[int, Expr, bool]]:
     return node, (mine.value[1], a, not mine.value[0].endswith("+"))
 
 
+def _along(variables: Sequence[tuple[str, int]], column: str, decay: Expr) -> str:
+    """Return a dimension of a value that no read sums over, which may be one of a tile."""
+    for name, _ in reversed(variables):
+        if name and name != column and name not in decay.free:
+            return name
+    raise Declined("they have no columns")
+
+
 def _value(
     carry: int, variables: Sequence[tuple[str, int]], b: Expr, summed: str, column: str,
     apart: Sequence[str],
 ) -> Value:  # fmt: skip
-    own = [name for name, _ in variables if name and (name == column or name not in apart)]
+    own = [name for name, _ in variables if name in (column, summed) or name not in ("", *apart)]
     mine = column if column in own else None
     if {*own} != {summed, mine} - {None}:
         raise Declined("products go over some dimensions")

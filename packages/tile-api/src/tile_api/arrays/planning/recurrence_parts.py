@@ -108,6 +108,10 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
     apart: dict[str, Output] = {}
     rest: list[Output] = []
     left = [*outputs]
+    for node in _ends_of_spans(outputs):
+        for tensor in new_tensors([node], made):
+            apart[tensor.name] = tensor
+            groups.setdefault((steps_of(node),), []).append(tensor)
     while left:
         output = left.pop(0)
         nodes = outermost(output.element, "scan")
@@ -141,8 +145,11 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
             continue
         for node in nodes:
             for tensor in new_tensors([node], made):
-                apart[tensor.name] = tensor
-                groups.setdefault((steps_of(node),), []).append(tensor)
+                if tensor.element.op == "scan" and steps_of(tensor.element) == steps_of(node):
+                    apart[tensor.name] = tensor
+                    groups.setdefault((steps_of(node),), []).append(tensor)
+                else:
+                    left.append(tensor)
         known = {node: read_of(node, made) for node in nodes}
         # the places of what is read may be carried themselves
         left.append(replace(output, element=rebuild(output.element, known)))
@@ -150,6 +157,13 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
         _part(key, members, apart) for key in _sorted(groups) for members in _by_sums(groups[key])
     ]
     return Separated(tuple(parts), tuple(rest))
+
+
+def _ends_of_spans(outputs: Sequence[Output]) -> list[Expr]:
+    """Return what is read after spans: kernels that go through the steps store it on the way."""
+    nodes = [x for x in walk(*(o.element for o in outputs)) if x.op == "scan"]
+    tokens = {x.value.of.token for x in nodes}
+    return [x for x in nodes if _span(x) is not None and not x.free & tokens]
 
 
 def _over_before(
@@ -309,6 +323,8 @@ def _canonical(node: Expr) -> Expr:
     """Return a node at the variables of its recurrence; at the last step, if it is read there."""
     read, steps = node.value, steps_of(node)
     at = const(read.of.last) if _is_last(node) else read.of.step
+    if _span(node) is not None:
+        at = read.of.end_of(read.of.span)
     return steps.value(read.carry, at, read.of.indices(read.carry), is_before=read.is_before)
 
 
@@ -317,10 +333,17 @@ def _is_last(node: Expr) -> bool:
     return at.op == "const" and at.value == node.value.of.last and not node.value.is_before
 
 
+def _span(node: Expr) -> Expr | None:
+    """Return the span after which a carried value is read, if the end of one is."""
+    return None if _is_last(node) or node.value.is_before else node.value.of.span_of(node.args[0])
+
+
 def _in_order(node: Expr, step: Expr, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """Return the indices of an element: steps are rows where what they read lies so."""
     if _is_last(node):
         return indices
+    if _span(node) is not None:
+        return (step, *indices)
     steps = steps_of(node)
     loads = [x for x in walk(*steps.steps) if x.op == "load" and x.args]
     is_row = any(x.args[-1] is steps.of.step for x in loads)
@@ -337,17 +360,21 @@ def new_tensors(nodes: Iterable[Expr], made: dict[Expr, Expr]) -> Iterator[Outpu
 def _tensor_of(node: Expr, made: dict[Expr, Expr]) -> Output:
     canonical = _canonical(node)
     steps, read = steps_of(node), node.value
-    indices = (*steps.outer, *_in_order(node, read.of.step, read.of.indices(read.carry)))
+    step = read.of.step if _span(node) is None else read.of.span
+    indices = (*steps.outer, *_in_order(node, step, read.of.indices(read.carry)))
     name = f"t{len(made)}"
     made[canonical] = load(name, indices, node.dtype)
     shape = tuple(i.value[1] if i.op == "index" else 1 for i in indices)
-    return Output(name, shape, node.dtype, indices, canonical)
+    step = steps.steps[read.carry]
+    is_plain = canonical.args[0] is steps.of.step and not read.is_before
+    is_carried = steps.of.token in step.free or not is_plain
+    return Output(name, shape, node.dtype, indices, canonical if is_carried else step)
 
 
 def read_of(node: Expr, made: Mapping[Expr, Expr]) -> Expr:
     """Return what a node reads, from the tensor between kernels."""
     known = made[_canonical(node)]
-    at = _in_order(node, node.args[0], node.args[1 : node.value.rank])
+    at = _in_order(node, _span(node) or node.args[0], node.args[1 : node.value.rank])
     outer = known.args[: len(known.args) - len(at)]
     return load(known.value, (*outer, *at), node.dtype)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import prod
 
 from tile_api.arrays.equations.expressions import Expr, extents_of, walk
-from tile_api.arrays.equations.recurrence import Recurrence, Steps
+from tile_api.arrays.equations.recurrence import SPAN, Recurrence, Steps
 from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.plan import Axis, Blocks, Plan, with_grid
 from tile_api.arrays.planning.recurrence_parts import carried_in
@@ -31,7 +31,7 @@ def stepped_plan(task: Task, blocks: Blocks, reason: str = "") -> Plan:
     roots = roots_of(task)
     extents = extents_of([*roots, *(i for o in task.outputs for i in o.indices)])
     extents |= {name: n for variables in of.carried for name, n in variables if name}
-    names = [n for n in extents if n != of.variable]
+    names = [n for n in extents if n not in (of.variable, *of.span.free)]
     apart = [v for v in names if is_apart(v, task, recurrence)]
     whole = [v for v in names if v not in apart]
     order = [i.value[0] for o in task.outputs for i in o.indices if i.op == "index"]
@@ -52,14 +52,21 @@ def stepped_plan(task: Task, blocks: Blocks, reason: str = "") -> Plan:
     for k, v in enumerate(grid):
         axes[v] = Axis(v, extents[v], 1, "1", f"g{k}", "")
     axes[of.variable] = Axis(of.variable, of.extent, 1, "1", step_of(of), "")
+    axes |= span_axis(of, f"{step_of(of)} // {SPAN}")
     columns = tuple(v for v in whole if any(v == name for c in of.carried for name, _ in c))
     count = len(of.carried)
     note = f"carried: {count} value{'s' * (count > 1)}, {of.extent} steps one after the other"
     note += f": {reason}" if reason else ""
     plan = Plan(
-        task, blocks, (), task.outputs, row, columns, (*grid, of.variable), axes, notes=(note,)
-    )
+        task, blocks, (), task.outputs, row, columns, (*grid, of.variable, *of.span.free), axes,
+        notes=(note,),
+    )  # fmt: skip
     return with_grid(plan, indices, [extents[v] for v in grid])
+
+
+def span_axis(of: Recurrence, start: str) -> dict[str, Axis]:
+    """Return how a kernel says which span its steps are in."""
+    return {name: Axis(name, of.span.value[1], 1, "1", start, "") for name in of.span.free}
 
 
 def step_of(of: Recurrence) -> str:

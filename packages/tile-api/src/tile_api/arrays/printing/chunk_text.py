@@ -6,11 +6,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from tile_api.arrays.equations.expressions import Expr, extents_of, index
+from tile_api.arrays.equations.recurrence import SPAN
 from tile_api.arrays.equations.substitution import substituted
 from tile_api.arrays.planning.affine import Chunked, Declined, Read, Value, chunked
 from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.plan import Axis, Blocks, Plan, with_grid
-from tile_api.arrays.planning.recurrence_plan import is_apart, roots_of, step_of, stepped_plan
+from tile_api.arrays.planning.recurrence_plan import (
+    is_apart,
+    roots_of,
+    span_axis,
+    step_of,
+    stepped_plan,
+)
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor
 from tile_api.arrays.printing.prefix_text import prefix, prefix_plan, with_prefix
 from tile_api.arrays.printing.recurrence_text import SteppedWriter
@@ -50,6 +57,7 @@ def chunked_plan(task: Task, blocks: Blocks, form: Chunked) -> Plan:
             name, extents[name], extents[name], str(extents[name]), "0", next(letters)
         )
     order = [i.value[0] for o in task.outputs for i in o.indices if i.op == "index"]
+    axes |= span_axis(of, step_of(of) if size == SPAN else f"{step_of(of)} * BM // {SPAN}")
     grid = tuple(
         sorted(
             (v for v in extents if v not in axes and is_apart(v, task, recurrence)), key=order.index
@@ -62,7 +70,8 @@ def chunked_plan(task: Task, blocks: Blocks, form: Chunked) -> Plan:
         "products of tiles, masked and decayed"
     )
     columns = (form.column, *dict.fromkeys(value.summed for value in form.values))
-    plan = Plan(task, blocks, (), task.outputs, step, columns, grid, axes, notes=(note,))
+    points = (*grid, *of.span.free)
+    plan = Plan(task, blocks, (), task.outputs, step, columns, points, axes, notes=(note,))
     return with_grid(plan, indices, [extents[v] for v in grid])
 
 
@@ -132,11 +141,12 @@ class _ChunkWriter(SteppedWriter):
             self._result(o)
         for value in form.values:
             self._carry_on(value)
+        self._spans(f"{step_of(of)} * BM" if self.plan.axes[self.step].size < SPAN else "", "BM")
         tiles.depth -= 1
         for node in form.reads:
             del tiles.held[node]
         for o in self.plan.finals:
-            if o not in along:
+            if o not in along and not self._is_of_spans(o):
                 self._result(o)
         return self._function()
 

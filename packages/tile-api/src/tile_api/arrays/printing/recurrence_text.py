@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, walk
-from tile_api.arrays.equations.recurrence import Steps
+from tile_api.arrays.equations.recurrence import SPAN, Steps
 from tile_api.arrays.planning.plan import Plan
 from tile_api.arrays.planning.recurrence_parts import carried_in
 from tile_api.arrays.planning.recurrence_plan import (
@@ -79,14 +79,38 @@ class SteppedWriter(Writer):
             before, after = (self.text.buffers[token, k] for token in (of.token, of.after))
             if before != after:
                 tiles.put(f"T.copy({after}, {before})")
+        self._spans(step_of(of), "1")
         tiles.depth -= 1
         for x in [*tiles.held]:
             if x not in kept:
                 del tiles.held[x]
         for o in self.plan.finals:
-            if o not in along:
+            if o not in along and not self._is_of_spans(o):
                 self._result(o)
         return self._function()
+
+    def _is_of_spans(self, o: Output) -> bool:
+        return self.of.span in o.indices
+
+    def _spans(self, first: str, count: str) -> None:
+        """Write what is carried after the last step of a span.
+
+        Parameters
+        ----------
+        first, count
+            Of the steps of a block; empty if each block is a span.
+        """
+        outputs = [o for o in self.plan.finals if self._is_of_spans(o)]
+        if outputs and first:
+            is_last = f"({first} + {count}) % {SPAN} == 0 or {first} + {count} >= {self.of.extent}"
+            if self.of.is_backward:
+                is_last = f"{first} % {SPAN} == 0"
+            self.tiles.put(f"if {is_last}:")
+            self.tiles.depth += 1
+        for o in outputs:
+            self._result(o)
+        if outputs and first:
+            self.tiles.depth -= 1
 
     def _loop(self, count: str) -> None:
         """Begin the loop over blocks of steps."""
