@@ -87,6 +87,10 @@ class Recurrence:
         count = -(-self.extent // SPAN)
         return index(f"{self.variable}/", count) if count > 1 else const(0)
 
+    def is_by_spans(self, indices: Indices) -> bool:
+        """Tell whether an element with these indices is what is carried after a span."""
+        return bool(self.span.free) and self.span in indices
+
     def end_of(self, span: Expr) -> Expr:
         """Return the step of a span that is taken last."""
         first = multiply(const(SPAN), span)

@@ -154,7 +154,7 @@ def chunked(task: Task) -> Chunked:
     for node, (carry, *_) in reads.items():
         if summed.setdefault(carry, node.value[1]) != node.value[1]:
             raise Declined("products go over several dimensions")
-    is_of_spans = all(of.span in o.indices for o in task.outputs)
+    is_of_spans = all(of.is_by_spans(o.indices) for o in task.outputs)
     if len(summed) != len(of.carried) and not is_of_spans:
         raise Declined("they are read in no product")
     parts = [_parts(of.token, k, step) for k, step in enumerate(recurrence.steps)]

@@ -56,7 +56,7 @@ def prefix(task: Task) -> Prefix:
     assert recurrence is not None
     of, steps = recurrence.of, recurrence.steps
     along = [o for o in task.outputs if of.step in o.indices]
-    is_of_spans = any(of.span in o.indices for o in task.outputs)
+    is_of_spans = any(of.is_by_spans(o.indices) for o in task.outputs)
     if len(steps) > 1 or steps[0].op not in _KINDS or not along or is_of_spans:
         raise Declined("no running sum")
     before = [x for x in steps[0].args if x.op == "carry"]

@@ -90,7 +90,7 @@ class SteppedWriter(Writer):
         return self._function()
 
     def _is_of_spans(self, o: Output) -> bool:
-        return self.of.span in o.indices
+        return self.of.is_by_spans(o.indices)
 
     def _spans(self, first: str, count: str) -> None:
         """Write what is carried after the last step of a span.
