@@ -43,6 +43,7 @@ BINARY = {
     "copysign": np.copysign, "nextafter": None, "max": np.fmax, "min": np.fmin,
     "max_nan": np.maximum, "min_nan": np.minimum,
 }  # fmt: skip
+EXPONENTIALS = ("exp", "exp2", "exp10")
 ENDS = np.array(
     [0x00000000, 0x80000000, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00000, 0x00000001,
      0x80000001, 0x007FFFFF, 0x00800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x3F800000, 0xBF800000,
@@ -67,6 +68,11 @@ def _module(machine, lanes):
     for name in BINARY:
         functions[name] = elementwise(
             lambda keep, x, y, name=name: call(keep, name, x, y, lanes=lanes),
+            ["float32"] * 2, "float32", lanes,
+        )  # fmt: skip
+    for name in EXPONENTIALS:
+        functions[f"{name}_less"] = elementwise(
+            lambda keep, x, y, name=name: call(keep, name, x, lanes=lanes) - y,
             ["float32"] * 2, "float32", lanes,
         )  # fmt: skip
     return compiled(functions, machine)
@@ -179,6 +185,16 @@ def test_exp2_overflows_and_vanishes_however_large_the_argument(build):
     got = apply(module, "exp2", "float32", lanes, padded(np.concatenate([large, -large])))
     assert np.all(got[: len(large)] == np.inf)
     assert np.all(got[len(large) : 2 * len(large)] == 0)
+
+
+@pytest.mark.parametrize("name", EXPONENTIALS)
+def test_exponentials_are_infinite_before_something_is_subtracted(build, name):
+    """The last product within is not to be fused with the subtraction unless it is finite."""
+    module, lanes = build
+    x = padded(np.array([np.inf, 1e9, 500, 0, -np.inf], np.float32))
+    got = apply(module, f"{name}_less", "float32", lanes, x, np.full_like(x, np.inf))
+    np.testing.assert_array_equal(np.isnan(got), x > 0)
+    np.testing.assert_array_equal(got[x <= 0], -np.inf)
 
 
 def test_erf_where_its_pieces_meet(build):

@@ -65,7 +65,7 @@ def power_of_two(fn: Function, exponent: Value, scalar: str) -> Value:
 def scale(fn: Function, x: Value, n: Value, shifted: Value) -> Value:
     """Return ``x * 2**n`` in single, rounding once where that is denormal.
 
-    `n` is a whole number, |n| < 200, and `shifted` the bits `nearest` returned with it.
+    `n` is a whole number in -200..256, and `shifted` the bits `nearest` returned with it.
     """
     if has_scale(fn, x.type):
         return scale_by(fn, x, n)

@@ -48,11 +48,12 @@ _EXP2 = (
     0.0013390863314270973,
     0.00015453163359779865,
 )
-# Beyond these the result is 0 or inf whatever the rest of x.
-_LOWEST_EXP2, _HIGHEST_EXP2 = -151.0, 129.0
-_LOWEST_EXP, _HIGHEST_EXP = -105.0, 89.0
+# Beyond these the result is 0 or inf whatever the rest of x. The highest make both factors of
+# `scale` infinite: of a finite one, a fused subtraction of inf would see no inf before it rounds.
+_LOWEST_EXP2, _HIGHEST_EXP2 = -151.0, 256.0
+_LOWEST_EXP, _HIGHEST_EXP = -105.0, 177.5
 _SIGMOID_ONE = 20.0  # it rounds to 1 above 17.3 already
-_LOWEST_EXP10, _HIGHEST_EXP10 = -45.6, 38.9
+_LOWEST_EXP10, _HIGHEST_EXP10 = -45.6, 77.1
 _LOG2_E, _LOG2_10 = math.log2(math.e), math.log2(10.0)
 # Head and tail: head + tail carries twice the bits of a float.
 _LN2 = (0.693359375, -2.12194440054690583e-4)
