@@ -117,6 +117,21 @@ def sums_of_rows(rows: int, scans: bool):
     return main
 
 
+def rows_of(width: int, between: int):
+    @T.prim_func
+    def main(A: T.Tensor((64, width + between), "float32"), B: T.Tensor((64 * width,), "float32")):
+        with T.Kernel(1, threads=32):
+            for j in T.Parallel(64 * width):
+                B[j] = A[j // width, j % width]
+
+    return main
+
+
+def test_rows_without_gaps_are_as_good_as_one() -> None:
+    dense, gaps = (parts_of(rows_of(28, between))["arithmetic"] for between in (0, 4))
+    assert 4 * dense < gaps
+
+
 def test_operators_take_longer_for_more_rows_and_more_steps() -> None:
     few, many, scanned = (
         parts_of(sums_of_rows(*how)) for how in ((16, False), (32, False), (16, True))

@@ -47,6 +47,36 @@ def test_elements_at_equal_distances(stride: int, dtype: str, machine: str) -> N
             np.testing.assert_array_equal(found, args[0][start::stride])
 
 
+@pytest.mark.parametrize("machine", WIDTHS)
+def test_windows_of_rows_that_are_one_are_read_in_vectors(machine: str) -> None:
+    h, w = 6, 7
+
+    @T.prim_func
+    def main(A: T.Tensor((h, w), "float32"), C: T.Tensor((3, 3, h * w), "float32")):
+        with T.Kernel(3) as bx:
+            for r, d in T.Parallel(3, h * w):
+                C[r, bx, d] = T.if_then_else(
+                    T.And(
+                        T.And(d // w + r >= 1, d // w + r <= h),
+                        T.And(d % w + bx >= 1, d % w + bx <= w),
+                    ),
+                    A[d // w + r - 1, d % w + bx - 1],
+                    0.0,
+                )
+
+    kernel = tile.compile(main, target=f"cpu:{machine}")
+    text = kernel.ir("lowered")
+    assert "tile_cload_i32" in text
+    assert "gather" not in text
+    args = [np.random.default_rng(0).random((h, w), "float32"), np.zeros((3, 3, h * w), "float32")]
+    padded = np.pad(args[0], 1)
+    wanted = [[padded[r : r + h, c : c + w].ravel() for c in range(3)] for r in range(3)]
+    for side in SIDES:
+        with guarded(args, side) as lent:
+            kernel(*lent)
+        np.testing.assert_array_equal(args[1], wanted)
+
+
 @pytest.mark.parametrize("n", [1, 16, 21])
 def test_sizes_that_are_known_when_it_runs(n: int) -> None:
     size = T.dynamic("size")

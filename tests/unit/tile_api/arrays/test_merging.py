@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tile_api as tile
 from support.captured_arrays import filled
 from tile_api.arrays.equations.expressions import (
     add,
@@ -147,6 +148,20 @@ def test_what_is_read_otherwise_stays_apart():
     made = Function(causal_rows, target="cpu")
     assert "T.reshape" not in made.source(x, y)
     np.testing.assert_allclose(made(x, y), causal_rows(x, y), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("height", "width"), [(56, 48), (512, 64)])
+def test_tiles_of_windows_lie_along_rows_of_images(height, width):
+    def convolution(x, weight):
+        return tile.nn.conv2d(x, weight, padding=1)
+
+    found = Function(convolution, target="cpu")
+    x, weight = np.ones((2, 4, height, width), "float32"), np.ones((8, 4, 3, 3), "float32")
+    shown = str(found.explain(x, weight))
+    (columns,) = (line for line in shown.splitlines() if "columns: " in line)
+    (blocks,) = (line for line in shown.splitlines() if "a block for each: " in line)
+    assert f" of {width}" in columns
+    assert f" of {height}" in blocks
 
 
 def test_blocks_that_share_a_stream_read_and_write_other_shapes():

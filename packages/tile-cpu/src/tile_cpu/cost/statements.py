@@ -7,14 +7,16 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tile_core.arith.affine import linear_in
+from tile_core.arith.affine import Linear, linear_in
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of
 from tile_core.cost.iteration_spaces import Space, as_factor
 from tile_core.cost.kernel_work import region_elements
 from tile_core.cost.statement_walk import Visitor
 from tile_core.dtypes import DType
 from tile_core.ir.buffer import Buffer, Region, static_value
-from tile_core.ir.expr import Call, Expr, Extent, Load, Ramp
+from tile_core.ir.expr import Call, Expr, Extent, Load, Ramp, Var
+from tile_core.ir.free_variables import free_variables
 from tile_core.ir.node import nodes_of
 from tile_core.ir.stmt import Evaluate, For, Let, Pipelined, Stmt, Store, While
 from tile_core.ops.atomic import AtomicTile
@@ -30,6 +32,7 @@ from tile_cpu.cost.products import Block, ProductCycles, product_cycles, step_co
 from tile_cpu.cpu_machine import CpuMachine
 from tile_cpu.gemm.macrokernel import plan_gemm
 from tile_cpu.gemm.register_tile_shape import GemmForm
+from tile_cpu.lowering.buffer_addresses import row_major
 from tile_cpu.ops import BlockedGemm, StreamedGemm
 from tile_cpu.rules.panels import extents_of, tile_spec
 from tile_cpu.speeds import CpuSpeeds
@@ -240,10 +243,7 @@ class Timing(Visitor):
         bits = [value.dtype.bits]
         for buffer, indices in (*((n.buffer, n.indices) for n in loads), *stores):
             bits.append(buffer.dtype.bits)
-            slopes = [linear_in(i.base if isinstance(i, Ramp) else i, var) for i in indices]
-            if any(s is None or s[0] for s in slopes[:-1]):
-                return 1
-            if slopes and (slopes[-1] is None or slopes[-1][0] not in (0, 1)):
+            if not _is_contiguous(buffer, indices, var):
                 return 1
         return max(1, self.machine.lanes(min(64, max(16, *bits) if len(bits) > 1 else bits[0])))
 
@@ -270,6 +270,22 @@ class Timing(Visitor):
         if not buffer.scope.is_global and level.name == "L1":
             return 0.0
         return elements * buffer.dtype.bits / 8 / level.bytes_per_cycle
+
+
+def _is_contiguous(buffer: Buffer, indices: tuple[Expr, ...], var: Var) -> bool:
+    """Tell whether neighbours along `var` are neighbours in memory, or one element."""
+    slopes = [linear_in(i.base if isinstance(i, Ramp) else i, var) for i in indices]
+    known = [slope[0] for slope in slopes if slope is not None]
+    if len(known) == len(slopes):
+        return not any(known[:-1]) and all(slope in (0, 1) for slope in known[-1:])
+    shape = buffer.static_shape
+    if shape is None or buffer.strides or any(isinstance(i, Ramp) for i in indices):
+        return False
+    facts, place = ConstraintSet(), Linear()
+    for at, stride in zip(indices, row_major(shape), strict=True):
+        place = place + facts.linear(at).times(stride)
+    slope, rest = place.apart(var)
+    return slope in (0, 1) and not any(var in free_variables(a.expr) for a, _ in rest.terms)
 
 
 def _functions(value: Expr) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tile_core.arith.affine import Linear
 from tile_core.arith.in_range import prove_in_range
 from tile_core.ir.buffer import Buffer, Region, static_value
 from tile_core.ir.build_expr import cast as tile_cast
@@ -94,24 +95,29 @@ def lane_stride(
     vector: ``j // 1024`` does in 16 lanes, and ``j % 1024`` moves as `j` does.
 
     It holds for every lane: ``(j + 4) % 5`` is ``j - 1`` where ``j >= 1``, but not in lane 0, from
-    which the others are counted.
+    which the others are counted. Dimensions count together: ``A[j // 28, j % 28]`` is element `j`
+    of rows of 28.
     """
     if place.layout is not None:
         return None
-    total = 0
+    total = Linear()
     for at, stride in zip(indices, place.strides, strict=True):
-        factor, rest = ctx.certain.linear(at).apart(var)
-        if any(
-            _depends(ctx, atom.expr, var) and not (lanes and _is_steady(ctx, atom.expr, var, lanes))
-            for atom, _ in rest.terms
-        ):
+        form = ctx.certain.linear(at)
+        if isinstance(stride, int):
+            total = total + form.times(stride)
+        elif form.apart(var)[0] or not _are_steady(ctx, form, var, lanes):
             return None
-        if factor == 0:
-            continue
-        if factor.denominator != 1 or not isinstance(stride, int):
-            return None
-        total += int(factor) * stride
-    return total
+    factor, rest = total.apart(var)
+    if factor.denominator != 1 or not _are_steady(ctx, rest, var, lanes):
+        return None
+    return int(factor)
+
+
+def _are_steady(ctx: Context, form: Linear, var: Var, lanes: int) -> bool:
+    return not any(
+        _depends(ctx, atom.expr, var) and not (lanes and _is_steady(ctx, atom.expr, var, lanes))
+        for atom, _ in form.terms
+    )
 
 
 def _is_steady(ctx: Context, expr: Expr, var: Var, lanes: int) -> bool:

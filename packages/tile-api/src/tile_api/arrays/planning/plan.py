@@ -372,11 +372,22 @@ def batched(states: Sequence[State], stream: str | None) -> list[list[Group]]:
 def _along(
     group: Group, free: Sequence[str], extents: Mapping[str, int], known: Sequence[str | None]
 ) -> str:
-    """Return the variable of a group along which a tile lies: the longest, or a known one."""
+    """Return the variable of a group along which a tile lies: a known one, or the longest.
+
+    One along which results are neighbours in memory may be half as long: tiles along another one
+    would read and write single elements.
+    """
     found = [v for v in known if v in group.variables]
-    return (
-        found[0] or "" if found else max(group.variables, key=lambda v: (extents[v], free.index(v)))
-    )
+    if found:
+        return found[0] or ""
+    longest = max(group.variables, key=lambda v: (extents[v], free.index(v)))
+    last = free[-1]
+    wanted = min(extents[longest], _TILE)
+    return last if last in group.variables and 2 * extents[last] >= wanted else longest
+
+
+_TILE = 64
+"""Elements beside each other in a tile of a product."""
 
 
 def _two_groups(state: State, stream: str | None) -> list[Group] | None:
