@@ -5,8 +5,8 @@ import pytest
 from tile_core.ir.expr import Const
 from tile_core.ir.node import walk
 from tile_core.ir.parser import parse_kernel
-from tile_core.ir.printer import print_expr_text
-from tile_core.ir.stmt import Kernel
+from tile_core.ir.printer import print_expr_text, print_kernel
+from tile_core.ir.stmt import Alloc, Kernel
 from tile_core.ir.structural_equality import structurally_equal
 from tile_core.ir.verify import verify
 from tile_core.ops.gemm import Gemm
@@ -150,12 +150,30 @@ def test_a_staged_tile_that_is_needed_stays(old: str, new: str) -> None:
     assert stream_gemm_operands(kernel, CPU) is kernel
 
 
-def test_narrow_factors_are_widened() -> None:
-    text = GEMM.replace("float16", "float8_e4m3fn")
-    widened = widen_gemm_operands(parse(text), CPU)
+@pytest.mark.parametrize(("arch", "wide"), [("haswell", "float32"), ("znver4", "bfloat16")])
+def test_narrow_factors_that_only_products_read_are_kept_wide(arch: str, wide: str) -> None:
+    target = Target("cpu", arch)
+    widened = widen_gemm_operands(parse(GEMM.replace("float16", "float8_e4m3fn")), target)
     verify(widened)
-    assert operators(widened) == ["fill", "copy", "copy", "copy", "copy", "gemm", "copy"]
-    assert widen_gemm_operands(widened, CPU) is widened
+    assert operators(widened) == ["fill", "copy", "copy", "gemm", "copy"]
+    shared = [n.buffer.dtype for n in walk(widened) if isinstance(n, Alloc)][:2]
+    assert [str(dtype) for dtype in shared] == [wide, wide]
+    assert widen_gemm_operands(widened, target) is widened
+
+
+def test_factors_that_somebody_else_reads_are_widened_before_the_product() -> None:
+    text = GEMM.replace("float16", "float8_e4m3fn")
+    text = text.replace("@gemm", '@print(message="a", source=A_shared[0:32, 0:16])\n      @gemm')
+    widened = widen_gemm_operands(parse(text), Target("cpu", "haswell"))
+    verify(widened)
+    assert operators(widened) == ["fill", "copy", "copy", "print", "copy", "gemm", "copy"]
+
+
+def test_what_is_kept_wide_is_rounded_as_it_is_written() -> None:
+    narrow = GEMM.replace("B: global float16", "B: global float32")
+    printed = print_kernel(widen_gemm_operands(parse(narrow), Target("cpu", "haswell")))
+    assert "B_shared[i, j] = cast[float32](cast[float16](B[k * 16 + i, j]))" in printed
+    assert "@copy(src=A[bx * 32:32, k * 16:16], dst=A_shared[0:32, 0:16])" in printed
 
 
 def test_unused_tiles_disappear_and_used_ones_stay() -> None:

@@ -100,6 +100,11 @@ class CpuMachine:
         return self.isa is Isa.AARCH64 or "fma" in self.features
 
     @property
+    def multiplies_bf16(self) -> bool:
+        """Whether one instruction adds the products of two pairs of bfloat16 to a float32."""
+        return self.has("avx512bf16") or self.has("bf16")
+
+    @property
     def triple(self) -> str:
         """The target triple of a foreign machine; empty where this process is of its kind."""
         if self.system:

@@ -100,7 +100,8 @@ def choose_kernel(
     """
     a, b, c = dtype_of(a_dtype), dtype_of(b_dtype), dtype_of(c_dtype)
     if a.is_float or b.is_float or c.is_float:
-        if grouped and a == b == "bfloat16" and c != "float64" and _has_dot_bf16(machine):
+        is_bf16 = all(x == "bfloat16" or x.is_narrow_float for x in (a, b))
+        if grouped and is_bf16 and c != "float64" and machine.multiplies_bf16:
             lanes = machine.lanes(32)
             return MicroKernel(MultiplyStep.DOT_BF16, lanes, "float32", 2, "bfloat16", "bfloat16")
         acc = "float64" if "float64" in (a, b, c) else "float32"
@@ -118,11 +119,6 @@ def choose_kernel(
 def _multiply_add(machine: CpuMachine, acc: str) -> MicroKernel:
     lanes = machine.lanes(dtype_of(acc).bits)
     return MicroKernel(MultiplyStep.FMA, lanes, acc, 1, acc, acc)
-
-
-def _has_dot_bf16(machine: CpuMachine) -> bool:
-    """Whether one instruction adds the products of two pairs of bfloat16 to a float32."""
-    return machine.has("avx512bf16") or machine.has("bf16")
 
 
 def _integer_dot(machine: CpuMachine, a: str, b: str) -> MicroKernel | None:

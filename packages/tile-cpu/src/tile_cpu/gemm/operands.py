@@ -45,8 +45,7 @@ class OperandA:
     """The row operand: one group of k of one row is broadcast to all lanes.
 
     `matrix` has ``(i, k)`` elements of `MicroKernel.a_dtype`, or, if `k_major`, ``(k group, i)``
-    elements of the kernel's group type. Another element type is converted while reading, one scalar
-    at a time; only for kernels whose group is 1.
+    elements of the kernel's group type.
     """
 
     matrix: Matrix
@@ -57,12 +56,10 @@ class OperandA:
     def group(self, kernel: MicroKernel, row: Any, q: Any) -> PrimExpr:
         """Return group `q` of `row` as one scalar."""
         if self.k_major:
-            if kernel.group > 1:
-                return self.matrix.load(q, row, 1)
-            return self.matrix.load_as(kernel.a_dtype, q, row, 1)
+            return self.matrix.load(q, row, 1)
         if kernel.group > 1:
             return reinterpret(self.matrix.load(row, q * kernel.group, kernel.group), "int32", 1)
-        return self.matrix.load_as(kernel.a_dtype, row, q, 1)
+        return self.matrix.load(row, q, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,8 @@ def staged_matrix(copy: Copy, facts: KernelUses) -> tuple[Region, int] | None:
     if shape is None or len(shape) != 2 or not copy.dst.is_whole:
         return None
     is_plain = source.scope.is_global and source.dtype.packing == 1 and source.origin is None
-    if not (is_plain and source.dtype == tile.dtype and has_contiguous_rows(source)):
+    is_number = source.dtype == tile.dtype and not tile.dtype.is_bool
+    if not (is_plain and is_number and has_contiguous_rows(source)):
         return None
     if not facts.is_read_only(source) or not all(map(facts.is_nonnegative, copy.src.starts)):
         return None

@@ -150,8 +150,7 @@ def _row_operand(
     statements: list[Stmt] = []
     a = matrix_of(ctx, op.a, op.a.buffer.rank - 2)
     operand = OperandA(a)
-    is_readable = k % kernel.group == 0 and (kernel.group == 1 or a.dtype == kernel.a_dtype)
-    if op.transpose_a or not is_readable:
+    if op.transpose_a or k % kernel.group or a.dtype != kernel.a_dtype:
         operand, statements = copied_a(spec, m, k, k_major=op.transpose_a)
         statements.append(emit_copy_rows(spec, a, operand, m, k, transposed=op.transpose_a))
     if kernel.flip_b:
@@ -172,7 +171,8 @@ def _column_operand(
         return panels_of(ctx, op.b.buffer, spec, extent.k), []
     b = matrix_of(ctx, op.b, b_rows)
     is_whole = extent.k_valid is None and extent.n_valid is None
-    if spec.kernel.group == 1 and not op.transpose_b and is_whole:
+    is_readable = b.dtype == spec.kernel.b_dtype or extent.m <= spec.tile.mr
+    if spec.kernel.group == 1 and not op.transpose_b and is_whole and is_readable:
         return DirectB(b), []
     operand, statements = packed_b(spec, extent.k, extent.n)
     pack = emit_pack_b(
