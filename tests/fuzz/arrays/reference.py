@@ -114,7 +114,8 @@ def right(program: Program, arguments: Sequence[Any]) -> list[Right]:
         asked = run_lines(program, [_halved(x) for x in arguments], _halved_text)
         narrow = run_lines(program, [_as(x, "float32") for x in arguments], lambda text: text)
         wide = run_lines(program, [_as(x, "float64") for x in arguments], widened)
-        noise = [_noise(program, narrow, wide, k) for k in range(len(program.steps))]
+        short = [_short(program, x, y) for x, y in zip(asked, wide, strict=True)]
+        noise = [_noise(program, narrow, wide, short, k) for k in range(len(program.steps))]
         random = np.random.default_rng(program.seed)
         runs, rough = [narrow], list[Values]()
         has_zeros = any(map(_has_either_zero, program.steps))
@@ -170,7 +171,16 @@ def _value(text: str, step: Step, values: Sequence[Any]) -> Any:
     return np.asarray(eval(text.format(*names), {"np": np}, known))
 
 
-def _noise(program: Program, narrow: Values, wide: Values, k: int) -> Any:
+def _short(program: Program, asked: Any, wide: Any) -> float:
+    """Return how much a value changes that is rounded to its type of 16 bits: no other does."""
+    dtype = np.dtype(_asked(program, asked.dtype))
+    if kind_of(dtype) != "f" or dtype.itemsize > 2:
+        return 0.0
+    known = wide[np.isfinite(wide)]
+    return float(limits_of(dtype).eps) if (known.astype(dtype) != known).any() else 0.0
+
+
+def _noise(program: Program, narrow: Values, wide: Values, short: Sequence[float], k: int) -> Any:
     """Return how large the roundings of a step may be; None where it rounds nothing.
 
     They are infinite where what is added up may overflow on its way, in one order or another.
@@ -197,12 +207,15 @@ def _noise(program: Program, narrow: Values, wide: Values, k: int) -> Any:
         is_exact &= not (size > 1 << 20).any()
         if overflows.any():
             return np.where(overflows, np.inf, 0.0)
-    if is_exact:
+    # Operands of matrix instructions have their own types: of both half a unit is rounded, no more.
+    rounded = max(short[o] for o in step.operands) if step.text in operations.PRODUCTS else 0.0
+    if is_exact and not rounded:
         return None
     eps = float(max(limits_of(one.dtype).eps, np.finfo(other.dtype).eps))
-    for short in ("bfloat16", "float16"):
-        if f"astype('{short}')" in step.text:
-            eps = float(limits_of(np.dtype(short)).eps)
+    eps = max(eps, rounded / TIMES)
+    for kept in ("bfloat16", "float16"):
+        if f"astype('{kept}')" in step.text:
+            eps = float(limits_of(np.dtype(kept)).eps)
             break
     least = FLUSHED if one.dtype.itemsize < 8 else 0.0
     if step.kind == "spread":  # the mean is off by what rounds there
@@ -243,15 +256,16 @@ def _noisy(
     zero = -0.0 if number % 2 else 0.0
     values = [_as(x, "float64") for x in arguments]
     for step, size in zip(program.steps, noise, strict=True):
-        made = _value(widened(step.text), step, values)
+        made = exact = _value(widened(step.text), step, values)
         if size is not None:
             is_alike = random.random() < 0.5  # as a constant is rounded, for all elements
             ended = np.isinf(size)
             size = np.where(ended, 0.0, size)
             made = made + size * random.choice(ROUNDED, size=() if is_alike else made.shape)
-            made = np.where((number == 0) & (np.abs(made) <= 4 * size), 0.0, made)
+            is_none = (number == 0) & (np.abs(made) <= 4 * size)
+            made = np.where(is_none, np.copysign(0.0, exact), made)
             made = np.where(ended, OVERFLOWN[number % len(OVERFLOWN)], made)
         if kind_of(made.dtype) == "f" and _has_either_zero(step):
-            made = np.where(made == 0, zero, made)
+            made = np.where((made == 0) & (exact == 0), zero, made)
         values.append(made)
     return values

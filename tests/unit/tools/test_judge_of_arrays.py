@@ -37,3 +37,26 @@ def test_of_two_equal_products_one_is_rounded() -> None:
     rest = x.astype("float64") ** 2 - (x * x).astype("float64")
     assert told.wrong(rest.astype("float32")) is None
     assert told.wrong(x * x * np.float32(1e-5)) is not None
+
+
+def test_an_operand_of_a_product_is_rounded_to_its_type_and_no_further() -> None:
+    steps = Step("np.hypot({0}, {0})", (0,)), Step("np.inner({0}, {1})", (1, 1), "sum")
+    wider = Step("np.sum({0}, axis=-1, dtype='float64')", (2,), "sum")
+    program = Program(1, (Argument((8, 8), "bfloat16", "normal"),), (*steps, wider), (3,))
+    (x,) = arguments(program)
+    (told,) = right(program, [x])
+    y = np.hypot(*[x.astype("float64")] * 2)
+    for found, is_right in ((y.astype(x.dtype).astype("float64"), True), (y * 1.01, False)):
+        assert (told.wrong((found @ found.T).sum(axis=-1)) is None) == is_right
+
+
+def test_a_negative_sum_that_is_flushed_is_a_negative_zero() -> None:
+    steps = (
+        Step("np.sum({0}, axis=-1, keepdims=True)", (0,), "sum"),
+        Step("{0} / {1}", (0, 1)),
+        Step("np.minimum({0}, -1)", (2,)),
+    )
+    program = Program(1, (Argument((1, 2), "float32", "subnormal"),), steps, (3,))
+    (told,) = right(program, [np.array([[1e-40, -3e-40]], "float32")])
+    for found, is_right in (((-1, -1), True), ((-np.inf, -1), True), ((-1, -np.inf), False)):
+        assert (told.wrong(np.array([found], "float32")) is None) == is_right
