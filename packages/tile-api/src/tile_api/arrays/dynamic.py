@@ -193,12 +193,12 @@ class Symbols:
     def _symbols(self, mine: _Family, plain: Equations) -> dict[str, list[Place]]:
         """Return the dimensions that are to be symbols, by what these are called."""
         groups: dict[str, list[Place]] = {}
-        for p, names in zip(plain.parameters, plain.dimensions, strict=True):
+        for p, names in zip(plain.arguments, plain.dimensions, strict=True):
             for k, name in enumerate(names):
                 if name:
                     groups.setdefault(name, []).append((p.name, k))
-        dims = {p.name: p.dims for p in plain.parameters}
-        sizes = {p.name: p.shape for p in plain.parameters}
+        dims = {p.name: p.dims for p in plain.arguments}
+        sizes = {p.name: p.shape for p in plain.arguments}
         tensors = {p.tensor for p in plain.parameters}
         found: dict[str, list[Place]] = {}
         for name, places in groups.items():
@@ -248,13 +248,13 @@ def _with_symbols(
     conditions: dict[str, None],
 ) -> Equations:  # fmt: skip
     """Return the equations in which some dimensions are symbols, and what they are right for."""
-    shapes = {p.name: p.shape for p in plain.parameters}
+    shapes = {p.name: p.shape for p in plain.arguments}
     values = {name: shapes[at[0][0]][at[0][1]] for name, at in symbols.items()}
     known = symbols_of(values)
     sizes = {at: known[name] for name, places in symbols.items() for at in places}
     parameters = [
         replace(p, shape=tuple(sizes.get((p.name, k), n) for k, n in enumerate(p.shape)))
-        for p in plain.parameters
+        for p in plain.arguments
     ]
     token = CONDITIONS.set(conditions)
     try:

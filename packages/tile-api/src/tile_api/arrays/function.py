@@ -191,10 +191,10 @@ class Function:
         self, file: Path, equations: Equations, plain: Equations, others: Mapping[str, Any]
     ) -> EditedKernels:
         """Return the kernels of a file, which are right for the sizes of `plain`."""
-        names = [p.name for p in equations.parameters]
+        names = [p.name for p in equations.arguments]
 
         def numpy(arrays: Sequence[Any]) -> list[Any]:
-            found = self.func(**dict(zip(names, arrays, strict=True)), **others)
+            found = self.func(**dict(zip(names, arrays, strict=False)), **others)
             return [np.asarray(found)] if equations.structure is None else [*map(np.asarray, found)]
 
         found = read_kernels(file, equations, self._target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,14 @@ class Supply:
     ----------
     low, high
         Bounds of whole numbers, the second excluded; of floats there are none.
+    values
+        The elements, where they are known: of arrays that stand in the function.
     """
 
     parameter: Parameter
     low: int
     high: int
+    values: np.ndarray[Any, Any] | None = None
 
     def text(self) -> str:
         """Return an expression of NumPy for it; there is a generator `random`."""
@@ -34,7 +37,9 @@ class Supply:
         return f'random.integers({self.low}, {self.high}, {p.shape}).astype("{p.dtype}")'
 
     def array(self, random: np.random.Generator) -> np.ndarray[Any, Any]:
-        """Return random elements."""
+        """Return random elements, unless they are known."""
+        if self.values is not None:
+            return self.values
         p = self.parameter
         if p.dtype.is_float:
             return np.asarray(random.standard_normal(p.shape)).astype(p.dtype.numpy())
@@ -43,7 +48,8 @@ class Supply:
 
 def supplies(equations: Equations) -> list[Supply]:
     """Return a supply for each parameter; indices stay within what they are indices of."""
-    return [_supply(equations, p) for p in equations.parameters]
+    tables = {t.parameter.name: t.values for t in equations.tables}
+    return [replace(_supply(equations, p), values=tables.get(p.name)) for p in equations.parameters]
 
 
 def _supply(equations: Equations, parameter: Parameter) -> Supply:
@@ -74,7 +80,9 @@ def random_and_edges(equations: Equations) -> Iterator[tuple[str, Arguments]]:
 
     def changed(change: Callable[[Any], Any], number: Callable[[Supply], int]) -> Arguments:
         return [
-            np.asarray(change(x.astype("float64"))).astype(x.dtype)
+            x
+            if s.values is not None
+            else np.asarray(change(x.astype("float64"))).astype(x.dtype)
             if s.parameter.dtype.is_float
             else np.full(x.shape, number(s), x.dtype)
             for s, x in zip(known, first, strict=True)

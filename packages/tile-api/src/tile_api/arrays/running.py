@@ -18,6 +18,7 @@ from tile_api.arrays.own_faults import blamed
 from tile_api.arrays.planning.plan import Blocks
 from tile_api.arrays.pricing import traced_text
 from tile_api.arrays.printing.kernel_text import KernelText
+from tile_api.arrays.tables import TablesBeside, a_tensor, as_given
 from tile_api.compiling import compile as compile_kernel
 from tile_api.pass_configs.keys import PassConfigKey
 from tile_core.errors import ArgumentLayoutError, Note, Span, TileError
@@ -76,6 +77,7 @@ class Compiled:
             ]
         self.kernels = [*zip(made, derived.kernels, strict=True)]
 
+        self._tables = TablesBeside(derived.equations.tables)
         held = [p.tensor for p in derived.equations.parameters]
         for _, k in self.kernels:
             held += k.outputs
@@ -105,13 +107,15 @@ class Compiled:
         if not is_one or self._scalars or self._results[0][1]:
             return None
         ((kernel, inputs, _),) = self._steps
-        return kernel if inputs == [*range(len(equations.parameters))] else None
+        return kernel if inputs and inputs == [*range(len(equations.parameters))] else None
 
     def __call__(self, arrays: Collection[Any]) -> Any:
         """Run the kernels on the arrays that the function takes, in its order.
 
         Views that do not lie in memory as kernels read them, such as transposes, are copied.
         """
+        if self._tables:
+            arrays = self._tables.behind(arrays)
         if self._only is not None:
             try:
                 made = self._only(*arrays)
@@ -134,7 +138,9 @@ class Compiled:
     def _run(self, held: list[Any]) -> Any:
         for kernel, inputs, is_single in self._steps:
             made = kernel(*[held[number] for number in inputs])
-            if is_single:
+            if not inputs:
+                held += as_given([made] if is_single else made, held)
+            elif is_single:
                 held.append(made)
             else:
                 held += made
@@ -162,10 +168,11 @@ class Edited:
 
     def __init__(self, edited: EditedKernels) -> None:
         self.edited = edited
+        self._tables = TablesBeside(edited.equations.tables)
 
     def __call__(self, arrays: Iterable[Any]) -> Any:
         """Run the file's `launch` on the arrays that the function takes, in its order."""
-        held = [*arrays]
+        held = self._tables.behind(arrays)
         try:
             results = self.edited.results(held)
         except ArgumentLayoutError:
@@ -195,11 +202,10 @@ def shaped(x: Any, shape: tuple[int, ...]) -> Any:
 
 def _empty(shape: tuple[int, ...], dtype: np.dtype[Any], like: Sequence[Any]) -> Any:
     """Return an array without elements, a tensor of torch where the arguments are."""
-    torch = sys.modules.get("torch")
-    tensor = next((x for x in like if torch is not None and isinstance(x, torch.Tensor)), None)
-    if torch is None or tensor is None:
+    tensor = a_tensor(like)
+    if tensor is None:
         return np.empty(shape, dtype)
-    return tensor.new_empty(shape, dtype=getattr(torch, str(dtype)))
+    return tensor.new_empty(shape, dtype=getattr(sys.modules["torch"], str(dtype)))
 
 
 def together(results: Sequence[Any], equations: Equations) -> Any:

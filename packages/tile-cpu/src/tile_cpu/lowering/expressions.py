@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tile_core.dtypes import DType
 from tile_core.errors import UnsupportedOnTarget
 from tile_core.ir.buffer import static_value
@@ -172,7 +174,11 @@ _PRODUCTS = frozenset({BinaryOp.MUL, BinaryOp.SHL})
 def _constant(constant: int | float, dtype: DType) -> PrimExpr:
     if dtype.is_float and dtype.bits <= 16:
         constant = float(dtype.numpy().type(constant))
-    return number(constant, value_type(dtype))
+    kind = value_type(dtype)
+    if dtype.is_float and constant == 0 and math.copysign(1, constant) < 0:  # TVM takes it for 0.0
+        bits = 64 if kind == "float64" else 32
+        return tirx.reinterpret(prim(kind), number(-(1 << (bits - 1)), f"int{bits}"))
+    return number(constant, kind)
 
 
 def _variable(ctx: Context, var: Var) -> PrimExpr:

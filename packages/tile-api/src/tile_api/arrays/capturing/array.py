@@ -273,7 +273,10 @@ class Array(NDArrayOperatorsMixin):
 
     def __array__(self, *_: Any, **__: Any) -> Never:
         """Refuse to become an array of NumPy's."""
-        self.item()
+        raise _unknown(
+            "an element of an array",
+            "NumPy's functions take captured arrays; np.take(table, x, axis=0) is table[x]",
+        )
 
     def __delitem__(self, key: Any) -> Never:
         """Refuse: arrays are values."""

@@ -152,6 +152,7 @@ def _run(
     trace: Trace,
 ) -> Equations:  # fmt: skip
     named = {n: Symbol(n) for p in parameters for n in p.dims if isinstance(n, str)}
+    trace.taken = frozenset(p.name for p in parameters)
     tokens = NAMES.set(numpy_names), TRACE.set(trace)
     try:
         arguments = {p.name: _argument(function, p, named) for p in parameters}
@@ -192,7 +193,9 @@ def _traced(
         raise trace.unrolled(f"comes to {count} expressions")
     structure = type(returned) if several else None
     remarks = tuple(trace.remarks)
-    return Equations(function.__name__, tuple(parameters), tuple(outputs), structure, remarks)
+    tables = tuple(trace.tables.values())
+    taken = (*parameters, *(t.parameter for t in tables))
+    return Equations(function.__name__, taken, tuple(outputs), structure, remarks, tables=tables)
 
 
 def _argument(

@@ -195,4 +195,5 @@ CREATED = {
         tri, tril, triu, array, meshgrid, indices,
     )
 }  # fmt: skip
-CREATED |= {"asarray": array, "empty_like": zeros_like}
+CREATED |= {"empty_like": zeros_like}
+CREATED |= dict.fromkeys(("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"), array)

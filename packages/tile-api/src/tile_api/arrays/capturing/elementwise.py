@@ -29,12 +29,12 @@ _ZERO = const(0)
 
 
 def lift(x: Any) -> Array:
-    """Return an array; constants become formulas where they are one number or a ramp.
+    """Return an array; constants become formulas where they are one number, a ramp or a band.
 
     Raises
     ------
     UnknownArrayFunction
-        If it is a table of numbers: those are arguments; or if it holds no numbers.
+        If it holds no numbers.
     """
     if isinstance(x, Array):
         return x.usable()
@@ -50,18 +50,68 @@ def lift(x: Any) -> Array:
         ) from error
     kind = eq.computed_in(dtype)
     flat, axes = values.reshape(-1), [k for k, n in enumerate(values.shape) if n > 1]
-    if flat.size < 2 or (flat == flat[0]).all():
+    if flat.size < 2 or _same_bits(flat, flat[0]).all():
         only = flat[0].item() if flat.size else 0
         return Array(values.shape, dtype, lambda indices: const(only, kind))
     if len(axes) == 1 and not dtype.is_bool:
         flat = flat.astype(kind.numpy())
         first, step = flat[:1], flat[1:2] - flat[:1]
-        if np.array_equal(flat, first + step * np.arange(len(flat)).astype(flat.dtype)):
+        steps = np.arange(len(flat)).astype(flat.dtype)
+        if _same_bits(flat, first + step * steps).all():
             return ramp(values.shape, axes[0], first.item(), step.item(), dtype)
-    raise UnknownArrayFunction(
-        f"a table of {values.size} numbers stands in the function",
-        hint="make it a parameter of the function, or build it with np.arange and np.where",
-    )
+    band = _banded(values, dtype)
+    return _table(values, dtype) if band is None else band
+
+
+def _banded(values: np.ndarray[Any, Any], dtype: DType) -> Array | None:
+    """Return a matrix that is one number along a band of diagonals, and one beside it.
+
+    Blocks that a mask leaves nothing of are passed over if it is a formula.
+    """
+    if values.ndim != 2:
+        return None
+    rows, columns = values.shape
+    apart = np.arange(columns) - np.arange(rows)[:, None]
+    for inside in (values[-1, 0], values[0, -1], values[0, 0]):
+        where = _same_bits(values, inside)
+        if not where.any():  # no number
+            continue
+        low, high = int(apart[where].min()), int(apart[where].max())
+        others = values[~where]
+        is_band = np.array_equal(where, (low <= apart) & (apart <= high))
+        if is_band and others.size and _same_bits(others, others[0]).all():
+            break
+    else:
+        return None
+    kind = eq.computed_in(dtype)
+
+    def at(indices: Indices) -> Expr:
+        row, column = indices
+        kept = const(True)
+        if low > 1 - rows:
+            kept = eq.make("le", eq.add(row, const(low)), column)
+        if high < columns - 1:
+            ends = eq.make("le", column, eq.add(row, const(high)))
+            kept = ends if kept.op == "const" else eq.make("and", kept, ends)
+        if dtype.is_bool:
+            return kept if inside else eq.make("not", kept)
+        return eq.where(kept, const(inside.item(), kind), const(others[0].item(), kind))
+
+    return Array(values.shape, dtype, at)
+
+
+def _same_bits(x: np.ndarray[Any, Any], one: Any) -> np.ndarray[Any, Any]:
+    """Tell which elements are `one`: -0.0 is not 0.0."""
+    same: np.ndarray[Any, Any] = x == one
+    return same & (np.signbit(x) == np.signbit(one)) if x.dtype.kind == "f" else same
+
+
+def _table(values: np.ndarray[Any, Any], dtype: DType) -> Array:
+    """Return an array that stands in the function: its kernels take it beside the arguments."""
+    trace = TRACE.get()
+    assert trace is not None  # arrays are lifted while a function is captured
+    tensor = trace.table(values, dtype).tensor
+    return Array(values.shape, dtype, lambda indices: eq.load(tensor, indices, dtype))
 
 
 def element_type(given: Any) -> DType:

@@ -141,6 +141,27 @@ def column_stack(tup: Sequence[Any]) -> Array:
     return concatenate([transpose(at_least(x, 2)) if x.ndim < 2 else x for x in parts], 1)
 
 
+def block(arrays: Any) -> Array:
+    """`numpy.block`: nested lists are joined along the last dimensions."""
+
+    def rank(given: Any) -> int:
+        is_list = isinstance(given, list)
+        return max(map(rank, given), default=0) if is_list else lift(given).ndim
+
+    def depth(given: Any) -> int:
+        return 1 + depth(given[0]) if isinstance(given, list) and given else 0
+
+    most = max(rank(arrays), depth(arrays))
+
+    def joined(given: Any, axis: int) -> Array:
+        if not isinstance(given, list):
+            x = lift(given)
+            return reshape(x, [*[1] * (most - x.ndim), *x.shape])
+        return concatenate([joined(x, axis + 1) for x in given], axis)
+
+    return joined(arrays, -depth(arrays))
+
+
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     """`numpy.append`."""
     return concatenate([arr, values], axis)

@@ -19,6 +19,7 @@ from tile_api.arrays.capturing import (
     joins,
     linear_algebra,
     products,
+    samples,
     sorting,
     statistics,
     views,
@@ -57,6 +58,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         sorting.sort, sorting.argsort, sorting.partition, sorting.argpartition,
         statistics.median, statistics.quantile, statistics.percentile, statistics.cov,
         statistics.corrcoef, statistics.convolve, statistics.correlate,
+        samples.searchsorted, samples.digitize, samples.interp, samples.trapezoid,
+        samples.gradient, samples.polyval, samples.piecewise, joins.block, products.kron,
     )
 }  # fmt: skip
 FUNCTIONS |= folds.NAN_FOLDS | accumulations.NAN_ACCUMULATIONS
@@ -79,6 +82,7 @@ FUNCTIONS |= {
     "allclose": lambda a, b, rtol=1e-05, atol=1e-08, equal_nan=False: folds.all(
         elementwise.isclose(a, b, rtol, atol, equal_nan)
     ),
+    "trapz": samples.trapezoid,
     "fix": lambda x: apply(UFUNCS["trunc"], "trunc", (x,)),
     "copy": lambda a: elementwise.astype(a, lift(a).dtype),
     "shape": lambda a: lift(a).shape,
@@ -123,6 +127,7 @@ _OTHERWISE: Mapping[str, str] = {
     "permute": "np.transpose(x, axes)",
     "view": "x.reshape(...), or x.astype(...)",
     "real": "arrays are real",
+    "apply_along_axis": "functions of NumPy take an axis",
     "dim": "x.ndim",
     "to": "x.astype(dtype)",
     "float": 'x.astype("float32")',

@@ -187,6 +187,17 @@ def outer(a: Any, b: Any) -> Array:
     return apply(UFUNCS["multiply"], "multiply", (rows, columns))
 
 
+def kron(a: Any, b: Any) -> Array:
+    """`numpy.kron`."""
+    x, y = lift(a), lift(b)
+    rank = max(x.ndim, y.ndim)
+    mine, theirs = ([*[1] * (rank - z.ndim), *z.shape] for z in (x, y))
+    rows = reshape(x, [k for n in mine for k in (n, 1)])
+    columns = reshape(y, [k for n in theirs for k in (1, n)])
+    made = apply(UFUNCS["multiply"], "multiply", (rows, columns))
+    return reshape(made, [n * m for n, m in zip(mine, theirs, strict=True)])
+
+
 def vdot(a: Any, b: Any) -> Array:
     """`numpy.vdot` of real arrays."""
     return matmul(reshape(a, -1), reshape(b, -1))

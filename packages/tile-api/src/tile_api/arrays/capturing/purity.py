@@ -60,6 +60,13 @@ def impure(
     places
         The lines that made expressions, both times.
     """
+    if first == again:
+        return ImpureFunction(
+            f"{function.__name__} is captured twice, and an array that stands in it has other "
+            "elements the second time",
+            span=definition_of(function),
+            hint=_HINT,
+        )
     old, new = _lone(first, again, places), _lone(again, first, places)
     lone = new or old
     span = None if lone is None else span_of_line(*places[lone])

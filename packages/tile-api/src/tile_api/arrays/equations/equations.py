@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from dataclasses import field
+from typing import Any
+
+import numpy as np
 
 from tile_api.arrays.equations.expressions import Expr, const, load, walk
 from tile_api.arrays.equations.sizes import Size
@@ -40,6 +45,29 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """An array that stands in a function, as it was when the function was captured.
+
+    Parameters
+    ----------
+    digest
+        What tells its elements, bit by bit, from others.
+    """
+
+    parameter: Parameter
+    digest: str
+    values: np.ndarray[Any, Any] = field(compare=False, repr=False)
+
+
+def table_of(name: str, values: np.ndarray[Any, Any], dtype: DType) -> Table:
+    """Return a table of the elements that an array has now."""
+    copy = np.array(values, order="C")
+    copy.flags.writeable = False
+    digest = hashlib.sha256(copy.tobytes()).hexdigest()[:16]
+    return Table(Parameter(name, copy.shape, dtype), digest, copy)
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """An array that a function returns.
 
@@ -69,7 +97,7 @@ class Output:
 def described(equations: Equations) -> list[object]:
     """Return what tells equations apart that have symbols for sizes, whatever their numbers."""
     numbers: dict[Expr, int] = {}
-    made: list[object] = []
+    made: list[object] = [t.digest for t in equations.tables]
     for o in equations.outputs:
         for x in walk(*o.indices, o.element):
             if x not in numbers:
@@ -95,6 +123,8 @@ class Equations:
         those of one element.
     conditions
         For which values of symbols they are right, as expressions of Python.
+    tables
+        Arrays that the function is not called with: kernels take them as its last parameters.
     """
 
     name: str
@@ -104,6 +134,12 @@ class Equations:
     remarks: tuple[str, ...] = ()
     dimensions: tuple[tuple[str, ...], ...] = ()
     conditions: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[Parameter, ...]:
+        """The parameters that the function is called with."""
+        return self.parameters[: len(self.parameters) - len(self.tables)]
 
     @property
     def symbols(self) -> dict[str, tuple[Parameter, int]]:

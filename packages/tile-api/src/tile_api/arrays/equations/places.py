@@ -8,9 +8,14 @@ import types
 from collections import Counter
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
+
+from tile_api.arrays.equations.equations import Parameter, Table, table_of
 from tile_api.arrays.equations.expressions import Expr
 from tile_api.frontend.source import calling_line, read_source, span_of_line
+from tile_core.dtypes import DType
 from tile_core.errors import FrontendError, Span, TooManyEquations
 
 Place = tuple[str, int]
@@ -36,13 +41,35 @@ class Trace:
         The line that made an expression first.
     remarks
         What users might not expect, each once.
+    taken
+        Names of arrays that the function is called with.
+    tables
+        Arrays that stand in it.
     """
 
     function: str
+    taken: frozenset[str] = frozenset()
     lines: Counter[Place] = field(default_factory=Counter)
     places: dict[Expr, Place] = field(default_factory=dict)
     count: int = 0
     remarks: dict[str, None] = field(default_factory=dict)
+    tables: dict[object, Table] = field(default_factory=dict)
+
+    def table(self, values: np.ndarray[Any, Any], dtype: DType) -> Parameter:
+        """Return what kernels take an array as that stands in the function: equal ones are one."""
+        name = f"table{len(self.tables) or ''}"
+        while name in self.taken:
+            name += "_"
+        made = table_of(name, values, dtype)
+        known = self.tables.setdefault((made.digest, values.shape, dtype), made)
+        if known is made:
+            where = here(None)
+            at = f" in line {where[1]}" if where else ""
+            self.remarks[
+                f"an array of {values.nbytes} bytes stands{at}: kernels take it as {name!r}, as "
+                "it was when the function was captured"
+            ] = None
+        return known.parameter
 
     def unrolled(self, what: str) -> TooManyEquations:
         """Return the error of a function that is written out by a loop."""

@@ -14,6 +14,7 @@ from tile_api.arrays.equations.equations import Equations, Output
 from tile_api.arrays.equations.expressions import computed_in, const
 from tile_api.arrays.gradients.adjoint import adjoint
 from tile_api.arrays.gradients.residuals import Passes, passes
+from tile_api.arrays.tables import TablesBeside
 from tile_api.frontend.source import calling_span
 from tile_core.errors import ArgumentCountError, ArrayShapeError, NoGradient
 
@@ -40,6 +41,8 @@ class Differentiable:
         lock: AbstractContextManager[Any],
     ) -> None:
         self.equations = equations
+        self._plain = replace(equations, tables=())
+        self._tables = TablesBeside(equations.tables)
         self._prepared = prepared
         self._lock = lock
         self._adjoints: dict[tuple[str, ...], Differentiable] = {}
@@ -47,14 +50,18 @@ class Differentiable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its parameters."""
-        return tuple(p.name for p in self.equations.parameters)
+        """The names of its arguments."""
+        return tuple(p.name for p in self.equations.arguments)
 
     def adjoint(self, wrt: tuple[str, ...]) -> Differentiable:
         """Return its vector-Jacobian product as a program of its own, which saves nothing."""
         with self._lock:
             if wrt not in self._adjoints:
-                made = adjoint(self.equations, wrt)
+                made = adjoint(self._plain, wrt)
+                arguments, count = self.equations.arguments, len(self.equations.parameters)
+                tables = made.parameters[len(arguments) : count]
+                parameters = (*arguments, *made.parameters[count:], *tables)
+                made = replace(made, parameters=parameters, tables=self.equations.tables)
                 self._adjoints[wrt] = Differentiable(made, self._prepared, self._lock)
             return self._adjoints[wrt]
 
@@ -62,10 +69,11 @@ class Differentiable:
         """Return the results for arrays, and what takes cotangents of them back."""
         with self._lock:
             if wrt not in self._passes:
-                made = passes(self.equations, wrt)
+                made = passes(self._plain, wrt)
                 runs = self._prepared(made.forward), self._prepared(made.backward)
                 self._passes[wrt] = (made, *runs)
         made, forward, backward = self._passes[wrt]
+        arrays = self._tables.behind(arrays)
         results = forward(arrays)
         held = {p.tensor: x for p, x in zip(self.equations.parameters, arrays, strict=True)}
         held |= {o.name: x for o, x in zip(made.forward.outputs, results, strict=True)}
@@ -161,7 +169,7 @@ def names_of(equations: Equations, wrt: str | Sequence[str] | None) -> tuple[str
     NoGradient
         If there is no such parameter, or it holds no floats, or a result holds none.
     """
-    parameters = {p.name: p for p in equations.parameters}
+    parameters = {p.name: p for p in equations.arguments}
     floats = [name for name, p in parameters.items() if p.dtype.is_float]
     told = f"with respect to {', '.join(floats)}" if floats else "of floats alone"
     asked = floats if wrt is None else [wrt] if isinstance(wrt, str) else [*wrt]

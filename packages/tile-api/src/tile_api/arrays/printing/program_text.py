@@ -82,7 +82,9 @@ class Program:
         self, texts: Sequence[str], made: Callable[[KernelText], str], constants: str = ""
     ) -> str:
         parameters = tuple(p.name for p in self.equations.parameters)
-        reference = function_in_numpy(self.function, parameters, self.others)
+        reference = None
+        if not self.equations.tables:
+            reference = function_in_numpy(self.function, parameters, self.others)
         reference = reference or equations_in_numpy(self.equations)
         parts = [
             self._head(uses_math=any("math." in line for line in reference)) + constants,

@@ -1,0 +1,119 @@
+"""Functions that are known by samples, blocks and Kronecker products against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.captured_arrays import assert_agrees, filled
+from tile_api.arrays.capturing import numpy_names, samples
+from tile_api.arrays.function import Function
+from tile_core.errors import ArrayShapeError, UnknownArrayFunction
+
+X = filled((4, 6), "float32", 1)
+EDGES = np.sort(filled((5,), "float32", 2))
+TIED = np.float32([0, 1, 1, 1, 3])
+ASKED = np.float32([-np.inf, -1, 0, 0.5, 1, 2, 3, 4, np.inf, np.nan])
+trapezoid = getattr(np, "trapezoid", None) or np.trapz
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_places_among_sorted(side):
+    assert_agrees(lambda a, v: np.searchsorted(a, v, side), EDGES, X)
+    assert_agrees(lambda a, v: np.searchsorted(a, v, side=side), TIED, ASKED)
+    with_nan = np.float32([0, 1, np.inf, np.nan, np.nan])
+    assert_agrees(lambda a, v: np.searchsorted(a, v, side), with_nan, ASKED)
+    assert_agrees(lambda a, v: np.searchsorted(a, v, side), np.int32([1, 1, 5]), np.int32(range(7)))
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_bins(right):
+    assert_agrees(lambda x: np.digitize(x, [0.0, 1.0, 1.0, 3.0], right), ASKED)
+    assert_agrees(lambda x: np.digitize(x, np.float32([3, 1, 1, 0]), right=right), ASKED[1:-1])
+    assert_agrees(lambda x, bins: np.digitize(x, bins, right), X, EDGES)
+
+
+def test_interpolated():
+    assert_agrees(lambda x, xp, fp: np.interp(x, xp, fp), ASKED, np.float32([0, 1, 3]), EDGES[:3])
+    assert_agrees(lambda x: np.interp(x, [0, 1, 2], [5, 7, 4], left=-1.0, right=np.nan), ASKED)
+    assert_agrees(lambda x: np.interp(x, [1.5], [2.0], 0.0), ASKED)
+
+
+def test_integrals():
+    assert_agrees(lambda y: trapezoid(y), X)
+    assert_agrees(lambda y: trapezoid(y, dx=0.5, axis=0), X)
+    assert_agrees(lambda y, x: trapezoid(y, x), X, filled((6,), "float32", 3))
+    assert_agrees(lambda y, x: trapezoid(y, x, axis=0), X, filled((4, 6), "float32", 3))
+    assert_agrees(lambda y: trapezoid(y), X[:, :1])
+    assert_agrees(lambda y: trapezoid(y), filled((3, 5), "int32"))
+
+
+@pytest.mark.parametrize("edge_order", [1, 2])
+def test_derivatives(edge_order):
+    assert_agrees(lambda f: np.gradient(f, edge_order=edge_order), X)
+    assert_agrees(lambda f: np.gradient(f, 0.5, axis=1, edge_order=edge_order), X)
+    places = np.float32([0, 1, 1.5, 3, 3.25, 9])
+    assert_agrees(lambda f, x: np.gradient(f, x, axis=1, edge_order=edge_order), X, places)
+    assert_agrees(lambda f: np.gradient(f, 2.0, places, edge_order=edge_order), X)
+    assert_agrees(lambda f: np.gradient(f, edge_order=edge_order), X[:3, 0])
+    assert_agrees(lambda f: np.gradient(f, axis=-1, edge_order=edge_order), filled((2, 5), "int32"))
+
+
+def test_polynomials_and_pieces():
+    assert_agrees(lambda x: np.polyval([2.0, -1.0, 3.0], x), X)
+    assert_agrees(lambda x: np.polyval(np.float32([1, 2]), x), X)
+    assert_agrees(lambda x: np.polyval([4], x), X)
+    assert_agrees(lambda x: np.polyval([], x), X)
+    assert_agrees(lambda p, x: np.polyval(p, x), EDGES, X)
+    assert_agrees(lambda x: np.piecewise(x, [x < 0, x > 1], [np.negative, 1, np.sqrt]), np.abs(X))
+    assert_agrees(lambda x: np.piecewise(x, [x < 1, x < 0], [lambda y: y + 2, 7.0]), X)
+    assert_agrees(lambda x: np.piecewise(x, [x < 1], [lambda y, k: y * k, 0], 3), X)
+
+
+def test_blocks_and_kronecker_products():
+    def blocks(x, y):
+        return np.block([[x, 2 * x], [np.zeros((1, 6)), y]]), np.block([x, x[:, :1]])
+
+    assert_agrees(blocks, X, X[:1])
+    assert_agrees(lambda x: np.block([[x[0]], [x[1]]]), X)
+    for b in (X[:2, :3], X[0], np.float32(2)):
+        assert_agrees(lambda a, b: np.kron(a, b), X, np.asarray(b))
+
+
+REFUSED = {
+    "side": (lambda x: np.searchsorted(x[0], x, "up"), "np.searchsorted has no side 'up'"),
+    "matrix": (lambda x: np.searchsorted(x, x), "np.searchsorted takes a sequence, and got 2"),
+    "lengths": (lambda x: np.interp(x, x[0], x[0, 1:]), "np.interp: 6 places, 5 values"),
+    "samples": (lambda x: np.gradient(x[:, :1], axis=1), "np.gradient: 1 samples"),
+    "places": (lambda x: np.gradient(x, x[0, 1:], axis=1), "np.gradient: 6 places of 6"),
+    "distances": (lambda x: np.gradient(x, 1.0, 2.0, 3.0), "3 distances for 2 dimensions"),
+    "order": (lambda x: np.gradient(x, edge_order=3), "edge_order is 1 or 2, not 3"),
+    "pieces": (lambda x: np.piecewise(x, [x < 0], [1, 2, 3]), "1 conditions, 3 functions"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name):
+    function, told = REFUSED[name]
+    with pytest.raises((ArrayShapeError, UnknownArrayFunction)) as error:
+        Function(function).equations(X)
+    assert told in str(error.value)
+
+
+def test_every_function_is_met():
+    mine = {f.__name__ for f in numpy_names.FUNCTIONS.values() if f.__module__ == samples.__name__}
+    assert mine == {
+        "searchsorted", "digitize", "interp", "trapezoid", "gradient", "polyval", "piecewise",
+    }  # fmt: skip
+
+
+def test_as_kernels():
+    def curve(x, xp, fp):
+        return np.interp(x, xp, fp), np.digitize(x, xp), np.gradient(x, axis=1)
+
+    places = np.linspace(-1, 1, 9, dtype=np.float32)
+    for target in ("cpu", "interpret"):
+        found = Function(curve, target=target)(X, places, places**2)
+        for got, wanted in zip(found, curve(X, places, places**2), strict=True):
+            assert got.dtype == wanted.dtype
+            np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
