@@ -183,6 +183,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "gaps": (lambda x: (x[:, 1:3] * 2).sum(-1), (plain(4, 8, 5)[:, ::2],)),
     "broadcast": (lambda x: x * 2, (plain(4, 1).expand(4, 5),)),
     "an offset": (lambda x: (x * 2)[1:, 2:].sum(1), (plain(64)[8:40].view(4, 8),)),
+    "heads side by side": (
+        lambda q, k: F.scaled_dot_product_attention(q, k, k).transpose(1, 2).reshape(10, 12) * 2,
+        (wide(2, 3, 5, 4), wide(2, 3, 5, 4))),
     "no elements": (lambda x: (x * 2, x.sum(), x.sum(1)), (wide(0, 5),)),
     "a product over nothing": (lambda x, y: x @ y, (wide(4, 0), wide(0, 3))),
     "no dimensions": (lambda x, y: (x * y, y.sqrt()), (wide(), torch.tensor(2.0))),

@@ -273,8 +273,8 @@ class _Grouping:
 
         What others read would be computed again; with much else to compute it is better apart.
         """
-        shape = self.members[product][0].meta["val"].shape
-        if space.dims or rows_of(space.shape) != tuple(shape):
+        rows = self.space[product]
+        if rows is None or space.dims or rows_of(space.shape) != rows.shape:
             return False
         read = {s for n in self.members[unit] for s in self.sources(n) if s in self.captured}
         others = {self.unit[s] for s in read} - {product, unit}
