@@ -64,6 +64,40 @@ def test_rows_of_nan_do_not_count(op: str, dtype: str, machine: str) -> None:
         np.testing.assert_array_equal(b, a[row])
 
 
+def _in_branches() -> Any:
+    @T.prim_func
+    def main(A: T.Tensor((32,), "float32"), B: T.Tensor((2, 32), "float32")):
+        with T.Kernel(1, threads=32) as _:
+            a = T.alloc_fragment((32,), "float32")
+            b = T.alloc_local((2,), "float32")
+            for i in T.Parallel(32):
+                a[i] = A[i]
+                if A[i] < 0.0:
+                    a[i] = 0.0
+            for i in T.Parallel(32):
+                B[0, i] = T.if_then_else(0.0 < a[i], a[i], 0.0)
+            for i in T.serial(32):
+                if 2.0 < A[i]:
+                    b[0] = 2.0
+                else:
+                    b[0] = A[i]
+                b[1] = 2.0
+                if b[0] < 2.0:
+                    b[1] = b[0]
+                B[1, i] = b[1]
+
+    return main
+
+
+@pytest.mark.parametrize("machine", RUNNABLE)
+def test_nan_is_chosen_by_statements_as_written(machine: str) -> None:
+    a = np.where(np.arange(32) % 3 == 0, np.nan, np.arange(32) - 9).astype("float32")
+    b = np.full((2, 32), 1000, "float32")
+    tile.compile(_in_branches(), target=f"cpu:{machine}")(a, b)
+    wanted = np.where(a > 0, a, 0), np.where(a < 2, a, 2)
+    np.testing.assert_array_equal(b, wanted)
+
+
 @pytest.mark.parametrize("machine", WIDTHS)
 @pytest.mark.parametrize("op", ["max", "min"])
 def test_llvm_recognises_no_reduction(op: str, machine: str) -> None:

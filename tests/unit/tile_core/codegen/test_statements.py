@@ -154,6 +154,27 @@ def test_branches():
     )
 
 
+def test_what_is_compared_is_stored_unseen():
+    x = load(A, TID)
+    expect(
+        """
+        const int tid = threadIdx.x;
+        if (A[tid] < 0.0f) {
+          A[tid] = tile::opaque(0.0f);
+        } else if (tid < 4) {
+          A[tid + 1] = tile::opaque(A[tid]);
+        } else {
+          A[tid] = 1.0f;
+        }
+        """,
+        If(
+            binary(BinaryOp.LT, x, 0.0),
+            store(A, TID, 0.0),
+            If(less(TID, 4), store(A, TID + 1, x), store(A, TID, 1.0)),
+        ),
+    )
+
+
 def test_while_break_continue_and_variables():
     expect(
         """

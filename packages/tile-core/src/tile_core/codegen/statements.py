@@ -15,6 +15,7 @@ from tile_core.errors import InternalError, Span
 from tile_core.ir.buffer import Buffer, Scope, static_value
 from tile_core.ir.device_calls import PREFIX
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Load, Var
+from tile_core.ir.extrema import is_compared
 from tile_core.ir.node import Node, contains, nodes_of, walk
 from tile_core.ir.stmt import (
     Alloc,
@@ -55,6 +56,7 @@ class StatementPrinter:
     depth: int = 1
     commented: tuple[str, int] | None = None
     declared: list[set[object]] = field(default_factory=lambda: [set()])
+    branched_on: tuple[Expr, ...] = ()
 
     def line(self, text: str, span: Span | None = None) -> None:
         """Append a line; the first of each of the user's lines says which that is."""
@@ -84,6 +86,12 @@ class StatementPrinter:
         self.expressions.names.leave()
         self.declared.pop()
         self.depth -= 1
+
+    def branch(self, body: Stmt, *conditions: Expr) -> None:
+        """Print what is done if conditions hold, or do not."""
+        before, self.branched_on = self.branched_on, (*self.branched_on, *conditions)
+        self.block(body)
+        self.branched_on = before
 
     def declare(self, thing: object, text: str, span: Span | None) -> None:
         """Print a declaration."""
@@ -170,7 +178,10 @@ def _count(buffer: Buffer) -> int:
 
 def _store(p: StatementPrinter, stmt: Store) -> None:
     e = p.expressions
-    p.line(f"{e.element(stmt.buffer, stmt.indices)} = {e.text(stmt.value)};", stmt.span)
+    value = e.text(stmt.value)
+    if any(is_compared(stmt.value, cond) for cond in p.branched_on):
+        value = f"tile::opaque({value})"
+    p.line(f"{e.element(stmt.buffer, stmt.indices)} = {value};", stmt.span)
 
 
 def _evaluate(p: StatementPrinter, stmt: Evaluate) -> None:
@@ -273,15 +284,16 @@ def _while(p: StatementPrinter, stmt: While) -> None:
 
 def _if(p: StatementPrinter, stmt: If) -> None:
     p.line(f"if ({p.expressions.text(stmt.cond)}) {{", stmt.span)
-    p.block(stmt.then)
-    otherwise = stmt.otherwise
+    p.branch(stmt.then, stmt.cond)
+    conditions, otherwise = [stmt.cond], stmt.otherwise
     while isinstance(otherwise, If):
         p.plain(f"}} else if ({p.expressions.text(otherwise.cond)}) {{", otherwise.span)
-        p.block(otherwise.then)
+        conditions.append(otherwise.cond)
+        p.branch(otherwise.then, *conditions)
         otherwise = otherwise.otherwise
     if otherwise is not None and not (isinstance(otherwise, Seq) and not otherwise.body):
         p.plain("} else {")
-        p.block(otherwise)
+        p.branch(otherwise, *conditions)
     p.plain("}")
 
 

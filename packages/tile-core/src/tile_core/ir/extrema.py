@@ -41,5 +41,30 @@ def is_extremum_or_nan(choice: Select) -> bool:
     )
 
 
+def is_compared(value: Expr, cond: Expr) -> bool:
+    """Tell whether `cond` tells the order of a float that is stored where it holds, or does not.
+
+    Notes
+    -----
+    ``if x < 0: m = 0`` is a choice like those of `is_extremum_or_nan` once LLVM has seen it.
+
+    Examples
+    --------
+    >>> from tile_core.ir.build_expr import binary, const
+    >>> from tile_core.ir.expr import Var
+    >>> from tile_core.dtypes import dtype_of
+    >>> x, zero = Var("x", dtype_of("float32")), const(0.0, dtype_of("float32"))
+    >>> is_compared(zero, binary(BinaryOp.LT, x, zero))
+    True
+    >>> is_compared(const(1.0, dtype_of("float32")), binary(BinaryOp.LT, x, zero))
+    False
+    """
+    return value.dtype.is_float and any(
+        same_value(n.a, value) or same_value(n.b, value)
+        for n in nodes_of(cond, Binary)
+        if _is_order(n)
+    )
+
+
 def _is_order(cond: Expr) -> bool:
     return isinstance(cond, Binary) and cond.op in _ORDERINGS

@@ -6,6 +6,7 @@ from tile_core.arith.in_range import open_ends
 from tile_core.ir.buffer import Buffer, static_value
 from tile_core.ir.build_expr import cast
 from tile_core.ir.expr import Cast, Expr, Load
+from tile_core.ir.extrema import is_compared
 from tile_core.ir.node import Node
 from tile_core.ir.stmt import Store
 from tile_core.passes.guards.registry import note_guard
@@ -15,7 +16,7 @@ from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.overflow import coordinate, may_leave_tile
 from tile_cpu.lowering.types import all_of, lanes_of, memory_type, number, scalar_name, spread
-from tile_cpu.tir.build import dtype_of_expr, prim, seq
+from tile_cpu.tir.build import dtype_of_expr, extern, prim, seq
 from tile_cpu.tir.nodes import BufferLoad, BufferStore, IfThenElse, IntImm, PrimExpr, tirx
 from tile_cpu.tir.nodes import Cast as TirCast
 from tile_cpu.tir.nodes import Stmt as TirStmt
@@ -143,10 +144,20 @@ def store(ctx: Context, stmt: Store) -> TirStmt:
     """Return the store of an element, skipped outside a global buffer."""
     buffer, place = stmt.buffer, ctx.place(stmt.buffer)
     stored = encoded_value(ctx, stmt.value)
+    if any(is_compared(stmt.value, cond) for cond in ctx.branched_on):
+        stored = opaque(ctx, stored)
     inside = guard(ctx, buffer, stmt.indices, stmt)
     with ctx.in_branch(is_one=inside is not None):
         write = put(ctx, place, position(ctx, place, stmt.indices), stored)
     return write if inside is None else IfThenElse(inside, write, None)
+
+
+def opaque(ctx: Context, chosen: PrimExpr) -> PrimExpr:
+    """Return a float of which LLVM does not see how it was chosen, if it is one to LLVM."""
+    kind = scalar_name(chosen)
+    if kind not in ("float32", "float64"):
+        return chosen
+    return ctx.keep(extern(kind, f"tile_opaque_f{kind.removeprefix('float')}", chosen))
 
 
 def encoded_value(ctx: Context, expr: Expr, *, for_products: bool = False) -> PrimExpr:

@@ -104,6 +104,7 @@ class Context(ABC):
         # The same of all conditions of an expression.
         self.ahead_of_conditions: ConstraintSet | None = None
         self.low_bits: set[Var] = set()  # names of integers of which bits were cut
+        self.branched_on: tuple[Expr, ...] = ()  # conditions of the statements around
         self.is_in_branch = False  # whether a condition decides on the statement at hand
         self.block_entry: list[TirStmt] = []
         self.jump: TirBuffer | None = None
@@ -202,6 +203,16 @@ class Context(ABC):
             yield
         finally:
             self.is_in_branch = before
+
+    @contextmanager
+    def branching_on(self, cond: Expr) -> Iterator[None]:
+        """Emit statements of an `if`."""
+        before, self.branched_on = self.branched_on, (*self.branched_on, cond)
+        try:
+            with self.in_branch():
+                yield
+        finally:
+            self.branched_on = before
 
     @contextmanager
     def statement(self) -> Iterator[list[TirStmt]]:

@@ -32,7 +32,7 @@ from tile_core.ir.extrema import is_extremum_or_nan
 from tile_core.ir.intrinsics import Effect, effect_of
 from tile_core.ir.node import contains, nodes_of
 from tile_cpu.lowering import arithmetic, casts
-from tile_cpu.lowering.access import address, load
+from tile_cpu.lowering.access import address, load, opaque
 from tile_cpu.lowering.calls import emit_call
 from tile_cpu.lowering.context import Context, assigned, loaded
 from tile_cpu.lowering.division import DIVISIONS
@@ -40,7 +40,7 @@ from tile_cpu.lowering.index_set_splitting import settled
 from tile_cpu.lowering.overflow import may_wrap, wrapping
 from tile_cpu.lowering.types import lanes_of, number, scalar_name, together, value_type
 from tile_cpu.lowering.vector_access import refuse_speculation, vector_load
-from tile_cpu.tir.build import extern, llvm_pure, prim, seq, with_lanes
+from tile_cpu.tir.build import llvm_pure, prim, seq, with_lanes
 from tile_cpu.tir.nodes import Cast as TirCast
 from tile_cpu.tir.nodes import IfThenElse, PrimExpr, StringImm, tirx
 from tile_cpu.tir.nodes import Ramp as TirRamp
@@ -264,7 +264,7 @@ def _fenced(ctx: Context, choice: Select, chosen: PrimExpr) -> PrimExpr:
         return kept
     kind, lanes = scalar_name(chosen), lanes_of(chosen)
     if lanes == 1:
-        return ctx.keep(extern(kind, f"tile_opaque_f{kind.removeprefix('float')}", kept))
+        return opaque(ctx, kept)
     return ctx.keep(llvm_pure(with_lanes(kind, lanes), "llvm.arithmetic.fence", kept))
 
 

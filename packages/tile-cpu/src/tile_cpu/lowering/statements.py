@@ -164,11 +164,11 @@ def _may_be_looked_into(ctx: Context, var: Var, value: Expr) -> bool:
 def _if(ctx: Context, stmt: If) -> TirStmt:
     with ctx.statement() as statements:
         cond = ctx.value(stmt.cond)
-        with ctx.in_branch(), ctx.scope(ctx.env.assuming(stmt.cond)):
+        with ctx.branching_on(stmt.cond), ctx.scope(ctx.env.assuming(stmt.cond)):
             then = ctx.lower_stmt(stmt.then)
         otherwise = None
         if stmt.otherwise is not None:
-            with ctx.in_branch(), ctx.scope(ctx.env.assuming(stmt.cond, holds=False)):
+            with ctx.branching_on(stmt.cond), ctx.scope(ctx.env.assuming(stmt.cond, holds=False)):
                 otherwise = ctx.lower_stmt(stmt.otherwise)
         if otherwise is not None:  # a bare `else` would make TVM negate a comparison of floats
             cond = tirx.NE(ctx.keep(tirx.Cast(i32(0).ty, cond)), i32(0))
