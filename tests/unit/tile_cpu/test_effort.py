@@ -10,7 +10,7 @@ import tile_api as tile
 import tile_api.language as T
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Launch
-from tile_cpu.lowering.parallel_threshold import UNKNOWN, block_nanoseconds
+from tile_cpu.lowering.parallel_threshold import PER_BYTE, PER_PRODUCT, UNKNOWN, block_nanoseconds
 from tile_cpu.openmp_threads import INLINE_BELOW_NS
 
 
@@ -83,6 +83,47 @@ def test_what_cannot_be_told_is_long() -> None:
     assert "tile_work_hint" not in kernel.ir("lowered")
 
 
+def cost_of(program: Any) -> float:
+    launch = next(n for n in walk(program.kernel) if isinstance(n, Launch))
+    return block_nanoseconds(launch.body)
+
+
+def copied(*shape: int, dtype: str = "float32", times: int = 1) -> float:
+    """Return the time for copies of a tile into another."""
+
+    @T.prim_func
+    def main(A: T.Tensor(shape, dtype)):
+        with T.Kernel(1, threads=1) as _:
+            tile = T.alloc_shared(shape, dtype)
+            for _ in T.unroll(times):
+                T.copy(A, tile)
+
+    return cost_of(main)
+
+
+def multiplied(m: int, n: int, k: int, turned: bool = False) -> float:
+    """Return the time for a product, its first factor turned or not."""
+    left, right = ((k, m) if turned else (m, k)), (k, n)
+
+    @T.prim_func
+    def main(A: T.Tensor((m, n), "float32")):
+        with T.Kernel(1, threads=1) as _:
+            a = T.alloc_shared(left, "float32")
+            b = T.alloc_shared(right, "float32")
+            c = T.alloc_fragment((m, n), "float32")
+            T.gemm(a, b, c, transpose_A=turned)
+
+    return cost_of(main)
+
+
+def test_copies_count_bytes_and_products_count_products() -> None:
+    assert copied(8, 16) == pytest.approx(2 * 8 * 16 * 4 * PER_BYTE)
+    assert copied(8, 16, dtype="float16") == pytest.approx(2 * 8 * 16 * 2 * PER_BYTE)
+    assert copied(8, 16, times=3) == pytest.approx(3 * copied(8, 16))
+    for turned in (False, True):
+        assert multiplied(16, 32, 64, turned) == pytest.approx(16 * 32 * 64 * PER_PRODUCT)
+
+
 def test_nested_loops_multiply() -> None:
     def cost(outer: int, inner: int) -> float:
         @T.prim_func
@@ -92,8 +133,7 @@ def test_nested_loops_multiply() -> None:
                     for _ in T.serial(0, 2 * inner, 2):
                         A[bx] = 1
 
-        launch = next(n for n in walk(main.kernel) if isinstance(n, Launch))
-        return block_nanoseconds(launch.body)
+        return cost_of(main)
 
     assert cost(3, 5) == 15 * cost(1, 1)
     assert cost(0, 5) == 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from tile_launch.errors import InvalidBundle
 from tile_launch.expressions import (
     DEEPEST,
     FUNCTIONS,
+    STRENGTH,
     read,
     text_of,
     value_of,
@@ -114,3 +117,19 @@ def test_words() -> None:
     assert words_of(("min", "m", ("*", 2, "n"))) == "min(m, 2 * n)"
     assert (words_of("m"), words_of(4)) == ("m", "4")
     assert list(variables_of(("+", "m", ("*", "n", "m")))) == ["m", "n"]
+
+
+def test_words_have_the_parentheses_that_python_needs() -> None:
+    def meaning(text: str) -> str:
+        return ast.dump(ast.parse(text))
+
+    chains = {"==", "!=", "<", "<=", ">", ">="}, {"and"}, {"or"}  # of Python's own kinds
+    for outer, inner in product(STRENGTH, repeat=2):
+        if any({outer, inner} <= chain for chain in chains):
+            continue
+        bare = f"a {inner} b {outer} c", f"a {outer} b {inner} c"
+        full = f"(a {inner} b) {outer} c", f"a {outer} (b {inner} c)"
+        trees = (outer, (inner, "a", "b"), "c"), (outer, "a", (inner, "b", "c"))
+        for tree, without, wanted in zip(trees, bare, full, strict=True):
+            is_needed = meaning(without) != meaning(wanted)
+            assert words_of(tree) == (wanted if is_needed else without)

@@ -42,7 +42,6 @@ MOST_TEXT = 1 << 20
 """What a manifest, and the index, may have."""
 
 _STORED, _DEFLATED = 0, 8  # as archives number them
-_TIME = (1980, 1, 1, 0, 0, 0)  # the first that archives can say: no bundle tells when it was made
 _FAMILIES = frozenset({"cpu", "cuda", "hip"})
 
 
@@ -119,7 +118,7 @@ def _archive(variants: Sequence[Variant]) -> bytes:
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     import zipfile
 
-    entry = zipfile.ZipInfo(name, _TIME)
+    entry = zipfile.ZipInfo(name)  # of 1980: no bundle tells when it was made
     entry.compress_type = zipfile.ZIP_DEFLATED
     archive.writestr(entry, data)
 

@@ -11,11 +11,14 @@ import pytest
 
 from tile_api.tilelang import install
 from tile_api.tilelang.devices.device_properties import properties_of
+from tile_core.cost.gpu_speeds import GpuSpeeds
 from tile_core.errors import FrontendValueError, UnmappedDevice
 from tile_core.machine import SimtMachine
 from tile_core.target import Target
 from tile_cuda.machine import ARCHITECTURES as CUDA
+from tile_cuda.speeds import PRODUCTS as CUDA_PRODUCTS
 from tile_hip.machine import ARCHITECTURES as HIP
+from tile_hip.speeds import PRODUCTS as HIP_PRODUCTS
 
 torch = pytest.importorskip("torch")
 
@@ -197,6 +200,14 @@ def test_programs_are_told_the_sizes_that_kernels_are_compiled_for(machine: Simt
     assert facts.shared_memory_per_block_optin == machine.shared_bytes
     assert facts.shared_memory_per_multiprocessor == whole.shared_bytes
     assert facts.max_threads_per_multi_processor == whole.threads
+
+
+@pytest.mark.parametrize("product", [*CUDA_PRODUCTS, *HIP_PRODUCTS], ids=lambda p: p.name)
+def test_programs_are_told_of_a_product(product: GpuSpeeds) -> None:
+    kind = "hip" if product.arch.startswith("gfx") else "cuda"
+    facts = properties_of(Target(kind, product.arch))
+    if not product.name.startswith("rtx"):  # not for data centres
+        assert facts.multi_processor_count == product.multiprocessors
 
 
 @pytest.mark.parametrize("target", ["cpu", "interpret", "cuda:sm_80@sim"])

@@ -10,15 +10,16 @@ from tile_core.environment import environment
 from tile_core.target import Target
 
 _MULTIPROCESSORS = {
-    **{"sm_70": 80, "sm_75": 40, "sm_80": 108, "sm_86": 84, "sm_89": 142, "sm_90": 132},
+    **{"sm_70": 80, "sm_75": 40, "sm_80": 108, "sm_86": 84, "sm_87": 16, "sm_89": 142},
     **{
+        "sm_90": 132,
         "sm_100": 148,
-        "sm_103": 160,
+        "sm_103": 148,
         "sm_110": 20,
         "sm_120": 170,
         "sm_121": 48,
         "gfx908": 120,
-        "gfx90a": 110,
+        "gfx90a": 104,
         "gfx942": 304,
         "gfx950": 256,
     },
