@@ -215,7 +215,6 @@ exact.way:
 
 
 def _bf16_by_integers(n: int) -> str:
-    # Integers throughout: a comparison of floats with themselves may be folded away.
     vec = f"<{n} x i32>"
     return f"""\
   %b = bitcast <{n} x float> %x to {vec}
@@ -223,12 +222,11 @@ def _bf16_by_integers(n: int) -> str:
   %o = and {vec} %h, {_splat(1, n)}
   %near = add {vec} %b, {_splat(32767, n)}
   %s = add {vec} %near, %o
-  %t = lshr {vec} %s, {_splat(16, n)}
-  %a = and {vec} %b, {_splat(0x7FFFFFFF, n)}
-  %nan = icmp ugt {vec} %a, {_splat(0x7F800000, n)}
-  %q = or {vec} %h, {_splat(64, n)}
-  %u = select <{n} x i1> %nan, {vec} %q, {vec} %t
-  %v = trunc {vec} %u to <{n} x i16>
+  %nan = fcmp uno <{n} x float> %x, %x
+  %q = or {vec} %b, {_splat(0x400000, n)}
+  %u = select <{n} x i1> %nan, {vec} %q, {vec} %s
+  %t = lshr {vec} %u, {_splat(16, n)}
+  %v = trunc {vec} %t to <{n} x i16>
   ret <{n} x i16> %v
 """
 
