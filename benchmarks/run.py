@@ -14,6 +14,7 @@ from tables_arrays import arrays
 from tables_gemm import avx2, narrow, ragged, skinny, square, transposed
 from tables_gpu import print_emulator_times, print_gpu_compile_times
 from tables_models import models
+from tables_narrow import without_instructions
 from tables_process import alternating, print_compile_times
 from tables_rows import attention_rows, elementwise, row_wise
 
@@ -27,6 +28,11 @@ TABLES: dict[str, tuple[str, str, Table]] = {
     "transposed": ("float32 GEMM, all storage orders", "GFLOP/s", transposed),
     "ragged": ("float32 GEMM, ragged sizes", "GFLOP/s", ragged),
     "narrow": ("bfloat16, int8 and float16 GEMM", "GOP/s", narrow),
+    "unaided": (
+        "narrow types without instructions for them, against float32",
+        "GOP/s",
+        without_instructions,
+    ),
     "skinny": ("GEMM with few rows", "GFLOP/s", skinny),
     "avx2": ("GEMM compiled for AVX2", "GFLOP/s", avx2),
     "attention": ("flash attention forward against torch SDPA", "GFLOP/s", attention_rows),
