@@ -1,4 +1,4 @@
-"""Conversions from and to floats of 16 bits: of every code, and of what lies between two of them."""
+"""Conversions from and to floats of 16 bits: of every code, and of what lies between two."""
 
 from __future__ import annotations
 
