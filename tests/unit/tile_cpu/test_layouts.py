@@ -10,6 +10,7 @@ import pytest
 import tile_api as tile
 import tile_api.language as T
 from tile_core.errors import UnsupportedOnTarget
+from tile_cpu.lowering.buffer_addresses import row_strides
 
 N = 32
 
@@ -104,3 +105,19 @@ def test_the_interpreter_has_none() -> None:
     kernel = tile.compile(_product(lambda left, right: None), target="interpret")
     with pytest.raises(UnsupportedOnTarget, match="have no layouts to show"):
         kernel.layouts()
+
+
+@pytest.mark.parametrize(
+    ("place", "strides"),
+    [
+        (lambda i, j: (i * 8 + j,), (8, 1)),
+        (lambda i, j: (i * 12 + j,), (12, 1)),
+        (lambda i, j: (i * 8 + j + 8,), None),
+        (lambda i, j: (i + j * 4,), None),
+        (lambda i, j: (i * 4 + j,), None),
+        (lambda i, j: (i * 8 + (j ^ 1),), None),
+    ],
+    ids=["dense", "padded", "later", "columns", "overlapping", "swizzled"],
+)
+def test_rows_are_runs_of_elements(place: Any, strides: tuple[int, ...] | None) -> None:
+    assert row_strides(T.Layout((4, 8), place)) == strides

@@ -9,7 +9,7 @@ import pytest
 
 from tile_api.arrays.capturing.capture import captured
 from tile_api.arrays.equations.equations import Parameter
-from tile_api.arrays.equations.evaluate import evaluated
+from tile_api.arrays.equations.evaluate import evaluated, number_of
 from tile_api.arrays.equations.recursion_limit import DEEPEST, deep_recursion
 from tile_core.dtypes import dtype_of
 
@@ -19,6 +19,13 @@ def test_whole_powers_of_two_are_exact() -> None:
     made = captured(lambda x: np.exp2(x), [Parameter("x", x.shape, dtype_of("float32"))], {})
     (found,) = evaluated(made, {"x": x}, precise=True)
     np.testing.assert_array_equal(found, [2.0**n for n in range(-30, 31)])
+
+
+def test_conditions_that_read_elements_hold_or_not_as_told() -> None:
+    given = [Parameter("x", (4,), dtype_of("float32"))]
+    (output,) = captured(lambda x: np.where(x > 3, 5.0, 7.0), given, {}).outputs
+    assert [number_of(output.element, {}, side) for side in (1, 2)] == [5, 7]
+    assert number_of(output.element, {}) == 7, "an element is 1"
 
 
 def test_a_recurrence_that_another_reads_is_laid_out_once(monkeypatch: pytest.MonkeyPatch) -> None:

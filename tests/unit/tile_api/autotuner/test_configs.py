@@ -32,6 +32,11 @@ def test_pass_configs_are_for_the_compiler():
     assert config.key != Config({"block_M": 64}).key
 
 
+def test_a_configuration_is_shown_as_it_was_written():
+    assert str(Config({"block_M": 64, "num_stages": 2})) == "block_M=64, num_stages=2"
+    assert str(Config({})) == "(as it is)"
+
+
 def test_tritons_objects():
     item = SimpleNamespace(kwargs={"block_M": 16}, num_warps=4, num_stages=3)
     assert values(listed_configs([item], {}, PARAMETERS)) == [{"block_M": 16, "num_stages": 3}]
