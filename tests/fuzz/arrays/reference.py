@@ -204,7 +204,7 @@ def _noise(program: Program, narrow: Values, wide: Values, short: Sequence[float
         size, is_exact = np.maximum(size, np.abs(operands[0])), False
     if step.kind:
         is_exact &= all((np.rint(4 * x) == 4 * x).all() for x in operands)
-        is_exact &= not (size > 1 << 20).any()
+        is_exact &= not any((np.abs(x) > 1 << 20).any() for x in (size, *operands))
         if overflows.any():
             return np.where(overflows, np.inf, 0.0)
     # Operands of matrix instructions have their own types: of both half a unit is rounded, no more.

@@ -60,3 +60,11 @@ def test_a_negative_sum_that_is_flushed_is_a_negative_zero() -> None:
     (told,) = right(program, [np.array([[1e-40, -3e-40]], "float32")])
     for found, is_right in (((-1, -1), True), ((-np.inf, -1), True), ((-1, -np.inf), False)):
         assert (told.wrong(np.array([found], "float32")) is None) == is_right
+
+
+def test_distances_of_large_numbers_are_rounded() -> None:
+    step = Step("{0}.std(axis=-1, keepdims=True)", (0,), "spread")
+    program = Program(1, (Argument((1, 1), "float32", "huge"),), (step,), (1,))
+    (told,) = right(program, [np.full((1, 1), 1e29, "float32")])
+    for found, is_right in ((0, True), (1e22, True), (1e24, False)):
+        assert (told.wrong(np.full((1, 1), found, "float32")) is None) == is_right

@@ -301,6 +301,17 @@ def test_a_masked_infinity_less_itself_is_no_number(target):
             np.testing.assert_array_equal(got, wanted)
 
 
+def test_factors_that_do_not_keep_orders_stay_within_extrema():
+    def extrema(x):
+        return (x * 2).max(axis=-1), (x * 3).min(axis=-1)
+
+    x = np.array([[100, -128, 3, -5], [1, 2, 3, 64]], "int8")
+    check(extrema, x)
+    check(extrema, x.astype("int32") << 24)
+    with np.errstate(all="ignore"):
+        check(lambda x: (x * np.float32(np.inf)).max(axis=-1), np.eye(4, dtype="float32"))
+
+
 @pytest.mark.parametrize("target", ["interpret", "cpu", "cuda:sm_80@sim", "hip:gfx942@sim"])
 @pytest.mark.parametrize("dtype", ["int32", "uint8"])
 def test_shifts_by_the_width_and_more(target, dtype):

@@ -20,7 +20,7 @@ CASES = {
         (lambda x: np.sort(x)[:, 20], M.astype("int8")), (lambda x: np.sort(x)[:, :2], -M[0] < M),
         (lambda x: np.sort(x.astype("uint8"))[:, -2:], M), (lambda x: np.sort(x - 0.5), M),
         (lambda x: np.sort(x)[:, 3:3], M), (lambda x: np.sort(x)[:, 3:], M[:, :2]),
-        (lambda x: np.sort(x)[:, 40:3], M),
+        (lambda x: np.sort(x)[:, 40:3], M), (lambda x: np.sort(x)[:1, -3:][:, 3:3].squeeze(), M),
     ],
     "argsort": [
         (lambda x: np.argsort(x, kind="stable"), M),

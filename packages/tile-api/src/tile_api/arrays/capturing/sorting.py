@@ -62,7 +62,7 @@ def _sorted(
     def at(indices: Indices) -> Expr:
         *row, place = indices
         low, high = _range(place, size)
-        if size < 2 or low >= high:  # nothing is read of an empty part
+        if size < 2 or low >= min(high, size):  # nothing is read of an empty part
             return chosen(rows.at((*row, const(0))), const(0))
         if min(high, size - low) > MOST_EXTREMA:
             return _by_rank(rows, row, place, chosen)

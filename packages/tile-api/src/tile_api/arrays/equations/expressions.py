@@ -262,13 +262,15 @@ def where(condition: Expr, x: Expr, y: Expr) -> Expr:
         return x if condition.value else y
     if x is y:
         return x
-    if _is_positive_multiple(x) and y.op == "const" and y.value == -math.inf:
+    if is_positive_multiple(x) and y.op == "const" and y.value == -math.inf:
         return multiply(x.args[0], make("where", condition, x.args[1], y))
     return make("where", condition, x, y)
 
 
-def _is_positive_multiple(x: Expr) -> bool:
-    return x.op == "multiply" and x.args[0].op == "const" and 0 < x.args[0].value < math.inf
+def is_positive_multiple(x: Expr) -> bool:
+    """Tell whether `x` has a positive factor that keeps orders: none wraps, or makes NaN of 0."""
+    is_scaled = x.dtype.is_float and x.op == "multiply" and x.args[0].op == "const"
+    return is_scaled and 0 < x.args[0].value < math.inf
 
 
 def integer_part(op: str, x: Expr, y: Expr) -> Expr:

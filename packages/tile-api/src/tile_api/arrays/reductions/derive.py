@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tile_api.arrays.equations.expressions import Expr, make, multiply, rebuild
+from tile_api.arrays.equations.expressions import (
+    Expr,
+    is_positive_multiple,
+    make,
+    multiply,
+    rebuild,
+)
 from tile_api.arrays.equations.numerics import is_strict
 from tile_api.arrays.reductions.extremum import extremum
 from tile_api.arrays.reductions.hoist import hoist
@@ -60,8 +66,7 @@ def _derived(node: Expr, stream: str, known: Sequence[State], name: str) -> Stat
 def _without_scale(state: State) -> State:
     """Take a positive constant out of an extremum: max(c x) = c max(x) saves a pass of the tile."""
     body = state.body
-    is_scaled = body.op == "multiply" and body.args[0].op == "const" and body.args[0].value > 0
-    if state.kind not in ("max", "min") or not is_scaled:
+    if state.kind not in ("max", "min") or not is_positive_multiple(body):
         return state
     scale, rest = body.args
     value = rebuild(state.value, {state.mine: multiply(scale, state.mine)})
