@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fuzz.arrays import gradients
 from fuzz.arrays.fillings import arguments
 from fuzz.arrays.program import Argument, Program, Step
 from fuzz.arrays.reference import Right, right
@@ -68,3 +69,15 @@ def test_distances_of_large_numbers_are_rounded() -> None:
     (told,) = right(program, [np.full((1, 1), 1e29, "float32")])
     for found, is_right in ((0, True), (1e22, True), (1e24, False)):
         assert (told.wrong(np.full((1, 1), found, "float32")) is None) == is_right
+
+
+def test_whole_numbers_that_jump_within_a_step_have_no_differences() -> None:
+    class Flat:
+        """A function whose gradients are 0."""
+
+        def vjp(self, x):
+            return x, np.zeros_like
+
+    for line, is_right in (("{0} * 1e30 // 3.0", True), ("{0} // 3.0", True), ("{0} * 2", False)):
+        program = Program(1, (Argument((4,), "float64", "normal"),), (Step(line, (0,)),), (1,))
+        assert (gradients.wrong(program, Flat()) is None) == is_right
