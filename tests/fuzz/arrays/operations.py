@@ -7,6 +7,7 @@ ANY = (
     "{0} != 0", "np.where({0} > 0, {0}, 0)", "np.clip({0}, 0, 3)", "{0} + {0}", "{0} * 2",
     "{0} + 1", "3 - {0}", "np.maximum({0}, 1)", "np.minimum({0}, 2)", "{0}.astype('float32')",
     "{0}.astype('float64')", "{0} / 7", "2 / (np.abs({0}) + 1)", "np.logical_not({0})",
+    "np.zeros_like({0}) + {0}", "np.full_like({0}, 3) * {0}", "np.isclose({0}, 1)",
 )  # fmt: skip
 """Of one array of any numbers."""
 FLOAT = (
@@ -25,6 +26,9 @@ FLOAT = (
     "np.cosh(np.tanh({0}))", "np.where(np.isnan({0}), 0, {0})", "{0}.astype('bfloat16')",
     "np.where({0} > 0, np.sqrt({0}), -1)", "np.where(np.abs({0}) > 1, 1 / {0}, {0})",
     "np.where(np.isfinite({0}), {0}, 7)",
+    "np.sinh(np.tanh({0}))", "np.arcsin(np.tanh({0}))", "np.tan(np.tanh({0}))",
+    "np.log10(np.abs({0}) + 1)", "np.arcsinh({0})", "np.heaviside({0}, 0.5)", "np.signbit({0})",
+    "np.select([{0} > 1, {0} < 0], [{0}, -{0}], 0.5)",
 )  # fmt: skip
 WHOLE = (
     "{0} // 3", "{0} % 4", "{0} // -2", "{0} % -3", "{0} & 6", "{0} | 1", "{0} ^ 5", "{0} << 1",
@@ -32,6 +36,7 @@ WHOLE = (
     "{0}.astype('int32')", "{0}.astype('bool')", "{0} ** 2", "np.fmod({0}, 3)", "{0} * 1.5",
     "np.sqrt(np.abs({0}) + 1)", "{0} * np.float32(0.5)", "{0}.astype('int16')",
     "{0}.astype('uint32')", "{0}.astype('float16')", "-{0}",
+    "{0} << 40", "{0} >> 40",
 )  # fmt: skip
 TRUTH = (
     "~{0}", "{0}.astype('int32')", "{0}.astype('float32')", "{0} * 1.5", "np.where({0}, 1.5, -0.5)",
@@ -56,6 +61,7 @@ FLOATS = (
 WHOLES = (
     "{0} // np.where({1} == 0, 1, {1})", "{0} % np.where({1} == 0, 1, {1})", "{0} & {1}",
     "{0} | {1}", "{0} ^ {1}",
+    "{0} << {1}", "{0} >> {1}", "{0} >> ({1} & 7)",
 )  # fmt: skip
 TRUTHS = ("{0} & {1}", "{0} | {1}", "{0} ^ {1}", "{0} * {1}", "{0} + {1}", "{0} <= {1}")
 
@@ -80,11 +86,13 @@ SUMS = (
     "np.sum({0}, axis=AXIS, keepdims=KEPT, dtype='float64')",
     "np.sum({0}, axis=AXIS, keepdims=KEPT, where=np.isfinite({0}))",
     "np.sum(np.where({0} > 0, {0}, 0), axis=AXIS, keepdims=KEPT)",
+    "np.average({0}, axis=AXIS, keepdims=KEPT)",
 )  # fmt: skip
 SPREADS = (
     "np.var({0}, axis=AXIS, keepdims=KEPT)", "{0}.std(axis=AXIS, keepdims=KEPT)",
     "np.var({0}, axis=AXIS, keepdims=KEPT, ddof=1)", "{0}.std(axis=AXIS, keepdims=KEPT, ddof=1)",
     "np.var({0}, axis=AXIS, keepdims=KEPT, ddof=2)",
+    "np.nanvar({0}, axis=AXIS, keepdims=KEPT)",
 )  # fmt: skip
 PRODUCT = "np.prod({0}, axis=AXIS, keepdims=KEPT)"
 FLOAT_FOLDS = (
@@ -94,6 +102,7 @@ FLOAT_FOLDS = (
     "np.logaddexp.accumulate({0}, axis=AXIS)", "np.nancumsum({0}, axis=AXIS)",
     "np.linalg.norm({0}, axis=AXIS, keepdims=KEPT)", "np.median({0}, axis=AXIS, keepdims=KEPT)",
     "np.quantile({0}, 0.3, axis=AXIS, keepdims=KEPT)",
+    "np.percentile({0}, 60, axis=AXIS, keepdims=KEPT)",
 )  # fmt: skip
 SORTS = (
     "np.sort({0}, axis=AXIS)", "np.argsort({0}, axis=AXIS, kind='stable')",
@@ -132,6 +141,9 @@ VIEWS = (
     "np.pad({0}, 1)", "np.broadcast_to({0}, (2, *{0}.shape))", "{0}.reshape({0}.shape[0], -1)",
     "np.squeeze({0})", "{0}[..., 0]", "{0}[..., :3]", "{0}[..., ::-2]", "{0}[::-1, 1::3]",
     "{0}[..., -1:0:-1]", "{0}[..., 3:3]",
+    "np.rot90({0})", "np.array_split({0}, 2)[0]", "np.vstack([{0}, {0}])", "np.hstack([{0}, {0}])",
+    "np.ravel({0})", "np.diag({0})", "np.atleast_2d({0})", "np.column_stack([{0}, {0}])",
+    "np.lib.stride_tricks.sliding_window_view({0}, 3, axis=-1)",
 )  # fmt: skip
 MATRICES = (
     "np.tril({0})", "np.triu({0}, 1)",
@@ -148,6 +160,7 @@ PRODUCTS = (
     "np.einsum('ij,ji', {0}, {1})", "np.einsum('i,j->ij', {0}, {1})",
     "np.einsum('ijk,ik->ij', {0}, {1})", "np.einsum('ij,kj->jik', {0}, {1})",
     "np.inner({0}, {1})", "np.outer({0}, {1})", "np.einsum('ii,i->i', {0}, {1})",
+    "np.dot({0}, {1})", "np.convolve({0}, {1})",
 )  # fmt: skip
 EINSUMS = (
     "np.einsum('ii->i', {0})", "np.einsum('ii', {0})", "np.einsum('ij->j', {0})",

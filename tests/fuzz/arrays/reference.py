@@ -27,7 +27,7 @@ TIMES = 4
 """How much larger an error may be than NumPy's."""
 NOISY = 6
 """How often the function runs with roundings."""
-EITHER_ZERO = re.compile(r"sort|max|min|partition|clip|ptp|median|quantile")
+EITHER_ZERO = re.compile(r"sort|max|min|partition|clip|ptp|median|quantile|percentile")
 """Lines after which a zero has any sign: -0.0 and 0.0 are equal."""
 OVERFLOWN = (np.nan, np.inf, -np.inf)
 """What a sum is that overflows on its way."""
