@@ -7,7 +7,7 @@ import pytest
 from support.vector_kernels import apply, compiled, elementwise, machines
 from tile_core.dtypes import FORMATS, dtype_of
 from tile_core.interp import values as meaning
-from tile_cpu.math.narrow import decode_narrow, encode_narrow
+from tile_cpu.math.narrow import decode_narrow, encode_narrow, round_narrow
 
 MACHINE_ROWS = machines()
 NARROW = [n for n in FORMATS if dtype_of(n).is_narrow_float and n != "float4_e2m1_unpacked"]
@@ -15,10 +15,18 @@ PAIRS = [
     *((n, "float32", True) for n in NARROW),
     *(("float32", n, saturate) for n in NARROW for saturate in (True, False)),
 ]
+ROUNDINGS = [pair for pair in PAIRS if pair[0] == "float32"]
 
 
 def _carrier(name: str) -> str:
     return name if name == "float32" else "uint8"
+
+
+def _rounding(target: str, saturate: bool, lanes: int):
+    def body(keep, x):
+        return round_narrow(keep, x, dtype_of(target), lanes, saturate=saturate)
+
+    return elementwise(body, ["float32"], "float32", lanes)
 
 
 def _function(source: str, target: str, saturate: bool, lanes: int):
@@ -67,6 +75,7 @@ def _meant(source: str, target: str, saturate: bool, x: np.ndarray) -> np.ndarra
 def build(request):
     _, machine, lanes = request.param
     functions = {"_to_".join(p[:2]) + str(p[2]): _function(*p, lanes) for p in PAIRS}
+    functions |= {f"round_to_{p[1]}{p[2]}": _rounding(*p[1:], lanes) for p in ROUNDINGS}
     return compiled(functions, machine), lanes
 
 
@@ -104,3 +113,15 @@ def test_unsaturated_codes_are_those_of_ml_dtypes(build, samples, name):
     with np.errstate(all="ignore"):
         want = x.astype(dtype_of(name).numpy()).view(np.uint8)
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(("source", "target", "saturate"), ROUNDINGS)
+def test_rounding_is_that_of_codes(build, samples, source, target, saturate):
+    module, lanes = build
+    x = samples[source]
+    codes = apply(module, f"{source}_to_{target}{saturate}", "uint8", lanes, x)
+    want = apply(module, f"{target}_to_{source}True", "float32", lanes, codes)
+    got = apply(module, f"round_to_{target}{saturate}", "float32", lanes, x)
+    same = got.view(np.uint32) == want.view(np.uint32)
+    has_one_nan = target.endswith("fnuz")  # the code of -0, whatever the sign was
+    assert np.all(same | (has_one_nan & np.isnan(got) & np.isnan(want)))

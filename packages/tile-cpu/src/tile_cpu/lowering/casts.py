@@ -96,6 +96,10 @@ def rounded(ctx: Context, value: PrimExpr, dtype: DType, *, saturate: bool = Tru
     """Return a float value rounded to the nearest one of `dtype`, still in its value type."""
     if dtype.bits > 16:
         return value
+    if dtype.is_narrow_float and scalar_name(value) == "float32":
+        from tile_cpu.math.narrow import round_narrow
+
+        return round_narrow(ctx.keep, value, dtype, lanes_of(value), saturate=saturate)
     return decode(ctx, encode(ctx, value, dtype, saturate=saturate), dtype)
 
 

@@ -17,6 +17,7 @@ from tile_cpu.tir.build import with_lanes
 from tile_cpu.tir.nodes import PrimExpr, tirx
 
 _SYMBOL = re.compile(r"tile_cast_(\w+)_to_(\w+)_(sat|raw)_x(\d+)")
+_ROUNDING = re.compile(r"tile_fit_float32_to_(\w+)_(sat|raw)_x(\d+)")
 _EXPONENT_ONLY = "float8_e8m0fnu"
 
 _FLOAT_BIAS, _FLOAT_MANTISSA = 127, 23
@@ -59,6 +60,12 @@ class NarrowFormat:
         return self.sign - (2 if self.specials is Specials.ONE_NAN else 1)
 
     @property
+    def largest_normal(self) -> int:
+        """Bits of the largest finite number as float32."""
+        rebias = (_FLOAT_BIAS - self.bias) << _FLOAT_MANTISSA
+        return (self.largest << (_FLOAT_MANTISSA - self.mantissa)) + rebias
+
+    @property
     def least_normal(self) -> int:
         """Bits of the smallest normal number as float32."""
         return (_FLOAT_BIAS + 1 - self.bias) << _FLOAT_MANTISSA
@@ -97,6 +104,18 @@ def encode_narrow(
     return keep(tirx.call_pure_extern(with_lanes("uint8", lanes), symbol, value))
 
 
+def round_narrow(
+    keep: Keep, value: PrimExpr, dtype: DType, lanes: int, *, saturate: bool = True
+) -> PrimExpr:
+    """Return float32 values rounded as `encode_narrow` does, as float32 values."""
+    if dtype.base == _EXPONENT_ONLY:
+        return decode_narrow(
+            keep, encode_narrow(keep, value, dtype, lanes, saturate=saturate), dtype, lanes
+        )
+    symbol = f"tile_fit_float32_to_{dtype.base}_{'sat' if saturate else 'raw'}_x{lanes}"
+    return keep(tirx.call_pure_extern(with_lanes("float32", lanes), symbol, value))
+
+
 def decode_narrow(keep: Keep, code: PrimExpr, dtype: DType, lanes: int) -> PrimExpr:
     """Return codes as float32 values."""
     symbol = f"tile_cast_{dtype.base}_to_float32_sat_x{lanes}"
@@ -105,6 +124,11 @@ def decode_narrow(keep: Keep, code: PrimExpr, dtype: DType, lanes: int) -> PrimE
 
 def define(symbol: str, machine: CpuMachine) -> Function | None:
     """Return the LLVM function called `symbol`, or None if it is no conversion."""
+    rounding = _ROUNDING.fullmatch(symbol)
+    if rounding is not None:
+        fn = Function(symbol, machine)
+        value = fn.parameter(Type("float", int(rounding[3])))
+        return fn.finish(fit(NARROW_FORMATS[rounding[1]], value, saturate=rounding[2] == "sat"))
     match = _SYMBOL.fullmatch(symbol)
     if match is None:
         return None
@@ -184,6 +208,28 @@ def encode(form: NarrowFormat, x: Value, *, saturate: bool) -> Value:
     else:
         signed = beyond.where(limit, code) | sign
     return _with_nan(form, x, signed, sign).to("i8")
+
+
+def fit(form: NarrowFormat, x: Value, *, saturate: bool) -> Value:
+    """Return what `decode` makes of `encode`, without going through codes."""
+    size, sign = x.magnitude(), x.sign()
+    shift = _FLOAT_MANTISSA - form.mantissa
+    half = (1 << (shift - 1)) - 1
+    normal = (size + half + (size.lshr(shift) & 1)) & -(1 << shift)
+    anchor = form.least * 2.0**_FLOAT_MANTISSA
+    denormal = ((size.bitcast(x.type) + anchor) - anchor).bits()
+    bits = size.lt(form.least_normal).where(denormal, normal)
+    limit = form.largest_normal
+    if not saturate and form.specials is not Specials.NONE:
+        limit = _FLOAT_INF if form.specials is Specials.IEEE else _FLOAT_NAN
+    bits = bits.gt(form.largest_normal).where(limit, bits)
+    if form.specials is Specials.ZERO_NAN:
+        sign = bits.eq(0).where(0, sign)
+    if form.specials is Specials.NONE:
+        result = x.is_nan().where(form.largest_normal, bits | sign)
+    else:
+        result = x.is_nan().where(_FLOAT_NAN, bits) | sign
+    return result.bitcast(x.type)
 
 
 def _overflow(form: NarrowFormat) -> int:
