@@ -141,6 +141,25 @@ def test_operators_take_longer_for_more_rows_and_more_steps() -> None:
     assert scanned["reductions"] > 2 * few["reductions"] > 0
 
 
+def summed(along_rows: bool):
+    @T.prim_func
+    def main(A: T.Tensor((256, 256), "float32"), B: T.Tensor((256,), "float32")):
+        with T.Kernel(1, threads=32):
+            totals = T.alloc_fragment((256,), "float32")
+            T.fill(totals, 0.0)
+            for i in T.Parallel(256):
+                for j in T.serial(256):
+                    totals[i] += A[i, j] if along_rows else A[j, i]
+            T.copy(totals, B)
+
+    return main
+
+
+def test_a_round_of_a_loop_over_rows_is_one_for_a_vector_of_columns() -> None:
+    rows, columns = (parts_of(summed(along_rows))["loops"] for along_rows in (True, False))
+    assert rows == pytest.approx(machine("znver4").lanes(32) * columns, rel=0.01)
+
+
 def test_short_launches_stay_on_one_thread() -> None:
     found = tile.estimate(matmul(64, 64), "cpu:znver4", m=16, n=16, k=16)
     assert found.occupancy_why == "1 blocks on 1 threads"

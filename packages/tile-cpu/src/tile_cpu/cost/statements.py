@@ -70,8 +70,13 @@ class Timing(Visitor):
         self.notes[text] = None
 
     def loop(self, stmt: For | Pipelined | While, space: Space, inner: Space) -> None:
-        """Count the iterations."""
-        self.cycles["loops"] += ROUND_CYCLES * inner.total()
+        """Count the iterations: within one over elements, each is of a vector of these."""
+        stores = [*nodes_of(stmt.body, Store)]
+        lanes = (
+            self._vector_lanes(s.value, nodes_of(s.value, Load), ((s.buffer, s.indices),), inner)
+            for s in stores
+        )
+        self.cycles["loops"] += ROUND_CYCLES * inner.total() / min(lanes, default=1)
 
     def leaf(self, stmt: Stmt, space: Space) -> None:
         """Count one statement."""
