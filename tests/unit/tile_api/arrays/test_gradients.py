@@ -110,6 +110,23 @@ def test_running_products_of_sorted_running_sums() -> None:
     assert (pull(np.ones_like(result)) * along).sum() == pytest.approx(change, rel=1e-6)
 
 
+def test_a_product_that_is_saved_is_read_by_the_one_of_which_it_is_a_factor() -> None:
+    """Kernels of their own, as their rows are all that both have: one of them comes first."""
+
+    def low_rank(x, matrix, down, up):
+        return x @ matrix + (x @ down) @ up
+
+    shapes = (37, 21), (21, 9), (21, 6), (6, 9)
+    arrays = [np.random.default_rng(0).standard_normal(s).astype("float32") for s in shapes]
+    result, pull = Function(low_rank, target="cpu").vjp(*arrays)
+    np.testing.assert_allclose(result, low_rank(*arrays), rtol=1e-4, atol=1e-4)
+    x, _, down, up = arrays
+    weights = np.ones_like(result)
+    wanted = x.T @ weights @ up.T, (x @ down).T @ weights
+    for got, right in zip(pull(weights)[2:], wanted, strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-3)
+
+
 def test_sums_of_running_products_that_two_loops_read() -> None:
     """One of the loops goes through what the other one keeps: sums are a kernel before both."""
 

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tile_api.arrays.equations.equations import Output
-from tile_api.arrays.equations.expressions import Expr, walk
+from tile_api.arrays.equations.expressions import Expr, rebuild, walk
+
+
+@dataclass(frozen=True)
+class View:
+    """A tensor in another shape."""
+
+    name: str
+    tensor: str
+    shape: tuple[int, ...]
 
 
 def loaded(roots: Iterable[Expr]) -> set[str]:
@@ -52,3 +62,20 @@ def read_by_steps(
         found += new
         roots = [o.element for o in new]
     return found
+
+
+def reading_others(
+    part: Sequence[Output], outputs: Sequence[Output], views: Sequence[View]
+) -> list[Output]:
+    """Return some outputs of a kernel as ones of their own kernel.
+
+    They read what others are, in place of reductions along variables that they do not have.
+    """
+    names = {v.tensor: v.name for v in views}
+    own = frozenset().union(*(i.free for o in part for i in o.indices))
+    known = {
+        o.element: o.read_from(names.get(o.name, o.name))
+        for o in outputs
+        if o.element.op == "reduce" and o.dtype == o.element.dtype and not o.element.free <= own
+    }
+    return [replace(o, element=rebuild(o.element, dict(known))) for o in part]

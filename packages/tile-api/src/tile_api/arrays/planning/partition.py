@@ -22,9 +22,12 @@ from tile_api.arrays.planning.inner_products import (
     tiled_variables,
 )
 from tile_api.arrays.planning.kernel_dependences import (
+    View,
+    loaded,
     read_by_nodes,
     read_by_others,
     read_by_steps,
+    reading_others,
 )
 from tile_api.arrays.planning.matrix_vector import ONE, has_vectors, with_rows
 from tile_api.arrays.planning.merging import merged
@@ -71,15 +74,6 @@ BY_RULES = Cuts()
 
 
 @dataclass(frozen=True)
-class View:
-    """A tensor in another shape."""
-
-    name: str
-    tensor: str
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Task:
     """What one kernel computes.
 
@@ -122,17 +116,18 @@ class Task:
         parts: dict[frozenset[str], list[Output]] = {}
         for output in self.outputs:
             parts.setdefault(variables_of(output), []).append(output)
+        made = [reading_others(part, self.outputs, self.views) for part in parts.values()]
+        made.sort(key=lambda part: not {*part} <= {*self.outputs})
         return [
-            Task(
-                tuple(part), streamed([o.element for o in part]), self.reasons, self._views_of(part)
-            )
-            for part in parts.values()
+            Task(tuple(x), streamed([o.element for o in x]), self.reasons, self._views_of(x))
+            for x in made
         ]
 
     def _views_of(self, part: Sequence[Output]) -> tuple[View, ...]:
         """Return the views of what a kernel of only some of the outputs reads and writes."""
-        others = {o.name for o in self.outputs} - {o.name for o in part}
-        return tuple(v for v in self.views if v.tensor not in others)
+        gone = {o.name for o in self.outputs if o.name not in {p.name for p in part}}
+        read = loaded(o.element for o in part)
+        return tuple(v for v in self.views if v.tensor not in gone or v.name in read)
 
 
 def variables_of(output: Output) -> frozenset[str]:

@@ -16,7 +16,8 @@ from tile_api.arrays.equations.expressions import (
     walk,
 )
 from tile_api.arrays.equations.sizes import at_most, whole
-from tile_api.arrays.planning.partition import Task, View
+from tile_api.arrays.planning.kernel_dependences import View
+from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.reductions.algebra import terms
 
 Shape = tuple[int, ...]
