@@ -148,6 +148,15 @@ def test_everything_is_escaped():
     assert "&lt;i&gt;" in shown
 
 
+@pytest.mark.parametrize("far", [0, 1, 2])
+def test_lines_far_from_any_change_are_folded_if_they_are_several(far):
+    same = [Row("same", Line(f"line {k}"), k, k) for k in range(1, 4 + far)]
+    shown = "".join(difference([*same, Row("new", Line("line 0"), 0, 9)]))
+    assert [f"line {k}" in shown for k in range(4 + far)] == [True] * (4 + far)
+    assert ("2 lines that stayed" in shown) is (far == 2)
+    assert "".join(difference(same)).count("line ") == len(same), "nothing changed: all are shown"
+
+
 def test_differences_pair_lines_that_are_similar():
     old = [Line("a = 1"), Line("copy A[k], s"), Line("z")]
     new = [Line("a = 1"), Line("copy A[k + 2], s"), Line("z")]

@@ -36,6 +36,7 @@ COVER: dict[str, Stmt] = {
     "an inner loop": ir.parallel((16,), lambda i: ir.serial(8, lambda j: ir.store(W, (i, j), 0.0))),
     "rows of two halves": stored((8, 8), lambda i, j: (2 * i, j), lambda i, j: (2 * i + 1, j)),
     "a fill": ir.fill(W, 0),
+    "a fill in a loop": ir.serial(4, lambda k: ir.fill(W, 0)),
     "a copy": ir.copy(ir.fragment("other", (16, 8)), W),
 }
 
@@ -53,6 +54,8 @@ LEAVE: dict[str, Stmt] = {
         (16,), lambda i: ir.serial(N, lambda j: ir.store(W, (i, j), 0.0))
     ),
     "what it reads": ir.parallel((16, 8), lambda i, j: ir.store(W, (i, j), ir.load(W, i, j) * 2.0)),
+    "a fill that may never run": ir.serial(N, lambda k: ir.fill(W, 0)),
+    "a fill that never runs": ir.serial(0, lambda k: ir.fill(W, 0)),
     "a row": ir.fill(ir.region(W, (0, 0), (1, 8)), 0),
     "nothing": stored((16, 8), also=lambda i, j: ir.store(LINE, (i,), 0.0)),
 }

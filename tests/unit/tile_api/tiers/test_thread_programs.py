@@ -11,6 +11,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
+from tile_core.dtypes import dtype_of
 from tile_core.errors import (
     ControlFlowError,
     DtypeMismatch,
@@ -21,6 +22,10 @@ from tile_core.errors import (
     TileError,
     VerifyError,
 )
+from tile_core.ir.expr import Const
+from tile_core.ir.node import substitute, walk
+from tile_core.simt.thread_programs import program_of
+from tile_cuda.machine import machine
 from tile_sim import checking
 
 TARGET = "cuda:sm_80@sim"
@@ -152,6 +157,16 @@ def test_what_threads_cannot_do(
     with pytest.raises(error) as caught:
         tile.lower(program, target="cuda:sm_80")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("line", ["x[tx] + 2.0", "x[tx] if tx < 5 else 2.0"])
+def test_operands_of_different_types_do_not_meet(of_lines: Callable[[str], Any], line: str) -> None:
+    """The language converts operands; passes that others insert may not."""
+    kernel = of_lines(f"x[tx] = {line}").kernel
+    number = next(n for n in walk(kernel) if isinstance(n, Const) and n.value == 2)
+    wrong = substitute(kernel, {number: Const(2, dtype_of("int32"))})
+    with pytest.raises(VerifyError, match="values of float32 and int32 meet"):
+        program_of(wrong, machine("sm_80"))
 
 
 @pytest.mark.parametrize(

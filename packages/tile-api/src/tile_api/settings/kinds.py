@@ -149,4 +149,4 @@ def _whole(found: str) -> int:
 
 def _listed(words: Iterable[str], last: str) -> str:
     every = [*words]
-    return f"{', '.join(every[:-1])} {last} {every[-1]}" if len(every) > 1 else every[0]
+    return ", ".join([*every[:-2], f" {last} ".join(every[-2:])])
