@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from functools import cache
 
 import pytest
 
@@ -75,6 +76,7 @@ def backends(config: pytest.Config) -> list[str]:
     return [chosen] if chosen else targets()
 
 
+@cache
 def targets() -> list[str]:
     """Every installed backend; GPUs by their generations, in the emulator."""
     found: list[str] = []
