@@ -239,6 +239,27 @@ def test_loops_that_never_run_may_divide_by_what_they_count():
     check_beside_pages(main, [np.zeros(8, np.int32)])
 
 
+def test_products_that_wrap_to_zero_divide_without_a_fault():
+    """Both factors are positive, and what they are multiplied to is not."""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((T.dynamic("n"),), "int8"),
+        B: T.Tensor((T.dynamic("m"),), "int8"),
+        C: T.Tensor((4,), "int32"),
+    ):
+        with T.Kernel(1, threads=1):
+            n, m = A.shape[0] + 1, B.shape[0] + 1
+            C[0] = 7 // (n * m)
+            C[1] = 7 % (n * m)
+            C[2] = 7 // (n + m)
+            C[3] = 7 % (n << 16)
+
+    a, c = np.zeros((1 << 16) - 1, np.int8), poisoned(4, dtype="int32")
+    tile.compile(main, target="cpu")(a, a.copy(), c)
+    np.testing.assert_array_equal(c, [0, 7, 0, 7])
+
+
 def test_loops_and_blocks_need_no_wrapping():
     """Indices of the kernel itself keep the arithmetic that TVM and LLVM see through."""
 
