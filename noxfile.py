@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +33,10 @@ ON_THE_CPU = (
 DEV = ("-r", "requirements-dev.txt")
 SITE = ("sphinx>=8.1", "myst-parser>=4", "furo", "sphinx-copybutton")
 """What the documentation's site is built with."""
+
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+ON_NUMPY_1 = ("3.10", "3.11", "3.12")
+"""Those for which NumPy 1.26 has wheels."""
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "uv|virtualenv"
@@ -233,6 +239,50 @@ def machines(session: nox.Session) -> None:
             *session.posargs,
             TILE_TEST_MACHINE=machine,
         )
+
+
+def python_of(version: str) -> str | None:
+    """Return a Python of a version that runs: on the path, or one that pyenv holds."""
+    held = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+    for candidate in (shutil.which(f"python{version}"), *map(str, held)):
+        if candidate and not subprocess.run([candidate, "-c", ""], capture_output=True).returncode:
+            return candidate
+    return None
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Build all packages, and run first results from wheels alone, on each Python that is here.
+
+    Wheels are built from source distributions, so that these are complete, into ``dist``.
+    """
+    session.install("--quiet", "build", "hatchling>=1.26", "twine")
+    folder = ROOT / "dist"
+    shutil.rmtree(folder, ignore_errors=True)
+    for path in PACKAGES:
+        session.run(
+            "python", "-m", "build", "--no-isolation", "--outdir", str(folder), path, silent=True
+        )
+    session.run("twine", "check", "--strict", *map(str, sorted(folder.iterdir())))
+    found = 0
+    for version in PYTHONS:
+        python = python_of(version)
+        if python is None:
+            session.log(f"no python{version} here")
+            continue
+        for numpy in ("numpy<2", "numpy>=2") if version in ON_NUMPY_1 else ("numpy>=2",):
+            found += 1
+            home = Path(session.create_tmp()).resolve() / f"{version}-{found}"
+            session.run(python, "-m", "venv", "--clear", str(home), external=True)
+            mine = str(home / "bin" / "python")
+            wanted = ("tile-api[sim]", "tile-cuda", numpy, "--find-links", str(folder))
+            session.run(mine, "-m", "pip", "install", "--quiet", *wanted, external=True)
+            check = str(ROOT / "tests" / "wheels" / "first_results.py")
+            own = {"TILE_CACHE_DIR": str(home / "cache"), "PYTHONPATH": ""}
+            with session.chdir(home):  # nothing of the repository is seen
+                session.run(mine, check, "cuda:sm_80@sim", external=True, env=own)
+    if not found:
+        session.error(f"none of python{', python'.join(PYTHONS)} is here")
 
 
 @nox.session
