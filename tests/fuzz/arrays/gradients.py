@@ -73,23 +73,17 @@ def wrong(program: Program, function: Any) -> str | None:
         mine = float(sum(term.sum() for term in terms))
         size = float(sum(np.abs(term).sum() for term in terms))
 
-        def ends_of(step: float, along: Sequence[Any] = along) -> list[list[Any]]:
-            ends = []
-            for sign in (step, -step):
-                moved = [*given]
-                for k, d in zip(floats, along, strict=True):
-                    moved[k] = given[k] + sign * d
-                ends.append(_values(program, moved))
-            return ends
-
         def change(step: float) -> float:
-            ends = [[values[k] for k in program.outputs] for values in ends_of(step)]
+            ends = [
+                [values[k] for k in program.outputs]
+                for values in _ends(program, given, floats, along, step)
+            ]
             changes = sum((w * (a - b)).sum() for w, a, b in zip(weights, *ends, strict=True))
             return float(changes / (2 * step))
 
         with np.errstate(all="ignore"):
             wide, half, least = change(STEP), change(STEP / 2), change(STEP / 64)
-            before, after = ends_of(STEP / 64)
+            before, after = _ends(program, given, floats, along, STEP / 64)
         if any(not np.array_equal(before[k], after[k], equal_nan=True) for k in wholes):
             continue  # it jumps, once or many times, within a step
         spread = abs(wide - half) + abs(half - least)
@@ -105,6 +99,19 @@ def wrong(program: Program, function: Any) -> str | None:
                 f"along a direction it changes by {half}, not by {mine}; steps differ by {spread}"
             )
     return None
+
+
+def _ends(
+    program: Program, given: Sequence[Any], floats: Sequence[int], along: Sequence[Any], step: float
+) -> list[list[Any]]:
+    """Return all values a step to both sides, along a direction of the arguments of floats."""
+    ends = []
+    for sign in (step, -step):
+        moved = [*given]
+        for k, d in zip(floats, along, strict=True):
+            moved[k] = given[k] + sign * d
+        ends.append(_values(program, moved))
+    return ends
 
 
 def _results(program: Program, given: Sequence[Any]) -> list[Any]:

@@ -4,7 +4,8 @@
 `partition`          where cuts stand; `inner_products` of tiles
 `plan`               roles of variables; `recurrence_plan` of those in steps
 `merging`            variables that are one; `reshaping`: tensors in which indices are plain
-`recurrence_parts`   what steps compute, of `carried_values`; `affine` steps go in chunks
+`recurrence_parts`   what steps compute, of `carried_values` and `carried_variables`
+`affine`             steps that go in chunks
 `bounds`             the blocks that a mask leaves; `scatter`: sums over indices that are data
 `split`              streams that several blocks share; `matrix_vector` products
 `traffic`, `blocks`  what a kernel moves; sizes by it and by the model of the machine

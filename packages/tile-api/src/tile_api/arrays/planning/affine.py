@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile_api.arrays.equations.expressions import Expr, add, const, multiply, walk, where
+from tile_api.arrays.planning.carried_variables import carried_in
 from tile_api.arrays.planning.partition import Task
-from tile_api.arrays.planning.recurrence_parts import carried_in
 from tile_api.arrays.planning.recurrence_plan import is_apart, is_as_carried, roots_of
 from tile_api.arrays.reductions.algebra import factors, product
 
@@ -170,6 +170,7 @@ def chunked(task: Task) -> Chunked:
         raise Declined("they are read before a step")
     if of_its_own and {*summed.values()} != of_its_own:
         raise Declined("elements decay in different ways")
+    is_one = decay.is_constant and decay.value == 1
     reason = Declined("they have no columns")
     for column in reversed(apart):
         if column in decay.free or any(column in c.free for _, c, _ in reads.values()):
@@ -177,20 +178,12 @@ def chunked(task: Task) -> Chunked:
             continue
         try:
             values = tuple(
-                _value(
-                    k,
-                    variables,
-                    b,
-                    summed.get(k) or _along(variables, column, decay),
-                    column,
-                    apart,
-                )
-                for k, (variables, (_, b)) in enumerate(zip(of.carried, parts, strict=True))
+                _value(k, own, b, summed.get(k) or _along(own, column, decay), column, apart)
+                for k, (own, (_, b)) in enumerate(zip(of.carried, parts, strict=True))
             )
         except Declined as error:
             reason = error
             continue
-        is_one = decay.is_constant and decay.value == 1
         found = {n: Read(values[carry], c, earlier) for n, (carry, c, earlier) in reads.items()}
         return Chunked(values, None if is_one else decay, column, found)
     raise reason

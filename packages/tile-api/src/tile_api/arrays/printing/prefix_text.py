@@ -8,9 +8,9 @@ from math import inf
 
 from tile_api.arrays.equations.expressions import Expr, make, rebuild, walk
 from tile_api.arrays.planning.affine import Declined
+from tile_api.arrays.planning.carried_variables import carried_in
 from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.plan import Axis, Blocks, Plan
-from tile_api.arrays.planning.recurrence_parts import carried_in
 from tile_api.arrays.planning.recurrence_plan import (
     is_as_carried,
     roots_of,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, walk
 from tile_api.arrays.equations.recurrence import SPAN, Steps
+from tile_api.arrays.planning.carried_variables import carried_in
 from tile_api.arrays.planning.plan import Plan
-from tile_api.arrays.planning.recurrence_parts import carried_in
 from tile_api.arrays.planning.recurrence_plan import (
     are_as_carried,
     is_as_carried,
