@@ -40,11 +40,35 @@ def test_a_note_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     lowered_once = lower._lowered
 
     def tight(attempt: Attempt, passes: PassManager) -> DeviceProgram:
+        made = lowered_once(attempt, passes)
         if attempt.context.choices.stages_stores:
             raise OutOfScratch("there is no room for rows")
-        return lowered_once(attempt, passes)
+        return made
 
     monkeypatch.setattr(lower, "_lowered", tight)
     lowered = tile.lower(product, target="cuda:sm_80")
     assert NO_ROOM in [remark.message for remark in lowered.remarks()]
     assert "_rows" not in lowered.kernel_source
+
+
+@T.prim_func
+def large(A: T.Tensor((512, 512), "float32"), C: T.Tensor((512, 512), "float32")):
+    with T.Kernel(1, threads=128):
+        a = T.alloc_shared((512, 512), "float32")
+        T.copy(A, a)
+        T.copy(a, C)
+
+
+def test_attempts_that_would_be_refused_alike_are_spared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither stores from registers nor exchanges in batches make room for tiles."""
+    tried: list[Attempt] = []
+    lowered_once = lower._lowered
+
+    def counted(attempt: Attempt, passes: PassManager) -> DeviceProgram:
+        tried.append(attempt)
+        return lowered_once(attempt, passes)
+
+    monkeypatch.setattr(lower, "_lowered", counted)
+    with pytest.raises(OutOfScratch):
+        tile.lower(large, target="cuda:sm_80")
+    assert len(tried) == 1

@@ -307,9 +307,18 @@ class TargetError(TileError, ValueError):
 
 
 class OutOfScratch(TileError):
-    """The tiles of one block do not fit the memory the machine offers them."""
+    """The tiles of one block do not fit the memory the machine offers them.
+
+    It `is_by_tiles` if those of the program do not fit, whatever threads exchange beside them.
+    """
 
     code = "TL4005"
+    is_by_tiles = False
+
+    def by_tiles(self) -> OutOfScratch:
+        """Return this error, said to be about the tiles of the program."""
+        self.is_by_tiles = True
+        return self
 
 
 class ScheduleError(TileError, ValueError):

@@ -57,6 +57,10 @@ CASES = {
         (lambda x, y: np.inner(x, y), (3, 5), (7, 5)), (lambda x, y: np.inner(x, y), (5,), (5,)),
         (lambda x: np.inner(x, 2), (3, 5)),
     ],
+    "kron": [
+        (lambda x, y: np.kron(x, y), (3, 4), (2, 5)), (lambda x, y: np.kron(x, y), (3, 4), (5,)),
+        (lambda x, y: np.kron(x, y), (3,), ()),
+    ],
     "outer": [
         (lambda x, y: np.outer(x, y), (3,), (5,)), (lambda x, y: np.outer(x, y), (2, 3), (5, 1)),
         (lambda x, y: np.multiply.outer(x, y), (2, 3), (5,)),

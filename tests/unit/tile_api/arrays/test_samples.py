@@ -1,4 +1,4 @@
-"""Functions that are known by samples, blocks and Kronecker products against NumPy."""
+"""Functions that are known by samples, against NumPy."""
 
 from __future__ import annotations
 
@@ -68,16 +68,6 @@ def test_polynomials_and_pieces():
     assert_agrees(lambda x: np.piecewise(x, [x < 0, x > 1], [np.negative, 1, np.sqrt]), np.abs(X))
     assert_agrees(lambda x: np.piecewise(x, [x < 1, x < 0], [lambda y: y + 2, 7.0]), X)
     assert_agrees(lambda x: np.piecewise(x, [x < 1], [lambda y, k: y * k, 0], 3), X)
-
-
-def test_blocks_and_kronecker_products():
-    def blocks(x, y):
-        return np.block([[x, 2 * x], [np.zeros((1, 6)), y]]), np.block([x, x[:, :1]])
-
-    assert_agrees(blocks, X, X[:1])
-    assert_agrees(lambda x: np.block([[x[0]], [x[1]]]), X)
-    for b in (X[:2, :3], X[0], np.float32(2)):
-        assert_agrees(lambda a, b: np.kron(a, b), X, np.asarray(b))
 
 
 REFUSED = {

@@ -83,6 +83,10 @@ CASES = {
         (lambda x: np.concatenate([x, np.arange(2.0)]), V),
     ],
     "concat": [(lambda x, y: np.concat([x, y], axis=2), X, Y)],
+    "block": [
+        (lambda x: np.block([[x, 2 * x], [np.zeros((1, x.shape[1])), x[:1]]]), M),
+        (lambda x: np.block([x, x[:, :1]]), M), (lambda x: np.block([[x[0]], [x[1]]]), M),
+    ],
     "append": [(lambda x, y: np.append(x, y), X, Y), (lambda x: np.append(x, x, 0), M)],
     "stack": [
         (lambda x: np.stack([x, x * 2]), M), (lambda x: np.stack([x, x * 2, x], axis=-1), M),

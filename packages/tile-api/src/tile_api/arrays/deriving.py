@@ -155,7 +155,7 @@ def _cheapest(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            asked = {k: price(kernels.plans) for k, kernels in ((best, found), (BY_RULES, rules))}
+            asked = {k.cuts: price([c.plan for c in k.choices.values()]) for k in (found, rules)}
     except TileError:  # the model does not know what to make of them
         asked = {best: inf, BY_RULES: 0.0}
     ways = [way.asked(asked[way.cuts]) if way.cuts in asked else way for way in ways]

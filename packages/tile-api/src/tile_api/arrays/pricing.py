@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import linecache
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 from tile_api.arrays.equations.sizes import usual
 from tile_api.arrays.planning.plan import Plan
+from tile_api.arrays.planning.split import in_parts
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor, written
 from tile_api.arrays.printing.program_text import IMPORTS
 from tile_api.cache import KernelCache
@@ -40,11 +42,16 @@ def traced_text(
 
 
 def pricer(tensors: Mapping[str, Tensor], target: Target) -> Callable[[Sequence[Plan]], float]:
-    """Return what tells the milliseconds that the model of a machine expects of kernels."""
+    """Return what tells the milliseconds that the model of a machine expects of kernels.
+
+    What blocks of a stream that they share leave has the names that it will have: a kernel that is
+    chosen has the text that was asked about.
+    """
 
     def price(plans: Sequence[Plan]) -> float:
         known, total = dict(tensors), 0.0
-        for plan in plans:
+        names = (n for n in map("p{}".format, itertools.count()) if n not in known)
+        for plan in (part for whole in plans for part in in_parts(whole, names)):
             kernel = written("candidate", plan, known)
             known |= {o.name: Tensor(o.name, o.shape or (1,), o.dtype) for o in plan.finals}
             sizes = {str(n): usual(n) for t in known.values() for n in t.shape}

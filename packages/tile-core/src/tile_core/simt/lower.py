@@ -8,7 +8,7 @@ from tile_core.pass_manager.instrumentation import attempted
 from tile_core.pass_manager.manager import PassManager
 from tile_core.remarks import warning_once
 from tile_core.simt.lower_launches import host_steps, workspaces_of
-from tile_core.simt.lowering_attempts import Attempt, attempts
+from tile_core.simt.lowering_attempts import Attempt, Way, attempts
 from tile_core.simt.pass_contexts import KernelContext
 from tile_core.simt.pipeline import CHECK, GPU_PIPELINE, LAYOUT, PLAN, SPLIT
 from tile_core.simt.program import DeviceProgram
@@ -35,12 +35,16 @@ def lower_kernel(
         block has even where loops overlap nothing.
     """
     kernel = passes.run(CHECK, kernel, context)
+    refused: set[Way] = set()
     for attempt in attempts(kernel, context):
+        if attempt.way in refused:
+            continue
         try:
             with attempted():
                 program = _lowered(attempt, passes)
         except OutOfScratch as too_much:
             refusal = too_much  # the last one says what is needed at least
+            refused.update(attempt.alike(too_much))
             continue
         attempt.warn_of_depth()
         return program

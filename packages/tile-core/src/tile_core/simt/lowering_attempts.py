@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from tile_core.errors import OutOfScratch
 from tile_core.ir.buffer import Scope
 from tile_core.ir.node import Node, nodes_of, rewrite
 from tile_core.ir.stmt import Kernel, Pipelined
@@ -21,6 +22,10 @@ NO_ROOM = (
 )
 
 
+Way = tuple[int | None, bool, bool]
+"""At most how many stages, whether there is room for rows, whether exchanges come in batches."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A kernel with what is still allowed, and what was given up for it.
@@ -35,6 +40,22 @@ class Attempt:
     context: KernelContext
     stages: int | None
     has_room: bool
+
+    @property
+    def way(self) -> Way:
+        """What tells it from the others."""
+        return self.stages, self.has_room, self.context.choices.batches_exchanges
+
+    def alike(self, refusal: OutOfScratch) -> Iterator[Way]:
+        """Yield the attempts that are refused as this one was.
+
+        Without room for rows the program is the same if it had none; batches change nothing about
+        its tiles.
+        """
+        has_rows = "stage_epilogues" in self.context.changed
+        for has_room in {self.has_room, self.has_room and has_rows}:
+            for is_batched in {self.way[2], self.way[2] or refusal.is_by_tiles}:
+                yield self.stages, has_room, is_batched
 
     def remark_on_stores(self) -> None:
         """Say that results do not take the way through shared memory, if they might have."""

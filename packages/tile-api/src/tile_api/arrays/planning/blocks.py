@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from tile_api.arrays.equations.expressions import walk
 from tile_api.arrays.equations.sizes import ValueNeeded, usual
 from tile_api.arrays.planning.plan import Blocks, Plan, is_disjoint, resized
-from tile_api.arrays.planning.split import can_split, in_parts
+from tile_api.arrays.planning.split import can_split
 from tile_api.arrays.planning.traffic import Machine, Traffic, blocks_of, traffic_of
 from tile_core.dtypes import DType
 from tile_core.errors import OutOfScratch, TileError
@@ -54,7 +54,8 @@ MOST_NEAR = 16_384
 """Sums that stay in a near cache while rows of the other factor pass, each as long as it may be."""
 
 Price = Callable[[Sequence[Plan]], float]
-"""Milliseconds that the model of the machine expects of kernels; a `TileError` if it refuses."""
+"""Milliseconds that the model of the machine expects of kernels, before streams are shared; a
+`TileError` if it refuses."""
 
 
 @dataclass(frozen=True)
@@ -310,7 +311,7 @@ class _Ranking:
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                told = self.price(in_parts(choice.plan, (f"p{n}" for n in itertools.count(1000))))
+                told = self.price([choice.plan])
         except ValueNeeded:
             return False
         except TileError as error:

@@ -369,6 +369,11 @@ def batched(states: Sequence[State], stream: str | None) -> list[list[Group]]:
     return [groups for groups in found if all(stream not in g.variables for g in groups)]
 
 
+@lru_cache(maxsize=32)
+def _is_batched(states: Sequence[State], stream: str | None) -> bool:
+    return bool(batched(states, stream))
+
+
 def _along(
     group: Group, free: Sequence[str], extents: Mapping[str, int], known: Sequence[str | None]
 ) -> str:
@@ -406,7 +411,7 @@ def _sized(plan: Plan, extents: dict[str, int]) -> Plan:
         axes[name] = Axis(name, extents[name], size, text, start, loop)
 
     products = [c for c in plan.carried if c.column]
-    is_stepped = bool(batched(plan.states, stream))
+    is_stepped = _is_batched(tuple(plan.states), stream)
     inner, rows = _inner(plan), blocks.rows
     # The other factor of a product within a step is as long as the stream.
     factors = max((extents[v] for v in inner), default=1) * extents.get(stream or "", 1)

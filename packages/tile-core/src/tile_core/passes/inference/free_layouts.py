@@ -239,9 +239,9 @@ def _goes_through_memory(layouts: Layouts, op: Reduce) -> bool:
     if rows.replication > held.thread_extent:
         return True
     slots = held.slot_table()
-    of_rows = np.broadcast_to(np.expand_dims(rows.slot_table(), op.dim), slots.shape)
-    pairs = np.unique(np.stack((slots.ravel(), of_rows.ravel())), axis=1)
-    return bool(pairs.shape[1] > held.slots)  # a register is of one row here, of another there
+    of_rows = np.expand_dims(rows.slot_table(), op.dim)
+    pairs = distinct(slots * rows.slots + of_rows)
+    return bool(pairs.size > held.slots)  # a register is of one row here, of another there
 
 
 def _transactions(loop: LoopLayout, bits: int, warp: int) -> float:
