@@ -44,16 +44,22 @@ def test_a_truth(program, line):
         "return x[x[0, 0]:]",
         "return np.zeros(x[0, 0])",
         "return [x[k] for k in range(x[0, 0])]",
-        "return np.float32(x)",
         "return round(x[0, 0])",
         "return np.linspace(0, x[0, 0], 5)",
-        "return np.vectorize(abs)(x)",
-        "return np.ascontiguousarray(x)",
         "print(f'{x[0, 0]:.2f}')",
     ],
 )
 def test_an_element(program, line):
     assert refusal(program, line, ElementUnknown) == told("TL1201", line, ELEMENT, KEEP)
+
+
+@pytest.mark.parametrize("line", ["return np.float32(x)", "return np.vectorize(abs)(x)"])
+def test_an_array_of_numpy(program, line):
+    hint = (
+        "NumPy's functions take captured arrays; np.take(table, x, axis=0) is table[x]; or decide "
+        "outside of the function"
+    )
+    assert refusal(program, line, ElementUnknown) == told("TL1201", line, ELEMENT, hint)
 
 
 @pytest.mark.parametrize("returned", ["None", "'text'", "{'x': x}"])
