@@ -8,15 +8,19 @@ from collections.abc import Callable, Mapping
 from tile_api.arrays.equations.evaluate import constant_of
 from tile_api.arrays.equations.expressions import (
     BITS,
+    INDEX,
     INFIX,
     Expr,
     const,
+    make,
     multiply,
     negate,
+    rebuild,
     walk,
 )
 from tile_api.arrays.equations.numerics import is_strict
 from tile_api.arrays.planning.plan import Plan
+from tile_api.arrays.planning.storage import tile_dtype
 from tile_api.arrays.printing.common_subexpressions import common_subexpressions
 from tile_api.arrays.reductions.algebra import terms, total
 from tile_api.arrays.reductions.state import COUNT
@@ -106,6 +110,7 @@ class ExpressionText:
         return axis.loop if axis.start == "0" else f"{axis.start} + {axis.loop}"
 
     def _text(self, x: Expr) -> tuple[str, int]:
+        x = self._wide(x)
         value = constant_of(x) if x.op in _DIVIDING else None
         if value is not None and (x.dtype.is_int or not math.isfinite(value)):
             return self._constant(const(value, x.dtype))  # Python would not divide by 0
@@ -130,6 +135,8 @@ class ExpressionText:
                 return f"{self(x.args[0], _ATOM)} {sign} {self(x.args[1], _ATOM)}", _PRODUCT
             case "where":
                 return f"T.if_then_else({', '.join(map(self, x.args))})", _ATOM
+            case "widened":
+                return f'T.cast({self(x.args[0])}, "{x.dtype}")', _ATOM
             case "spread":
                 return self(x.args[0], _ATOM), _ATOM
             case "cast":
@@ -151,6 +158,21 @@ class ExpressionText:
                 operands = ", ".join(map(self, x.args))
                 return f"T.{_CALLS[x.op]}({operands}, nan_propagate=True)", _ATOM
         return f"T.{_CALLS.get(x.op, x.op)}({', '.join(map(self, x.args))})", _ATOM
+
+    def _wide(self, x: Expr) -> Expr:
+        """Return arithmetic that 32 bits may not hold, of positions that they do, widened."""
+        if x.op not in _OVERFLOWING or x.dtype != INDEX or not self._needs_64_bits(x):
+            return x
+        args = [
+            arg
+            if arg.op in ("const", "cast", "load") or arg.dtype != INDEX or self._needs_64_bits(arg)
+            else make("widened", arg, dtype=INDEX)
+            for arg in x.args
+        ]
+        return make(x.op, *args, value=x.value, dtype=x.dtype)
+
+    def _needs_64_bits(self, x: Expr) -> bool:
+        return tile_dtype(rebuild(x, {s.mine: s.node for s in self.plan.states})) == INDEX
 
     def _constant(self, x: Expr) -> tuple[str, int]:
         text = self.number(x.value, x.dtype)
