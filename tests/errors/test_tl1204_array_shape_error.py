@@ -12,6 +12,7 @@ from tile_core.dtypes import dtype_of
 from tile_core.errors import ArrayShapeError
 
 EQUAL = "sizes are equal, or one of them is 1"
+BLOCK = ("np.block: lists are nested to different depths, or empty", None)
 CASES = {
     "return x + y": (f"np.add: shapes {X} and {Y} do not fit: x0=4 and y0=6", EQUAL, "xy"),
     "return np.where(x > 0, x, y)": (
@@ -32,6 +33,9 @@ CASES = {
     "return np.concatenate([x, x[0]])": (
         f"np.concatenate: shapes {X} and (x1=6,) differ beside axis 0", None, "x",
     ),
+    "return np.block([[x], x])": BLOCK,
+    "return np.block([x, [x]])": BLOCK,
+    "return np.block([[x], []])": BLOCK,
     "return x.reshape(5, 5)": (
         f"np.reshape: shapes {X} and (5, 5) have 24 and 25 elements", None, "x",
     ),

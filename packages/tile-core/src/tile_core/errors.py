@@ -6,6 +6,8 @@ the emulator find is in `tile_core.finding_errors`. All are imported from here.
 
 from __future__ import annotations
 
+from typing import Any
+
 from tile_core.finding_errors import BarrierMisuse as BarrierMisuse
 from tile_core.finding_errors import DataRace as DataRace
 from tile_core.finding_errors import Deadlock as Deadlock
@@ -309,16 +311,17 @@ class TargetError(TileError, ValueError):
 class OutOfScratch(TileError):
     """The tiles of one block do not fit the memory the machine offers them.
 
-    It `is_by_tiles` if those of the program do not fit, whatever threads exchange beside them.
+    Parameters
+    ----------
+    is_by_tiles
+        Whether those of the program alone do not, whatever threads exchange beside them.
     """
 
     code = "TL4005"
-    is_by_tiles = False
 
-    def by_tiles(self) -> OutOfScratch:
-        """Return this error, said to be about the tiles of the program."""
-        self.is_by_tiles = True
-        return self
+    def __init__(self, message: str, *, is_by_tiles: bool = False, **where: Any) -> None:
+        super().__init__(message, **where)
+        self.is_by_tiles = is_by_tiles
 
 
 class ScheduleError(TileError, ValueError):

@@ -48,8 +48,10 @@ class Supply:
 
 def supplies(equations: Equations) -> list[Supply]:
     """Return a supply for each parameter; indices stay within what they are indices of."""
-    tables = {t.parameter.name: t.values for t in equations.tables}
-    return [replace(_supply(equations, p), values=tables.get(p.name)) for p in equations.parameters]
+    constants = {t.parameter.name: t.values for t in equations.constants}
+    return [
+        replace(_supply(equations, p), values=constants.get(p.name)) for p in equations.parameters
+    ]
 
 
 def _supply(equations: Equations, parameter: Parameter) -> Supply:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_api.arrays.constant_arrays import ConstantArrays, a_tensor, as_given
 from tile_api.arrays.edited import EditedKernels
 from tile_api.arrays.equations.equations import Equations
 from tile_api.arrays.explain import Explanation
@@ -18,7 +19,6 @@ from tile_api.arrays.own_faults import blamed
 from tile_api.arrays.planning.plan import Blocks
 from tile_api.arrays.pricing import traced_text
 from tile_api.arrays.printing.kernel_text import KernelText
-from tile_api.arrays.tables import TablesBeside, a_tensor, as_given
 from tile_api.compiling import compile as compile_kernel
 from tile_api.pass_configs.keys import PassConfigKey
 from tile_core.errors import ArgumentLayoutError, Note, Span, TileError
@@ -77,7 +77,7 @@ class Compiled:
             ]
         self.kernels = [*zip(made, derived.kernels, strict=True)]
 
-        self._tables = TablesBeside(derived.equations.tables)
+        self._constants = ConstantArrays(derived.equations.constants)
         held = [p.tensor for p in derived.equations.parameters]
         for _, k in self.kernels:
             held += k.outputs
@@ -114,8 +114,8 @@ class Compiled:
 
         Views that do not lie in memory as kernels read them, such as transposes, are copied.
         """
-        if self._tables:
-            arrays = self._tables.behind(arrays)
+        if self._constants:
+            arrays = self._constants.behind(arrays)
         if self._only is not None:
             try:
                 made = self._only(*arrays)
@@ -168,11 +168,11 @@ class Edited:
 
     def __init__(self, edited: EditedKernels) -> None:
         self.edited = edited
-        self._tables = TablesBeside(edited.equations.tables)
+        self._constants = ConstantArrays(edited.equations.constants)
 
     def __call__(self, arrays: Iterable[Any]) -> Any:
         """Run the file's `launch` on the arrays that the function takes, in its order."""
-        held = self._tables.behind(arrays)
+        held = self._constants.behind(arrays)
         try:
             results = self.edited.results(held)
         except ArgumentLayoutError:

@@ -118,7 +118,8 @@ def _too_much(
         span=span,
         notes=tuple(Note(_described(tile), tile.storage.span) for tile in largest),
         hint=HINT,
-    ).by_tiles()
+        is_by_tiles=True,
+    )
 
 
 def _described(tile: TileAllocation) -> str:

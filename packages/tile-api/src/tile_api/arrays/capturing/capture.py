@@ -193,9 +193,11 @@ def _traced(
         raise trace.unrolled(f"comes to {count} expressions")
     structure = type(returned) if several else None
     remarks = tuple(trace.remarks)
-    tables = tuple(trace.tables.values())
-    taken = (*parameters, *(t.parameter for t in tables))
-    return Equations(function.__name__, taken, tuple(outputs), structure, remarks, tables=tables)
+    constants = tuple(trace.constants.values())
+    taken = (*parameters, *(t.parameter for t in constants))
+    return Equations(
+        function.__name__, taken, tuple(outputs), structure, remarks, constants=constants
+    )
 
 
 def _argument(

@@ -15,7 +15,7 @@ import numpy as np
 
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import apply, astype, broadcast, element_type, lift, ramp
-from tile_api.arrays.capturing.joins import stack
+from tile_api.arrays.capturing.joins import at_least, stack
 from tile_api.arrays.capturing.ufuncs import UFUNCS
 from tile_api.arrays.capturing.views import broadcast_to, reshape, sizes_of
 from tile_api.arrays.equations import expressions as eq
@@ -196,4 +196,9 @@ CREATED = {
     )
 }  # fmt: skip
 CREATED |= {"empty_like": zeros_like}
-CREATED |= dict.fromkeys(("asarray", "asanyarray", "ascontiguousarray", "asfortranarray"), array)
+CREATED |= {
+    "asarray": array,
+    "asanyarray": array,
+    "ascontiguousarray": lambda a, dtype=None: at_least(array(a, dtype), 1),
+    "asfortranarray": lambda a, dtype=None: at_least(array(a, dtype), 1),
+}

@@ -154,7 +154,10 @@ def block(arrays: Any) -> Array:
     most = max(rank(arrays), depth(arrays))
 
     def joined(given: Any, axis: int) -> Array:
-        if not isinstance(given, list):
+        is_list = isinstance(given, list)
+        if is_list == (axis == 0) or (is_list and not given):
+            raise ArrayShapeError("np.block: lists are nested to different depths, or empty")
+        if not is_list:
             x = lift(given)
             return reshape(x, [*[1] * (most - x.ndim), *x.shape])
         return concatenate([joined(x, axis + 1) for x in given], axis)

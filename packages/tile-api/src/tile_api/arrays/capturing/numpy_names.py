@@ -16,10 +16,10 @@ from tile_api.arrays.capturing import (
     elementwise,
     folds,
     indexing,
+    interpolation,
     joins,
     linear_algebra,
     products,
-    samples,
     sorting,
     statistics,
     views,
@@ -58,8 +58,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         sorting.sort, sorting.argsort, sorting.partition, sorting.argpartition,
         statistics.median, statistics.quantile, statistics.percentile, statistics.cov,
         statistics.corrcoef, statistics.convolve, statistics.correlate,
-        samples.searchsorted, samples.digitize, samples.interp, samples.trapezoid,
-        samples.gradient, samples.polyval, samples.piecewise, joins.block, products.kron,
+        interpolation.searchsorted, interpolation.digitize, interpolation.interp,
+        interpolation.trapezoid, interpolation.gradient, interpolation.polyval,
+        interpolation.piecewise, joins.block, products.kron,
     )
 }  # fmt: skip
 FUNCTIONS |= folds.NAN_FOLDS | accumulations.NAN_ACCUMULATIONS
@@ -82,7 +83,7 @@ FUNCTIONS |= {
     "allclose": lambda a, b, rtol=1e-05, atol=1e-08, equal_nan=False: folds.all(
         elementwise.isclose(a, b, rtol, atol, equal_nan)
     ),
-    "trapz": samples.trapezoid,
+    "trapz": interpolation.trapezoid,
     "fix": lambda x: apply(UFUNCS["trunc"], "trunc", (x,)),
     "copy": lambda a: elementwise.astype(a, lift(a).dtype),
     "shape": lambda a: lift(a).shape,

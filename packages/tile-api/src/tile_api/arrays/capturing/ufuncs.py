@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.expressions import Expr, const, make
-from tile_api.arrays.equations.index_bounds import most_of
+from tile_api.arrays.equations.index_bounds import range_of
 
 Row = Callable[..., Expr]
 """What makes an expression of the expressions of its operands."""
@@ -120,8 +120,8 @@ def _shift(name: str) -> Row:
 
     def row(x: Expr, amount: Expr) -> Expr:
         last, none = const(x.dtype.bits - 1, amount.dtype), const(0, x.dtype)
-        most = most_of(amount)
-        if most is not None and most <= last.value:
+        found = range_of(amount)
+        if found is not None and found[0] >= 0 and found[1] <= last.value:
             return make(name, x, amount)
         known = make("le", const(0, amount.dtype), amount), make("le", amount, last)
         is_within = known[1] if amount.dtype.startswith("u") else make("and", *known)

@@ -45,7 +45,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ConstantArray:
     """An array that stands in a function, as it was when the function was captured.
 
     Parameters
@@ -59,12 +59,12 @@ class Table:
     values: np.ndarray[Any, Any] = field(compare=False, repr=False)
 
 
-def table_of(name: str, values: np.ndarray[Any, Any], dtype: DType) -> Table:
+def constant_array(name: str, values: np.ndarray[Any, Any], dtype: DType) -> ConstantArray:
     """Return a table of the elements that an array has now."""
     copy = np.array(values, order="C")
     copy.flags.writeable = False
     digest = hashlib.sha256(copy.tobytes()).hexdigest()[:16]
-    return Table(Parameter(name, copy.shape, dtype), digest, copy)
+    return ConstantArray(Parameter(name, copy.shape, dtype), digest, copy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Output:
 def described(equations: Equations) -> list[object]:
     """Return what tells equations apart that have symbols for sizes, whatever their numbers."""
     numbers: dict[Expr, int] = {}
-    made: list[object] = [t.digest for t in equations.tables]
+    made: list[object] = [t.digest for t in equations.constants]
     for o in equations.outputs:
         for x in walk(*o.indices, o.element):
             if x not in numbers:
@@ -123,7 +123,7 @@ class Equations:
         those of one element.
     conditions
         For which values of symbols they are right, as expressions of Python.
-    tables
+    constants
         Arrays that the function is not called with: kernels take them as its last parameters.
     """
 
@@ -134,12 +134,12 @@ class Equations:
     remarks: tuple[str, ...] = ()
     dimensions: tuple[tuple[str, ...], ...] = ()
     conditions: tuple[str, ...] = ()
-    tables: tuple[Table, ...] = ()
+    constants: tuple[ConstantArray, ...] = ()
 
     @property
     def arguments(self) -> tuple[Parameter, ...]:
         """The parameters that the function is called with."""
-        return self.parameters[: len(self.parameters) - len(self.tables)]
+        return self.parameters[: len(self.parameters) - len(self.constants)]
 
     @property
     def symbols(self) -> dict[str, tuple[Parameter, int]]:

@@ -46,11 +46,11 @@ def evaluated(
     Parameters
     ----------
     arguments
-        Those that the function is called with, by name; tables may have other elements.
+        Those that the function is called with, by name; constants may have other elements.
     precise
         Compute floats in float64, rounding only where the user does: the reference for errors.
     """
-    held = {t.parameter.name: t.values for t in equations.tables} | {**arguments}
+    held = {t.parameter.name: t.values for t in equations.constants} | {**arguments}
     tensors = {p.tensor: held[p.name] for p in equations.parameters}
     with np.errstate(all="ignore"):
         return [_output(tensors, precise, x) for x in equations.outputs]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from tile_api.arrays.equations.expressions import INDEX, Expr, bound_of, const, make, walk
 from tile_api.arrays.equations.memoization import memoized
-from tile_api.arrays.equations.sizes import at_most
+from tile_api.arrays.equations.sizes import Size, at_most
 
 
 @memoized
@@ -49,20 +47,47 @@ def is_below(x: Expr, size: int) -> bool:
 
 
 @memoized
-def most_of(x: Expr) -> int | None:
-    """Return the largest number that an integer may be, if it is known to be 0 or more."""
-    known = [most_of(arg) for arg in x.args if arg.dtype.is_int]
-    both = [n for n in known if n is not None]
-    match x.op:
-        case "const" | "index":
-            bound = bound_of(x)
-            return None if bound is None else bound - 1
-        case "bitand":
-            return min(both, default=None)
-        case "add" | "multiply" | "cast" if len(both) == len(x.args):
-            found = sum(both) if x.op == "add" else prod(both)
-            is_signed = not x.dtype.startswith("u")
-            return found if found < 1 << x.dtype.bits - is_signed else None
+def range_of(x: Expr) -> tuple[int, int] | None:
+    """Return the least and the greatest that an integer may be, where that is known to fit."""
+    if x.op in ("const", "index"):
+        size = x.value if x.op == "const" else x.value[1]
+        if isinstance(size, Size) or not x.dtype.is_int:
+            return None
+        return (int(size), int(size)) if x.op == "const" else (0, int(size) - 1)
+    if not x.dtype.is_int or (x.op == "reduce" and x.value[0] not in ("max", "min")):
+        return None
+    known = [range_of(arg) for arg in (x.args[1:] if x.op == "where" else x.args)]
+    found = [r for r in known if r is not None]
+    if x.op == "bitand":
+        return min(((0, high) for low, high in found if low >= 0), default=None)
+    if not found or len(found) != len(known):
+        return None
+    made = _combined(x.op, *found[0], *found[-1])
+    least = 0 if x.dtype.startswith("u") else -(1 << x.dtype.bits - 1)
+    fits = made is not None and least <= made[0] and made[1] < least + (1 << x.dtype.bits)
+    return made if fits else None
+
+
+def _combined(op: str, a: int, b: int, c: int, d: int) -> tuple[int, int] | None:
+    """Return the range of an operator on one from `a` to `b` and one from `c` to `d`."""
+    match op:
+        case "reduce" | "cast":
+            return a, b
+        case "where":
+            return min(a, c), max(b, d)
+        case "maximum":
+            return max(a, c), max(b, d)
+        case "minimum":
+            return min(a, c), min(b, d)
+        case "add":
+            return a + c, b + d
+        case "multiply":
+            ends = (a * c, a * d, b * c, b * d)
+            return min(ends), max(ends)
+        case "floordiv" if c == d > 0:
+            return a // c, b // c
+        case "mod" if c == d > 0:
+            return (a, b) if a >= 0 and b < c else (0, c - 1)
     return None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays.equations.equations import Parameter, Table, table_of
+from tile_api.arrays.equations.equations import ConstantArray, Parameter, constant_array
 from tile_api.arrays.equations.expressions import Expr
 from tile_api.frontend.source import calling_line, read_source, span_of_line
 from tile_core.dtypes import DType
@@ -43,7 +43,7 @@ class Trace:
         What users might not expect, each once.
     taken
         Names of arrays that the function is called with.
-    tables
+    constants
         Arrays that stand in it.
     """
 
@@ -53,15 +53,15 @@ class Trace:
     places: dict[Expr, Place] = field(default_factory=dict)
     count: int = 0
     remarks: dict[str, None] = field(default_factory=dict)
-    tables: dict[object, Table] = field(default_factory=dict)
+    constants: dict[object, ConstantArray] = field(default_factory=dict)
 
-    def table(self, values: np.ndarray[Any, Any], dtype: DType) -> Parameter:
+    def constant(self, values: np.ndarray[Any, Any], dtype: DType) -> Parameter:
         """Return what kernels take an array as that stands in the function: equal ones are one."""
-        name = f"table{len(self.tables) or ''}"
+        name = f"constant{len(self.constants) or ''}"
         while name in self.taken:
             name += "_"
-        made = table_of(name, values, dtype)
-        known = self.tables.setdefault((made.digest, values.shape, dtype), made)
+        made = constant_array(name, values, dtype)
+        known = self.constants.setdefault((made.digest, values.shape, dtype), made)
         if known is made:
             where = here(None)
             at = f" in line {where[1]}" if where else ""

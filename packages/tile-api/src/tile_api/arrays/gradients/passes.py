@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from tile_api.arrays.capturing.array import Array
+from tile_api.arrays.constant_arrays import ConstantArrays
 from tile_api.arrays.equations.equations import Equations, Output
 from tile_api.arrays.equations.expressions import computed_in, const
 from tile_api.arrays.gradients.adjoint import adjoint
 from tile_api.arrays.gradients.residuals import Passes, passes
-from tile_api.arrays.tables import TablesBeside
 from tile_api.frontend.source import calling_span
 from tile_core.errors import ArgumentCountError, ArrayShapeError, NoGradient
 
@@ -41,8 +41,8 @@ class Differentiable:
         lock: AbstractContextManager[Any],
     ) -> None:
         self.equations = equations
-        self._plain = replace(equations, tables=())
-        self._tables = TablesBeside(equations.tables)
+        self._plain = replace(equations, constants=())
+        self._constants = ConstantArrays(equations.constants)
         self._prepared = prepared
         self._lock = lock
         self._adjoints: dict[tuple[str, ...], Differentiable] = {}
@@ -59,9 +59,9 @@ class Differentiable:
             if wrt not in self._adjoints:
                 made = adjoint(self._plain, wrt)
                 arguments, count = self.equations.arguments, len(self.equations.parameters)
-                tables = made.parameters[len(arguments) : count]
-                parameters = (*arguments, *made.parameters[count:], *tables)
-                made = replace(made, parameters=parameters, tables=self.equations.tables)
+                constants = made.parameters[len(arguments) : count]
+                parameters = (*arguments, *made.parameters[count:], *constants)
+                made = replace(made, parameters=parameters, constants=self.equations.constants)
                 self._adjoints[wrt] = Differentiable(made, self._prepared, self._lock)
             return self._adjoints[wrt]
 
@@ -73,7 +73,7 @@ class Differentiable:
                 runs = self._prepared(made.forward), self._prepared(made.backward)
                 self._passes[wrt] = (made, *runs)
         made, forward, backward = self._passes[wrt]
-        arrays = self._tables.behind(arrays)
+        arrays = self._constants.behind(arrays)
         results = forward(arrays)
         held = {p.tensor: x for p, x in zip(self.equations.parameters, arrays, strict=True)}
         held |= {o.name: x for o, x in zip(made.forward.outputs, results, strict=True)}

@@ -83,7 +83,7 @@ class Program:
     ) -> str:
         parameters = tuple(p.name for p in self.equations.parameters)
         reference = None
-        if not self.equations.tables:
+        if not self.equations.constants:
             reference = function_in_numpy(self.function, parameters, self.others)
         reference = reference or equations_in_numpy(self.equations)
         parts = [

@@ -62,6 +62,7 @@ class ExpressionText:
         self.narrow: set[str] = set()
         """The tiles of floats that are computed in wider ones: operands of products."""
         self._names: dict[Expr, str] = {}
+        self._reductions: dict[Expr, Expr] = {s.mine: s.node for s in plan.states}
 
     def __call__(self, x: Expr, level: int = 0, *, is_exact: bool = True) -> str:
         """Return `x` as text, in parentheses if it binds less than `level`.
@@ -172,7 +173,7 @@ class ExpressionText:
         return make(x.op, *args, value=x.value, dtype=x.dtype)
 
     def _needs_64_bits(self, x: Expr) -> bool:
-        return tile_dtype(rebuild(x, {s.mine: s.node for s in self.plan.states})) == INDEX
+        return tile_dtype(rebuild(x, self._reductions)) == INDEX
 
     def _constant(self, x: Expr) -> tuple[str, int]:
         text = self.number(x.value, x.dtype)

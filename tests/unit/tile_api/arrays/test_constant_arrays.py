@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -54,7 +55,9 @@ FORMULAS = [
 TABLES = [
     np.float32([1.5, 2, 7]), np.array([[1, 2], [2, 2]]), np.array([True, False]),
     np.float64([[1, np.nan], [1, 1]]), np.float64([0, -0.0, 0]), np.float16([1, 2, 5]),
-    np.array([np.nan, np.nan]), np.where(np.eye(4, k=2) > 0, 1, -np.eye(4)),
+    np.array([np.nan, np.nan]), np.array([0, -0.0, 0]).astype(ml_dtypes.bfloat16),
+    np.array([[1, 2], [4, 8]]).astype(ml_dtypes.bfloat16),
+    np.where(np.eye(4, k=2) > 0, 1, -np.eye(4)),
 ]  # fmt: skip
 
 
@@ -68,19 +71,19 @@ def test_elements_bit_by_bit(given):
     assert found[numbers].tobytes() == given[numbers].tobytes()
     assert np.isnan(found[~numbers]).all()
     is_formula = any(given is known for known in FORMULAS)
-    assert bool(function.equations(X).tables) == (not is_formula)
+    assert bool(function.equations(X).constants) == (not is_formula)
 
 
 def test_equal_tables_are_one():
     equations = Function(lambda x: (x @ WEIGHTS) @ WEIGHTS.T + x @ WEIGHTS.copy() @ WEIGHTS.T)
-    tables = equations.equations(X).tables
-    assert [t.values.shape for t in tables] == [(7, 3), (3, 7)]
+    constants = equations.equations(X).constants
+    assert [t.values.shape for t in constants] == [(7, 3), (3, 7)]
 
 
 def test_a_parameter_of_that_name():
-    function = Function(lambda table, table1: table * LOOKUP[:7] + table1 * LOOKUP[1:8])
+    function = Function(lambda constant, constant1: constant * LOOKUP[:7] + constant1 * LOOKUP[1:8])
     assert [p.name for p in function.equations(X, X).parameters] == [
-        "table", "table1", "table_", "table1_",
+        "constant", "constant1", "constant_", "constant1_",
     ]  # fmt: skip
     wanted = X * LOOKUP[:7] + X * LOOKUP[1:8]
     np.testing.assert_allclose(function.on("cpu")(X, X), wanted, rtol=1e-6)
@@ -104,7 +107,7 @@ def test_gradients():
 
 def test_what_is_printed(tmp_path):
     source = Function(linear, target="cpu").source(X)
-    assert "def launch(x, table):" in source
+    assert "def launch(x, constant):" in source
     file = tmp_path / "linear.py"
     file.write_text(source)
     done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=False)
@@ -117,8 +120,8 @@ def test_remark():
     told = str(Function(linear, target="cpu").explain(X))
     line = linear.__code__.co_firstlineno + 1
     assert (
-        f"an array of 84 bytes stands in line {line}: kernels take it as 'table', as it was when "
-        "the function was captured"
+        f"an array of 84 bytes stands in line {line}: kernels take it as 'constant', as it was "
+        "when the function was captured"
     ) in told
 
 

@@ -6,22 +6,22 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tile_api.arrays.equations.equations import Table
+from tile_api.arrays.equations.equations import ConstantArray
 from tile_api.tensors import array_of, tensor_of
 
 
-class TablesBeside:
-    """The tables of a function, as arrays of the kind that it is called with."""
+class ConstantArrays:
+    """The constants of a function, as arrays of the kind that it is called with."""
 
-    def __init__(self, tables: Iterable[Table]) -> None:
-        self._values = [t.values for t in tables]
+    def __init__(self, constants: Iterable[ConstantArray]) -> None:
+        self._values = [t.values for t in constants]
         self._tensors: dict[Any, list[Any]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._values)
 
     def behind(self, arrays: Iterable[Any]) -> list[Any]:
-        """Return arrays with the tables behind them, tensors on their device if those are."""
+        """Return arrays with the constants behind them, tensors on their device if those are."""
         given = [*arrays]
         tensor = a_tensor(given) if self._values else None
         if tensor is None:

@@ -1,4 +1,4 @@
-"""Functions that are known by samples, against NumPy."""
+"""Interpolation, bins, finite differences, integrals and polynomials against NumPy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support.captured_arrays import assert_agrees, filled
-from tile_api.arrays.capturing import numpy_names, samples
+from tile_api.arrays.capturing import interpolation, numpy_names
 from tile_api.arrays.function import Function
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
@@ -30,7 +30,8 @@ def test_places_among_sorted(side):
 def test_bins(right):
     assert_agrees(lambda x: np.digitize(x, [0.0, 1.0, 1.0, 3.0], right), ASKED)
     assert_agrees(lambda x: np.digitize(x, np.float32([3, 1, 1, 0]), right=right), ASKED[1:-1])
-    assert_agrees(lambda x, bins: np.digitize(x, bins, right), X, EDGES)
+    for edges in (EDGES, EDGES[::-1].copy(), EDGES[:1]):
+        assert_agrees(lambda x, bins: np.digitize(x, bins, right), X, edges)
 
 
 def test_interpolated():
@@ -77,6 +78,7 @@ REFUSED = {
     "samples": (lambda x: np.gradient(x[:, :1], axis=1), "np.gradient: 1 samples"),
     "places": (lambda x: np.gradient(x, x[0, 1:], axis=1), "np.gradient: 6 places of 6"),
     "distances": (lambda x: np.gradient(x, 1.0, 2.0, 3.0), "3 distances for 2 dimensions"),
+    "edges": (lambda x: np.digitize(x, [0, 2, 1]), "edges neither ascend nor descend"),
     "order": (lambda x: np.gradient(x, edge_order=3), "edge_order is 1 or 2, not 3"),
     "pieces": (lambda x: np.piecewise(x, [x < 0], [1, 2, 3]), "1 conditions, 3 functions"),
 }
@@ -91,7 +93,9 @@ def test_refused(name):
 
 
 def test_every_function_is_met():
-    mine = {f.__name__ for f in numpy_names.FUNCTIONS.values() if f.__module__ == samples.__name__}
+    mine = {
+        f.__name__ for f in numpy_names.FUNCTIONS.values() if f.__module__ == interpolation.__name__
+    }
     assert mine == {
         "searchsorted", "digitize", "interp", "trapezoid", "gradient", "polyval", "piecewise",
     }  # fmt: skip

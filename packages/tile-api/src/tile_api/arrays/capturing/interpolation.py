@@ -1,4 +1,4 @@
-"""Functions that are known by samples: values between them, bins, derivatives and integrals."""
+"""Interpolation, bins, finite differences, integrals of samples, and polynomials."""
 
 from __future__ import annotations
 
@@ -31,14 +31,18 @@ def searchsorted(a: Any, v: Any, side: str = "left") -> Array:
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Array:
-    """`numpy.digitize`: the bin of each element; edges that are arguments ascend."""
-    edges = bins if isinstance(bins, Array) else np.asarray(bins)
+    """`numpy.digitize`: the bin of each element; edges ascend or descend."""
+    edges: Any = _sequence(bins, "np.digitize")
     side = "left" if right else "right"
-    if isinstance(edges, Array) or edges.size < 2 or edges[0] <= edges[-1]:
-        return searchsorted(edges, x, side)
-    found: Any = searchsorted(edges[::-1], x, side)
-    made: Array = len(edges) - found
-    return made
+    ascending, descending = searchsorted(edges, x, side), searchsorted(edges[::-1], x, side)
+    size = int(edges.size)
+    if isinstance(bins, Array):  # what it holds is known when the kernel runs
+        return where(edges[0] <= edges[-1], ascending, size - descending) if size else ascending
+    steps = np.diff(np.asarray(bins))
+    if not (steps >= 0).all() and not (steps <= 0).all():
+        raise ArrayShapeError("np.digitize: edges neither ascend nor descend")
+    made: Any = ascending if (steps >= 0).all() else size - descending
+    return lift(made)
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Array:
