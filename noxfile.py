@@ -81,10 +81,25 @@ def run_lint(session: nox.Session) -> None:
     session.run("ruff", "check", "--quiet", ".")
 
 
-def run_fuzz(session: nox.Session, seconds: str = "60") -> None:
-    """Compare random programs with what they mean, for so long unless arguments say otherwise."""
-    options = session.posargs or ("--seconds", seconds, "--each", "3")
+ON_THREE = ("--each", "3")
+"""Random programs run on three targets each, drawn."""
+
+
+def run_fuzz(session: nox.Session, *options: str) -> None:
+    """Compare random programs with what they mean."""
     session.run("python", "-m", "fuzz", *options, env={"PYTHONPATH": "tests"})
+
+
+def seeds_of_tree(count: int) -> list[int]:
+    """Return seeds that the committed files decide: other programs with each commit.
+
+    What continuous integration finds is found by the same command on the same commit, and the
+    other way round.
+    """
+    asked = ("git", "rev-parse", "HEAD^{tree}")
+    found = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    tree = found.stdout.strip() or "0"
+    return [int(tree[:6], 16) * count + each for each in range(count)]
 
 
 def run_changed(session: nox.Session, base: str = "main") -> None:
@@ -117,7 +132,7 @@ def quickstart(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run every check of the project: style, types, all tests on all cores, random programs.
 
-    Random programs have a fresh seed, which is printed: ``nox -s fuzz -- --seed N`` repeats them.
+    Random programs have a seed for each commit, printed: ``nox -s fuzz -- --seed N`` repeats them.
     With arguments, run only pytest with them: ``nox -s tests -- tests/unit -x``.
     ``--changed``, or ``--changed BASE``: run what differences from main, or BASE, can break.
     """
@@ -134,8 +149,10 @@ def tests(session: nox.Session) -> None:
         types = beside.submit(session.run, "mypy", silent=True)
         run_pytest(session, *PARALLEL)
         types.result()
-        programs = [beside.submit(run_fuzz, session, "15") for _ in range(2)]
-        for each in programs:
+        for each in [
+            beside.submit(run_fuzz, session, *ON_THREE, "--seconds", "15", "--seed", f"{seed}")
+            for seed in seeds_of_tree(2)
+        ]:
             each.result()
     remember_time("tests", start)
 
@@ -156,7 +173,7 @@ def fuzz(session: nox.Session) -> None:
     ``nox -s fuzz -- --seed 7 --seconds 3600 --targets cpus --log fuzz.jsonl``; see tests/fuzz.
     """
     install(session, *DEV)
-    run_fuzz(session)
+    run_fuzz(session, *(session.posargs or (*ON_THREE, "--seconds", "60")))
 
 
 @nox.session

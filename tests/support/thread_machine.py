@@ -1,7 +1,7 @@
 """Runs programs of single threads without a device: device calls become tile IR, interpreted.
 
 The interpreter executes all threads of a block, with its checks for races and for reads of
-what nobody wrote. On top of those a tensor accessed outside of its box, which the interpreter
+what nobody wrote. On top of those memory accessed outside of its box, which the interpreter
 would forgive, and a vector that is not aligned to its size are errors here.
 """
 
@@ -72,6 +72,7 @@ WAVES = SimtMachine(
 """A machine whose waves copy into shared memory, and count their copies."""
 
 WAVE = WAVES.warp_size
+ON_CHIP = (Scope.SHARED, Scope.LOCAL)
 
 RULES = with_default(SHARED_RULES)
 
@@ -179,6 +180,7 @@ def run_lowered(lowered: Launch, ctx: SimtContext, kernel: Kernel, args: Sequenc
     body = rewrite(lowered.body, lambda n: _plain(n, ctx.thread))
     shared = {n for n in walk(body) if isinstance(n, Buffer) and n.scope is Scope.SHARED}
     roots = dict.fromkeys(b.storage for b in sorted(shared, key=lambda b: b.name))
+    sizes |= {n: n for n in walk(body) if isinstance(n, Buffer) and n.scope in ON_CHIP}
     body = rewrite(body, lambda n: _strict(n, sizes))
     body = rewrite(body, lambda n: sizes.get(n, n) if isinstance(n, Buffer) else n)
     threads = Evaluate(binary(BinaryOp.ADD, ctx.thread, 0))
@@ -204,7 +206,7 @@ def _value(symbol: Var, kernel: Kernel, args: Sequence[Any]) -> int:
 
 
 def _strict(node: Node, sizes: Mapping[Buffer, Buffer]) -> Node:
-    """Make an access outside of a tensor a division by zero."""
+    """Make an access outside of a tensor, or of memory on the chip, a division by zero."""
     if isinstance(node, (Load, Store, AddressOf)) and node.buffer in sizes:
         (index,) = node.indices
         (size,) = sizes[node.buffer].shape

@@ -139,6 +139,15 @@ def test_results_that_others_hold() -> None:
     assert shuffles(reduced("max", LANES, 1, 32, target=elsewhere)) == 0
 
 
+@pytest.mark.parametrize("clear", [True, False])
+def test_results_whose_registers_are_padded(clear: bool) -> None:
+    """Six rows in eight registers: the last two belong to no row, nor to memory of the parts."""
+    by_warps = Fragment((6, 32), lambda i, j: (i * 32 + j, 0))
+    padded = Fragment((6,), lambda i: (i % 4, i // 4), threads=4)
+    launch = reduced("sum", by_warps, 1, 192, target=padded, clear=clear)
+    assert (shuffles(launch), barriers(launch)) == (5, 2 + AROUND)
+
+
 def test_a_whole_tile_to_one_number() -> None:
     reduced("sum", Fragment((96,), lambda i: (i, 0)), 0, 96)
     reduced("absmax", Fragment((64,), lambda i: (i % 32, i // 32)), 0, 32)

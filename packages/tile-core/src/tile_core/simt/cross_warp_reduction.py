@@ -143,7 +143,8 @@ def _across_warps(op: Reduce, plan: RowPlan, part: Buffer, found: Buffer, ctx: S
 
     One lane of each group that agrees after the shuffles writes; every thread that finds a row
     reads all parts of it, so the order of combination is the same for all of them. Threads
-    behind the holders have no row: theirs would be memory beside the parts.
+    behind the holders have no row, nor have registers that pad a thread's share: theirs would
+    be memory beside the parts.
     """
     exchange, rows = plan.exchange, math.prod(plan.row.shape)
     if exchange.warp_count == 1 and found is part:
@@ -173,10 +174,9 @@ def _across_warps(op: Reduce, plan: RowPlan, part: Buffer, found: Buffer, ctx: S
             theirs = Load(space, (warp * rows + row,))
             return Store(found, (slot,), _combined(op, sum_so_far, theirs))
 
-        return seq(
-            Store(found, (slot,), Load(space, (row,))),
-            unrolled(ctx, "w", exchange.warp_count, add, start=1),
-        )
+        first = Store(found, (slot,), Load(space, (row,)))
+        rest = unrolled(ctx, "w", exchange.warp_count, add, start=1)
+        return if_held(plan.found, slot, seq(first, rest), ctx)
 
     holders = plan.source if found is part else plan.found
     return seq(
