@@ -16,7 +16,7 @@ import pytest
 from support.followed import following, is_followed
 from support.pretended_machine import pretend_from_environment
 from support.smoke import is_smoke, share_of
-from support.turns import VARIABLE, left_out, names_tests, turn_of
+from support.turns import VARIABLE, names_tests, take_turn, turn_of
 from tile_core.plugins.host import PluginHost, installed_plugins
 
 # Tests see what this checkout compiles; those of the cache on disk name a folder of their own.
@@ -88,14 +88,19 @@ def pytest_collection() -> Iterator[None]:
         gc.set_threshold(100_000, 10, 10)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """Leave rows to other turns when all parameters of a test are known."""
+    yield
+    turn = metafunc.config.stash[TURN]
+    if turn is not None:
+        take_turn(metafunc, turn)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_smoke(item.path, item.name):
             item.add_marker(pytest.mark.smoke)
-    turn = config.stash[TURN]
-    others = set() if turn is None else left_out(items, turn)
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in others])
-    items[:] = [item for item in items if item.nodeid not in others]
 
 
 @pytest.fixture(scope="session")

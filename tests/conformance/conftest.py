@@ -52,18 +52,18 @@ EMULATED: dict[str, tuple[str, ...]] = {
 """What is tested of backends whose machines are not here: generations that lower differently."""
 
 SHARES: dict[str, int] = {
-    "cpu": 3,
-    "cuda:sm_70@sim": 8,
-    "cuda:sm_75@sim": 24,
-    "cuda:sm_80@sim": 3,
-    "cuda:sm_89@sim": 24,
-    "cuda:sm_90a@sim": 8,
-    "cuda:sm_120a@sim": 24,
-    "hip:gfx90a@sim": 8,
-    "hip:gfx942@sim": 3,
-    "toy": 9,
+    "cpu": 6,
+    "cuda:sm_70@sim": 16,
+    "cuda:sm_75@sim": 48,
+    "cuda:sm_80@sim": 6,
+    "cuda:sm_89@sim": 48,
+    "cuda:sm_90a@sim": 16,
+    "cuda:sm_120a@sim": 48,
+    "hip:gfx90a@sim": 16,
+    "hip:gfx942@sim": 6,
+    "toy": 18,
 }
-"""How seldom a commit runs a case there; those of 24 differ from machines before them in products.
+"""How seldom a commit runs a case there; those of 48 differ from machines before them in products.
 Products are run four times as often, but on the toy, which has loops for them."""
 
 NEVER: dict[str, tuple[tuple[str, ...], str]] = {}
@@ -107,7 +107,7 @@ def share_of(case: Case, backend: str) -> int:
     """Return how seldom a commit runs a case on a backend."""
     share = SHARES.get(backend, 1)
     is_often = case.name.startswith("gemm/") and backend != "toy"
-    return (share // 4 or min(share, 2)) if is_often else share
+    return min(share, max(share // 4, 2)) if is_often else share
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -103,7 +103,7 @@ def test_copies_through_registers_run_a_round_ahead(arch: str) -> None:
     assert max(loads) < first_product  # this round's products hide the next round's loads
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("k", [32, 96, 160])

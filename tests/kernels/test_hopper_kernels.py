@@ -25,7 +25,7 @@ def example(name: str) -> Any:
     return load(name)
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize(("name", "number"), CHECKS)
 def test_emulated(name: str, number: int, schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_the_text_multiplies_by_warpgroups_what_others_have_copied(name: str) ->
     assert "registers_increase<" in text
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("nvrtc", NVRTCS[:1], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_the_machine_code_has_the_instructions_of_hopper(name: str, nvrtc: Any) -> None:

@@ -66,7 +66,7 @@ def beside(loop: list[str]) -> Counter[str]:
     return opcodes(loop[first:last])
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 @pytest.mark.parametrize("name", BY_HAND)
 def test_loops_are_as_short_as_written_by_hand(name: str, nvrtc: Any) -> None:

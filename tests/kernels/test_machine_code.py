@@ -39,7 +39,7 @@ def compiled(name: str, arch: str) -> Any:
     return tile.compile(KERNELS[name](), target=f"cuda:{arch}")
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize(("name", "arch"), COMPILED)
 def test_nothing_is_spilled(name: str, arch: str) -> None:
     if name in FROM_SM_80 and arch < "sm_80":

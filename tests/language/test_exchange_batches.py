@@ -100,7 +100,7 @@ IN_TURN = [
 """Each exchange meets each target and each size, and each size each target."""
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.filterwarnings("ignore:'b' is whole in each thread")
 @pytest.mark.parametrize(("what", "size", "target"), IN_TURN)
 def test_tiles_pass_shared_memory_in_batches(what, size, target):

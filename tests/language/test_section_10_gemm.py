@@ -101,7 +101,7 @@ TYPES = [
 ]
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(("ab", "b_dtype", "c"), TYPES)
 def test_element_types(run, ab, b_dtype, c):
     m, n, k = 33, 17, 40

@@ -60,7 +60,7 @@ UNARY = {
 FLOAT_TYPES = {"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2, "float64": 1e-6}
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("name", UNARY)
 def test_functions_of_one_number(run, name):
     expected, values = UNARY[name]

@@ -91,7 +91,7 @@ SHUFFLES = {
 }
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float16", "float64"])
 @pytest.mark.parametrize("name", SHUFFLES)
 def test_shuffles(run, name, dtype):
@@ -229,7 +229,7 @@ def test_who_am_i(run):
     assert np.array_equal(b, [t % 32, t // 32, t // 32, t // 128, t % 64 == 0, t == 0])
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("bits", [32, 64, 128, 256])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint32", "float64"])
 def test_vector_accesses_of_tensors(run, bits, dtype):

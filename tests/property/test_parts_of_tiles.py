@@ -100,7 +100,7 @@ def kernel(p: Part, *, starts_are_known: bool) -> Any:
     return main
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(6)
 @pytest.mark.filterwarnings("ignore:.*the tile is kept in local memory")  # the results count
 @pytest.mark.parametrize("starts_are_known", [True, False])
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_80@sim", "hip:gfx942@sim"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,18 +35,22 @@ class Row:
 
 
 def chosen(rows: Sequence[Row], turn: int) -> set[str]:
-    """Return the names of the rows that are due, and of more until each class has one.
+    """Return the names of the rows that are due, and of more until each common class has one.
 
-    What only one row stands for is no class: that row comes in its own turn.
+    A class is common if one of its rows is due in a run on average; what few rows stand for comes
+    in the turn of those rows.
     """
-    many = Counter(each for row in rows for each in set(row.classes))
+    often: defaultdict[Hashable, float] = defaultdict(float)
+    for row in rows:
+        for each in set(row.classes):
+            often[each] += 1 / row.share
     first = [row for row in rows if row.is_due(turn)]
     later = [row for row in rows if not row.is_due(turn)]
     later.sort(key=lambda row: crc32(f"{turn} {row.name}".encode()))
     names = {row.name for row in first}
     met = {each for row in first for each in row.classes}
     for row in later:
-        its = {each for each in row.classes if many[each] > 1}
+        its = {each for each in row.classes if often[each] > 0.999}
         if not its <= met or not names:
             met |= its
             names.add(row.name)
@@ -83,14 +87,13 @@ def names_tests(config: pytest.Config) -> bool:
     return by_files or bool(config.option.keyword or config.option.markexpr)
 
 
-def row_of(item: pytest.Item, mark: pytest.Mark) -> Row:
-    """Return what the mark says of an item: ``in_turn(share, classes=...)``.
+def row_of(name: str, mark: pytest.Mark, parameters: Mapping[str, Any]) -> Row:
+    """Return what the mark says of a row: ``in_turn(share, classes=...)``.
 
     It stands for the values of its parameters, or for what `classes` makes of them.
     """
-    parameters: Mapping[str, Any] = item.callspec.params  # type: ignore[attr-defined]
     classes = mark.kwargs.get("classes", values_of)
-    return Row(item.nodeid, mark.args[0], classes(**parameters))
+    return Row(name, mark.args[0], classes(**parameters))
 
 
 def values_of(**parameters: Any) -> set[tuple[str, str]]:
@@ -98,13 +101,14 @@ def values_of(**parameters: Any) -> set[tuple[str, str]]:
     return {(name, repr(value)) for name, value in parameters.items()}
 
 
-def left_out(items: Sequence[pytest.Item], turn: int) -> set[str]:
-    """Return the rows of marked tests that this turn leaves to others."""
-    tests: defaultdict[str, list[Row]] = defaultdict(list)
-    for item in items:
-        if mark := item.get_closest_marker("in_turn"):
-            tests[item.nodeid.partition("[")[0]].append(row_of(item, mark))
-    found: set[str] = set()
-    for rows in tests.values():
-        found |= {row.name for row in rows} - chosen(rows, turn)
-    return found
+def take_turn(metafunc: pytest.Metafunc, turn: int) -> None:
+    """Drop the rows of a marked test that this turn leaves to others: no items are made of them."""
+    of_all = metafunc.definition.get_closest_marker("in_turn")
+    rows = {}
+    for call in metafunc._calls:
+        if mark := next((mark for mark in call.marks if mark.name == "in_turn"), of_all):
+            name = f"{metafunc.definition.nodeid}[{call.id}]"
+            rows[call.id] = row_of(name, mark, call.params)
+    names = chosen([*rows.values()], turn)
+    left = {key for key, row in rows.items() if row.name not in names}
+    metafunc._calls[:] = [call for call in metafunc._calls if call.id not in left]

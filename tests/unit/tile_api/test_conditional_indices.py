@@ -40,7 +40,7 @@ def kernel(holds, index, n, dtype, scope):
     return main
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("scope", ["shared", "global"])

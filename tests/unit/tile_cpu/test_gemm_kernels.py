@@ -113,7 +113,7 @@ def test_dot_products_of_many_rows_of_every_width(dtypes: tuple[str, str, str]) 
     check(Case(9, 45, small(71, dtypes), (9, 32), dtypes, trans_b=True))
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("dtypes", TYPES, ids="-".join)
 @pytest.mark.parametrize(
     ("m", "trans"), [(33, (False, False)), (33, (True, True)), (1, (False, True))]
@@ -137,7 +137,7 @@ def test_c_is_added_to() -> None:
     check(Case(1, 40, 300, (1, 64), trans_b=True, accumulate=True))
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("machine", RUNNABLE)
 @pytest.mark.parametrize(
     "dtypes", [F32, BF16, ("int8", "int8", "int32"), F64, ("uint8",) * 3], ids="-".join
@@ -159,7 +159,7 @@ def test_short_vectors_fetch_the_panels_that_are_packed_next(trans_b: bool) -> N
         check(Case(33, 77, 600, (32, 64), trans_b=trans_b), machine)
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("dtypes", [F32, F64, F16, ("int32",) * 3], ids="-".join)
 def test_panels_packed_by_the_product_of_their_first_rows(dtypes: tuple[str, str, str]) -> None:
     machine = replace(host_machine(), packs_in_kernel=True)
@@ -170,7 +170,7 @@ def test_panels_packed_by_the_product_of_their_first_rows(dtypes: tuple[str, str
     check(Case(31, 67, k, (32, 64), dtypes), machine)  # what sticks out is packed before
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("dtypes", [F32, F64, BF16, ("int16", "int16", "int32")], ids="-".join)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 def test_dot_products_of_pieces_of_rows(dtypes: tuple[str, str, str], dynamic: bool) -> None:

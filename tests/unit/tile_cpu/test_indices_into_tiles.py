@@ -180,7 +180,7 @@ def product_at(where: str, dtype: str, size: int):
     return main
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("size", [16, 31])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("where", ["a", "b", "c", "cleared"])

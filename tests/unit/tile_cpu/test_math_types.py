@@ -39,7 +39,7 @@ def _mask(name, lanes):
     return body
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @ROWS
 def test_double(machine, lanes):
     functions = {n: elementwise(_call(n, lanes), ["float64"], "float64", lanes) for n in DOUBLE}
@@ -78,7 +78,7 @@ def test_classification_is_not_simplified_away(machine, lanes):
             np.testing.assert_array_equal(got, getattr(np, name)(x).astype(np.uint8))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @ROWS
 def test_integers(machine, lanes):
     functions = {}
@@ -154,7 +154,7 @@ def _reduction(kind, lanes):
     return lambda keep, v: horizontal(keep, v, kind, lanes=lanes)
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("lanes", [1, 2, 3, 8, 16, 32])
 def test_horizontal_reductions(lanes):
     kinds = {

@@ -64,7 +64,7 @@ def _factors(dtype: str) -> list[torch.Tensor]:
     return found
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("machine", ["haswell", "skylake-avx512", "native"])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_results(dtype: str, machine: str) -> None:

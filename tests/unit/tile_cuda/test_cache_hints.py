@@ -58,7 +58,7 @@ def engine_calls(policy: str) -> list[tuple[str, str, str]]:
     return found
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @POLICY
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 def test_copies_of_the_engine(policy: str, nvrtc: Any) -> None:
@@ -180,7 +180,7 @@ WAYS = {
 }  # fmt: skip
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @POLICY
 @pytest.mark.parametrize("way", WAYS)
 def test_copies_say_what_the_program_wishes(way: str, policy: str) -> None:

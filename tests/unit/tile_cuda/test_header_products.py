@@ -74,7 +74,7 @@ def opcode(n: int, sums: str, a: str, b: str) -> str:
     return f"HGMMA.64x{n}x{depth}.{wide}{suffix}"
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_type_in_every_form(form, nvrtc):

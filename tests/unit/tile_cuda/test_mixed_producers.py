@@ -136,7 +136,7 @@ def test_as_many_warps_as_versions_or_as_are_left(case: Case, warps: int) -> Non
     assert text.count("@copy_wait(") == warps
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("nvrtc", NVRTCS[:1], ids=str)
 @pytest.mark.parametrize(
     ("case", "more"),

@@ -71,7 +71,7 @@ def test_types(product: Product) -> None:
     by_warpgroups(replace(product, scopes=("fragment", "shared"), clear=True))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("scopes", [("shared", "shared"), ("fragment", "shared")])
 @pytest.mark.parametrize("letters", ["NN", "NT", "TN", "TT"])
 def test_both_majors(letters: str, scopes: tuple[str, str]) -> None:
@@ -86,7 +86,7 @@ def test_shapes(product: Product) -> None:
     by_warpgroups(replace(product, clear=product.m > 64 or product.n > 96))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("product", GRIDS, ids=str)
 def test_grids(product: Product) -> None:
     by_warpgroups(product)

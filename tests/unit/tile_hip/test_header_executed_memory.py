@@ -44,7 +44,7 @@ CASES = [
 ]
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(("arch", "kind", "feature", "k", "rows"), CASES)
 def test_products_of_waves(arch, kind, feature, k, rows):
     pack, groups = 2, WAVE // rows

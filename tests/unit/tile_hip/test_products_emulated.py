@@ -53,7 +53,7 @@ INSTRUCTIONS = [
 ]
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("product", INSTRUCTIONS, ids=str)
 def test_instructions(product: Product) -> None:
     """Each factor as it is and turned, for the first product in all four ways."""
@@ -63,7 +63,7 @@ def test_instructions(product: Product) -> None:
         check(turned)
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("scopes", ["fs", "sf", "ff"])
 @pytest.mark.parametrize("letters", ["NN", "NT", "TN", "TT"])
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx950"])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from support.turns import EVERY, VARIABLE, Row, chosen, seconds_of_commit, turn_of
+from support.turns import EVERY, VARIABLE, Row, chosen, seconds_of_commit, take_turn, turn_of
 
 TYPES = ("int8", "float16", "float32", "float64")
 ROWS = [
@@ -35,6 +37,31 @@ def test_rows_that_are_alone_with_what_they_stand_for_come_in_turn() -> None:
 
 def test_some_turns_take_every_row() -> None:
     assert set.union(*(chosen(ROWS, turn) for turn in range(4))) == {row.name for row in ROWS}
+
+
+def test_classes_of_fewer_rows_than_a_share_come_in_the_turns_of_those() -> None:
+    rows = [Row(f"{n} of {many}", 4, (many,)) for many in (3, 4) for n in range(many)]
+    runs = [chosen(rows, turn) for turn in range(4)]
+    assert all(any("of 4" in name for name in names) for names in runs)
+    assert sum("of 3" in name for names in runs for name in names) == 3
+
+
+@pytest.mark.parametrize("share_of_test", [None, 2])
+def test_rows_of_others_are_no_items(share_of_test: int | None) -> None:
+    of_test = share_of_test and pytest.mark.in_turn(share_of_test, classes=lambda n: ()).mark
+    definition = SimpleNamespace(nodeid="test_it", get_closest_marker=lambda _: of_test)
+    taken = []
+    for turn in range(6):
+        marked = [pytest.mark.in_turn(3, classes=lambda n: ()).mark, pytest.mark.skip.mark]
+        calls = [
+            SimpleNamespace(id=str(n), params={"n": n}, marks=marked if n % 2 else [])
+            for n in range(40)
+        ]
+        metafunc: Any = SimpleNamespace(definition=definition, _calls=calls)
+        take_turn(metafunc, turn)
+        taken.append({int(call.id) for call in calls})
+    often = [sum(n in names for names in taken) for n in range(40)]
+    assert often == [6 // (share_of_test or 1), 2] * 20
 
 
 def test_whose_turn_it_is() -> None:

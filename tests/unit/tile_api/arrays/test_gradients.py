@@ -35,7 +35,7 @@ def check(case: Differentiated, function: Function, tolerance: float = 3e-6):
     return pull
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize("case", named(CPU), ids=lambda case: case.name)
 def test_on_the_cpu(case: Differentiated) -> None:
     check(case, Function(case.function, target="cpu"))

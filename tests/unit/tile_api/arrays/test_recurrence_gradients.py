@@ -185,7 +185,7 @@ HEADS = (
 )
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("name", KERNELS)
 def test_on_the_cpu(name: str) -> None:
     check(*KERNELS[name], target="cpu")
