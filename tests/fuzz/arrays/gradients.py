@@ -21,7 +21,11 @@ from fuzz.arrays.reference import run_lines, widened
 TARGET = "gradients"
 DIRECTIONS = 3
 STEP = 1e-5
-ROOTS = (".std(", "np.sqrt(", "np.hypot(", "np.cbrt(")
+CORNERS = (
+    ".std(", "np.sqrt(", "np.hypot(", "np.cbrt(", "np.arctan2(", "np.arcsin(", "np.arccos(",
+    "linalg.norm(",
+)  # fmt: skip
+"""Lines without a derivative somewhere: roots of zero, the ends of what has a sine."""
 WHOLES = ("//", "floor", "ceil", "rint", "trunc", "round", "astype('int")
 OFF = 1e-6
 """How far off a derivative may be, of the terms that it is a sum of."""
@@ -56,7 +60,7 @@ def wrong(program: Program, function: Any) -> str | None:
     given = arguments(program)
     floats = [k for k, a in enumerate(program.arguments) if a.dtype == "float64"]
     results = _results(program, given)
-    has_none = any(word in s.text for s in program.steps for word in ROOTS)
+    has_none = any(word in s.text for s in program.steps for word in CORNERS)
     has_none |= any(
         not np.isfinite(x).all() for x in _values(program, given) if x.dtype.kind == "f"
     )
@@ -88,7 +92,7 @@ def wrong(program: Program, function: Any) -> str | None:
             continue  # it jumps, once or many times, within a step
         spread = abs(wide - half) + abs(half - least)
         scale = max(abs(half), size)
-        if not np.isfinite(size) and has_none:  # of zero a root has no derivative
+        if not np.isfinite(size) and has_none:
             continue
         if not np.isfinite(spread) or not spread <= 1e-3 * (scale + 1e-9):
             continue

@@ -104,3 +104,20 @@ def test_views_turned_round(name: str) -> None:
     """What a view is multiplied with comes back where the elements came from."""
     x = np.random.default_rng(0).integers(-9, 9, (4, 6)).astype("float64")
     Backward(VIEWS[name], x).check(1e-8)
+
+
+def test_slopes_of_the_largest_product_stay_where_it_was() -> None:
+    """What is compared with an extremum is added up as the extremum was."""
+
+    def kept(x):
+        s = x.T @ x
+        return np.tril(np.where(s == s.max(axis=-1, keepdims=True), s, 0))
+
+    x, cotangent = np.random.default_rng(0).standard_normal((2, 5, 5))
+    x = x[:2]
+    _, pull = tile.Function(kept, target="interpret").vjp(x)
+    t = torch.tensor(x, requires_grad=True)
+    s = t.T @ t
+    result = torch.where(s == s.amax(-1, keepdim=True), s, 0).tril()
+    (wanted,) = torch.autograd.grad(result, t, torch.tensor(cotangent))
+    np.testing.assert_allclose(pull(cotangent), wanted.numpy(), rtol=1e-12)

@@ -97,6 +97,15 @@ def test_sums_along_columns_are_of_no_row() -> None:
     assert [k.outputs for k in function.explain(v, m).kernels] == [("out0", "out1")]
 
 
+def test_extrema_along_columns_are_of_no_row() -> None:
+    def scaled(x, s):
+        return (x / (x / s).max(axis=0)).T @ s
+
+    x, s = np.random.default_rng(0).uniform(1, 2, (2, 3, 17))
+    found = Function(scaled, target="interpret")(x, s[:, :1])
+    np.testing.assert_allclose(found, scaled(x, s[:, :1]), rtol=1e-12)
+
+
 def test_factors_of_a_matrix_may_be_numbers() -> None:
     def scaled(x, matrix):
         return np.einsum("ij,jk->k", x, np.abs(matrix) * np.sign(matrix.sum(initial=2)))

@@ -191,3 +191,17 @@ def test_blocks_that_leave_one_index_less_name_all_of_them() -> None:
     wide = resized(plan, Blocks(columns=128))
     assert wide.combined == ()
     assert [name for name, _ in wide.indices] == ["bx", "g0", "g1"]
+
+
+def test_products_are_compared_with_the_largest_as_it_was_added_up() -> None:
+    """Added up in another order, none of them is equal to it: a row would have no largest."""
+
+    def kept(x, w, v):
+        s = x.T @ x
+        largest = np.where(s == s.max(axis=-1, keepdims=True), w, 0)
+        return v @ np.tril(largest) + v @ np.tril(largest).T
+
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape) for shape in ((2, 5), (5, 5), (2, 5))]
+    found = Function(kept, target="interpret")(*arrays)
+    np.testing.assert_allclose(found, kept(*arrays), rtol=1e-12)

@@ -109,6 +109,12 @@ class _Reverse:
         self.known = dict(saved)
         self.recurrences = Counter(steps_of(x) for x in nodes if x.op == "scan")
         self._know_carried(nodes, saved or {})
+        for x in (x for x in nodes if x.op in eq.COMPARISONS):
+            one, other = x.args
+            for body, fold in ((one, other), (other, one)):
+                if fold.op == "reduce" and fold.value[0] in ("max", "min") and body is fold.args[0]:
+                    read = self._beside(body, fold)
+                    self.known[x] = make(x.op, *(read if body is one else read[::-1]))
         self.sums = Sums(nodes, self._read)
         self.shapes = {p.tensor: p.shape for p in (*equations.parameters, *given.values())}
         self.terms: dict[Expr, list[Expr]] = {}
@@ -180,6 +186,17 @@ class _Reverse:
     def _read(self, x: Expr) -> Expr:
         """Return `x` in terms of what is saved."""
         return rebuild(x, self.known)
+
+    def _beside(self, body: Expr, extremum: Expr) -> tuple[Expr, Expr]:
+        """Return what an extremum is of, and the extremum as it is compared with it.
+
+        A forward pass may round quotients and sums otherwise: the extremum is found again.
+        """
+        body = self._read(body)
+        if any(n.op in ("reciprocal", "reduce") for n in walk(body)):
+            kind, variable, extent = extremum.value
+            return body, reduce(kind, variable, extent, body)
+        return body, self._read(extremum)
 
     def _free(self, x: Expr) -> frozenset[str]:
         """Return what `x` depends on: with what is carried, it is another one in each step."""
@@ -253,11 +270,7 @@ class _Reverse:
             infinite = make("eq", make("absolute", self._read(x)), const(INFINITE, x.dtype))
             mine = self.sums.collected([product_of([t], t) for t in added(_unless(infinite, mine))])
             if not is_zero(mine):
-                hit = self._read(make("eq", body, x))
-                if any(n.op in ("reciprocal", "reduce") for n in walk(hit.args[0])):
-                    # A forward pass may round quotients and sums otherwise: it is found again.
-                    again = reduce(kind, variable, extent, hit.args[0])
-                    hit = make("eq", hit.args[0], again)
+                hit = make("eq", *self._beside(body, x))
                 one, none = const(1, x.dtype), const(0, x.dtype)
                 ties = bound("sum", variable, extent, eq.where(hit, one, none))
 

@@ -67,22 +67,29 @@ def reductions_over(roots: Iterable[Expr], variable: str) -> list[Expr]:
 def compared_sums(elements: Iterable[Expr]) -> frozenset[Expr]:
     """Return sums that are compared with the largest of their kind, once that is known.
 
-    Added up in another kernel, in another order, none might equal it.
+    Added up in another kernel, in another order, none might equal it. One kernel does both where
+    rows are searched for the place of their extremum.
     """
     found: set[Expr] = set()
-    todo, seen = [*elements], set[Expr]()
+    todo: list[tuple[Expr, Expr | None]] = [(x, None) for x in elements]
+    seen: set[tuple[Expr, Expr | None]] = set()
     while todo:
-        x = todo.pop()
-        if x in seen:
+        x, around = todo.pop()
+        if (x, around) in seen:
             continue
-        seen.add(x)
+        seen.add((x, around))
         if x.op in COMPARISONS:
             for one, other in (x.args, x.args[::-1]):
-                if other.op == "reduce" and other.value[0] in ("max", "min"):
-                    found |= {n for n in outermost(one) if one is other.args[0]}
-        if x.op != "reduce":
-            todo += x.args
+                is_extremum = other.op == "reduce" and other.value[0] in ("max", "min")
+                if is_extremum and one is other.args[0] and not _is_search(around, other):
+                    found |= set(outermost(one))
+        todo += [(arg, x if x.op == "reduce" else around) for arg in x.args]
     return frozenset(n for n in found if n.value[0] == "sum")
+
+
+def _is_search(x: Expr | None, extremum: Expr) -> bool:
+    """Tell whether a reduction goes through the rows that an extremum is of, once more."""
+    return x is not None and x.value[1] == extremum.value[1] and x.free == extremum.free
 
 
 def product_columns(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> set[str]:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tile_api.arrays.equations.equations import Output
-from tile_api.arrays.equations.expressions import Expr, index, make, rebuild, walk
-from tile_api.arrays.reductions.algebra import factors
-from tile_api.arrays.reductions.groups import grouped, is_product_of_two
+from tile_api.arrays.equations.expressions import Expr, const, index, make, rebuild, walk
+from tile_api.arrays.reductions.algebra import factors, product
+from tile_api.arrays.reductions.groups import Group, grouped
 
 ONE = "one"
 """The variable of a dimension of one element, the row of such products."""
@@ -23,7 +23,7 @@ def with_rows(outputs: Sequence[Output]) -> list[Output]:
     while True:
         elements = [o.element for o in made]
         reductions = [x for x in walk(*elements) if x.op == "reduce"]
-        if any(is_product_of_two(x) and ONE not in x.free for x in reductions):
+        if any(ONE not in x.free and len(_groups(x)) == 2 for x in reductions):
             return list(outputs)
         loads = [n for x in _vector_products(reductions) for n in _vector(x)]
         if not loads:
@@ -40,11 +40,18 @@ def has_vectors(x: Expr) -> bool:
 
 def _has_sums_of_columns(reductions: Sequence[Expr]) -> bool:
     """Tell whether a sum that is no product goes along columns of one, in the same loop."""
-    products = [x for x in reductions if is_product_of_two(x)]
-    sides = [(x.value[1], g.variables) for x in products for g in grouped(x.args[0], x.value[1])]
-    columns = {(over, v) for over, variables in sides for v in variables - {ONE}}
-    others = (x for x in reductions if not is_product_of_two(x))
-    return any((x.value[1], v) in columns for x in others for v in x.free)
+    groups = {x: _groups(x) for x in reductions}
+    products = {x: sides for x, sides in groups.items() if len(sides) == 2}
+    columns = {(x.value[1], v) for x, sides in products.items() for g in sides for v in g.variables}
+    columns = {(over, v) for over, v in columns if v != ONE}
+    return any((x.value[1], v) in columns for x in reductions if x not in products for v in x.free)
+
+
+def _groups(x: Expr) -> list[Group]:
+    """Return the groups of those factors of a sum that are read along it: others leave it."""
+    kind, over, _ = x.value
+    inside = [f for f in factors(x.args[0]) if over in f.free]
+    return grouped(product(inside, const(1, x.dtype)), over) if kind == "sum" else []
 
 
 def _vector_products(reductions: Iterable[Expr]) -> Iterator[Expr]:
