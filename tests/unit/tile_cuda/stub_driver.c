@@ -48,7 +48,10 @@ uint64_t stub_encoded(void) { return encoded; }
 uint64_t stub_value(int k) { return last_values[k]; }
 uint64_t stub_context(void) { return (uintptr_t)current_context; }
 
-int cuInit(unsigned flags) { return 0; }
+static int start, unreadable; // what starting and loading modules are answered with
+void stub_old(int starting, int loading) { start = starting, unreadable = loading; }
+int cuInit(unsigned flags) { return start; }
+int cuDriverGetVersion(int *version) { *version = 11040; return 0; }
 int cuDeviceGetCount(int *count) { *count = devices; return 0; }
 int cuDeviceGet(int *device, int number) { *device = number; return 0; }
 int cuDeviceGetAttribute(int *value, int which, int device) {
@@ -69,6 +72,7 @@ int cuCtxSetCurrent(void *context) { current_context = context; return 0; }
 int cuCtxGetCurrent(void **context) { *context = current_context; return 0; }
 int cuModuleLoadData(void **module, const void *image) {
   if (!current_context) return 201; // CUDA_ERROR_INVALID_CONTEXT
+  if (unreadable) return unreadable;
   *module = (void *)(((uintptr_t)current_context << 20) + 0x1000 + module_count++);
   return 0;
 }

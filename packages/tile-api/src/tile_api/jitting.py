@@ -21,6 +21,7 @@ from tile_api.settings import environment_of_code
 from tile_api.tracebacks import concise
 from tile_core.errors import ArgumentCountError, FrontendTypeError, OutputError
 from tile_core.ir.stmt import Kernel
+from tile_core.needed_packages import needed
 from tile_core.records import Uncopied
 
 
@@ -171,6 +172,7 @@ class JITKernelFactory(Uncopied):
         TorchOpNameError, TorchOpSignatureError, TorchOpGradientError
             As for kernels, and if it cannot be told where arguments come from.
         """
+        needed("torch", "an operator of torch")
         from tile_api.integrations.torch_factories import factory_op
 
         gradient = (backward, setup_context)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tile_api.kernel_files import KernelFiles
 from tile_api.lowered import text_at
 from tile_core.errors import FrontendValueError
+from tile_core.needed_packages import needed
 
 if TYPE_CHECKING:
     from tile_api.integrations.jax_calls import JaxFunction
@@ -89,6 +90,7 @@ class CompiledKernel(KernelFiles):
         TorchOpGradientError
             If `backward` does not fit.
         """
+        needed("torch", "an operator of torch")
         from tile_api.integrations.torch_ops import kernel_op
 
         return kernel_op(self._launch, self, name, mutates_args, backward, setup_context)
@@ -110,6 +112,7 @@ class CompiledKernel(KernelFiles):
         JaxCallError
             If JAX cannot call the kernel, or `backward` does not fit.
         """
+        needed("jax", "a function of JAX")
         from tile_api.integrations.jax_calls import JaxFunction
 
         return JaxFunction(self, self._launch, backward)

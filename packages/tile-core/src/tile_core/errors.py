@@ -390,6 +390,12 @@ class PassError(TileError, ValueError):
     code = "TL7005"
 
 
+class MissingPackage(TileError, ImportError):
+    """A package that something needs is missing, too old, or cannot be imported."""
+
+    code = "TL7006"
+
+
 # TL81xx: the autotuner ---------------------------------------------------------------------
 
 

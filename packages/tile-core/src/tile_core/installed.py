@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache, reduce
 from importlib import import_module
 from importlib.machinery import PathFinder
@@ -93,6 +94,25 @@ def distribution(name: str) -> Distribution | None:
             return None
     path = folders.get(_normal(name))
     return None if path is None else _Folder(path)
+
+
+def copies(name: str) -> list[tuple[str, str]]:
+    """Return the versions and the places of all distributions of a name along ``sys.path``.
+
+    Examples
+    --------
+    >>> copies("no-such-package")
+    []
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for place in (path or "." for path in sys.path):
+        with suppress(OSError):
+            facts = os.stat(place)
+            inside = _inside(place, (facts.st_dev, facts.st_ino, facts.st_mtime_ns)) or ()
+            for known, path in inside:
+                if known == _normal(name):
+                    found.setdefault(os.path.realpath(path), (_Folder(path).version, place))
+    return list(found.values())
 
 
 def entry_points(group: str) -> list[EntryPoint]:

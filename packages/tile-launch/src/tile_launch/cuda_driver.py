@@ -37,11 +37,16 @@ _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _LARGE_CLUSTERS = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 _PORTABLE_CLUSTER = 8  # blocks of a cluster that every GPU with clusters runs
 _MULTIPROCESSORS = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+_NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 _ARCHITECTURE = re.compile(r"sm_(\d+)([af]?)")
 
+_UNREADABLE = (200, 209, 222)
+"""``CUDA_ERROR_INVALID_IMAGE``, ``_NO_BINARY_FOR_GPU``, ``_UNSUPPORTED_PTX_VERSION``."""
+
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuInit": (ctypes.c_uint,),
+    "cuDriverGetVersion": (ctypes.c_void_p,),
     "cuDeviceGetCount": (ctypes.c_void_p,),
     "cuDeviceGet": (ctypes.c_void_p, ctypes.c_int),
     "cuDeviceGetAttribute": (ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
@@ -205,8 +210,23 @@ class CudaDriver:
     def load(self, code: bytes) -> Pointer:
         """Return the module of a cubin, in the current context."""
         module = ctypes.c_void_p()
-        self.check(self.library.cuModuleLoadData(ctypes.byref(module), code), "the machine code")
+        refused = self.library.cuModuleLoadData(ctypes.byref(module), code)
+        try:
+            self.check(refused, "the machine code")
+        except LaunchError as error:
+            if refused in _UNREADABLE:  # an older driver does not know newer compilers' files
+                error.hint = (
+                    f"this driver is of CUDA {self.version()}: update it, or compile with an "
+                    "NVRTC that is no newer, as of pip install 'tile-api[cuda12]'"
+                )
+            raise
         return module
+
+    def version(self) -> str:
+        """Return the newest CUDA that the driver knows, such as ``"12.4"``."""
+        number = ctypes.c_int()
+        self.check(self.library.cuDriverGetVersion(ctypes.byref(number)), "to tell its version")
+        return f"{number.value // 1000}.{number.value % 1000 // 10}"
 
     def function(self, module: Pointer, launch: Launch) -> Pointer:
         """Return the handle of what `launch` runs, prepared for its shared memory."""
@@ -294,7 +314,21 @@ def open_driver(path: str | None = None) -> CudaDriver:
         if known is not None:  # drivers of before CUDA 12 know no tensor maps
             known.argtypes = arguments
     driver = CudaDriver(library)
+    if not hasattr(library, "cuLaunchKernelEx"):
+        raise MissingFeature(
+            f"the NVIDIA driver is of CUDA {driver.version()}, and kernels are launched from "
+            "11.8 on",
+            hint="update the driver",
+        )
     code = library.cuInit(0)
+    if code not in (0, _NO_DEVICE):
+        try:
+            driver.check(code, "to start")
+        except LaunchError as error:
+            raise MissingFeature(
+                error.message,
+                hint="nvidia-smi tells more; after an update of the driver, restart the machine",
+            ) from None
     if code or driver.device_count() == 0:
         raise MissingFeature(
             "the NVIDIA driver finds no GPU",

@@ -18,3 +18,7 @@
 `explain`             what became of a function, and why there are several kernels
 ====================  ==========================================================================
 """
+
+from tile_core.needed_packages import needed
+
+needed("numpy", "a function of arrays")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import re
 import sys
@@ -50,6 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130  # as shells have it: 128 and the number of the signal
     except BrokenPipeError:  # who reads the output has seen enough
         sys.stderr.close()
+        return 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            raise
+        sys.stderr.write(f"tile {args.verb}: {error}\n")
         return 1
 
 

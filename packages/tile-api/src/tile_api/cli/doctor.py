@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import re
+import shutil
 import sys
 import time
 import warnings
@@ -17,9 +19,10 @@ from typing import Any
 from tile_api import __version__
 from tile_core import verify_companion
 from tile_core.companions import PACKAGES as COMPANIONS
-from tile_core.environment import environment, processors
+from tile_core.environment import cache_home, environment, processors
 from tile_core.errors import CompanionError, TileError
 from tile_core.installed import distribution
+from tile_core.needed_packages import OLDEST, is_too_old, several
 from tile_core.target import GPUS, Target, parse_target_spec
 
 TARGETS = (
@@ -71,7 +74,9 @@ def run(args: argparse.Namespace) -> int:
     strangers = [error for name in PACKAGES if (error := _stranger(name))]
     sys.stdout.writelines(_package(name, use) for name, use in PACKAGES.items())
     sys.stdout.writelines(f"\n{error}\n\n" for error in strangers)
+    sys.stdout.writelines(_others())
     sys.stdout.writelines(_settings())
+    sys.stdout.writelines(_folders())
     sys.stdout.write("\n" + _ROW.format("target", "compiles", "with", "runs", "emulated"))
     findings = []
     for target in args.targets or TARGETS:
@@ -104,6 +109,32 @@ def _stranger(name: str) -> CompanionError | None:
     except Exception:  # it is ours, and broken: the targets that it serves say so
         return None
     return None
+
+
+def _others() -> Iterator[str]:
+    """Yield which packages of others are too old, or installed twice: the first hides the rest."""
+    for name in OLDEST:
+        found = distribution(name)
+        if found is not None and is_too_old(name, found.version):
+            oldest, source = OLDEST[name]
+            yield f"{name} is older than {oldest}: python -m pip install --upgrade '{source}'\n"
+        if told := several(name):
+            yield f"{told}: uninstall all but one\n"
+
+
+def _folders() -> Iterator[str]:
+    """Yield that nothing can be kept in the folder of caches, if so."""
+    place = folder = cache_home()
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not os.access(place, os.W_OK) or not place.is_dir():
+        yield f"nothing can be kept in {folder}: TILE_CACHE_DIR names another folder\n"
+    elif shutil.disk_usage(place).free < _ROOM:
+        yield f"the disk of {folder} is full: TILE_CACHE_DIR names another folder\n"
+
+
+_ROOM = 32 << 20
+"""Bytes that the emulator and some kernels take."""
 
 
 def _settings() -> Iterator[str]:

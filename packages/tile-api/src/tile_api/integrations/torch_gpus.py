@@ -23,7 +23,7 @@ def gpu_arrays() -> Callable[[Any], Any] | None:
         return None  # torch, which takes seconds to import, would see none
     try:
         import torch
-    except ImportError:
+    except Exception:  # none, or a broken one: `tile doctor` tells
         return None
     if not torch.cuda.is_available():
         return None

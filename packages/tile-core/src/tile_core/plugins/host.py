@@ -384,6 +384,8 @@ class PluginHost:
             hint = f"remove it from {DISABLE_VARIABLE}"
         elif extras := [name for name in missing if name in EXTRAS]:
             hint = f"pip install 'tile-api[{','.join(sorted(extras))}]'"
+        elif "cpu" in missing:
+            hint = "pip install tile-cpu"
         elif near and near != [target.kind]:
             hint = f"did you mean {near[0]!r}?"
         elif target.kind in installed:

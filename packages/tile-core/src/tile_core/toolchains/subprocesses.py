@@ -23,6 +23,8 @@ _CRASHED = re.compile(
 )
 """What drivers of compilers say of a part of theirs that crashed."""
 
+_FULL = re.compile(r".*(?:No space left on device|Disk quota exceeded).*")
+
 
 def run_program(
     command: Sequence[str], folder: Path | str | None = None, hint: str | None = None
@@ -56,6 +58,11 @@ def run_program(
         raise ToolchainError(f"{command[0]} cannot be run: {why}", hint=hint) from error
     except subprocess.TimeoutExpired as error:
         raise crash_of(name, -signal.SIGALRM) from error
+    if done.returncode and (full := _FULL.search(done.stdout + done.stderr)):
+        raise ToolchainError(
+            f"{name} cannot write what it compiles: {full[0].strip()}",
+            hint="free that disk, or let TMPDIR and TILE_CACHE_DIR name folders on another",
+        )
     if done.returncode < 0 or (done.returncode and _CRASHED.search(done.stderr)):
         raise crash_of(name, done.returncode, done.stdout + done.stderr)
     return done
