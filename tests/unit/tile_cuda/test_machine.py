@@ -105,6 +105,7 @@ INSTRUCTIONS = {
     "register_reallocation": "setmaxnreg.dec.sync.aligned.u32 40;",
     "async_mma": "wgmma.fence.sync.aligned;",
     "accumulator_memory": "tcgen05.fence::before_thread_sync;",
+    "accumulator_memory_int8": "tcgen05.mma.cta_group::1.kind::i8 [%r0], %a, %b, %r1, %p;",
 }  # fmt: skip
 """One instruction of each feature. `mma_m8n8k4` is missing: it assembles everywhere.
 

@@ -28,10 +28,15 @@ PRODUCTS = [
     replace(HALF, scopes=("fragment", "shared")),
     replace(HALF, factor="tfloat32", transposes=(False, True), k=32),
     replace(HALF, factor="float8_e4m3fn", second="float8_e5m2", transposes=(False, True)),
+    replace(HALF, factor="float8_e4m3fn", n=80, transposes=(True, False)),  # no swizzle of B
+    replace(HALF, m=64, n=128, transposes=(True, True), threads=256, steps=2),
+    replace(HALF, m=64, factor="int8", second="uint8", total="int32", clear=True, k=32),
+    replace(HALF, factor="uint8", n=32, total="int32", transposes=(True, True), threads=256),
 ]
 ELSEWHERE = [
-    replace(HALF, m=64),
-    replace(HALF, factor="float8_e4m3fn"),  # B lies along N
+    replace(HALF, m=64, n=96),
+    replace(HALF, factor="tfloat32"),  # B lies along N
+    replace(HALF, arch="sm_103a", factor="int8", total="int32"),
     replace(HALF, total="float16"),
     replace(HALF, threads=384, m=384),
     replace(HALF, n=192),  # a thread has 128 columns at most
@@ -40,7 +45,7 @@ ELSEWHERE = [
 
 
 def printed(product: Product, host: PluginHost) -> str:
-    return print_program(lower(product.kernel(), "cuda:sm_100a", host).module).text
+    return print_program(lower(product.kernel(), f"cuda:{product.arch}", host).module).text
 
 
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
@@ -56,49 +61,55 @@ def test_others_have_theirs_in_registers(product: Product, host: PluginHost) -> 
     assert "mma_m16n8k" in text
 
 
-def matmul(dtype: str, block_k: int):
+def matmul(dtype: str, block_k: int, rows: int, total: str):
     @T.prim_func
     def kernel(
         A: T.Tensor((1024, 1024), dtype),
         B: T.Tensor((1024, 1024), dtype),
-        C: T.Tensor((1024, 1024), "bfloat16"),
+        C: T.Tensor((1024, 1024), total if total == "int32" else "bfloat16"),
     ):
-        with T.Kernel(4, 8, threads=256) as (bx, by):
-            a = T.alloc_shared((128, block_k), dtype)
+        with T.Kernel(4, 1024 // rows, threads=256) as (bx, by):
+            a = T.alloc_shared((rows, block_k), dtype)
             b = T.alloc_shared((256, block_k), dtype)
-            c = T.alloc_fragment((128, 256), "float32")
+            c = T.alloc_fragment((rows, 256), total)
             T.clear(c)
             for k in T.Pipelined(1024 // block_k, num_stages=3):
-                T.copy(A[by * 128, k * block_k], a)
+                T.copy(A[by * rows, k * block_k], a)
                 T.copy(B[bx * 256, k * block_k], b)
                 T.gemm(a, b, c, transpose_B=True)
-            T.copy(c, C[by * 128, bx * 256])
+            T.copy(c, C[by * rows, bx * 256])
 
     return kernel.kernel
 
 
 @pytest.mark.parametrize(
-    ("dtype", "block_k", "instruction", "descriptor"),
+    ("dtype", "block_k", "rows", "instruction", "descriptor"),
     [
-        ("bfloat16", 64, "UTCHMMA", 1 << 4 | 1 << 7 | 1 << 10 | 32 << 17 | 8 << 24),
-        ("tfloat32", 32, "UTCHMMA", 1 << 4 | 2 << 7 | 2 << 10 | 32 << 17 | 8 << 24),
-        ("float8_e5m2", 128, "UTCQMMA", 1 << 4 | 1 << 7 | 1 << 10 | 32 << 17 | 8 << 24),
+        ("bfloat16", 64, 128, "UTCHMMA", 1 << 4 | 1 << 7 | 1 << 10 | 32 << 17 | 8 << 24),
+        ("tfloat32", 32, 128, "UTCHMMA", 1 << 4 | 2 << 7 | 2 << 10 | 32 << 17 | 8 << 24),
+        ("float8_e5m2", 128, 128, "UTCQMMA", 1 << 4 | 1 << 7 | 1 << 10 | 32 << 17 | 8 << 24),
+        ("int8", 128, 128, "UTCIMMA", 2 << 4 | 1 << 7 | 1 << 10 | 32 << 17 | 8 << 24),
+        ("float16", 64, 64, "UTCHMMA.WS", 1 << 4 | 32 << 17 | 4 << 24),
+        ("uint8", 128, 64, "UTCIMMA.WS", 2 << 4 | 32 << 17 | 4 << 24),
     ],
 )
-def test_machine_code(dtype, block_k, instruction, descriptor, host) -> None:
+def test_machine_code(dtype, block_k, rows, instruction, descriptor, host) -> None:
     """Four products a round, started once each: no loop over the lanes that might be elected.
 
-    Descriptors say float32 sums, types of both factors, N / 8, M / 16. Source: PTX ISA,
-    "Instruction descriptor" of tcgen05.
+    Descriptors say the sums' type, types of both factors, N / 8, M / 16. 256 columns of 64 rows
+    are 128 of tensor memory. Source: PTX ISA, "Instruction descriptor" of tcgen05.
     """
-    text = print_program(lower(matmul(dtype, block_k), "cuda:sm_100a", host).module).text
-    assert "tcgen05_alloc<256>" in text
-    assert "tcgen05_free<256>" in text
+    total = "int32" if "int" in dtype else "float32"
+    kernel = matmul(dtype, block_k, rows, total)
+    text = print_program(lower(kernel, "cuda:sm_100a", host).module).text
+    assert f"tcgen05_alloc<{2 * rows}>" in text
+    assert f"tcgen05_free<{2 * rows}>" in text
     code = machine_code_of(text, Named(nvrtc_for("sm_100a")), "sm_100a")
     found = Counter()
     for opcode, count in code.counts.items():
-        found[re.match(r"\w+", opcode)[0]] += count
-    wanted = {instruction: 4, "UTCBAR": 1, "UTMALDG": 2, "LDTM": 4, "STTM": 4, "HMMA": 0}
+        found[re.match(r"\w+(\.WS)?", opcode)[0]] += count
+    moves = rows // 32  # of 32 columns, of which a thread has as many as there are rows
+    wanted = {instruction: 4, "UTCBAR": 1, "UTMALDG": 2, "LDTM": moves, "STTM": moves, "HMMA": 0}
     assert {name: found[name] for name in wanted} == wanted
     assert f"{descriptor:#x}" in code.text
     assert "0x40004040" in code.text  # swizzled rows of 128 bytes, eight to a group

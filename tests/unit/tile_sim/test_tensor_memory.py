@@ -54,6 +54,11 @@ MISTAKES: dict[int, tuple[str, type[TileError] | tuple[type[TileError], ...], st
     20: ("never freed", BarrierMisuse, "take", "has not freed 64 columns"),
     21: ("fewer columns freed", BarrierMisuse, "free too few", "has not taken"),
     22: ("freed again", BarrierMisuse, "free again", "a second time"),
+    23: ("freed by another warp", BarrierMisuse, "free elsewhere", "this warp has not taken"),
+    24: ("other columns while sums are added to", BarrierMisuse, "multiply half", "another shape"),
+    25: ("started by all lanes", BarrierMisuse, "multiply", "only those of one"),
+    26: ("fewer bytes expected", (*ORDER, BarrierMisuse, Deadlock), "copy A or copy B", ""),
+    27: ("wait for another phase", BarrierMisuse, "read sums", "still adding to"),
 }
 """By number: what is wrong, what finds it, at which line, and words of the message."""
 

@@ -147,6 +147,7 @@ _HOPPER = (_ADA - {"mma_int4", "mma_int4_m8n8k32", "mma_fp8"}) | {
 }
 _HOPPER_ONLY = _HOPPER | {"register_reallocation", "async_mma"} | _FAST_FLOAT64
 _BLACKWELL = _HOPPER | {"register_reallocation", "accumulator_memory"}
+_INTEGERS = frozenset({"accumulator_memory_int8"})  # products of 8-bit integers, there too
 _CONSUMER_BLACKWELL = (_BLACKWELL - {"clusters", "accumulator_memory"}) | {"mma_fp8"}
 
 _WGMMA = AsyncMma(rows=64, step_bits=256, warps=4)
@@ -184,9 +185,9 @@ ARCHITECTURES = MappingProxyType(
             _row("sm_90", _HOPPER | _FAST_FLOAT64, 227, 2048, 32, 228),
             _row("sm_90a", _HOPPER_ONLY, 227, 2048, 32, 228),
             _row("sm_100f", _BLACKWELL, 227, 2048, 32, 228),
-            _row("sm_100a", _BLACKWELL | _FAST_FLOAT64, 227, 2048, 32, 228),
+            _row("sm_100a", _BLACKWELL | _INTEGERS | _FAST_FLOAT64, 227, 2048, 32, 228),
             _row("sm_103a", _BLACKWELL, 227, 2048, 32, 228),
-            _row("sm_110a", _BLACKWELL, 227, 1536, 24, 228),
+            _row("sm_110a", _BLACKWELL | _INTEGERS, 227, 1536, 24, 228),
             _row("sm_120f", _CONSUMER_BLACKWELL, 99, 1536, 24, 100),
             _row("sm_120a", _CONSUMER_BLACKWELL, 99, 1536, 24, 100),
             _row("sm_121a", _CONSUMER_BLACKWELL, 99, 1536, 24, 100),

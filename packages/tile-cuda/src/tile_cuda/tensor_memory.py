@@ -26,6 +26,9 @@ from tile_core.remarks import remark
 LANES, COLUMNS, LEAST = 128, 512, 32
 """Rows and columns of tensor memory; columns come in powers of two, so many at least."""
 
+HALF = 64
+"""Rows of the smallest product. The right half of its sums is in the rows that are left."""
+
 IN_FLIGHT = 4
 """Barriers that products arrive at in turn."""
 
@@ -98,36 +101,43 @@ class StoreSums(ControlOperator):
 
 
 def columns_of(accumulator: Buffer) -> int:
-    """Return the columns of an accumulator: 128 rows have as many as it has."""
+    """Return the columns of an accumulator: 128 rows have as many as it has, 64 rows half."""
     rows, columns = accumulator.static_shape or (0, 0)
-    return rows // LANES * columns
+    return rows * columns // LANES
 
 
-_FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
-_FACTORS = {
-    *((t, t) for t in ("float16", "bfloat16", "tfloat32")),
-    *((a, b) for a in _FLOAT8 for b in _FLOAT8),
+_FLOAT8, _INT8 = ("float8_e4m3fn", "float8_e5m2"), ("int8", "uint8")
+_FLOATS = {
+    *((t, t, "float32") for t in ("float16", "bfloat16", "tfloat32")),
+    *((a, b, "float32") for a in _FLOAT8 for b in _FLOAT8),
 }
-"""Element types of both factors. Products of float32 would be rounded: users ask for that."""
+"""Element types of both factors and of sums.
+
+Products of float32 would be rounded: users ask for that.
+"""
+_INTEGERS = {(a, b, "int32") for a in _INT8 for b in _INT8}
 
 
-def refusal(op: Gemm) -> str | None:
-    """Return why no product in tensor memory computes `op`; None if it may."""
+def refusal(op: Gemm, machine: SimtMachine) -> str | None:
+    """Return why no product in tensor memory of `machine` computes `op`; None if it may."""
     a, b, c = (r.buffer for r in (op.a, op.b, op.c))
     types = tuple(str(buffer.dtype) for buffer in (a, b, c))
-    if types[2] != "float32" or types[:2] not in _FACTORS:
+    integers = _INTEGERS if machine.has("accumulator_memory_int8") else set()
+    if types not in _FLOATS | integers:
         return f"no product of {types[0]} by {types[1]} into {types[2]} has sums in tensor memory"
     if c.scope is not Scope.FRAGMENT or c.static_shape != op.c.static_extents:
         return f"C is not a whole fragment, but a part of {c.name!r}"
     m, n, k = op.mnk
-    if len(c.static_shape or ()) != 2 or m % LANES:
-        return f"M is {m}, no multiple of {LANES}, the rows of tensor memory"
+    if len(c.static_shape or ()) != 2 or (m % LANES and m != HALF):
+        return f"M is {m}, neither {HALF} nor a multiple of {LANES}, the rows of tensor memory"
+    if m == HALF and n not in (64, 128, 256):
+        return f"N is {n}, and products of {HALF} rows have 64, 128 or 256"
     if n % 16 or n > 256:
         return f"N is {n}, no multiple of 16 up to 256"
     step = 256 // a.dtype.bits
     if k % step:
         return f"K is {k}, no multiple of {step}"
-    if a.dtype.bits != 16 and (op.transpose_a or not op.transpose_b):
+    if a.dtype.bits == 32 and (op.transpose_a or not op.transpose_b):
         return f"rows of both factors must be along K where they are {types[0]}"
     if not isinstance(op.clear, Const):
         return "values decide whether previous sums are dropped"
@@ -157,21 +167,22 @@ def place_sums(kernel: Kernel, machine: SimtMachine) -> Kernel:
         return kernel
 
     def rule(node: Node) -> Node:
-        return _placed(node, machine.shared_bytes) if isinstance(node, Launch) else node
+        return _placed(node, machine) if isinstance(node, Launch) else node
 
     return rewrite(kernel, rule, (Launch,))
 
 
-def _placed(launch: Launch, shared_bytes: int) -> Launch:
+def _placed(launch: Launch, machine: SimtMachine) -> Launch:
     factors = _factors_in_registers(launch)
     held = {n.buffer for n in nodes_of(launch.body, Alloc) if n.buffer.scope is Scope.SHARED}
     need = sum(b.nbytes or 0 for b in (*held, *factors)) + BESIDE_TILES
-    if factors and need > shared_bytes:
-        told = f"factors in registers lack room in shared memory: {need} bytes of {shared_bytes}"
+    room = machine.shared_bytes
+    if factors and need > room:
+        told = f"factors in registers lack room in shared memory: {need} bytes of {room}"
         remark("missed", "place_sums", told, launch.span)
         return launch
     taken: list[Buffer] = []
-    for buffer in _accumulators(launch):
+    for buffer in _accumulators(launch, machine):
         if sum(map(columns_of, (*taken, buffer))) <= COLUMNS:
             taken.append(buffer)
         else:
@@ -222,11 +233,11 @@ def _moved_factors(launch: Launch, tiles: Mapping[Buffer, Buffer]) -> dict[Node,
     return moved
 
 
-def _accumulators(launch: Launch) -> list[Buffer]:
+def _accumulators(launch: Launch, machine: SimtMachine) -> list[Buffer]:
     """Return the fragments that products add to, if all of these may be in tensor memory."""
     products = nodes_of(launch.body, Gemm)
     fits = _in_groups(launch)
-    if any(refusal(op) or op not in fits for op in products):
+    if any(refusal(op, machine) or op not in fits for op in products):
         return []  # warps would spread sums otherwise than rows of tensor memory lie
     found = dict.fromkeys(op.c.buffer for op in products)
     return [b for b in found if _threads_suffice(b, fits, products)]

@@ -37,7 +37,8 @@ TILE_KERNEL(160, 1) void tensor_gemm(TILE_TENSOR_MAP(A), TILE_TENSOR_MAP(B), til
     if (tile::elect()) {
       for (int k = 0; k < K >> 6; ++k) {
         BUT(6) tile::mbarrier_wait(empty + k % 2, (k / 2 & 1) ^ 1);  // wait for empty
-        tile::mbarrier_arrive_expect_tx(full + k % 2, 24576);  // expect
+        BUT(26) tile::mbarrier_arrive_expect_tx(full + k % 2, 24576);  // expect
+        ONLY(26) tile::mbarrier_arrive_expect_tx(full + k % 2, 16384);  // expect too few
         tile::tma_load<2>(A_shared + k % 2 * 8192, A, full + k % 2, k * 64, 0);  // copy A
         tile::tma_load<2>(B_shared + k % 2 * 4096, B, full + k % 2, k * 64, 0);  // copy B
       }
@@ -49,20 +50,21 @@ TILE_KERNEL(160, 1) void tensor_gemm(TILE_TENSOR_MAP(A), TILE_TENSOR_MAP(B), til
     BUT(7) tile::tcgen05_store<64>(sums, base, 0);  // clear
     BUT(8) tile::tcgen05_before();
     BUT(9) tile::bar_sync(1, 128);  // cleared
-    if (warp == 0 && tile::elect()) {
+    if (warp == 0 && (tile::elect() || broken == 25)) {
       for (int k = 0; k < K >> 6; ++k) {
         BUT(10) tile::mbarrier_wait(full + k % 2, k / 2 & 1);  // wait for full
         BUT(11) tile::tcgen05_after();
         const auto a = tile::tcgen05_operand<128, 16, 1024, 2>(A_shared + k % 2 * 8192, 0);
         const auto b = tile::tcgen05_operand<128, 16, 1024, 2>(B_shared + k % 2 * 4096, 0);
-        ONLY(12) tile::tcgen05_mma<64, 0, 0, 4>(base, 32, a, b);  // multiply out of place
-        BUT(13) tile::tcgen05_mma<64, 0, 0, 4>(base, 0, a, b);  // multiply
+        ONLY(12) tile::tcgen05_mma<128, 64, 0, 0, 4>(base, 32, a, b);  // multiply out of place
+        BUT(13) tile::tcgen05_mma<128, 64, 0, 0, 4>(base, 0, a, b);  // multiply
+        ONLY(24) tile::tcgen05_mma<128, 32, 0, 0, 4>(base, 0, a, b);  // multiply half
         BUT(14) tile::tcgen05_commit(empty + k % 2);  // release
-        ONLY(13) tile::tcgen05_mma<64, 0, 0, 4>(base, 0, a, b);  // multiply late
+        ONLY(13) tile::tcgen05_mma<128, 64, 0, 0, 4>(base, 0, a, b);  // multiply late
       }
       BUT(15) tile::tcgen05_commit(done);
     }
-    BUT(16) tile::mbarrier_wait(done, 0);  // wait for all
+    BUT(16) tile::mbarrier_wait(done, broken == 27);  // wait for all
     BUT(17) tile::tcgen05_after();
     BUT(18) tile::tcgen05_load<64>(sums, base, 0);  // read sums
     ONLY(18) tile::tcgen05_load<64>(sums, base, 32);  // read too far
@@ -73,9 +75,12 @@ TILE_KERNEL(160, 1) void tensor_gemm(TILE_TENSOR_MAP(A), TILE_TENSOR_MAP(B), til
   BUT(19) tile::sync();  // all are done
   if (warp == 0) {
     BUT(5) tile::tcgen05_after();
-    BUT(20) { BUT(21) tile::tcgen05_free<64>(base); }  // free
+    BUT(20) { BUT(21) { BUT(23) tile::tcgen05_free<64>(base); } }  // free
     ONLY(21) tile::tcgen05_free<32>(base);  // free too few
     ONLY(22) tile::tcgen05_free<64>(base);  // free again
+  }
+  if (warp == 1) {
+    ONLY(23) tile::tcgen05_free<64>(base);  // free elsewhere
   }
 }
 TILE_EXPORT(tensor_gemm)

@@ -28,6 +28,7 @@ from tile_cuda.rules.wgmma_operands import LayoutOf, settled_layouts, shared_ope
 from tile_cuda.rules.wgmma_plan import WarpgroupPlan
 from tile_cuda.tensor_memory import (
     GROUP,
+    HALF,
     IN_FLIGHT,
     LANES,
     FreeTensorMemory,
@@ -48,7 +49,7 @@ def tensor_memory_rules(machine: SimtMachine, *others: Rule[Gemm]) -> tuple[Rule
     """
 
     def rejects(op: Gemm, target: Target) -> str | None:
-        return refusal(op)
+        return refusal(op, machine)
 
     def infer(op: Gemm, ctx: InferContext, level: InferLevel) -> LayoutMap:
         if not any(isinstance(user, LoadSums) for user in ctx.users_of(op.c.buffer)):
@@ -94,14 +95,17 @@ def memory_of(ctx: SimtContext, accumulator: Buffer) -> TensorMemory | None:
 def rows_of(accumulator: Buffer, threads: int) -> Fragment:
     """Return the fragment of sums: a row for each thread of a group, columns for its registers.
 
-    Several blocks of 128 rows are one behind the other; groups of threads share all columns.
+    Several blocks of 128 rows are one behind the other, the halves of 64 rows one below the other;
+    groups of threads share all columns.
     """
-    _, columns = accumulator.static_shape or (0, 0)
+    rows, columns = accumulator.static_shape or (0, 0)
     own = columns_of(accumulator) * GROUP // threads
 
     def place(i: Any, j: Any) -> tuple[Any, Any]:
-        column = i // LANES * columns + j
-        return i % LANES + column // own * GROUP, column % own
+        row, column = i % LANES, i // LANES * columns + j
+        if rows == HALF:
+            row, column = i + j // (columns // 2) * HALF, j % (columns // 2)
+        return row + column // own * GROUP, column % own
 
     return Fragment(accumulator.static_shape or (), place)
 
@@ -110,17 +114,17 @@ def _plan(op: Gemm, layout_of: LayoutOf) -> WarpgroupPlan:
     """Return a product as one thread starts it, by blocks of 128 rows."""
     a = shared_operand(op.a, not op.transpose_a, layout_of)
     b = shared_operand(op.b, op.transpose_b, layout_of)
-    types = (str(op.a.buffer.dtype), str(op.b.buffer.dtype), "float32")
+    types = tuple(str(region.buffer.dtype) for region in (op.a, op.b, op.c))
     product = next(p for p in all_wgmma() if (p.a, p.b, p.c) == types)
     m, n, k = op.mnk
     a.require_starts(LANES if m > LANES else 0, product.k)
     b.require_starts(0, product.k)
-    tiling = WarpTiling(product.atom(n), 1, 1, m // LANES, 1, k // product.k)
+    tiling = WarpTiling(product.atom(n), 1, 1, max(m // LANES, 1), 1, k // product.k)
     return WarpgroupPlan(tiling, a, b)
 
 
 class _Products(ProductParts):
-    """The instructions of a product, each of 128 rows."""
+    """The instructions of a product, each of 128 rows, or of all 64."""
 
     def __init__(
         self, op: Gemm, plan: WarpgroupPlan, memory: TensorMemory, ctx: SimtContext
@@ -138,7 +142,8 @@ class _Products(ProductParts):
         column = i * atom.n + self.memory.first_column(self.op.c.buffer)
         a = self.operand(plan.a, self.a_start, i * LANES, k)
         b = self.operand(plan.b, self.b_start, as_expr(0), k)
-        chosen = (atom.n, int(not plan.a.is_k_last), int(not plan.b.is_k_last), count)
+        rows = min(self.op.mnk[0], LANES)
+        chosen = (rows, atom.n, int(not plan.a.is_k_last), int(not plan.b.is_k_last), count)
         base = _value(self.memory.base, self.ctx)
         return do(f"accumulators_mma{form}", *chosen, base, column, a, b)
 
@@ -147,7 +152,7 @@ def _lowered(op: Gemm, memory: TensorMemory, ctx: SimtContext) -> Stmt:
     """Return the product: one thread starts it, all count it, and wait.
 
     After    if (warp == 0 && elect()):  accumulators_after
-               accumulators_mma<N, …>(base, column, operand(A_s), operand(B_s))
+               accumulators_mma<M, N, …>(base, column, operand(A_s), operand(B_s))
                accumulators_arrive(products + issued % 4)
              issued = issued + 1;  wait
     """

@@ -1,5 +1,6 @@
 #include "tensor_memory.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "block.h"
@@ -25,11 +26,14 @@ uint32_t element_bytes_of(int type) {
   return type == TSIM_F32 ? 4 : type == TSIM_F16 || type == TSIM_BF16 ? 2 : 1;
 }
 
-// Types of both operands of a product, and how these lie.
+bool is_narrow_float(int type) { return type == TSIM_E4M3 || type == TSIM_E5M2; }
+bool is_byte(int type) { return type == TSIM_I8 || type == TSIM_U8; }
+
+// Types of both operands of a product and of its sums, and how operands lie.
 bool has_product(const tsim_product& p) {
-  if (p.a_type == TSIM_E4M3 || p.a_type == TSIM_E5M2) {
-    return (p.b_type == TSIM_E4M3 || p.b_type == TSIM_E5M2) && !p.a_across && !p.b_across;
-  }
+  if (is_byte(p.a_type)) return is_byte(p.b_type) && p.d_type == TSIM_I32;
+  if (p.d_type != TSIM_F32) return false;
+  if (is_narrow_float(p.a_type)) return is_narrow_float(p.b_type);
   if (p.a_type != p.b_type) return false;
   if (p.a_type == TSIM_F32) return !p.a_across && !p.b_across;
   return p.a_type == TSIM_F16 || p.a_type == TSIM_BF16;
@@ -97,27 +101,46 @@ void check_complete(const TensorMemory& memory, uint32_t column, uint32_t line) 
                         "adding to", column, other));
 }
 
-float element(const Block& block, const Matrix& matrix, uint32_t x, uint32_t k, int type) {
+const unsigned char* element(const Block& block, const Matrix& matrix, uint32_t x, uint32_t k,
+                             int type) {
   const uint32_t row = matrix.is_along_k ? x : k;
   const uint32_t along = element_bytes_of(type) * (matrix.is_along_k ? k : x);
-  return float_of(type, block.arena + matrix.chunk(row, along & ~15u) + (along & 15));
+  return block.arena + matrix.chunk(row, along & ~15u) + (along & 15);
 }
 
+// Elements as they are multiplied: floats, or integers that wrap around.
+void decode(int type, const unsigned char* from, float& to) { to = float_of(type, from); }
+void decode(int type, const unsigned char* from, uint32_t& to) {
+  to = type == TSIM_I8 ? uint32_t(int8_t(*from)) : *from;
+}
+
+template <class Value>
 void multiply(Block& block, const TensorProduct& product) {
   TensorMemory& memory = block.tensor;
-  const uint32_t n = uint32_t(product.kind.columns);
+  const uint32_t n = product.n(), columns = product.columns();
   const uint32_t steps = K_BYTES / element_bytes_of(product.kind.a_type);
-  std::vector<float> b(steps * n);
+  std::vector<Value> b(steps * n), sums(n);
   for (uint32_t k = 0; k < steps; ++k) {
-    for (uint32_t j = 0; j < n; ++j) b[k * n + j] = element(block, product.b, j, k, product.kind.b_type);
+    for (uint32_t j = 0; j < n; ++j) {
+      decode(product.kind.b_type, element(block, product.b, j, k, product.kind.b_type), b[k * n + j]);
+    }
   }
-  for (uint32_t i = 0; i < ROWS; ++i) {
-    float* sums = &memory.cells[i * MOST + product.column];
-    if (product.kind.sets) std::memset(sums, 0, n * sizeof(float));
+  for (uint32_t i = 0; i < product.rows; ++i) {
+    const auto cells = [&](uint32_t j) {
+      return &memory.cells[(i + j / columns * product.rows) * MOST + product.column];
+    };
+    for (uint32_t j = 0; j < n; j += columns) {
+      std::memcpy(&sums[j], cells(j), columns * sizeof(Value));
+    }
+    if (product.kind.sets) std::fill(sums.begin(), sums.end(), Value(0));
     for (uint32_t k = 0; k < steps; ++k) {
-      const float a = element(block, product.a, i, k, product.kind.a_type);
-      const float* row = &b[k * n];
+      Value a;
+      decode(product.kind.a_type, element(block, product.a, i, k, product.kind.a_type), a);
+      const Value* row = &b[k * n];
       for (uint32_t j = 0; j < n; ++j) sums[j] += a * row[j];
+    }
+    for (uint32_t j = 0; j < n; j += columns) {
+      std::memcpy(cells(j), &sums[j], columns * sizeof(Value));
     }
   }
 }
@@ -140,8 +163,9 @@ void complete_products(const BulkCopy& arrival) {
   for (; memory.computed < arrival.position; ++memory.computed) {
     const TensorProduct product = memory.products.front();
     memory.products.pop_front();
-    multiply(block, product);
-    for (uint32_t j = 0; j < uint32_t(product.kind.columns); ++j) {
+    if (product.kind.d_type == TSIM_I32) multiply<uint32_t>(block, product);
+    else multiply<float>(block, product);
+    for (uint32_t j = 0; j < product.columns(); ++j) {
       --memory.under_way[product.column + j];
     }
   }
@@ -268,7 +292,7 @@ void tsim_tensor_fence(int is_after, unsigned line) {
 }
 
 void tsim_tensor_product(unsigned address, const tsim_operand* a, const tsim_operand* b,
-                         const tsim_product* kind, unsigned line) {
+                         const tsim_product* kind, int rows, unsigned line) {
   Block& block = *current_block;
   Thread& me = *current_thread;
   TensorMemory& memory = block.tensor;
@@ -277,13 +301,13 @@ void tsim_tensor_product(unsigned address, const tsim_operand* a, const tsim_ope
   if (!has_product(*kind)) {
     refuse(line, "no product in tensor memory of such element types and orders");
   }
-  const uint32_t n = uint32_t(kind->columns);
   TensorProduct product{matrix_of(block, *a, !kind->a_across, line),
-                        matrix_of(block, *b, !kind->b_across, line), *kind,
-                        own_columns(memory, address, n, line), line};
+                        matrix_of(block, *b, !kind->b_across, line), *kind, uint32_t(rows), 0,
+                        line};
+  product.column = own_columns(memory, address, product.columns(), line);
   const uint32_t time = block.clock.tick();
   const Stamp stamp = make_stamp(time, uint32_t(memory.agent), STAMP_PROXY, line);
-  for (uint32_t j = 0; j < n; ++j) {
+  for (uint32_t j = 0; j < product.columns(); ++j) {
     const uint32_t c = product.column + j;
     for (uint32_t q = 0; q < TensorMemory::QUARTERS; ++q) {
       Stamp& written = memory.writes[q * MOST + c];
@@ -299,7 +323,14 @@ void tsim_tensor_product(unsigned address, const tsim_operand* a, const tsim_ope
                             "known to be done: only those of one thread come in order",
                             memory.issuer[c]));
     }
+    if (memory.under_way[c] && memory.shape[c] != product.shape()) {
+      abandon_tensor(line, memory.product_line[c],
+                     format("a product of another shape than the one at line %u that is not known "
+                            "to be done: only those of one shape come in order",
+                            memory.product_line[c]));
+    }
     memory.issuer[c] = me.id;
+    memory.shape[c] = product.shape();
     ++memory.under_way[c];
     memory.product_line[c] = line;
     for (uint32_t i = 0; i < ROWS; ++i) {
@@ -312,11 +343,13 @@ void tsim_tensor_product(unsigned address, const tsim_operand* a, const tsim_ope
     }
   }
   const Observer by{block.clock, me.who};
-  const uint32_t k = K_BYTES / 2;   // of operands along M or N
-  if (product.a.is_along_k) read_matrix(block, by, product.a, ROWS, K_BYTES, stamp);
-  else read_matrix(block, by, product.a, k, ROWS * 2, stamp);
-  if (product.b.is_along_k) read_matrix(block, by, product.b, n, K_BYTES, stamp);
-  else read_matrix(block, by, product.b, k, n * 2, stamp);
+  const uint32_t bytes = element_bytes_of(kind->a_type), k = K_BYTES / bytes;
+  const auto read = [&](const Matrix& matrix, uint32_t extent) {
+    if (matrix.is_along_k) read_matrix(block, by, matrix, extent, K_BYTES, stamp);
+    else read_matrix(block, by, matrix, k, extent * bytes, stamp);
+  };
+  read(product.a, product.rows);
+  read(product.b, product.n());
   memory.products.push_back(product);
   ++memory.issued;
   ++block.statistics.products;

@@ -22,8 +22,17 @@ struct BulkCopy;
 struct TensorProduct {
   Matrix a, b;
   tsim_product kind;
+  uint32_t rows;
   uint32_t column;
   uint32_t line;
+
+  uint32_t n() const { return uint32_t(kind.columns); }
+  // The right half of the sums of 64 rows is in the lanes below.
+  uint32_t columns() const { return rows == 64 ? n() / 2 : n(); }
+  // What products that follow each other on the same sums have in common.
+  uint64_t shape() const {
+    return uint64_t(column) << 32 | rows << 16 | n() << 4 | uint32_t(kind.d_type);
+  }
 };
 
 class TensorMemory {
@@ -45,6 +54,7 @@ class TensorMemory {
   uint32_t under_way[COLUMNS];         // products that have not been computed
   uint32_t product_line[COLUMNS];
   int issuer[COLUMNS];                 // of the latest product
+  uint64_t shape[COLUMNS];             // its own
   std::deque<TensorProduct> products;
   uint64_t issued = 0, computed = 0;
   int agent = 0;

@@ -39,14 +39,14 @@ TILE_DEVICE void tcgen05_after() {
 #define TILE_TCGEN05_MOVE(N, REGISTERS)                                                         \
   template <>                                                                                  \
   struct tcgen05_columns<N> {                                                                  \
-    TILE_DEVICE static void load(float* d, u32 at) {                                           \
+    TILE_DEVICE static void load(u32* d, u32 at) {                                             \
       asm volatile("tcgen05.ld.sync.aligned.32x32b.x" #N ".b32 {" REGISTERS "}, [%" #N "];"    \
-                   : TILE_TCGEN05_##N("=f")                                                    \
+                   : TILE_TCGEN05_##N("=r")                                                    \
                    : "r"(at));                                                                 \
     }                                                                                          \
-    TILE_DEVICE static void store(const float* d, u32 at) {                                    \
+    TILE_DEVICE static void store(const u32* d, u32 at) {                                      \
       asm volatile("tcgen05.st.sync.aligned.32x32b.x" #N ".b32 [%" #N "], {" REGISTERS "};" :: \
-                       TILE_TCGEN05_##N("f"),                                                  \
+                       TILE_TCGEN05_##N("r"),                                                  \
                    "r"(at)                                                                     \
                    : "memory");                                                                \
     }                                                                                          \
@@ -78,24 +78,31 @@ TILE_TCGEN05_MOVE(32,
 TILE_DEVICE u32 tcgen05_lanes(int base, int column) {  // of this warp
   return base + column + ((threadIdx.x >> 5 & 3) << 21);
 }
-template <int COUNT>
-TILE_DEVICE void tcgen05_load(float* d, int base, int column) {
+template <int COUNT, class T>
+TILE_DEVICE void tcgen05_load(T* sums, int base, int column) {
   static_assert(COUNT % 8 == 0, "tile::tcgen05_load: columns are a multiple of 8");
   const u32 at = tcgen05_lanes(base, column);
   constexpr int wide = COUNT / 32 * 32, half = COUNT / 16 * 16;
+  u32 d[COUNT];
   TILE_UNROLL
   for (int i = 0; i < wide; i += 32) tcgen05_columns<32>::load(d + i, at + i);
   if constexpr (half > wide) tcgen05_columns<16>::load(d + wide, at + wide);
   if constexpr (COUNT > half) tcgen05_columns<8>::load(d + half, at + half);
   asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
   TILE_UNROLL
-  for (int i = 0; i < COUNT; ++i) asm volatile("" : "+f"(d[i]));  // nothing reads them earlier
+  for (int i = 0; i < COUNT; ++i) {
+    asm volatile("" : "+r"(d[i]));  // nothing reads them earlier
+    sums[i] = bitcast<T>(d[i]);
+  }
 }
-template <int COUNT>
-TILE_DEVICE void tcgen05_store(const float* d, int base, int column) {
+template <int COUNT, class T>
+TILE_DEVICE void tcgen05_store(const T* sums, int base, int column) {
   static_assert(COUNT % 8 == 0, "tile::tcgen05_store: columns are a multiple of 8");
   const u32 at = tcgen05_lanes(base, column);
   constexpr int wide = COUNT / 32 * 32, half = COUNT / 16 * 16;
+  u32 d[COUNT];
+  TILE_UNROLL
+  for (int i = 0; i < COUNT; ++i) d[i] = bitcast<u32>(sums[i]);
   TILE_UNROLL
   for (int i = 0; i < wide; i += 32) tcgen05_columns<32>::store(d + i, at + i);
   if constexpr (half > wide) tcgen05_columns<16>::store(d + wide, at + wide);
@@ -118,53 +125,66 @@ TILE_DEVICE described_matrix<T, NEXT, PART, FAR> tcgen05_operand(const T* shared
           mode << 29 | 1 << 14 | matrix_descriptor_encode(STRIDE)};
 }
 
-// Kinds of products by the type of their first operand: how descriptors call it, and the instruction.
+// Kinds of products by the type of their first operand: how descriptors call it, the sums, and the
+// instruction. That of 64 rows (`.ws`) has the right half of its sums in the lanes from 64 on.
 template <class T>
 struct tcgen05_type;
-#define TILE_TCGEN05_TYPE(T, CODE, KIND)                                                        \
+#define TILE_TCGEN05_ISSUE(NAME, FORM, KIND)                                                    \
+  TILE_DEVICE static void NAME(u32 d, u64 a, u64 b, u32 kind, u32 adds) {                      \
+    asm volatile(                                                                              \
+        "{\n\t.reg .pred adds;\n\tsetp.ne.b32 adds, %4, 0;\n\t"                               \
+        "tcgen05.mma" FORM ".cta_group::1.kind::" KIND " [%0], %1, %2, %3, adds;\n\t}" ::"r"(d), \
+        "l"(a), "l"(b), "r"(kind), "r"(adds)                                                   \
+        : "memory");                                                                           \
+  }
+#define TILE_TCGEN05_TYPE(T, SUMS, CODE, KIND)                                                  \
   template <>                                                                                  \
   struct tcgen05_type<T> {                                                                     \
-    static constexpr u32 code = CODE;                                                          \
-    TILE_DEVICE static void multiply(u32 d, u64 a, u64 b, u32 kind, u32 adds) {                \
-      asm volatile(                                                                            \
-          "{\n\t.reg .pred adds;\n\tsetp.ne.b32 adds, %4, 0;\n\t"                             \
-          "tcgen05.mma.cta_group::1.kind::" KIND " [%0], %1, %2, %3, adds;\n\t}" ::"r"(d),     \
-          "l"(a), "l"(b), "r"(kind), "r"(adds)                                                 \
-          : "memory");                                                                         \
-    }                                                                                          \
+    static constexpr u32 sums = SUMS, code = CODE;                                             \
+    TILE_TCGEN05_ISSUE(multiply, "", KIND)                                                     \
+    TILE_TCGEN05_ISSUE(multiply_64, ".ws", KIND)                                               \
   };
-TILE_TCGEN05_TYPE(half_t, 0, "f16")
-TILE_TCGEN05_TYPE(bfloat16_t, 1, "f16")
-TILE_TCGEN05_TYPE(float, 2, "tf32")
-TILE_TCGEN05_TYPE(e4m3, 0, "f8f6f4")
-TILE_TCGEN05_TYPE(e5m2, 1, "f8f6f4")
+TILE_TCGEN05_TYPE(half_t, 1, 0, "f16")
+TILE_TCGEN05_TYPE(bfloat16_t, 1, 1, "f16")
+TILE_TCGEN05_TYPE(float, 1, 2, "tf32")
+TILE_TCGEN05_TYPE(e4m3, 1, 0, "f8f6f4")
+TILE_TCGEN05_TYPE(e5m2, 1, 1, "f8f6f4")
+TILE_TCGEN05_TYPE(u8, 2, 0, "i8")
+TILE_TCGEN05_TYPE(i8, 2, 1, "i8")
 #undef TILE_TCGEN05_TYPE
+#undef TILE_TCGEN05_ISSUE
 
-// 128 rows by N columns of sums from `column` on += a @ b, or = a @ b, over STEPS steps of K, by one
-// thread; an operand lies along M or N if its T is 1, else along K.
+// M rows by N columns of sums from `column` on += a @ b, or = a @ b, over STEPS steps of K, by one
+// thread; an operand lies along M or N if its T is 1, else along K. 64 rows have N / 2 columns.
 // Source: PTX ISA, "Instruction descriptor" of tcgen05.
-template <int N, int TA, int TB, int STEPS, class A, class B>
+template <int M, int N, int TA, int TB, int STEPS, class A, class B>
 TILE_DEVICE void tcgen05_multiply(int base, int column, A a, B b, bool adds) {
-  static_assert(N % 16 == 0 && 16 <= N && N <= 256, "tile::tcgen05_mma: 16 to 256 columns");
+  static_assert(M == 128 ? N % 16 == 0 && 16 <= N && N <= 256
+                         : M == 64 && (N == 64 || N == 128 || N == 256),
+                "tile::tcgen05_mma: 128 rows of 16 to 256 columns, or 64 rows of 64, 128 or 256");
   using a_type = tcgen05_type<typename A::element>;
   using b_type = tcgen05_type<typename B::element>;
   constexpr int bytes = sizeof(typename A::element);
-  static_assert(bytes == sizeof(typename B::element) && (bytes != 2 || a_type::code == b_type::code),
-                "tile::tcgen05_mma: both operands have one type, or are 8-bit floats");
-  static_assert(bytes == 2 || (TA == 0 && TB == 0),
-                "tile::tcgen05_mma: operands that are not of 16 bits lie along K");
-  constexpr u32 kind = 1 << 4 | a_type::code << 7 | b_type::code << 10 | TA << 15 | TB << 16 |
-                       N / 8 << 17 | 128 / 16 << 24;
+  static_assert(bytes == sizeof(typename B::element) && a_type::sums == b_type::sums &&
+                    (bytes == 1 || a_type::code == b_type::code),
+                "tile::tcgen05_mma: both operands have one type, or are 8-bit floats or integers");
+  static_assert(bytes != 4 || (TA == 0 && TB == 0),
+                "tile::tcgen05_mma: operands of 32 bits lie along K");
+  constexpr u32 kind = a_type::sums << 4 | a_type::code << 7 | b_type::code << 10 | TA << 15 |
+                       TB << 16 | N / 8 << 17 | M / 16 << 24;
   TILE_UNROLL
-  for (int k = 0; k < STEPS; ++k) a_type::multiply(base + column, a.at(k), b.at(k), kind, adds || k);
+  for (int k = 0; k < STEPS; ++k) {
+    if constexpr (M == 64) a_type::multiply_64(base + column, a.at(k), b.at(k), kind, adds || k);
+    else a_type::multiply(base + column, a.at(k), b.at(k), kind, adds || k);
+  }
 }
-template <int N, int TA, int TB, int STEPS = 1, class A, class B>
+template <int M, int N, int TA, int TB, int STEPS = 1, class A, class B>
 TILE_DEVICE void tcgen05_mma(int base, int column, A a, B b) {
-  tcgen05_multiply<N, TA, TB, STEPS>(base, column, a, b, true);
+  tcgen05_multiply<M, N, TA, TB, STEPS>(base, column, a, b, true);
 }
-template <int N, int TA, int TB, int STEPS = 1, class A, class B>
+template <int M, int N, int TA, int TB, int STEPS = 1, class A, class B>
 TILE_DEVICE void tcgen05_mma_set(int base, int column, A a, B b) {
-  tcgen05_multiply<N, TA, TB, STEPS>(base, column, a, b, false);
+  tcgen05_multiply<M, N, TA, TB, STEPS>(base, column, a, b, false);
 }
 // An arrival at `bar` once all products that this thread has started are done.
 TILE_DEVICE void tcgen05_commit(u64* bar) {

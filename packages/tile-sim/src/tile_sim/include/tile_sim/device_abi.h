@@ -191,7 +191,7 @@ void tsim_tensor_move(const tsim_registers* registers, unsigned address, unsigne
                       int is_load, unsigned line);
 void tsim_tensor_fence(int is_after, unsigned line);
 void tsim_tensor_product(unsigned address, const struct tsim_operand* a,
-                         const struct tsim_operand* b, const struct tsim_product* product,
+                         const struct tsim_operand* b, const struct tsim_product* product, int rows,
                          unsigned line);
 void tsim_tensor_commit(const struct tsim_shared* barrier, unsigned line);
 void tsim_set_registers(int count, int increases, unsigned line);

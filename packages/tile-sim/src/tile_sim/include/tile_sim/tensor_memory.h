@@ -41,26 +41,38 @@ TILE_HOST auto tcgen05_operand(const sptr<T>& shared, int units) {
   return wgmma_operand<SWIZZLE, LEADING, STRIDE, NEXT, PART, FAR>(shared, units);
 }
 
-template <int N, int TA, int TB, int STEPS, class A, class B>
+// 8-bit integers have sums of 32 bits, others floats.
+template <class A>
+struct sums_of { using type = float; };
+template <>
+struct sums_of<i8> { using type = i32; };
+template <>
+struct sums_of<u8> { using type = i32; };
+
+template <int M, int N, int TA, int TB, int STEPS, class A, class B>
 TILE_HOST void tcgen05_multiply(int base, int column, const A& a, const B& b, int sets,
                                 unsigned line) {
-  static_assert(N % 16 == 0 && 16 <= N && N <= 256, "16 to 256 columns");
+  static_assert(M == 128 ? N % 16 == 0 && 16 <= N && N <= 256
+                         : M == 64 && (N == 64 || N == 128 || N == 256),
+                "128 rows of 16 to 256 columns, or 64 rows of 64, 128 or 256");
+  using left_type = typename A::element;
   for (int k = 0; k < STEPS; ++k) {
     const tsim_product product =
-        product_of<N, TA, TB, float, typename A::element, typename B::element>(k ? 0 : sets);
+        product_of<N, TA, TB, typename sums_of<left_type>::type, left_type, typename B::element>(
+            k ? 0 : sets);
     const tsim_operand left = a.at(k), right = b.at(k);
-    tsim_tensor_product((unsigned)(base + column), &left, &right, &product, line);
+    tsim_tensor_product((unsigned)(base + column), &left, &right, &product, M, line);
   }
 }
-template <int N, int TA, int TB, int STEPS = 1, class A, class B>
+template <int M, int N, int TA, int TB, int STEPS = 1, class A, class B>
 TILE_HOST void tcgen05_mma(int base, int column, const A& a, const B& b,
                            unsigned line = __builtin_LINE()) {
-  tcgen05_multiply<N, TA, TB, STEPS>(base, column, a, b, 0, line);
+  tcgen05_multiply<M, N, TA, TB, STEPS>(base, column, a, b, 0, line);
 }
-template <int N, int TA, int TB, int STEPS = 1, class A, class B>
+template <int M, int N, int TA, int TB, int STEPS = 1, class A, class B>
 TILE_HOST void tcgen05_mma_set(int base, int column, const A& a, const B& b,
                                unsigned line = __builtin_LINE()) {
-  tcgen05_multiply<N, TA, TB, STEPS>(base, column, a, b, 1, line);
+  tcgen05_multiply<M, N, TA, TB, STEPS>(base, column, a, b, 1, line);
 }
 TILE_HOST void tcgen05_commit(const sptr<u64>& bar, unsigned line = __builtin_LINE()) {
   tsim_tensor_commit(&bar, line);
