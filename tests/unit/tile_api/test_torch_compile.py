@@ -330,6 +330,17 @@ def test_buffers_move_as_in_eager_mode() -> None:
         torch.testing.assert_close(moved, right)
 
 
+def test_what_reads_no_tensors_is_one_of_torch() -> None:
+    """Totals of constants, as masks of packed sequences have them: kernels, torch, results read."""
+
+    def packed(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        document = (torch.arange(4)[None].diff(dim=1) != 1).cumsum(-1)
+        return document, w[document[0]], x * document
+
+    told = agree(packed, torch.randn(5, 3), torch.randn(2, 3))
+    assert any("it reads no tensors" in str(step) for step in told[0].in_torch)
+
+
 def test_indices_outside_are_refused_by_torch() -> None:
     fast = compiled(lambda w, i: F.embedding(i, w) * 2, told := [])
     with pytest.raises(IndexError):

@@ -249,8 +249,9 @@ def _is_captured(
     for step in steps:
         if isinstance(step, Node) or step in known:
             continue
-        if _is_of_one_number(step):
-            reasons |= dict.fromkeys(_heavy(step), "of one number: to call a kernel takes longer")
+        better = _better_in_torch(step)
+        if better is not None:
+            reasons |= dict.fromkeys(_heavy(step), better)
             is_whole = False
             continue
         captured = Captured(step, target, traced)
@@ -286,11 +287,15 @@ def _heavy(stage: Stage) -> list[Node]:
     return [n for n in stage.nodes if kind_of(n) not in (Kind.CREATION, Kind.VIEW)]
 
 
-def _is_of_one_number(stage: Stage) -> bool:
-    """Tell whether a stage is one operation on tensors of one element: it has nothing to fuse."""
+def _better_in_torch(stage: Stage) -> str | None:
+    """Return why torch runs a stage although kernels could; None if it does not."""
+    if not stage.inputs:
+        return "it reads no tensors, which tell where a kernel runs"
     tensors = [n.meta["val"] for n in (*stage.inputs, *stage.outputs)]
     is_small = all(isinstance(x, torch.Tensor) and x.numel() == 1 for x in tensors)
-    return is_small and len(_heavy(stage)) == 1 and bool(stage.inputs)
+    if is_small and len(_heavy(stage)) == 1:  # nothing to fuse
+        return "of one number: to call a kernel takes longer"
+    return None
 
 
 def _told(
