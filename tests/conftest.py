@@ -111,9 +111,10 @@ def host() -> PluginHost:
 
 @pytest.fixture(autouse=True)
 def barriers_are_followed(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Prove the barriers of every kernel that a test lowers; see `support.followed`."""
+    """Prove the barriers of every kernel that a test lowers, in turn; see `support.followed`."""
     is_wrong = request.node.get_closest_marker("wrong_barriers") is not None
-    if not is_wrong and not is_followed(request.path):
+    turn = request.config.stash[TURN]
+    if not is_wrong and not is_followed(request.path, request.node.name, turn):
         yield
         return
     with following(PROVED) as followed:

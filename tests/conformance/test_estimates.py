@@ -53,6 +53,7 @@ def test_on_the_cpu(host: PluginHost) -> None:
         check(case, "cpu:znver4", host)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("number", range(len(GPUS)))
 def test_on_gpus(number: int, host: PluginHost) -> None:
     for case in [*all_cases()][number :: len(GPUS) * STRIDE]:

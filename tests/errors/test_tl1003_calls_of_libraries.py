@@ -168,6 +168,7 @@ ARGUMENTS = ("", "A", "A[0], None, 'x'", "*range(15), nobody=3")
 NAMES = sorted(n for n in T.__all__ if n[:2] != "__" and n != "Any" and callable(getattr(T, n)))
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("arguments", ARGUMENTS, ids=str)
 def test_no_name_of_the_language_lets_an_error_of_python_through(arguments):
     """Whatever a program gives to whatever name: it works, or the error has a code."""

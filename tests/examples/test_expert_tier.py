@@ -100,6 +100,7 @@ def test_an_example_with_large_tiles(name: str, tmp_path: Path) -> None:
     assert_the_same(program(name), tmp_path, "program")
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("target", "turn"), [("cuda:sm_80", 0), ("hip:gfx942", 1)])
 def test_cases_of_the_contract(target: str, turn: int, tmp_path: Path) -> None:
     """One of each operator and of each type, on one of the targets that has it."""

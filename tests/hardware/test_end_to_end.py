@@ -135,6 +135,7 @@ def attention(q, k, v):
     return e / e.sum(axis=-1, keepdims=True) @ v
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     ("device", "dtype"),
     [
@@ -231,6 +232,7 @@ def test_times_are_those_of_the_gpu(backend: str) -> None:
     assert 2 * x.nbytes / 20e12 < ms / 1e3 < 2 * x.nbytes / 0.2e12
 
 
+@pytest.mark.in_turn(2)
 def test_tuning(device: str) -> None:
     @tile.autotune(configs=[{"block": 32}, {"block": 64}], warmup=1, rep=3)
     @tile.jit(out_idx=[2])

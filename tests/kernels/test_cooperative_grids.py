@@ -109,6 +109,7 @@ def fault_of(run: Executable, schedule: str) -> str | None:
     return None if np.array_equal(a, exchanged(rows(), 3)) else "result"
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", ["cuda:sm_80@sim", "hip:gfx942@sim"])
 def test_nothing_of_it_can_be_left_out(target: str) -> None:
     artifact: Any = tile.compile(exchange, target=target).artifact

@@ -46,6 +46,7 @@ def test_products_of_known_sizes(arch: str, stages: int, rounds: int) -> None:
     check_product(kernel, 70, 90, rounds * 32)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("stages", [2, 3, 4])
 def test_products_of_sizes_that_calls_tell(stages: int) -> None:
     m, n, k = (T.dynamic(name) for name in ("m", "n", "k"))

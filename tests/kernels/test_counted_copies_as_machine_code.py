@@ -82,6 +82,7 @@ def test_copies_begin_while_products_are_under_way(arch: str) -> None:
     assert changes >= 4
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sizes_that_calls_tell_cost_lanes_little(arch: str) -> None:
     """What is one for all lanes stays out of them; LLVM 22 asks a lane once for each copy."""

@@ -106,6 +106,7 @@ def test_exponentials_run_beside_the_product_of_the_round_before(name: str, nvrt
     assert opcodes(loop)["FSEL"] == 0
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 def test_steps_are_scaled_beside_the_product_of_the_next_one(nvrtc: Any) -> None:
     """The loop has two rounds; of 64 sums at least half are in front of the wait."""

@@ -87,6 +87,7 @@ def report_of(name: str) -> SimReport:
     return REPORTS[name]()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", REPORTS)
 def test_tiles_come_in_wide_and_whole_and_no_bank_is_asked_twice(name: str) -> None:
     report = report_of(name)

@@ -47,6 +47,7 @@ def test_rounds_of_clusters_that_arguments_decide() -> None:
     multiplied(kernels.in_clusters(3, (2, 2, 1), at_run_time=True), 256, 256, 200)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("tiles", [1, 2, 5])
 def test_products_of_products(tiles: int) -> None:
     """Each query meets one key of each tile, with the same score: exact sums of values."""

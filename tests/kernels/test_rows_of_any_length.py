@@ -14,6 +14,7 @@ from tile_sim import checking
 COLUMNS = [3, 33, 130, 300, 500, 1000]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("columns", COLUMNS)
 def test_softmax(columns: int) -> None:
     x = np.random.default_rng(0).standard_normal((62, columns)).astype(np.float32)

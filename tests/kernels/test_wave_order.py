@@ -55,6 +55,7 @@ KERNELS: dict[str, tuple[Any, list[np.ndarray]]] = {
 }
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", KERNELS)
 def test_nothing_can_be_left_out(name: str) -> None:
     function, arguments = KERNELS[name]

@@ -46,6 +46,7 @@ def test_what_is_used_twice_is_computed_once(run):
     check(run, lambda x: mixed(x, 40))
 
 
+@pytest.mark.in_turn(2)
 def test_a_sum_of_thousands_of_terms(run):
     check(run, lambda x: summed(x, 3000))
 

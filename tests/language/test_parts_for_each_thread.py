@@ -110,6 +110,7 @@ def test_all_targets_agree(
     np.testing.assert_array_equal(theirs[1], ours[1])
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("where", PLACES)
 @pytest.mark.parametrize("target", ["cuda:sm_80@sim", "hip:gfx942@sim"])
 def test_sums_of_products_are_read_by_each_thread(target: str, where: str) -> None:

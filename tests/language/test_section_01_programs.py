@@ -147,6 +147,7 @@ def test_eager_jit_declares_tensors_in_its_body(run, spelling, names):
     assert np.array_equal(c, 2 * counted(2, 5))
 
 
+@pytest.mark.in_turn(2)
 def test_eager_jit_with_tensors_in_the_signature_and_strides(run):
     @tile.jit(target=run.target)
     def shift(A: T.Tensor((6,), "int32"), by=1):

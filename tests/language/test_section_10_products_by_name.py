@@ -34,6 +34,7 @@ def by_name(
             T.copy(c, C[k * 64, 0])
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", TARGETS)
 def test_products_by_name(target: str) -> None:
     rng = np.random.default_rng(0)

@@ -286,6 +286,7 @@ def test_ceildiv_and_align_up_of_symbols(run):
     assert b.tolist() == [4, 16, 1]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     "dtype", ["float32", "float16", "float64", "int8", "uint16", "int32", "int64"]
 )

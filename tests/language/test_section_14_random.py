@@ -8,6 +8,7 @@ from support.arrays import poisoned
 from support.philox import philox
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("threads", [1, 8])
 def test_random_bits_are_those_of_philox(run, threads):
     @T.prim_func
@@ -28,6 +29,7 @@ def test_random_bits_are_those_of_philox(run, threads):
             assert f[block, thread] == np.float32(words[6] * 2.0**-32 + 2.0**-33)
 
 
+@pytest.mark.in_turn(3)
 def test_random_floats(run):
     @T.prim_func
     def main(A: T.Tensor((3, 400), "float64"), seed: T.int32):

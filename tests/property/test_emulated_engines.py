@@ -176,6 +176,7 @@ def kernel() -> SourceKernel:
     return SourceKernel(KERNEL, "programs", block=THREADS, shared_bytes=16 * CHUNKS + 8 * STEPS)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("async_mode", ["late", "early", "random"])
 @pytest.mark.parametrize("schedule", ["forward", "reverse", "random:4"])
 def test_order_is_known_exactly(kernel: SourceKernel, schedule: str, async_mode: str) -> None:

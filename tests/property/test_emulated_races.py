@@ -159,6 +159,7 @@ def kernel() -> SourceKernel:
     return SourceKernel(KERNEL, "programs", block=THREADS, shared_bytes=BYTES)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("schedule", ["forward", "reverse", "random:4"])
 def test_races_are_found_exactly(kernel: SourceKernel, schedule: str) -> None:
     outcomes = {True: 0, False: 0}

@@ -37,6 +37,7 @@ def test_kernels_do_not_depend_on_the_order_of_blocks(shown: Shown) -> None:
     compare(kernel, arguments(kernel), shuffled, runner(INTERPRETER, PluginHost()), exact=True)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(("backend", "examples"), [("toy", 30), ("cpu", 20)])
 def test_backends_agree_with_the_interpreter(backend: str, examples: int) -> None:
     host = installed_plugins()

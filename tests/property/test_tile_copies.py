@@ -54,6 +54,7 @@ def copies(source: Any, target: Any, threads: int, is_pipelined: bool) -> Any:
     return main
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.filterwarnings("ignore:a pipelined loop does not overlap its iterations")
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_80@sim", "hip:gfx942@sim"])
 def test_all_targets_agree(target: str) -> None:

@@ -49,6 +49,7 @@ CASES: list[tuple[Callable[[str], Any], str, str, str]] = [
 ]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("program", [shared_factor, passed_on, exchanged])
 def test_right_ones_are_proved(program: Callable[..., Any]) -> None:
     violation = lowered(program()).violation()

@@ -79,6 +79,7 @@ AT_RUN_TIME: dict[str, tuple[Callable[[], Any], list[dict[str, Value]]]] = {
 """By name: a kernel, and what it reads at run time."""
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", KERNELS)
 def test_no_order_goes_wrong(name: str) -> None:
     """One order proves it for all."""
@@ -88,6 +89,7 @@ def test_no_order_goes_wrong(name: str) -> None:
     assert proved.events > 50
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", AT_RUN_TIME)
 def test_no_order_goes_wrong_whatever_the_tensors_hold(name: str) -> None:
     kernel, choices = AT_RUN_TIME[name]

@@ -112,6 +112,7 @@ def test_a_program_runs_as_with_python(words: list[str], told: str, tells: Path)
     assert (done.stdout, done.stderr, done.returncode) == (told, "", 0)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_80@sim"])
 def test_a_program_for_a_gpu_runs_unedited(target: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")

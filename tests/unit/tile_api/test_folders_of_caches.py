@@ -65,6 +65,7 @@ def result(target, value):
     return a[0]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("place", [*FAILING, *WORKING], indirect=True)
 def test_kernels_are_compiled_wherever_they_cannot_be_kept(place, capsys):
     with warnings.catch_warnings(record=True) as told:

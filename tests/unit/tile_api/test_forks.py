@@ -53,6 +53,7 @@ WITHOUT = "import tile_cpu.openmp_threads, tile_launch.cpu_driver\n"
 WITHOUT += "tile_cpu.openmp_threads.find_openmp = tile_launch.cpu_driver.find_openmp = lambda: None"
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 @pytest.mark.parametrize(
     ("first", "patch", "called"),

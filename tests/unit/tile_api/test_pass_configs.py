@@ -160,6 +160,7 @@ OF_COMPILERS = (
 )
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("key", "value", "kernel", "target"), CHANGES)
 def test_what_is_lowered_changes(key, value, kernel, target):
     stage = "source" if not target.startswith("cpu") else "lowered"

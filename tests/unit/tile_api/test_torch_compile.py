@@ -96,6 +96,7 @@ def test_what_follows_a_product_is_in_its_kernel_in_whatever_shape() -> None:
     assert [graph.in_torch for graph in turned] == [()]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("model", [GPTBlock(16, 2), ResNetBlock(4)], ids=["gpt", "resnet"])
 def test_blocks_of_models_train(model: torch.nn.Module) -> None:
     torch.manual_seed(0)
@@ -204,6 +205,7 @@ def test_it_computes_what_eager_mode_computes(name: str) -> None:
     agree(function, *inputs)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_short_floats_are_as_exact_as_in_eager_mode(dtype: torch.dtype) -> None:
     def normed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -270,6 +272,7 @@ def flattened(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     return F.gelu(x[:, None].expand(-1, 3, -1).reshape(-1, 4) @ w).view(x.shape[0], 3, -1)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("function", [scaled_rows, flattened])
 def test_sizes_that_are_symbols_have_kernels_together(function, monkeypatch) -> None:
     count, told = 0, list[CompiledGraph]()

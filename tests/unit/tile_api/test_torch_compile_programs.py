@@ -87,6 +87,7 @@ def test_compiled_for_each_type() -> None:
         agree(fast(x), torch.softmax(x * 2, -1), 2e-2 if dtype == torch.bfloat16 else 1e-6)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64, torch.bool], ids=str)
 def test_whole_numbers(dtype: torch.dtype) -> None:
     x = torch.randint(0, 2, (3, 5)).to(dtype)

@@ -47,6 +47,7 @@ def last_lines(done: subprocess.CompletedProcess[str]) -> str:
     return re.split(r"^tile_core\.errors\.\w+: ", done.stderr, flags=re.MULTILINE)[-1]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("environment", "arguments", "target"),
     [

@@ -86,6 +86,7 @@ def fired(found: Linear | None, expected: Any) -> bool:
     return found is not None
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("rule", "op"),
     [(r, BinaryOp.FLOORDIV) for r in QUOTIENTS] + [(r, BinaryOp.FLOORMOD) for r in REMAINDERS],
@@ -100,6 +101,7 @@ def test_divisions(rule: Rule, op: BinaryOp) -> None:
     assert found
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("rule", SUM_RULES, ids=lambda rule: rule.before)
 def test_sums(rule: Rule) -> None:
     found = 0

@@ -45,6 +45,7 @@ def chained(count: int) -> Kernel:
     return kernel([a, b], 1, body, threads=128)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
 def test_a_program_of_four_times_the_length_takes_four_times_the_calls(target: str) -> None:
     host = installed_plugins()

@@ -69,6 +69,7 @@ def test_what_passes_need_is_there(target: str, host: PluginHost) -> None:
         assert entry.function.__doc__, f"{entry.name} says what it does"
 
 
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(("target", "name"), optional_passes())
 def test_optional_passes_can_be_left_out(target: str, name: str, host: PluginHost) -> None:
     options = BuildOptions(skip=(name,))

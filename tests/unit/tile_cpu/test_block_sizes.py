@@ -28,6 +28,7 @@ def test_what_a_level_holds_is_fetched_once(depth: int, copies: int) -> None:
     assert last < second < first
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("machine", ["znver3", "skylake-avx512", "sapphirerapids"])
 def test_no_blocks_are_much_better(machine: str) -> None:
     found, best = ratio(machine, (64, 192, 320), (48, 96, 256))

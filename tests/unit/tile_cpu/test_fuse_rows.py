@@ -373,6 +373,7 @@ def test_a_joined_pass_that_reads_what_it_has_written_reads_the_new_value() -> N
     assert is_fused(check(kernel))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("second", ["@copy(src=Y[bx * 8, 0], dst=x[0:8, 0:43])", "loop", "@fill"])
 @pytest.mark.parametrize("kind", ["SUM", "ABSMAX"])
 def test_a_total_is_of_what_a_tile_held_before_the_next_pass_writes_it(second, kind) -> None:

@@ -101,6 +101,7 @@ def test_few_rows(m: int, trans_b: bool) -> None:
     check(Case(m, 101, 70, block=(m, 64), trans_b=trans_b))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("block", [(3, 64), (16, 32)])
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 def test_dot_products_of_blocks_that_stick_out(block: tuple[int, int], dynamic: bool) -> None:
@@ -148,6 +149,7 @@ def test_other_machines(machine, dtypes: tuple[str, str, str]) -> None:
     check(Case(9, 21, 51, (12, 16), dtypes=dtypes, trans_b=True), machine)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("trans_b", [False, True], ids=["nn", "nt"])
 def test_short_vectors_fetch_the_panels_that_are_packed_next(trans_b: bool) -> None:
     """Of this step of k, and behind its last panels those of the next step."""
@@ -347,6 +349,7 @@ def run_tile(
     return z.astype(np.int64), expected
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("scaled", [True, False], ids=["rescaled", "int8"])
 @pytest.mark.parametrize("n", [64, 70, 9])
 def test_tile_gemm_on_ready_operands(n: int, scaled: bool) -> None:

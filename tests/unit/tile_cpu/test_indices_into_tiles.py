@@ -150,6 +150,7 @@ def test_rounds_of_two_loops(shape: tuple[int, int]) -> None:
     assert not b[:, 16:].any()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("kernel", [blocks, threads], ids=lambda kernel: kernel.__name__)
 @pytest.mark.parametrize("length", [33, 1 << 20])
 def test_blocks_and_threads(kernel, length: int) -> None:

@@ -36,6 +36,7 @@ def masked_store(buffer, index, value, lanes, count):
     return Evaluate(extern("int32", f"tile_mstore_i{bits}x{lanes}", at, count, raw))
 
 
+@pytest.mark.in_turn(2)
 @ROWS
 def test_masked_accesses_touch_nothing_beyond_the_count(machine, lanes):
     functions = {}
@@ -63,6 +64,7 @@ def test_masked_accesses_touch_nothing_beyond_the_count(machine, lanes):
             np.testing.assert_array_equal(c, want)
 
 
+@pytest.mark.in_turn(3)
 @ROWS
 @pytest.mark.parametrize("offset_type", ["int32", "int64"])
 def test_gathers(machine, lanes, offset_type):

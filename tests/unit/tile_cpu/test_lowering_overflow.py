@@ -131,6 +131,7 @@ def of_comparisons(folder: Path, loop: str):
     return runpy.run_path(str(path))["main"]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("loop", ["Parallel", "serial"])
 def test_comparisons_with_constants_at_the_limits(loop, tmp_path):
     """TVM moves constants to the other side of a comparison, where they may overflow."""

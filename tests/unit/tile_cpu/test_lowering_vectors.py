@@ -136,6 +136,7 @@ def test_indirect_and_strided_reads(n: int) -> None:
     np.testing.assert_array_equal(c, a[picks] + a[np.arange(n) % 8 * 8])
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("columns", [1, 5, 64, 100])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_reductions_of_any_length(dim: int, columns: int) -> None:
@@ -312,6 +313,7 @@ def test_branches_that_all_lanes_take_are_vectorised_with_both_ways(positive: in
     np.testing.assert_array_equal(c, a + 4 if positive else a * 2)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("first", [0, 16, 5])
 @pytest.mark.parametrize("size", [64, 48, 20, 7])
 def test_quotients_are_the_same_within_a_vector_where_they_divide_evenly(

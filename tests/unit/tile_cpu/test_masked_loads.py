@@ -29,6 +29,7 @@ def guarded_reads() -> Any:
     return main
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("machine", WITH_MASKS)
 def test_every_masked_load_is_an_instruction_with_a_mask(machine: str) -> None:
     kernel = tile.compile(guarded_reads(), target=f"cpu:{machine}")

@@ -59,6 +59,7 @@ def test_double(machine, lanes):
             np.testing.assert_allclose(got, reference(x, y), rtol=1e-15, atol=0, err_msg=name)
 
 
+@pytest.mark.in_turn(2)
 @ROWS
 def test_classification_is_not_simplified_away(machine, lanes):
     types = {"float32": np.uint32, "float64": np.uint64}

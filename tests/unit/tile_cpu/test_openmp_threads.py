@@ -216,6 +216,7 @@ print(len({{line.split()[-1] for line in maps if "libgomp" in line}}), openmp_th
 """
 
 
+@pytest.mark.in_turn(2)
 @needs_openmp
 @pytest.mark.parametrize("first", ["", "import torch"], ids=["torch later", "torch first"])
 def test_there_is_one_openmp_and_nobody_is_pinned(first: str) -> None:

@@ -22,6 +22,7 @@ LESSER = {
 SOME = "tile_gemm_on_ready or who_packs"
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("name", LESSER)
 def test_products(name: str) -> None:
     if not host_machine().has(*LESSER[name]):

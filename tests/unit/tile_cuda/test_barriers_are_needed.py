@@ -64,6 +64,7 @@ def without(launch: Launch, dropped: int) -> Launch:
     return rewrite(launch, rule)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("stages", "folded", "dropped"),
     [

@@ -34,6 +34,7 @@ def product(dtype: str, block_k: int, threads: int = 256):
     return matmul.kernel
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("arch", "dtype", "block_k", "products"),
     [

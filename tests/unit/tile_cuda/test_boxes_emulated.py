@@ -154,6 +154,7 @@ def convolved(x: Any, w: Any) -> Any:
     return np.sum(taps, axis=0)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("height", "width"), [(8, 8), (4, 16), (16, 4)])
 def test_patches_of_images_are_boxes_of_four_dimensions(
     schedule: str, height: int, width: int

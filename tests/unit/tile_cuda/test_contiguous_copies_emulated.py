@@ -88,6 +88,7 @@ def in_clusters(cluster: tuple[int, int, int]) -> Any:
     return kernel
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("cluster", [(2, 1, 1), (1, 2, 1), (2, 2, 1)])
 def test_blocks_of_a_cluster_bring_a_part_of_a_row_each(
     schedule: str, cluster: tuple[int, int, int]

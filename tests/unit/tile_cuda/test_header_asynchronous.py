@@ -173,6 +173,7 @@ def test_barriers_in_memory_work_before_hopper():
     assert "mbarrier.test_wait.parity" in ptx(DECLARED + body, "sm_80")
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 def test_a_product_of_matrices_in_the_printed_form(nvrtc):
     code = machine_code_of((KERNELS / "gemm.cu").read_text(), nvrtc)
@@ -190,6 +191,7 @@ def test_a_product_of_matrices_in_the_printed_form(nvrtc):
     assert waits == ["0x1", "0x0"]
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 def test_a_product_of_matrices_by_clusters(nvrtc):
     code = machine_code_of((KERNELS / "gemm_cluster.cu").read_text(), nvrtc)

@@ -108,6 +108,7 @@ def test_old_compilers_get_the_same_instructions(form):
     assert len(found[0]) == len(rows)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 def test_old_compilers_get_the_same_machine_code(nvrtc):
     body = "".join(product(form, 48, *TYPES[1]) for form in FORMS)
@@ -222,6 +223,7 @@ def test_operands_of_16_bits_lie_along_either_dimension(ta, tb):
     assert re.search(r"setp\.ne\.b32 p, 0, 0;\s+wgmma", text)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("call", "words"),
     [

@@ -131,6 +131,7 @@ def test_every_feature_has_an_instruction():
     assert named - {"mma_m8n8k4", "fast_float64"} == set(INSTRUCTIONS)
 
 
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_features_are_those_of_the_assembler(arch):
     """What the table promises assembles; what it denies is refused, each on its own."""

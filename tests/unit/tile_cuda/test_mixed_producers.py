@@ -52,6 +52,7 @@ def test_odd_rows_without_the_engine(schedule: str, rounds: int) -> None:
     check(odd_rows(rounds, both=True, stages=4))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("lengths", [[100, 7, 64], [0, 1, 130]])
 def test_pages_through_a_table(schedule: str, lengths: list[int]) -> None:
     """Sequences of no tile, of a part of one, and of several, whose pages are scattered."""
@@ -68,6 +69,7 @@ def test_three_ways_to_fill_tiles(schedule: str, rounds: int) -> None:
     check(three_ways(rounds))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("masked", [[1, 0, 1, 1, 0, 0, 1, 1], [0, 0, 0]])
 def test_three_ways_in_rounds_that_are_left_out(schedule: str, masked: list[int]) -> None:
     check(three_ways(len(masked), masked=masked, stages=2))

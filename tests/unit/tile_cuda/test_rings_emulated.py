@@ -64,6 +64,7 @@ def test_rings_go_on_from_tile_to_tile(schedule: str, form: str, stages: int) ->
     check(irregular([3, 1, -1, 0, 2, 5], stages=stages, form=form))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("wanted", [[1, 0, 1, 1, 0, 0, 1, 1], [0, 0, 0], [0, 1]])
 def test_rounds_that_are_left_out(schedule: str, wanted: list[int]) -> None:
     """Some tiles are filled in every round, others only where they are needed."""

@@ -48,6 +48,7 @@ def printed(product: Product, host: PluginHost) -> str:
     return print_program(lower(product.kernel(), f"cuda:{product.arch}", host).module).text
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
 def test_sums_are_in_tensor_memory(product: Product, host: PluginHost) -> None:
     assert "tcgen05_mma" in printed(product, host)
@@ -82,6 +83,7 @@ def matmul(dtype: str, block_k: int, rows: int, total: str):
     return kernel.kernel
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize(
     ("dtype", "block_k", "rows", "instruction", "descriptor"),
     [

@@ -44,6 +44,7 @@ def built(arch: str) -> Output:
     return output
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("arch", ARCHS)
 def test_resources(arch):
     found = resources_in(built(arch).code)

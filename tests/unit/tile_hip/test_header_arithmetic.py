@@ -30,6 +30,7 @@ OF_INTEGERS = {"popcount", "clz", "ffs"}
 APART = {"ldexp", "dp4a"}
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_all_conversions(arch):
     lines = [
@@ -84,6 +85,7 @@ def test_every_pure_intrinsic_is_there_for_every_type_it_takes():
         assembly(arch, *in_pieces(few), flags=("-O1",))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx950"])
 def test_every_operation_that_is_a_function(arch):
     names = sorted({*FUNCTIONS.values(), "truncmod", "min_nan", "max_nan"})

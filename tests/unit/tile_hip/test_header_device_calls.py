@@ -145,6 +145,7 @@ def test_the_table_and_the_header_agree():
     assert {DEVICE_NAMES.get(name, name) for name in known} <= set(CALLS)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_call_becomes_its_instruction(arch):
     """One kernel for each, so that the instruction is that call's; registers stay registers."""

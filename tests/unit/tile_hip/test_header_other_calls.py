@@ -62,6 +62,7 @@ def test_every_intrinsic_has_been_thought_of():
     assert {"float16", "bfloat16", "float32", "float64", "int32", "uint64"} <= set(ATOMIC_DTYPES)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_intrinsic_of_warps_and_memory(arch):
     lines = [line for name in OTHERS for line in statements(name)]

@@ -74,6 +74,7 @@ def test_factors_in_registers(arch: str, letters: str, scopes: str) -> None:
     check(replace(HALF, arch=arch, scopes=(first, second), transposes=turned))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("factor", ["float32", "float64", "int8"])
 def test_factors_of_other_types_in_registers(factor: str) -> None:
     total = "int32" if factor == "int8" else factor

@@ -158,6 +158,7 @@ def test_the_manifest_itself_is_right() -> None:
         kernel_of(rich())(*ARGS, ARGS[0])
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:24])
 def test_every_field_with_every_value(value: Any) -> None:
     data = to_json(rich())

@@ -159,6 +159,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("async_mode", ["late", "early", "random"])
 @pytest.mark.parametrize("schedule", ["forward", "reverse", "random:1", "random:2", "random:3"])
 @pytest.mark.parametrize("program", hopper_kernels.PROGRAMS, ids=lambda program: program.name)
@@ -167,12 +168,14 @@ def test_right_kernels_are_found_right(program, schedule, async_mode):
         assert program.run().findings == ()
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_found(name, schedule):
     MISTAKES[name].must_be_found(schedule)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_all_checks_together_find_it_too(name):
     with checking("all", threads=1), pytest.raises(MISTAKES[name].error):

@@ -35,6 +35,7 @@ def what_signals_do(request: pytest.FixtureRequest) -> Iterator[None]:
     signal.siginterrupt(signal.SIGINT, True)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.usefixtures("what_signals_do")
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("filled", "n"), [(9, 0), (0, 1)], ids=["polls", "computes"])

@@ -87,6 +87,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("program", emulated.PROGRAMS, ids=lambda program: program.name)
 @pytest.mark.parametrize("threads", [1, 2])
@@ -99,6 +100,7 @@ def test_right_kernels_are_found_right(program, schedule, threads):
 WAVES = (emulated.EXCHANGE, emulated.SUMS, emulated.PAIRS, emulated.BRANCHES, emulated.BLOCKS)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("program", WAVES, ids=lambda program: program.name)
 def test_right_kernels_are_right_in_waves_of_64(program, schedule):
@@ -107,6 +109,7 @@ def test_right_kernels_are_right_in_waves_of_64(program, schedule):
         assert replace(program, warp_size=64).run().findings == ()
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize(
     "name",
@@ -131,6 +134,7 @@ def test_the_arrival_of_copies_does_not_matter(async_mode):
         assert emulated.GEMM.run().findings == ()
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_found(name, schedule):

@@ -142,12 +142,14 @@ def _run(case: Case, schedule: str) -> None:
         kernel(case.blocks, O=np.zeros(1032, np.int32))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", RIGHT)
 def test_ordered_accesses_are_no_race(name: str, schedule: str) -> None:
     _run(RIGHT[name], schedule)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", WRONG)
 def test_unordered_accesses_are_a_race(name: str, schedule: str) -> None:

@@ -18,6 +18,7 @@ def mapped_kernels(name: str) -> set[str]:
     return {line.split()[-1] for line in lines if f"/{name}-" in line}
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", ["cuda:sm_80@sim", "hip:gfx942@sim"])
 def test_a_deleted_kernel_is_not_mapped(target: str) -> None:
     @T.prim_func

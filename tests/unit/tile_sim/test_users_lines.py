@@ -156,6 +156,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", ["cuda:sm_80@sim", "hip:gfx942@sim"])
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake(name, target):

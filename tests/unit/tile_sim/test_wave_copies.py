@@ -111,6 +111,7 @@ def test_right_kernels_are_found_right(program, schedule, arrives):
         assert program.run().findings == ()
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_found(name, schedule):

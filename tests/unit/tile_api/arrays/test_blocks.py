@@ -186,6 +186,7 @@ def test_a_gpu_goes_through_keys_in_one_loop() -> None:
     assert together.count("if ko >= rest:") == 1
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")  # rows in local memory
 @pytest.mark.parametrize("target", ["cuda:sm_90a@sim", "hip:gfx942@sim"])
 def test_blocks_with_most_keys_come_first(target: str) -> None:

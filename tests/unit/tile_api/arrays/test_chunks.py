@@ -51,6 +51,7 @@ DECAYS = {
 }
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", DECAYS)
 def test_any_decay(name):
     a = np.repeat(DECAYS[name][:, None], 2, 1).astype("float32")

@@ -67,6 +67,7 @@ def test_none_and_one_have_kernels_of_their_own() -> None:
     assert len(function._compiled) == 5  # of which one is for (7, 5) and (13, 2)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", GPUS)
 def test_attention_with_tails_on_gpus(target: str) -> None:
     function = named(programs.causal, "b n 16", "b m 16", "b m 16", target=target, blocks=SMALL)
@@ -75,6 +76,7 @@ def test_attention_with_tails_on_gpus(target: str) -> None:
     assert len(function._compiled) == 1
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("function", [programs.logsumexp, programs.moments])
 def test_parts_of_a_stream_may_be_empty(function) -> None:
     split = named(function, "3 m", target="cpu", blocks=Blocks(stream=8, parts=4))

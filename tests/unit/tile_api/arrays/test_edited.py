@@ -80,6 +80,7 @@ def test_without_a_cache_nothing_is_kept(tmp_path, cache, monkeypatch) -> None:
     assert not (cache / COMPARED).exists()
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", ["cuda:sm_80@sim", "hip:gfx942@sim"])
 def test_threads_of_a_gpu(target: str, tmp_path) -> None:
     x, a, b = numbers(9, 20), numbers(20, 300), numbers(300, 33)

@@ -63,6 +63,7 @@ def test_what_equations_mean(case: Differentiated) -> None:
         np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-12 * (1 + np.abs(wanted).max()))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("case", "target"), [*zip(named(EVERYWHERE), GPUS, strict=True)], ids=EVERYWHERE
 )

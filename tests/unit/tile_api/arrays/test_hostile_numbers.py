@@ -61,6 +61,7 @@ def check(function, *arrays, blocks=SMALL, target="interpret") -> None:
         assert Right(near.dtype, near.shape, right, (near,)).wrong(np.asarray(got)) is None
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("blocks", [Blocks(), SMALL], ids=["resident", "streamed"])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_hostile_rows(function, blocks):

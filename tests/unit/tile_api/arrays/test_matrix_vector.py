@@ -68,12 +68,14 @@ def test_one_query(shapes: tuple[tuple[int, ...], ...], parts: int) -> None:
     check(function, random(*shapes), 1 + (parts > 1), 2)
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", GPUS)
 def test_one_query_on_gpus(target: str) -> None:
     function = Function(attention, target=target, blocks=Blocks(stream=32, parts=4))
     check(function, random(*ONE_QUERY[0]), 2, 2)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("target", "queries"), [(GPUS[1], 1), (GPUS[2], 1), (GPUS[1], 3)])
 def test_few_queries_take_whole_matrix_instructions(target: str, queries: int) -> None:
     shapes = (1, 2, queries, 32), *ONE_QUERY[0][1:]

@@ -190,6 +190,7 @@ def test_equations_have_a_digest() -> None:
     assert f"Equations {digest(lines)}:" in Function(p.function).source(**p.arguments())
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", ["cuda:sm_80@sim", "hip:gfx942@sim"])
 def test_threads_of_a_gpu(target: str, tmp_path) -> None:
     x, a, b = (np.zeros(shape, "float32") for shape in ((9, 20), (20, 512), (512, 300)))

@@ -191,6 +191,7 @@ def test_on_the_cpu(name: str) -> None:
     check(*KERNELS[name], target="cpu")
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", ON_GPUS)
 def test_on_gpus(target: str) -> None:
     check(*KERNELS[ON_GPUS[target]], target=target)
@@ -269,6 +270,7 @@ def rates_of(steps, dtype):
     return (x, np.abs(rate), b, c), weights
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("steps", [1, 7, 64, 65, 67, 192])
 def test_running_sums_of_spans_are_gradients_of_rates(steps: int) -> None:
     arrays, weights = rates_of(steps, "float64")

@@ -54,6 +54,7 @@ def test_on_the_cpu(program: Program) -> None:
     assert source.count("@tile.jit") == SPLIT[program.name]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("program", "target"),
     [*zip(chosen("positions", "moments", "with_log_sum"), GPUS, strict=True)],

@@ -35,6 +35,7 @@ def printed(kernel: Any) -> str:
     return "\n".join(kernel_lines(kernel))
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("half", [0, 1])
 def test_cases_of_the_contract(half: int) -> None:
     """What is printed means the same, and is printed again as it was."""

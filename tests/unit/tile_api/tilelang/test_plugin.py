@@ -58,6 +58,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 PLUGIN = ("pytest", "-p", "tile_api.tilelang.plugin", "--tile-target=interpret", "test_it.py")
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("words", "status", "summary"),
     [

@@ -41,6 +41,7 @@ def product(stages: int, order: tuple[int, ...] = ()):
 TOLD = "{} of {} stages fit into the 65536 bytes of shared memory that {} gives a block"
 
 
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("target", ["hip:gfx90a@sim", "hip:gfx942@sim"])
 @pytest.mark.parametrize("asked", [5, 8])
 def test_as_many_as_fit(target, asked):
