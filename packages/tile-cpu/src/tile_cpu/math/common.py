@@ -11,8 +11,9 @@ from tile_cpu.tir.nodes import PrimExpr
 NAN = math.nan
 INF = math.inf
 LN2 = math.log(2.0)
-# Adding it to |x| < 2**22 (2**51) leaves the rounded x in the low bits of the sum.
-ROUNDER_SINGLE = 1.5 * 2.0**23
+# Adding it to |x| < 2**22 (2**51) leaves the rounded x in the low bits of the sum; in single plus
+# twice the bias of exponents, which halves of it then have.
+ROUNDER_SINGLE = 1.5 * 2.0**23 + 2 * 127
 ROUNDER_DOUBLE = 1.5 * 2.0**52
 
 # Names a value so that it is computed once: `tile_cpu.tir.build.Temporaries` does.
@@ -69,12 +70,9 @@ def scale(fn: Function, x: Value, n: Value, shifted: Value) -> Value:
     """
     if has_scale(fn, x.type):
         return scale_by(fn, x, n)
-    exponent = shifted - ROUNDER_SINGLE_BITS
-    half = exponent.ashr(1)
-    return x * power_of_two(fn, half, "float") * power_of_two(fn, exponent - half, "float")
-
-
-ROUNDER_SINGLE_BITS = 0x4B400000
+    half = shifted.lshr(1)
+    first, second = (e.shl(23).bitcast(x.type) for e in (half, shifted - half))
+    return x * first * second
 
 
 def has_scale(fn: Function, kind: Type) -> bool:
