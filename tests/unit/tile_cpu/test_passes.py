@@ -2,6 +2,7 @@
 
 import pytest
 
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.expr import Const
 from tile_core.ir.node import walk
 from tile_core.ir.parser import parse_kernel
@@ -64,6 +65,32 @@ def operators(kernel: Kernel) -> list[str]:
 
 def test_a_staged_product_becomes_one_block() -> None:
     assert structurally_equal(fused(GEMM), parse(FUSED))
+
+
+@pytest.mark.parametrize(("result", "stored"), [("D[bx:1, 0:128]", True), ("D[0:1, 0:128]", False)])
+def test_a_row_that_is_cut_out_is_a_matrix_of_one(result: str, stored: bool) -> None:
+    """Nothing moves along its dimension: it is the one before the columns."""
+    text = f"""\
+kernel k[m: int32](A: global float16[2, m, 64], B: global float16[64, 128], \
+D: global float32[m, 128]):
+  launch bx: int32 in (m) threads tx: int32, ty: int32, tz: int32 in (128, 1, 1):
+    alloc A_shared: shared float16[1, 16]
+    alloc B_shared: shared float16[16, 128]
+    alloc C: local.fragment float32[1, 128]
+    @fill(dst=C[0:1, 0:128], value=0.0)
+    pipelined k: int32 in range(0, 4) stages 3:
+      @copy(src=A[1:1, bx:1, k * 16:16], dst=A_shared[0:1, 0:16])
+      @copy(src=B[k * 16:16, 0:128], dst=B_shared[0:16, 0:128])
+      @gemm(a=A_shared[0:1, 0:16], b=B_shared[0:16, 0:128], c=C[0:1, 0:128], \
+transpose_a=false, transpose_b=false, clear=false)
+    @copy(src=C[0:1, 0:128], dst={result})
+"""
+    (product, *rest) = (n for n in walk(fused(text)) if isinstance(n, TileOperator))
+    assert isinstance(product, BlockedGemm)
+    assert (product.a_rows, product.b_rows, product.dst_rows) == (1, 0, 0)
+    assert [print_expr_text(as_expr(start)) for start in product.a.starts] == ["1", "bx", "0"]
+    assert (product.dst.buffer.name == "D") is stored
+    assert [op.mnemonic for op in rest] == ([] if stored else ["copy"])
 
 
 def test_without_a_fill_the_sums_start_from_the_tile() -> None:

@@ -17,6 +17,7 @@ from tile_cpu.lowering import access
 from tile_cpu.lowering.buffer_addresses import FlatBuffer
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.types import lanes_of, number, scalar_name
+from tile_cpu.passes.row_loops import FETCH_LEVEL
 from tile_cpu.tir.build import extern, i32, llvm_effect, with_lanes
 from tile_cpu.tir.nodes import BufferLoad, Evaluate, PrimExpr, tirx
 from tile_cpu.tir.nodes import Stmt as TirStmt
@@ -24,6 +25,10 @@ from tile_cpu.tir.nodes import Stmt as TirStmt
 SMALLEST_PART = 8
 """Tensors smaller than this part of the last-level cache are stored into it as usual: results
 that are larger do not stay in a cache until they are read."""
+
+LARGEST_KEPT = 2
+"""A tensor that is larger than one part in so many of the last-level cache does not stay there
+between two kernels that read it. A smaller one comes as fast as it is added up."""
 
 READ_AHEAD = 4096
 """Bytes between what a long stretch reads and what it fetches: a page, so that addresses are
@@ -135,19 +140,21 @@ def prefetch_next_iteration(ctx: Context, expr: Load, place: FlatBuffer) -> None
 def read_ahead(ctx: Context, expr: Load, place: FlatBuffer, offset: PrimExpr) -> None:
     """Fetch what lies `READ_AHEAD` bytes beyond `offset`, which `expr` reads now.
 
-    Nothing happens unless the loop at hand is long, calls functions and stores past the
-    caches. It has few reads in flight, which hides neither the latency of memory nor the
-    translation of addresses behind them; a loop that merely moves has many, and prefetches
-    would get in their way.
+    Nothing happens unless the loop at hand is long, and either calls functions and stores past the
+    caches or reads its rows in order and stores nothing but what they add up to. The former has few
+    reads in flight, which hides neither the latency of memory nor the translation of addresses
+    behind them; the latter waits wherever a page ends, which the machine does not fetch beyond. A
+    loop that merely moves has many reads, and prefetches would get in their way.
     """
     buffer = expr.buffer
     bits = max(8, buffer.dtype.bits)
     if not buffer.scope.is_global or ctx.stretch * bits < LONG_STRETCH * 8:
         return
     size = buffer.storage.nbytes
-    if size is not None and is_large(size, ctx.machine):
+    part = LARGEST_KEPT if ctx.only_reads else SMALLEST_PART
+    if size is not None and size * part >= ctx.machine.l3_bytes:
         ahead = number(READ_AHEAD * 8 // bits, scalar_name(offset))
-        _fetch(ctx, place, offset + ahead, level=1)
+        _fetch(ctx, place, offset + ahead, FETCH_LEVEL)
 
 
 def _fetch(ctx: Context, place: FlatBuffer, offset: PrimExpr, level: int) -> None:

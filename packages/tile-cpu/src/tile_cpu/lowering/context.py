@@ -98,6 +98,7 @@ class Context(ABC):
         self.ahead: tuple[Var, int] | None = None  # fetch for its next iteration, into which cache
         self.iteration: Var | None = None  # the index of the sequential loop around
         self.stretch = 0  # elements of the vector loop at hand, if it is read ahead
+        self.only_reads = False  # whether that loop stores nothing but sums
         self.trusted: frozenset[Node] = frozenset()  # accesses proven by a test up front
         self.speculative: ConstraintSet | None = None  # what is known without conditions on lanes
         self.lane_mask: PrimExpr | None = None  # the lanes whose conditions hold

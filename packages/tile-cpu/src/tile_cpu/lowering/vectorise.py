@@ -41,7 +41,7 @@ from tile_cpu.lowering.vector_access import (
     vector_store,
 )
 from tile_cpu.lowering.whole_tile_bounds_check import Whole, whole_tile
-from tile_cpu.passes.row_loops import PREFETCH_NEXT_ITERATION
+from tile_cpu.passes.row_loops import PREFETCH_NEXT_ITERATION, READ_IN_ORDER
 from tile_cpu.tir.build import allocate, i32, prim, scratch, seq, with_lanes
 from tile_cpu.tir.nodes import For as TirFor
 from tile_cpu.tir.nodes import ForKind, IfThenElse, IntImm, PrimExpr, tirx
@@ -192,11 +192,12 @@ def _nest(ctx: Context, loop: Parallel, var: Var, plan: Whole, *, guarded: bool)
         outer = [(v, e) for v, e in pairs if v is not var]
         extent = next(e for v, e in pairs if v is var)
         streams = any(n.buffer in ctx.streamed for n in nodes_of(loop.body, Store))
-        if streams and contains(loop.body, Call):  # functions are called for what is stored so
+        ctx.only_reads = any(h.name == READ_IN_ORDER for h in nodes_of(loop.body, Hint))
+        if ctx.only_reads or (streams and contains(loop.body, Call)):
             ctx.stretch = static_value(extent) or 0
         return _outer(ctx, loop, outer, var, extent, guarded)
     finally:
-        ctx.trusted, ctx.ahead, ctx.stretch = trusted, ahead, 0
+        ctx.trusted, ctx.ahead, ctx.stretch, ctx.only_reads = trusted, ahead, 0, False
 
 
 def _outer(

@@ -88,9 +88,20 @@ def rewrite_sequences(kernel: Kernel, change: Callable[[Seq, KernelUses], Seq]) 
     return rewrite(kernel, lambda node: change(node, facts) if isinstance(node, Seq) else node)
 
 
-def axis_of(axes: tuple[int | None, ...], wanted: int) -> int | None:
-    """Return the dimension that moves along the iteration axis `wanted`, or None."""
-    return next((k for k, axis in enumerate(axes) if axis == wanted), None)
+def rows_and_columns(
+    tile_axes: tuple[int | None, ...], axes: tuple[int | None, ...]
+) -> tuple[int, int] | None:
+    """Return the dimensions of a tensor that rows and columns of a whole tile run along.
+
+    Both axes are those of a `Pairing`. None if there are no such dimensions, or columns do not run
+    along the last. A single row moves along none: it lies in the one before its columns.
+    """
+    last = len(axes) - 1
+    if tile_axes == (None, 0) and axes[last] == 0 and last > 0:
+        return last - 1, last
+    if tile_axes != (0, 1) or axes[last] != 1 or 0 not in axes:
+        return None
+    return axes.index(0), last
 
 
 def has_contiguous_rows(buffer: Buffer) -> bool:
@@ -114,9 +125,10 @@ def staged_matrix(copy: Copy, facts: KernelUses) -> tuple[Region, int] | None:
     if not facts.is_read_only(source) or not all(map(facts.is_nonnegative, copy.src.starts)):
         return None
     pairing = pair(copy.src, copy.dst)
-    rows, columns = (axis_of(pairing.src_axes, axis) for axis in (0, 1))
-    if pairing.dst_axes != (0, 1) or rows is None or columns != source.rank - 1:
+    found = rows_and_columns(pairing.dst_axes, pairing.src_axes)
+    if found is None:
         return None
+    rows, columns = found
     extents = [1] * source.rank
     extents[rows], extents[columns] = shape
     return Region(source, copy.src.starts, tuple(extents), span=copy.src.span), rows

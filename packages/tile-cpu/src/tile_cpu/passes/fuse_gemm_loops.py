@@ -18,9 +18,9 @@ from tile_core.target import Target
 from tile_cpu.ops import BlockedGemm
 from tile_cpu.passes.buffer_uses import (
     KernelUses,
-    axis_of,
     has_contiguous_rows,
     rewrite_sequences,
+    rows_and_columns,
     staged_matrix,
 )
 from tile_cpu.passes.fold_fills import is_zero
@@ -137,16 +137,16 @@ def _final_store_rows(store: Copy, match: _Match, is_filled: bool, facts: Kernel
     if c in facts.viewed or len(others) > 1 or not all(isinstance(n, Fill) for n in others):
         return None
     pairing = pair(store.src, dst)
-    rows, columns = (axis_of(pairing.dst_axes, axis) for axis in (0, 1))
+    found = rows_and_columns(pairing.src_axes, pairing.dst_axes)
     if not all(facts.is_nonnegative(start) for start in dst.starts):
         return None
-    is_matrix = pairing.src_axes == (0, 1) and columns == dst.buffer.rank - 1
-    if not (is_matrix and is_filled and rows is not None and has_contiguous_rows(dst.buffer)):
+    if found is None or not is_filled or not has_contiguous_rows(dst.buffer):
         return None
     if dst.buffer.dtype.packing > 1 or isinstance(dst.buffer.origin, Buffer):
         return None
+    rows, columns = found
     same_rows = _same_bound(match.a.region, match.m_dimension, dst, rows)
-    same_columns = _same_bound(match.b.region, match.n_dimension, dst, dst.buffer.rank - 1)
+    same_columns = _same_bound(match.b.region, match.n_dimension, dst, columns)
     return rows if same_rows and same_columns else None
 
 
