@@ -29,23 +29,21 @@ class Row:
     share: int
     classes: Collection[Hashable]
 
-    def is_due(self, turn: int) -> bool:
-        """Tell whether it is this row's turn."""
-        return (crc32(self.name.encode()) + turn) % self.share == 0
-
 
 def chosen(rows: Sequence[Row], turn: int) -> set[str]:
     """Return the names of the rows that are due, and of more until each common class has one.
 
-    A class is common if one of its rows is due in a run on average; what few rows stand for comes
-    in the turn of those rows.
+    Rows are due one after the other, in an order that names give. A class is common if one of its
+    rows is due in a run on average; what few rows stand for comes in the turn of those rows.
     """
     often: defaultdict[Hashable, float] = defaultdict(float)
     for row in rows:
         for each in set(row.classes):
             often[each] += 1 / row.share
-    first = [row for row in rows if row.is_due(turn)]
-    later = [row for row in rows if not row.is_due(turn)]
+    ordered = sorted(rows, key=lambda row: crc32(row.name.encode()))
+    begin = turn + crc32(ordered[0].name.encode()) if ordered else 0
+    first = [row for at, row in enumerate(ordered, begin) if at % row.share == 0]
+    later = [row for at, row in enumerate(ordered, begin) if at % row.share]
     later.sort(key=lambda row: crc32(f"{turn} {row.name}".encode()))
     names = {row.name for row in first}
     met = {each for row in first for each in row.classes}
