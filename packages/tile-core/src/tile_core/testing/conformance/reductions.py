@@ -82,8 +82,6 @@ def _destinations(source: str) -> dict[str, tuple[str, ...]]:
 def _kinds(source: str, destination: str) -> tuple[str, ...]:
     if destination == "float32":
         return ARITHMETIC
-    if source == "float32":
-        return ("sum", "min", "absmax")  # each way to combine, and magnitudes
     if source == destination:
         return ("sum", "absmax")
     floats = any(dtype_of(d).is_float for d in (source, destination))
