@@ -30,6 +30,7 @@ Written from the parsers by `pytest tests/docs/test_command_line_page.py --updat
 | 130 | it was interrupted |
 """
 GUIDES = {
+    "bench": "measure-a-kernel.md",
     "bundle": "save-a-kernel.md",
     "cache": "reuse-kernels.md",
     "check": "check-a-kernel.md",

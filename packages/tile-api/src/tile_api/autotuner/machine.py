@@ -26,9 +26,11 @@ def tells_time(target: Target) -> bool:
     return not target.executor and target.kind != "interpret"
 
 
-def require_machine(target: Target) -> None:
+_BY_MODEL = 'let the cost model choose: budget="model", or TILE_TUNE_BUDGET=model'
+
+
+def require_machine(target: Target, hint: str = _BY_MODEL) -> None:
     """Raise `MeasuringImpossible` if kernels for `target` cannot be measured here, and why."""
-    hint = 'let the cost model choose: budget="model", or TILE_TUNE_BUDGET=model'
     if not tells_time(target):
         raise MeasuringImpossible(
             f"times of {target} say nothing about a machine: the code is not run by one", hint=hint

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 VERBS: Mapping[str, str] = MappingProxyType(
     {
+        "bench": "time a kernel or a function of a file, beside others that do the same",
         "bundle": "tell what is inside a saved kernel",
         "cache": "look at the compiled kernels on disk, and remove some",
         "check": "run a program with its kernels under all checks",

@@ -46,9 +46,18 @@ def kernel_in(place: str, *, functions: bool = False) -> Any:
         If there is no such file or kernel, or more than one and none is named.
     """
     file, _, name = place.partition(":")
+    return chosen(names_in(file), file, name, functions=functions)
+
+
+def names_in(file: str) -> dict[str, Any]:
+    """Run a file, not as a script, and return what it defines."""
     if not Path(file).is_file():
         raise FrontendValueError(f"there is no file {file!r}", hint="write FILE.py or FILE.py:NAME")
-    names = runpy.run_path(file, run_name="<tile>")
+    return runpy.run_path(file, run_name="<tile>")
+
+
+def chosen(names: Mapping[str, Any], file: str, name: str, *, functions: bool) -> Any:
+    """Return the kernel of a name among `names`; without a name, the only one there is."""
     known = {k: v for k, v in names.items() if _is_kernel(v) or (functions and is_function(v))}
     if not known:
         others = "@T.prim_func, @tile.jit or @tile.function"
