@@ -14,6 +14,7 @@ from tile_api.cli import VERBS, main
 
 HERE = Path(__file__).parent
 WRONG: dict[str, list[str]] = {
+    "bench": [],
     "bundle": ["inspect"],
     "cache": ["eat"],
     "check": ["none.py"],
