@@ -25,13 +25,23 @@ PRODUCTS = [
     replace(HALF, n=256, threads=256, steps=2, k=64),
     replace(HALF, m=256, n=80, threads=256, clear=True),
     replace(HALF, m=256, n=64, transposes=(False, True), steps=4, k=128),
-    replace(HALF, scopes=("fragment", "shared")),
     replace(HALF, factor="tfloat32", transposes=(False, True), k=32),
     replace(HALF, factor="float8_e4m3fn", second="float8_e5m2", transposes=(False, True)),
     replace(HALF, factor="float8_e4m3fn", n=80, transposes=(True, False)),  # no swizzle of B
     replace(HALF, m=64, n=128, transposes=(True, True), threads=256, steps=2),
     replace(HALF, m=64, factor="int8", second="uint8", total="int32", clear=True, k=32),
     replace(HALF, factor="uint8", n=32, total="int32", transposes=(True, True), threads=256),
+]
+FACTOR = replace(HALF, scopes=("fragment", "shared"))
+HELD = [
+    FACTOR,
+    replace(FACTOR, m=256, n=48, k=64, steps=2, factor="bfloat16", threads=256),
+    replace(FACTOR, factor="int8", total="int32", transposes=(False, True), k=64, clear=True),
+]
+BESIDE = [
+    replace(FACTOR, m=64),
+    replace(FACTOR, factor="float8_e4m3fn", second="float8_e5m2"),
+    replace(FACTOR, k=16, threads=256),  # a thread would have half of a vector
 ]
 ELSEWHERE = [
     replace(HALF, m=64, n=96),
@@ -53,6 +63,27 @@ def printed(product: Product, host: PluginHost) -> str:
 def test_sums_are_in_tensor_memory(product: Product, host: PluginHost) -> None:
     assert "tcgen05_mma" in printed(product, host)
     check(product)
+
+
+@pytest.mark.parametrize("product", HELD, ids=str)
+def test_first_factors_are_in_tensor_memory(product: Product, host: PluginHost) -> None:
+    assert "tcgen05_mma_ts" in printed(product, host)
+    check(product)
+
+
+def test_machine_code_with_a_factor_in_tensor_memory(host: PluginHost) -> None:
+    """64 of K are four steps; 64 halves of a row are 32 columns."""
+    code = machine_code_of(printed(FACTOR, host), Named(nvrtc_for("sm_100a")), "sm_100a")
+    assert len(re.findall(r"UTCHMMA tmem\[UR\d+\], gdesc", code.text)) == 4
+    assert len(re.findall(r"STTM\.x32 ", code.text)) == 3  # 64 sums, 32 of the factor
+    assert code.spills == 0
+
+
+@pytest.mark.parametrize("product", BESIDE, ids=str)
+def test_other_factors_are_in_shared_memory(product: Product, host: PluginHost) -> None:
+    text = printed(product, host)
+    assert "tcgen05_mma<" in text
+    assert "A_local_shared" in text
 
 
 @pytest.mark.parametrize("product", ELSEWHERE, ids=str)
@@ -119,11 +150,13 @@ def test_machine_code(dtype, block_k, rows, instruction, descriptor, host) -> No
 
 
 def test_attention(host: PluginHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both products have their sums there; probabilities are multiplied from shared memory."""
+    """Both products have their sums there, and the second one the probabilities."""
     case = CASES["attention"]
     text = print_program(lower(case.kernel(), "cuda:sm_100a", host).module).text
     assert "mma_m16n8k16" not in text
-    assert "tcgen05_alloc<256>" in text  # 128 of scores, 128 of results
+    assert "tcgen05_alloc<512>" in text  # 128 of scores, 128 of results, 64 of probabilities
+    assert "tcgen05_mma_ts<128, 1, 8>(sums, 128, 256" in text
+    assert "weights_shared" not in text
     monkeypatch.setenv("TILE_TARGET", "cuda:sm_100a@sim")
     with checking("all", schedule="random:3"):
         case.check(1, 300, 1, 128, False)

@@ -1,4 +1,4 @@
-"""A product with sums in tensor memory: right, and broken in one place."""
+"""Products with sums in tensor memory, and with a factor there: right, and broken in one place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from support.emulated import Program, line_of, poison, whole
-from tile_core.errors import BarrierMisuse, DataRace, Deadlock, MissingWait, TileError
+from tile_core.errors import BarrierMisuse, DataRace, Deadlock, MissingFence, MissingWait, TileError
 from tile_sim import checking
 from tile_sim.tensor_maps import Boxes
 
@@ -63,21 +63,58 @@ MISTAKES: dict[int, tuple[str, type[TileError] | tuple[type[TileError], ...], st
 """By number: what is wrong, what finds it, at which line, and words of the message."""
 
 
+FACTOR_FILE = "tensor_factor.cu"
+
+
+def of_factor(broken: int) -> Program:
+    def arguments() -> dict[str, Any]:
+        return {
+            "A": whole(128, 128, dtype="float16"),
+            "B": whole(32, 128, dtype="float16", seed=1),
+            "C": poison(128, 32),
+            "broken": broken,
+        }
+
+    return Program(
+        FACTOR_FILE, "tensor_factor", (1,), 128, 4112, arguments, "C",
+        lambda A, B, broken: A.astype("float32") @ B.astype("float32").T,
+    )  # fmt: skip
+
+
+OF_FACTORS: dict[int, tuple[str, type[TileError] | tuple[type[TileError], ...], str, str]] = {
+    1: ("B not fenced", MissingFence, "fill or set", ""),
+    2: ("A not stored", BarrierMisuse, "set", "reads column 32"),
+    3: ("a part of A not stored", BarrierMisuse, "set", "reads column 56"),
+    4: ("A stored beside the columns", BarrierMisuse, "keep beside", "columns 48 to 79"),
+    5: ("no fence before threads meet", BarrierMisuse, "kept", "without tcgen05_before"),
+    6: ("product before all have stored", (*ORDER, BarrierMisuse), "set", ""),
+    7: ("no fence behind", BarrierMisuse, "set", "without tcgen05_after"),
+    8: ("sums are the factor too", BarrierMisuse, "multiply sums", ""),
+    9: ("A stored while it is read", (*ORDER, BarrierMisuse), "keep or fill or set", ""),
+    10: ("A stored again before it was read", BarrierMisuse, "keep again", "may still read it"),
+}
+"""As `MISTAKES`, where the first factor is in tensor memory."""
+
+ALL = [(program, FILE, number, *row) for number, row in MISTAKES.items()]
+ALL += [(of_factor, FACTOR_FILE, number, *row) for number, row in OF_FACTORS.items()]
+
+
+@pytest.mark.parametrize("made", [program, of_factor])
 @pytest.mark.parametrize("async_mode", ["late", "early", "random"])
 @pytest.mark.parametrize("schedule", ["forward", "reverse", "random:1"])
-def test_the_right_kernel_is_found_right(schedule: str, async_mode: str) -> None:
+def test_the_right_kernel_is_found_right(schedule: str, async_mode: str, made: Any) -> None:
     with checking("all", schedule=schedule, async_mode=async_mode):
-        assert program(0).run().findings == ()
+        assert made(0).run().findings == ()
 
 
 @pytest.mark.parametrize("schedule", ["forward", "random:1"])
-@pytest.mark.parametrize("number", MISTAKES, ids=lambda n: MISTAKES[n][0])
-def test_a_mistake_is_found(number: int, schedule: str) -> None:
-    _, kind, marker, words = MISTAKES[number]
+@pytest.mark.parametrize("mistake", ALL, ids=lambda m: m[3])
+def test_a_mistake_is_found(mistake: tuple[Any, ...], schedule: str) -> None:
+    made, file, number, _, kind, marker, words = mistake
     with checking("all", schedule=schedule, threads=1), pytest.raises(TileError) as caught:
-        program(number).run()
+        made(number).run()
     error = caught.value
     assert isinstance(error, kind), str(error)
     lines = {error.span.line, *(note.span.line for note in error.notes if note.span is not None)}
-    assert {line_of(FILE, one) for one in marker.split(" or ")} & lines, str(error)
+    assert {line_of(file, one) for one in marker.split(" or ")} & lines, str(error)
     assert words in str(error)

@@ -82,7 +82,10 @@ DEVICE_NAMES: Mapping[str, str] = {
     **{f"async_mma_{name}": f"wgmma_{name}" for name in _PRODUCTS},
     **{
         f"accumulators_{name}": f"tcgen05_{name}"
-        for name in ("alloc", "base", "free", "load", "store", "before", "after", "mma", "mma_set")
+        for name in (
+            *("alloc", "base", "free", "load", "store", "before", "after"),
+            *("mma", "mma_set", "mma_ts", "mma_ts_set"),
+        )
     },
     "accumulators_arrive": "tcgen05_commit",
     **{f"load_matrix_{form}": f"ldmatrix_{form}" for form in _MATRICES},

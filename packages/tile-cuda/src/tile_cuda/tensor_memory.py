@@ -1,8 +1,8 @@
-"""Sums of products in tensor memory: what stays there, and when threads see it."""
+"""Sums and first factors of products in tensor memory: what is there, and when threads see it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from tile_core.dtypes import dtype_of
@@ -41,7 +41,7 @@ GROUP = 128
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorMemory(ControlOperator):
-    """Take columns of tensor memory, for the sums of `accumulators` one behind the other.
+    """Take columns of tensor memory, for what `held` fragments have, one behind the other.
 
     Parameters
     ----------
@@ -58,13 +58,12 @@ class TensorMemory(ControlOperator):
     base: Buffer
     barriers: Buffer
     issued: Buffer
-    accumulators: tuple[Buffer, ...]
+    held: tuple[Buffer, ...]
     columns: int
 
-    def first_column(self, accumulator: Buffer) -> int:
-        """Return where the sums of an accumulator begin."""
-        before = self.accumulators[: self.accumulators.index(accumulator)]
-        return sum(map(columns_of, before))
+    def first_column(self, fragment: Buffer) -> int:
+        """Return where the columns of a fragment begin."""
+        return sum(map(columns_of, self.held[: self.held.index(fragment)]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,10 +99,10 @@ class StoreSums(ControlOperator):
         return (self.sums,)
 
 
-def columns_of(accumulator: Buffer) -> int:
-    """Return the columns of an accumulator: 128 rows have as many as it has, 64 rows half."""
-    rows, columns = accumulator.static_shape or (0, 0)
-    return rows * columns // LANES
+def columns_of(fragment: Buffer) -> int:
+    """Return the columns that a fragment has: of 32 bits, those of 64 rows half as many."""
+    rows, columns = fragment.static_shape or (0, 0)
+    return rows * columns * fragment.dtype.bits // (LANES * 32)
 
 
 _FLOAT8, _INT8 = ("float8_e4m3fn", "float8_e5m2"), ("int8", "uint8")
@@ -158,7 +157,8 @@ def place_sums(kernel: Kernel, machine: SimtMachine) -> Kernel:
              for k: … barrier;  gemm A_s, B_s, C …
              load_sums C;  copy C, D;  barrier;  free_tensor_memory
 
-    First factors in registers are copied to tiles in shared memory before their products.
+    First factors in registers go to tensor memory before their products, or to tiles in shared
+    memory.
     Tensor memory has what products shall add to from `store_sums` on, and after them; registers
     from `load_sums` to the next product. A barrier before each product lets it begin when all
     threads have come so far.
@@ -173,16 +173,9 @@ def place_sums(kernel: Kernel, machine: SimtMachine) -> Kernel:
 
 
 def _placed(launch: Launch, machine: SimtMachine) -> Launch:
-    factors = _factors_in_registers(launch)
-    held = {n.buffer for n in nodes_of(launch.body, Alloc) if n.buffer.scope is Scope.SHARED}
-    need = sum(b.nbytes or 0 for b in (*held, *factors)) + BESIDE_TILES
-    room = machine.shared_bytes
-    if factors and need > room:
-        told = f"factors in registers lack room in shared memory: {need} bytes of {room}"
-        remark("missed", "place_sums", told, launch.span)
-        return launch
+    groups = _in_groups(launch)
     taken: list[Buffer] = []
-    for buffer in _accumulators(launch, machine):
+    for buffer in _accumulators(launch, machine, groups):
         if sum(map(columns_of, (*taken, buffer))) <= COLUMNS:
             taken.append(buffer)
         else:
@@ -190,19 +183,32 @@ def _placed(launch: Launch, machine: SimtMachine) -> Launch:
             remark("missed", "place_sums", told, buffer.span)
     if not taken:
         return launch
-    columns = max(LEAST, 1 << (sum(map(columns_of, taken)) - 1).bit_length())
+    products = [op for op in nodes_of(launch.body, Gemm) if op.c.buffer in taken]
+    held, elsewhere = list(taken), list[Buffer]()
+    for factor in _factors_in_registers(products):
+        has_room = sum(map(columns_of, (*held, factor))) <= COLUMNS
+        (held if has_room and _may_be_held(factor, products, groups) else elsewhere).append(factor)
+    shared = {n.buffer for n in nodes_of(launch.body, Alloc) if n.buffer.scope is Scope.SHARED}
+    need = sum(b.nbytes or 0 for b in (*shared, *elsewhere)) + BESIDE_TILES
+    room = machine.shared_bytes
+    if elsewhere and need > room:
+        told = f"factors in registers lack room in shared memory: {need} bytes of {room}"
+        remark("missed", "place_sums", told, launch.span)
+        return launch
+    columns = max(LEAST, 1 << (sum(map(columns_of, held)) - 1).bit_length())
     uint64, int32 = dtype_of("uint64"), dtype_of("int32")
     place = Buffer("tensor_memory", (1,), uint64, Scope.BARRIER)
     barriers = Buffer("products", (IN_FLIGHT,), uint64, Scope.BARRIER)
     base = Buffer("sums", (1,), int32, Scope.VAR)
     issued = Buffer("issued", (1,), int32, Scope.VAR)
-    found = TensorMemory(place, base, barriers, issued, tuple(taken), columns)
-    tiles = {f: replace(f, name=f"{f.name}_shared", scope=Scope.SHARED) for f in factors}
-    body = substitute(launch.body, _moved_factors(launch, tiles)) if tiles else launch.body
+    found = TensorMemory(place, base, barriers, issued, tuple(held), columns)
+    tiles = {f: replace(f, name=f"{f.name}_shared", scope=Scope.SHARED) for f in elsewhere}
+    body = substitute(launch.body, _moved_factors(products, tiles))
     for buffer in taken:
         body = _Residence(launch, buffer).visit(body, True)[0]
-    names = ", ".join(repr(b.name) for b in taken)
-    told = f"{columns} of {COLUMNS} columns of tensor memory have sums of {names}"
+    told = f"{columns} of {COLUMNS} columns of tensor memory have sums of {_names(taken)}"
+    if held != taken:
+        told += f", and the factor {_names(held[len(taken) :])}"
     remark("passed", "place_sums", told, launch.span)
     made = (
         *map(Alloc, (place, barriers, base, issued, *tiles.values())),
@@ -216,31 +222,48 @@ def _placed(launch: Launch, machine: SimtMachine) -> Launch:
     return replace(launch, body=Seq(made))
 
 
-def _factors_in_registers(launch: Launch) -> list[Buffer]:
-    """Return first factors that have to move to shared memory, where products read them."""
-    first = (op.a.buffer for op in nodes_of(launch.body, Gemm))
+def _names(buffers: Sequence[Buffer]) -> str:
+    return ", ".join(repr(b.name) for b in buffers)
+
+
+def _factors_in_registers(products: Sequence[Gemm]) -> list[Buffer]:
+    """Return first factors that have to move to where products read them."""
+    first = (op.a.buffer for op in products)
     return list(dict.fromkeys(b for b in first if b.scope is Scope.FRAGMENT))
 
 
-def _moved_factors(launch: Launch, tiles: Mapping[Buffer, Buffer]) -> dict[Node, Node]:
-    """Return products that read tiles in shared memory, and the copies before them."""
+def _may_be_held(factor: Buffer, products: Sequence[Gemm], groups: dict[Gemm, int]) -> bool:
+    """Whether tensor memory can have a first factor, of which each thread stores whole columns."""
+    own = [op for op in products if op.a.buffer is factor]
+    rows, _ = factor.static_shape or (0, 0)
+    alike = all(op.b.buffer.dtype == factor.dtype for op in own)
+    return alike and rows % LANES == 0 and _have_whole_columns(factor, {groups[op] for op in own})
+
+
+def _moved_factors(products: Sequence[Gemm], tiles: Mapping[Buffer, Buffer]) -> dict[Node, Node]:
+    """Return products behind what brings their first factors to tensor or shared memory."""
     moved: dict[Node, Node] = {}
-    for op in nodes_of(launch.body, Gemm):
+    for op in products:
         if op.a.buffer in tiles:
             there = replace(op.a, buffer=tiles[op.a.buffer])
             copy = Copy(op.a, there, span=op.span)
             moved[op] = Seq((copy, FenceAsync(), replace(op, a=there)))
+        elif op.a.buffer.scope is Scope.FRAGMENT:
+            moved[op] = Seq((StoreSums(op.a), op))
     return moved
 
 
-def _accumulators(launch: Launch, machine: SimtMachine) -> list[Buffer]:
+def _accumulators(launch: Launch, machine: SimtMachine, groups: dict[Gemm, int]) -> list[Buffer]:
     """Return the fragments that products add to, if all of these may be in tensor memory."""
     products = nodes_of(launch.body, Gemm)
-    fits = _in_groups(launch)
-    if any(refusal(op, machine) or op not in fits for op in products):
+    if any(refusal(op, machine) or op not in groups for op in products):
         return []  # warps would spread sums otherwise than rows of tensor memory lie
     found = dict.fromkeys(op.c.buffer for op in products)
-    return [b for b in found if _threads_suffice(b, fits, products)]
+    return [
+        b
+        for b in found
+        if _have_whole_columns(b, {groups[op] for op in products if op.c.buffer is b})
+    ]
 
 
 def _in_groups(launch: Launch) -> dict[Gemm, int]:
@@ -259,12 +282,11 @@ def _in_groups(launch: Launch) -> dict[Gemm, int]:
     }
 
 
-def _threads_suffice(buffer: Buffer, groups: dict[Gemm, int], products: tuple[Gemm, ...]) -> bool:
-    """Whether a thread can hold its part of an accumulator, in whole vectors of columns."""
-    own = {groups[op] for op in products if op.c.buffer is buffer}
-    if len(own) != 1:
+def _have_whole_columns(buffer: Buffer, groups: set[int]) -> bool:
+    """Whether a thread can hold its part of a fragment, in whole vectors of columns."""
+    if len(groups) != 1:
         return False
-    count, left = divmod(columns_of(buffer), min(own))
+    count, left = divmod(columns_of(buffer), min(groups))
     return not left and count % 8 == 0 and count <= 128
 
 

@@ -112,10 +112,13 @@ _ACCUMULATORS = (
     *_calls(_WARPS, 1, "accumulators_load accumulators_store"),
     # (): what was done there comes before others' work, or after; around where threads meet.
     *_calls(_ASYNC, 0, "accumulators_before accumulators_after"),
-    # <N, TA, TB, STEPS>(base, column, operand, operand), by one thread; then (bar): an arrival when
-    # all that this thread has started is done.
-    DeviceCall("accumulators_mma", effect=_ASYNC, operands=4),
-    DeviceCall("accumulators_mma_set", effect=_ASYNC, operands=4),  # previous sums are dropped
+    # <M, N, TA, TB, STEPS>(base, column, operand, operand), or with the first operand there too
+    # <N, TB, STEPS>(base, column, column, operand), by one thread; then (bar): an arrival when all
+    # that this thread has started is done. With `set` previous sums are dropped.
+    *(
+        DeviceCall(f"accumulators_mma{form}", effect=_ASYNC, operands=4)
+        for form in ("", "_set", "_ts", "_ts_set")
+    ),
     *_calls(_ASYNC, 0, "accumulators_arrive"),
 )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tile_core.analysis.gemms_in_flight import products_before
 from tile_core.errors import InternalError
-from tile_core.ir.buffer import Buffer, Region
+from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.build_expr import as_expr, binary
 from tile_core.ir.device import device
 from tile_core.ir.expr import Binary, BinaryOp, Call, Const, Expr, Load
@@ -58,6 +58,8 @@ def tensor_memory_rules(machine: SimtMachine, *others: Rule[Gemm]) -> tuple[Rule
             return {}
         wanted: dict[Buffer, Layout | Fragment] = {op.c.buffer: rows_of(op.c.buffer, ctx.threads)}
         plan = _plan(op, ctx.layout_of)
+        if plan.a is None:
+            wanted[op.a.buffer] = rows_of(op.a.buffer, ctx.threads)
         for operand in (plan.a, plan.b):
             if operand is None or ctx.layout_of(operand.region.buffer) is not None:
                 continue
@@ -86,20 +88,20 @@ def tensor_memory_rules(machine: SimtMachine, *others: Rule[Gemm]) -> tuple[Rule
     )  # fmt: skip
 
 
-def memory_of(ctx: SimtContext, accumulator: Buffer) -> TensorMemory | None:
-    """Return what the launch has in tensor memory, if the sums of a fragment are among it."""
+def memory_of(ctx: SimtContext, fragment: Buffer) -> TensorMemory | None:
+    """Return what the launch has in tensor memory, if a fragment is among it."""
     found = nodes_of(ctx.launch.body, TensorMemory)
-    return next((memory for memory in found if accumulator in memory.accumulators), None)
+    return next((memory for memory in found if fragment in memory.held), None)
 
 
-def rows_of(accumulator: Buffer, threads: int) -> Fragment:
-    """Return the fragment of sums: a row for each thread of a group, columns for its registers.
+def rows_of(buffer: Buffer, threads: int) -> Fragment:
+    """Return how sums are spread: a row for each thread of a group, columns for its registers.
 
     Several blocks of 128 rows are one behind the other, the halves of 64 rows one below the other;
     groups of threads share all columns.
     """
-    rows, columns = accumulator.static_shape or (0, 0)
-    own = columns_of(accumulator) * GROUP // threads
+    rows, columns = buffer.static_shape or (0, 0)
+    own = rows * columns // threads
 
     def place(i: Any, j: Any) -> tuple[Any, Any]:
         row, column = i % LANES, i // LANES * columns + j
@@ -107,17 +109,19 @@ def rows_of(accumulator: Buffer, threads: int) -> Fragment:
             row, column = i + j // (columns // 2) * HALF, j % (columns // 2)
         return row + column // own * GROUP, column % own
 
-    return Fragment(accumulator.static_shape or (), place)
+    return Fragment(buffer.static_shape or (), place)
 
 
 def _plan(op: Gemm, layout_of: LayoutOf) -> WarpgroupPlan:
     """Return a product as one thread starts it, by blocks of 128 rows."""
-    a = shared_operand(op.a, not op.transpose_a, layout_of)
+    is_held = op.a.buffer.scope is Scope.FRAGMENT
+    a = None if is_held else shared_operand(op.a, not op.transpose_a, layout_of)
     b = shared_operand(op.b, op.transpose_b, layout_of)
     types = tuple(str(region.buffer.dtype) for region in (op.a, op.b, op.c))
     product = next(p for p in all_wgmma() if (p.a, p.b, p.c) == types)
     m, n, k = op.mnk
-    a.require_starts(LANES if m > LANES else 0, product.k)
+    if a is not None:
+        a.require_starts(LANES if m > LANES else 0, product.k)
     b.require_starts(0, product.k)
     tiling = WarpTiling(product.atom(n), 1, 1, max(m // LANES, 1), 1, k // product.k)
     return WarpgroupPlan(tiling, a, b)
@@ -136,15 +140,20 @@ class _Products(ProductParts):
     def one(self, i: Expr, j: Expr, kk: Expr, form: str) -> Stmt:
         """Return one statement: the `i`th rows, steps from ``kk * at_once`` on."""
         plan, atom, count = self.plan, self.tiling.atom, self.at_once
-        if plan.a is None:
-            raise InternalError("the first operand of a product is in shared memory")
         k = kk * (count * atom.k)
         column = i * atom.n + self.memory.first_column(self.op.c.buffer)
-        a = self.operand(plan.a, self.a_start, i * LANES, k)
         b = self.operand(plan.b, self.b_start, as_expr(0), k)
+        base = _value(self.memory.base, self.ctx)
+        if plan.a is None:
+            factor = self.op.a.buffer
+            width = (factor.static_shape or ())[-1]
+            first = self.memory.first_column(factor)
+            there = (i * width + k) * factor.dtype.bits // 32 + first
+            turned = int(not plan.b.is_k_last)
+            return do(f"accumulators_mma_ts{form}", atom.n, turned, count, base, column, there, b)
+        a = self.operand(plan.a, self.a_start, i * LANES, k)
         rows = min(self.op.mnk[0], LANES)
         chosen = (rows, atom.n, int(not plan.a.is_k_last), int(not plan.b.is_k_last), count)
-        base = _value(self.memory.base, self.ctx)
         return do(f"accumulators_mma{form}", *chosen, base, column, a, b)
 
 
@@ -190,7 +199,7 @@ def waited(op: WaitProducts | Gemm, pending: int, ctx: SimtContext) -> Stmt:
         return seq()
     begun = [*products_before(ctx.launch.body, op), *([op] if isinstance(op, Gemm) else [])]
     latest = list(dict.fromkeys(reversed(begun)))[:pending]
-    over = [gemm for gemm in latest if gemm.c.buffer not in memory.accumulators]
+    over = [gemm for gemm in latest if gemm.c.buffer not in memory.held]
     pending = min(pending - len(over), IN_FLIGHT - 2)
     issued = _value(memory.issued, ctx)
     number = issued - (pending + 1)

@@ -114,6 +114,24 @@ void decode(int type, const unsigned char* from, uint32_t& to) {
   to = type == TSIM_I8 ? uint32_t(int8_t(*from)) : *from;
 }
 
+// A product reads its first factor in tensor memory from now on.
+void read_factor(Block& block, const TensorProduct& product, Stamp stamp) {
+  TensorMemory& memory = block.tensor;
+  const uint32_t line = product.line;
+  for (uint32_t c = product.a_column; c < product.a_column + K_BYTES / 4; ++c) {
+    check_complete(memory, c, line);
+    for (uint32_t q = 0; q < TensorMemory::QUARTERS; ++q) {
+      check_known(block, memory.writes[q * MOST + c], "write", c, line);
+    }
+    for (uint32_t i = 0; i < ROWS; ++i) {
+      if (memory.is_written[i * MOST + c]) continue;
+      abandon_tensor(line, 0, format("a product reads column %u of tensor memory, and nothing has "
+                                     "written it", c - memory.first));
+    }
+    memory.factor_reads[c] = stamp;
+  }
+}
+
 template <class Value>
 void multiply(Block& block, const TensorProduct& product) {
   TensorMemory& memory = block.tensor;
@@ -135,7 +153,11 @@ void multiply(Block& block, const TensorProduct& product) {
     if (product.kind.sets) std::fill(sums.begin(), sums.end(), Value(0));
     for (uint32_t k = 0; k < steps; ++k) {
       Value a;
-      decode(product.kind.a_type, element(block, product.a, i, k, product.kind.a_type), a);
+      const int type = product.kind.a_type;
+      const auto* held = reinterpret_cast<const unsigned char*>(
+          &memory.cells[i * MOST + product.a_column]);
+      decode(type, product.a.end ? element(block, product.a, i, k, type)
+                                 : held + k * element_bytes_of(type), a);
       const Value* row = &b[k * n];
       for (uint32_t j = 0; j < n; ++j) sums[j] += a * row[j];
     }
@@ -218,6 +240,7 @@ unsigned tsim_tensor_take(unsigned columns, unsigned line) {
   memory.writes.assign(size_t(TensorMemory::QUARTERS) * MOST, 0);
   memory.reads.assign(size_t(TensorMemory::WARPS) * MOST, 0);
   std::memset(memory.under_way, 0, sizeof memory.under_way);
+  std::memset(memory.factor_reads, 0, sizeof memory.factor_reads);
   memory.agent = block.agents.take(block, TSIM_TENSOR_PRODUCT, 0, me.id);
   return memory.first;
 }
@@ -277,6 +300,7 @@ void tsim_tensor_move(const tsim_registers* registers, unsigned address, unsigne
     for (int w = int(quarter); w < block.warp_count; w += int(TensorMemory::QUARTERS)) {
       check_known(block, memory.reads[size_t(w) * MOST + c], "read", c, line);
     }
+    check_known(block, memory.factor_reads[c], "read", c, line);
     memory.writes[quarter * MOST + c] = stamp;
     is_written[j] = 1;
   }
@@ -291,8 +315,8 @@ void tsim_tensor_fence(int is_after, unsigned line) {
   (is_after ? me.met_line : me.tensor_line) = 0;
 }
 
-void tsim_tensor_product(unsigned address, const tsim_operand* a, const tsim_operand* b,
-                         const tsim_product* kind, int rows, unsigned line) {
+void tsim_tensor_product(unsigned address, const tsim_operand* a, unsigned a_address,
+                         const tsim_operand* b, const tsim_product* kind, int rows, unsigned line) {
   Block& block = *current_block;
   Thread& me = *current_thread;
   TensorMemory& memory = block.tensor;
@@ -301,9 +325,10 @@ void tsim_tensor_product(unsigned address, const tsim_operand* a, const tsim_ope
   if (!has_product(*kind)) {
     refuse(line, "no product in tensor memory of such element types and orders");
   }
-  TensorProduct product{matrix_of(block, *a, !kind->a_across, line),
-                        matrix_of(block, *b, !kind->b_across, line), *kind, uint32_t(rows), 0,
+  TensorProduct product{a ? matrix_of(block, *a, !kind->a_across, line) : Matrix{},
+                        matrix_of(block, *b, !kind->b_across, line), 0, *kind, uint32_t(rows), 0,
                         line};
+  if (!a) product.a_column = own_columns(memory, a_address, K_BYTES / 4, line);
   product.column = own_columns(memory, address, product.columns(), line);
   const uint32_t time = block.clock.tick();
   const Stamp stamp = make_stamp(time, uint32_t(memory.agent), STAMP_PROXY, line);
@@ -317,6 +342,7 @@ void tsim_tensor_product(unsigned address, const tsim_operand* a, const tsim_ope
     for (int w = 0; w < block.warp_count; ++w) {
       check_known(block, memory.reads[size_t(w) * MOST + c], "read", c, line);
     }
+    check_known(block, memory.factor_reads[c], "read", c, line);
     if (memory.under_way[c] && memory.issuer[c] != me.id) {
       abandon_tensor(line, memory.product_line[c],
                      format("a product adds to sums of one that thread %d started, which is not "
@@ -348,7 +374,8 @@ void tsim_tensor_product(unsigned address, const tsim_operand* a, const tsim_ope
     if (matrix.is_along_k) read_matrix(block, by, matrix, extent, K_BYTES, stamp);
     else read_matrix(block, by, matrix, k, extent * bytes, stamp);
   };
-  read(product.a, product.rows);
+  if (a) read(product.a, product.rows);
+  else read_factor(block, product, stamp);
   read(product.b, product.n());
   memory.products.push_back(product);
   ++memory.issued;

@@ -20,7 +20,8 @@ struct Thread;
 struct BulkCopy;
 
 struct TensorProduct {
-  Matrix a, b;
+  Matrix a, b;       // without an end, the first one is in tensor memory, from a column on
+  uint32_t a_column;
   tsim_product kind;
   uint32_t rows;
   uint32_t column;
@@ -51,6 +52,7 @@ class TensorMemory {
   std::vector<uint8_t> is_written;
   std::vector<Stamp> writes;           // by quarter of the lanes, then by column
   std::vector<Stamp> reads;            // by warp, then by column
+  Stamp factor_reads[COLUMNS];         // by products
   uint32_t under_way[COLUMNS];         // products that have not been computed
   uint32_t product_line[COLUMNS];
   int issuer[COLUMNS];                 // of the latest product

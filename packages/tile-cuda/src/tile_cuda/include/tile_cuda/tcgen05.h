@@ -35,7 +35,8 @@ TILE_DEVICE void tcgen05_after() {
   asm volatile("tcgen05.fence::after_thread_sync;" ::: "memory");
 }
 
-// COUNT columns from `column` on: lane t of a warp has its lane t. They are there on return.
+// COUNT columns from `column` on: lane t of a warp has its lane t. They are there on return. Smaller
+// elements than of 32 bits are several to a column.
 #define TILE_TCGEN05_MOVE(N, REGISTERS)                                                         \
   template <>                                                                                  \
   struct tcgen05_columns<N> {                                                                  \
@@ -102,7 +103,7 @@ TILE_DEVICE void tcgen05_store(const T* sums, int base, int column) {
   constexpr int wide = COUNT / 32 * 32, half = COUNT / 16 * 16;
   u32 d[COUNT];
   TILE_UNROLL
-  for (int i = 0; i < COUNT; ++i) d[i] = bitcast<u32>(sums[i]);
+  for (int i = 0; i < COUNT; ++i) d[i] = word(sums, i);
   TILE_UNROLL
   for (int i = 0; i < wide; i += 32) tcgen05_columns<32>::store(d + i, at + i);
   if constexpr (half > wide) tcgen05_columns<16>::store(d + wide, at + wide);
@@ -129,20 +130,22 @@ TILE_DEVICE described_matrix<T, NEXT, PART, FAR> tcgen05_operand(const T* shared
 // instruction. That of 64 rows (`.ws`) has the right half of its sums in the lanes from 64 on.
 template <class T>
 struct tcgen05_type;
-#define TILE_TCGEN05_ISSUE(NAME, FORM, KIND)                                                    \
-  TILE_DEVICE static void NAME(u32 d, u64 a, u64 b, u32 kind, u32 adds) {                      \
+#define TILE_TCGEN05_ISSUE(NAME, FORM, KIND, A, LETTER, PLACE)                                  \
+  TILE_DEVICE static void NAME(u32 d, A a, u64 b, u32 kind, u32 adds) {                        \
     asm volatile(                                                                              \
         "{\n\t.reg .pred adds;\n\tsetp.ne.b32 adds, %4, 0;\n\t"                               \
-        "tcgen05.mma" FORM ".cta_group::1.kind::" KIND " [%0], %1, %2, %3, adds;\n\t}" ::"r"(d), \
-        "l"(a), "l"(b), "r"(kind), "r"(adds)                                                   \
+        "tcgen05.mma" FORM ".cta_group::1.kind::" KIND " [%0], " PLACE ", %2, %3, adds;\n\t}" ::"r"( \
+            d),                                                                                \
+        LETTER(a), "l"(b), "r"(kind), "r"(adds)                                                \
         : "memory");                                                                           \
   }
 #define TILE_TCGEN05_TYPE(T, SUMS, CODE, KIND)                                                  \
   template <>                                                                                  \
   struct tcgen05_type<T> {                                                                     \
     static constexpr u32 sums = SUMS, code = CODE;                                             \
-    TILE_TCGEN05_ISSUE(multiply, "", KIND)                                                     \
-    TILE_TCGEN05_ISSUE(multiply_64, ".ws", KIND)                                               \
+    TILE_TCGEN05_ISSUE(multiply, "", KIND, u64, "l", "%1")                                     \
+    TILE_TCGEN05_ISSUE(multiply_64, ".ws", KIND, u64, "l", "%1")                               \
+    TILE_TCGEN05_ISSUE(multiply_ts, "", KIND, u32, "r", "[%1]")                                \
   };
 TILE_TCGEN05_TYPE(half_t, 1, 0, "f16")
 TILE_TCGEN05_TYPE(bfloat16_t, 1, 1, "f16")
@@ -185,6 +188,27 @@ TILE_DEVICE void tcgen05_mma(int base, int column, A a, B b) {
 template <int M, int N, int TA, int TB, int STEPS = 1, class A, class B>
 TILE_DEVICE void tcgen05_mma_set(int base, int column, A a, B b) {
   tcgen05_multiply<M, N, TA, TB, STEPS>(base, column, a, b, false);
+}
+// As above, with 128 rows of the first operand in tensor memory from `a_column` on, 8 columns a step.
+template <int N, int TB, int STEPS, class B>
+TILE_DEVICE void tcgen05_multiply_ts(int base, int column, int a_column, B b, bool adds) {
+  static_assert(N % 16 == 0 && 16 <= N && N <= 256, "tile::tcgen05_mma_ts: 16 to 256 columns");
+  using type = tcgen05_type<typename B::element>;
+  static_assert(sizeof(typename B::element) != 4 || TB == 0,
+                "tile::tcgen05_mma_ts: operands of 32 bits lie along K");
+  constexpr u32 kind = type::sums << 4 | type::code << 7 | type::code << 10 | TB << 16 |
+                       N / 8 << 17 | 128 / 16 << 24;
+  const u32 a = base + a_column;
+  TILE_UNROLL
+  for (int k = 0; k < STEPS; ++k) type::multiply_ts(base + column, a + 8 * k, b.at(k), kind, adds || k);
+}
+template <int N, int TB, int STEPS = 1, class B>
+TILE_DEVICE void tcgen05_mma_ts(int base, int column, int a_column, B b) {
+  tcgen05_multiply_ts<N, TB, STEPS>(base, column, a_column, b, true);
+}
+template <int N, int TB, int STEPS = 1, class B>
+TILE_DEVICE void tcgen05_mma_ts_set(int base, int column, int a_column, B b) {
+  tcgen05_multiply_ts<N, TB, STEPS>(base, column, a_column, b, false);
 }
 // An arrival at `bar` once all products that this thread has started are done.
 TILE_DEVICE void tcgen05_commit(u64* bar) {

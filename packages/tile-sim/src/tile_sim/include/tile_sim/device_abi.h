@@ -190,7 +190,8 @@ void tsim_tensor_free(unsigned address, unsigned columns, unsigned line);
 void tsim_tensor_move(const tsim_registers* registers, unsigned address, unsigned columns,
                       int is_load, unsigned line);
 void tsim_tensor_fence(int is_after, unsigned line);
-void tsim_tensor_product(unsigned address, const struct tsim_operand* a,
+// Without `a`, the first operand is there too, at an address of its own.
+void tsim_tensor_product(unsigned address, const struct tsim_operand* a, unsigned a_address,
                          const struct tsim_operand* b, const struct tsim_product* product, int rows,
                          unsigned line);
 void tsim_tensor_commit(const struct tsim_shared* barrier, unsigned line);

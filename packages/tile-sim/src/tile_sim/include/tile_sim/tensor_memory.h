@@ -61,7 +61,7 @@ TILE_HOST void tcgen05_multiply(int base, int column, const A& a, const B& b, in
         product_of<N, TA, TB, typename sums_of<left_type>::type, left_type, typename B::element>(
             k ? 0 : sets);
     const tsim_operand left = a.at(k), right = b.at(k);
-    tsim_tensor_product((unsigned)(base + column), &left, &right, &product, M, line);
+    tsim_tensor_product((unsigned)(base + column), &left, 0, &right, &product, M, line);
   }
 }
 template <int M, int N, int TA, int TB, int STEPS = 1, class A, class B>
@@ -73,6 +73,29 @@ template <int M, int N, int TA, int TB, int STEPS = 1, class A, class B>
 TILE_HOST void tcgen05_mma_set(int base, int column, const A& a, const B& b,
                                unsigned line = __builtin_LINE()) {
   tcgen05_multiply<M, N, TA, TB, STEPS>(base, column, a, b, 1, line);
+}
+template <int N, int TB, int STEPS, class B>
+TILE_HOST void tcgen05_multiply_ts(int base, int column, int a_column, const B& b, int sets,
+                                   unsigned line) {
+  static_assert(N % 16 == 0 && 16 <= N && N <= 256, "16 to 256 columns");
+  using type = typename B::element;
+  for (int k = 0; k < STEPS; ++k) {
+    const tsim_product product =
+        product_of<N, 0, TB, typename sums_of<type>::type, type, type>(k ? 0 : sets);
+    const tsim_operand right = b.at(k);
+    tsim_tensor_product((unsigned)(base + column), nullptr, (unsigned)(base + a_column + 8 * k),
+                        &right, &product, 128, line);
+  }
+}
+template <int N, int TB, int STEPS = 1, class B>
+TILE_HOST void tcgen05_mma_ts(int base, int column, int a_column, const B& b,
+                              unsigned line = __builtin_LINE()) {
+  tcgen05_multiply_ts<N, TB, STEPS>(base, column, a_column, b, 0, line);
+}
+template <int N, int TB, int STEPS = 1, class B>
+TILE_HOST void tcgen05_mma_ts_set(int base, int column, int a_column, const B& b,
+                                  unsigned line = __builtin_LINE()) {
+  tcgen05_multiply_ts<N, TB, STEPS>(base, column, a_column, b, 1, line);
 }
 TILE_HOST void tcgen05_commit(const sptr<u64>& bar, unsigned line = __builtin_LINE()) {
   tsim_tensor_commit(&bar, line);
