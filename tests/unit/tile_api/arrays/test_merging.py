@@ -159,9 +159,9 @@ def test_tiles_of_windows_lie_along_rows_of_images(height, width):
     x, weight = np.ones((2, 4, height, width), "float32"), np.ones((8, 4, 3, 3), "float32")
     shown = str(found.explain(x, weight))
     (columns,) = (line for line in shown.splitlines() if "columns: " in line)
-    (blocks,) = (line for line in shown.splitlines() if "a block for each: " in line)
-    assert f" of {width}" in columns
-    assert f" of {height}" in blocks
+    assert f" of {width * height}" in columns
+    assert int(columns.split()[-1]) % width == 0
+    assert f", {width}):" in found.source(x, weight)
 
 
 def test_blocks_that_share_a_stream_read_and_write_other_shapes():

@@ -26,6 +26,7 @@ from tile_api.arrays.planning.fusion_cost import Way, compared, told_of
 from tile_api.arrays.planning.partition import BY_RULES, Cuts, Task, tasks_of
 from tile_api.arrays.planning.plan import Blocks, Plan, plans_of
 from tile_api.arrays.planning.reshaping import reshaped
+from tile_api.arrays.planning.scattered_operands import with_layouts
 from tile_api.arrays.planning.split import in_parts
 from tile_api.arrays.planning.traffic import Machine, machine_of
 from tile_api.arrays.pricing import pricer
@@ -169,7 +170,7 @@ def _ways(equations: Equations, machine: Machine) -> list[Way]:
     dtypes = {p.tensor: p.dtype for p in equations.parameters}
 
     def tasks(cuts: Cuts) -> list[Task]:
-        return tasks_of(outputs, cuts)
+        return with_layouts(tasks_of(outputs, cuts), dtypes)
 
     def plans(tasks: Sequence[Task]) -> list[Plan]:
         return _plans(equations, tasks, Blocks())
@@ -185,7 +186,8 @@ def _begun(equations: Equations) -> list[Output]:
 
 def whole_plans(equations: Equations, blocks: Blocks, cuts: Cuts = BY_RULES) -> list[Plan]:
     """Return a plan for each kernel, before any stream is shared."""
-    return _plans(equations, tasks_of(_begun(equations), cuts), blocks)
+    dtypes = {p.tensor: p.dtype for p in equations.parameters}
+    return _plans(equations, with_layouts(tasks_of(_begun(equations), cuts), dtypes), blocks)
 
 
 def _plans(equations: Equations, tasks: Sequence[Task], blocks: Blocks) -> list[Plan]:

@@ -197,9 +197,14 @@ def add(x: Expr, y: Expr) -> Expr:
             return y
         if y.op == "add" and y.args[0].op == "const" and not x.dtype.is_float:
             return add(const(x.value + y.args[0].value, x.dtype), y.args[1])
-    for quotient, rest in ((x, y), (y, x)):
-        if rest.op == "mod" and quotient is multiply(rest.args[1], floordiv(*rest.args)):
-            return rest.args[0]
+    for one, other in ((x, y), (y, x)):
+        if other.op == "mod" and one is multiply(other.args[1], floordiv(*other.args)):
+            return other.args[0]
+        if one.op == "add" and x.dtype == INDEX and other.op in ("index", "multiply"):
+            parts, opposite = _terms(one), negate(other)
+            if opposite in parts:
+                parts.remove(opposite)
+                return _sum(parts, x.dtype)
     return make("add", x, y)
 
 

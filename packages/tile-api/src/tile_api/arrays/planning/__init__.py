@@ -4,6 +4,8 @@
 `partition`          where cuts stand; `inner_products` of tiles
 `plan`               roles of variables; `recurrence_plan` of those in steps
 `merging`            variables that are one; `reshaping`: tensors in which indices are plain
+`nested_sums`        of products, before they are one; `window_runs`: how windows lie in memory
+`scattered_operands` are laid out by a kernel of their own
 `recurrence_parts`   what steps compute, of `carried_values` and `carried_variables`
 `affine`             steps that go in chunks
 `bounds`             the blocks that a mask leaves; `scatter`: sums over indices that are data

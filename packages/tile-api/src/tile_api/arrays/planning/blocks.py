@@ -7,12 +7,14 @@ import math
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tile_api.arrays.equations.expressions import walk
 from tile_api.arrays.equations.sizes import ValueNeeded, usual
 from tile_api.arrays.planning.plan import Blocks, Plan, is_disjoint, resized
 from tile_api.arrays.planning.split import can_split
 from tile_api.arrays.planning.traffic import Machine, Traffic, blocks_of, traffic_of
+from tile_api.arrays.planning.window_runs import row_length, windows_in
 from tile_core.dtypes import DType
 from tile_core.errors import OutOfScratch, TileError
 
@@ -49,6 +51,9 @@ FEW_ROWS = 16
 
 PAGE = 4096
 """Bytes side by side in rows whose columns are combined: those of each row begin elsewhere."""
+
+MOST_IN_ROW = 256
+"""Elements of a row of windows of which blocks are made: of longer ones they are parts."""
 
 MOST_NEAR = 16_384
 """Sums that stay in a near cache while rows of the other factor pass, each as long as it may be."""
@@ -155,7 +160,7 @@ def _ordered(
 
     There is one if others are not worth a look.
     """
-    plan = _with_whole_instructions(plan, dtypes, machine)
+    plan = _with_whole_rows(_with_whole_instructions(plan, dtypes, machine), machine)
     first = Choice(plan, *_by_traffic(plan, dtypes, machine))
     is_small = first.milliseconds < worthwhile(machine) and first.traffic.tiles <= SURE_TO_FIT
     is_small = is_small and not (_is_across(plan, machine) and first.traffic.run < PAGE)
@@ -221,6 +226,24 @@ def _with_whole_instructions(plan: Plan, dtypes: Mapping[str, DType], machine: M
     return resized(plan, replace(plan.blocks, least_rows=machine.rows))
 
 
+def _with_whole_rows(plan: Plan, machine: Machine) -> Plan:
+    """Return a plan of blocks that are whole rows of windows, for a processor."""
+    blocks, (columns, stream) = plan.blocks, _rows_of_windows(plan, machine)
+    whole = replace(blocks, columns=columns(blocks.columns), stream=stream(blocks.stream))
+    return plan if whole == blocks else resized(plan, whole)
+
+
+def _rows_of_windows(plan: Plan, machine: Machine) -> list[Callable[[int], int]]:
+    """Return what makes sizes of blocks of columns, and of the stream, whole rows of windows."""
+    bodies = [s.body for s in plan.states] if machine.rows == 1 else []
+    lengths = [row_length(bodies, v or "") for v in (next(iter(plan.columns), ""), plan.stream)]
+    return [partial(_multiple, 1 if n > MOST_IN_ROW else n) for n in lengths]
+
+
+def _multiple(n: int, size: int) -> int:
+    return max(1, size // n) * n
+
+
 def _is_across(plan: Plan, machine: Machine) -> bool:
     """Tell whether a processor folds over rows of which each block has a part."""
     if machine.rows > 1 or plan.stream is None or plan.row is None or plan.columns:
@@ -262,6 +285,8 @@ def _few_rows(plan: Plan, machine: Machine) -> Blocks | None:
     is_product = bool(plan.carried) and all(c.column for c in plan.carried)
     is_slim = plan.row is not None and usual(plan.axes[plan.row].extent) <= FEW_ROWS
     if machine.rows > 1 or not is_product or not is_slim or len(plan.columns) != 1:
+        return None
+    if windows_in(s.body for s in plan.states):  # what is read several times is gathered once
         return None
     assert plan.row is not None
     extent, units = usual(plan.axes[plan.columns[0]].extent), machine.peaks.units
@@ -363,6 +388,9 @@ def candidates(plan: Plan, machine: Machine) -> Iterator[Blocks]:
             streams = (32, 64)
         residents = (0,) if products else (0, 4096, 16_384, 65_536)
     is_decoding = can_split(plan) and not plan.is_stepped
+    of_columns, of_stream = _rows_of_windows(plan, machine)
+    columns = tuple(dict.fromkeys(map(of_columns, columns)))
+    streams = tuple(dict.fromkeys(map(of_stream, streams)))
     small = resized(plan, replace(plan.blocks, rows=min(rows), stream=64, columns=64, resident=0))
     is_decoding = is_decoding and blocks_of(small) < machine.peaks.units
     for r, c, t, n in itertools.product(rows, columns, streams, residents):

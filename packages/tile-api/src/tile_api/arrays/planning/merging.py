@@ -22,12 +22,16 @@ from tile_api.arrays.equations.expressions import (
     walk,
 )
 from tile_api.arrays.equations.substitution import substituted
+from tile_api.arrays.planning.nested_sums import prepared
+from tile_api.arrays.planning.window_runs import windows_in
 from tile_api.arrays.reductions.groups import Group, grouped
 
 MOST_IN_ONE = 16_384
 """Elements of a reduction over several dimensions that is always one loop."""
 ENOUGH_ROWS = 48
 """Rows that keep blocks busy, and rows of a block that are enough for a product."""
+ENOUGH_COLUMNS = 256
+"""Windows side by side that fill the widest block of a product."""
 
 
 MOST_WRITTEN_OUT = 25
@@ -44,7 +48,7 @@ def merged(outputs: Sequence[Output]) -> list[Output]:
     A reduction over several dimensions is a loop over their elements, in C order; so are the
     dimensions of a result that all of it goes through together.
     """
-    outputs = _reductions([_split(o) for o in _aligned(outputs)])
+    outputs = _reductions([_split(o) for o in prepared(_aligned(outputs))])
     names = {x.value[1] for x in walk(*(o.element for o in outputs)) if x.op == "reduce"}
     for name in sorted(n for n in names if "," in n):
         outputs = _along(outputs, name.split(","))
@@ -235,17 +239,19 @@ def _rows(outputs: Sequence[Output]) -> Iterable[list[str]]:
             run.append(name)
             continue
         if len(run) > 1 and not _is_plain(elements, run):
-            run = [] if is_nested else _enough(run, extents)
+            are_windows = any(i.free & {*run} for i in windows_in(elements))
+            enough = ENOUGH_COLUMNS if are_windows else ENOUGH_ROWS
+            run = [] if is_nested else _enough(run, extents, enough)
         if len(run) > 1:
             yield run
         run = [name] if is_side else []
 
 
-def _enough(run: Sequence[str], extents: Mapping[str, int]) -> list[str]:
+def _enough(run: Sequence[str], extents: Mapping[str, int], enough: int) -> list[str]:
     """Return the last dimensions of a run that are rows enough."""
     made: list[str] = []
     for name in reversed(run):
-        if math.prod(extents[n] for n in made) >= ENOUGH_ROWS:
+        if math.prod(extents[n] for n in made) >= enough:
             break
         made.insert(0, name)
     return made

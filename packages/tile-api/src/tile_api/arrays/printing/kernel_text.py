@@ -21,6 +21,7 @@ from tile_api.arrays.planning.not_numbers import looks_for_nan
 from tile_api.arrays.planning.plan import Carried, Plan, factor
 from tile_api.arrays.planning.storage import state_dtype, tile_dtype
 from tile_api.arrays.planning.tile_folds import is_fold
+from tile_api.arrays.planning.window_runs import along_rows
 from tile_api.arrays.printing import running_means
 from tile_api.arrays.printing.results import Results
 from tile_api.arrays.printing.text import ExpressionText
@@ -287,15 +288,13 @@ class Writer:
         if tiles.is_box(left):
             a, a_dims = tiles.operand(left, types[0])
         else:
-            a, a_dims = tiles.computed(
-                left, tiles.dims(left), "weights", later, mask=mask, dtype=types[0]
-            )
+            lying = along_rows(left, tiles.dims(left))
+            a, a_dims = tiles.computed(left, lying, "weights", later, mask=mask, dtype=types[0])
         if tiles.is_box(right):
             b, b_dims = tiles.operand(right, types[1])
         else:  # what is computed beyond the end may be infinite, and zero times that is no number
-            b, b_dims = tiles.computed(
-                right, tiles.dims(right), "factor", (), mask=mask, dtype=types[1]
-            )
+            lying = along_rows(right, tiles.dims(right))
+            b, b_dims = tiles.computed(right, lying, "factor", (), mask=mask, dtype=types[1])
         flags = ", transpose_A=True" * (a_dims[0] == stream)
         flags += ", transpose_B=True" * (b_dims[1] == stream)
         mixed = any(not x.column for x in self.plan.carried)

@@ -16,6 +16,7 @@ from tile_api.arrays.planning.plan import Plan, factor
 from tile_api.arrays.planning.storage import tile_dtype
 from tile_api.arrays.planning.tile_folds import is_fold
 from tile_api.arrays.printing.text import ExpressionText, Tile, nan_propagated
+from tile_api.arrays.printing.window_loops import along_rows
 from tile_api.arrays.reductions.algebra import terms
 from tile_api.arrays.reductions.groups import grouped
 from tile_core.dtypes import DType, dtype_of
@@ -131,7 +132,7 @@ class Tiles:
             return False
         return all(self.held[n][0] in self._in_front for n in self._within(x) if n in self.held)
 
-    def parallel(self, dims: tuple[str, ...], *statements: str) -> None:
+    def parallel(self, dims: Sequence[str], *statements: str) -> None:
         """Write a loop over the elements of a tile."""
         sizes = ", ".join(self.plan.axes[v].text for v in dims) or "1"
         names = ", ".join(self.plan.axes[v].loop for v in dims) or "_"
@@ -345,25 +346,33 @@ class Tiles:
             return self.held[x]
         reuse = self._replaceable(x, dims, later) if kind == tile_dtype(x) else None
         name = self.held[reuse][0] if reuse is not None else self.allocate(base, dims, dtype=kind)
-        parts, text = self.in_parts(x, is_exact=kind != x.dtype)
-        if kind != x.dtype and kind != tile_dtype(x):
-            text = f'T.cast({text}, "{kind}")'
-        stream = self.plan.stream
-        if mask is not None and stream is not None:
-            inside = f"{self.text.at(stream)} < {self.plan.axes[stream].extent}"
-            text = f"T.if_then_else({inside}, {text}, {mask})"
         is_partial = needed and mask is None and reuse is x.args[1]
-        if is_partial:
-            self.put(f"if {needed}:")
-        self.depth += bool(is_partial)
-        self.parallel(dims, *parts, f"{name}[{self.text.loops(dims)}] = {text}")
-        self.depth -= bool(is_partial)
+        self._fill((name, dims), x, kind, mask, needed if is_partial else "")
         if reuse is not None:
             del self.held[reuse]
         if kind == tile_dtype(x) and {*dims} == {*self.dims(x)}:
             self.held[whole] = self.held[x] = (name, dims)
             self._masked[whole] = mask
         return name, dims
+
+    def _fill(self, tile: Tile, x: Expr, kind: str, mask: str | None, needed: str) -> None:
+        """Write the elements of `x` to a tile; if `needed`, for some blocks only."""
+        name, dims = tile
+        is_read = any(n in self.held for n in walk(x))
+        with along_rows(x, () if is_read else dims, self.plan.axes) as (inner, rows):
+            parts, text = self.in_parts(inner, is_exact=kind != x.dtype)
+            if kind != x.dtype and kind != tile_dtype(x):
+                text = f'T.cast({text}, "{kind}")'
+            stream = self.plan.stream
+            if mask is not None and stream is not None:
+                inside = f"{self.text.at(stream)} < {self.plan.axes[stream].extent}"
+                text = f"T.if_then_else({inside}, {text}, {mask})"
+            if needed:
+                self.put(f"if {needed}:")
+            self.depth += bool(needed)
+            loops = [at for v in dims for at in rows.get(v, (v,))]
+            self.parallel(loops, *parts, f"{name}[{self.text.loops(dims)}] = {text}")
+            self.depth -= bool(needed)
 
     def _needed(self, x: Expr, dims: tuple[str, ...]) -> str:
         """Return for which blocks of the loop the mask of a tile is needed, if not for all."""

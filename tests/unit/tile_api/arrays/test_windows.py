@@ -1,0 +1,94 @@
+"""Products over windows, such as convolutions, and their gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import tile_api as tile
+from tile_api.arrays.function import Function
+from tile_api.arrays.planning.scattered_operands import LINE
+
+RANDOM = np.random.default_rng(0)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RANDOM.standard_normal(shape, "float32")
+
+
+def first(x, weight, stride, padding, dilation, groups):
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    return tile.nn.conv2d(x, weight, **options)
+
+
+def last(x, weight, stride, padding, dilation, groups):
+    """Return a convolution whose channels lie side by side: ``nhwc`` and ``hwio``."""
+    x = np.pad(x, ((0, 0), (padding, padding), (padding, padding), (0, 0)))
+    size = dilation * (weight.shape[0] - 1) + 1
+    windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), axis=(1, 2))
+    windows = windows[:, ::stride, ::stride, :, ::dilation, ::dilation]
+    return np.einsum("nhwcij,ijco->nhwo", windows, weight)
+
+
+def gradients(convolution, options, target="cpu"):
+    function = Function(lambda x, weight: convolution(x, weight, *options), target=target)
+
+    def both(x, weight, by):
+        _, pull = function.vjp(x, weight)
+        return pull(by)
+
+    return Function(both, target=target)
+
+
+@pytest.mark.parametrize(
+    ("convolution", "options", "image", "results", "taps"),
+    [
+        (first, (1, 1, 1, 1), (3, 9, 14, 16), 20, 3),  # blocks of several rows
+        (last, (1, 0, 1, 1), (2, 8, 7, 9), 5, 2),
+        (first, (2, 2, 1, 2), (2, 6, 9, 14), 8, 3),
+        (last, (2, 1, 2, 1), (1, 8, 9, 28), 16, 3),
+    ],
+    ids=str,
+)
+def test_gradients(convolution, options, image, results, taps) -> None:
+    *_, groups = options
+    x, weight = normal(*image), normal(results, image[1] // groups, taps, taps)
+    wanted = [torch.from_numpy(a).double().requires_grad_() for a in (x, weight)]
+    y = torch.nn.functional.conv2d(*wanted, None, *options)
+    by = normal(*y.shape)
+    y.backward(torch.from_numpy(by).double())
+    args, (dx, dw) = (x, weight, by), (a.grad.numpy() for a in wanted)
+    if convolution is last:
+        args = tuple(np.ascontiguousarray(a.transpose(0, 2, 3, 1)) for a in args)
+        args = (args[0], np.ascontiguousarray(weight.transpose(2, 3, 1, 0)), args[2])
+        dx, dw = dx.transpose(0, 2, 3, 1), dw.transpose(2, 3, 1, 0)
+    for found, right in zip(gradients(convolution, options)(*args), (dx, dw), strict=True):
+        np.testing.assert_allclose(found, right, rtol=0, atol=2e-6 * np.abs(right).max())
+
+
+def test_gradients_are_one_product_each() -> None:
+    args = normal(2, 32, 16, 16), normal(16, 32, 3, 3), normal(2, 16, 16, 16)
+    found = gradients(first, (1, 1, 1, 1))
+    told, text = str(found.explain(*args)), found.source(*args)
+    assert "its elements lie apart along weight0,weight2,weight3" in told
+    assert (text.count("T.gemm("), text.count("def main(\n"), text.count("T.reduce")) == (2, 3, 0)
+    assert "  stream: x0," in told  # the pixels of an image side by side
+
+
+def test_masks_stay_around_products_with_strict_numerics() -> None:
+    x, weight, by = normal(1, 4, 16, 16), normal(4, 4, 3, 3), normal(1, 4, 16, 16)
+    weight[0, 0, 0, 0] = np.inf  # no pixel of the last row and column is read by this tap
+    function = Function(lambda x, w: first(x, w, 1, 1, 1, 1), numerics="strict")
+    _, pull = function.vjp(x, weight, wrt="x")
+    dx = np.asarray(pull(by))
+    assert np.isfinite(dx[0, 0, -1]).all()
+    assert not np.isfinite(dx[0, 0, :-1, :-1]).any()
+    assert np.isfinite(dx[0, 1:]).all()
+
+
+def test_weights_in_long_runs_are_read_where_they_are() -> None:
+    side = 4
+    assert side**2 >= LINE
+    args = normal(2, 16, 16, 16), normal(16, 16, side, side), normal(2, 16, 13, 13)
+    assert "lie apart" not in str(gradients(first, (1, 0, 1, 1)).explain(*args))
