@@ -194,6 +194,7 @@ def test_functions_of_elements(name, dtypes):
 def test_not_a_number_becomes_one():
     assert_agrees(lambda x: np.nan_to_num(x), SPECIAL, exact=True)
     assert_agrees(lambda x: np.isclose(x, x, equal_nan=True), SPECIAL)
+    assert_agrees(lambda x: np.isclose(x > 0, x > 1), SPECIAL)
 
 
 def test_a_constant_is_rounded_to_its_type():

@@ -136,6 +136,7 @@ CASES = {
         (lambda x: np.average(x), NAN[2]), (lambda x: np.average(x, 0), filled((3, 5), "int8")),
         (lambda x: np.average(x, 1, x[0] * x[0] + 1), filled((3, 5), "int32")),
         (lambda x: np.average(x, weights=x * x + 1), filled((3, 5), "float32")),
+        (lambda x: np.average(x, 1, x[0].astype("float32") ** 2 + 1), filled((3, 5), "int8")),
     ],
 }  # fmt: skip
 

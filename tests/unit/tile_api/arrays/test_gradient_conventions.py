@@ -121,3 +121,36 @@ def test_slopes_of_the_largest_product_stay_where_it_was() -> None:
     result = torch.where(s == s.amax(-1, keepdim=True), s, 0).tril()
     (wanted,) = torch.autograd.grad(result, t, torch.tensor(cotangent))
     np.testing.assert_allclose(pull(cotangent), wanted.numpy(), rtol=1e-12)
+
+
+def scaled(lib, x):
+    return lib.exp(x) * lib.tanh(x) + lib.sqrt(lib.abs(x))
+
+
+ROUNDED = {
+    "elements": (lambda x: scaled(np, x).max(0), lambda x: scaled(torch, x).amax(0)),
+    "sums": (lambda x: np.cumsum(x * x, -1).max(0), lambda x: torch.cumsum(x * x, -1).amax(0)),
+    "least": (lambda x: (scaled(np, x)).min(0), lambda x: scaled(torch, x).amin(0)),
+    "equal": (
+        lambda x: np.where(scaled(np, x) == scaled(np, x).max(0), x, 0),
+        lambda x: torch.where(scaled(torch, x) == scaled(torch, x).amax(0), x, 0),
+    ),
+    "no less": (
+        lambda x: np.where(scaled(np, x) >= scaled(np, x).max(0), x, 0),
+        lambda x: torch.where(scaled(torch, x) >= scaled(torch, x).amax(0), x, 0),
+    ),
+    "less": (
+        lambda x: np.where(scaled(np, x) < scaled(np, x).max(0), x, 0),
+        lambda x: torch.where(scaled(torch, x) < scaled(torch, x).amax(0), x, 0),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_the_largest_is_found_whose_elements_are_rounded_otherwise(name: str) -> None:
+    function, reference = ROUNDED[name]
+    x, cotangent = np.random.default_rng(0).standard_normal((2, 5, 40)).astype("float32")
+    result, pull = tile.Function(function, target="cpu").vjp(x)
+    cotangent = cotangent if result.ndim > 1 else cotangent[0]
+    (wanted,) = by_torch(reference, torch.tensor(cotangent), x)
+    np.testing.assert_allclose(pull(cotangent), wanted, rtol=1e-5, atol=1e-6)

@@ -60,12 +60,17 @@ def test_derivatives(edge_order):
     assert_agrees(lambda f: np.gradient(f, axis=-1, edge_order=edge_order), filled((2, 5), "int32"))
 
 
+def test_slopes_have_the_type_of_samples():
+    assert_agrees(lambda f, x: np.gradient(f, x), filled((6,), "float16"), X[0].cumsum())
+
+
 def test_polynomials_and_pieces():
     assert_agrees(lambda x: np.polyval([2.0, -1.0, 3.0], x), X)
     assert_agrees(lambda x: np.polyval(np.float32([1, 2]), x), X)
     assert_agrees(lambda x: np.polyval([4], x), X)
     assert_agrees(lambda x: np.polyval([], x), X)
     assert_agrees(lambda p, x: np.polyval(p, x), EDGES, X)
+    assert_agrees(lambda p, x: np.polyval(p, x), np.tile(EDGES[:, None], 6), X)
     assert_agrees(lambda x: np.piecewise(x, [x < 0, x > 1], [np.negative, 1, np.sqrt]), np.abs(X))
     assert_agrees(lambda x: np.piecewise(x, [x < 1, x < 0], [lambda y: y + 2, 7.0]), X)
     assert_agrees(lambda x: np.piecewise(x, [x < 1], [lambda y, k: y * k, 0], 3), X)

@@ -32,7 +32,7 @@ CASES = {
     ],
     "partition": [
         (lambda x: np.partition(x, 5)[:, 5], M), (lambda x: np.partition(x, (1, 20), 1)[:, 20], M),
-        (lambda x: np.sort(np.partition(x, -3)[:, -3:]), M),
+        (lambda x: np.sort(np.partition(x, -3)[:, -3:]), M), (lambda x: np.partition(x[:0], 7), M),
     ],
     "argpartition": [
         (lambda x: np.take_along_axis(x, np.argpartition(x, 5, axis=-1), -1)[:, 5], M),

@@ -341,6 +341,7 @@ def isclose(
     """`numpy.isclose`."""
     x: Any = lift(a)
     y: Any = lift(b)
+    y = y if y.dtype.is_float else astype(y, "float64")
     near = (abs(x - y) <= atol + rtol * abs(y)) & np.isfinite(y)
     made: Array = near | (x == y)
     return made | ((x != x) & (y != y)) if equal_nan else made

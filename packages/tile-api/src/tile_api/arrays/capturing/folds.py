@@ -318,11 +318,11 @@ def average(
         along = axis_of(axis, x.ndim)
         w = reshape(w, [-1 if k == along else 1 for k in range(x.ndim)])
     kind = common_type((x, w), (x, w))
-    if not kind.is_float:
+    if not x.dtype.is_float:
         kind = dtype_of("float64")
     shape = broadcast([x.shape, w.shape], "np.average", (x, w))
     weight: Any = sum(broadcast_to(w, shape), axis, kind, keepdims=keepdims)
-    made: Array = sum(x * w, axis, kind, keepdims=keepdims) / weight
+    made: Array = sum(astype(x, kind) * astype(w, kind), axis, keepdims=keepdims) / weight
     return made
 
 

@@ -119,7 +119,7 @@ def _slopes(y: Any, step: Any, edge_order: int) -> Array:
         inner = b / (a * (a + b)) * -before + (b - a) / (a * b) * here + a / (b * (a + b)) * after
     back: Any = y[..., ::-1]
     edges: Any = [_at_edge(y, *start, edge_order), _at_edge(back, *end, edge_order)]
-    return concatenate([edges[0], inner, -edges[1]], -1)
+    return astype(concatenate([edges[0], inner, -edges[1]], -1), y.dtype)
 
 
 def _at_edge(y: Any, a: Any, b: Any, edge_order: int) -> Any:
@@ -134,7 +134,7 @@ def _at_edge(y: Any, a: Any, b: Any, edge_order: int) -> Any:
 def polyval(p: Any, x: Any) -> Array:
     """`numpy.polyval`: a polynomial with its highest power first."""
     made: Any = np.zeros_like(lift(x))
-    for coefficient in _sequence(p, "np.polyval") if isinstance(p, Array) else np.asarray(p):
+    for coefficient in p if isinstance(p, Array) else np.asarray(p):
         made = made * x + coefficient
     return lift(made)
 

@@ -40,13 +40,18 @@ def vector_norm(x: Any, *, axis: Axes = None, keepdims: bool = False, ord: Any =
         return astype(folds.count_nonzero(a, axis, keepdims=keepdims), a.dtype)
     size = np.abs(a)
     if ord == np.inf:
-        return folds.max(size, axis, keepdims=keepdims)
+        return _largest(size, axis, keepdims)
     if ord == -np.inf:
         return folds.min(size, axis, keepdims=keepdims)
     if not isinstance(ord, (int, float)):
         raise UnknownArrayFunction(f"np.linalg.norm: vectors have no norm {ord!r}")
     made = folds.sum(size if ord == 1 else size**ord, axis, keepdims=keepdims)
     return made if ord == 1 else made ** (1 / ord)
+
+
+def _largest(x: Array, axis: Axes, keepdims: bool) -> Array:
+    """Return the largest of what is not negative, 0 of none."""
+    return folds.max(x, axis, keepdims=keepdims, initial=0 if 0 in x.shape else None)
 
 
 def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Array:
@@ -65,7 +70,7 @@ def _matrix_norm(a: Array, over: list[int], ord: Any, keepdims: bool) -> Array:
         )
     inner, outer = over if abs(ord) == 1 else over[::-1]
     sums = vector_norm(a, axis=inner, keepdims=True, ord=1)
-    found = (folds.max if ord > 0 else folds.min)(sums, outer, keepdims=True)
+    found = _largest(sums, outer, True) if ord > 0 else folds.min(sums, outer, keepdims=True)
     return found if keepdims else views.squeeze(found, over)
 
 

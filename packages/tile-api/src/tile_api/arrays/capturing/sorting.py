@@ -46,7 +46,7 @@ def _check(a: Any, kth: int | Sequence[int], axis: int | None) -> None:
     x = lift(a)
     size = x.size if axis is None else x.shape[axis_of(axis, x.ndim)]
     for k in kth if isinstance(kth, Sequence) else (kth,):
-        if not -size <= k < size:
+        if x.size and not -size <= k < size:
             raise ArrayShapeError(f"np.partition: element {k} of {int(size)}")
 
 

@@ -33,6 +33,7 @@ from tile_api.arrays.equations.quotients import without_quotients
 from tile_api.arrays.equations.recurrence import Steps, steps_of
 from tile_api.arrays.equations.substitution import bound, bound_first, substituted, unused
 from tile_api.arrays.gradients.derivatives import DERIVATIVES
+from tile_api.arrays.gradients.extrema import is_extremum, is_rounded_alike, position_of
 from tile_api.arrays.gradients.index_maps import inverse, pulled, range_of
 from tile_api.arrays.gradients.recurrences import Rules, before, reverse, with_own_tokens
 from tile_api.arrays.gradients.sums import Sums, added, is_masked, is_zero, product_of
@@ -110,11 +111,9 @@ class _Reverse:
         self.recurrences = Counter(steps_of(x) for x in nodes if x.op == "scan")
         self._know_carried(nodes, saved or {})
         for x in (x for x in nodes if x.op in eq.COMPARISONS):
-            one, other = x.args
-            for body, fold in ((one, other), (other, one)):
-                if fold.op == "reduce" and fold.value[0] in ("max", "min") and body is fold.args[0]:
-                    read = self._beside(body, fold)
-                    self.known[x] = make(x.op, *(read if body is one else read[::-1]))
+            for body, fold in (x.args, x.args[::-1]):
+                if is_extremum(fold) and body is fold.args[0]:
+                    self.known[x] = self._compared(x, fold)
         self.sums = Sums(nodes, self._read)
         self.shapes = {p.tensor: p.shape for p in (*equations.parameters, *given.values())}
         self.terms: dict[Expr, list[Expr]] = {}
@@ -187,16 +186,27 @@ class _Reverse:
         """Return `x` in terms of what is saved."""
         return rebuild(x, self.known)
 
-    def _beside(self, body: Expr, extremum: Expr) -> tuple[Expr, Expr]:
-        """Return what an extremum is of, and the extremum as it is compared with it.
+    def _hit(self, extremum: Expr) -> Expr:
+        """Return whether an element of a row is its extremum.
 
-        A forward pass may round quotients and sums otherwise: the extremum is found again.
+        A forward pass may round otherwise: it tells where the extremum is, or that is found again.
         """
-        body = self._read(body)
-        if any(n.op in ("reciprocal", "reduce") for n in walk(body)):
-            kind, variable, extent = extremum.value
-            return body, reduce(kind, variable, extent, body)
-        return body, self._read(extremum)
+        kind, variable, extent = extremum.value
+        body, best = self._read(extremum.args[0]), self._read(extremum)
+        position = self.known.get(position_of(extremum))
+        if position is not None:
+            here = make("eq", eq.index(variable, extent), position)
+            return make("or", here, make("eq", body, best))
+        if not is_rounded_alike(body):
+            best = reduce(kind, variable, extent, body)
+        return make("eq", body, best)
+
+    def _compared(self, x: Expr, extremum: Expr) -> Expr:
+        """Return a comparison of the elements of a row with its extremum."""
+        hit, plain = self._hit(extremum), make(x.op, *map(self._read, x.args))
+        if x.op == "eq":
+            return hit
+        return make("or", hit, plain) if x.op == "le" else make("and", make("not", hit), plain)
 
     def _free(self, x: Expr) -> frozenset[str]:
         """Return what `x` depends on: with what is carried, it is another one in each step."""
@@ -270,7 +280,7 @@ class _Reverse:
             infinite = make("eq", make("absolute", self._read(x)), const(INFINITE, x.dtype))
             mine = self.sums.collected([product_of([t], t) for t in added(_unless(infinite, mine))])
             if not is_zero(mine):
-                hit = make("eq", *self._beside(body, x))
+                hit = self._hit(x)
                 one, none = const(1, x.dtype), const(0, x.dtype)
                 ties = bound("sum", variable, extent, eq.where(hit, one, none))
 

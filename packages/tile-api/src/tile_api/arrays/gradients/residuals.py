@@ -16,6 +16,7 @@ from tile_api.arrays.equations.equations import Equations, Output, Parameter
 from tile_api.arrays.equations.expressions import Expr, const, extents_of, walk
 from tile_api.arrays.equations.recurrence import steps_of
 from tile_api.arrays.gradients.adjoint import adjoint, new_name, prepared
+from tile_api.arrays.gradients.extrema import is_extremum, is_rounded_alike, position_of
 from tile_api.arrays.gradients.sums import partial_sums
 from tile_api.arrays.planning.partition import is_long
 from tile_api.arrays.reductions.groups import grouped, is_product_of_two
@@ -114,8 +115,9 @@ def _states(equations: Equations) -> list[tuple[Expr, Output]]:
         for n in walk(x.args[0])
         if n.op == "reduce" and x.value[1] in n.free and not _is_kept(n, outputs)
     } | partial_sums(reductions)
+    rounded = [x for x in reductions if is_extremum(x) and not is_rounded_alike(x.args[0])]
     made = []
-    for x in reductions:
+    for x in (*reductions, *map(position_of, rounded)):
         if x in whole:
             made.append((x, whole[x]))
         elif x not in again:
