@@ -8,6 +8,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from fuzz.arrays import operations
@@ -91,6 +92,8 @@ def _made(step: Step, values: Sequence[Any]) -> Any:
     except REFUSALS:
         return None
     is_known = kind_of(made.dtype) in "fiub" and made.ndim <= 4
+    is_half = any(x.dtype == ml_dtypes.bfloat16 for x in values)
+    is_known &= not (is_half and step.text in operations.WIDENING)
     is_known &= not {"float16", "bfloat16"} <= {str(x.dtype) for x in (*values, made)}
     return made if is_known and made.size <= MOST_ELEMENTS else None
 
@@ -103,8 +106,20 @@ def _lines(rng: Random, values: Sequence[Any]) -> list[Step]:
     x, y = values[first], values[second]
     one, other = kind_of(x.dtype), kind_of(y.dtype)
     family = rng.choices(
-        ("alone", "pair", "fold", "chain", "view", "matrix", "product", "gather", "row", "letters"),
-        (22, 21, 21, 13, 9, 4, 6, 5, 6, 2),
+        (
+            "alone",
+            "pair",
+            "fold",
+            "chain",
+            "view",
+            "matrix",
+            "product",
+            "gather",
+            "row",
+            "letters",
+            "constant",
+        ),
+        (22, 21, 21, 13, 9, 4, 6, 5, 6, 2, 7),
     )[0]
     match family:
         case "alone":
@@ -122,22 +137,28 @@ def _lines(rng: Random, values: Sequence[Any]) -> list[Step]:
                 for k, text in enumerate(chain)
             ]
         case "view" if x.ndim:
-            return [Step(rng.choice(operations.VIEWS), (first,))]
+            text = rng.choice(operations.VIEWS)
+            return [Step(text, (first,), _kind(text))]
         case "matrix" if x.ndim > 1:
             return [Step(rng.choice(operations.MATRICES), (first,))]
         case "product" if x.ndim and y.ndim:
             text = rng.choice(operations.PRODUCTS)
             if "einsum" in text and 1 in (*x.shape, *y.shape):
                 return []  # NumPy multiplies by what is broadcast after it has summed
-            if not (np.isfinite(x).all() and np.isfinite(y).all()):
-                return []  # its library leaves out what is 0, even times infinity
-            return [Step(text, (first, second), "sum")]
+            # its library leaves out what is 0, even times infinity
+            return [Step(text, (first, second), "sum")] * (_is_finite(x) and _is_finite(y))
         case "gather" if x.ndim and other in "iu" and x.shape[0]:
             return [Step(rng.choice(operations.GATHERS), (first, second))]
         case "row" if x.ndim:
             text = rng.choice(operations.SORTS if rng.random() < 0.4 else operations.SCANS)
-            is_sum = "cum" in text or "add." in text
-            return [Step(_placed(rng, text, _axis(rng, x.ndim)), (first,), "sum" * is_sum)]
+            return [Step(_placed(rng, text, _axis(rng, x.ndim)), (first,), _kind(text))]
+        case "constant" if x.ndim:
+            if rng.random() < 0.6:
+                return [Step(rng.choice(operations.CONSTANTS), (first,))]
+            text = rng.choice(operations.CONSTANT_SUMS)
+            return [Step(text, (first,), _kind(text) or "sum")] * _is_finite(x)
+        case "letters" if x.ndim == 2 and one == "f" and rng.random() < 0.2:
+            return [Step(rng.choice(operations.COVARIANCES), (first,), "spread")] * _is_finite(x)
         case "letters" if x.ndim > 1:
             text = rng.choice(operations.EINSUMS)
             is_plain = "einsum" not in text or not {0, 1} & {*x.shape}
@@ -145,12 +166,23 @@ def _lines(rng: Random, values: Sequence[Any]) -> list[Step]:
     return []
 
 
+def _kind(text: str) -> str:
+    """Return what rounds in a line along rows: see `Step`."""
+    if "gradient" in text:
+        return "difference"
+    return "sum" * any(word in text for word in ("cum", ".accumulate", "trapezoid"))
+
+
+def _is_finite(x: Any) -> bool:
+    return bool(np.isfinite(x).all())
+
+
 def _pair(rng: Random, one: str, other: str, operands: tuple[int, int]) -> Step:
     kinds = {one, other}
     own = operations.PAIRS
     if rng.random() < 0.6:
         if "f" in kinds and rng.random() < 0.1:
-            return Step("np.logaddexp({0}, {1})", operands, "sum")
+            return Step(rng.choice(operations.LOGARITHMS), operands, "sum")
         if kinds == {"f"}:
             own = operations.FLOATS if rng.random() < 0.6 else operations.NUMBERS
         elif "f" in kinds:
@@ -173,7 +205,7 @@ def _fold(rng: Random, x: Any, operand: int) -> Step:
         case "position":
             return Step(_placed(rng, rng.choice(operations.POSITIONS), one), (operand,))
         case "product":
-            return Step(_placed(rng, operations.PRODUCT, one), (operand,), "sum")
+            return Step(_placed(rng, rng.choice(operations.FACTORS), one), (operand,), "sum")
         case "spread":
             return Step(_placed(rng, rng.choice(operations.SPREADS), one), (operand,), "spread")
         case "sum":

@@ -22,10 +22,10 @@ TARGET = "gradients"
 DIRECTIONS = 3
 STEP = 1e-5
 CORNERS = (
-    ".std(", "np.sqrt(", "np.hypot(", "np.cbrt(", "np.arctan2(", "np.arcsin(", "np.arccos(",
+    ".std(", "np.sqrt(", "np.hypot(", "np.cbrt(", "np.arctan2(",
     "linalg.norm(",
 )  # fmt: skip
-"""Lines without a derivative somewhere: roots of zero, the ends of what has a sine."""
+"""Lines without a derivative somewhere: roots of zero, angles of nothing."""
 WHOLES = ("//", "floor", "ceil", "rint", "trunc", "round", "astype('int")
 OFF = 1e-6
 """How far off a derivative may be, of the terms that it is a sum of."""

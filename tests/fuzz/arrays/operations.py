@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+CONSTANT = "(np.random.default_rng(3).integers(-8, 9, {0}.shape) / 4).astype('float32')"
+"""An array that stands in the function, of numbers that all floats hold exactly."""
+ROW = CONSTANT.replace(".shape", ".shape[-1:]")
+WHOLE_ROW = "np.random.default_rng(4).integers(-3, 9, {0}.shape[-1:])"
+
 ANY = (
     "{0} == {0}", "np.abs({0})", "np.sign({0})", "np.square({0})", "{0} * {0}", "{0} > 1",
     "{0} != 0", "np.where({0} > 0, {0}, 0)", "np.clip({0}, 0, 3)", "{0} + {0}", "{0} * 2",
     "{0} + 1", "3 - {0}", "np.maximum({0}, 1)", "np.minimum({0}, 2)", "{0}.astype('float32')",
     "{0}.astype('float64')", "{0} / 7", "2 / (np.abs({0}) + 1)", "np.logical_not({0})",
     "np.zeros_like({0}) + {0}", "np.full_like({0}, 3) * {0}", "np.isclose({0}, 1)",
+    "np.absolute({0})", "np.multiply({0}, 2)", "np.greater({0}, 1)", "np.less({0}, 1)",
+    "np.equal({0}, 0)", "np.not_equal({0}, 0)", "np.greater_equal({0}, 1)",
+    "np.less_equal({0}, 0)", "np.divide({0}, 3)", "np.asarray({0}) * 2", "np.array({0}) + 1",
+    "np.asanyarray({0}) + 1", "np.ascontiguousarray({0})", "np.asfortranarray({0})",
+    "np.copy({0})", "{0}.copy()", "np.astype({0}, 'float32')", "np.ones_like({0}) + {0}",
+    "np.piecewise({0}, [{0} > 1, {0} < 1], [2, 3, 0])", "np.around({0}, 1)", "{0}.round()",
+    "np.full({0}.shape, 2.5, 'float32') * {0}", "np.zeros({0}.shape, 'int32') + {0}",
+    "np.ones({0}.shape[-1:], 'int8') * {0}", "np.shape({0})[0] + {0}", "np.size({0}) * {0}",
+    "np.ndim({0}) * {0}", "{0}.clip(0, 2)", "np.reshape({0}, {0}.shape[::-1])",
+    "np.searchsorted([-1, 0, 2, 5], {0})", "np.digitize({0}, [-2, 0, 1])",
+    "np.digitize({0}, [3, 1, 0], right=True)", "np.power({0}, 2)", "np.empty_like({0}) * 0 == 1",
+    "np.interp({0}, [-2, 0, 1], [0.5, 4, -1])",
 )  # fmt: skip
 """Of one array of any numbers."""
 FLOAT = (
@@ -26,9 +43,16 @@ FLOAT = (
     "np.cosh(np.tanh({0}))", "np.where(np.isnan({0}), 0, {0})", "{0}.astype('bfloat16')",
     "np.where({0} > 0, np.sqrt({0}), -1)", "np.where(np.abs({0}) > 1, 1 / {0}, {0})",
     "np.where(np.isfinite({0}), {0}, 7)",
-    "np.sinh(np.tanh({0}))", "np.arcsin(np.tanh({0}))", "np.tan(np.tanh({0}))",
-    "np.log10(np.abs({0}) + 1)", "np.arcsinh({0})", "np.heaviside({0}, 0.5)", "np.signbit({0})",
+    "np.sinh(np.tanh({0}))", "np.arcsin(np.tanh({0}) / 2)", "np.tan(np.tanh({0}))",
+    "np.log10(np.abs({0}) + 1)", "np.arcsinh({0})", "np.heaviside({0}, 0.5)",
+    "np.signbit(np.nan_to_num({0}))",
     "np.select([{0} > 1, {0} < 0], [{0}, -{0}], 0.5)",
+    "np.negative({0})", "np.arccos(np.tanh({0}) / 2)", "np.arccosh(np.abs({0}) + 2)",
+    "np.arctanh(np.tanh({0}) / 2)", "np.deg2rad({0})", "np.degrees({0})", "np.radians({0})",
+    "np.rad2deg({0})", "np.fabs({0})", "np.fix({0})", "np.floor_divide({0}, 3.0)",
+    "np.remainder({0}, 3.0)", "np.power(np.abs({0}), 0.5)", "np.positive({0})",
+    "np.piecewise({0}, [{0} > 0], [lambda x: x * 2, 0.5])", "np.float_power(np.abs({0}), 0.5)",
+    "np.searchsorted([-1.5, 0.0, 0.25, 2.0], {0}, side='right')",
 )  # fmt: skip
 WHOLE = (
     "{0} // 3", "{0} % 4", "{0} // -2", "{0} % -3", "{0} & 6", "{0} | 1", "{0} ^ 5", "{0} << 1",
@@ -37,6 +61,9 @@ WHOLE = (
     "np.sqrt(np.abs({0}) + 1)", "{0} * np.float32(0.5)", "{0}.astype('int16')",
     "{0}.astype('uint32')", "{0}.astype('float16')", "-{0}",
     "{0} << 40", "{0} >> 40",
+    "np.invert({0})", "np.bitwise_and({0}, 6)", "np.bitwise_or({0}, 1)", "np.bitwise_xor({0}, 5)",
+    "np.left_shift({0}, 1)", "np.right_shift({0}, 1)", "np.floor_divide({0}, 3)",
+    "np.remainder({0}, -3)", "np.negative({0})", "np.positive({0})", "np.fix({0})",
 )  # fmt: skip
 TRUTH = (
     "~{0}", "{0}.astype('int32')", "{0}.astype('float32')", "{0} * 1.5", "np.where({0}, 1.5, -0.5)",
@@ -49,6 +76,14 @@ PAIRS = (
     "np.where({1} > 0, {0}, np.nan)", "np.where({1} != 0, {0} / {1}, 0)",
     "np.logical_or({0}, {1})", "np.logical_and({0}, {1})", "np.logical_xor({0}, {1})",
     "{0} / (np.abs({1}) + 1)", "np.add({0}, {1})",
+    "np.multiply({0}, {1})", "np.equal({0}, {1})", "np.not_equal({0}, {1})", "np.less({0}, {1})",
+    "np.less_equal({0}, {1})", "np.greater({0}, {1})", "np.greater_equal({0}, {1})",
+    "np.isclose({0}, {1})", "np.allclose({0}, {1})", "np.meshgrid({0}, {1})[0]",
+    "np.meshgrid({0}, {1}, indexing='ij')[1]", "np.concatenate([{0}, {1}], axis=-1)",
+    "np.stack([{0}, {1}])", "np.append({0}, {1})", "np.block([[{0}], [{1}]])",
+    "np.piecewise({0}, [{0} > {1}], [1, 0])", "np.add.outer({0}, {1})",
+    "np.searchsorted(np.sort({0}), {1})", "np.digitize({0}, np.sort({1}))",
+    "np.searchsorted(np.sort({0}), {1}, side='right')",
 )  # fmt: skip
 """Of two arrays that are broadcast together; those of two that are no truth values follow."""
 NUMBERS = ("{0} - {1}", "{0} - {1}", "({0} - {1}) ** 2", "{0} - 2 * {1}")
@@ -57,11 +92,18 @@ FLOATS = (
     "np.arctan2({0}, {1})", "np.copysign({0}, {1})", "{0} / np.sqrt({1})",
     "np.abs({0}) ** np.sign({1})", "{0} * np.sqrt({1} + 1)",
     "np.where({0} == {1}, {0}, -np.inf)", "np.where({0} < {1}, -np.inf, {0})", "np.fmin({0}, {1})",
+    "np.subtract({0}, {1})",
+    "np.divide({0}, {1})", "np.power(np.abs({0}), np.sign({1}))",
+    "np.float_power(np.abs({0}) + 1, np.tanh({1}))",
 )  # fmt: skip
+LOGARITHMS = ("np.logaddexp({0}, {1})", "np.logaddexp2({0}, {1})")
+"""Of floats; they add up."""
 WHOLES = (
     "{0} // np.where({1} == 0, 1, {1})", "{0} % np.where({1} == 0, 1, {1})", "{0} & {1}",
     "{0} | {1}", "{0} ^ {1}",
     "{0} << {1}", "{0} >> {1}", "{0} >> ({1} & 7)",
+    "np.bitwise_and({0}, {1})", "np.bitwise_or({0}, {1})", "np.bitwise_xor({0}, {1})",
+    "np.left_shift({0}, {1})", "np.right_shift({0}, {1})",
 )  # fmt: skip
 TRUTHS = ("{0} & {1}", "{0} | {1}", "{0} ^ {1}", "{0} * {1}", "{0} + {1}", "{0} <= {1}")
 
@@ -73,6 +115,13 @@ FOLDS = (
     "np.min({0}, axis=AXIS, keepdims=KEPT, where={0} > 0, initial=5)",
     "np.any({0} > 1, axis=AXIS, keepdims=KEPT)", "np.ptp({0}, axis=AXIS, keepdims=KEPT)",
     "np.max({0}, axis=AXIS, keepdims=KEPT, where=np.isfinite({0}), initial=-1)",
+    "np.bitwise_and({0}, {1})", "np.bitwise_xor({0}, {1})",
+    "np.amax({0}, axis=AXIS, keepdims=KEPT)", "np.amin({0}, axis=AXIS, keepdims=KEPT)",
+    "np.maximum.reduce({0}, axis=AXIS, keepdims=KEPT)",
+    "np.minimum.reduce({0}, axis=AXIS, keepdims=KEPT)",
+    "np.logical_and.reduce({0}, axis=AXIS, keepdims=KEPT)",
+    "np.logical_or.reduce({0}, axis=AXIS, keepdims=KEPT)",
+    "{0}.max(axis=AXIS, keepdims=KEPT)", "{0}.any(axis=AXIS)", "{0}.all(axis=AXIS)",
 )  # fmt: skip
 POSITIONS = ("np.argmax({0}, axis=AXIS)", "np.argmin({0}, axis=AXIS, keepdims=KEPT)")
 """Reductions over one axis only."""
@@ -87,14 +136,21 @@ SUMS = (
     "np.sum({0}, axis=AXIS, keepdims=KEPT, where=np.isfinite({0}))",
     "np.sum(np.where({0} > 0, {0}, 0), axis=AXIS, keepdims=KEPT)",
     "np.average({0}, axis=AXIS, keepdims=KEPT)",
+    "{0}.argmax(axis=AXIS)", "{0}.argmin(axis=AXIS)",
+    "np.add.reduce({0}, axis=AXIS, keepdims=KEPT)",
 )  # fmt: skip
 SPREADS = (
     "np.var({0}, axis=AXIS, keepdims=KEPT)", "{0}.std(axis=AXIS, keepdims=KEPT)",
     "np.var({0}, axis=AXIS, keepdims=KEPT, ddof=1)", "{0}.std(axis=AXIS, keepdims=KEPT, ddof=1)",
     "np.var({0}, axis=AXIS, keepdims=KEPT, ddof=2)",
     "np.nanvar({0}, axis=AXIS, keepdims=KEPT)",
+    "np.nanstd({0}, axis=AXIS, keepdims=KEPT)", "np.std({0}, axis=AXIS, keepdims=KEPT)",
+    "{0}.var(axis=AXIS)",
 )  # fmt: skip
-PRODUCT = "np.prod({0}, axis=AXIS, keepdims=KEPT)"
+FACTORS = (
+    "np.prod({0}, axis=AXIS, keepdims=KEPT)", "np.multiply.reduce({0}, axis=AXIS, keepdims=KEPT)",
+    "{0}.prod(axis=AXIS)", "np.nanprod({0}, axis=AXIS, keepdims=KEPT)",
+)  # fmt: skip
 FLOAT_FOLDS = (
     "np.logaddexp.reduce({0}, axis=AXIS, keepdims=KEPT)",
     "np.nansum({0}, axis=AXIS, keepdims=KEPT)", "np.nanmax({0}, axis=AXIS, keepdims=KEPT)",
@@ -103,6 +159,9 @@ FLOAT_FOLDS = (
     "np.linalg.norm({0}, axis=AXIS, keepdims=KEPT)", "np.median({0}, axis=AXIS, keepdims=KEPT)",
     "np.quantile({0}, 0.3, axis=AXIS, keepdims=KEPT)",
     "np.percentile({0}, 60, axis=AXIS, keepdims=KEPT)",
+    "np.linalg.vector_norm({0}, axis=AXIS, keepdims=KEPT)", "np.nancumprod({0}, axis=AXIS)",
+    "np.linalg.norm({0}, ord=1, axis=AXIS, keepdims=KEPT)",
+    "np.linalg.norm({0}, ord=np.inf, axis=AXIS, keepdims=KEPT)",
 )  # fmt: skip
 SORTS = (
     "np.sort({0}, axis=AXIS)", "np.argsort({0}, axis=AXIS, kind='stable')",
@@ -110,12 +169,22 @@ SORTS = (
     "np.partition({0}, 0, axis=-1)[..., 0]", "np.argsort({0}, axis=-1, kind='stable')[..., :4]",
     "np.take_along_axis({0}, np.argsort({0}, axis=AXIS, kind='stable'), axis=AXIS)",
     "np.take_along_axis({0}, np.argmax({0}, axis=AXIS, keepdims=True), axis=AXIS)",
+    "np.take_along_axis({0}, np.argpartition({0}, 0, axis=-1)[..., :1], axis=-1)",
+    "{0}.argsort(axis=AXIS, stable=True)", "np.flip(np.sort({0}, axis=AXIS), axis=AXIS)",
+    "np.partition({0}, (0, 1), axis=-1)[..., :2]",
+    "np.take_along_axis({0}, {0}.argpartition(0, axis=-1)[..., :1], axis=-1)",
 )  # fmt: skip
 SCANS = (
     "np.cumsum({0}, axis=AXIS)", "np.cumsum({0})", "np.add.accumulate({0}, axis=AXIS)",
     "np.cumprod({0}, axis=AXIS)", "np.maximum.accumulate({0}, axis=AXIS)",
     "np.minimum.accumulate({0}, axis=AXIS)", "np.cumsum({0}, axis=AXIS, dtype='float64')",
     "np.diff({0}, axis=AXIS)", "np.cumsum({0}[..., ::-1], axis=-1)[..., ::-1]",
+    "np.cumulative_sum({0}, axis=AXIS)", "np.cumulative_prod({0}, axis=AXIS)",
+    "np.multiply.accumulate({0}, axis=AXIS)", "{0}.cumsum(axis=AXIS)", "{0}.cumprod(axis=AXIS)",
+    "np.cumulative_sum({0}, axis=AXIS, include_initial=True)",
+    "np.gradient({0}, axis=AXIS)", "np.trapezoid({0}, axis=AXIS)",
+    "np.gradient({0}, 0.5, axis=AXIS, edge_order=2)", "np.trapezoid({0}, dx=0.5, axis=AXIS)",
+    "np.diff({0}, n=2, axis=AXIS)",
 )  # fmt: skip
 SHIFTED = "np.exp({2})"
 CHAINS = (
@@ -144,12 +213,28 @@ VIEWS = (
     "np.rot90({0})", "np.array_split({0}, 2)[0]", "np.vstack([{0}, {0}])", "np.hstack([{0}, {0}])",
     "np.ravel({0})", "np.diag({0})", "np.atleast_2d({0})", "np.column_stack([{0}, {0}])",
     "np.lib.stride_tricks.sliding_window_view({0}, 3, axis=-1)",
+    "np.transpose({0})", "np.permute_dims({0}, range({0}.ndim)[::-1])", "np.reshape({0}, -1)",
+    "np.hsplit({0}, [1])[0]", "np.vsplit({0}, [1])[-1]", "np.split({0}, [1], axis=-1)[1]",
+    "np.unstack({0})[0]", "np.dstack([{0}, {0}])", "np.append({0}, {0}, axis=-1)",
+    "np.concat([{0}, {0}], axis=-1)", "np.fliplr({0})", "np.flipud({0})", "np.atleast_1d({0})",
+    "np.atleast_3d({0})", "np.block([{0}, {0}])", "{0}[np.ix_([0, -1])]",
+    "{0}[np.ix_([0, -1], [0])]", "np.meshgrid({0}, {0})[0]", "np.indices({0}.shape)[0] * {0}",
+    "np.linspace(0, 3, {0}.shape[-1]) + {0}", "np.pad({0}, 1, mode='reflect')",
+    "np.pad({0}, 1, mode='edge')", "np.pad({0}, (0, 2), mode='wrap')",
+    "np.pad({0}, 2, mode='symmetric')", "{0}.swapaxes(0, -1)", "{0}.squeeze()", "{0}.repeat(2, 0)",
+    "{0}.take([0, -1], axis=-1)", "{0}.flatten()", "{0}.transpose()", "np.empty((0, 3), 'int8')",
+    "np.roll({0}, (1, 2), axis=(0, -1))", "np.tile({0}, (2, 1))", "np.repeat({0}, 3)",
+    "np.flip({0}, axis=-1)", "np.gradient({0})[0]",
 )  # fmt: skip
 MATRICES = (
     "np.tril({0})", "np.triu({0}, 1)",
     "np.where(np.arange({0}.shape[-2])[:, None] >= np.arange({0}.shape[-1]), {0}, -np.inf)",
     "np.where(np.arange({0}.shape[-2])[:, None] >= np.arange({0}.shape[-1]), {0}, 0)",
     "np.where(np.arange({0}.shape[-2])[:, None] - np.arange({0}.shape[-1]) < 5, {0}, -np.inf)",
+    "np.eye({0}.shape[-2], {0}.shape[-1], 1) * {0}", "np.identity({0}.shape[-1], 'float32') + {0}",
+    "np.tri({0}.shape[-2], {0}.shape[-1]) * {0}", "np.matrix_transpose({0})",
+    "np.linalg.matrix_transpose({0})", "np.linalg.diagonal({0})", "{0}.diagonal()",
+    "np.rot90({0}, -1)", "np.diag({0}, 1)", "np.rot90({0}, 2)",
 )  # fmt: skip
 """Of arrays of two dimensions or more."""
 PRODUCTS = (
@@ -161,11 +246,19 @@ PRODUCTS = (
     "np.einsum('ijk,ik->ij', {0}, {1})", "np.einsum('ij,kj->jik', {0}, {1})",
     "np.inner({0}, {1})", "np.outer({0}, {1})", "np.einsum('ii,i->i', {0}, {1})",
     "np.dot({0}, {1})", "np.convolve({0}, {1})",
+    "np.matmul({0}, {1})", "np.matvec({0}, {1})", "np.vecmat({0}, {1})", "np.vdot({0}, {1})",
+    "np.linalg.matmul({0}, {1})", "np.linalg.outer({0}, {1})", "np.linalg.vecdot({0}, {1})",
+    "np.linalg.tensordot({0}, {1}, axes=1)", "np.kron({0}, {1})", "np.correlate({0}, {1})",
+    "np.correlate({0}, {1}, 'full')", "np.convolve({0}, {1}, 'same')", "{0}.dot({1})",
+    "np.trapezoid({0}, {1})", "np.polyval({0}[:3], {1})",
+    "np.einsum('ij,jk,j->ik', {0}, {0}.T, {1})",
 )  # fmt: skip
 EINSUMS = (
     "np.einsum('ii->i', {0})", "np.einsum('ii', {0})", "np.einsum('ij->j', {0})",
     "np.einsum('...i->...', {0})", "np.einsum('ijj->i', {0})", "np.einsum('iij->ji', {0})",
     "np.trace({0})", "np.diagonal({0})",
+    "np.linalg.trace({0})", "np.linalg.matrix_norm({0})", "{0}.trace()", "np.trace({0}, 1)",
+    "np.linalg.norm({0}, ord=1)", "np.linalg.matrix_norm({0}, ord=np.inf)",
 )  # fmt: skip
 """Of one array, with letters that are met twice."""
 GATHERS = (
@@ -177,3 +270,41 @@ GATHERS = (
     "np.where({1} > 0, {0}[{1} % {0}.shape[0]], 0)",
 )  # fmt: skip
 """Of an array and of whole numbers."""
+
+CONSTANTS = (
+    f"{{0}} + {CONSTANT}", f"{{0}} * {ROW}", f"np.maximum({{0}}, {ROW})", f"{{0}} < {CONSTANT}",
+    f"np.where({CONSTANT} > 0, {{0}}, 0)", f"np.where({WHOLE_ROW} > 2, {{0}}, {ROW})",
+    f"{{0}} // np.abs({WHOLE_ROW} * 2 + 1)", f"{{0}} * {WHOLE_ROW}.astype('int8')",
+    f"{{0}} + {WHOLE_ROW}.astype('bool')", f"np.where({CONSTANT} == 0, {CONSTANT}, {{0}})",
+    "{0}[..., np.random.default_rng(4).permutation({0}.shape[-1])]",
+    "{0}[np.random.default_rng(4).integers(0, {0}.shape[0], 5)]",
+    f"np.take_along_axis({{0}}, {WHOLE_ROW.replace('-1:', ':')} % 2, axis=-1)",
+    f"np.take(np.array([0.5, -1.0, 3.25], 'float32'), {WHOLE_ROW} % 3) * {{0}}",
+    f"np.concatenate([{{0}}, {CONSTANT}])", f"np.stack([{ROW}, {WHOLE_ROW}])",
+    f"np.sort({ROW}) < {{0}}", "{0} + np.array([[0.5], [-1.5]], 'float32')",
+    "{0} * np.asarray([True, False, True])", "np.array([1, 2, 4], 'uint8') + {0}",
+    f"np.cumsum({WHOLE_ROW}) + {{0}}", f"{{0}} >= np.float16({ROW})",
+    f"np.append({ROW}, {{0}})", f"np.searchsorted(np.sort({ROW}), {{0}})",
+)  # fmt: skip
+"""Of an array and of arrays that stand in the function."""
+CONSTANT_SUMS = (
+    f"{{0}} @ {ROW}", f"{CONSTANT} @ np.swapaxes({{0}}, -1, -2)",
+    f"np.swapaxes({{0}}, -1, -2) @ {CONSTANT}",
+    f"np.average({{0}}, axis=-1, weights={ROW} ** 2 + 1)",
+    "{0} @ (np.random.default_rng(5).integers(-8, 9, ({0}.shape[-1], 24)) / 4).astype('float32')",
+    f"np.sum({{0}} * {CONSTANT}, axis=-1)", f"np.einsum('...i,i->...', {{0}}, {ROW})",
+    "np.convolve({0}, np.array([0.5, 1, -0.25], 'float32'))", "np.polyval([0.5, 2, 1], {0})",
+    f"np.trapezoid({{0}}, np.cumsum({ROW} ** 2 + 1))", "np.kron({0}, np.array([1, -2, 4]))",
+    f"np.gradient({{0}}, np.cumsum({ROW} ** 2 + 1), axis=-1)",
+    f"np.mean({{0}}, axis=-1, where={ROW} > 0)", "np.correlate({0}, [1, 2, 0.5], 'same')",
+    f"np.cumsum({{0}} * {ROW}, axis=-1)", f"np.outer({ROW}, {{0}})",
+)  # fmt: skip
+"""Those that add up."""
+COVARIANCES = ("np.cov({0})", "np.corrcoef({0})", "np.cov({0}, rowvar=False, bias=True)")
+WIDENING = ("np.degrees({0})", "np.radians({0})")
+"""Those that give floats of 32 bits of bfloat16."""
+EXCLUDED = {
+    "erf": "it is SciPy's",
+    "trapz": "NumPy has it no longer",
+}
+"""Names that no line has, and why."""

@@ -38,6 +38,7 @@ class Step:
         Values by number: the arguments come first, then the steps.
     kind
         "sum" if it adds up many elements: what rounds is then as large as their magnitudes.
+        "difference" if it subtracts neighbours, which are as large as any element.
         "spread" if these are squares of distances from a mean, which is rounded too.
     """
 

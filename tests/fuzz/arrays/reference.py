@@ -194,7 +194,7 @@ def _noise(program: Program, narrow: Values, wide: Values, short: Sequence[float
     if step.kind:
         added = max(x.size for x in operands) / max(1, other.size)
         if step.kind == "sum":
-            parts = [np.abs(wide[o]) for o in range(value)]
+            parts = [_magnitude(wide[o]) for o in range(value)]
             size = np.maximum(size, np.abs(_value(widened(step.text), step, parts)))
         overflows = np.isfinite(size) & (size > float(limits_of(_added_in(one.dtype)).max) / 16)
         size = size * max(1.0, added**0.5 / 2)
@@ -218,6 +218,9 @@ def _noise(program: Program, narrow: Values, wide: Values, short: Sequence[float
             eps = float(limits_of(np.dtype(kept)).eps)
             break
     least = FLUSHED if one.dtype.itemsize < 8 else 0.0
+    if step.kind == "difference":  # of neighbours, which may be large
+        known = np.abs(operands[0])
+        least += 8 * eps * np.max(known, initial=0.0, where=np.isfinite(known))
     if step.kind == "spread":  # the mean is off by what rounds there
         off = eps * np.max(np.abs(operands[0]), initial=0.0, where=np.isfinite(operands[0]))
         least += off if ".std" in step.text else off**2
@@ -225,6 +228,11 @@ def _noise(program: Program, narrow: Values, wide: Values, short: Sequence[float
         with np.errstate(all="ignore"):
             size = size * np.maximum(1.0, np.abs(operands[-1]))
     return np.where(np.isfinite(size), size * eps, 0.0) + least
+
+
+def _magnitude(x: Any) -> Any:
+    """Return the absolute value, of the least integer too."""
+    return np.maximum(np.abs(x), -(x + 1)) if x.dtype.kind == "i" else np.abs(x)
 
 
 def _added_in(dtype: np.dtype[Any]) -> Any:
