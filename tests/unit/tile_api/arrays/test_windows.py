@@ -76,6 +76,14 @@ def test_gradients_are_one_product_each() -> None:
     assert "  stream: x0," in told  # the pixels of an image side by side
 
 
+def test_blocks_are_whole_rows_and_divide_the_image() -> None:
+    """Nine rows of 28 or eight fill a block better than seven, and leave one that is cut."""
+    function = Function(lambda x, w: first(x, w, 1, 1, 1, 1), target="cpu")
+    told = str(function.explain(normal(2, 64, 28, 28), normal(64, 64, 3, 3)))
+    (columns,) = (line for line in told.splitlines() if "columns: " in line)
+    assert int(columns.split()[-1]) in {n * 28 for n in (1, 2, 4, 7)}
+
+
 def test_masks_stay_around_products_with_strict_numerics() -> None:
     x, weight, by = normal(1, 4, 16, 16), normal(4, 4, 3, 3), normal(1, 4, 16, 16)
     weight[0, 0, 0, 0] = np.inf  # no pixel of the last row and column is read by this tap

@@ -52,6 +52,9 @@ FEW_ROWS = 16
 PAGE = 4096
 """Bytes side by side in rows whose columns are combined: those of each row begin elsewhere."""
 
+VECTOR = 16
+"""Elements that blocks are made of where there are no rows of windows."""
+
 MOST_IN_ROW = 256
 """Elements of a row of windows of which blocks are made: of longer ones they are parts."""
 
@@ -234,14 +237,28 @@ def _with_whole_rows(plan: Plan, machine: Machine) -> Plan:
 
 
 def _rows_of_windows(plan: Plan, machine: Machine) -> list[Callable[[int], int]]:
-    """Return what makes sizes of blocks of columns, and of the stream, whole rows of windows."""
-    bodies = [s.body for s in plan.states] if machine.rows == 1 else []
-    lengths = [row_length(bodies, v or "") for v in (next(iter(plan.columns), ""), plan.stream)]
-    return [partial(_multiple, 1 if n > MOST_IN_ROW else n) for n in lengths]
+    """Return what makes sizes of blocks of columns, and of the stream, suit windows.
+
+    They are whole rows, and no block is cut at the end if there is such a size.
+    """
+    bodies = [s.body for s in plan.states]
+    if machine.rows > 1 or not windows_in(bodies):
+        return [int, int]
+    names = (next(iter(plan.columns), None), plan.stream)
+    lengths = [1 if name is None else row_length(bodies, name) for name in names]
+    extents = [1 if name is None else usual(plan.axes[name].extent) for name in names]
+    return [partial(_fitting, *pair) for pair in zip(lengths, extents, strict=True)]
 
 
-def _multiple(n: int, size: int) -> int:
-    return max(1, size // n) * n
+def _fitting(length: int, extent: int, size: int) -> int:
+    """Return a size near another one: of whole rows, and one that divides the extent if any does.
+
+    Where rows are too short or too long to be counted, of whole vectors.
+    """
+    unit = length if 1 < length <= MOST_IN_ROW else VECTOR
+    most = max(1, size // unit) * unit
+    even = (n for n in range(most, size // 2, -unit) if extent % n == 0)
+    return next(even, size if unit == VECTOR else most)
 
 
 def _is_across(plan: Plan, machine: Machine) -> bool:
