@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - messages are compared as they are printed
 """TL2002: operand element types do not fit together."""
 
 from __future__ import annotations
@@ -8,6 +9,27 @@ from support.mistakes import Mistake
 from tile_core.errors import DtypeMismatch
 
 MISTAKES = [
+    Mistake(
+        "scales of float32",
+        """
+        n = T.alloc_shared((16, 64), "float8_e4m3fn")
+        s = T.alloc_shared((16, 4), "float32")
+        T.gemm_blockscaled(n, n, F, s, s, False, True, k_start=0, sf_a_granularity_k=16, sf_b_granularity_k=32)
+        """,
+        """
+        [TL2002] SFA of T.gemm_blockscaled has elements of float32
+         --> program.py:8:9
+          |
+        8 |         T.gemm_blockscaled(n, n, F, s, s, False, True, k_start=0, sf_a_granularity_k=16, sf_b_granularity_k=32)
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        note: s is declared here
+         --> program.py:7:13
+          |
+        7 |         s = T.alloc_shared((16, 4), "float32")
+          |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: it may have float8_e8m0fnu or float8_e4m3fn
+        """,
+    ),
     Mistake(
         "a reducer started with a value of another dtype",
         """

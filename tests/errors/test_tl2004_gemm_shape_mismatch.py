@@ -31,6 +31,27 @@ MISTAKES = [
         """,
     ),
     Mistake(
+        "too few scales",
+        """
+        n = T.alloc_shared((16, 64), "float8_e4m3fn")
+        s = T.alloc_shared((16, 3), "float8_e4m3fn")
+        T.gemm_blockscaled(n, n, F, s, s, False, True, k_start=0, sf_a_granularity_k=16, sf_b_granularity_k=32)
+        """,
+        """
+        [TL2004] s[16, 3] has 16 rows of 3 scales, and n[16, 64] needs 16 rows of 4
+         --> program.py:8:9
+          |
+        8 |         T.gemm_blockscaled(n, n, F, s, s, False, True, k_start=0, sf_a_granularity_k=16, sf_b_granularity_k=32)
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        note: s is declared here
+         --> program.py:7:13
+          |
+        7 |         s = T.alloc_shared((16, 3), "float8_e4m3fn")
+          |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        hint: give each 16 neighbours along K of each row a scale
+        """,
+    ),
+    Mistake(
         "different K",
         """
         wide = T.alloc_shared((16, 32), "float32")

@@ -56,6 +56,7 @@ _LATE_MODULES = {
     "reducers": "finalize_reducer reducer_init reducer_update",
     "rng": "rng_init rng_rand rng_rand_float",
     "scans": "cummax cumsum",
+    "scaled_matmul": "gemm_blockscaled",
     "sparse_matmul": "gemm_sp",
     "thread_axes": "thread_binding",
     "thread_programs": "device extern flat launch line neg ref tensor_map threads",

@@ -33,9 +33,6 @@ clc_is_canceled(result)
 clc_try_cancel(result, mbarrier)
 clc_try_cancel_multicast(result, mbarrier)
 deallocate_tmem(tmem)
-gemm_blockscaled(A, B, C, SFA, SFB, transpose_A=False, transpose_B=False,
-    policy=GemmWarpPolicy.Square, clear_accum=False, *, k_start, sf_a_granularity_k,
-    sf_b_granularity_k, mbar=None, use_2cta=False, sf_layout=None, annotations=None)
 increase_descriptor_offset(descriptor, offset)
 initialize_tcgen05_descriptor(descriptor, start_address, leading_byte_offset,
     stride_byte_offset, base_offset=0, leading_is_absolute=False, swizzle_mode=0)

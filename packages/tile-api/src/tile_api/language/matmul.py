@@ -8,13 +8,20 @@ from typing import Any
 from tile_api.frontend.builder import current
 from tile_api.frontend.values import as_region, as_value
 from tile_api.language.operands import Annotations, count, element, emit, here, merged
-from tile_core.errors import FrontendTypeError, FrontendValueError, Note, ScopeMismatch
+from tile_core.errors import (
+    FrontendTypeError,
+    FrontendValueError,
+    GemmShapeMismatch,
+    Note,
+    ScopeMismatch,
+)
 from tile_core.ir import build_expr
 from tile_core.ir.buffer import Buffer, Region, Scope
 from tile_core.ir.expr import AddressOf, Call, Expr, Load
 from tile_core.ir.stmt import Store
 from tile_core.ops.gemm import Gemm, GemmWarpPolicy, WaitProducts
 from tile_core.ops.gpu_only import GpuOperator
+from tile_core.ops.region_pairing import describe
 
 __all__ = ["GemmWarpPolicy", "dp4a", "gemm", "wait_wgmma", "wgmma_gemm"]
 
@@ -166,6 +173,18 @@ def _check_scope(region: Region, what: str) -> None:
         notes=(Note(f"{region.buffer.name} is declared here", region.buffer.span),),
         hint="copy it into a tile made with T.alloc_shared first",
     )
+
+
+def _matrix(region: Region, name: str) -> tuple[int, int]:
+    """Return rows and columns of an operand of `name`."""
+    extents = region.static_extents
+    if extents is None or len(extents) < 2 or any(e != 1 for e in extents[:-2]):
+        raise GemmShapeMismatch(
+            f"{name} needs a matrix of compile-time extents, got {describe(region)}",
+            notes=(Note(f"{region.buffer.name} is declared here", region.buffer.span),),
+            hint="slice leading dimensions to one element, as in A[k, :, :]",
+        )
+    return extents[-2], extents[-1]
 
 
 def _flag(value: Any, what: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tile_api.frontend.builder import current
 from tile_api.frontend.values import as_region
-from tile_api.language.matmul import _check_hints, _check_scope, _flag, _product
+from tile_api.language.matmul import _check_hints, _check_scope, _flag, _matrix, _product
 from tile_api.language.operands import Annotations, emit, here
 from tile_core.errors import DtypeMismatch, GemmShapeMismatch, Note
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
@@ -64,8 +64,8 @@ def gemm_sp(
     is_turned = _flag(transpose_A, "transpose_A of T.gemm_sp")
     meta_turned = _flag(transpose_E, "transpose_E of T.gemm_sp")
     _check_dtypes(kept, meta)
-    rows, half = _matrix(kept, is_turned)
-    _check_shapes(kept, meta, _matrix(meta, meta_turned), (rows, 2 * half))
+    rows, half = _turned(kept, is_turned)
+    _check_shapes(kept, meta, _turned(meta, meta_turned), (rows, 2 * half))
     shape = (2 * half, rows) if is_turned else (rows, 2 * half)
     name = current().fresh(f"{kept.buffer.name}_dense")
     dense = Buffer(name, shape, kept.buffer.dtype, Scope.SHARED, span=here())
@@ -99,15 +99,9 @@ def _in_memory(region: Region) -> Region:
     return copy
 
 
-def _matrix(region: Region, is_turned: bool) -> tuple[int, int]:
-    extents = region.static_extents
-    if extents is None or len(extents) < 2 or any(e != 1 for e in extents[:-2]):
-        raise GemmShapeMismatch(
-            f"T.gemm_sp needs a matrix of compile-time extents, got {describe(region)}",
-            notes=(Note(f"{region.buffer.name} is declared here", region.buffer.span),),
-            hint="slice leading dimensions to one element, as in A[k, :, :]",
-        )
-    return (extents[-1], extents[-2]) if is_turned else (extents[-2], extents[-1])
+def _turned(region: Region, is_turned: bool) -> tuple[int, int]:
+    rows, columns = _matrix(region, "T.gemm_sp")
+    return (columns, rows) if is_turned else (rows, columns)
 
 
 def _check_dtypes(kept: Region, meta: Region) -> None:

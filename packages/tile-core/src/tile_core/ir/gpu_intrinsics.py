@@ -100,7 +100,7 @@ COPY_ENGINE_WORDS = ("bulk", PREFER_COPY_ENGINE)
 
 GPU_OPERATORS = frozenset(
     {
-        *("tma_gather4", "tma_scatter4", "gemm_blockscaled", "mma_gemm_blockscaled"),
+        *("tma_gather4", "tma_scatter4", "mma_gemm_blockscaled"),
         *("wgmma_gemm", "wgmma_gemm_sp", "wgmma_mma"),
         *("tcgen05_gemm", "tcgen05_gemm_blockscaled", "tcgen05_gemm_sp"),
         *("tcgen05_mma", "tcgen05_mma_blockscaled"),
