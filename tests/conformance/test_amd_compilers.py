@@ -71,7 +71,7 @@ def is_listed(name: str, arch: str) -> bool:
     return any(key in SCRATCH for key in (name, f"{name} {arch}", f"{name} {compiler}"))
 
 
-@pytest.mark.in_turn(8, classes=classes_of_row)
+@pytest.mark.in_turn(12, classes=classes_of_row)
 @pytest.mark.parametrize(("case", "arch"), ALL, ids=[f"{arch}-{c.name}" for c, arch in ALL])
 def test_case(case: Case, arch: str, host: PluginHost) -> None:
     lowered = lower(case.build(), f"hip:{arch}", host)
@@ -87,7 +87,7 @@ def test_every_family_meets_every_architecture() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, about what nobody computed
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize(("name", "arch"), compiled_examples(ARCHITECTURES, 1))
 def test_example(name: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = kernels_of_example(name, f"hip:{arch}", monkeypatch)

@@ -26,7 +26,7 @@ def classes_of_row(machine: str, name: str) -> set[str]:
     return {machine + each for each in types_of(name)}
 
 
-@pytest.mark.in_turn(8, classes=classes_of_row)
+@pytest.mark.in_turn(12, classes=classes_of_row)
 @pytest.mark.parametrize(
     ("machine", "name"),
     [

@@ -80,7 +80,7 @@ def is_listed(name: str, arch: str) -> bool:
     return name in LOCAL_MEMORY or f"{name} {arch}" in LOCAL_MEMORY
 
 
-@pytest.mark.in_turn(8, classes=classes_of_row)
+@pytest.mark.in_turn(12, classes=classes_of_row)
 @pytest.mark.parametrize(("case", "arch"), ALL, ids=[f"{arch}-{c.name}" for c, arch in ALL])
 def test_case(case: Case, arch: str, host: PluginHost) -> None:
     found = complaints(needs_of(lower(case.build(), f"cuda:{arch}", host), arch))
@@ -92,7 +92,7 @@ def test_every_family_meets_every_architecture() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, about what nobody computed
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize(("name", "arch"), EXAMPLES)
 def test_example(name: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = kernels_of_example(name, f"cuda:{arch}", monkeypatch)

@@ -15,7 +15,7 @@ def no_choice_of_target(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("name", NAMES)
 def test_on_the_cpu(
     name: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -25,7 +25,7 @@ def test_on_the_cpu(
     assert len(capfd.readouterr().out.splitlines()) == 1
 
 
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("name", NAMES)
 def test_in_the_interpreter(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILE_INTERPRET", "1")

@@ -54,7 +54,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("name", "target"), runs)
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 def test_in_the_emulator(name: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILE_TARGET", f"{target}@sim")
     module = load(name)
@@ -63,7 +63,7 @@ def test_in_the_emulator(name: str, target: str, monkeypatch: pytest.MonkeyPatch
         module.check(*module.SIZES[0])
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("arch", GENERATIONS)
 @pytest.mark.parametrize("name", IMPORTANT)
 def test_on_every_generation_in_any_order(
@@ -80,7 +80,7 @@ def test_on_every_generation_in_any_order(
             module.check(*module.SIZES[-1])
 
 
-@pytest.mark.in_turn(7)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize(("arch", "order"), [("gfx90a", "random:1"), ("gfx942", "forward")])
 @pytest.mark.parametrize("name", WIDE_WAVES)
 def test_all_sizes_in_wide_waves(

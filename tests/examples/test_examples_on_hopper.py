@@ -46,7 +46,7 @@ def example(name: str) -> ModuleType:
     return load(name)
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", HOPPER)
 def test_in_the_emulator(name: str, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_in_the_emulator(name: str, order: str, monkeypatch: pytest.MonkeyPatch)
             module.check(*size)
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("name", HOPPER)
 def test_as_machine_code(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     nvrtc_for("sm_90a")

@@ -69,7 +69,7 @@ def assert_the_same(lowered: Lowered, folder: Path, name: str) -> None:
         assert (mine.shared_bytes, mine.resident) == (its.shared_bytes, its.resident)
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize(
     ("name", "target"),
     [
@@ -94,7 +94,7 @@ def test_an_example(
             assert is_same("\n".join(kernel_lines(lowered.kernel)), lowered.kernel)
 
 
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(10)
 @pytest.mark.parametrize("name", CASES)
 def test_an_example_with_large_tiles(name: str, tmp_path: Path) -> None:
     assert_the_same(program(name), tmp_path, "program")

@@ -111,7 +111,7 @@ RUNS = [("cpu", None, p) for p in AS_TORCH if p.name in REHEARSED]
 RUNS += [("cuda", resident, p) for resident in (None, 0) for p in AS_TORCH]
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize(
     ("device", "resident", "program"),
     [pytest.param(*run, marks=needs_gpu if run[0] == "cuda" else ()) for run in RUNS],

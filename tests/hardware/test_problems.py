@@ -34,6 +34,7 @@ def solved(name: str, spoil: float = 0.0) -> list[Any]:
     return prepared(torch, "cpu", case, run, partial(torch_dtype, torch))(1)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", LARGE)
 def test_the_interpreter_solves_it(name: str) -> None:
     assert [str(each) for each in solved(name)] == []

@@ -94,7 +94,7 @@ KERNELS: dict[str, tuple[Callable[[], Any], Callable[[], Sequence[np.ndarray]], 
 }
 
 
-@pytest.mark.in_turn(7)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", KERNELS)
 def test_agrees_with_the_interpreter(name: str, arch: str) -> None:
@@ -143,7 +143,7 @@ TYPES = [
 ]
 
 
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(10)
 @pytest.mark.parametrize("sizes", [(64, 64, 128), (75, 59, 68)])
 @pytest.mark.parametrize(("arch", "dtype", "accumulator"), TYPES)
 def test_types_of_factors(
@@ -161,7 +161,7 @@ def test_types_of_factors(
 EXAMPLES = ("attention/flash_forward", "norms/layer_norm", "quantised/paper_b2_fp4_weights")
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -61,7 +61,7 @@ def multiplications(code: AssemblyCode) -> int:
     return sum(int(s[1]) * int(s[2]) * int(s[3]) for s in shapes if s is not None)
 
 
-@pytest.mark.in_turn(7)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", KERNELS)
 def test_nothing_is_kept_in_scratch_memory(name: str, arch: str) -> None:

@@ -47,6 +47,7 @@ def exchanged(told: bool, first: int = 8):
     return main
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", ["interpret", "cuda:sm_90a@sim"])
 @pytest.mark.parametrize(("told", "first"), [(True, 8), (False, 8), (False, 5)])
 def test_parts_of_tiles_reach_the_other_block(target: str, told: bool, first: int) -> None:

@@ -35,7 +35,7 @@ def check_product(kernel: Any, m: int, n: int, k: int, dtype: str = "float16") -
         np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("rounds", [1, 2, 3, 6])
 @pytest.mark.parametrize("stages", [2, 3, 4])

@@ -55,7 +55,7 @@ def execute(text: str, m: int, n: int, k: int, *sizes: int, seed: int | None = N
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize(("stages", "under_way", "barriers"), [(2, 16, 2), (3, 16, 1), (4, 32, 1)])
 def test_the_main_loop(arch: str, stages: int, under_way: int, barriers: int) -> None:
@@ -104,7 +104,7 @@ def test_copies_through_registers_run_a_round_ahead(arch: str) -> None:
     assert max(loads) < first_product  # this round's products hide the next round's loads
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(11)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("k", [32, 96, 160])

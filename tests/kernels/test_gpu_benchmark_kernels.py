@@ -46,7 +46,7 @@ class Emulated:
         self.kernel.raw(*arguments)()
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("case", CASES)
 def test_results_are_those_of_the_reference(case: str) -> None:
     name, sizes, config = CASES[case]

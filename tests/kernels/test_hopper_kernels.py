@@ -37,7 +37,7 @@ def test_emulated(name: str, number: int, schedule: str, monkeypatch: pytest.Mon
     example(case.example).check(*case.checks[number], **case.tiles)
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("name", ODD)
 def test_sizes_that_no_engine_copies(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILE_TARGET", "cuda:sm_90a@sim")
@@ -57,7 +57,7 @@ def test_the_text_multiplies_by_warpgroups_what_others_have_copied(name: str) ->
     assert "registers_increase<" in text
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("nvrtc", NVRTCS[:1], ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_the_machine_code_has_the_instructions_of_hopper(name: str, nvrtc: Any) -> None:

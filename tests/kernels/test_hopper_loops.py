@@ -66,7 +66,7 @@ def beside(loop: list[str]) -> Counter[str]:
     return opcodes(loop[first:last])
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 @pytest.mark.parametrize("name", BY_HAND)
 def test_loops_are_as_short_as_written_by_hand(name: str, nvrtc: Any) -> None:
@@ -82,7 +82,7 @@ def test_the_products_of_a_gemm_go_on_into_the_next_round(nvrtc: Any) -> None:
     assert [wait[-3:] for wait in waits] == ["0x1"]
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 @pytest.mark.parametrize("name", ["persistent", "persistent_grouped", "stream_k"])
 def test_blocks_that_stay_find_operands_in_registers_that_lanes_share(
@@ -126,7 +126,7 @@ def test_steps_are_scaled_beside_the_product_of_the_next_one(nvrtc: Any) -> None
     assert min(counted) >= 32
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 @pytest.mark.parametrize(
     ("name", "products"),

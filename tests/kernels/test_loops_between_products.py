@@ -137,14 +137,14 @@ def check(main: Any, target: str, dtype: str, rounds: int = 1) -> None:
     np.testing.assert_array_equal(theirs, ours)
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
 @pytest.mark.parametrize("target", ["cuda:sm_80@sim", "hip:gfx942@sim"])
 def test_any_loop(target: str, step: Any) -> None:
     check(chain(step, "float16"), target, "float16")
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", ["bfloat16", "int8", "float8_e4m3fn"])
 @pytest.mark.parametrize("target", ["cuda:sm_89@sim", "hip:gfx942@sim"])
 def test_any_type(target: str, dtype: str) -> None:
@@ -152,7 +152,7 @@ def test_any_type(target: str, dtype: str) -> None:
     check(chain(doubled, dtype, transpose=True), target, dtype)
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("threads", [64, 128, 256])
 @pytest.mark.parametrize("transpose", [False, True])
 @pytest.mark.parametrize("target", ["cuda:sm_90a@sim", "hip:gfx90a@sim"])

@@ -39,7 +39,7 @@ def compiled(name: str, arch: str) -> Any:
     return tile.compile(KERNELS[name](), target=f"cuda:{arch}")
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize(("name", "arch"), COMPILED)
 def test_nothing_is_spilled(name: str, arch: str) -> None:
     if name in FROM_SM_80 and arch < "sm_80":
@@ -135,7 +135,7 @@ def test_gemm_is_no_longer_than_a_hand_written_kernel() -> None:
     assert sum(code.values()) - code["NOP"] <= 1.1 * HAND_WRITTEN_CUBIN["all"], code
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", ["gemm", "gemm_int4", "attention", "attention_causal"])
 def test_products_and_copies_ahead_are_in_the_machine_code_once(name: str) -> None:
     loop, code = main_loop(name), whole(name)

@@ -119,7 +119,7 @@ def result(kernel: Any, target: str, given: np.ndarray, bytes_: int) -> list[np.
     return found
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("form", [copies, loops, halves, threads_by_hand])
 @pytest.mark.parametrize(("n", "dtype", "wide", "threads"), PARTS)
 def test_what_lies_beside_a_part_is_kept(

@@ -24,7 +24,7 @@ def multiplied(function: Any, m: int, n: int, k: int) -> None:
     np.testing.assert_array_equal(c, expected.astype("float16"))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(("rounds", "stages"), [(1, 4), (4, 4), (9, 4), (5, 2), (7, 3)])
 @pytest.mark.parametrize("threads", [128, 256])
 def test_rings_of_any_length(rounds: int, stages: int, threads: int) -> None:
@@ -36,7 +36,7 @@ def test_rings_that_go_on(tiles: int, rounds: int) -> None:
     multiplied(kernels.persistent(tiles, rounds), 128 * tiles, 128, 64 * rounds)
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("rounds", [1, 2, 5])
 @pytest.mark.parametrize("cluster", [(2, 1, 1), (1, 2, 1), (2, 2, 1)])
 def test_tiles_that_clusters_share(rounds: int, cluster: tuple[int, int, int]) -> None:

@@ -26,7 +26,7 @@ def test_softmax(columns: int) -> None:
     np.testing.assert_allclose(y, e / e.sum(axis=1, keepdims=True), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("columns", COLUMNS)
 def test_layer_norm(columns: int) -> None:
     rng = np.random.default_rng(1)

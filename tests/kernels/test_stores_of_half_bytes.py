@@ -68,7 +68,7 @@ def result(
     return found
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     ("form", "shape", "threads", "dtype"),
     [

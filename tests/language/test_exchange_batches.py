@@ -100,7 +100,7 @@ IN_TURN = [
 """Each exchange meets each target and each size, and each size each target."""
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(8)
 @pytest.mark.filterwarnings("ignore:'b' is whole in each thread")
 @pytest.mark.parametrize(("what", "size", "target"), IN_TURN)
 def test_tiles_pass_shared_memory_in_batches(what, size, target):
@@ -140,7 +140,7 @@ def test_batches_leave_the_kernels_tiles_alone(target):
     np.testing.assert_array_equal(left, bytes_)
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("columns", [37, 48, 64])
 @pytest.mark.parametrize("target", TARGETS)
 def test_each_thread_has_a_part_of_a_reducer(target, columns):

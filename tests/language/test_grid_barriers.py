@@ -92,6 +92,7 @@ def asked_before_each_round(
                 A[bx, tx] -= 1
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("rounds", [1, 2, 5])
 def test_rounds_that_a_shape_counts(target, rounds):
@@ -163,6 +164,7 @@ def test_branches_and_nests(target):
         np.testing.assert_array_equal(got, want + a + 1)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("others", [-1, 1])
 def test_blocks_that_count_differently(target, others):

@@ -99,7 +99,7 @@ TRIED = [
 """Each copy meets each target, and each place does."""
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize(("target", "make", "dtype", "extents", "where"), TRIED)
 def test_all_targets_agree(
     target: str, make: Any, dtype: str, extents: tuple[int, int], where: str

@@ -39,7 +39,7 @@ def kernel(rows, columns, threads):
     return main
 
 
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize(
     ("target", "threads"),
     [("interpret", 64), ("cpu", 64), *((gpu, n) for gpu in GPUS for n in (32, 64, 128))],

@@ -22,6 +22,7 @@ def handed_over(cells, value, tensor, at):
     tensor[at] += cells[0]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_all_threads(target, blocks):

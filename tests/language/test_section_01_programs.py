@@ -118,6 +118,7 @@ EAGER_TENSORS = {
 }
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("spelling", EAGER_TENSORS)
 @pytest.mark.parametrize("names", ["M, N", "M N"])
 def test_eager_jit_declares_tensors_in_its_body(run, spelling, names):
@@ -295,6 +296,7 @@ def test_symbolic_is_an_old_name_of_dynamic(run):
     assert a.tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("out_idx", [1, -1, [1], [0, 1], [1, 0], [-2, -1]])
 def test_out_idx(run, out_idx):
     n = T.dynamic("n")

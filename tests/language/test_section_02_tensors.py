@@ -206,6 +206,7 @@ def test_attributes_of_buffers(run):
     assert seen["S"][2].startswith("shared")
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("kind", ["float8_e4m3fn", "float8_e5m2", "bfloat16", "bool", "uint16"])
 def test_storage_types_of_tensors(run, kind):
     @T.prim_func

@@ -160,6 +160,7 @@ def test_every_narrow_float_widens_and_narrows_exactly(run, name):
         assert np.array_equal(half, expected.astype("float16"), equal_nan=True)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("name", "low"), [("int4", -8), ("uint4", 0), ("float4_e2m1fn", None)])
 def test_four_bit_elements_two_to_a_byte(run, name, low):
     @T.prim_func

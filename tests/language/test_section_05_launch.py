@@ -25,6 +25,7 @@ def test_up_to_three_extents_first_fastest(run):
     assert np.array_equal(b, a[:, :, 1])
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("threads", [None, 1, 7, 128, (4, 8), [4, 2, 2], (32,)])
 def test_threads(run, threads):
     shape = (

@@ -186,6 +186,7 @@ def test_pipelined_from_a_start_with_manual_stages(run):
 SERIAL = [(5,), (0,), (1,), (2, 7), (3, 3), (0, 10, 3), (10, 0, -3), (9, 0, -1), (7, 2)]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("kind", ["serial", "Serial", "unroll", "Unroll", "range"])
 def test_serial_and_unrolled_loops(run, kind):
     loops = {"range": range}.get(kind) or getattr(T, kind)
@@ -353,6 +354,7 @@ def test_a_stateless_scheduler(run):
     assert (a == THREADS).all()
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     "loop",
     [
@@ -399,6 +401,7 @@ def test_slices_in_loops_that_never_run(run, kind):
     assert b.tolist() == [0] * 4
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("leaves", ["break", "continue"])
 def test_threads_leave_rounds_of_loops_that_begin_apart(run, leaves):
     @T.prim_func

@@ -16,7 +16,7 @@ SCRATCH = {
 }
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("kind", SCRATCH)
 @pytest.mark.parametrize("dtype", ["float32", "bool", "float16", "int8", "float8_e4m3fn"])
 def test_scratch_of_every_scope(run, kind, dtype):
@@ -179,6 +179,7 @@ def test_reading_what_nobody_wrote():
         tile.compile(main, target="interpret")(poisoned(4))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("op", ["sum", "max", "min"])
 @pytest.mark.parametrize("replication", ["all", "none"])
 @pytest.mark.filterwarnings("ignore:.*replication")

@@ -95,6 +95,7 @@ def test_whole_buffers_of_other_shapes_are_refused():
                 T.copy(A, B)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("shape", [(1, 1), (7, 13), (16, 16), (17, 5), (31, 33)])
 @pytest.mark.parametrize("scope", ["shared", "fragment"])
 def test_tiles_that_hang_over_the_edge(run, shape, scope):
@@ -142,6 +143,7 @@ def test_a_slice_may_exceed_the_tensor(run):
     assert b.tolist() == [1, 2, 3, 4, 5, 0, 0, 0]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("way", ["load", "copy"])
 @pytest.mark.parametrize(
     ("dtype", "safe"), [("float32", -1.5), ("int32", 9), ("float16", float("-inf"))]

@@ -54,7 +54,7 @@ def cast(A, B):
     T.copy(F, B)
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     "source", ["float32", "float16", "bfloat16", "int8", "uint8", "int32", "float8_e4m3fn", "bool"]
 )
@@ -86,6 +86,7 @@ OPTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("options", OPTIONS)
 def test_options_change_nothing(run, options):
     @T.prim_func
@@ -123,6 +124,7 @@ def test_a_copy_that_would_lose_elements_is_refused():
                 T.copy(A[0:8, 0:8], F)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("shape", [(1, 1), (7, 3), (8, 8), (13, 16)])
 def test_transpose(run, shape):
     m, n = shape

@@ -101,7 +101,7 @@ TYPES = [
 ]
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize(("ab", "b_dtype", "c"), TYPES)
 def test_element_types(run, ab, b_dtype, c):
     m, n, k = 33, 17, 40
@@ -161,6 +161,7 @@ def test_options_change_nothing(run, options):
     assert np.array_equal(c, expected)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("clear", ["always", "first", "never"])
 def test_clearing_the_accumulator(run, clear):
     @T.prim_func

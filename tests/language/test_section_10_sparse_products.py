@@ -107,7 +107,7 @@ CASES: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_the_product_with_the_zeros(name: str, target: str) -> None:

@@ -9,6 +9,7 @@ from support.arrays import counted, drawn, poisoned
 from tile_core.errors import ParallelBodyError, TileError
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("start", [None, 100])
 def test_epochs_of_reducers_open_again_in_loops(run, start):
     @T.prim_func

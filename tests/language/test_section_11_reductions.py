@@ -39,6 +39,7 @@ def test_fill_and_clear(run, dtype):
         assert np.array_equal(a, expected.astype(a.dtype)), scope
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
 def test_fill_with_infinity(run, dtype):
     @T.prim_func
@@ -107,7 +108,7 @@ def reducers(kinds, shape, dim, dtype):
     return main, rest
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     ("shape", "dim"),
     [
@@ -129,7 +130,7 @@ def test_reductions_along_any_dimension(run, shape, dim):
         assert np.array_equal(row, np.asarray(KINDS[kind](a, dim)).reshape(rest)), kind
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize(
     "dtype", ["float32", "float16", "bfloat16", "float64", "int8", "uint8", "int64"]
 )
@@ -199,6 +200,7 @@ def test_nan(run, kind, dtype, propagate):
     assert np.array_equal(b.astype("float32"), expected, equal_nan=True)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("kind", ["bitand", "bitor", "bitxor"])
 def test_bits_of_bools(run, kind):
     main, rest = reducer(kind, (4, 3), 1, "bool")
@@ -273,7 +275,7 @@ def test_refused_reductions(kind):
 SCANS = {"cumsum": np.cumsum, "cummax": np.maximum.accumulate}
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize("name", SCANS)
 @pytest.mark.parametrize("scope", ["shared", "fragment"])
 @pytest.mark.parametrize(
@@ -402,6 +404,7 @@ def test_reductions_over_a_warp(run, kind):
     assert np.array_equal(b, np.repeat(KINDS[kind](a.reshape(2, 32), 1), 32))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("scope", ["shared", "local"])
 def test_any_and_all(run, scope):
     @T.prim_func

@@ -21,6 +21,7 @@ def scaling(target):
     return scale
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("n", [1, 37, 64])
 def test_a_call_with_arrays_and_with_addresses(run, n):
     scale = scaling(run.target)

@@ -10,6 +10,7 @@ from tile_core.errors import TileError
 SCOPES = {"shared": T.alloc_shared, "fragment": T.alloc_fragment, "local": T.alloc_local}
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("scope", [*SCOPES, "global"])
 @pytest.mark.parametrize("function", ["reshape", "view"])
 def test_another_shape(run, scope, function):

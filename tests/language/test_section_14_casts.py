@@ -258,7 +258,7 @@ def test_bits_of_what_folds_to_zero(run, zero, threads_are_named):
     np.testing.assert_array_equal(found.astype("float32"), given[:61] == -1)
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("target", ["int4", "uint4", "int8", "uint8", "uint64"])
 @pytest.mark.parametrize("number", [-1, 7, -8, 0])
 def test_tiles_of_literals_in_other_integers(run, target, number):

@@ -60,7 +60,7 @@ UNARY = {
 FLOAT_TYPES = {"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2, "float64": 1e-6}
 
 
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("name", UNARY)
 def test_functions_of_one_number(run, name):
     expected, values = UNARY[name]
@@ -431,6 +431,7 @@ def test_fast_functions_take_floats():
                 A[0] = T.__exp(A[0])
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_packed_pairs(run, dtype):
     pair = f"{dtype}x2"

@@ -69,7 +69,7 @@ def test_random_numbers_in_parallel_loops(run):
     assert a.tolist() == [philox(9, t, 0) for t in range(16)]
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     ("threads", "shape"), [(32, (16, 4)), (32, (7, 5)), (1, (2, 3)), ((8, 4), (1, 70))]
 )

@@ -76,6 +76,7 @@ def divided(target: str, dtype: str, *, zero: bool) -> None:
     np.testing.assert_array_equal(d, wanted)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_division_ends_the_process(dtype: str) -> None:
     """By zero, a compiled kernel gives 0, and the dividend as what is left."""
@@ -87,6 +88,7 @@ def test_quotients_that_a_type_cannot_hold_wrap(dtype: str) -> None:
     divided("interpret", dtype, zero=False)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", EMULATED)
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64"])
 def test_quotients_wrap_on_gpus(target: str, dtype: str) -> None:

@@ -8,6 +8,7 @@ from support.arrays import counted, drawn, poisoned
 from tile_core.errors import DeviceAssertError
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("threads", "says_so"), [(1, 1), (7, 1), (32, 1), (64, 1), (64, 0)])
 def test_barriers_order_the_phases_of_threads(run, threads, says_so):
     """They come by themselves where a kernel has none."""
@@ -91,7 +92,7 @@ SHUFFLES = {
 }
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float16", "float64"])
 @pytest.mark.parametrize("name", SHUFFLES)
 def test_shuffles(run, name, dtype):
@@ -251,6 +252,7 @@ def test_vector_accesses_of_tensors(run, bits, dtype):
     assert np.array_equal(b, a[::-1])
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("bits", [32, 64, 128])
 def test_vector_accesses_of_shared_memory(run, bits):
     lanes = bits // 32

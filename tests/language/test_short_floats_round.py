@@ -57,7 +57,7 @@ def summed(dtype: str) -> Any:
     return kernel
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("dtype", "most"), [("float16", 2048), ("bfloat16", 256)])
 def test_in_every_round_of_a_loop(dtype: str, most: int, target: str) -> None:

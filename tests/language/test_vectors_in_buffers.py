@@ -49,6 +49,7 @@ def test_copies_of_slices_with_steps(run, step):
     assert np.array_equal(b, wanted)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_vector_atomics_return_what_was_there(run, dtype):
     @T.prim_func

@@ -63,7 +63,7 @@ def test_mixed_radices_fold_back_to_the_number(number, inner, outer, offset, kno
     assert print_expr_text(result) == print_expr_text(simplified(number, natural))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("factor", [1, 4096, 2**20])
 @given(sums, sums, ranges)
 def test_wide_indices_are_narrow_where_that_suffices(factor, row, column, known):

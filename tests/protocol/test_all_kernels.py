@@ -71,7 +71,7 @@ def assert_right(followed: Followed) -> None:
     assert followed.runs >= followed.launches
 
 
-@pytest.mark.in_turn(7)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("name", FILES)
 def test_of_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILE_TARGET", "cuda:sm_90a")
@@ -86,7 +86,7 @@ def test_of_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (followed.launches > 0) is (name in APART)
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("name", CASES)
 def test_of_an_example_with_large_tiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small problems, one of a size that a GPU is bought for, and one that no tile divides."""

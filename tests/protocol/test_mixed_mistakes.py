@@ -56,7 +56,7 @@ def told_by_themselves(node: Node) -> Node:
     return node
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3, 4, 7])
 @pytest.mark.parametrize("case", [odd_rows(5), odd_rows(5, both=True, stages=4), three_ways(7)])
 def test_as_they_are(case: Any, rounds: int) -> None:

@@ -102,6 +102,7 @@ def test_no_order_goes_wrong_whatever_the_tensors_hold(name: str) -> None:
 SMALL = ("gemm-2", "gemm-4", "attention-2", "weights", "weights-in-shared-memory", "persistent")
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", SMALL)
 def test_every_order_is_what_one_of_them_proved(name: str) -> None:
     """All orders of groups of 128 threads are followed, with fills that end at any time."""

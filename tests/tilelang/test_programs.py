@@ -53,14 +53,14 @@ def run(name: str, target: str) -> None:
         runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("name", EVERYWHERE)
 def test_on_the_cpu(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     run(name, "cpu")
     assert capsys.readouterr().out.strip()
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")  # tiles in local memory
 @pytest.mark.parametrize(("target", "name"), EMULATED)
 def test_in_the_emulator(target: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:

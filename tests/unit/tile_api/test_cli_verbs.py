@@ -47,6 +47,7 @@ def test_every_verb_is_known_here():
     assert set(WRONG) == set(VERBS)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("verb", VERBS)
 def test_help(verb):
     done = tile(verb, "--help")
@@ -54,6 +55,7 @@ def test_help(verb):
     assert done.stdout.startswith(f"usage: tile {verb}")
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("verb", VERBS)
 def test_wrong_use_is_a_sentence_and_ends_with_2(verb):
     done = tile(verb, *WRONG[verb])

@@ -95,6 +95,7 @@ def test_the_emulator_needs_a_folder(place):
         result("cuda:sm_80@sim", 3)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("place", FAILING, indirect=True)
 def test_tuning_keeps_nothing(place):
     tuned = tile.autotune(configs=[{"n": 4}, {"n": 2}], warmup=1, rep=1)(

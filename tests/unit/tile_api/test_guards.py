@@ -115,7 +115,7 @@ def where(guard: Any) -> tuple[int, str, int]:
     return guard.span.line, guard.tensor, guard.axis
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(10)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", KERNELS)
 def test_what_is_advised_removes_the_guard(name, target):

@@ -43,6 +43,7 @@ def has(kernel: Kernel, kind: type, count: int = 1) -> bool:
     return sum(isinstance(node, kind) for node in walk(kernel)) >= count
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("needs", "bound"),
     [

@@ -198,7 +198,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("name", CASES)
 def test_it_computes_what_eager_mode_computes(name: str) -> None:
     function, inputs = CASES[name]

@@ -38,6 +38,7 @@ def issued(func, target: str) -> Issued:
     return counting.found
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", ["cuda:sm_70", "cuda:sm_75", "cuda:sm_80", "cuda:sm_90a",
                                     "hip:gfx90a", "hip:gfx942", "hip:gfx950"])  # fmt: skip
 def test_matrix_instructions_multiply_what_the_kernel_asks_for(target: str) -> None:

@@ -116,6 +116,7 @@ def test_sums(rule: Rule) -> None:
     assert found
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("rule", "op"),
     [(r, BinaryOp.BITXOR) for r in XORS]

@@ -65,7 +65,7 @@ def expected(kind: str, op: str, x: np.ndarray) -> np.ndarray:
     return 2 * result if kind == "both ways" and op == "sum" else result
 
 
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("threads", [32, 96, 128, 256])
 @pytest.mark.parametrize("op", FOLDS)
 @pytest.mark.parametrize("kind", ["columns", "rows", "all", "shifted", "both ways"])

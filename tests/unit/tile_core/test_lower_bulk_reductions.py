@@ -36,6 +36,7 @@ def expected(a: np.ndarray, c: np.ndarray, kind: str) -> np.ndarray:
     return fold.reduce(parts).astype(c.dtype)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("dtype", "kind", "shared"),
     [

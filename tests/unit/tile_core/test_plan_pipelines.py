@@ -306,7 +306,7 @@ def by_hand(order: tuple[int, ...], stage: tuple[int, ...], rounds: int) -> Kern
     return main.kernel
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize("folded", [True, False])
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4)))[::4])
 def test_schedules_by_hand_are_right_or_refused(order: tuple[int, ...], folded: bool) -> None:

@@ -94,7 +94,7 @@ def factors(*shapes: tuple[int, ...]) -> list[np.ndarray]:
     return [rng.integers(-2, 3, shape).astype(np.float16) for shape in shapes]
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("overlaps", [False, True])
 @pytest.mark.parametrize(
@@ -153,6 +153,7 @@ def test_counts_of_barriers_matter() -> None:
         interpret(substitute(kernel, wrong), [a, b, np.zeros((128, 128), np.float32)])
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("overlaps", [False, True])
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ def test_panels_are_gone_through_back_and_forth() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("order", ["row", "column", "mlx"])
 @pytest.mark.parametrize("size", [1, 2, 3, 10])
 def test_results_do_not_change(order: str, size: int) -> None:

@@ -38,7 +38,7 @@ def _program(rows: int, count: int, dtype: str, clears: bool) -> Any:
     return main
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("clears", [False, True])
 @pytest.mark.parametrize(
     ("rows", "count", "dtype"),

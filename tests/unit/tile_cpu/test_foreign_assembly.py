@@ -27,7 +27,7 @@ def assembly(name: str, dtypes: tuple[str, str, str]) -> str:
     return compile_module(program(case, MACHINES[name]), MACHINES[name]).asm()
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     ("name", "dtypes", "wanted", "unwanted"),
     [

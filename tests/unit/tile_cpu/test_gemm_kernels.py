@@ -73,7 +73,7 @@ def small(k: int, dtypes: tuple[str, str, str]) -> int:
     return min(k, 14) if dtypes[2] in ("float16", "bfloat16") else k
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize(
     ("m", "n", "k"),
     [(1, 1, 1), (7, 7, 7), (5, 5, 0), (64, 128, 96), (33, 77, 55), (17, 1, 3), (40, 129, 300)],
@@ -85,7 +85,7 @@ def test_every_size(m: int, n: int, k: int, dynamic: bool) -> None:
     check(Case(m, n, k, dynamic=dynamic))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     "trans", [(False, True), (True, False), (True, True)], ids=["nt", "tn", "tt"]
 )
@@ -114,7 +114,7 @@ def test_dot_products_of_many_rows_of_every_width(dtypes: tuple[str, str, str]) 
     check(Case(9, 45, small(71, dtypes), (9, 32), dtypes, trans_b=True))
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(10)
 @pytest.mark.parametrize("dtypes", TYPES, ids="-".join)
 @pytest.mark.parametrize(
     ("m", "trans"), [(33, (False, False)), (33, (True, True)), (1, (False, True))]
@@ -124,7 +124,7 @@ def test_every_type(dtypes: tuple[str, str, str], m: int, trans: tuple[bool, boo
     check(Case(m, 77, k, (min(m, 32), 64), dtypes, trans_a=trans[0], trans_b=trans[1]))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("dtypes", [BF16, ("int8", "int8", "int32"), F16], ids="-".join)
 @pytest.mark.parametrize("trans", [(False, False), (True, False), (False, True)])
 def test_whole_groups_and_dynamic(dtypes: tuple[str, str, str], trans: tuple[bool, bool]) -> None:
@@ -138,7 +138,7 @@ def test_c_is_added_to() -> None:
     check(Case(1, 40, 300, (1, 64), trans_b=True, accumulate=True))
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("machine", RUNNABLE)
 @pytest.mark.parametrize(
     "dtypes", [F32, BF16, ("int8", "int8", "int32"), F64, ("uint8",) * 3], ids="-".join
@@ -172,7 +172,7 @@ def test_panels_packed_by_the_product_of_their_first_rows(dtypes: tuple[str, str
     check(Case(31, 67, k, (32, 64), dtypes), machine)  # what sticks out is packed before
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("dtypes", [F32, F64, BF16, ("int16", "int16", "int32")], ids="-".join)
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 def test_dot_products_of_pieces_of_rows(dtypes: tuple[str, str, str], dynamic: bool) -> None:
@@ -356,7 +356,7 @@ def test_tile_gemm_on_ready_operands(n: int, scaled: bool) -> None:
     np.testing.assert_array_equal(*run_tile(22, n, 36, host_machine(), scaled=scaled))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("machine", RUNNABLE)
 def test_tile_gemm_on_other_machines(machine: CpuMachine) -> None:
     with emulated_features():

@@ -32,7 +32,7 @@ def _check(overhang: Overhang) -> None:
     check_guarded(overhang.case(), "cpu")
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("dtypes", TYPES, ids="-".join)
 @pytest.mark.parametrize(("first", "second"), TRANSPOSES, ids=["NN", "NT", "TN", "TT"])
 @STATIC_AND_DYNAMIC
@@ -42,14 +42,14 @@ def test_every_type(dtypes: tuple[str, str], first: bool, second: bool, dynamic:
     _check(overhang)
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("dtypes", MORE_TYPES, ids="-".join)
 def test_more_types(dtypes: tuple[str, str]) -> None:
     _check(Overhang(*dtypes, offset=3))
     _check(Overhang(*dtypes, True, True, dynamic=True))
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize("rows", [1, 3, 8, 16])
 @pytest.mark.parametrize("second", [False, True], ids=["N", "T"])
 @STATIC_AND_DYNAMIC
@@ -60,7 +60,7 @@ def test_few_rows(rows: int, second: bool, dynamic: bool) -> None:
     _check(overhang)
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize(
     ("extents", "blocks"),
     [

@@ -130,6 +130,7 @@ def threads(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
         B[t] = s[t * n]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("length", [0, 1, 16, 17, 4099, 1 << 22])
 def test_rounds_outside_are_left_out(length: int) -> None:
     a, b = np.ones(length, np.float32), np.full(length, 9, np.float32)
@@ -181,7 +182,7 @@ def product_at(where: str, dtype: str, size: int):
     return main
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize("size", [16, 31])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("where", ["a", "b", "c", "cleared"])

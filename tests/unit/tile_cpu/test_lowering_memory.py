@@ -122,6 +122,7 @@ def test_four_bit_tensors_are_packed(name: str) -> None:
     np.testing.assert_array_equal(b, flipped[:, 0::2] | (flipped[:, 1::2] << 4))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32", "uint64"])
 def test_atomics_from_many_blocks(dtype: str) -> None:
     @T.prim_func

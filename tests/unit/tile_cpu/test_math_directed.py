@@ -67,7 +67,7 @@ def _exactly(function, mode: str, dtype: str, row: tuple) -> float:
     return above if mode == "ru" else below
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("dtype", LANES)

@@ -84,7 +84,7 @@ def build(request):
     return _module(machine, lanes), lanes
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("name", UNARY)
 def test_unary_on_the_whole_line(build, name):
     module, lanes = build

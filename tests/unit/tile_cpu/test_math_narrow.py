@@ -84,7 +84,7 @@ def samples():
     return {name: _samples(name) for pair in PAIRS for name in pair[:1]}
 
 
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(10)
 @pytest.mark.parametrize(("source", "target", "saturate"), PAIRS)
 def test_conversion(build, samples, source, target, saturate):
     module, lanes = build

@@ -155,7 +155,7 @@ def _reduction(kind, lanes):
     return lambda keep, v: horizontal(keep, v, kind, lanes=lanes)
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("lanes", [1, 2, 3, 8, 16, 32])
 def test_horizontal_reductions(lanes):
     kinds = {

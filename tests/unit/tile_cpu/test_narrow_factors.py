@@ -64,7 +64,7 @@ def _factors(dtype: str) -> list[torch.Tensor]:
     return found
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("machine", ["haswell", "skylake-avx512", "native"])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_results(dtype: str, machine: str) -> None:
@@ -80,6 +80,7 @@ def test_results(dtype: str, machine: str) -> None:
     torch.testing.assert_close(got, meant, rtol=2**-6, atol=2**-5, equal_nan=True)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("machine", ["haswell", "skylake-avx512"])
 @pytest.mark.parametrize("dtype", TYPES[:-1])
 def test_nothing_is_converted_where_it_is_multiplied(dtype: str, machine: str) -> None:

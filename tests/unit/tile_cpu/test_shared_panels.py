@@ -102,7 +102,7 @@ def _run(name: str, machine: str) -> None:
         case_of(name).check(guarded_runner(target))
 
 
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("machine", ["znver3", "znver4"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_they_hold_all_of_the_second_factor(name: str, machine: str) -> None:

@@ -20,6 +20,7 @@ WIDTHS = [n for n in ("haswell", "skylake-avx512") if not missing_features(MACHI
 SCALARS = re.compile(r"\tv(?:max|min|add|cmp\w*|ucomi)s[sd]\t")
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("machine", WIDTHS)
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 @pytest.mark.parametrize("stride", [3, -1, -2])

@@ -24,7 +24,7 @@ def row_after(j: int, form: str) -> int:
     return FORMS[form](j) if form == "backwards" else (j + 1) % 16
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("target", ["interpret", "cpu", "cpu:haswell"])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_last_row_is_followed_by_the_first(form: str, target: str) -> None:

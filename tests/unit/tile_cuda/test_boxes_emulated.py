@@ -192,6 +192,7 @@ def one_by_one(images: int, rows: int) -> Any:
     return kernel
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(("images", "rows"), [(8, 8), (4, 16), (16, 4), (2, 32)])
 def test_parts_of_tiles_that_are_multiplied_as_a_whole(
     schedule: str, images: int, rows: int

@@ -70,7 +70,7 @@ CASES: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", CASES)
 def test_parts_arrive_and_leave(name: str, target: str) -> None:

@@ -58,7 +58,7 @@ def engine_calls(policy: str) -> list[tuple[str, str, str]]:
     return found
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @POLICY
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 def test_copies_of_the_engine(policy: str, nvrtc: Any) -> None:
@@ -79,7 +79,7 @@ def test_copies_of_the_engine(policy: str, nvrtc: Any) -> None:
         assert len(re.findall(wishing, code.text)) == 1, text
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @POLICY
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_copies_and_vectors_of_threads(policy: str, arch: str) -> None:
@@ -180,7 +180,7 @@ WAYS = {
 }  # fmt: skip
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @POLICY
 @pytest.mark.parametrize("way", WAYS)
 def test_copies_say_what_the_program_wishes(way: str, policy: str) -> None:

@@ -77,6 +77,7 @@ def multiplied(kernel: Any, M: int, N: int, K: int, order: str) -> None:
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("size", [(128, 64, 320), (200, 72, 64)])
 def test_groups_share_what_a_third_one_copies(size: tuple[int, int, int], order: str) -> None:

@@ -41,7 +41,7 @@ def compiled(product: Product) -> Compiled:
     return compile_source(product.printed(), product.arch)
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("product", TILES, ids=str)
 def test_nothing_is_spilled(product: Product) -> None:
     for needs in compiled(product).resources.values():

@@ -49,14 +49,14 @@ INSTRUCTIONS = [
 ]
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize("product", INSTRUCTIONS, ids=str)
 def test_instructions(product: Product) -> None:
     check(product)
     check(replace(product, transposes=(True, False)))
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("scopes", ["fs", "sf", "ff"])
 @pytest.mark.parametrize(
     ("arch", "letters"),
@@ -76,7 +76,7 @@ def test_factors_in_registers_are_converted_there() -> None:
     check(replace(product, arch="sm_70", transposes=(False, True)))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("m", "n", "k", "threads"),
     [
@@ -186,6 +186,7 @@ def test_sums_are_dropped_where_a_run_time_condition_holds(factor: str) -> None:
     np.testing.assert_array_equal(z, x[:, 48:].astype(np.float32) @ y[48:].astype(np.float32))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("schedule", ["reverse", "random:1", "random:2"])
 @pytest.mark.parametrize(
     "product",

@@ -62,7 +62,7 @@ def test_every_intrinsic_has_been_thought_of():
     assert {"float16", "bfloat16", "float32", "float64", "int32", "uint64"} <= set(ATOMIC_DTYPES)
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("group", ["atomic_", "shfl_", "other"])
 def test_every_intrinsic_of_warps_and_memory(arch, group):

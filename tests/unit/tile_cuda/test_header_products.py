@@ -74,7 +74,7 @@ def opcode(n: int, sums: str, a: str, b: str) -> str:
     return f"HGMMA.64x{n}x{depth}.{wide}{suffix}"
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("nvrtc", NVRTCS, ids=str)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_type_in_every_form(form, nvrtc):
@@ -184,7 +184,7 @@ def test_steps_of_other_types_take_as_many_registers(a):
     assert len({r for _, a, _ in told(text) for r in a.strip("{}").split(", ")}) == 16
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("sums", ["float", "half_t"])
 @pytest.mark.parametrize("columns", [COLUMNS[:20], COLUMNS[20:]], ids=["narrow", "wide"])
 def test_every_number_of_columns_is_assembled(columns, sums):
@@ -195,7 +195,7 @@ def test_every_number_of_columns_is_assembled(columns, sums):
     }
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_number_of_columns_in_every_form(form):
     columns = COLUMNS if form.endswith("set") else COLUMNS[::5]  # lists are the same

@@ -30,7 +30,7 @@ def program(case: Case) -> Lowered:
     return lower(case.function.kernel, "cuda:sm_90a", installed_plugins())
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("rounds", [0, 1, 2, 5])
 def test_odd_rows_beside_the_engine(schedule: str, rounds: int) -> None:
     """The last step along K is shorter, and so is the last tile of columns."""
@@ -63,7 +63,7 @@ def test_pages_for_two_groups(schedule: str) -> None:
     check(gathered([70, 200], page=8, stages=3, heads=128))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("rounds", [0, 1, 2, 5])
 def test_three_ways_to_fill_tiles(schedule: str, rounds: int) -> None:
     check(three_ways(rounds))
@@ -138,7 +138,7 @@ def test_as_many_warps_as_versions_or_as_are_left(case: Case, warps: int) -> Non
     assert text.count("@copy_wait(") == warps
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("nvrtc", NVRTCS[:1], ids=str)
 @pytest.mark.parametrize(
     ("case", "more"),

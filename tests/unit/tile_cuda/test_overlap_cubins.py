@@ -34,7 +34,7 @@ def compiled(name: str) -> Compiled:
     return compile_source(print_program(lowered.module), "sm_90a", warn=False)
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_spills_and_no_product_runs_alone(name: str) -> None:
     made = compiled(name)

@@ -55,7 +55,7 @@ def codes(rows: int, k: int, dtype: str, seed: int) -> tuple[np.ndarray, np.ndar
     return packed, numbers
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("arch", INSTRUCTIONS)
 @pytest.mark.parametrize(
     ("a_dtype", "b_dtype"), [("int4", "int4"), ("uint4", "int4"), ("int4", "uint4")]

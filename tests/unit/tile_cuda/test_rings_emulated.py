@@ -42,21 +42,21 @@ def test_weights_made_in_shared_memory(schedule: str, rounds: int, threads: int)
     check(dequantised(rounds, scope="shared", threads=threads, rows=threads // 2))
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("begun", ["set", "before", "behind"])
 @pytest.mark.parametrize("rounds", [1, 2, 4, 5])
 def test_steps_that_are_scaled(schedule: str, rounds: int, begun: str) -> None:
     check(scaled(rounds, begun=begun))
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("rounds", [0, 1, 2, 4])
 @pytest.mark.parametrize("kernel", [dequantised, scaled])
 def test_rounds_that_are_counted_at_run_time(schedule: str, kernel: Any, rounds: int) -> None:
     check(kernel(rounds, at_run_time=True))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("stages", [2, 3])
 @pytest.mark.parametrize("form", ["for", "while"])
 def test_rings_go_on_from_tile_to_tile(schedule: str, form: str, stages: int) -> None:
@@ -71,7 +71,7 @@ def test_rounds_that_are_left_out(schedule: str, wanted: list[int]) -> None:
     check(guarded(wanted))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("rounds", [(3, 4), (0, 1), (5, 0), (1, 2)])
 def test_two_loops_with_rings_of_their_own(schedule: str, rounds: tuple[int, int]) -> None:
     check(two_loops(*rounds))

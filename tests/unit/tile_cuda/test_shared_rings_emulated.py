@@ -73,7 +73,7 @@ def latent(rounds: int, stages: int, threads: int, *, through_shared: bool) -> A
     return attend
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(10)
 @pytest.mark.parametrize("through_shared", [False, True])
 @pytest.mark.parametrize("threads", [128, 256])
 @pytest.mark.parametrize("stages", [2, 3])

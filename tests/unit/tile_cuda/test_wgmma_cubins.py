@@ -66,7 +66,7 @@ def opcodes(made: Compiled) -> Counter[str]:
     return Counter(lines)
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize(
     ("product", "instruction", "count"), PRODUCTS, ids=[str(p) for p, _, _ in PRODUCTS]
 )

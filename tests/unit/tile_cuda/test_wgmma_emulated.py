@@ -64,7 +64,7 @@ def by_warpgroups(product: Product) -> None:
     check(product)
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("product", TYPES, ids=str)
 def test_types(product: Product) -> None:
     by_warpgroups(product)
@@ -86,14 +86,14 @@ def test_shapes(product: Product) -> None:
     by_warpgroups(replace(product, clear=product.m > 64 or product.n > 96))
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("product", GRIDS, ids=str)
 def test_grids(product: Product) -> None:
     by_warpgroups(product)
     by_warpgroups(replace(product, scopes=("fragment", "shared")))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("threads", [128, 256])
 @pytest.mark.parametrize("product", [HALF, BYTES, EIGHT], ids=str)
 def test_pipelines(product: Product, threads: int) -> None:

@@ -156,7 +156,7 @@ def test_only_who_may_round_rounds() -> None:
 COUNTS = [(1, 2), (2, 1), (2, 2), (4, 1), (1, 4), (4, 4)]
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
 @pytest.mark.parametrize("instruction", all_instructions(), ids=lambda i: f"{i.a}/{i.edge}/{i.k}")
 def test_every_atom_of_several_products_multiplies(

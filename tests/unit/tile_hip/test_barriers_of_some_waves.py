@@ -90,6 +90,7 @@ def one_number_for_all(X: T.Tensor((256,), "float32"), Y: T.Tensor((256,), "floa
 TARGETS = ("interpret", "cpu", "cuda:sm_80@sim", TARGET, "hip:gfx942@isa", "hip:gfx90a@isa")
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 def test_groups_of_warps_wait_apart(target: str) -> None:
     x, y = np.arange(4096, dtype=np.float32).reshape(64, 64), np.zeros((2, 64, 64), np.float32)
@@ -97,6 +98,7 @@ def test_groups_of_warps_wait_apart(target: str) -> None:
     np.testing.assert_array_equal(y, [x.T, x.T[:, ::-1]])
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 def test_barriers_by_hand_in_loops(target: str) -> None:
     x, y = np.arange(320, dtype=np.float32), np.zeros(320, np.float32)
@@ -104,6 +106,7 @@ def test_barriers_by_hand_in_loops(target: str) -> None:
     np.testing.assert_array_equal(y, [*(x[127::-1] + 2), *(x[:127:-1] - 2)])
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_number_serves_other_waves_later(target: str) -> None:
     x, y = np.arange(256, dtype=np.float32) + 2, np.zeros(256, np.float32)

@@ -57,7 +57,7 @@ def check(found: np.ndarray, expected: np.ndarray, x: np.ndarray, name: str, bou
     )
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942"])
 @pytest.mark.parametrize(("p", "dtype", "bound"), [("F", np.float32, 3.0), ("D", np.float64, 5.0)])
 def test_functions_of_one_number(arch, p, dtype, bound):

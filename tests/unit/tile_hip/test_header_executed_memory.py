@@ -44,7 +44,7 @@ CASES = [
 ]
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize(("arch", "kind", "feature", "k", "rows"), CASES)
 def test_products_of_waves(arch, kind, feature, k, rows):
     pack, groups = 2, WAVE // rows
@@ -207,6 +207,7 @@ def test_largest_smallest_and_bits(arch):
 LOADS = [(arch, 4) for arch in ARCHITECTURES] + [("gfx950", 16)]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize(("arch", "size"), LOADS)
 def test_copies_straight_to_shared_memory(arch, size, wide):

@@ -111,6 +111,7 @@ def test_float32_is_right_in_the_last_place_or_next_to_it(library, name):
     assert error <= BOUNDS_SINGLE[name], where
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", BOUNDS_DOUBLE)
 def test_float64_is_right_in_the_last_place_or_next_to_it(library, name):
     if np.finfo(np.longdouble).nmant < 63:

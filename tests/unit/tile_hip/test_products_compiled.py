@@ -68,7 +68,7 @@ def test_large_sums_have_registers_of_their_own_and_stay_there() -> None:
         assert (writes, reads) == (256, 0)  # the zeros; stores take sums from where they are
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize(
     "product",
     [

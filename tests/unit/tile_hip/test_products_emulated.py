@@ -53,7 +53,7 @@ INSTRUCTIONS = [
 ]
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("product", INSTRUCTIONS, ids=str)
 def test_instructions(product: Product) -> None:
     """Each factor as it is and turned, for the first product in all four ways."""
@@ -63,7 +63,7 @@ def test_instructions(product: Product) -> None:
         check(turned)
 
 
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("scopes", ["fs", "sf", "ff"])
 @pytest.mark.parametrize("letters", ["NN", "NT", "TN", "TT"])
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx950"])
@@ -84,7 +84,7 @@ def test_factors_of_other_types_in_registers(factor: str) -> None:
     check(replace(product, transposes=(False, True)))
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("m", "n", "k", "threads", "matrix"),
     [

@@ -34,7 +34,7 @@ def attention(tokens: int, keys: int, dim: int, factor: str, threads: int) -> Ke
     return ir.kernel([q, k, v, o], 1, lambda bx: body, threads=threads)
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("arch", "tokens", "keys", "dim", "factor", "threads"),
     [

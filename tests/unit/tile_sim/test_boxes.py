@@ -85,6 +85,7 @@ CPP = {"float16": "half_t", "float32": "float", "int16": "tile::i16", "uint8": "
        "int32": "int"}  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("async_mode", MODES)
 @pytest.mark.parametrize("name", CASES)
 def test_boxes_are_loaded(name, async_mode):

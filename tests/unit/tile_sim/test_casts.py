@@ -141,7 +141,7 @@ def _same(got: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         return equal | (np.isnan(got.astype(np.float64)) & np.isnan(wanted.astype(np.float64)))
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("source", CPP)
 def test_every_conversion_of(source: str) -> None:
     values = _values(source)

@@ -185,7 +185,7 @@ TYPES = [
 ]  # fmt: skip
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
 @pytest.mark.parametrize("types", TYPES, ids=lambda t: "-".join(t))
 def test_operands_along_k(types, swizzle):

@@ -168,7 +168,7 @@ def test_right_kernels_are_found_right(program, schedule, async_mode):
         assert program.run().findings == ()
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(8)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_found(name, schedule):

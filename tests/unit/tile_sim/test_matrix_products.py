@@ -178,7 +178,7 @@ TILE_EXPORT(product)
 """
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize(("name", "a", "b", "d"), CASES)
 def test_a_product_adds_to_the_sums(name: str, a: str, b: str, d: str) -> None:
     form, rng = FORMS[name], np.random.default_rng(3)
@@ -207,6 +207,7 @@ def _quad_lane(quad: int, member: int, upper: bool) -> int:
     return 4 * quad + member + (16 if upper else 0)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("orders", ["", "_row_row", "_col_col", "_col_row"])
 @pytest.mark.parametrize("d", ["float32", "float16"])
 def test_quad_pairs_compute_four_products(d: str, orders: str) -> None:

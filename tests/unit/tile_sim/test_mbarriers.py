@@ -374,6 +374,7 @@ REFILLED = """
 """
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("where", ["the reader", "the one that copies", "nobody"])
 @pytest.mark.parametrize(

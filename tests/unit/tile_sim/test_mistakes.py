@@ -134,7 +134,7 @@ def test_the_arrival_of_copies_does_not_matter(async_mode):
         assert emulated.GEMM.run().findings == ()
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_found(name, schedule):

@@ -24,6 +24,7 @@ def _run(text: str, m: int, n: int, k: int) -> None:
     np.testing.assert_array_equal(C, A.astype(np.float32) @ B.astype(np.float32))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("arrives", ["late", "early", "random"])
 @pytest.mark.parametrize("schedule", ["forward", "reverse", "random:11"])
 def test_whatever_runs_first_and_whenever_copies_arrive(arrives: str, schedule: str) -> None:

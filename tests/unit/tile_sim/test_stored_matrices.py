@@ -54,6 +54,7 @@ def arguments(count: int) -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("schedule", ["forward", "random:2"])
 @pytest.mark.parametrize("suffix", ["", "_trans"])
 @pytest.mark.parametrize("count", [1, 2, 4])

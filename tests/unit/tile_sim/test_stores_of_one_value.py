@@ -139,6 +139,7 @@ def run(kernel: Callable[..., None], target: str) -> list[np.ndarray]:
     return arrays
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "kernel",
@@ -156,6 +157,7 @@ def test_one_statement_stores_one_value(kernel, target):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "kernel",

@@ -99,6 +99,7 @@ ALL = [(program, FILE, number, *row) for number, row in MISTAKES.items()]
 ALL += [(of_factor, FACTOR_FILE, number, *row) for number, row in OF_FACTORS.items()]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("made", [program, of_factor])
 @pytest.mark.parametrize("async_mode", ["late", "early", "random"])
 @pytest.mark.parametrize("schedule", ["forward", "reverse", "random:1"])
@@ -107,6 +108,7 @@ def test_the_right_kernel_is_found_right(schedule: str, async_mode: str, made: A
         assert made(0).run().findings == ()
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("schedule", ["forward", "random:1"])
 @pytest.mark.parametrize("mistake", ALL, ids=lambda m: m[3])
 def test_a_mistake_is_found(mistake: tuple[Any, ...], schedule: str) -> None:

@@ -55,7 +55,7 @@ def _source_of(width: int, lanes: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("dtype", CPP)
 @pytest.mark.parametrize(("lanes", "width"), [(32, 32), (32, 8), (64, 64), (64, 32), (64, 8)])
 def test_shuffles(dtype: str, lanes: int, width: int) -> None:
@@ -149,6 +149,7 @@ REDUCTIONS: dict[str, Callable[[np.ndarray], object]] = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("warp_size", [32, 64])
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "float16", "float32", "float64"])
 def test_reductions(dtype: str, warp_size: int) -> None:

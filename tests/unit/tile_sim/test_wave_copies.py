@@ -103,6 +103,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("arrives", ["late", "early", "random"])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("program", wave_kernels.PROGRAMS, ids=lambda program: program.name)
@@ -111,7 +112,7 @@ def test_right_kernels_are_found_right(program, schedule, arrives):
         assert program.run().findings == ()
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_found(name, schedule):

@@ -129,7 +129,7 @@ def _dealt(form: Form, pack: int, left: np.ndarray, right: np.ndarray) -> dict[s
 PACKED = [HALVES[0], HALVES[1], *FLOATS, *DOUBLES, INTEGERS[1], BYTES[1]]
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     ("form", "pack"), [*((form, 1) for form in FORMS), *((form, 2) for form in PACKED)], ids=str
 )

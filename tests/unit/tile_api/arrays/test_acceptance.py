@@ -16,7 +16,7 @@ def test_no_number_is_missing() -> None:
     assert [*ACCEPTANCE] == [*range(1, 45)]
 
 
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(9)
 @pytest.mark.parametrize("number", ACCEPTANCE)
 def test_kernels(number: int) -> None:
     row = ACCEPTANCE[number]

@@ -13,6 +13,7 @@ from tile_api.arrays.capturing import accumulations, numpy_names
 SHAPES = [(7,), (1,), (0,), (5, 3), (3, 1, 4), (2, 0, 3)]
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "float64"])
 @pytest.mark.parametrize("axis", [None, 0, -1])

@@ -40,13 +40,13 @@ def chain(seed: int) -> str:
 
 
 # 1014 reads a sum through another table, 1092 and 1122 a logarithm of a sum that is 0 at first.
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("seed", [*range(24), 1014, 1092, 1122])
 def test_streamed_chains_agree(seed: int) -> None:
     check(seed, Blocks(rows=8, stream=32, resident=0))
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("seed", [*range(24, 32), 1092])
 def test_chains_in_parts_agree(seed: int) -> None:
     check(seed, Blocks(stream=32, parts=2))

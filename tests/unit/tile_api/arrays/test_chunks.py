@@ -86,7 +86,7 @@ def gated(q, k, v, a):
     return tile.scan(step, start, (q, k, v, a))[1]
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     ("t", "n", "p", "target"),
     [(40, 16, 24, "cpu"), (37, 7, 5, "cpu"), (37, 7, 70, "interpret"), (20, 5, 6, "hip:gfx942@sim"),

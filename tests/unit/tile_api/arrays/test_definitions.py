@@ -179,7 +179,7 @@ def check(case: Case, target: str, resident: int = 0) -> tile.Function:
     return function
 
 
-@pytest.mark.in_turn(6)
+@pytest.mark.in_turn(11)
 @pytest.mark.parametrize("resident", [16_384, 0], ids=["resident", "streamed"])
 @pytest.mark.parametrize("case", CASES, ids=[c.name for c in CASES])
 def test_against_numpy(case: Case, resident: int) -> None:
@@ -187,7 +187,7 @@ def test_against_numpy(case: Case, resident: int) -> None:
     assert function.source(*case.arguments, **case.options).count("@tile.jit") == 1
 
 
-@pytest.mark.in_turn(7)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("target", GPUS)
 @pytest.mark.parametrize("case", [c for c in CASES if c.everywhere], ids=lambda c: c.name)
 def test_on_other_machines(case: Case, target: str) -> None:

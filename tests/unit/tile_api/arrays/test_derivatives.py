@@ -33,7 +33,7 @@ def test_all_functions_of_floats_have_one() -> None:
     assert {*UNARY, *BINARY} - {*DERIVATIVES} == whole | COMPARISONS | {"bitnot"}
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @settings(max_examples=25)
 @pytest.mark.parametrize("op", OPERATORS)
 @given(st.floats(0.05, 0.95), st.floats(-2.3, 2.3).filter(lambda x: abs(x) > 0.1))

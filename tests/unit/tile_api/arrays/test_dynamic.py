@@ -184,7 +184,7 @@ def test_printed_files_compare_several_sizes(tmp_path: Path) -> None:
         check(edited, floats(n, m))
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("program", programs.PROGRAMS, ids=lambda p: p.name)
 def test_no_number_of_a_symbol_is_printed(program, monkeypatch) -> None:
     monkeypatch.setattr(dynamic, "MET", 1)

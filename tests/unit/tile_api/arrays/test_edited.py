@@ -160,7 +160,7 @@ def test_a_file_beside_the_function(tmp_path, monkeypatch) -> None:
         edited.kernels(x)
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     "name", ["positions", "moments", "embedding", "quantised_rows", "cross_entropy", "rotary"]
 )

@@ -56,6 +56,7 @@ def operands(name, one, other, shapes=((3, 1, 5), (7, 1))):
     return x, y
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", UNARY)
 def test_one_operand_of_each_type(name):
     ufunc = taken(name)
@@ -107,6 +108,7 @@ def test_bfloat16_stays_beside_numbers_of_python():
     assert found.dtype == np.dtype("bfloat16")
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     "function",

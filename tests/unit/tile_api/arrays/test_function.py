@@ -54,7 +54,7 @@ def test_sums_of_every_type(shape: tuple[int, ...], dtype: str) -> None:
     same(np.asarray(total(x)), np.asarray(x.sum(axis=-1)))
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     ("left", "right"),
     [((5, 70), (70, 9)), ((1, 70), (70, 1)), ((70,), (70, 5)), ((5, 70), (70,)), ((5, 1), (1, 9)),

@@ -67,7 +67,7 @@ BACKWARD = Program(keys_and_values, {"q": (1, 1, 40, 16), "k": (1, 1, 70, 16), "
                                      "delta": (1, 1, 40)})  # fmt: skip
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_80@sim"])
 @pytest.mark.parametrize(
     ("program", "cuts", "kernels"),

@@ -50,6 +50,7 @@ def test_rows_beyond_the_last_one_are_not_checked():
     np.testing.assert_array_equal(Function(later, target="cpu")(x, i), later(x, i))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("function", "checks"),
     [

@@ -86,6 +86,7 @@ INTEGERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
 @pytest.mark.parametrize("function", INTEGERS)
 def test_integers_wrap(function, dtype):
@@ -313,6 +314,7 @@ def test_factors_that_do_not_keep_orders_stay_within_extrema():
         check(lambda x: (x * np.float32(np.inf)).max(axis=-1), np.eye(4, dtype="float32"))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", ["interpret", "cpu", "cuda:sm_80@sim", "hip:gfx942@sim"])
 @pytest.mark.parametrize("dtype", ["int32", "uint8"])
 def test_shifts_by_the_width_and_more(target, dtype):

@@ -35,7 +35,7 @@ def check(program: Program, function: Function, tolerance: float = 4e-6) -> None
         assert got.shape == wanted.shape
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("program", PROGRAMS, ids=names(PROGRAMS))
 def test_on_the_cpu(program: Program) -> None:
     """With rows that stay, and with streamed ones where that makes other kernels."""
@@ -49,7 +49,7 @@ def test_on_the_cpu(program: Program) -> None:
         seen.add(source)
 
 
-@pytest.mark.in_turn(7)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize(
     ("program", "target"), [*zip(EVERYWHERE, cycle(GPUS), strict=False)], ids=names(EVERYWHERE)
 )

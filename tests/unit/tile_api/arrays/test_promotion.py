@@ -57,7 +57,7 @@ def same(function, *arrays) -> bool:
     return found.dtype == wanted.dtype and close
 
 
-@pytest.mark.in_turn(3)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_type(name):
     ufunc = getattr(np, name)

@@ -56,13 +56,14 @@ def check(seed: int, run: Any) -> None:
         assert (np.abs(got - exact) <= allowed).all(), text
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("seed", range(40))
 def test_what_random_steps_mean(seed: int) -> None:
     check(seed, lambda f: Function(f).interpret)
 
 
 # 124 multiplies elements of a product of matrices, 166 reads a running sum in two ways.
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("seed", [*range(5), 124, 166])
 def test_kernels_of_random_steps(seed: int) -> None:
     check(seed, lambda f: Function(f, target="cpu"))

@@ -107,6 +107,7 @@ SLOPES = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", SLOPES)
 def test_a_gradient_is_a_slope(name: str) -> None:
     function, *arrays = SLOPES[name]

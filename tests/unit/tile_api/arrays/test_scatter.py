@@ -77,7 +77,7 @@ def test_on_the_cpu(name: str) -> None:
     check(name, "cpu")
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("target", ON_GPUS)
 def test_elsewhere(target: str) -> None:
     check(ON_GPUS[target], target)

@@ -45,7 +45,7 @@ def naming(program: Program) -> str:
     return program.name
 
 
-@pytest.mark.in_turn(8)
+@pytest.mark.in_turn(12)
 @pytest.mark.parametrize("program", chosen(*SPLIT), ids=naming)
 def test_on_the_cpu(program: Program) -> None:
     function = Function(program.function, target="cpu", blocks=SHARED)

@@ -32,6 +32,7 @@ def test_medians_of_sizes(size):
     assert_agrees(lambda x: np.median(x, -1), filled((2, size), "float64", size))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint"])
 @pytest.mark.parametrize("q", [0, 0.1, 0.25, 0.5, 0.77, 1, [0.2, 0.5], [[0.0, 1.0], [0.3, 0.6]]])
 def test_quantiles(q, method):

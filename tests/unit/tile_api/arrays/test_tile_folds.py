@@ -38,7 +38,7 @@ ROWS = {"q": (2, 50, 32), "k": (2, 75, 32)}
 SMALL = {"q": (20, 16), "k": (40, 16), "weight": (16,)}
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(5)
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_80@sim", "hip:gfx942@sim"])
 @pytest.mark.parametrize(
     "program",

@@ -111,6 +111,7 @@ _TYPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("one", _TYPES, ids=str)
 def test_types_of_results_are_those_of_torch(one: torch.dtype) -> None:
     x = torch.arange(1, 5).to(one)

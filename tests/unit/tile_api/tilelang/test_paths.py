@@ -23,6 +23,7 @@ def module(path: str):
     return importlib.import_module(f"tile_api.tilelang.{path}".rstrip("."))
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("path", [path for path, names in MODULES.items() if names])
 def test_every_name_is_found(path: str) -> None:
     for name in MODULES[path]:

@@ -75,7 +75,7 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(7)
 @pytest.mark.parametrize("how", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "bfloat16", "float64"])
 @pytest.mark.parametrize(("rows", "columns", "threads"), [(64, 32, 128), (32, 64, 256)])

@@ -64,7 +64,7 @@ def test_tensor_to_tensor(size: int) -> None:
     agree(k, GivenLayouts(32, {}), [numbers((size,)), poisoned((size,))])
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(4)
 @pytest.mark.parametrize(
     ("shape", "box"),
     [((1, 1), (3, 5)), *product([(7, 3), (13, 8), (32, 64), (5, 130)], [(32, 64), (100, 70)])],

@@ -92,6 +92,7 @@ LAYOUTS = {
 }  # fmt: skip
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("name", LAYOUTS)
 @pytest.mark.parametrize("kind", [*NUMBERS, *BITS])
 def test_every_kind(kind: str, name: str) -> None:

@@ -52,6 +52,7 @@ def test_blocks_of_any_size(threads: int) -> None:
     scanned((5, 70), 1, threads)
 
 
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("kind", [ReduceKind.SUM, ReduceKind.MAX])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(
