@@ -72,6 +72,17 @@ def test_short_runs_move_whole_lines() -> None:
     assert found.cache == 4 * 4 * 4096 * 2048 + 4 * 2048
 
 
+def test_the_last_tile_of_a_stream_is_computed_in_full() -> None:
+    def halves(x):
+        return (x / 2).sum(axis=-1)
+
+    plan, cpu = planned(halves, (64, 320)), machine("cpu")
+    tiles = (resized(plan, Blocks(64, n, resident=1)) for n in (64, 128))
+    even, beyond = (traffic_of(p, {"x": FLOAT}, cpu) for p in tiles)
+    assert beyond.operations * 320 == even.operations * 384 > 0
+    assert beyond.memory == even.memory
+
+
 def test_candidates_suit_the_roles() -> None:
     one = planned(product, (256, 512), (512, 1024))
     assert {b.parts for b in candidates(planned(row_sums, (1000, 9000)), machine())} == {1}

@@ -314,10 +314,10 @@ def _work(plan: Plan, machine: Machine) -> tuple[float, float]:
             products += 2 * math.prod(padded) * _again(plan, free) * count
         else:
             weight = count * (FUNCTION_OPERATIONS if kind == "function" else 1)
-            work = math.prod(plan.axes[v].extent for v in names)
+            work = math.prod(_padded(plan, v, 1) for v in names)
             operations += weight * work * _again(plan, free)
     return products * idle, operations + 2 * sum(
-        math.prod(plan.axes[v].extent for v in plan.axes if v in s.body.free)
+        math.prod(_padded(plan, v, 1) for v in plan.axes if v in s.body.free)
         * _again(plan, s.body.free)
         for s in plan.states
         if columns[s.mine] is None
