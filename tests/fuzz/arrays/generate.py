@@ -98,6 +98,13 @@ def _made(step: Step, values: Sequence[Any]) -> Any:
     return made if is_known and made.size <= MOST_ELEMENTS else None
 
 
+FAMILIES = {
+    "alone": 22, "pair": 21, "fold": 21, "chain": 13, "view": 9, "matrix": 4, "product": 6,
+    "gather": 5, "row": 6, "letters": 2, "constant": 7,
+}  # fmt: skip
+"""Of lines, with how often each is drawn."""
+
+
 def _lines(rng: Random, values: Sequence[Any]) -> list[Step]:
     """Return lines that fit the values, the later ones more often; none if the draw does not."""
     count = len(values)
@@ -105,22 +112,7 @@ def _lines(rng: Random, values: Sequence[Any]) -> list[Step]:
     second = rng.randrange(count) if rng.random() < 0.7 else count - 1
     x, y = values[first], values[second]
     one, other = kind_of(x.dtype), kind_of(y.dtype)
-    family = rng.choices(
-        (
-            "alone",
-            "pair",
-            "fold",
-            "chain",
-            "view",
-            "matrix",
-            "product",
-            "gather",
-            "row",
-            "letters",
-            "constant",
-        ),
-        (22, 21, 21, 13, 9, 4, 6, 5, 6, 2, 7),
-    )[0]
+    (family,) = rng.choices([*FAMILIES], [*FAMILIES.values()])
     match family:
         case "alone":
             own = {"f": operations.FLOAT, "b": operations.TRUTH}.get(one, operations.WHOLE)
