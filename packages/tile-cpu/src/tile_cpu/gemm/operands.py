@@ -217,6 +217,22 @@ class StoreTo:
         return self.matrix.store(row, column, value, lanes, count)
 
 
+@dataclass(frozen=True, slots=True)
+class AddTo:
+    """Finish by adding to `matrix`: sums of a step begin with 0, so none is long.
+
+    The rounding of a sum grows with its terms: of 9 sums of 64 it is that of 73 terms, not of 576.
+    """
+
+    matrix: Matrix
+    accumulator: str
+
+    def __call__(self, row: Any, column: Any, value: PrimExpr, lanes: int, count: Any) -> Stmt:
+        """Return the statement that adds one vector."""
+        before = self.matrix.load_as(self.accumulator, row, column, lanes, count)
+        return self.matrix.store(row, column, before + value, lanes, count)
+
+
 def round_up(value: int, unit: int) -> int:
     """Return the least multiple of `unit` that is at least `value`."""
     return -(-value // unit) * unit

@@ -105,7 +105,7 @@ def _empty_product(op: BlockedGemm, dst: Any, extent: Any, lanes: int) -> Stmt |
 
 def _tile_product(op: Gemm | StreamedGemm, ctx: Context) -> Stmt:
     from tile_cpu.gemm.dot_rows import emit_dot_rows
-    from tile_cpu.gemm.operands import Extent, StoreTo
+    from tile_cpu.gemm.operands import AddTo, Extent, StoreTo
     from tile_cpu.gemm.register_tile_shape import GemmForm
     from tile_cpu.gemm.tile_loops import emit_tile_gemm
 
@@ -128,7 +128,9 @@ def _tile_product(op: Gemm | StreamedGemm, ctx: Context) -> Stmt:
         prepare = [prepare_a, prepare_b]
         multiply = partial(emit_tile_gemm, spec, rows, columns, extent)
     start, prepare_c = _start(op, ctx, spec, c, is_clipped=n_valid is not None)
-    product = seq(*prepare, multiply(start=start, finish=StoreTo(c)))
+    adds = start is not None and spec.form is not GemmForm.DOT_ROWS
+    finish = AddTo(c, spec.kernel.accumulator) if adds else StoreTo(c)
+    product = seq(*prepare, multiply(start=None if adds else start, finish=finish))
     present = all_of([exists(ctx, op.a, op.a.buffer.rank - 2), exists(ctx, op.b, b_rows)])
     if present is not None:
         nothing = None if start else zero_matrix(c, m, n, spec.kernel.lanes)
