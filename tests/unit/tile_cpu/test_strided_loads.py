@@ -130,3 +130,31 @@ def test_hidden_values_stay_what_they_are(dtype: str) -> None:
     found = np.zeros_like(x)
     compile_module(function).entry()(len(x), x, found)
     assert found.tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize("stride", [2, 3])
+@pytest.mark.parametrize("machine", WIDTHS)
+def test_elements_under_a_condition_are_read_alone(stride: int, machine: str) -> None:
+    """Windows in steps that begin before the first element, and end behind the last one."""
+    n = 21
+    size = stride * (n - 1) + 1
+
+    @T.prim_func
+    def main(A: T.Tensor((size - 2,), "float32"), C: T.Tensor((3, n), "float32")):
+        with T.Kernel(3) as bx:
+            for i in T.Parallel(n):
+                C[bx, i] = T.if_then_else(
+                    T.And(stride * i + bx >= 2, stride * i + bx < size), A[stride * i + bx - 2], 0.0
+                )
+
+    kernel = tile.compile(main, target=f"cpu:{machine}")
+    assert "gather" not in kernel.ir("lowered")
+    args = [np.random.default_rng(0).random(size - 2, "float32"), np.zeros((3, n), "float32")]
+    padded = np.pad(args[0], (2, 2))
+    wanted = [
+        padded[b : b + size : stride] * (np.arange(b, b + size, stride) < size) for b in range(3)
+    ]
+    for side in SIDES:
+        with guarded(args, side) as lent:
+            kernel(*lent)
+        np.testing.assert_array_equal(args[1], wanted)

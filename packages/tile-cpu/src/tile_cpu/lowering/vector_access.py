@@ -205,7 +205,7 @@ def vector_load(ctx: Context, expr: Load) -> PrimExpr | None:
             first = access.position(ctx, place, expr.indices)
         loaded = strided(ctx, place, first, stride, lane.lanes, lane.count)
     else:
-        loaded = _gathered(ctx, expr, place, lane)
+        loaded = _gathered(ctx, expr, place, lane, stride)
     return casts.decode(ctx, loaded, expr.buffer.dtype)
 
 
@@ -314,8 +314,10 @@ def _lanes_before(count: PrimExpr, lane: Lane) -> PrimExpr:
     return tirx.LT(tirx.Ramp(i32(0), i32(1), lane.lanes), spread(count, lane.lanes))
 
 
-def _gathered(ctx: Context, expr: Load, place: FlatBuffer, lane: Lane) -> PrimExpr:
-    """Load lane by lane from scattered addresses."""
+def _gathered(
+    ctx: Context, expr: Load, place: FlatBuffer, lane: Lane, stride: int | None
+) -> PrimExpr:
+    """Load lane by lane from scattered addresses; what some lanes read not far apart in vectors."""
     is_tile = not expr.buffer.scope.is_global
     valid = LaneReach(None, lane.count) if is_tile else reach(ctx, expr)
     if place.index != "int32" or place.layout is not None:
@@ -328,6 +330,12 @@ def _gathered(ctx: Context, expr: Load, place: FlatBuffer, lane: Lane) -> PrimEx
     count = lane_count(valid, lane)
     if not is_whole:
         mask = all_of([mask, _lanes_before(count, lane)])
+    if mask is not None and stride is not None and stride > 0 and is_dense(stride, lane.lanes):
+        with first_lane(ctx):
+            first = access.position(ctx, place, expr.indices)
+        loaded = strided(ctx, place, first, stride, lane.lanes, mask=mask)
+        is_known = is_tile or is_whole
+        return loaded if is_known else _with_safe_value(ctx, expr.buffer, loaded, count, lane)
     is_short = memory not in ("float32", "int32", "uint32", "float64", "int64", "uint64")
     if is_short and mask is None:
         return _assembled(ctx, place, ctx.keep(offset), lane.lanes)
