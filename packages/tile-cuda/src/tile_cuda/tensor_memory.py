@@ -205,7 +205,7 @@ def _placed(launch: Launch, machine: SimtMachine) -> Launch:
     tiles = {f: replace(f, name=f"{f.name}_shared", scope=Scope.SHARED) for f in elsewhere}
     body = substitute(launch.body, _moved_factors(products, tiles))
     for buffer in taken:
-        body = _Residence(launch, buffer).visit(body, True)[0]
+        body = _Residence(launch, buffer).visit(body, True, False)[0]
     told = f"{columns} of {COLUMNS} columns of tensor memory have sums of {_names(taken)}"
     if held != taken:
         told += f", and the factor {_names(held[len(taken) :])}"
@@ -298,26 +298,37 @@ class _Residence:
         self.buffer, self.region = buffer, whole(buffer)
         self.adds = any(not (isinstance(op.clear, Const) and op.clear.value) for op in products)
 
-    def visit(self, stmt: Stmt, is_current: bool) -> tuple[Stmt, bool]:
-        """Return `stmt` with loads and stores, and whether registers are current behind it."""
+    def visit(self, stmt: Stmt, is_current: bool, is_needed: bool) -> tuple[Stmt, bool]:
+        """Return `stmt` with loads and stores, and whether registers are current behind it.
+
+        Tensor memory `is_needed` if something behind `stmt` may ask it for what registers have.
+        """
         if isinstance(stmt, Seq):
             made = []
-            for part in stmt.body:
-                one, is_current = self.visit(part, is_current)
+            for k, part in enumerate(stmt.body):
+                needed = is_needed or self._is_needed_by(stmt.body[k + 1 :], part)
+                one, is_current = self.visit(part, is_current, needed)
                 made.append(one)
             return replace(stmt, body=tuple(made)), is_current
         if isinstance(stmt, Gemm) and stmt.c.buffer is self.buffer:
             return Seq((Barrier(), stmt)), False
         if self._has_products(stmt):
-            before = is_current and isinstance(stmt, (If, OnThreads))  # others repeat their body
-            return map_statements(stmt, lambda part: self.visit(part, before)[0]), False
+            once = isinstance(stmt, (If, OnThreads))  # others repeat their body
+            before, needed = is_current and once, is_needed or not once
+            return map_statements(stmt, lambda part: self.visit(part, before, needed)[0]), False
         if isinstance(stmt, Alloc):
             return stmt, is_current
         reads, writes = self._touches(stmt)
         made = [LoadSums(self.region)] if reads and not is_current else []
         made.append(stmt)
-        made += [StoreSums(self.region)] if writes and self.adds else []
+        made += [StoreSums(self.region)] if writes and self.adds and is_needed else []
         return (Seq(tuple(made)) if len(made) > 1 else stmt), is_current or reads or writes
+
+    def _is_needed_by(self, rest: Sequence[Stmt], stmt: Stmt) -> bool:
+        """Whether products follow `stmt`, or somebody reads behind the products in it."""
+        if any(self._has_products(later) for later in rest):
+            return True
+        return self._has_products(stmt) and any(any(self._touches(later)) for later in rest)
 
     def _has_products(self, stmt: Stmt) -> bool:
         return any(op.c.buffer is self.buffer for op in nodes_of(stmt, Gemm))
