@@ -22,7 +22,8 @@ TARGET = "gradients"
 DIRECTIONS = 3
 STEP = 1e-5
 CORNERS = (
-    ".std(", "np.sqrt(", "np.hypot(", "np.cbrt(", "np.arctan2(",
+    ".std(", "np.sqrt(", "np.hypot(", "np.cbrt(", "np.arctan2(", ".nanstd(",
+    "np.power(", "np.float_power(",
     "linalg.norm(",
 )  # fmt: skip
 """Lines without a derivative somewhere: roots of zero, angles of nothing."""

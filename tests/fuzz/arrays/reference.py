@@ -195,7 +195,8 @@ def _noise(program: Program, narrow: Values, wide: Values, short: Sequence[float
         added = max(x.size for x in operands) / max(1, other.size)
         if step.kind == "sum":
             parts = [_magnitude(wide[o]) for o in range(value)]
-            size = np.maximum(size, np.abs(_value(widened(step.text), step, parts)))
+            text = widened(step.text).replace("integers(-8, 9", "integers(8, 9")
+            size = np.maximum(size, np.abs(_value(text, step, parts)))
         overflows = np.isfinite(size) & (size > float(limits_of(_added_in(one.dtype)).max) / 16)
         size = size * max(1.0, added**0.5 / 2)
     is_exact = _is_exact(one, other)
@@ -223,7 +224,8 @@ def _noise(program: Program, narrow: Values, wide: Values, short: Sequence[float
         least += 8 * eps * np.max(known, initial=0.0, where=np.isfinite(known))
     if step.kind == "spread":  # the mean is off by what rounds there
         off = eps * np.max(np.abs(operands[0]), initial=0.0, where=np.isfinite(operands[0]))
-        least += off if ".std" in step.text else off**2
+        is_product = step.text in operations.COVARIANCES
+        least += off if ".std" in step.text else off**2 / (eps if is_product else 1)
     if step.text == operations.SHIFTED:  # computed in base 2: what is far below the largest, less
         with np.errstate(all="ignore"):
             size = size * np.maximum(1.0, np.abs(operands[-1]))

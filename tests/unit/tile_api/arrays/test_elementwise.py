@@ -199,6 +199,17 @@ def test_not_a_number_becomes_one():
     assert_agrees(lambda x: np.isclose(x > 0, x > 1), SPECIAL)
 
 
+@pytest.mark.parametrize("divisor", [3.0, -3.0])
+def test_a_remainder_of_zero_has_the_sign_of_the_divisor(divisor):
+    x = np.array([-6.0, -3.0, -0.0, 0.0, 3.0], "float32")
+    for function in (lambda x, y: np.signbit(x % divisor), lambda x, y: np.signbit(x % y)):
+        assert_agrees(function, x, np.full(5, divisor, "float32"))
+
+
+def test_sizes_meet_truth_values():
+    assert_agrees(lambda x: x.shape[0] * (x > 0) + np.shape(x)[0], SPECIAL)
+
+
 def test_a_constant_is_rounded_to_its_type():
     assert_agrees(lambda x: x + np.full(3, 0.1, "float16").astype("float32"), np.zeros(3, "f4"))
     assert_agrees(lambda x: x + np.float32(0.1).astype("float64"), np.zeros(3), exact=True)

@@ -35,6 +35,14 @@ HOSTILE = {
         lambda x: softmax(x), lambda x: torch.softmax(x, -1), [[1.0, -INF, 2.0], [-INF, 3.0, -INF]],
     ),
     "rows of nothing": (lambda x: softmax(x), lambda x: torch.softmax(x, -1), [[-INF, -INF]]),
+    "logistic": (
+        lambda x: x / (1 + np.exp(-x)), torch.nn.functional.silu,
+        [[-INF, -2e3, -800.0, -40.0, 0.0, 40.0, 2e3]],
+    ),
+    "equal logarithms": (
+        lambda x: np.logaddexp(x, x[:, ::-1]), lambda x: torch.logaddexp(x, x.flip(1)),
+        [[2.0, 2.0, 3.0, 1.0, 2.0]],
+    ),
     "no number": (lambda x: np.exp(x).sum(-1), lambda x: x.exp().sum(-1), [[np.nan, 1.0]]),
 }  # fmt: skip
 

@@ -108,6 +108,16 @@ def test_extrema_along_columns_are_of_no_row() -> None:
     np.testing.assert_allclose(found, scaled(x, s[:, :1]), rtol=1e-12)
 
 
+def test_a_product_is_read_in_its_own_kernel_as_it_is_computed() -> None:
+    def twice(x):
+        product = np.einsum("ij,jk->k", x, x)
+        return np.abs(product), x + 1, product
+
+    x = np.random.default_rng(0).standard_normal((4, 4))
+    for got, wanted in zip(Function(twice, target="interpret")(x), twice(x), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
 def test_factors_of_a_matrix_may_be_numbers() -> None:
     def scaled(x, matrix):
         return np.einsum("ij,jk->k", x, np.abs(matrix) * np.sign(matrix.sum(initial=2)))

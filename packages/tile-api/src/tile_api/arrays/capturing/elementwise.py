@@ -205,7 +205,7 @@ def promoted(
         elif widest is not None and (widest.is_float or (isinstance(given, int) and widest.is_int)):
             asked.append(widest.numpy())
         else:
-            asked.append(type(given))
+            asked.append(int if isinstance(given, int) else float)
     ufunc = getattr(np, ufunc) if isinstance(ufunc, str) else ufunc
     name = ufunc.__name__
     try:

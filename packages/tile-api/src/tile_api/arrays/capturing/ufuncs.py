@@ -83,7 +83,12 @@ def _floor_divide(x: Expr, y: Expr) -> Expr:
 def _remainder(x: Expr, y: Expr) -> Expr:
     if not x.dtype.is_float:
         return eq.integer_part("mod", x, y)
-    rest = make("fmod", x, y)
+    rest, none = make("fmod", x, y), const(0, x.dtype)
+    if y.op == "const":
+        signed = const(math.copysign(0.0, y.value), x.dtype)
+    else:
+        signed = make("copysign", none, y)
+    rest = eq.where(make("eq", rest, none), signed, rest)
     return eq.where(_differ(rest, y), eq.add(rest, y), rest)
 
 
@@ -102,9 +107,11 @@ def _fmod(x: Expr, y: Expr) -> Expr:
 
 
 def _logaddexp(x: Expr, y: Expr) -> Expr:
-    """Return log(exp(x) + exp(y)); equal infinities have no difference."""
+    """Return log(exp(x) + exp(y)); equal infinities have no difference, and have equal parts."""
     apart = eq.negate(make("absolute", eq.subtract(x, y)))
-    twice = eq.add(x, const(math.log(2), x.dtype))
+    half = const(0.5, x.dtype)
+    middle = eq.add(eq.multiply(half, x), eq.multiply(half, y))
+    twice = eq.add(middle, const(math.log(2), x.dtype))
     found = eq.add(make("maximum", x, y), make("log1p", make("exp", apart)))
     return eq.where(make("eq", x, y), twice, found)
 

@@ -32,7 +32,7 @@ from tile_api.arrays.equations.index_splitting import with_split_indices
 from tile_api.arrays.equations.quotients import without_quotients
 from tile_api.arrays.equations.recurrence import Steps, steps_of
 from tile_api.arrays.equations.substitution import bound, bound_first, substituted, unused
-from tile_api.arrays.gradients.derivatives import DERIVATIVES
+from tile_api.arrays.gradients.derivatives import DERIVATIVES, logistic_of
 from tile_api.arrays.gradients.extrema import is_extremum, is_rounded_alike, position_of
 from tile_api.arrays.gradients.index_maps import inverse, pulled, range_of
 from tile_api.arrays.gradients.recurrences import Rules, before, reverse, with_own_tokens
@@ -244,6 +244,9 @@ class _Reverse:
                 self._add(x.args[0], mine, self._free(x))
             case "reduce":
                 self._spread_fold(x, mine)
+            case "reciprocal" if (logistic := logistic_of(x)) is not None:
+                power, by_power = logistic
+                self._add(power, self._times(mine, self._read(by_power), x.op), self._free(x))
             case op:
                 for arg, by_arg in zip(x.args, DERIVATIVES[op](x, *x.args), strict=True):
                     if by_arg is not None and arg in self.active:

@@ -68,6 +68,20 @@ def _signed(z: Expr, x: Expr, y: Expr) -> Partials:
     return multiply(make("copysign", _like(1, y), y), UFUNCS["sign"](x)), None
 
 
+def logistic_of(z: Expr) -> tuple[Expr, Expr] | None:
+    """Return `x` of ``1 / (c + exp(x))`` with the derivative by it, which no power overflows.
+
+    Of a reciprocal that is no such function: None.
+    """
+    whole = z.args[0]
+    parts = whole.args if whole.op == "add" else ()
+    for c, power in (parts, parts[::-1]) if parts else ():
+        if c.op == "const" and power.op == "exp":
+            rest = eq.subtract(_like(1, z), multiply(c, z))
+            return power.args[0], negate(multiply(z, rest))
+    return None
+
+
 def _none(z: Expr, *operands: Expr) -> Partials:
     return (None,) * len(operands)
 

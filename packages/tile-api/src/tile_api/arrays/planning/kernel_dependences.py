@@ -76,6 +76,9 @@ def reading_others(
     known = {
         o.element: o.read_from(names.get(o.name, o.name))
         for o in outputs
-        if o.element.op == "reduce" and o.dtype == o.element.dtype and not o.element.free <= own
+        if o not in part
+        and o.element.op == "reduce"
+        and o.dtype == o.element.dtype
+        and not o.element.free <= own
     }
     return [replace(o, element=rebuild(o.element, dict(known))) for o in part]
