@@ -225,6 +225,7 @@ def docs(session: nox.Session) -> None:
     source, out = "docs/_build/source", "docs/_build/html"
     session.run("python", "docs/site/assemble.py", source)
     session.run("sphinx-build", "-W", "-q", "-j", "auto", "-b", "html", source, out)
+    session.run("python", "docs/site/searched.py", out)
     session.log(f"the site: {(ROOT / out / 'index.html').as_uri()}")
 
 

@@ -35,7 +35,8 @@ def main(out: Path) -> None:
         target = out / _name_of(page)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(_in_parts(_with_links(page), target))
-    shutil.copy(DOCS / "site" / "conf.py", out / "conf.py")
+    for name in ("conf.py", "scorer.js"):
+        shutil.copy(DOCS / "site" / name, out / name)
     for picture in DOCS.glob("[!_]*/*.svg"):
         shutil.copy(picture, out / picture.relative_to(DOCS))
     gallery = [_example(path, out) for path in sorted(EXAMPLES.rglob("*.py")) if _is_shown(path)]
@@ -97,6 +98,7 @@ def _example(path: Path, out: Path) -> str:
     source = path.read_text()
     text = ast.get_docstring(ast.parse(source)) or ""
     title, _, rest = text.partition("\n")
+    title = title.rstrip(".")  # a search for just these words finds the page first
     target = out / name.with_suffix(".rst")
     target.parent.mkdir(parents=True, exist_ok=True)
     code = "\n".join(f"   {line}" if line else "" for line in source.splitlines())

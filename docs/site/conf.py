@@ -10,6 +10,7 @@ default_role = "code"
 myst_heading_anchors = 4
 html_theme = "furo"
 html_title = "tile"
+html_search_scorer = "scorer.js"
 html_copy_source = False
 html_show_sourcelink = False
 pygments_style = "friendly"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from support.example_files import EXAMPLES, HOPPER, NAMES, load
+from support.example_files import EXAMPLES, HOPPER, NAMES, TASKS, load
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +23,13 @@ def test_on_the_cpu(
     monkeypatch.setenv("TILE_TARGET", "cpu")
     load(name).main()
     assert len(capfd.readouterr().out.splitlines()) == 1
+
+
+@pytest.mark.in_turn(5)
+@pytest.mark.parametrize("name", TASKS)
+def test_tasks(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    load(name).main()
+    assert capfd.readouterr().out == f"{name[6:].replace('_', ' ')}: agrees with NumPy\n"
 
 
 @pytest.mark.in_turn(9)
@@ -43,5 +50,5 @@ def test_is_written_for_gpus_and_short(name: str) -> None:
 
 def test_there_are_many_and_the_table_lists_them_all() -> None:
     listed = re.findall(r"\]\(([\w/]+)\.py\)", (EXAMPLES / "README.md").read_text())
-    assert sorted(listed) == sorted([*NAMES, *HOPPER, "quickstart"])
+    assert sorted(listed) == sorted([*NAMES, *HOPPER, *TASKS, "quickstart"])
     assert len(NAMES) >= 40

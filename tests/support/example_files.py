@@ -8,9 +8,11 @@ from types import ModuleType
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(str(p.relative_to(EXAMPLES).with_suffix("")) for p in EXAMPLES.glob("*/*.py"))
+TASKS = [name for name in FILES if name.startswith("tasks/")]
+"""Functions of whole arrays; the others are kernels of tiles."""
 HOPPER = [name for name in FILES if name.startswith("hopper/")]
 """Those that name what only Hopper GPUs have."""
-NAMES = [name for name in FILES if name not in HOPPER]
+NAMES = [name for name in FILES if name not in (*HOPPER, *TASKS)]
 """Those that run anywhere, such as ``"gemm/split_k"``."""
 
 
