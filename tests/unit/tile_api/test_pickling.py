@@ -52,6 +52,11 @@ def macro(x):
     return x + 1
 
 
+@tile.function
+def doubled(x):
+    return x * 2
+
+
 def compiled(target="cpu"):
     return tile.compile(scale(3), out_idx=[-1], target=target)
 
@@ -100,8 +105,10 @@ def test_kernels_travel_to_processes_that_start_anew():
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
         made = [pool.submit(kernel, np.arange(SIZE, dtype="int32")) for kernel in kernels]
+        of_arrays = pool.submit(doubled.on("interpret"), np.ones(3, np.float32))
         results = [each.result().tolist() for each in made]
     assert results == [[3 * k for k in range(SIZE)]] * len(TARGETS)
+    assert of_arrays.result().tolist() == [2, 2, 2]
 
 
 def test_machine_code_travels_as_it_is():
@@ -140,11 +147,27 @@ def test_code_for_another_processor_says_so_when_it_is_called(monkeypatch):
             result(kernel)
 
 
-@pytest.mark.parametrize("thing", [factory, tuned, macro], ids=["jit", "autotune", "macro"])
+@pytest.mark.parametrize(
+    "thing", [factory, tuned, macro, doubled], ids=["jit", "autotune", "macro", "arrays"]
+)
 def test_decorated_functions_travel_by_name(thing):
     assert pickle.loads(pickle.dumps(thing)) is thing
     assert copy.copy(thing) is thing
     assert copy.deepcopy([thing]) == [thing]
+
+
+def test_functions_of_arrays_travel_with_their_targets():
+    elsewhere = pickled(doubled.on("interpret"))
+    kernels = elsewhere.kernels(np.ones(3, np.float32))
+    assert [kernel.target for kernel in kernels] == ["interpret"]
+    assert elsewhere(np.ones(3, np.float32)).tolist() == [2, 2, 2]
+
+
+def test_functions_that_have_no_name_travel_by_value():
+    again, parts = tile.function(doubled.func, target="cpu", numerics="fast").__reduce__()
+    made = again(*parts)
+    assert made.func is doubled.func
+    assert (made._target, made._numerics) == ("cpu", "fast")
 
 
 def test_a_prim_func_travels_as_its_tile_ir():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 import os
@@ -43,8 +42,10 @@ from tile_api.frontend.source import calling_span
 from tile_api.kernel import CompiledKernel
 from tile_api.lowered import LoweredKernel
 from tile_api.lowering import lower
+from tile_api.pickling import reduced
 from tile_api.tracebacks import concise
 from tile_core.errors import ArgumentCountError, FrontendTypeError, FrontendValueError
+from tile_core.records import Uncopied
 
 
 def _asks_for_gradients(given: Sequence[Any]) -> bool:
@@ -62,7 +63,7 @@ _CAPTURING = threading.RLock()
 """Equal expressions are one object: two threads must not make one at a time."""
 
 
-class Function:
+class Function(Uncopied):
     """A function of whole arrays.
 
     Attributes
@@ -110,6 +111,13 @@ class Function:
                     hint="give each array a parameter",
                 )
         self._array_types = array_types(func)
+        self._given: dict[str, Any] = {
+            "target": target,
+            "blocks": blocks,
+            "kernels": kernels,
+            "tune": tune,
+        }
+        self._base: Function | None = None
         self._target = target
         self._blocks = blocks
         self._numerics = numerics
@@ -160,12 +168,21 @@ class Function:
 
     def on(self, target: str) -> Function:
         """Return the function for another target."""
-        made = copy.copy(self)
-        made._target, made._lock = target, threading.RLock()
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._base, made._target, made._lock = self._base or self, target, threading.RLock()
         made._symbols, made._calls = Symbols(counts=self._file is None), CallCache()
         new = (KernelCache[Any](MOST_SIGNATURES) for _ in range(3))
         made._derived, made._compiled, made._differentiable = new
         return made
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Travel by name; one that is for another target as the first one, and the target."""
+        if self._base is not None:
+            return Function.on, (self._base, self._target)
+        found = reduced(self, self.func)
+        again = functools.partial(Function, numerics=self._numerics, **self._given)
+        return found if isinstance(found, str) else (again, (self.func,))
 
     def _ready(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Compiled | Edited:
         key = self._key(arrays, others)
