@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import sys
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +28,7 @@ from tile_api.arrays.equations.listing import listed
 from tile_api.arrays.equations.numerics import LEVELS, computing
 from tile_api.arrays.equations.recursion_limit import deep_recursion
 from tile_api.arrays.explain import Explanation
-from tile_api.arrays.given import cast_of, dtype_in, is_array, is_plain, key_of
+from tile_api.arrays.given import asks_for_gradients, cast_of, dtype_in, is_array, is_plain, key_of
 from tile_api.arrays.gradients.captured_gradients import captured_vjp
 from tile_api.arrays.gradients.passes import Differentiable, check_number, names_of, one_like
 from tile_api.arrays.own_faults import blamed
@@ -46,15 +45,6 @@ from tile_api.pickling import reduced
 from tile_api.tracebacks import concise
 from tile_core.errors import ArgumentCountError, FrontendTypeError, FrontendValueError
 from tile_core.records import Uncopied
-
-
-def _asks_for_gradients(given: Sequence[Any]) -> bool:
-    """Tell whether torch is to know how results depend on arguments."""
-    if not any([getattr(x, "requires_grad", False) for x in given]):
-        return False
-    torch = sys.modules.get("torch")
-    return torch is not None and bool(torch.is_grad_enabled())
-
 
 MOST_SIGNATURES = 128
 """Shapes and types of arguments whose kernels a function has at a time: see `KernelCache`."""
@@ -111,12 +101,8 @@ class Function(Uncopied):
                     hint="give each array a parameter",
                 )
         self._array_types = array_types(func)
-        self._given: dict[str, Any] = {
-            "target": target,
-            "blocks": blocks,
-            "kernels": kernels,
-            "tune": tune,
-        }
+        again = {"target": target, "blocks": blocks, "kernels": kernels, "tune": tune}
+        self._given: dict[str, Any] = again | {"numerics": numerics}
         self._base: Function | None = None
         self._target = target
         self._blocks = blocks
@@ -145,7 +131,7 @@ class Function(Uncopied):
             bound = self._bind(args, kwargs)
             check(self.func, self._array_types, bound.arguments)
             return inside(self.func)(*bound.args, **bound.kwargs)
-        if _asks_for_gradients((*args, *kwargs.values())):
+        if asks_for_gradients((*args, *kwargs.values())):
             return self._with_autograd(args, kwargs)
         given = (*args, *kwargs.values()) if kwargs else args
         found = self._calls.find(given, kwargs)
@@ -181,7 +167,7 @@ class Function(Uncopied):
         if self._base is not None:
             return Function.on, (self._base, self._target)
         found = reduced(self, self.func)
-        again = functools.partial(Function, numerics=self._numerics, **self._given)
+        again = functools.partial(Function, **self._given)
         return found if isinstance(found, str) else (again, (self.func,))
 
     def _ready(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Compiled | Edited:

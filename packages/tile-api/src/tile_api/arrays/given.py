@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,3 +55,11 @@ def cast_of(name: str, x: Any) -> str:
     if kind in ("i", "u", "f") and order in "<>":
         return f'{name}.astype("{x.dtype.newbyteorder("=")}")'
     return f'{name}.astype("float64")' if kind == "f" else f'{name}.astype("float32")'
+
+
+def asks_for_gradients(given: Sequence[Any]) -> bool:
+    """Tell whether torch is to know how results depend on arguments."""
+    if not any([getattr(x, "requires_grad", False) for x in given]):
+        return False
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.is_grad_enabled())
