@@ -344,6 +344,22 @@ def test_what_reads_no_tensors_is_one_of_torch() -> None:
     assert any("it reads no tensors" in str(step) for step in told[0].in_torch)
 
 
+def test_layers_that_are_alike_are_captured_once() -> None:
+    """Sizes, scalars and what lies where make a difference, names of weights none."""
+
+    def layers(x: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
+        for w in weights:
+            x = torch.softmax(x @ w, -1) * 2
+        return (x * 3).sum(0)
+
+    told = agree(layers, *(torch.randn(*shape) for shape in ((5, 4), (4, 4), (4, 4), (4, 6))))
+    functions = {step.operations: step.function for step in told[0].steps}
+    first, second, wide = (f for names, f in functions.items() if "softmax" in names[0])
+    assert first is second
+    assert wide is not first
+    assert len({*functions.values()}) == len(functions) - 1
+
+
 def test_indices_outside_are_refused_by_torch() -> None:
     fast = compiled(lambda w, i: F.embedding(i, w) * 2, told := [])
     with pytest.raises(IndexError):

@@ -24,7 +24,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from tile_api.arrays.function import MOST_SIGNATURES
 from tile_api.cache import KernelCache
 from tile_api.settings import Settings
-from tile_api.torch_compile.captured import Captured, apart, is_one_kernel
+from tile_api.torch_compile.captured import Captured, Functions, apart, is_one_kernel
 from tile_api.torch_compile.decompositions import decompositions
 from tile_api.torch_compile.explanations import CompiledGraph, InKernels, InTorch
 from tile_api.torch_compile.nodes import Kind, device_of, kind_of, name_of, refusal
@@ -206,15 +206,16 @@ def lowered(
     traced
         The graph with symbols for them, which may be known from other sizes.
     """
-    joins = functools.partial(is_one_kernel, target=options.target)
+    functions = Functions(options.target)
+    joins = functools.partial(is_one_kernel, functions=functions)
     known: dict[Stage, Captured] = {}
     steps, found = (traced and traced.known()) or ([], {})
     reasons = _in_torch(gm.graph, device_of(options.target)) | found
-    while not steps or not _is_captured(steps, known, reasons, options.target, traced):
+    while not steps or not _is_captured(steps, known, reasons, functions, traced):
         captured = {*gm.graph.nodes} - reasons.keys()
         steps = []
         for step in steps_of(gm.graph, captured.__contains__, joins):
-            steps += apart(step, options.target) if isinstance(step, Stage) else [step]
+            steps += apart(step, functions) if isinstance(step, Stage) else [step]
         if not steps:
             break
     if traced is not None:
@@ -241,7 +242,7 @@ def _is_captured(
     steps: Sequence[Step],
     known: dict[Stage, Captured],
     reasons: dict[Node, str],
-    target: str | None,
+    functions: Functions,
     traced: Traced | None,
 ) -> bool:
     """Make kernels of the stages; False if some nodes turn out to be torch's."""
@@ -254,10 +255,10 @@ def _is_captured(
             reasons |= dict.fromkeys(_heavy(step), better)
             is_whole = False
             continue
-        captured = Captured(step, target, traced)
+        captured = Captured(step, functions, traced)
         try:
             if captured.is_symbolic and not _is_compiled(captured):
-                captured = Captured(step, target)
+                captured = Captured(step, functions)
             captured.function.kernels(*captured.like)
         except Exception as error:  # whatever it is, torch can run the nodes
             text = error.message if isinstance(error, TileError) else f"{error!r}"
@@ -271,6 +272,7 @@ def _is_captured(
                 reasons |= dict.fromkeys([n, *parts], text)
             is_whole = False
         else:
+            functions.keep(captured)
             known[step] = captured
     return is_whole
 

@@ -27,6 +27,58 @@ from tile_core.errors import ArrayShapeError
 _LONGEST_NAME = 40
 
 
+class Functions:
+    """Functions of a graph's stages: stages that are alike, as in repeated layers, have one.
+
+    Parameters
+    ----------
+    target
+        What kernels run on.
+    """
+
+    def __init__(self, target: str | None) -> None:
+        self.target = target
+        self.known: dict[str, Function] = {}
+
+    def of(self, stage: Stage, make: Callable[[], Function]) -> Function:
+        """Return the function of stages like this one, or else a new one."""
+        known = self.known.get(_described(stage))
+        return make() if known is None else known
+
+    def keep(self, captured: Captured) -> None:
+        """Let stages like one whose function could be captured have that function, too."""
+        if not captured.is_symbolic:
+            self.known.setdefault(_described(captured.stage), captured.function)
+
+
+def _described(stage: Stage) -> str:
+    """Return a text that stages have in common whose functions are the same."""
+    numbers = {node: f"%{k}" for k, node in enumerate((*stage.inputs, *stage.nodes))}
+
+    def argument(node: Node) -> Any:
+        return _Text(numbers[node] if node in numbers else repr(node.meta.get("val")))
+
+    lines = [f"{numbers[n]} = {_tensor(n.meta['val'])}" for n in stage.inputs]
+    for node in stage.nodes:
+        arguments = torch.fx.map_arg((node.args, node.kwargs), argument)
+        made = [*map(_tensor, tensors_of(node.meta["val"]))]
+        lines.append(f"{numbers[node]} = {node.op} {node.target}{arguments}: {made}")
+    return "\n".join([*lines, " ".join(numbers[n] for n in stage.outputs)])
+
+
+class _Text(str):
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _tensor(x: Any) -> str:
+    if not isinstance(x, torch.Tensor):
+        return repr(x)
+    return f"{x.dtype} {x.device} {tuple(x.shape)} {x.stride()} {layout_of(x)}"
+
+
 class Captured:
     """A stage ready to run.
 
@@ -42,7 +94,7 @@ class Captured:
         Whether the function is for other sizes, too.
     """
 
-    def __init__(self, stage: Stage, target: str | None, traced: Traced | None = None) -> None:
+    def __init__(self, stage: Stage, functions: Functions, traced: Traced | None = None) -> None:
         self.stage = stage
         self.failed_at: Node | None = None
         inputs = [n.meta["val"] for n in stage.inputs]
@@ -66,12 +118,18 @@ class Captured:
                 stage.inputs, self.bases, self._layouts, readers, strict=True
             )
         ]
-        made = Function(self._as_function(types or {}), target=target)
+
+        def made() -> Function:
+            return Function(self._as_function(types or {}), target=functions.target)
+
         if traced is not None and types is not None:
             orders = tuple(memory_order(n.meta["val"]) for n in stage.outputs)
             lying = tuple((x.order, x.live) if x else None for x in self._layouts)
-            made = traced.of.functions.setdefault((self._captured_from, orders, lying), made)
-        self.function = made
+            key = self._captured_from, orders, lying
+            self.function = traced.of.functions.get(key) or made()
+            traced.of.functions[key] = self.function
+        else:
+            self.function = functions.of(stage, made)
         self.__name__ = self.function.func.__name__
 
     @cached_property
@@ -170,26 +228,28 @@ _MOST_SLOWER = 2.0
 """Times as slow as its parts by the model, which knows little of what a tensor between costs."""
 
 
-def kernels_of(stage: Stage, target: str | None) -> tuple[KernelFacts, ...]:
+def kernels_of(stage: Stage, functions: Functions) -> tuple[KernelFacts, ...]:
     """Return what is known of a stage's kernels."""
-    captured = Captured(stage, target)
-    return captured.function.explain(*captured.like).kernels
+    captured = Captured(stage, functions)
+    found = captured.function.explain(*captured.like).kernels
+    functions.keep(captured)
+    return found
 
 
-def is_one_kernel(stage: Stage, parts: Sequence[Stage], target: str | None) -> bool:
+def is_one_kernel(stage: Stage, parts: Sequence[Stage], functions: Functions) -> bool:
     """Tell whether a stage is one kernel, not much slower by the model than parts of it.
 
     What cannot be captured is told elsewhere.
     """
     try:
-        made = kernels_of(stage, target)
-        known = [k.milliseconds for part in parts for k in kernels_of(part, target)]
+        made = kernels_of(stage, functions)
+        known = [k.milliseconds for part in parts for k in kernels_of(part, functions)]
     except Exception:
         return False
     return len(made) == 1 and made[0].milliseconds <= _MOST_SLOWER * sum(known)
 
 
-def apart(stage: Stage, target: str | None) -> list[Stage]:
+def apart(stage: Stage, functions: Functions) -> list[Stage]:
     """Return a stage in as many parts as give the fewest kernels.
 
     Results of which none is cheaper beside another one are apart: gradients of queries go through
@@ -199,7 +259,7 @@ def apart(stage: Stage, target: str | None) -> list[Stage]:
         return [stage]
 
     def count(outputs: Collection[Node]) -> int:
-        return len(kernels_of(stage.part(outputs), target))
+        return len(kernels_of(stage.part(outputs), functions))
 
     try:
         together = count(stage.outputs)
