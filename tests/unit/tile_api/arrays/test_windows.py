@@ -49,7 +49,7 @@ def gradients(convolution, options, target="cpu"):
         (first, (2, 2, 1, 2), (2, 6, 9, 14), 8, 3),
         (last, (2, 1, 2, 1), (1, 8, 9, 28), 16, 3),
     ],
-    ids=str,
+    ids=lambda x: getattr(x, "__name__", str(x)),
 )
 def test_gradients(convolution, options, image, results, taps) -> None:
     *_, groups = options
