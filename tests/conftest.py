@@ -99,7 +99,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if " at 0x" in item.nodeid:  # an address, which each worker has another of
+        if re.search("<.* at 0x[0-9a-f]+>", item.nodeid):  # each worker has another address
             raise pytest.UsageError(f"{item.nodeid} has no name of its own: give it `ids`")
         if is_smoke(item.path, item.name):
             item.add_marker(pytest.mark.smoke)
