@@ -128,6 +128,25 @@ def test_a_product_that_is_saved_is_read_by_the_one_of_which_it_is_a_factor() ->
         np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+def test_multiples_that_tiles_hold_are_not_taken_apart(target: str) -> None:
+    """``a - 2 b`` of a tile of ``-2 b``: it is what is added, `b` is nowhere."""
+
+    def centred(x):
+        moments = np.cov(x, rowvar=False, bias=True)
+        gates = moments * (1 + np.tanh(moments))
+        return moments - np.sum(gates, axis=(0, 1), keepdims=True)
+
+    x, weights = (np.random.default_rng(k).standard_normal((2, n)) for k, n in ((0, 16), (1, 16)))
+    result, pull = Function(centred, target=target).vjp(x)
+    np.testing.assert_allclose(result, centred(x), rtol=1e-12, atol=1e-12)
+    given = np.random.default_rng(2).standard_normal(result.shape)
+    slope = pull(given)
+    step = 1e-6 * weights
+    wanted = np.sum((centred(x + step) - centred(x - step)) / 2 * given)
+    np.testing.assert_allclose(np.sum(slope * step), wanted, rtol=1e-6)
+
+
 def test_sums_of_running_products_that_two_loops_read() -> None:
     """One of the loops goes through what the other one keeps: sums are a kernel before both."""
 

@@ -199,13 +199,20 @@ class ExpressionText:
         return self(x, level, is_exact=False)
 
     def _sum(self, x: Expr, y: Expr) -> tuple[str, int]:
-        if _is_negative(x):
+        if self._is_negative(x):
             x, y = y, x
-        if _is_negative(y):
+        if self._is_negative(y):
             return f"{self._part(x, _SUM)} - {self._part(negate(y), _PRODUCT)}", _SUM
         if x.op == "const":
             x, y = y, x
         return f"{self._part(x, _SUM)} + {self._part(y, _SUM)}", _SUM
+
+    def _is_negative(self, x: Expr) -> bool:
+        """Tell whether to subtract what is no element of a tile."""
+        if x.op == "const":
+            return bool(x.value < 0)
+        is_multiple = x.op == "multiply" and x not in self.tiles
+        return is_multiple and x.args[0].op == "const" and bool(x.args[0].value < 0)
 
     def _product(self, x: Expr, y: Expr) -> tuple[str, int]:
         if x.op == "const" and x.value == -1:
@@ -233,15 +240,15 @@ class ExpressionText:
             return f"T.exp({self(x)})", _ATOM
         scale = const(LOG2E, x.dtype)
         powers = [multiply(scale, term) for term in terms(x)]
-        if all(_is_small_multiple(p) for p in powers):
+        if not self._has_tiles(x) and all(_is_small_multiple(p) for p in powers):
             return f"T.exp2({self(total(powers, const(0, x.dtype)))})", _ATOM
         return f"T.exp2({self(x, _ATOM)} * {LOG2E})", _ATOM
 
-
-def _is_negative(x: Expr) -> bool:
-    if x.op == "const":
-        return bool(x.value < 0)
-    return x.op == "multiply" and x.args[0].op == "const" and x.args[0].value < 0
+    def _has_tiles(self, x: Expr) -> bool:
+        """Tell whether sums or multiples among the terms of a sum are elements of tiles."""
+        if x.op not in ("add", "multiply"):
+            return False
+        return x in self.tiles or (x.op == "add" and any(map(self._has_tiles, x.args)))
 
 
 def _is_multiple(x: Expr, factor: float) -> bool:
