@@ -8,6 +8,7 @@ import multiprocessing
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ import tile_launch.errors
 from support.toolchain import nvrtc_for
 from tile_core.errors import AssumptionError, FrontendTypeError, MissingFeature, UnsupportedOnTarget
 
+ROOT = Path(__file__).parents[3]
 SIZE = 70
 TARGETS = ("cpu", "interpret", "cuda:sm_80@sim")
 
@@ -103,7 +105,8 @@ def test_tuning_results_of_a_copy_are_its_own():
 def test_kernels_travel_to_processes_that_start_anew():
     kernels = [compiled(target) for target in TARGETS]
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
+    finds = {"initializer": sys.path.append, "initargs": (str(ROOT),)}  # this module by its name
+    with concurrent.futures.ProcessPoolExecutor(1, context, **finds) as pool:
         made = [pool.submit(kernel, np.arange(SIZE, dtype="int32")) for kernel in kernels]
         of_arrays = pool.submit(doubled.on("interpret"), np.ones(3, np.float32))
         results = [each.result().tolist() for each in made]
