@@ -6,6 +6,7 @@ import concurrent.futures
 import copy
 import multiprocessing
 import pickle
+import site
 import subprocess
 import sys
 from pathlib import Path
@@ -105,7 +106,7 @@ def test_tuning_results_of_a_copy_are_its_own():
 def test_kernels_travel_to_processes_that_start_anew():
     kernels = [compiled(target) for target in TARGETS]
     context = multiprocessing.get_context("spawn")
-    finds = {"initializer": sys.path.append, "initargs": (str(ROOT),)}  # this module by its name
+    finds = {"initializer": site.addsitedir, "initargs": (str(ROOT),)}  # this module by its name
     with concurrent.futures.ProcessPoolExecutor(1, context, **finds) as pool:
         made = [pool.submit(kernel, np.arange(SIZE, dtype="int32")) for kernel in kernels]
         of_arrays = pool.submit(doubled.on("interpret"), np.ones(3, np.float32))
