@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.example_files import FILES, load
+from support.example_files import KERNELS, load
 from support.followed import NOT_FOLLOWED, Followed, following, run_passes
 from support.hopper_examples import CASES, ODD
 from support.recording import record
@@ -72,7 +72,7 @@ def assert_right(followed: Followed) -> None:
 
 
 @pytest.mark.in_turn(12)
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", KERNELS)
 def test_of_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILE_TARGET", "cuda:sm_90a")
     record(monkeypatch)

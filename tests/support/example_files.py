@@ -7,12 +7,14 @@ from pathlib import Path
 from types import ModuleType
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-FILES = sorted(str(p.relative_to(EXAMPLES).with_suffix("")) for p in EXAMPLES.glob("*/*.py"))
-TASKS = [name for name in FILES if name.startswith("tasks/")]
-"""Functions of whole arrays; the others are kernels of tiles."""
-HOPPER = [name for name in FILES if name.startswith("hopper/")]
+_FILES = sorted(str(p.relative_to(EXAMPLES).with_suffix("")) for p in EXAMPLES.glob("*/*.py"))
+TASKS = [name for name in _FILES if name.startswith("tasks/")]
+"""Functions of whole arrays."""
+KERNELS = [name for name in _FILES if name not in TASKS]
+"""Kernels of tiles or of threads, each file with its sizes and a check."""
+HOPPER = [name for name in KERNELS if name.startswith("hopper/")]
 """Those that name what only Hopper GPUs have."""
-NAMES = [name for name in FILES if name not in (*HOPPER, *TASKS)]
+NAMES = [name for name in KERNELS if name not in HOPPER]
 """Those that run anywhere, such as ``"gemm/split_k"``."""
 
 
