@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tile_api.cli import main
-from tile_api.timing import in_turn
+from tile_api.timing import interleaved
 from tile_api.timing.record import Timing
 
 FILE = """
@@ -45,7 +45,7 @@ def place(tmp_path, monkeypatch):
             call()
         return {n: Timing((k - 0.25, k, k + 0.25)) for k, n in enumerate(calls, 1)}
 
-    monkeypatch.setattr(in_turn, "timed_in_turn", times)
+    monkeypatch.setattr(interleaved, "timed_interleaved", times)
     monkeypatch.setattr("tile_api.autotuner.machine.machine_name", lambda target: f"a {target}")
     path = tmp_path / "program.py"
     path.write_text(FILE)
@@ -127,12 +127,12 @@ def test_mistakes(place, capsys, arguments, told):
     assert capsys.readouterr().err == told.format(place=place)
 
 
-def test_calls_are_timed_in_turn():
+def test_calls_are_interleaved():
     order = []
     calls = {name: lambda name=name: order.append(name) for name in "ab"}
-    found = in_turn.timed_in_turn(calls, Clock(), 1)
+    found = interleaved.timed_interleaved(calls, Clock(), 1)
     runs = [name for i, name in enumerate(order) if not i or order[i - 1] != name]
-    assert "".join(runs) == "ab" * in_turn.ROUNDS
+    assert "".join(runs) == "ab" * interleaved.ROUNDS
     assert {name: timing.clock for name, timing in found.items()} == {"a": "none", "b": "none"}
 
 

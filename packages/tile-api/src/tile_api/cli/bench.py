@@ -112,7 +112,7 @@ def _measured(args: argparse.Namespace) -> dict[str, Any]:
     from tile_api.autotuner.machine import machine_name, require_machine
     from tile_api.tensors import torch_device
     from tile_api.timing.devices import clock_of
-    from tile_api.timing.in_turn import timed_in_turn
+    from tile_api.timing.interleaved import timed_interleaved
 
     file, _, name = args.place.partition(":")
     names = names_in(file)
@@ -122,7 +122,7 @@ def _measured(args: argparse.Namespace) -> dict[str, Any]:
     calls = {what.partition("(")[0]: run} | _references(names, found, args.against)
     differs = {each: _differs(run, call, inputs) for each, call in calls.items()}
     clock = clock_of("cpu" if target.runs_on_host else torch_device(target.kind))
-    timings = timed_in_turn({n: partial(f, *inputs) for n, f in calls.items()}, clock, args.rep)
+    timings = timed_interleaved({n: partial(f, *inputs) for n, f in calls.items()}, clock, args.rep)
     rows = [
         {
             "name": each,

@@ -40,15 +40,10 @@ class Functions:
         self.target = target
         self.known: dict[str, Function] = {}
 
-    def of(self, stage: Stage, make: Callable[[], Function]) -> Function:
-        """Return the function of stages like this one, or else a new one."""
-        known = self.known.get(_described(stage))
-        return make() if known is None else known
-
     def keep(self, captured: Captured) -> None:
         """Let stages like one whose function could be captured have that function, too."""
         if not captured.is_symbolic:
-            self.known.setdefault(_described(captured.stage), captured.function)
+            self.known.setdefault(captured.described, captured.function)
 
 
 def _described(stage: Stage) -> str:
@@ -92,6 +87,8 @@ class Captured:
         The node that could not be captured, where the function could not.
     is_symbolic
         Whether the function is for other sizes, too.
+    described
+        What stages with the same function have in common, unless that is for other sizes, too.
     """
 
     def __init__(self, stage: Stage, functions: Functions, traced: Traced | None = None) -> None:
@@ -129,7 +126,8 @@ class Captured:
             self.function = traced.of.functions.get(key) or made()
             traced.of.functions[key] = self.function
         else:
-            self.function = functions.of(stage, made)
+            self.described = _described(stage)
+            self.function = functions.known.get(self.described) or made()
         self.__name__ = self.function.func.__name__
 
     @cached_property

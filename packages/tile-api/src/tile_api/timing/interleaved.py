@@ -1,4 +1,4 @@
-"""Several ways to do one thing, timed in turn: what disturbs the machine disturbs all of them."""
+"""Several ways to do one thing, timed interleaved: what disturbs the machine disturbs all."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from tile_api.timing.record import Timing
 ROUNDS = 5
 
 
-def timed_in_turn(calls: Mapping[str, Run], clock: Clock, rep: float = 200) -> dict[str, Timing]:
+def timed_interleaved(
+    calls: Mapping[str, Run], clock: Clock, rep: float = 200
+) -> dict[str, Timing]:
     """Return the times of each call, which has about `rep` milliseconds in `ROUNDS` turns.
 
     Examples
     --------
     >>> from tile_api.timing.devices import HostClock
-    >>> found = timed_in_turn({"sum": lambda: sum(range(9)), "nothing": int}, HostClock(), 1)
+    >>> found = timed_interleaved({"sum": lambda: sum(range(9)), "nothing": int}, HostClock(), 1)
     >>> [name for name, timing in found.items() if timing.median > 0]
     ['sum', 'nothing']
     """
