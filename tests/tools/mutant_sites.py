@@ -11,8 +11,7 @@ After::
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,10 +67,7 @@ def write_switch(folder: Path) -> None:
 
 
 def switched(text: bytes, mutants: Mapping[int, Mutant]) -> bytes:
-    """Return a module's text with all its mutants, by number, each of which can be switched on.
-
-    A pattern of ``case`` holds no calls: it stays as it is.
-    """
+    """Return a module's text with all its mutants, by number, each of which can be switched on."""
     grown: list[tuple[int, int]] = []
     for number, mutant in sorted(mutants.items(), key=lambda one: (-one[1].start, one[1].end)):
         start, end = mutant.start, mutant.end
@@ -81,10 +77,6 @@ def switched(text: bytes, mutants: Mapping[int, Mutant]) -> bytes:
             made = b"if not _mutant(%d): %b" % (number, site)
         else:
             made = b"((%b) if _mutant(%d) else (%b))" % (mutant.after.encode(), number, site)
-        try:
-            ast.parse(before + made + after)
-        except SyntaxError:
-            continue
         grown.append((mutant.end, len(made) - len(site)))
         text = before + made + after
     return text
@@ -99,35 +91,30 @@ def runners_of_sites(log: str) -> dict[int, list[str]]:
     return {number: [*tests] for number, tests in found.items()}
 
 
-def in_order(came: Iterable[str], seconds: Mapping[str, float], near: Sequence[str]) -> list[str]:
+def in_order(came: Iterable[str], seconds: Mapping[str, float]) -> list[str]:
     """Return the tests that run on a mutant, those first that are likely to fail soon.
 
     Parameters
     ----------
     came
-        Who came by: quick ones first, then files of `near`.
+        Who came by: quick ones first.
     seconds
         What each test takes that passes, in the order of their files. Behind a test that came by,
         others of its file may use what it left in caches: they come last.
     """
-    files = {name: place for place, name in enumerate(near)}
     first = sorted(
-        (test for test in came if test in seconds),
-        key=lambda test: (seconds[test] > QUICK, files.get(_file(test), len(files))),
+        (test for test in came if test in seconds), key=lambda test: seconds[test] > QUICK
     )
     begun: set[str] = set()
     later = []
     for test in seconds:
+        file = test.partition("::")[0]
         if test in first:
-            begun.add(_file(test))
-        elif _file(test) in begun:
+            begun.add(file)
+        elif file in begun:
             later.append(test)
     return first + later
 
 
 QUICK = 1.0
 """Seconds of a test."""
-
-
-def _file(test: str) -> str:
-    return test.partition("::")[0]

@@ -1,8 +1,9 @@
 """Mutants of our own Python: which changes of one token no test notices.
 
-``python -m tools.mutants [--all | FILES] [--count 60] [--seed 1] [--minutes 60]`` makes mutants of
-the packages' files that differ from main, runs all tests once to see which of them run the changed
-places, then these tests on each mutant, and prints survivors.
+``python -m tools.mutants [--all | FILES] [--count 60] [--seed 1] [--minutes 5] [--keep FOLDER]``
+makes mutants of the packages' files that differ from main, runs on each the tests that come by, the
+nearest first (see `mutant_runs`), and prints survivors. The folder keeps what is found: the same
+command goes on where it was stopped.
 Mutants of the C++ that kernels are printed as are another matter: see `fuzz.mutants`.
 """
 
@@ -15,15 +16,15 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from random import Random
-from types import MappingProxyType
 
+from support.turns import seconds_of_commit
 from tools.changed import changed_files
 from tools.import_graph import ROOT, ImportGraph, modules_of_packages, modules_of_tests
+from tools.mutant_runs import Journal
 from tools.mutant_sites import Mutant, switched, write_switch
 
 LEFT_OUT = ("__init__.py", "__main__.py")
@@ -36,6 +37,7 @@ FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
     ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
+KEPT = ROOT / ".nox/judged"
 SWAPPED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift)
 
 
@@ -85,6 +87,8 @@ def _code_in(node: ast.AST) -> list[ast.AST]:
         left_out += [*node.decorator_list, *node.bases]
     elif isinstance(node, ast.AnnAssign):
         left_out += [node.annotation]
+    elif isinstance(node, ast.match_case):
+        left_out += [node.pattern]  # it holds no calls, so no switch
     elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
         return []
     return [child for child in ast.iter_child_nodes(node) if child not in left_out]
@@ -132,106 +136,67 @@ def nearest_tests(path: Path, graph: ImportGraph) -> list[Path]:
     return [tests[test] for test in sorted(tests, key=order)]
 
 
-class Workspace:
-    """A copy of the tree, in which files are changed and tests run."""
+def prepare(folder: Path, mutants: Sequence[Mutant]) -> dict[str, str]:
+    """Write a copy of the tree with a switch for each mutant; return its tests' environment.
 
-    def __init__(self, folder: Path) -> None:
-        self.root = folder / "tree"
-        listed = ("git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard")
-        names = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
-        for name in names.splitlines():
-            if (ROOT / name).is_file():
-                (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self.root / name)
-        self.folder = folder
-        sources = [folder / "switch", *sorted(self.root.glob("packages/*/src"))]
-        tests = [self.root / "tests", self.root / "tests/plugins/tile-toy/src"]
-        self.environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(map(str, [*sources, *tests])),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "HYPOTHESIS_PROFILE": "ci",
-            "TILE_TEST_TURN": "all",
-        }
-
-    def fates(
-        self,
-        mutants: Sequence[Mutant],
-        near: Sequence[Sequence[str]],
-        tests: Sequence[str],
-        seconds: float,
-    ) -> list[str]:
-        """Return what becomes of each mutant in the tests of files that come by.
-
-        "killed", "survived" if all tests passed, "undecided" if the time was over before, "not
-        run" without tests.
-
-        Parameters
-        ----------
-        near
-            By mutant the files that import it, the nearest first.
-        tests
-            Files or folders of all tests that may run.
-        """
-        write_switch(self.folder / "switch")
-        places: dict[Path, dict[int, Mutant]] = {}
-        for number, mutant in enumerate(mutants):
-            places.setdefault(mutant.path, {})[number] = mutant
-        made = {path: switched(path.read_bytes(), some) for path, some in places.items()}
-        for path, text in made.items():
-            self._place(path).write_bytes(text)
-        plan, answers = self.folder / "plan", self.folder / "fates"
-        plan.write_text(json.dumps(dict(enumerate(near))))
-        names = {"MUTANT_PLAN": str(plan), "MUTANT_LOG": str(self.folder / "log")}
-        plugin = ("-p", "tools.mutant_runs", f"--basetemp={self.folder / 'tmp'}")
-        done = self._run((*plugin, *tests), None, names | {"MUTANT_SECONDS": str(seconds)})
-        if not answers.exists():
-            raise SystemExit(done.stdout)
-        told = json.loads(answers.read_text())
-        for path in made:
-            self._place(path).write_bytes(path.read_bytes())
-        found = []
-        for number, mutant in enumerate(mutants):
-            has_switch = b"_mutant(%d)" % number in made[mutant.path]
-            if number in told["imported"] or not has_switch:
-                # Who comes by are those who import anew; what was made then, many use.
-                users = near[number] or told["came"][str(number)]
-                found.append(self._fate(mutant, users, seconds / len(mutants)))
-            else:
-                found.append(told["fates"].get(str(number), "not run"))
-        return found
-
-    def _fate(self, mutant: Mutant, tests: Sequence[str], seconds: float) -> str:
-        """Run tests on a mutant that imports meet, in a process that begins with it."""
-        place = self._place(mutant.path)
-        place.write_bytes(mutant.applied(mutant.path.read_bytes()))
-        try:
-            done = self._run(("-x", *tests), max(seconds, LEAST))
-        except subprocess.TimeoutExpired:
-            return "undecided"
-        finally:
-            place.write_bytes(mutant.path.read_bytes())
-        return "survived" if done.returncode in (0, NOTHING_COLLECTED) else "killed"
-
-    def _place(self, path: Path) -> Path:
-        return self.root / path.relative_to(ROOT)
-
-    def _run(
-        self,
-        arguments: Sequence[str],
-        timeout: float | None,
-        names: Mapping[str, str] = MappingProxyType({}),
-    ) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-        return subprocess.run(
-            command, cwd=self.root, env={**self.environment, **names},
-            capture_output=True, text=True, timeout=timeout,
-        )  # fmt: skip
+    What is known of other mutants, or of other sources, is forgotten.
+    """
+    key = sha256("\n".join(map(shown, mutants)).encode())
+    for path in modules_of_packages().values():
+        key.update(path.read_bytes())
+    kept = folder / "key"
+    if kept.exists() and kept.read_text() != key.hexdigest():
+        (folder / "journal").unlink(missing_ok=True)
+    tree = folder / "tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    listed = ("git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard")
+    names = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+    for name in names.splitlines():
+        if (ROOT / name).is_file():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree / name)
+    places: dict[Path, dict[int, Mutant]] = {}
+    for number, mutant in enumerate(mutants):
+        places.setdefault(mutant.path, {})[number] = mutant
+    for path, some in places.items():
+        text = switched(path.read_bytes(), some)
+        ast.parse(text)
+        (tree / path.relative_to(ROOT)).write_bytes(text)
+    write_switch(folder / "switch")
+    kept.write_text(key.hexdigest())
+    sources = [folder / "switch", *sorted(tree.glob("packages/*/src"))]
+    tests = [tree / "tests", tree / "tests/plugins/tile-toy/src"]
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join(map(str, [*sources, *tests])),
+        "HYPOTHESIS_PROFILE": "ci",
+        # Processes that are given files take their rows in turn, too.
+        "TILE_TEST_TURN": os.environ.get("TILE_TEST_TURN") or str(seconds_of_commit()),
+        "MUTANT_PLAN": str(folder / "plan"),
+        "MUTANT_LOG": str(folder / "log"),
+    }
 
 
-LEAST = 60.0
-"""Seconds that a process of its own has at least."""
-NOTHING_COLLECTED = 5
-"""Pytest's exit status."""
+def judge(mutants: Sequence[Mutant], arguments: argparse.Namespace) -> Journal:
+    """Run tests on mutants until time is over; return what they found, now and earlier."""
+    folder = arguments.keep.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = prepare(folder, mutants)
+    graph = ImportGraph(modules_of_packages() | modules_of_tests())
+    near = {
+        number: [str(path.relative_to(ROOT)) for path in nearest_tests(mutant.path, graph)]
+        for number, mutant in enumerate(mutants)
+    }
+    asked = {"near": near, "seconds": 60 * arguments.minutes, "jobs": arguments.jobs}
+    (folder / "plan").write_text(json.dumps(asked))
+    (folder / "log").unlink(missing_ok=True)
+    command = [
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.mutant_runs",
+        f"--basetemp={folder / 'tmp'}", *(arguments.tests or ()),
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=folder / "tree", env=environment, check=False)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    return Journal(folder / "journal")
 
 
 def files_to_mutate(arguments: argparse.Namespace) -> list[Path]:
@@ -255,7 +220,9 @@ def main() -> None:
     parser.add_argument("--base", default="main", help="what differs from this changed")
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--minutes", type=float, default=60, help="for all mutants together")
+    parser.add_argument("--minutes", type=float, default=5, help="of tests on one mutant")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time")
+    parser.add_argument("--keep", type=Path, default=KEPT, help="folder of what is found")
     parser.add_argument("--tests", nargs="*", help="files or folders of tests; default: all")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     arguments = parser.parse_args()
@@ -263,21 +230,13 @@ def main() -> None:
     if arguments.list or not mutants:
         print(*map(shown, mutants), sep="\n")
         return
-    graph = ImportGraph(modules_of_packages() | modules_of_tests())
-    near = [
-        [str(path.relative_to(ROOT)) for path in nearest_tests(mutant.path, graph)]
-        for mutant in mutants
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        workspace = Workspace(Path(folder))
-        found = workspace.fates(mutants, near, arguments.tests or (), 60 * arguments.minutes)
-    for mutant, fate in zip(mutants, found, strict=True):
-        if fate != "killed":
-            print(fate, shown(mutant))
-    fates = Counter(found)
-    score = {"killed": fates["killed"], "mutants": len(mutants), "seed": arguments.seed}
-    left = f"; the time was over for {fates['undecided']}" if fates["undecided"] else ""
-    print(f"{fates['killed']} of {len(mutants)} mutants killed, seed {arguments.seed}{left}")
+    journal = judge(mutants, arguments)
+    for number, mutant in enumerate(mutants):
+        if number not in journal.killed:
+            print(f"survived {journal.passed[number]:.0f} seconds of tests:", shown(mutant))
+    killed = len(journal.killed)
+    print(f"{killed} of {len(mutants)} mutants killed, seed {arguments.seed}")
+    score = {"killed": killed, "mutants": len(mutants), "seed": arguments.seed}
     if (ROOT / ".nox").is_dir():
         (ROOT / ".nox" / "mutants.json").write_text(json.dumps(score))
 

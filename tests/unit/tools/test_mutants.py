@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tools.import_graph import ImportGraph
+from tools.mutant_runs import Journal
 from tools.mutant_sites import Mutant, in_order, runners_of_sites, switched, write_switch
 from tools.mutants import chosen, mutants_of, nearest_tests
 
@@ -31,6 +32,9 @@ def size(n: int, m: int = 3) -> int:
         total += 1
         log(n)
         raise ValueError(n + 1)
+    match n:
+        case 3 if m:
+            return 4
     return total
 '''
 
@@ -55,6 +59,7 @@ def test_every_kind(module: Path) -> None:
         (12, "statement", "total += 1", "pass"),
         (12, "off by one", "1", "(2)"),
         (13, "statement", "log(n)", "pass"),
+        (17, "off by one", "4", "(5)"),
     }
 
 
@@ -113,11 +118,6 @@ def test_each_mutant_of_a_module_can_be_switched_on() -> None:
     assert [found(5, active) for active in (None, 0, 1, 2, 3)] == [5, 4, -6, -5, 4]
 
 
-def test_patterns_have_no_switch() -> None:
-    text = b"match n:\n    case 3:\n        pass\n"
-    assert switched(text, {0: mutant(18, 19, "(4)")}) == text
-
-
 def test_who_comes_by_is_told_once(tmp_path: Path) -> None:
     write_switch(tmp_path)
     log = tmp_path / "log"
@@ -130,11 +130,11 @@ def test_who_comes_by_is_told_once(tmp_path: Path) -> None:
     assert runners_of_sites(log.read_text()) == {n: ["a.py::b[1 (x)]", ""] for n in (4, 5)}
 
 
-def test_quick_and_near_tests_run_first_and_what_uses_their_caches_last() -> None:
+def test_quick_tests_run_first_and_what_uses_their_caches_last() -> None:
     seconds = {"a.py::1": 0.1, "a.py::2": 9.0, "b.py::1": 0.1, "b.py::2": 0.1, "b.py::3": 0.1}
     came = ("a.py::2", "a.py::1", "b.py::2", "b.py::fails")
-    wanted = ["b.py::2", "a.py::1", "a.py::2", "b.py::3"]
-    assert in_order(came, seconds, ["c.py", "b.py"]) == wanted
+    wanted = ["a.py::1", "b.py::2", "a.py::2", "b.py::3"]
+    assert in_order(came, seconds) == wanted
 
 
 MODULE = """
@@ -179,26 +179,35 @@ def test_fails():
 
 
 def test_mutants_are_judged_by_those_who_come_by(tmp_path: Path) -> None:
-    """One of an import is left to a process of its own; a cache hides nobody."""
+    """One of an import has a process of its own; a cache hides nobody; what is known is kept."""
     tree = tmp_path / "tree"
     tree.mkdir()
     write_switch(tmp_path)
     sites = [f"(2 if _mutant({number}) else 1)" for number in range(4)]
     (tree / "module.py").write_text(MODULE.format(*sites))
     (tree / "test_module.py").write_text(TESTS)
-    (tmp_path / "plan").write_text(json.dumps({str(number): [] for number in range(5)}))
+    near = {number: ["test_module.py"] for number in range(5)}
+    plan = {"near": near, "seconds": 1000, "jobs": 2}
+    (tmp_path / "plan").write_text(json.dumps(plan))
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(tmp_path), str(tree), str(Path(__file__).parents[2])]),
         "MUTANT_PLAN": str(tmp_path / "plan"),
         "MUTANT_LOG": str(tmp_path / "log"),
-        "MUTANT_SECONDS": "1000",
         "PYTEST_CURRENT_TEST": "",  # not this one
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tools.mutant_runs", "-W", "error", "."]
-    subprocess.run(command, cwd=tree, env=environment, check=True, capture_output=True)
-    told = json.loads((tmp_path / "fates").read_text())
-    assert told["fates"] == {"1": "killed", "2": "killed", "3": "survived"}
-    assert told["imported"] == [0]
-    passing = ("size", "once", "table", "many", "warns")
-    every = {test for tests in told["came"].values() for test in tests}
-    assert every == {f"test_module.py::test_{name}" for name in passing}
+    command = [sys.executable, "-m", "pytest", "-p", "tools.mutant_runs", "-W", "error", "."]
+
+    def judged() -> Journal:
+        subprocess.run(command, cwd=tree, env=environment, check=True, capture_output=True)
+        return Journal(tmp_path / "journal")
+
+    (first,) = judged().lines
+    assert first["killed"] == [0, 1, 2]
+    assert {*first["passed"]} == {"3"}
+    names = ("size", "once", "table", "many", "warns", "fails")
+    assert [test.split("::test_")[1] for test in first["tests"]] == [*names]
+    assert judged().lines == [first]
+    (tree / "test_more.py").write_text("from module import size\ndef test(): assert size(3) == 3")
+    assert [line["tests"][0].split()[1] for line in judged().lines[1:]] == ["test_more.py::test"]
+    (tree / "test_module.py").write_text(TESTS + "\n")
+    assert len(judged().lines[2]["tests"]) == len(names)
