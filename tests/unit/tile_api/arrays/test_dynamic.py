@@ -251,3 +251,16 @@ def test_kernels_for_several_sizes_are_compared_with_a_call_up_to_a_number(monke
         np.testing.assert_array_equal(function(np.ones((3, 4), kind)), np.full((3, 4), 2, kind))
     (kinds,) = function._calls._sized.values()
     assert len(kinds) == 2
+
+
+def test_kernels_of_one_size_serve_no_other_size_however_they_are_called() -> None:
+    def scaled(x):
+        return x / x.sum(axis=-1, keepdims=True)
+
+    function = Function(scaled, target="cpu")
+    rows = [*range(2, 2 + dynamic.MET), 2, 3, 9, 2, 12]  # symbols come with the third size
+    for m in rows:
+        check(function, floats(m, 7) ** 2)
+    for m in rows:
+        found = function(x=floats(m, 7) ** 2)
+        np.testing.assert_allclose(found, scaled(floats(m, 7) ** 2), rtol=1e-4)

@@ -139,8 +139,10 @@ class Function(Uncopied):
             compiled, numbers = found
             return compiled(args if numbers is None else [given[n] for n in numbers])
         arrays, others = self._bound(args, kwargs)
-        compiled = self._ready(arrays, others)
-        told = self._symbols.told(key_of(arrays, others))
+        key, derived = self._found(arrays, others)
+        compiled = self._ready(key, derived, arrays, others)
+        alone = key_of(arrays, others)
+        told = None if key == alone else self._symbols.told(alone)
         self._calls.remember(compiled, given, kwargs, arrays, told)
         return compiled(arrays.values())
 
@@ -170,14 +172,15 @@ class Function(Uncopied):
         again = functools.partial(Function, **self._given)
         return found if isinstance(found, str) else (again, (self.func,))
 
-    def _ready(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Compiled | Edited:
-        key = self._key(arrays, others)
+    def _ready(
+        self, key: Any, derived: Derived, arrays: Mapping[str, Any], others: Mapping[str, Any]
+    ) -> Compiled | Edited:
+        """Return kernels compiled, by what they are known by."""
         compiled = self._compiled.get(key)
         if compiled is None:
             with self._lock:
                 compiled = self._compiled.get(key)
                 if compiled is None:
-                    derived = self._of(arrays, others)
                     if self._file is None:
                         with computing(self._numerics):
                             compiled = compiled_first(derived, self._target)
@@ -206,7 +209,8 @@ class Function(Uncopied):
 
     def compiled(self, *args: Any, **kwargs: Any) -> Compiled | Edited:
         """Return what runs for arguments like these: it takes a sequence of its arrays."""
-        return self._ready(*self._bound(args, kwargs))
+        arrays, others = self._bound(args, kwargs)
+        return self._ready(*self._found(arrays, others), arrays, others)
 
     @concise
     def kernels(self, *args: Any, **kwargs: Any) -> list[CompiledKernel]:
@@ -390,9 +394,7 @@ class Function(Uncopied):
         return () if kind is None else kind.dimensions(len(x.shape)) or ()
 
     def _of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Derived:
-        found = self._derived.get(self._key(arrays, others))
-        assert found is not None
-        return found
+        return self._found(arrays, others)[1]
 
     def _derive(
         self, arrays: Mapping[str, Any], key: Any, equations: Equations, others: Sequence[Any]
@@ -408,19 +410,30 @@ class Function(Uncopied):
             self._derived.put(key, derived)
         return key if same is None else same
 
-    def _key(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
-        """Return what kernels for arguments are known by: those of other sizes may have them."""
-        key = key_of(arrays, others)
-        if self._derived.get(key) is not None:
-            return key
-        found = self._symbols.known(key)
-        if found is None or self._derived.get(found) is None:
+    def _found(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[Any, Derived]:
+        """Return what kernels for arguments are known by, and these: those of other sizes, too."""
+        alone = key_of(arrays, others)
+        found = self._known(alone)
+        if found is None:
             with _CAPTURING, deep_recursion(), computing(self._numerics):
-                plain = self._captured(arrays, others)
-                capture = functools.partial(captured, self.func, others=others)
-                derive = functools.partial(self._derive, arrays)
-                found = self._symbols.made(key, plain, capture, derive)
+                found = self._known(alone)
+                if found is None:
+                    plain = self._captured(arrays, others)
+                    capture = functools.partial(captured, self.func, others=others)
+                    derive = functools.partial(self._derive, arrays)
+                    key = self._symbols.made(alone, plain, capture, derive)
+                    made = self._derived.get(key)
+                    assert made is not None
+                    found = key, made
         return found
+
+    def _known(self, alone: Any) -> tuple[Any, Derived] | None:
+        """Return what serves a call of some key, if kernels that do are known."""
+        for key in (alone, self._symbols.known(alone)):
+            found = self._derived.get(key)
+            if found is not None:
+                return key, found
+        return None
 
     def _captured(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Equations:
         key = key_of(arrays, others)
