@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.damaged_files import DAMAGES
 from support.native_calls import TENSOR, Code, addresses, library_in
+from tile_launch.checksums import append_checksum
 from tile_launch.native.caller import Start
 from tile_launch.native.launch_plans import MOST_ATTEMPTS, Learner, Starter
 from tile_launch.native.library import (
@@ -146,11 +148,25 @@ def test_a_broken_file_is_made_anew(library: Any, tmp_path: Path, text: bytes) -
     assert path.stat().st_size > 5000
 
 
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_library_is_not_opened_but_made_anew(
+    library: Any, tmp_path: Path, damage: str
+) -> None:
+    path = build_library(tmp_path, c_compiler())
+    assert path is not None
+    whole = path.read_bytes()
+    DAMAGES[damage](path)
+    assert open_library(path) is None
+    assert ready_library(tmp_path, c_compiler()) is not None
+    assert path.read_bytes() == whole
+
+
 def test_another_library_of_that_name_is_not_used(library: Any, tmp_path: Path) -> None:
     source = tmp_path / "other.c"
     source.write_text("int other(void) { return 1; }\n")
     path = tmp_path / "other.so"
     subprocess.run([*c_compiler(), "-shared", "-fPIC", "-o", path, source], check=True)
+    append_checksum(path)
     assert open_library(path) is None
 
 

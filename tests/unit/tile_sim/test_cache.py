@@ -10,8 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from support.damaged_files import DAMAGES
 from tile_core.errors import ToolchainError
 from tile_sim.cache import cache_folder, cached, digest_of
+
+
+def contents(path: Path) -> bytes:
+    """Return what was made, without its checksum."""
+    return path.read_bytes()[:-4]
 
 
 def test_where_it_is():
@@ -36,9 +42,16 @@ def test_a_file_is_made_once(tmp_path):
         path.write_text("made")
 
     for _ in range(2):
-        assert cached("x.so", make, tmp_path / "deep" / "folder").read_text() == "made"
+        assert contents(cached("x.so", make, tmp_path / "deep" / "folder")) == b"made"
     assert len(calls) == 1
     assert os.listdir(tmp_path / "deep" / "folder") == ["x.so"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_made_anew(tmp_path, damage):
+    path = cached("x.so", lambda path: path.write_bytes(b"made " * 50), tmp_path)
+    DAMAGES[damage](path)
+    assert contents(cached("x.so", lambda path: path.write_text("again"), tmp_path)) == b"again"
 
 
 def test_what_fails_leaves_nothing(tmp_path):
@@ -49,7 +62,7 @@ def test_what_fails_leaves_nothing(tmp_path):
     with pytest.raises(ToolchainError):
         cached("x.so", fail, tmp_path)
     assert os.listdir(tmp_path) == []
-    assert cached("x.so", lambda path: path.write_text("whole"), tmp_path).read_text() == "whole"
+    assert contents(cached("x.so", lambda path: path.write_text("whole"), tmp_path)) == b"whole"
 
 
 def make_slowly(folder: str) -> None:
@@ -59,7 +72,7 @@ def make_slowly(folder: str) -> None:
         time.sleep(0.05)
         path.write_text("abcd")
 
-    assert cached("x.so", make, Path(folder, "cache")).read_text() == "abcd"
+    assert contents(cached("x.so", make, Path(folder, "cache"))) == b"abcd"
 
 
 def test_processes_wait_for_each_other(tmp_path):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tile_core.environment import cache_home
 from tile_core.errors import ToolchainError
+from tile_launch.checksums import append_checksum, is_whole
 
 LIMIT = 10_000
 """Files that are kept, about 30 KiB each: more than a run of all tests makes, for a cache that is
@@ -45,8 +46,8 @@ def cached(name: str, make: Callable[[Path], None], folder: Path | None = None) 
     """Return the file called `name` in the cache; `make` writes it if it is not there.
 
     One process makes it while others that want it wait. It appears complete or not at all: it is
-    written beside its place and then renamed. About the `LIMIT` files used last are kept. The name
-    has a digest of everything that decides the contents.
+    written beside its place and then renamed; one that was damaged since is made anew. About the
+    `LIMIT` files used last are kept. The name has a digest of everything that decides the contents.
 
     Raises
     ------
@@ -55,12 +56,12 @@ def cached(name: str, make: Callable[[Path], None], folder: Path | None = None) 
     """
     folder = cache_folder() if folder is None else folder
     path = folder / name
-    if _used(path):
+    if _is_used(path):
         return path
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _alone(folder / f"{name}.lock"):
-            if not path.exists():
+            if not is_whole(path):
                 _write(path, make)
                 if zlib.crc32(name.encode()) % WRITES_TO_CLEANING == 0:
                     _forget_the_oldest(folder)
@@ -89,20 +90,17 @@ def _write(path: Path, make: Callable[[Path], None]) -> None:
     os.close(handle)
     try:
         make(Path(temporary))
+        append_checksum(Path(temporary))
         os.replace(temporary, path)
     finally:
         Path(temporary).unlink(missing_ok=True)
 
 
-def _used(path: Path) -> bool:
-    """Whether `path` exists; if so, it has been used now."""
-    try:
+def _is_used(path: Path) -> bool:
+    """Tell whether `path` is there, undamaged; if so, it has been used now."""
+    with suppress(OSError):  # as in a cache of somebody else, filled in advance
         os.utime(path)
-    except FileNotFoundError:
-        return False
-    except OSError:  # a cache of somebody else, filled in advance
-        return os.path.exists(path)  # which finds names that are too long nowhere
-    return True
+    return is_whole(path)
 
 
 def _forget_the_oldest(folder: Path) -> None:

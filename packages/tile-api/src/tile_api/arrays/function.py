@@ -28,7 +28,7 @@ from tile_api.arrays.equations.listing import listed
 from tile_api.arrays.equations.numerics import LEVELS, computing
 from tile_api.arrays.equations.recursion_limit import deep_recursion
 from tile_api.arrays.explain import Explanation
-from tile_api.arrays.given import asks_for_gradients, cast_of, dtype_in, is_array, is_plain, key_of
+from tile_api.arrays.given import arrays_and_others, asks_for_gradients, dtype_in, key_of
 from tile_api.arrays.gradients.captured_gradients import captured_vjp
 from tile_api.arrays.gradients.passes import Differentiable, check_number, names_of, one_like
 from tile_api.arrays.own_faults import blamed
@@ -363,31 +363,7 @@ class Function(Uncopied):
         bound = self._bind(args, kwargs)
         check(self.func, self._array_types, bound.arguments)
         bound.apply_defaults()
-        arrays = {n: x for n, x in bound.arguments.items() if is_array(x)}
-        others = {n: x for n, x in bound.arguments.items() if n not in arrays}
-        for name, x in others.items():
-            if not is_plain(x):
-                raise FrontendTypeError(
-                    f"{self.func.__name__}: argument {name!r} is a {type(x).__name__}",
-                    span=calling_span(),
-                    hint="pass arrays, np.asarray makes them; and numbers, texts, None, or "
-                    "tuples of such",
-                )
-        for name, x in arrays.items():
-            self._require_arithmetic(name, x)
-        return arrays, others
-
-    def _require_arithmetic(self, name: str, x: Any) -> None:
-        """Refuse elements of types that kernels cannot compute with."""
-        try:
-            dtype_in(x)
-        except FrontendTypeError:
-            raise FrontendTypeError(
-                f"{self.func.__name__}: argument {name!r} has elements of "
-                f"{str(x.dtype).removeprefix('torch.')}, for which there is no arithmetic",
-                span=calling_span(),
-                hint=cast_of(name, x),
-            ) from None
+        return arrays_and_others(self.func.__name__, bound.arguments)
 
     def _dims(self, name: str, x: Any) -> tuple[str | int | None, ...]:
         kind = self._array_types.get(name)

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType, dtype_of
+from tile_core.errors import FrontendTypeError
 
 _PLAIN = (bool, int, float, str, np.generic, np.dtype, type, type(None))
 
@@ -47,14 +49,37 @@ def fact_of(x: Any) -> Any:
     return (kind, repr(x)) if isinstance(x, (float, np.generic, tuple)) else (kind, x)
 
 
-def cast_of(name: str, x: Any) -> str:
-    """Return what would make elements that kernels compute with."""
-    if "complex" in str(x.dtype):
-        return f"pass {name}.real and {name}.imag"
-    kind, order = getattr(x.dtype, "kind", ""), getattr(x.dtype, "byteorder", "=")
-    if kind in ("i", "u", "f") and order in "<>":
-        return f'{name}.astype("{x.dtype.newbyteorder("=")}")'
-    return f'{name}.astype("float64")' if kind == "f" else f'{name}.astype("float32")'
+def arrays_and_others(
+    function: str, arguments: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arrays among the arguments of a function, and what it is captured with.
+
+    Raises
+    ------
+    FrontendTypeError
+        If there is no arithmetic for the elements of an array, or something is no argument.
+    """
+    arrays = {n: x for n, x in arguments.items() if is_array(x)}
+    others = {n: x for n, x in arguments.items() if n not in arrays}
+    for name, x in others.items():
+        if not is_plain(x):
+            raise FrontendTypeError(
+                f"{function}: argument {name!r} is a {type(x).__name__}",
+                span=calling_span(),
+                hint="pass arrays, np.asarray makes them; and numbers, texts, None, or "
+                "tuples of such",
+            )
+    for name, x in arrays.items():
+        try:
+            dtype_in(x)
+        except FrontendTypeError:
+            raise FrontendTypeError(
+                f"{function}: argument {name!r} has elements of "
+                f"{str(x.dtype).removeprefix('torch.')}, for which there is no arithmetic",
+                span=calling_span(),
+                hint=_cast_of(name, x),
+            ) from None
+    return arrays, others
 
 
 def asks_for_gradients(given: Sequence[Any]) -> bool:
@@ -63,3 +88,13 @@ def asks_for_gradients(given: Sequence[Any]) -> bool:
         return False
     torch = sys.modules.get("torch")
     return torch is not None and bool(torch.is_grad_enabled())
+
+
+def _cast_of(name: str, x: Any) -> str:
+    """Return what would make elements that kernels compute with."""
+    if "complex" in str(x.dtype):
+        return f"pass {name}.real and {name}.imag"
+    kind, order = getattr(x.dtype, "kind", ""), getattr(x.dtype, "byteorder", "=")
+    if kind in ("i", "u", "f") and order in "<>":
+        return f'{name}.astype("{x.dtype.newbyteorder("=")}")'
+    return f'{name}.astype("float64")' if kind == "f" else f'{name}.astype("float32")'

@@ -15,6 +15,8 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
+from tile_launch.checksums import append_checksum, is_whole
+
 SOURCE = Path(__file__).parent / "caller.c"
 FLAGS = ("-O2", "-shared", "-fPIC")
 _COMPILERS = ("cc", "gcc", "clang")
@@ -63,12 +65,12 @@ def file_name() -> str:
 def ready_library(folder: Path, compiler: Sequence[str]) -> Any:
     """Return the library, kept in `folder` from its first use on; None if it cannot be made.
 
-    A file that is no library, as machines leave behind that stop while they write, is made anew.
+    A file that is damaged is made anew.
     """
     if not is_supported():
         return None
     path = build_library(folder, compiler)
-    if path is not None and _loaded(path) is None:
+    if path is not None and not is_whole(path):
         with suppress(OSError):
             path.unlink()
         path = build_library(folder, compiler)
@@ -90,6 +92,7 @@ def build_library(folder: Path, compiler: Sequence[str]) -> Path | None:
         folder.mkdir(parents=True, exist_ok=True)
         command = [*compiler, *FLAGS, "-o", os.fspath(aside), os.fspath(SOURCE)]
         subprocess.run(command, check=True, capture_output=True, timeout=60)
+        append_checksum(aside)
         aside.replace(target)
     except (OSError, subprocess.SubprocessError):
         with suppress(OSError):
@@ -103,7 +106,7 @@ def open_library(path: Path) -> Any:
 
     Its view of objects and arrays is compared with Python's.
     """
-    library = _loaded(path)
+    library = _loaded(path) if is_whole(path) else None
     if library is None or not _sees_objects(library) or not _sees_arrays(library):
         return None
     return library
