@@ -15,6 +15,7 @@ from tile_core.errors import FrontendTypeError, FrontendValueError, OutputError
 from tile_core.ir.buffer import Buffer
 from tile_core.ir.effects import storages_written
 from tile_core.ir.stmt import Kernel
+from tile_core.spelling import nearest
 
 BACKENDS = frozenset({"auto", "tvm_ffi", "cython", "nvrtc", "torch", "cutedsl", "ctypes", "dlpack"})
 """Execution backends of TileLang; here all mean the one runtime there is."""
@@ -136,11 +137,9 @@ def refuse_unknown(function: Callable[..., Any], given: Iterable[str]) -> None:
     name = next((option for option in given if option not in known), None)
     if name is None:
         return
-    from difflib import get_close_matches  # most programs misspell nothing
-
-    near = get_close_matches(name, known, 1, 0.6)
+    near = nearest(name, known)
     raise FrontendTypeError(
         f"tile.{function.__name__} has no option {name!r}",
         span=calling_span(),
-        hint=f"did you mean {near[0]}=...?" if near else f"it has {', '.join(known)}",
+        hint=f"did you mean {near}=...?" if near else f"it has {', '.join(known)}",
     )

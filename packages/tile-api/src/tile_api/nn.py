@@ -5,7 +5,6 @@ Each is a `tile.Function`: kernels for arrays, and part of any other function th
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 from tile_api.arrays.definitions.attention import attention as attention
@@ -25,15 +24,16 @@ from tile_api.arrays.definitions.silu import silu as silu
 from tile_api.arrays.definitions.softmax import softmax as softmax
 from tile_api.frontend.source import calling_span
 from tile_core.errors import UnknownName
+from tile_core.spelling import nearest
 
 if TYPE_CHECKING:
     from typing_extensions import Never
 
 
 def __getattr__(name: str) -> Never:
-    near = difflib.get_close_matches(name, globals(), 1)
+    near = nearest(name, globals())
     raise UnknownName(
         f"tile.nn has no {name!r}",
         span=None if name.startswith("__") else calling_span(),
-        hint=f"there is tile.nn.{near[0]}" if near else "write it with functions of NumPy",
+        hint=f"there is tile.nn.{near}" if near else "write it with functions of NumPy",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import threading
@@ -40,6 +39,7 @@ from tile_api.jitting import JITKernelFactory, jit
 from tile_api.settings import environment_of_code
 from tile_core.errors import ArgumentCountError, TuningError
 from tile_core.records import Uncopied
+from tile_core.spelling import nearest
 
 
 class AutotunedFactory(Uncopied):
@@ -353,9 +353,9 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
         return
     own = [n for n, p in inspect.signature(autotune).parameters.items() if p.kind is p.KEYWORD_ONLY]
     known = [*own, *OPTION_NAMES]
-    near = difflib.get_close_matches(unknown, known, 1, 0.6)
+    near = nearest(unknown, known)
     raise TuningError(
         f"tile.autotune has no option {unknown!r}",
         span=calling_span(),
-        hint=f"did you mean {near[0]}=...?" if near else f"it has {', '.join(known)}",
+        hint=f"did you mean {near}=...?" if near else f"it has {', '.join(known)}",
     )

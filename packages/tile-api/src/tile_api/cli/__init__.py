@@ -66,10 +66,10 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         wrong = _WRONG_WORD.search(message)
         if wrong:
-            from difflib import get_close_matches
+            from tile_core.spelling import nearest
 
-            alike = get_close_matches(wrong[1], sorted(_words(self)), 1, 0.6)
-            message += f"; did you mean {alike[0]}?" if alike else ""
+            alike = nearest(wrong[1], sorted(_words(self)))
+            message += f"; did you mean {alike}?" if alike else ""
         super().error(message)
 
 

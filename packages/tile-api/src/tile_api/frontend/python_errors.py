@@ -23,6 +23,7 @@ from tile_core.errors import (
 )
 from tile_core.ir.buffer import Region
 from tile_core.ir.expr import Expr
+from tile_core.spelling import nearest
 
 _INDEXED = "a run-time value indexes tensors only: give the numbers to the kernel as a parameter"
 _KINDS: dict[type, str] = {BufferValue: "buffer", VarHandle: "variable", Region: "region"}
@@ -222,11 +223,9 @@ def unknown_name(
 
     `prefix` is what the user writes before it, such as ``"T."``; `instead` what to use, if known.
     """
-    from difflib import get_close_matches  # most programs misspell nothing
-
     is_asked_by_tools = name.startswith("_")  # Python itself, or pytest of all that it meets
-    alike = [] if is_asked_by_tools else get_close_matches(name, sorted(known), 1, 0.7)
-    guess = f"did you mean {prefix}{alike[0]}?" if alike else "dir(...) lists what there is"
+    alike = None if is_asked_by_tools else nearest(name, sorted(known), 0.7)
+    guess = f"did you mean {prefix}{alike}?" if alike else "dir(...) lists what there is"
     return UnknownName(
         f"{owner} has no {prefix + name!r}",
         span=None if is_asked_by_tools else here(),

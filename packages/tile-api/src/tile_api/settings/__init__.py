@@ -23,6 +23,7 @@ from tile_api.settings.variables import Variable, variables
 from tile_core.environment import environment, laid_over
 from tile_core.errors import FrontendTypeError, FrontendValueError
 from tile_core.records import dataclass
+from tile_core.spelling import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +190,10 @@ def _names_of_code() -> tuple[tuple[str, ...], tuple[bytes, ...]]:
 def _row(field: str) -> Variable:
     known = {row.field: row for row in variables()}
     if field not in known:
-        from difflib import get_close_matches
-
-        near = get_close_matches(field, known, n=1)
+        near = nearest(field, known)
         raise FrontendTypeError(
             f"there is no setting {field!r}",
-            hint=f"did you mean {near[0]}=...?" if near else f"there are {', '.join(known)}",
+            hint=f"did you mean {near}=...?" if near else f"there are {', '.join(known)}",
         )
     return known[field]
 

@@ -5,7 +5,6 @@ What runs is a graph of torch's again, in which stages of kernels are single nod
 
 from __future__ import annotations
 
-import difflib
 import functools
 import logging
 import operator
@@ -32,6 +31,7 @@ from tile_api.torch_compile.stages import Stage, Step, steps_of
 from tile_api.torch_compile.strides import choose_strides
 from tile_api.torch_compile.symbolic_shapes import Symbolic, Traced
 from tile_core.errors import FrontendTypeError, TileError
+from tile_core.spelling import nearest
 
 _LOG = logging.getLogger(__name__)
 
@@ -121,10 +121,10 @@ def _options(given: Mapping[str, Any]) -> Options:
     known = [field.name for field in fields(Options)]
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1, 0.6)
+            near = nearest(name, known)
             raise FrontendTypeError(
                 f"torch.compile was given the option {name!r}",
-                hint=f"there is {near[0]!r}" if near else f"there are {', '.join(known)}",
+                hint=f"there is {near!r}" if near else f"there are {', '.join(known)}",
             )
     return Options(**given)
 

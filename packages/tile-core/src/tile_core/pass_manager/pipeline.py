@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from tile_core.errors import PassError, PluginConflict
 from tile_core.records import dataclass
+from tile_core.spelling import nearest
 
 PassKind: TypeAlias = Literal["transform", "check", "analysis"]
 
@@ -205,10 +206,8 @@ class Pipeline:
         for at, entry in enumerate(self.passes):
             if entry.name == name:
                 return at
-        from difflib import get_close_matches  # most programs misspell nothing
-
-        near = get_close_matches(name, self.names, n=1)
+        near = nearest(name, self.names)
         raise PassError(
             f"the pipeline has no pass {name!r}",
-            hint=f"did you mean {near[0]!r}?" if near else f"it has {', '.join(self.names)}",
+            hint=f"did you mean {near!r}?" if near else f"it has {', '.join(self.names)}",
         )

@@ -24,6 +24,7 @@ from tile_core.logs import log
 from tile_core.plugins import hookspecs
 from tile_core.plugins.backend import API_VERSION, Backend
 from tile_core.plugins.gpu_backend import GpuBackend
+from tile_core.spelling import nearest
 from tile_core.target import AUTO, Target, parse_target_spec
 
 if TYPE_CHECKING:
@@ -377,17 +378,15 @@ class PluginHost:
                 )
                 error.__cause__ = self.broken[name]
                 return error
-        from difflib import get_close_matches  # most programs misspell nothing
-
-        near = get_close_matches(target.kind, [*installed, *EXTRAS], n=1)
+        near = nearest(target.kind, [*installed, *EXTRAS])
         if any(name in self.disabled for name in wanted):
             hint = f"remove it from {DISABLE_VARIABLE}"
         elif extras := [name for name in missing if name in EXTRAS]:
             hint = f"pip install 'tile-api[{','.join(sorted(extras))}]'"
         elif "cpu" in missing:
             hint = "pip install tile-cpu"
-        elif near and near != [target.kind]:
-            hint = f"did you mean {near[0]!r}?"
+        elif near and near != target.kind:
+            hint = f"did you mean {near!r}?"
         elif target.kind in installed:
             hint = self._who_runs(target)
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -35,6 +34,7 @@ from tile_core.errors import (
     TileError,
     UnknownArrayFunction,
 )
+from tile_core.spelling import nearest
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     f.__name__: f
@@ -214,11 +214,11 @@ def method(array: Array, name: str) -> Callable[..., Any]:
         raise AttributeError(name)
     if name in _WRITING or name in ("sort", "partition", "resize"):
         raise _written(name)
-    near = difflib.get_close_matches(name, [*_METHODS, "reshape", "transpose", "ravel"], 1, 0.8)
+    near = nearest(name, [*_METHODS, "reshape", "transpose", "ravel"], 0.8)
     raise UnknownArrayFunction(
         f"arrays have no {name!r} here",
         hint=_OTHERWISE.get(name)
-        or (f"there is {near[0]!r}" if near else "write it with functions of NumPy"),
+        or (f"there is {near!r}" if near else "write it with functions of NumPy"),
     )
 
 
@@ -290,8 +290,8 @@ def _sized_by_data(what: str) -> DataDependentShape:
 
 def _unknown(name: str) -> UnknownArrayFunction:
     last = name.rsplit(".", 1)[-1]
-    near = difflib.get_close_matches(last, [*FUNCTIONS, *UFUNCS], 1, 0.8)
-    hint = f"np.{near[0]} can" if near else _OTHERWISE.get(last)
+    near = nearest(last, [*FUNCTIONS, *UFUNCS], 0.8)
+    hint = f"np.{near} can" if near else _OTHERWISE.get(last)
     return UnknownArrayFunction(
         f"np.{name} cannot be captured"
         if hasattr(np, name.split(".")[0])
@@ -301,10 +301,10 @@ def _unknown(name: str) -> UnknownArrayFunction:
 
 
 def _keyword(name: str, keyword: str, accepted: Any) -> UnknownArrayFunction:
-    near = difflib.get_close_matches(keyword, accepted, 1)
+    near = nearest(keyword, accepted)
     return UnknownArrayFunction(
         f"np.{name} has no keyword {keyword!r} here",
-        hint=f"there is {near[0]!r}" if near else "leave it out",
+        hint=f"there is {near!r}" if near else "leave it out",
     )
 
 
