@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from tile_core.errors import UnknownInstruction
 from tile_sim import gfx9
 
 INPUTS = 4
@@ -95,6 +97,16 @@ def on_lanes(
         LOADS + body + "\n" + stores(outputs), shared=shared, private=private, arch=arch
     )
     gfx9.run(text, "f", grid=1, block=64, arguments=[given, found], seed=seed)
+    return found
+
+
+def with_any_modifier(texts: Iterable[str]) -> list[str]:
+    """Return which instructions of some texts are decoded with a modifier that nothing has."""
+    found = []
+    for line in dict.fromkeys(line.strip() for text in texts for line in text.split("\n")):
+        with suppress(UnknownInstruction):
+            gfx9.Code.of(f"f:\n  {line} twice:1\n")
+            found.append(line)
     return found
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support.assembler import complaints
-from support.lanes import assembly, on_lanes, run_group, word
+from support.lanes import assembly, on_lanes, run_group, with_any_modifier, word
 from tile_core.errors import Deadlock
 from tile_sim.gfx9 import Code, launch
 
@@ -282,6 +282,10 @@ def test_data_of_the_program_lies_in_memory() -> None:
 
     gfx9.run(Code.of(text), "f", grid=1, block=64, arguments=[found])
     assert found[0] == 0xABCD
+
+
+def test_modifiers_that_are_unknown_are_refused() -> None:
+    assert with_any_modifier(text for text, *_ in [*SCALARS, *COMPARISONS]) == []
 
 
 def test_assemblers_accept_the_texts() -> None:

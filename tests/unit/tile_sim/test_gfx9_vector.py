@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support.assembler import complaints
-from support.lanes import half, on_lanes, word
+from support.lanes import half, on_lanes, with_any_modifier, word
 
 NAN, INF = float("nan"), float("inf")
 
@@ -344,6 +344,10 @@ def test_bits_by_a_table() -> None:
         (0x30, a & ~b),
     ):
         assert set(on_lanes(body.format(table), a, b, c, arch="gfx950")[0].tolist()) == {expected}
+
+
+def test_modifiers_that_are_unknown_are_refused() -> None:
+    assert with_any_modifier(text for text, *_ in INTEGERS + WORDS + FLOATS + PAIRS) == []
 
 
 def test_assemblers_accept_the_texts() -> None:

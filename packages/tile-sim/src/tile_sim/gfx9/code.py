@@ -29,7 +29,14 @@ from tile_sim.gfx9.arena import addresses_of
 from tile_sim.gfx9.arrays import Array
 from tile_sim.gfx9.assembly_text import Assembly, Line, parse
 from tile_sim.gfx9.hazards import check_hazards
-from tile_sim.gfx9.instruction import END, Context, Instruction, Undecodable, Unit
+from tile_sim.gfx9.instruction import (
+    END,
+    Context,
+    Instruction,
+    Undecodable,
+    Unit,
+    refuse_modifiers,
+)
 from tile_sim.gfx9.metadata import KernelInfo, parse_metadata
 from tile_sim.gfx9.shared_instructions import grain_of
 
@@ -116,6 +123,8 @@ def decode_line(line: Line, context: Context) -> Instruction:
         for decoder in _DECODERS:
             found = decoder(line, context)
             if found is not None:
+                if found.kind in (Unit.SCALAR, Unit.CONTROL):
+                    refuse_modifiers(line, ("sc0", "sc1"))  # of what a cache forgets
                 return found
     except (Undecodable, ValueError, IndexError, KeyError) as reason:
         raise UnknownInstruction(f"{line}: {reason}") from reason
