@@ -1,8 +1,9 @@
 """A plugin of pytest that runs tests on mutants: collected once, a process is forked for each.
 
-A few files of tests at a time, those first that are near a mutant. Each file runs without a mutant,
-in a process of its own, so that no cache that another file filled hides which of its tests come by
-which mutant. Then each mutant that lives is switched on, and these tests run until one fails.
+First on each mutant the files of tests nearest to it, at last all, a few files at a time. A file
+runs without a mutant, in a process of its own, so that no cache that another file filled hides
+which of its tests come by which mutant. Then each mutant that lives is switched on, and these tests
+run until one fails.
 ``$MUTANT_PLAN`` names the file of what is asked, beside which the journal lies: what it has of the
 same files is not run again.
 """
@@ -38,6 +39,8 @@ STARTING = 60
 """Seconds more for a process of its own."""
 LONGEST = 600
 """Seconds of a test that has no mutant."""
+REACHES = (1, 4, 16, inf)
+"""So many files near a mutant run on it before others do: most mutants die in the nearest."""
 BATCH = 2
 """Files of tests for each process at a time."""
 
@@ -56,10 +59,14 @@ class Journal:
             file.write(json.dumps(line) + "\n")
         self.lines.append(line)
 
-    @property
-    def tests(self) -> set[str]:
-        """Those that have run."""
-        return {test for line in self.lines for test in line["tests"]}
+    def asked(self) -> dict[str, set[int]]:
+        """Return by test the mutants that it has met, or that did not come by."""
+        found: dict[str, set[int]] = {}
+        for line in self.lines:
+            for tests, numbers in line["asked"]:
+                for test in tests:
+                    found.setdefault(test, set()).update(numbers)
+        return found
 
     @property
     def killed(self) -> set[int]:
@@ -99,7 +106,7 @@ class Judge:
 
     @cached_property
     def imported(self) -> set[int]:
-        """Mutants that imports meet: in a process that is forked later it is too late for them."""
+        """Mutants that imports meet: where tests do not, a process that is forked is too late."""
         return {number for number, tests in self.told().items() if "" in tests}
 
     def told(self) -> dict[int, list[str]]:
@@ -114,49 +121,65 @@ class Judge:
         killed, passed = self.journal.killed, self.journal.passed
         return [n for n in self.near if n not in killed and passed[n] < self.plan["seconds"]]
 
-    def files(self, items: Iterable[pytest.Item]) -> list[list[pytest.Item]]:
-        """Return tests that have not run, by file, those first that are near a mutant."""
-        known = self.journal.tests
-        new = [item for item in items if _name(item) not in known]
-        rank: dict[str, int] = {}
-        for number in self.alive():
-            for place, file in enumerate(self.near[number]):
-                rank[file] = min(place, rank.get(file, place))
-        found = [list(some) for _, some in groupby(new, key=lambda item: item.path)]
-        return sorted(found, key=lambda some: rank.get(_file(some[0]), inf))
+    def wanted(self, file: str, reach: float) -> set[int]:
+        """Return the mutants that live for which a file is among the nearest, up to `reach`."""
+        alive = self.alive()
+        return {n for n in alive if reach == inf or file in self.near[n][: int(reach)]}
 
-    def judge(self, files: Sequence[Sequence[pytest.Item]]) -> None:
-        """Run tests without a mutant, then on those that live; write down what they found."""
+    def run(self, items: Iterable[pytest.Item], reach: float) -> None:
+        """Run tests on the mutants that they have not met, a few files at a time."""
+        files = [list(some) for _, some in groupby(items, key=lambda item: item.path)]
+        asked = self.journal.asked()
+        batch: list[tuple[list[pytest.Item], set[int]]] = []
+        for place, some in enumerate(files, 1):
+            wanted = self.wanted(_file(some[0]), reach)
+            new = [item for item in some if not wanted <= asked.get(_name(item), set())]
+            if new:
+                batch.append((new, wanted))
+            if len(batch) == BATCH * self.plan["jobs"] or (batch and place == len(files)):
+                self.judge(batch)
+                batch = []
+                told = f"{place} of {len(files)} files of tests, {len(self.alive())} mutants live"
+                print(f"{told}; of each the {reach} nearest", flush=True)
+
+    def judge(self, batch: Sequence[tuple[list[pytest.Item], set[int]]]) -> None:
+        """Run tests without a mutant, then on those that are wanted; write down what they find."""
         times = self.path.with_name("times")
         times.write_text("")
-        self._forked([partial(_recorded, items, times) for items in files])
+        self._forked([partial(_recorded, items, times) for items, _ in batch])
         lines = [line.partition(" ") for line in times.read_text().splitlines()]
         seconds = {test: float(taken) for taken, _, test in lines}
-        items = {item.nodeid: item for some in files for item in some}
-        jobs = self._jobs(items, seconds)
+        came = self.told()
+        jobs = {}
+        for n in sorted(set().union(*(numbers for _, numbers in batch))):
+            items = [item for some, numbers in batch if n in numbers for item in some]
+            job = self._job(n, {item.nodeid: item for item in items}, came.get(n, ()), seconds)
+            if job is not None:
+                jobs[n] = job
         codes = dict(zip(jobs, self._forked([*jobs.values()]), strict=True))
         self.journal.write(
-            tests=[_name(item) for item in items.values()],
+            asked=[([*map(_name, items)], sorted(numbers)) for items, numbers in batch],
             killed=[n for n, (code, _) in codes.items() if code != SURVIVED],
             passed={n: round(took, 1) for n, (code, took) in codes.items() if code == SURVIVED},
         )
 
-    def _jobs(
-        self, items: Mapping[str, pytest.Item], seconds: Mapping[str, float]
-    ) -> dict[int, Callable[[], int]]:
-        """Return by mutant what runs those of the tests on it that may notice it."""
-        came, files = self.told(), {*map(_file, items.values())}
-        failing = [f"--deselect={test}" for test in items if test not in seconds]
-        jobs: dict[int, Callable[[], int]] = {}
-        for n in self.alive():
-            tests = [items[test] for test in in_order(came.get(n, ()), seconds)]
-            near = files.intersection(self.near[n])
-            if n in self.imported and (near or tests):
-                arguments = (*sorted(near.union(map(_file, tests))), *failing)
-                jobs[n] = partial(_in_its_own_process, n, arguments, sum(seconds.values()))
-            elif tests:
-                jobs[n] = partial(_judged, n, tests, seconds)
-        return jobs
+    def _job(
+        self,
+        number: int,
+        items: Mapping[str, pytest.Item],
+        came: Iterable[str],
+        seconds: Mapping[str, float],
+    ) -> Callable[[], int] | None:
+        """Return what runs those of the tests on a mutant that may notice it."""
+        known = {test: taken for test, taken in seconds.items() if test in items}
+        tests = [items[test] for test in in_order(came, known)]
+        if tests:
+            return partial(_judged, number, tests, known)
+        near = {*map(_file, items.values())}.intersection(self.near[number])
+        if number not in self.imported or not near:
+            return None
+        failing = [f"--deselect={test}" for test in items if test not in known]
+        return partial(_in_its_own_process, number, [*sorted(near), *failing], sum(known.values()))
 
     def _forked(self, jobs: Sequence[Callable[[], int]]) -> list[tuple[int, float]]:
         return _forked(jobs, self.plan["jobs"])
@@ -168,14 +191,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # one for all
     session.config.pluginmanager.unregister(name="terminalreporter")  # dots of forked processes
     assert judge.imported is not None  # before another test comes by
-    files = judge.files(session.items)
-    size = BATCH * judge.plan["jobs"]
-    for begin in range(0, len(files), size):
-        if not judge.alive():
-            break
-        judge.judge(files[begin : begin + size])
-        done, alive = min(begin + size, len(files)), judge.alive()
-        print(f"{done} of {len(files)} files of tests, {len(alive)} mutants live", flush=True)
+    for reach in REACHES:
+        judge.run(session.items, reach)
     return True
 
 

@@ -201,13 +201,21 @@ def test_mutants_are_judged_by_those_who_come_by(tmp_path: Path) -> None:
         subprocess.run(command, cwd=tree, env=environment, check=True, capture_output=True)
         return Journal(tmp_path / "journal")
 
+    def tests_of(line: dict[str, Any]) -> list[str]:
+        return [test.split("::test_")[1] for tests, _ in line["asked"] for test in tests]
+
     (first,) = judged().lines
     assert first["killed"] == [0, 1, 2]
     assert {*first["passed"]} == {"3"}
-    names = ("size", "once", "table", "many", "warns", "fails")
-    assert [test.split("::test_")[1] for test in first["tests"]] == [*names]
+    names = ["size", "once", "table", "many", "warns", "fails"]
+    assert tests_of(first) == names
     assert judged().lines == [first]
-    (tree / "test_more.py").write_text("from module import size\ndef test(): assert size(3) == 3")
-    assert [line["tests"][0].split()[1] for line in judged().lines[1:]] == ["test_more.py::test"]
+    (tree / "test_more.py").write_text(
+        "from module import size\n\ndef test_3(): assert size(3) == 3"
+    )
+    assert [tests_of(line) for line in judged().lines] == [names, ["3"]]
     (tree / "test_module.py").write_text(TESTS + "\n")
-    assert len(judged().lines[2]["tests"]) == len(names)
+    assert [tests_of(line) for line in judged().lines] == [names, ["3"], names]
+    assert [numbers for line in judged().lines for _, numbers in line["asked"]] == [
+        [0, 1, 2, 3, 4], [3, 4], [3, 4]
+    ]  # fmt: skip
