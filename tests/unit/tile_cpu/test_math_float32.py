@@ -26,12 +26,17 @@ def _erf(x):
     return np.array([math.erf(v) for v in x])
 
 
+def _at_most_one(function):
+    return lambda x: function(np.minimum(x, 0.0))
+
+
 UNARY = {
     "exp": np.exp, "exp2": np.exp2, "exp10": _exp10, "expm1": np.expm1, "sigmoid": _sigmoid,
     "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "erf": _erf,
     "tanh": np.tanh, "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh,
     "atanh": np.arctanh, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin,
     "acos": np.arccos, "atan": np.arctan, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "exp_nonpositive": _at_most_one(np.exp), "exp2_nonpositive": _at_most_one(np.exp2),
 }  # fmt: skip
 CORRECTLY_ROUNDED = {
     "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint,

@@ -41,6 +41,7 @@ PIPELINE = Pipeline(
         _own("widen_gemm_operands", is_optional=False),
         _own("forward_tile_copies"),
         _own("fold_fills"),
+        _own("bound_exponents"),
         _own("fuse_columns"),
         _own("fuse_rows"),
         _own("eliminate_dead_tiles"),

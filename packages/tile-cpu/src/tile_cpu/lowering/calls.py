@@ -15,6 +15,7 @@ from tile_core.ir.node import Node, nodes_of
 from tile_cpu.lowering import access
 from tile_cpu.lowering.atomics import emit_atomic
 from tile_cpu.lowering.context import Context, assigned, loaded
+from tile_cpu.lowering.exponents import of_nonpositive
 from tile_cpu.lowering.types import all_of, lanes_of, number, scalar_name, together, value_type
 from tile_cpu.tir.build import extern, prim, seq, with_lanes
 from tile_cpu.tir.nodes import Cast as TirCast
@@ -51,20 +52,23 @@ def emit_call(ctx: Context, call: Call) -> PrimExpr:
             span=call.span,
             hint="use it in a kernel that indexes its threads, T.get_thread_binding()",
         )
-    return _pure(ctx, call, together(*(ctx.value(a) for a in call.args)))
+    bounded = of_nonpositive(call)
+    if bounded is not None:
+        return _pure(ctx, call, bounded[0], (ctx.value(bounded[1]),))
+    return _pure(ctx, call, call.function, together(*(ctx.value(a) for a in call.args)))
 
 
-def _pure(ctx: Context, call: Call, args: tuple[PrimExpr, ...]) -> PrimExpr:
+def _pure(ctx: Context, call: Call, function: str, args: tuple[PrimExpr, ...]) -> PrimExpr:
     from tile_cpu.math.table import FUNCTIONS
     from tile_cpu.math.table import call as emit_math
 
-    if call.function not in FUNCTIONS:
+    if function not in FUNCTIONS:
         raise UnsupportedOnTarget(
             f"T.{call.function} is an instruction that {ctx.target} does not have",
             span=call.span,
             hint="use the portable operators, or compile for a GPU",
         )
-    result = emit_math(ctx.keep, call.function, *args, lanes=lanes_of(args[0]))
+    result = emit_math(ctx.keep, function, *args, lanes=lanes_of(args[0]))
     wanted = with_lanes(value_type(call.dtype), lanes_of(result))
     return result if str(result.ty.dtype) == wanted else TirCast(prim(wanted), result)
 

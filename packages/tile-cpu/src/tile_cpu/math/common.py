@@ -11,10 +11,10 @@ from tile_cpu.tir.nodes import PrimExpr
 NAN = math.nan
 INF = math.inf
 LN2 = math.log(2.0)
-# Adding it to |x| < 2**22 (2**51) leaves the rounded x in the low bits of the sum; in single plus
-# twice the bias of exponents, which halves of it then have.
-ROUNDER_SINGLE = 1.5 * 2.0**23 + 2 * 127
+# Adding it to |x| < 2**22 (2**51) leaves the rounded x in the low bits of the sum.
+ROUNDER_SINGLE = 1.5 * 2.0**23
 ROUNDER_DOUBLE = 1.5 * 2.0**52
+BIAS = 127  # of the exponents of floats in single
 
 # Names a value so that it is computed once: `tile_cpu.tir.build.Temporaries` does.
 Keep = Callable[[PrimExpr], PrimExpr]
@@ -45,16 +45,35 @@ def library(name: str) -> Callable[..., Value]:
     return run
 
 
-def rounder(fn: Function, kind: Type) -> Value:
-    """Return the constant that rounds what it is added to."""
-    return fn.constant(ROUNDER_SINGLE if kind.bits == 32 else ROUNDER_DOUBLE, kind)
+def rounder(fn: Function, kind: Type, more: int = 0) -> Value:
+    """Return the constant that rounds what it is added to, and adds `more` to the low bits."""
+    return fn.constant((ROUNDER_SINGLE if kind.bits == 32 else ROUNDER_DOUBLE) + more, kind)
 
 
-def nearest(fn: Function, x: Value, factor: float = 1.0) -> tuple[Value, Value]:
-    """Return ``round(x * factor)`` as a float, and as an integer (only its low bits count)."""
-    magic = rounder(fn, x.type)
+def nearest(fn: Function, x: Value, factor: float = 1.0, more: int = 0) -> tuple[Value, Value]:
+    """Return ``round(x * factor)`` as a float, and `more` than it as an integer.
+
+    Of the integer only the low bits count.
+    """
+    magic = rounder(fn, x.type, more)
     shifted = fn.mad(x, factor, magic) if factor != 1.0 else x + magic
     return shifted - magic, shifted.bits()
+
+
+def nearest_to_scale(fn: Function, x: Value, factor: float = 1.0) -> tuple[Value, Value]:
+    """Return ``n = round(x * factor)`` in single, and what `scale` takes for ``2**n``.
+
+    That is twice the bias of exponents more, of which halves have it once.
+    """
+    return nearest(fn, x, factor, more=2 * BIAS)
+
+
+def nearest_power(
+    fn: Function, x: Value, factor: float = 1.0, more: int = 0
+) -> tuple[Value, Value]:
+    """Return ``n = round(x * factor)`` in single, and ``2**(n + more)``, if that is normal."""
+    n, shifted = nearest(fn, x, factor, more=BIAS + more)
+    return n, shifted.shl(23).bitcast(x.type)
 
 
 def power_of_two(fn: Function, exponent: Value, scalar: str) -> Value:
@@ -66,7 +85,7 @@ def power_of_two(fn: Function, exponent: Value, scalar: str) -> Value:
 def scale(fn: Function, x: Value, n: Value, shifted: Value) -> Value:
     """Return ``x * 2**n`` in single, rounding once where that is denormal.
 
-    `n` is a whole number in -200..256, and `shifted` the bits `nearest` returned with it.
+    `n` is a whole number in -200..256, and `shifted` what `nearest_to_scale` returned with it.
     """
     if has_scale(fn, x.type):
         return scale_by(fn, x, n)

@@ -13,6 +13,8 @@ from tile_cpu.math.common import (
     keep_zero,
     library,
     nearest,
+    nearest_power,
+    nearest_to_scale,
     power_of_two,
     scale,
     scale_by,
@@ -48,6 +50,9 @@ _EXP2 = (
     0.0013390863314270973,
     0.00015453163359779865,
 )
+# Polynomials are multiplied by 2**-_DOWN, powers of two by 2**_DOWN, where results may be denormal:
+# one product makes them, and rounds once. Powers up to 2**(127 - _DOWN) are normal then.
+_DOWN = 64
 # Beyond these the result is 0 or inf whatever the rest of x. The highest make both factors of
 # `scale` infinite: of a finite one, a fused subtraction of inf would see no inf before it rounds.
 _LOWEST_EXP2, _HIGHEST_EXP2 = -151.0, 256.0
@@ -68,26 +73,59 @@ def exp2(fn: Function, x: Value) -> Value:
         # For infinite x this is NaN, which the scaling turns into inf or 0 as it should be.
         return scale_by(fn, _exp2_of_fraction(fn, x - n), n)
     x = clamp(x, _LOWEST_EXP2, _HIGHEST_EXP2)
-    n, shifted = nearest(fn, x)
+    n, shifted = nearest_to_scale(fn, x)
     return scale(fn, _exp2_of_fraction(fn, x - n), n, shifted)
 
 
-def _exp2_of_fraction(fn: Function, f: Value) -> Value:
-    return fn.mad(f, fn.polynomial(f, _EXP2), 1.0)
+def exp2_nonpositive(fn: Function, x: Value) -> Value:
+    """Return ``2**min(x, 0)``; NaN stays NaN."""
+    if has_scale(fn, x.type):
+        return exp2(fn, x.gt(0.0).where(0.0, x))
+    x = clamp(x, _LOWEST_EXP2, 0.0)
+    n, power = nearest_power(fn, x, more=_DOWN)
+    return _exp2_of_fraction(fn, x - n, _DOWN) * power
+
+
+def _exp2_of_fraction(fn: Function, f: Value, down: int = 0) -> Value:
+    """Return ``2**(f - down)`` for |f| <= 1/2."""
+    return _lowered(fn, f, (1.0, *_EXP2), down)
+
+
+def _lowered(fn: Function, x: Value, coefficients: tuple[float, ...], down: int) -> Value:
+    """Return the polynomial of `x` times ``2**-down``, exactly that of the rounded polynomial."""
+    return fn.polynomial(x, [c * 2.0**-down for c in coefficients])
 
 
 def exp(fn: Function, x: Value) -> Value:
     """Return ``e**x``."""
     x = clamp(x, _LOWEST_EXP, _HIGHEST_EXP)
-    n, r, shifted = _reduced_to_half_ln2(fn, x)
-    p = fn.mad(r, fn.polynomial(r, (1.0, *_EXP)), 1.0)
-    return scale(fn, p, n, shifted)
+    n, shifted = nearest_to_scale(fn, x, _LOG2_E)
+    return scale(fn, _exp_of_rest(fn, _less_ln2(fn, x, n)), n, shifted)
 
 
-def _reduced_to_half_ln2(fn: Function, x: Value) -> tuple[Value, Value, Value]:
-    """Return ``(n, r, shifted)``: x is ``n*ln(2) + r``, and what `scale` takes for `n`."""
-    n, shifted = nearest(fn, x, _LOG2_E)
-    return n, fn.mad(n, -_LN2[1], fn.mad(n, -_LN2[0], x)), shifted
+def exp_nonpositive(fn: Function, x: Value) -> Value:
+    """Return ``e**min(x, 0)``; NaN stays NaN."""
+    if has_scale(fn, x.type):
+        return exp(fn, x.gt(0.0).where(0.0, x))
+    x = clamp(x, _LOWEST_EXP, 0.0)
+    n, power = nearest_power(fn, x, _LOG2_E, more=_DOWN)
+    return _exp_of_rest(fn, _less_ln2(fn, x, n), _DOWN) * power
+
+
+def exp_moderate(fn: Function, x: Value) -> Value:
+    """Return ``e**x`` for |x| < 80; NaN stays NaN, all else means nothing."""
+    n, power = nearest_power(fn, x, _LOG2_E)
+    return _exp_of_rest(fn, _less_ln2(fn, x, n)) * power
+
+
+def _less_ln2(fn: Function, x: Value, n: Value) -> Value:
+    """Return ``x - n*ln(2)``."""
+    return fn.mad(n, -_LN2[1], fn.mad(n, -_LN2[0], x))
+
+
+def _exp_of_rest(fn: Function, r: Value, down: int = 0) -> Value:
+    """Return ``e**r * 2**-down`` for |r| <= ln(2)/2."""
+    return _lowered(fn, r, (1.0, 1.0, *_EXP), down)
 
 
 def exp10(fn: Function, x: Value) -> Value:
@@ -95,7 +133,7 @@ def exp10(fn: Function, x: Value) -> Value:
     x = clamp(x, _LOWEST_EXP10, _HIGHEST_EXP10)
     if not fn.machine.fuses_multiply_add:
         return in_double(fn, lambda f, wide: exp_wide(f, wide * math.log(10.0)), x)
-    n, shifted = nearest(fn, x, _LOG2_10)
+    n, shifted = nearest_to_scale(fn, x, _LOG2_10)
     r = fn.mad(n, -_LOG10_2[1], fn.mad(n, -_LOG10_2[0], x))
     y = fn.fence(r * _LN10[0])
     tail = fn.mad(r, _LN10[1], fn.mad(r, _LN10[0], -y))
@@ -108,14 +146,24 @@ def sigmoid(fn: Function, x: Value) -> Value:
 
     With ``x = n*ln(2) + r`` that is ``2**n / (2**n + exp(-r))``.
     """
-    n, r, shifted = _reduced_to_half_ln2(fn, clamp(x, _LOWEST_EXP, _SIGMOID_ONE))
+    x = clamp(x, _LOWEST_EXP, _SIGMOID_ONE)
     one = fn.constant(1.0, x.type)
-    power = scale(fn, one, n, shifted)
+    n, power = _sigmoid_power(fn, x, one)
+    r = _less_ln2(fn, x, n)
     rest = r * fn.mad(r, fn.polynomial(r, _EXP_NEGATIVE), -1.0)  # exp(-r) - 1
     # Of three summands the largest comes last, or 1 + 2**n is exact: one rounding counts.
     is_small = n.lt(0.0)
     whole = is_small.where(one, power + 1.0) + (rest + is_small.where(power, 0.0))
     return power / whole
+
+
+def _sigmoid_power(fn: Function, x: Value, one: Value) -> tuple[Value, Value]:
+    """Return ``n = round(x / ln(2))`` and ``2**n``, 0 where that is less than any float."""
+    if has_scale(fn, x.type):
+        n, shifted = nearest_to_scale(fn, x, _LOG2_E)
+        return n, scale(fn, one, n, shifted)
+    n, power = nearest_power(fn, x, _LOG2_E, more=_DOWN)
+    return n, power * 2.0**-_DOWN
 
 
 def sigmoid_double(fn: Function, x: Value) -> Value:

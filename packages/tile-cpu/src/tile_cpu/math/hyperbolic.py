@@ -6,7 +6,7 @@ import math
 
 from tile_cpu.llvm.builder import Function, Value
 from tile_cpu.math.common import INF, NAN, clamp, in_double, keep_zero
-from tile_cpu.math.exponential import exp, exp_wide, expm1_wide
+from tile_cpu.math.exponential import exp_moderate, exp_wide, expm1_wide
 from tile_cpu.math.logarithm import log1p_wide
 from tile_cpu.math.piecewise_polynomials import from_pieces, pieces_at_hand, piecewise, split
 
@@ -33,7 +33,7 @@ def tanh(fn: Function, x: Value) -> Value:
     size = clamp(fn.abs(x), 0.0, _TANH_ONE)
     z = size * size
     near = keep_zero(x, fn.mad(x * z, fn.polynomial(z, _TANH), x))
-    far = 1.0 - 2.0 / (exp(fn, size + size) + 1.0)
+    far = 1.0 - 2.0 / (exp_moderate(fn, size + size) + 1.0)
     return size.lt(_TANH_SMALL).where(near, fn.copysign(far, x))
 
 

@@ -6,7 +6,7 @@ import math
 
 from tile_cpu.llvm.builder import Function, Value
 from tile_cpu.math.common import clamp
-from tile_cpu.math.exponential import exp
+from tile_cpu.math.exponential import exp_moderate
 from tile_cpu.math.piecewise_polynomials import from_pieces, pieces_at_hand, piecewise, split
 
 # erf(x)/x - 1 in z = x**2, |x| <= 1; absolute error 5e-9.
@@ -46,7 +46,7 @@ def erf(fn: Function, x: Value) -> Value:
     z = size * size
     near = fn.mad(x, fn.polynomial(z, _SMALL), x)
     decay = fn.mad(size, fn.polynomial(size, _LOG_COMPLEMENT), -size)
-    far = fn.copysign(1.0 - exp(fn, decay), x)
+    far = fn.copysign(1.0 - exp_moderate(fn, decay), x)
     return size.lt(1.0).where(near, far)
 
 

@@ -140,7 +140,18 @@ _FAST = {
     f"__{name}": _TRANSCENDENTAL[name]
     for name in ("exp", "exp10", "log", "log2", "log10", "sin", "cos", "tan")
 }
-FUNCTIONS: dict[str, MathFunction] = {**_EXACT, **_TRANSCENDENTAL, **_FAST, **_directed()}
+# What calls of others become where their arguments are known to be at most 0.
+_OF_NONPOSITIVE = {
+    "exp_nonpositive": _floats(1, exponential.exp_nonpositive, "exp"),
+    "exp2_nonpositive": _floats(1, exponential.exp2_nonpositive, "exp2"),
+}
+FUNCTIONS: dict[str, MathFunction] = {
+    **_EXACT,
+    **_TRANSCENDENTAL,
+    **_OF_NONPOSITIVE,
+    **_FAST,
+    **_directed(),
+}
 
 
 def call(keep: Keep, name: str, *args: PrimExpr, lanes: int) -> PrimExpr:
