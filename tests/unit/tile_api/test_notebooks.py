@@ -59,4 +59,7 @@ def test_a_layout_is_a_picture(layout, cells) -> None:
 
 
 def test_a_picture_that_nobody_can_read_is_not_made() -> None:
-    assert T.Layout((512, 512), lambda i, j: (j, i))._repr_svg_() is None
+    sizes = [(128, rows) for rows in (128, 129)]
+    made = [T.Layout(size, lambda i, j: (j, i)) for size in sizes]
+    made += [T.Fragment(size, forward_fn=lambda i, j: (i, j)) for size in sizes]
+    assert [layout._repr_svg_() is None for layout in made] == [False, True, False, True]

@@ -119,3 +119,12 @@ def test_what_is_named_after_an_index_is_one() -> None:
     assert [bounds.is_given(var) for var in (i, double, loaded)] == [False, False, True]
     assert not bounds.is_arbitrary(double + 1)
     assert bounds.is_arbitrary(double + loaded)
+
+
+def test_a_variable_that_is_bound_anew_changes_what_was_found() -> None:
+    bounds, after = Bounds(), i + 1
+    found = [bounds.of(after)]
+    for high in (7, 7, 3):
+        bounds.bind(i, 0, high)
+        found.append(bounds.of(after))
+    assert found == [(1 - 2**31, 2**31 - 1), (1, 8), (1, 8), (1, 4)]
