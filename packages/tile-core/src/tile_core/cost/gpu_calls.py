@@ -40,7 +40,7 @@ def product_of(call: Call, instruction: AsyncMma | None) -> MatrixInstructionWor
     if match := _MMA.match(name):
         m, n, k = map(int, match.groups())
         dtype = _buffer_dtype(call.args[-2])
-        repeated = _constant(call.args[0]) if len(call.args) > _OPERANDS else 1
+        repeated = constant(call.args[0]) if len(call.args) > _OPERANDS else 1
         if (m, n, k) == (8, 8, 4) and "16" in dtype:  # four quarters of a warp, each its own
             repeated = 4
         return MatrixInstructionWork(2.0 * m * n * k * repeated, dtype)
@@ -50,7 +50,7 @@ def product_of(call: Call, instruction: AsyncMma | None) -> MatrixInstructionWor
 
 
 def _asynchronous(call: Call, instruction: AsyncMma, *, from_shared: bool) -> MatrixInstructionWork:
-    n, *others = map(_constant, call.args[:-_OPERANDS])
+    n, *others = map(constant, call.args[:-_OPERANDS])
     turned = 2 if from_shared else 1  # along which dimension each operand in memory lies
     steps = others[turned] if len(others) > turned else 1
     operands = call.args[-2:]
@@ -75,7 +75,8 @@ def _buffer_dtype(expr: Expr) -> str:
     raise InternalError("an operand of a matrix instruction names no memory")
 
 
-def _constant(expr: Expr) -> int:
+def constant(expr: Expr) -> int:
+    """Return a template argument of the device header."""
     if not isinstance(expr, Const):
         raise InternalError("a template argument of the device header is no constant")
     return int(expr.value)

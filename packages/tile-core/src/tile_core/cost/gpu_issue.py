@@ -14,6 +14,7 @@ from tile_core.cost.arithmetic import FUNCTIONS, arithmetic_of, hoisted_from_mas
 from tile_core.cost.gpu_calls import (
     SECTOR,
     MatrixInstructionWork,
+    constant,
     lane_offsets,
     product_of,
     sectors,
@@ -216,16 +217,14 @@ class Issue(Visitor):
         self._keep_busy(product.shared_bytes / (4 * self.machine.banks) * warps)
 
     def _vector(self, call: Call, space: Space, *, is_load: bool) -> None:
-        size = call.args[0]
         addresses = [a for a in call.args if isinstance(a, AddressOf)]
-        count = int(size.value) if isinstance(size, Const) else 1
         memory = addresses[1] if is_load and len(addresses) > 1 else addresses[0]
-        nbytes = max(1, count * memory.buffer.dtype.bits // 8)
+        nbytes = max(1, constant(call.args[0]) * memory.buffer.dtype.bits // 8)
         self._touch(memory.buffer, memory.indices[0], nbytes, space, is_write=not is_load)
 
     def _copied(self, call: Call, space: Space) -> None:
         """Count an asynchronous copy of every thread from global to shared memory."""
-        nbytes = int(call.args[0].value) if isinstance(call.args[0], Const) else 16
+        nbytes = constant(call.args[0])
         addresses = [a for a in call.args if isinstance(a, AddressOf)]
         for address, is_write in zip(addresses, (True, False), strict=False):
             self._touch(
