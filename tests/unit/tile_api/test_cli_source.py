@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 
 import pytest
 
@@ -77,7 +79,40 @@ def test_what_makes_no_sense(place, capsys):
         "[TL1002] --like is for functions of whole arrays\n"
         "hint: leave it out: kernels have shapes\n"
     )
-    assert "missing a required argument: 'weight'" in failure(
-        capsys, f"{place}:scaled", "--like", "x=4x64"
+
+
+HINT = (
+    "hint: write --like {0}=4x1024:float16 for an array, "
+    "--args '{{\"{0}\": 2}}' for anything else\n"
+)
+
+
+@pytest.mark.parametrize("verb", ["source", "bench"])
+def test_arguments_that_are_left_out_or_are_none(place, capsys, verb):
+    takes = "[TL1002] scaled takes x, weight, by, offset: "
+    assert main([verb, f"{place}:scaled", "--like", "x=4x64"]) == 1
+    assert capsys.readouterr().err == f"{takes}weight is not given\n{HINT.format('weight')}"
+    assert main([verb, f"{place}:scaled", *LIKE, "--args", '{"h": 1}']) == 1
+    assert capsys.readouterr().err == f"{takes}there is no h\n{HINT.format('x')}"
+
+
+@pytest.mark.parametrize("verb", ["lower", "report", "tune"])
+def test_verbs_that_take_kernels_alone(place, capsys, verb):
+    assert main([verb, f"{place}:scaled"]) == 1
+    assert capsys.readouterr().err == (
+        "[TL1002] scaled is a function of whole arrays, and this verb takes kernels\n"
+        f"hint: print these to a file: tile source {place}:scaled --like ARRAY > kernels.py\n"
     )
-    assert failure(capsys, place).endswith(f"hint: name one of scaled, double: {place}:NAME\n")
+
+
+def test_errors_name_no_line_of_the_command_line_itself(place, tmp_path):
+    command = tmp_path / "tile"  # as installers write it
+    command.write_text("import sys\nfrom tile_api.cli import main\n\nsys.exit(main())\n")
+    asked = [sys.executable, str(command), "source", f"{place}:scaled", *LIKE]
+    done = subprocess.run(
+        [*asked, "--args", '{"by": [1]}'], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == (
+        "[TL1003] scaled: argument 'by' is a list\n"
+        "hint: pass arrays, np.asarray makes them; and numbers, texts, None, or tuples of such\n"
+    )

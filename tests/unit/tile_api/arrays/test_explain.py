@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import tile_api as tile
+from tile_api.arrays.function import Function
 from tile_api.arrays.planning.plan import Blocks
+from tile_core.errors import BackendNotFound, TargetError
 
 
 @tile.function
@@ -67,3 +70,14 @@ def test_what_notebooks_and_reports_show(tmp_path) -> None:
     page = (tmp_path / "page.html").read_text()
     assert html in page
     assert "main for cuda:sm_80" in page
+
+
+@pytest.mark.parametrize("target", ["nonsense", "cuda:sm_5", "cpu:zen99", "", 3])
+def test_a_target_that_is_none_is_refused_before_anything_runs(target: object) -> None:
+    def total(x):
+        return x.sum(axis=-1)
+
+    function = Function(total).on(target)  # type: ignore[arg-type]
+    for what in (function.source, function.explain):
+        with pytest.raises((TargetError, BackendNotFound)):
+            what(np.ones((3, 4), "float32"))

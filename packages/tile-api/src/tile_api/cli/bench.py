@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tile_api.cli.kernels import add_kernel, arguments_in, chosen, is_function, names_in
-from tile_api.cli.source import arrays_like
+from tile_api.cli.source import arrays_like, require_arguments
 from tile_core.errors import FrontendValueError
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ def _of_arrays(found: Any, args: argparse.Namespace) -> Measured:
     from tile_core.plugins.host import default_host
 
     given, like = arguments_in(args.args), arrays_like(args.like)
+    require_arguments(found, (*like, *given))
     function = found.on(args.target) if args.target else found
     target = default_host().resolve(args.target or "cpu")[1]
     made = {

@@ -58,6 +58,11 @@ def names_in(file: str) -> dict[str, Any]:
 
 def chosen(names: Mapping[str, Any], file: str, name: str, *, functions: bool) -> Any:
     """Return the kernel of a name among `names`; without a name, the only one there is."""
+    if not functions and is_function(names.get(name)):
+        raise FrontendValueError(
+            f"{name} is a function of whole arrays, and this verb takes kernels",
+            hint=f"print these to a file: tile source {file}:{name} --like ARRAY > kernels.py",
+        )
     known = {k: v for k, v in names.items() if _is_kernel(v) or (functions and is_function(v))}
     if not known:
         others = "@T.prim_func, @tile.jit or @tile.function"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +53,9 @@ def run(args: argparse.Namespace) -> int:
     found, given = kernel_in(args.place, functions=True), arguments_in(args.args)
     if is_function(found):
         function = found.on(args.target) if args.target else found
-        text = function.source(**arrays_like(args.like), **given, tier=args.tier)
+        like = arrays_like(args.like)
+        require_arguments(function, (*like, *given))
+        text = function.source(**like, **given, tier=args.tier)
     elif args.like:
         raise FrontendValueError(
             "--like is for functions of whole arrays", hint="leave it out: kernels have shapes"
@@ -64,6 +67,28 @@ def run(args: argparse.Namespace) -> int:
         text = kernel.source(tier=args.tier)
     sys.stdout.write(text)
     return 0
+
+
+def require_arguments(function: Any, names: Collection[str]) -> None:
+    """Refuse a command line that leaves out arguments of a function of arrays.
+
+    Raises
+    ------
+    FrontendValueError
+        If a parameter without a default has no name among these, or a name is no parameter.
+    """
+    parameters = inspect.signature(function.func).parameters
+    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in names]
+    unknown = [name for name in names if name not in parameters]
+    if missing or unknown:
+        told = f"{function.__name__} takes {', '.join(parameters)}"
+        wrong = f"{missing[0]} is not given" if missing else f"there is no {unknown[0]}"
+        name = (missing or [*parameters])[0]
+        raise FrontendValueError(
+            f"{told}: {wrong}",
+            hint=f"""write --like {name}=4x1024:float16 for an array, """
+            f"""--args '{{"{name}": 2}}' for anything else""",
+        )
 
 
 _LIKE = re.compile(r"(\w+)=(\d+(?:x\d+)*)?(?::(\w+))?")

@@ -145,8 +145,13 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 def _calling_frame() -> types.FrameType | None:
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None and _is_ours(frame):
+        if frame.f_globals["__name__"] == _COMMAND_LINE:
+            return None  # what calls it is no program of the user's
         frame = frame.f_back
     return frame
+
+
+_COMMAND_LINE = "tile_api.cli"
 
 
 def raising_span(error: BaseException) -> Span | None:

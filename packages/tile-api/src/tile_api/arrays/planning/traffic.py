@@ -54,14 +54,20 @@ class Machine:
 
 
 def machine_of(spec: object, host: PluginHost | None = None) -> Machine | None:
-    """Return the machine of a target, or None if nothing is known of it."""
+    """Return the machine of a target, or None if nothing is known of it.
+
+    Raises
+    ------
+    TargetError, BackendNotFound
+        If there is no such target.
+    """
+    target = replace(parse_target_spec(spec), executor="")
+    backend, exact = (host or default_host()).resolve(target)
+    if backend.peaks is None:
+        return None
+    # The processor at hand by its row of the table: nothing is measured now.
+    is_here = exact.arch in ("", "native", "host")
     try:
-        target = replace(parse_target_spec(spec), executor="")
-        backend, exact = (host or default_host()).resolve(target)
-        if backend.peaks is None:
-            return None
-        # The processor at hand by its row of the table: nothing is measured now.
-        is_here = exact.arch in ("", "native", "host")
         peaks = backend.peaks(exact, "host" if is_here else "")
     except TileError:
         return None
