@@ -36,6 +36,7 @@ from tile_api.arrays.printing.program_text import IMPORTS
 from tile_api.arrays.printing.scatter_text import scatter_plan, with_scatter
 from tile_api.arrays.running import Compiled, Derived
 from tile_api.arrays.tuning import Tuner
+from tile_api.frontend.source import placed
 from tile_core.errors import TileError
 
 MOST_REFUSED = 3
@@ -64,7 +65,8 @@ def derive(
         Blocks of kernels that are compiled: they are taken unless others are clearly faster.
     """
     _require_elements(equations)
-    machine = machine_of(target) if blocks is None else None
+    with placed():
+        machine = machine_of(target) if blocks is None else None
     remarks: tuple[str, ...] = ()
     if machine is not None:
         given = Given(refused, known if tuner is None else ())
