@@ -20,6 +20,8 @@ NOTIMPL: dict[str, tuple[str, ...]] = {
     "copy/cast/*int4*": ("toy",),
     "copy/cast/float4*": ("toy",),
     "gemm/tiled/int4-*": ("toy",),
+    "gemm/scaled/float4*": ("toy",),
+    "gemm/scaled/float6*": ("toy",),
     "reduce/every/*int4/*": ("toy",),
     "reduce/every/float4_e2m1fn/*": ("toy",),
     "reduce/every/float6_*": ("toy",),

@@ -139,6 +139,29 @@ _NIBBLES = (
 
 
 @cache
+def atoms_with_scales(
+    machine: SimtMachine, a: str, b: str, nibbles: bool
+) -> tuple[MatrixAtom, ...]:
+    """Return the instructions with scales, of 8-bit floats or of pairs of 4-bit ones in bytes.
+
+    They hold their operands as the instructions for bytes do.
+    """
+    if not machine.has(SCALED):
+        return ()
+    if nibbles and (a, b) == ("uint8", "uint8"):
+        pairs = _atom("mma_m16n8k32", SCALED, (a, b, "float32"))
+        return (replace(pairs, function="mma_scaled_m16n8k64"),)
+    if nibbles or a not in _FLOAT8 or b not in _FLOAT8:
+        return ()
+    plain = _atom("mma_m16n8k32", SCALED, (a, b, "float32"))
+    return (replace(plain, function="mma_scaled_m16n8k32"),)
+
+
+SCALED = "scaled_mma"
+"""The feature of machines whose instructions multiply by scales."""
+
+
+@cache
 def atoms_for_tiles(machine: SimtMachine, a: str, b: str, c: str) -> tuple[MatrixAtom, ...]:
     """Return the instructions that multiply tiles of elements `a` and `b` exactly.
 

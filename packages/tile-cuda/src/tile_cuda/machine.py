@@ -151,7 +151,7 @@ _HOPPER = (_ADA - {"mma_int4", "mma_int4_m8n8k32", "mma_fp8"}) | {
 _HOPPER_ONLY = _HOPPER | {"register_reallocation", "async_mma"} | _FAST_FLOAT64
 _BLACKWELL = _HOPPER | {"register_reallocation", "accumulator_memory"}
 _INTEGERS = frozenset({"accumulator_memory_int8"})  # products of 8-bit integers, there too
-_CONSUMER_BLACKWELL = (_BLACKWELL - {"clusters", "accumulator_memory"}) | {"mma_fp8"}
+_CONSUMER_BLACKWELL = (_BLACKWELL - {"clusters", "accumulator_memory"}) | {"mma_fp8", "scaled_mma"}
 
 _WGMMA = AsyncMma(rows=64, step_bits=256, warps=4)
 """PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import DType, dtype_of
@@ -22,7 +23,14 @@ from tile_cuda.machine import machine as machine_of
 from tile_cuda.plugin import BACKEND
 from tile_cuda.rules.mma_unit import mma_unit
 
-_BYTES = {"int4": dtype_of("int8"), "uint4": dtype_of("uint8")}
+_BYTES = {
+    "int4": dtype_of("int8"),
+    "uint4": dtype_of("uint8"),
+    "float4_e2m1fn": dtype_of("uint8"),
+}
+
+Choice: TypeAlias = Callable[[Gemm, Gemm, int], Gemm | None]
+"""Given a product, the one of bytes and how many threads share it: that one, if it can be had."""
 
 
 def pack_int4_operands_for(kernel: Kernel, target: Target) -> Kernel:
@@ -44,8 +52,18 @@ def pack_int4_operands(kernel: Kernel, machine: SimtMachine) -> Kernel:
     of the machine must divide the products. Other tiles have a byte for each element.
     """
 
+    def chosen(op: Gemm, made: Gemm, threads: int) -> Gemm | None:
+        unit = mma_unit(machine)
+        return None if op.scales or warp_tiling(made, unit, threads) is None else made
+
+    return pack_operands(kernel, chosen)
+
+
+def pack_operands(kernel: Kernel, chosen: Choice) -> Kernel:
+    """Return `kernel` with tiles of 4-bit operands as bytes, where their products are chosen."""
+
     def rule(node: Node) -> Node:
-        return _packed(node, machine) if isinstance(node, Launch) else node
+        return _packed(node, chosen) if isinstance(node, Launch) else node
 
     if not any(_is_packable(n.a.buffer) for n in nodes_of(kernel, Gemm)):
         return kernel
@@ -78,13 +96,13 @@ class _Uses:
     touched: dict[Node, tuple[Buffer, ...]]
 
 
-def _packed(launch: Launch, machine: SimtMachine) -> Launch:
+def _packed(launch: Launch, chosen: Choice) -> Launch:
     allocated = [n.buffer for n in nodes_of(launch.body, Alloc)]
     tiles = {b for b in allocated if b.scope is Scope.SHARED and _is_packable(b)}
     if not tiles:
         return launch
     as_bytes = _Bytes({})
-    uses = _uses(launch, machine, as_bytes)
+    uses = _uses(launch, chosen, as_bytes)
     while True:
         good = {part for part, own in uses.touched.items() if tiles.issuperset(own)}
         kept = tiles - set(_touched_otherwise(launch, good))
@@ -169,7 +187,7 @@ def _half(value: Extent) -> Extent:
     return binary(BinaryOp.FLOORDIV, value, 2)
 
 
-def _uses(launch: Launch, machine: SimtMachine, as_bytes: _Bytes) -> _Uses:
+def _uses(launch: Launch, chosen: Choice, as_bytes: _Bytes) -> _Uses:
     uses = _Uses({}, {})
     for node in nodes_of(launch.body, Copy, Gemm):
         match node:
@@ -177,7 +195,7 @@ def _uses(launch: Launch, machine: SimtMachine, as_bytes: _Bytes) -> _Uses:
                 made: Node | None = _copy(node, as_bytes)
                 regions: Sequence[Region] = (src, dst)
             case Gemm(a=a, b=b):
-                made = _product(node, as_bytes, machine, math.prod(launch.threads))
+                made = _product(node, as_bytes, chosen, math.prod(launch.threads))
                 regions = (a, b)
         if made is not None:
             own = tuple(r.buffer for r in regions if r.buffer.scope is Scope.SHARED)
@@ -197,7 +215,7 @@ def _copy(op: Copy, as_bytes: _Bytes) -> Copy | None:
     return None if src is None or dst is None else replace(op, src=src, dst=dst)
 
 
-def _product(op: Gemm, as_bytes: _Bytes, machine: SimtMachine, threads: int) -> Gemm | None:
+def _product(op: Gemm, as_bytes: _Bytes, chosen: Choice, threads: int) -> Gemm | None:
     """Return the product of bytes, if the machine has an instruction that divides it."""
     along_k = not op.transpose_a and op.transpose_b
     if not along_k or any(r.buffer.scope is not Scope.SHARED for r in (op.a, op.b)):
@@ -205,5 +223,4 @@ def _product(op: Gemm, as_bytes: _Bytes, machine: SimtMachine, threads: int) -> 
     a, b = as_bytes.region(op.a), as_bytes.region(op.b)
     if a is None or b is None:
         return None
-    made = replace(op, a=a, b=b, nibbles=True)
-    return made if warp_tiling(made, mma_unit(machine), threads) is not None else None
+    return chosen(op, replace(op, a=a, b=b, nibbles=True), threads)

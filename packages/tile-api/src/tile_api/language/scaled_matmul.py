@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from tile_api.frontend.builder import current
 from tile_api.frontend.values import as_region, as_value
 from tile_api.language.matmul import _check_hints, _check_scope, _flag, _matrix, _product
-from tile_api.language.operands import Annotations, count, emit, here
-from tile_core.dtypes import dtype_of
+from tile_api.language.operands import Annotations, count, emit
 from tile_core.errors import DtypeMismatch, GemmShapeMismatch, Note
-from tile_core.ir.buffer import Buffer, Region, Scope, static_value, whole
-from tile_core.ir.build_expr import cast
+from tile_core.ir.buffer import Region, static_value
 from tile_core.ir.expr import Expr
-from tile_core.ir.stmt import Alloc
 from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.ops.gpu_only import GpuOperator
-from tile_core.ops.loop_builders import load, matrix_axes, nest, store
-from tile_core.ops.parallel_form import parallel_nest
 from tile_core.ops.region_pairing import describe
 
 __all__ = ["gemm_blockscaled"]
@@ -51,9 +46,9 @@ def gemm_blockscaled(
     """Multiply tiles whose groups along K have scales: ``C += (op(A) * SFA) @ (op(B) * SFB)``.
 
     MXFP8 and MXFP4 have a power of two (``float8_e8m0fnu``) for 32 elements, NVFP4 a
-    ``float8_e4m3fn`` for 16. Scaled elements are written out, and `T.gemm` multiplies them: they
-    are exact in bfloat16 as long as they are in its range. The result is that of block-scaled
-    matrix instructions, not their speed.
+    ``float8_e4m3fn`` for 16, which is not negative. Machines with block-scaled matrix
+    instructions use them. On others scaled elements are written out, and `T.gemm` multiplies
+    them: they are exact in bfloat16 as long as they are in its range.
 
     Parameters
     ----------
@@ -62,10 +57,9 @@ def gemm_blockscaled(
     SFA : [..., M, groups]; SFB : [..., N, groups]
         The scales, a row for each row of A and each column of B.
     k_start
-        Where in K the tiles begin: element `k` has the scale ``(k_start + k) // granularity``.
-        Nothing, if tiles of scales are those of this step; may be an expression.
+        Where in K the tiles begin, 0 if scales are those of this step; may be an expression.
     sf_a_granularity_k, sf_b_granularity_k
-        How many neighbours along K share a scale.
+        How many share a scale: that of element `k` is number ``(k_start + k) // granularity``.
     mbar, use_2cta, sf_layout
         Make it the asynchronous product of recent NVIDIA GPUs, which no other machine has.
 
@@ -86,15 +80,17 @@ def gemm_blockscaled(
     turned_a = _flag(transpose_A, "transpose_A of T.gemm_blockscaled")
     turned_b = _flag(transpose_B, "transpose_B of T.gemm_blockscaled")
     first = as_value(k_start)
-    a = _scaled(A, SFA, "A", turned_a, first, sf_a_granularity_k, Scope.FRAGMENT)
-    b = _scaled(B, SFB, "B", not turned_b, first, sf_b_granularity_k, Scope.SHARED)
-    emit(_product("T.gemm_blockscaled", a, b, C, False, True, policy, clear_accum, 1))
+    a, group_a = _scales_of(A, SFA, "A", turned_a, first, sf_a_granularity_k)
+    b, group_b = _scales_of(B, SFB, "B", not turned_b, first, sf_b_granularity_k)
+    op = _product("T.gemm_blockscaled", A, B, C, turned_a, turned_b, policy, clear_accum, 1)
+    emit(replace(op, scale_a=a, scale_b=b, group_a=group_a, group_b=group_b, first_k=first))
 
 
-def _scaled(
-    tile: Any, scales: Any, which: str, turned: bool, first: Expr, group: Any, scope: Scope
-) -> Region:
-    """Return a tile of bfloat16, with K along its rows, that is filled with scaled elements."""
+def _scales_of(
+    tile: Any, scales: Any, which: str, turned: bool, first: Expr, group: Any
+) -> tuple[Region, int]:
+    """Return the scales of an operand, checked against it, and how many elements share one."""
+    each = count(group, f"sf_{which.lower()}_granularity_k")
     narrow = as_region(tile, f"{which} of T.gemm_blockscaled")
     factors = as_region(scales, f"SF{which} of T.gemm_blockscaled")
     for region, name in ((narrow, which), (factors, f"SF{which}")):
@@ -102,21 +98,8 @@ def _scaled(
     _check_dtypes(narrow, factors, which)
     extents = _matrix(narrow, "T.gemm_blockscaled")
     rows, depth = (extents[1], extents[0]) if turned else extents
-    each = count(group, f"sf_{which.lower()}_granularity_k")
     _check_scales(narrow, factors, rows, depth, first, each)
-    name = current().fresh(f"{narrow.buffer.name}_scaled")
-    wide = Buffer(name, (rows, depth), dtype_of("bfloat16"), scope, span=here())
-
-    def element(at: tuple[Any, ...]) -> Any:
-        i, k = at
-        value = load(narrow, matrix_axes(narrow), (k, i) if turned else (i, k))
-        scale = load(factors, matrix_axes(factors), (i, (first + k) // each))
-        product = cast(value, dtype_of("float32")) * cast(scale, dtype_of("float32"))
-        return store(whole(wide), (0, 1), at, product)
-
-    emit(Alloc(wide, span=here()))
-    emit(parallel_nest(nest((rows, depth), element)))
-    return whole(wide)
+    return factors, each
 
 
 def _check_dtypes(narrow: Region, factors: Region, which: str) -> None:

@@ -94,7 +94,7 @@ def _given(op: s.Leaf, *names: str) -> str:
 
 
 def _gemm(op: Gemm, w: TileText) -> str:
-    words = [w.region(r) for r in (op.a, op.b, op.c)]
+    words = [w.region(r) for r in (op.a, op.b, op.c, *op.scales)]
     words += ["transpose_A=True"] * op.transpose_a + ["transpose_B=True"] * op.transpose_b
     clear = w.written(op.clear)
     words += [] if clear == "False" else [f"clear_accum={clear}"]
@@ -102,7 +102,11 @@ def _gemm(op: Gemm, w: TileText) -> str:
         words.append(f"policy=T.GemmWarpPolicy.{op.policy.name}")
     words += [f"k_pack={op.k_pack}"] * (op.k_pack != 1)
     words += [f"wg_wait={op.wg_wait}"] * (op.wg_wait != 0)
-    return f"T.gemm({', '.join(words)})"
+    if not op.scales:
+        return f"T.gemm({', '.join(words)})"
+    words.append(f"k_start={'0' if op.first_k is None else w.written(op.first_k)}")
+    words += [f"sf_a_granularity_k={op.group_a}", f"sf_b_granularity_k={op.group_b}"]
+    return f"T.gemm_blockscaled({', '.join(words)})"
 
 
 def _barrier(op: Barrier, w: TileText) -> str:

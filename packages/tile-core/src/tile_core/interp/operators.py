@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.dtypes import dtype_of
 from tile_core.errors import DataRace
 from tile_core.interp import access, atomics, calls, debug, reductions, regions, specialised_warps
 from tile_core.interp.execution_state import BlockState, Lanes
@@ -26,6 +27,7 @@ from tile_core.ops.printing import Print, line
 from tile_core.ops.reduce import Reduce
 from tile_core.ops.reducer import ReducerFinalize, ReducerInit, ReducerUpdate
 from tile_core.ops.scan import Scan
+from tile_core.records import replace
 
 
 def copy(op: Copy, lanes: Lanes) -> None:
@@ -126,11 +128,15 @@ def gemm(op: Gemm, lanes: Lanes) -> None:
     """Multiply and accumulate.
 
     Integers: exact, modulo the accumulator's width. Floats: products and their sum, with the
-    old accumulator, in float64, rounded once to the accumulator's dtype per operator.
+    old accumulator, in float64, rounded once to the accumulator's dtype per operator. Elements
+    with scales are multiplied by them in float32.
     """
     a, b = _matrix(op.a, lanes, op), _matrix(op.b, lanes, op)
     a = a.T if op.transpose_a else a
     b = b.T if op.transpose_b else b
+    if op.scale_a is not None and op.scale_b is not None:
+        a = _scaled(a, op.scale_a, op.group_a, op, lanes)
+        b = _scaled(b.T, op.scale_b, op.group_b, op, lanes).T
     dtype = op.c.buffer.dtype
     is_exact = not (op.a.buffer.dtype.is_float or dtype.is_float)
     product = integer_product(a, b) if is_exact else a.astype(np.float64) @ b.astype(np.float64)
@@ -146,7 +152,24 @@ def gemm(op: Gemm, lanes: Lanes) -> None:
 def _matrix(region: Region, lanes: Lanes, op: Gemm) -> Array:
     values = regions.read(region, lanes, op)
     result: Array = values.reshape(values.shape[-2:])
+    if op.nibbles and op.scales:
+        return decode(_halves(result), dtype_of("float4_e2m1fn"))
     return _halves(result) if op.nibbles else result
+
+
+def _scaled(numbers: Array, scales: Region, group: int, op: Gemm, lanes: Lanes) -> Array:
+    """Return rows of elements times the scales of their groups along K."""
+    first = 0 if op.first_k is None else int(evaluate(op.first_k, lanes)[0])
+    groups = (first + np.arange(numbers.shape[1])) // group
+    own = replace(
+        scales,
+        starts=(*scales.starts[:-1], scales.starts[-1] + int(groups[0])),
+        extents=(*scales.extents[:-1], int(groups[-1] - groups[0]) + 1),
+    )
+    values = regions.read(own, lanes, op)
+    each = values.reshape(values.shape[-2:])[:, groups - groups[0]]
+    result: Array = numbers.astype(np.float32) * each.astype(np.float32)
+    return result
 
 
 def _halves(numbers: Array) -> Array:

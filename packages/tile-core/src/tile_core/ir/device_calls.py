@@ -215,7 +215,11 @@ DEVICE_CALLS: dict[str, DeviceCall] = {call.name: call for call in _CALLS}
 MMA = "mma_"
 """What the names of matrix instructions begin with: a backend's own shapes follow."""
 
+SCALED_MMA = "mma_scaled_"
+"""What the names of those with scales begin with."""
+
 _MMA_OPERANDS = 3
+_SCALED_MMA_OPERANDS = 9
 
 
 def device_call(name: str) -> DeviceCall | None:
@@ -223,8 +227,12 @@ def device_call(name: str) -> DeviceCall | None:
 
     Of a matrix instruction, such as ``mma_m16n8k16``, the name says the shape. It is overloaded on
     the element types of its last arguments ``(d, a, b)``: d += a @ b, by all lanes of a warp, on
-    registers in the backend's order. Constants that say more may stand in front of them.
+    registers in the backend's order. Constants that say more may stand in front of them. Those
+    with scales have, behind them, a word of these for each operand, and for each of the two which
+    bytes of which lanes count.
     """
+    if name.startswith(SCALED_MMA):
+        return DeviceCall(name, effect=_BOTH | Effect.WARP, operands=_SCALED_MMA_OPERANDS)
     if name.startswith(MMA):
         return DeviceCall(name, effect=_BOTH | Effect.WARP, operands=_MMA_OPERANDS)
     return DEVICE_CALLS.get(name)

@@ -84,7 +84,16 @@ class Gemm(TileOperator):
     nibbles : bool
         The operands' bytes are two 4-bit integers each, the first in the low half, with the sign
         of their element type: K counts bytes. Compilers say so, for machines that multiply
-        them; operands have K along their rows.
+        them; operands have K along their rows. With scales they are two ``float4_e2m1fn``.
+    scale_a : Region[..., M, groups], optional
+    scale_b : Region[..., N, groups], optional
+        Both, or none: scales of groups along K, a row for each row of op(a) and column of op(b).
+        Element `k` of a row is multiplied by the one of group ``(first_k + k) // group_a``, or
+        ``group_b``: exactly, in float32.
+    group_a, group_b : int
+        Elements along K that share a scale.
+    first_k : Expr, optional
+        Where along K the operands begin, in elements.
 
     Raises
     ------
@@ -102,7 +111,7 @@ class Gemm(TileOperator):
     """
 
     mnemonic: ClassVar[str] = "gemm"
-    spellings: ClassVar[tuple[str, ...]] = ("gemm",)
+    spellings: ClassVar[tuple[str, ...]] = ("gemm", "gemm_blockscaled")
     execution: ClassVar[Execution] = Execution.COLLECTIVE
     a: Region
     b: Region
@@ -115,12 +124,22 @@ class Gemm(TileOperator):
     wg_wait: int = 0
     instruction: str | None = None
     nibbles: bool = False
+    scale_a: Region | None = None
+    scale_b: Region | None = None
+    group_a: int = 0
+    group_b: int = 0
+    first_k: Expr | None = None
+
+    @property
+    def scales(self) -> tuple[Region, ...]:
+        """The scales of both operands; nothing if these have none."""
+        return tuple(s for s in (self.scale_a, self.scale_b) if s is not None)
 
     def reads(self) -> tuple[Region, ...]:
-        """Return both operands, and the accumulator unless it is always cleared."""
+        """Return both operands, their scales, and the accumulator unless it is always cleared."""
         if isinstance(self.clear, Const) and self.clear.value:
-            return (self.a, self.b)
-        return (self.a, self.b, self.c)
+            return (self.a, self.b, *self.scales)
+        return (self.a, self.b, *self.scales, self.c)
 
     def writes(self) -> tuple[Region, ...]:
         """Return the accumulator."""
@@ -132,7 +151,9 @@ class Gemm(TileOperator):
         operands = self.a.buffer.dtype
         if self.a.buffer.dtype.bits < self.b.buffer.dtype.bits:
             operands = self.b.buffer.dtype
-        name = f"{operands.base[:-1]}4" if self.nibbles else operands.base
+        name = operands.base
+        if self.nibbles:
+            name = "float4_e2m1fn" if self.scales else f"{name[:-1]}4"
         return OperatorWork(product=(m, n, 2 * k if self.nibbles else k), operands=name)
 
     @property
@@ -155,6 +176,9 @@ class Gemm(TileOperator):
             b_at = (j, k) if self.transpose_b else (k, j)
             a = cast(load(self.a, matrix_axes(self.a), a_at), total.dtype)
             b = cast(load(self.b, matrix_axes(self.b), b_at), total.dtype)
+            if self.scale_a is not None and self.scale_b is not None:
+                a = a * cast(self.scale_of(self.scale_a, self.group_a, i, k), total.dtype)
+                b = b * cast(self.scale_of(self.scale_b, self.group_b, j, k), total.dtype)
             before = cast(load(self.c, matrix_axes(self.c), at), total.dtype)
             return seq(
                 Alloc(total),
@@ -164,6 +188,11 @@ class Gemm(TileOperator):
             )
 
         return nest((m, n), body)
+
+    def scale_of(self, scales: Region, group: int, row: Expr, k: Expr) -> Expr:
+        """Return the scale of element `k` of a row."""
+        first = const(0, k.dtype) if self.first_k is None else self.first_k
+        return load(scales, matrix_axes(scales), (row, (first + k) // group))
 
     def verify(self) -> None:
         """Check ranks, static extents, M, N, K and element types."""

@@ -14,5 +14,10 @@ ORDER_THREADS = Pass(
     run="tile_core.passes.order_threads:order_threads",
     when=("orders_threads",),
 )
-DEFAULT_PIPELINE = Pipeline((SELECT_RANGES, ORDER_THREADS))
-"""Ranges of threads are named, and accesses of threads ordered by barriers."""
+SCALED_GEMMS = Pass(
+    name="lower_scaled_gemms",
+    phase=TILE,
+    run="tile_core.passes.lower_scaled_gemms:lower_scaled_gemms",
+)
+DEFAULT_PIPELINE = Pipeline((SCALED_GEMMS, SELECT_RANGES, ORDER_THREADS))
+"""Elements are scaled, ranges of threads named, and accesses of threads ordered by barriers."""

@@ -31,6 +31,7 @@ def _pass(module: str, name: str = "", *, function: str = "", **facts: Any) -> P
 
 
 _TILE = (
+    _pass("passes.lower_scaled_gemms"),
     _pass("ops.select_ranges"),
     _pass("passes.cooperative_grids", "lower_grid_barriers"),
     _pass("passes.split_vectors"),

@@ -11,8 +11,9 @@ from tile_core.ops.gemm import Gemm
 from tile_core.simt.atoms import MatrixAtom
 from tile_core.simt.context import SimtContext
 from tile_core.simt.gemm.matrix_unit import Loads, MatrixUnit, Operand
-from tile_cuda.atoms import atoms_for_nibbles, atoms_for_tiles
+from tile_cuda.atoms import atoms_for_nibbles, atoms_for_tiles, atoms_with_scales
 from tile_cuda.rules.matrix_loads import matrix_loads, reads_matrices
+from tile_cuda.rules.scale_registers import scale_registers
 
 
 def mma_unit(machine: SimtMachine) -> MatrixUnit:
@@ -20,11 +21,17 @@ def mma_unit(machine: SimtMachine) -> MatrixUnit:
 
     def atoms(op: Gemm, warps: int) -> tuple[MatrixAtom, ...]:
         a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
+        if op.scales:
+            return atoms_with_scales(machine, a, b, op.nibbles) if c == "float32" else ()
         table = atoms_for_nibbles if op.nibbles else atoms_for_tiles
         return table(machine, a, b, c)
 
     return MatrixUnit(
-        machine=machine, atoms=atoms, whole_loads=_matrices, operand_layout=operand_layout
+        machine=machine,
+        atoms=atoms,
+        whole_loads=_matrices,
+        scales=scale_registers,
+        operand_layout=operand_layout,
     )
 
 

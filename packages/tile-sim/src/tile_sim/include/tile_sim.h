@@ -17,6 +17,7 @@
 #include "tile_sim/lds_load.h"
 #include "tile_sim/sync.h"
 #include "tile_sim/matrix.h"
+#include "tile_sim/scaled_matrix.h"
 #include "tile_sim/mfma.h"
 #include "tile_sim/mbarrier.h"
 #include "tile_sim/tma.h"

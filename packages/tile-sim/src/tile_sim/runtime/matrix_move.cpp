@@ -18,15 +18,15 @@ struct MatrixMove {
   bool transposed;
 };
 
-constexpr int ROWS = 8;
+constexpr int MATRIX_ROWS = 8;
 constexpr int ROW_BYTES = 16;
 
 void load_matrices(Warp&, Rendezvous& r) {
   const MatrixMove& first = *static_cast<MatrixMove*>(r.arguments[0]);
   for (int m = 0; m < first.matrices; ++m) {
-    uint16_t elements[ROWS][8];
-    for (int row = 0; row < ROWS; ++row) {
-      const MatrixMove& owner = *static_cast<MatrixMove*>(r.arguments[ROWS * m + row]);
+    uint16_t elements[MATRIX_ROWS][8];
+    for (int row = 0; row < MATRIX_ROWS; ++row) {
+      const MatrixMove& owner = *static_cast<MatrixMove*>(r.arguments[MATRIX_ROWS * m + row]);
       std::memcpy(elements[row], owner.row, ROW_BYTES);
     }
     for_each_lane<MatrixMove>(r, [&](int lane, MatrixMove& load) {
@@ -42,7 +42,7 @@ void load_matrices(Warp&, Rendezvous& r) {
 void store_matrices(Warp&, Rendezvous& r) {
   const MatrixMove& first = *static_cast<MatrixMove*>(r.arguments[0]);
   for (int m = 0; m < first.matrices; ++m) {
-    uint16_t elements[ROWS][8];
+    uint16_t elements[MATRIX_ROWS][8];
     for_each_lane<MatrixMove>(r, [&](int lane, MatrixMove& store) {
       const int major = lane / 4, minor = lane % 4 * 2;
       uint16_t pair[2];
@@ -51,8 +51,8 @@ void store_matrices(Warp&, Rendezvous& r) {
         (store.transposed ? elements[minor + i][major] : elements[major][minor + i]) = pair[i];
       }
     });
-    for (int row = 0; row < ROWS; ++row) {
-      const MatrixMove& owner = *static_cast<MatrixMove*>(r.arguments[ROWS * m + row]);
+    for (int row = 0; row < MATRIX_ROWS; ++row) {
+      const MatrixMove& owner = *static_cast<MatrixMove*>(r.arguments[MATRIX_ROWS * m + row]);
       std::memcpy(owner.row, elements[row], ROW_BYTES);
     }
   }
@@ -68,7 +68,7 @@ void touch_row(const tsim_shared& row, int matrices, Access access, uint32_t lin
     finding.line = line;
     report_and_abandon(finding, "ldmatrix or stmatrix in a warp that does not have 32 lanes");
   }
-  if (me.lane >= ROWS * matrices) return;
+  if (me.lane >= MATRIX_ROWS * matrices) return;
   check_shared_place(block, row, ROW_BYTES, access, line);
   record_shared(block, me, row, ROW_BYTES, access, nullptr, line);
 }

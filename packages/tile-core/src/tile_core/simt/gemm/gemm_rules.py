@@ -92,7 +92,7 @@ def fma_rule(name: str) -> Rule[Gemm]:
 
 def _unreachable(op: Gemm) -> str | None:
     """Return why threads cannot reach an operand, or must not; None if they can."""
-    if op.instruction is not None:
+    if op.instruction is not None and not op.scales:
         return f"the program asks for {op.instruction}"
     for name, region in (("A", op.a), ("B", op.b), ("C", op.c)):
         buffer = region.buffer
@@ -195,7 +195,7 @@ def lower_fma(op: Gemm, ctx: SimtContext) -> Stmt:
     in_registers = [r.buffer.scope is Scope.FRAGMENT for r in (op.a, op.b)]
     before, op, after = staged(op, in_registers[0], in_registers[1], ctx)
     tiling = block_tiling(op, ctx.threads)
-    if _is_spread_in(op.c, block_fragment(tiling), ctx):
+    if not op.scales and _is_spread_in(op.c, block_fragment(tiling), ctx):
         return seq(before, lower_blocks(op, tiling, ctx), after)
     return seq(before, _by_elements(op, ctx), after)
 

@@ -109,6 +109,23 @@ Loads: TypeAlias = tuple[Stmt, Callable[[Expr], Stmt]]
 """What runs once, and the loads of one k-step given its number."""
 
 
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """Scales of both operands in registers.
+
+    `setup` brings them there, and `arguments` are what an instruction is told of them, given the
+    numbers of its rows, its columns and its k-step.
+    """
+
+    setup: Stmt
+    arguments: Callable[[Expr, Expr, Expr], tuple[Expr, ...]]
+
+
+def without_scales(op: Gemm, tiling: WarpTiling, ctx: SimtContext) -> Scales | None:
+    """Return None: the machine has no instructions with scales."""
+    return None
+
+
 def element_by_element(operand: Operand, registers: Buffer, ctx: SimtContext) -> Loads | None:
     """Return None: the machine reads operands by ordinary loads only."""
     return None
@@ -139,6 +156,8 @@ class MatrixUnit:
         The function of the device header across which no instruction moves, where reads of the
         next k-step must be kept in front of the products of this one; None where compilers put
         reads early by themselves.
+    scales
+        Given an MMA and how warps share it: its scales in registers, None if it has none.
     operand_layout
         Given the shape of a tile, the width of its elements in bits, and whether K is its last
         dimension: where an operand lies in shared memory. Raises `LayoutError` if nowhere better
@@ -150,4 +169,5 @@ class MatrixUnit:
     others: Callable[[Gemm], Iterable[MatrixAtom]] = lambda op: ()
     whole_loads: Callable[[Operand, Buffer, SimtContext], Loads | None] = element_by_element
     fence: str | None = None
+    scales: Callable[[Gemm, WarpTiling, SimtContext], Scales | None] = without_scales
     operand_layout: Callable[[tuple[int, ...], int, bool], Layout] = rows_of_chunks

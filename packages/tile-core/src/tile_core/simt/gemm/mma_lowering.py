@@ -162,6 +162,7 @@ def _products(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: SimtContext) 
         begin, end = _widened(op, own, its_first, total, count, ctx)
 
     atom = tiling.atom
+    scales = unit.scales(op, tiling, ctx)
     slots_of_a, slots_of_b, slots_of_c = (f.slot_table() for f in (atom.a, atom.b, atom.c))
 
     def product(i: Expr, j: Expr, kk: Expr) -> Stmt:
@@ -173,6 +174,7 @@ def _products(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: SimtContext) 
                 at(total, accumulators + int(slots_of_c[row, column])),
                 at(a.buffer, a.offset(i, kk) + int(slots_of_a[row, 0]), "r"),
                 at(b.buffer, b.offset(j, kk) + int(slots_of_b[0, column]), "r"),
+                *(scales.arguments(i, j, kk) if scales is not None else ()),
             )
             for row in range(atom.pieces[0])
             for column in range(atom.pieces[1])
@@ -187,7 +189,9 @@ def _products(op: Gemm, tiling: WarpTiling, unit: MatrixUnit, ctx: SimtContext) 
     def loads(kk: Expr) -> Stmt:
         return seq(a.load(kk), b.load(kk))
 
-    return seq(begin, a.setup, b.setup, _steps(tiling.steps, loads, products, unit, ctx), end)
+    steps = _steps(tiling.steps, loads, products, unit, ctx)
+    given = None if scales is None else scales.setup
+    return seq(begin, a.setup, b.setup, given, steps, end)
 
 
 def _steps(

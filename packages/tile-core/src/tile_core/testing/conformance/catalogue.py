@@ -16,6 +16,7 @@ from tile_core.testing.conformance import (
     operators,
     reducers,
     reductions,
+    scaled_gemms,
     sparse_gemms,
 )
 from tile_core.testing.conformance.case import Case
@@ -24,6 +25,7 @@ FAMILIES = (
     copies,
     gemms,
     sparse_gemms,
+    scaled_gemms,
     gemm_tails,
     elementwise,
     conditional_loads,

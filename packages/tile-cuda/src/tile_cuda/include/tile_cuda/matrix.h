@@ -8,3 +8,4 @@
 #include "tile_cuda/mma_float.h"
 #include "tile_cuda/mma_integer.h"
 #include "tile_cuda/mma_narrow.h"
+#include "tile_cuda/mma_scaled.h"

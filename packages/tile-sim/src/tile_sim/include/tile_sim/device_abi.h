@@ -143,6 +143,20 @@ void tsim_store_matrix(const tsim_shared* row, const tsim_registers* from, int m
                        int transposed, unsigned line);
 void tsim_mma(const tsim_registers* d, const tsim_registers* a, const tsim_registers* b, int shape,
               int d_type, int a_type, int b_type, int columns, unsigned line);
+// Of m16n8, with scales for groups along K in bytes of the lanes' words.
+struct tsim_scaled_product {
+  int k;
+  int a_type;
+  int b_type;
+  int scale_type;
+  int a_byte;
+  int a_lane;
+  int b_byte;
+  int b_lane;
+};
+void tsim_mma_scaled(const tsim_registers* d, const tsim_registers* a, const tsim_registers* b,
+                     const tsim_registers* sfa, const tsim_registers* sfb,
+                     const struct tsim_scaled_product* product, unsigned line);
 // Of 64 lanes: `pack` instructions with successive k. Elements of an operand are in each stride-th
 // of its registers.
 struct tsim_wave_product {

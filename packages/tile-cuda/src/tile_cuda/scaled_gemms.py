@@ -1,0 +1,115 @@
+"""Which products with scales for groups along K are matrix instructions, and which are not."""
+
+from __future__ import annotations
+
+import math
+
+from tile_core.arith.constraints import ConstraintSet
+from tile_core.ir.buffer import Region, Scope
+from tile_core.ir.node import Node, nodes_of, substitute
+from tile_core.ir.stmt import Kernel, Launch
+from tile_core.machine import SimtMachine
+from tile_core.ops.gemm import Gemm
+from tile_core.records import replace
+from tile_core.remarks import remark
+from tile_core.simt.gemm.mma_lowering import warp_tiling
+from tile_core.target import Target
+from tile_cuda.atoms import SCALED, atoms_with_scales
+from tile_cuda.machine import machine as machine_of
+from tile_cuda.pack_int4_operands import pack_operands
+from tile_cuda.plugin import BACKEND
+from tile_cuda.rules.mma_unit import mma_unit
+from tile_cuda.rules.scale_registers import groups_of_step, step_of
+
+_PACKED = "float4_e2m1fn"
+
+
+def choose_scaled_gemms_for(kernel: Kernel, target: Target) -> Kernel:
+    """Return `kernel` with products with scales as the machine of a target computes them.
+
+    See `choose_scaled_gemms`.
+    """
+    return choose_scaled_gemms(kernel, machine_of(BACKEND.exact(target).arch))
+
+
+def choose_scaled_gemms(kernel: Kernel, machine: SimtMachine) -> Kernel:
+    """Return `kernel` with those products with scales marked that `machine` has instructions for.
+
+    Before   gemm A_s: float8[128, 64], …, scale_a=SFA, group_a=32
+    After    gemm A_s, …, scale_a=SFA, group_a=32, instruction="scaled_mma"
+
+    Tiles of 4-bit floats become bytes of two of them; see `pack_operands`. A remark says why
+    others are not marked: their elements will be written out scaled.
+    """
+    if not any(op.scales for op in nodes_of(kernel, Gemm)):
+        return kernel
+    if machine.has(SCALED):
+        kernel = pack_operands(
+            kernel, lambda op, made, threads: _packed(op, made, threads, machine)
+        )
+    done: dict[Node, Node] = {}
+    for launch in nodes_of(kernel, Launch):
+        for op in nodes_of(launch.body, Gemm):
+            if not op.scales or op.instruction is not None:
+                continue
+            why = refusal(op, math.prod(launch.threads), machine)
+            if why is None:
+                done[op] = replace(op, instruction=SCALED)
+            else:
+                told = f"elements are written out scaled, in bfloat16, and multiplied then: {why}"
+                remark("missed", "choose_scaled_gemms", told, op.span)
+    return substitute(kernel, done) if done else kernel
+
+
+def _packed(op: Gemm, made: Gemm, threads: int, machine: SimtMachine) -> Gemm | None:
+    """Return the product of pairs of 4-bit floats, if the machine has an instruction for it."""
+    if not op.scales or {str(r.buffer.dtype) for r in (op.a, op.b)} != {_PACKED}:
+        return None
+    made = replace(made, instruction=SCALED)
+    return made if refusal(made, threads, machine) is None else None
+
+
+def refusal(op: Gemm, threads: int, machine: SimtMachine) -> str | None:
+    """Return why no instruction of `machine` multiplies `op` by its scales; None if one does."""
+    if not machine.has(SCALED):
+        return f"{machine.name} has no instructions with scales"
+    a, b, c = (str(r.buffer.dtype) for r in (op.a, op.b, op.c))
+    if (a, b, op.nibbles) == (_PACKED, _PACKED, False):
+        return (
+            "4-bit elements are packed where tiles are copied from tensors, along K, and where "
+            "nothing but products reads them, in steps of 64 that warps can share"
+        )
+    if c != "float32" or not atoms_with_scales(machine, a, b, op.nibbles):
+        return f"{machine.name} has no instruction that multiplies scaled {a} by {b} into {c}"
+    return _scales_refusal(op) or _place_refusal(op, threads, machine)
+
+
+def _scales_refusal(op: Gemm) -> str | None:
+    kinds = {str(scales.buffer.dtype) for scales in op.scales}
+    allowed = {"float8_e8m0fnu", "float8_e4m3fn"} if op.nibbles else {"float8_e8m0fnu"}
+    if len(kinds) > 1 or not kinds <= allowed:
+        return f"scales are {' and '.join(sorted(kinds))}"
+    each = step_of(op) // groups_of_step(op)
+    for name, group in (("A", op.group_a), ("B", op.group_b)):
+        if group % each:
+            return f"{group} elements of {name} share a scale, no multiple of {each}"
+    first = 0 if op.first_k is None else ConstraintSet().multiple_of(op.first_k)
+    if first % each:
+        return f"tiles begin at multiples of {first} along K, and groups of {each} do"
+    return None
+
+
+def _place_refusal(op: Gemm, threads: int, machine: SimtMachine) -> str | None:
+    for scales in op.scales:
+        if scales.buffer.scope is not Scope.SHARED:
+            return f"{scales.buffer.name!r} is not in shared memory"
+    if not all(_is_tile(r) for r in (op.a, op.b)):
+        return "an operand is neither in shared memory nor a fragment"
+    if warp_tiling(op, mma_unit(machine), threads) is None:
+        m, n, k = op.mnk
+        return f"{threads} threads cannot share {m} x {n} x {k} in its steps"
+    return None
+
+
+def _is_tile(region: Region) -> bool:
+    return region.buffer.scope in (Scope.SHARED, Scope.FRAGMENT)
