@@ -125,29 +125,35 @@ def _pack_rows(
     """Interleave `group` rows of a ``(k, n)`` source."""
     group, chunk = kernel.group, kernel.chunk
     region = _region((*along_k, group), (*along_n, chunk))
-    depth, width = region.depth, region.width
+    depth = region.depth
 
-    def load(q: Any, c: Any, x: Any, edge: bool) -> PrimExpr:
-        count = width - c * chunk if edge else None
-        if edge and group > 1:
-            present = as_expr(q * group + x) < as_expr(depth)
-            count = Select(present, as_expr(count), i32(0))
-        value = source.load_as(dtype, q * group + x, c * chunk, chunk, count)
-        return reinterpret(value, f"uint{32 // group}", chunk) if group > 1 else value
+    def copy(whole: bool | PrimExpr, width: Any) -> Stmt:
+        def load(q: Any, c: Any, x: Any, edge: bool) -> PrimExpr:
+            count = width - c * chunk if edge else None
+            if edge and group > 1:
+                present = as_expr(q * group + x) < as_expr(depth)
+                count = Select(present, as_expr(count), i32(0))
+            value = source.load_as(dtype, q * group + x, c * chunk, chunk, count)
+            return reinterpret(value, f"uint{32 // group}", chunk) if group > 1 else value
 
-    def one(q: Any, c: Any) -> Stmt:
-        keep = Temporaries()
-        rows = _loaded(keep, region.whole, group, lambda x, edge: load(q, c, x, edge))
-        vectors = _interleave(keep, kernel, rows)
-        puts = [put(q, c * group + w, value) for w, value in enumerate(vectors)]
-        return seq(keep.statements, puts)
+        def one(q: Any, c: Any) -> Stmt:
+            keep = Temporaries()
+            rows = _loaded(keep, whole, group, lambda x, edge: load(q, c, x, edge))
+            vectors = _interleave(keep, kernel, rows)
+            puts = [put(q, c * group + w, value) for w, value in enumerate(vectors)]
+            return seq(keep.statements, puts)
 
-    body = loop(
-        ceil_div(depth, group),
-        lambda q: loop(ceil_div(width, chunk), lambda c: one(q, c), name="c"),
-        name="q",
-    )
-    return seq(region.statements, body)
+        return loop(
+            ceil_div(depth, group),
+            lambda q: loop(ceil_div(width, chunk), lambda c: one(q, c), name="c"),
+            name="q",
+        )
+
+    if isinstance(region.whole, bool) or group > 1:
+        return seq(region.statements, copy(region.whole, region.width))
+    # Rows of known length are loops written out: many are read at a time, before any has come.
+    either = IfThenElse(region.whole, copy(True, along_n[0]), copy(False, region.width))
+    return seq(region.statements, either)
 
 
 def _pack_columns(
