@@ -303,3 +303,36 @@ def test_equations_of_a_gradient_in_numpy() -> None:
     held = dict(zip((p.name for p in made.parameters), (*arrays, *weights), strict=True))
     for got, wanted in zip(found, evaluated(made, held), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-12)
+
+
+def tiled(x):
+    return np.tile(x, (2, 1))
+
+
+def repeated(x):
+    return np.repeat(x, 3, axis=1)
+
+
+def in_heads(x):
+    return np.swapaxes(x.reshape(*x.shape[:2], 3, 4), 1, 2)
+
+
+@pytest.mark.parametrize("view", [tiled, repeated, in_heads])
+def test_running_sums_are_stored_in_parts_of_dimensions(view) -> None:
+    def f(x):
+        y = np.cumsum(x, axis=0)
+        return y, view(y).max(axis=-1), np.square(view(y)).sum(axis=-1)
+
+    x = floats(6, 5, 12)
+    y, most, squares = f(x)
+    weights = [floats(*r.shape) for r in (y, most, squares)]
+    found, pull = Function(f, target="interpret").vjp(x)
+    for got, wanted in zip(found, (y, most, squares), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)
+    torch_x = torch.tensor(x, requires_grad=True)
+    z = torch.cumsum(torch_x, 0)
+    of = torch.tensor(view(np.arange(y.size).reshape(y.shape)))
+    shown = z.flatten()[of]
+    results = (z, shown.amax(-1), shown.square().sum(-1))
+    sum((r * torch.tensor(w)).sum() for r, w in zip(results, weights, strict=True)).backward()
+    np.testing.assert_allclose(pull(*weights), torch_x.grad.numpy(), rtol=1e-9, atol=1e-12)

@@ -199,15 +199,19 @@ def _plans(equations: Equations, tasks: Sequence[Task], blocks: Blocks) -> list[
         plan
         for task in tasks
         for plan in (
-            plans_of(reshaped(task, shapes), blocks)
-            if task.is_streamed
-            else [(recurring_plan if task.scatter is None else scatter_plan)(task, blocks)]
+            [scatter_plan(task, blocks)]
+            if task.scatter is not None
+            else (plans_of if task.is_streamed else _stepping)(reshaped(task, shapes), blocks)
         )
     ]
     for axis in (a for plan in made for a in plan.axes.values()):
         if isinstance(axis.size, Size):
             raise ValueNeeded(names_in(axis.size), "a tile has all of its elements")
     return made
+
+
+def _stepping(task: Task, blocks: Blocks) -> list[Plan]:
+    return [recurring_plan(task, blocks)]
 
 
 def _require_elements(equations: Equations) -> None:

@@ -27,7 +27,7 @@ def reshaped(task: Task, shapes: Mapping[str, Shape]) -> Task:
     """Return a task that reads and writes tensors in shapes in which its indices are plain.
 
     Elements that lie in a row lie in a row in every shape: ``x[r // 8, r % 8]`` is element ``r``
-    of a vector.
+    of a vector. What a recurrence reads stays as it is: its steps know it by that.
     """
     views: dict[tuple[str, Shape], View] = {}
 
@@ -43,14 +43,19 @@ def reshaped(task: Task, shapes: Mapping[str, Shape]) -> Task:
         return views.setdefault((name, shape), View(called, name, shape)).name, plain
 
     known: dict[Expr, Expr] = {}
-    for x in walk(*(o.element for o in task.outputs)):
+    read = [] if task.recurrence is not None else [o.element for o in task.outputs]
+    for x in walk(*read):
         made = rebuild(x, known)
         if made.op == "load":
             name, indices = view(made.value, made.args)
             made = make("load", *indices, value=name, dtype=made.dtype)
         known[x] = made
     outputs = tuple(
-        replace(o, element=known[o.element], indices=tuple(view(o.name, o.indices)[1]))
+        replace(
+            o,
+            element=known.get(o.element, o.element),
+            indices=tuple(view(o.name, o.indices)[1]),
+        )
         for o in task.outputs
     )
     return replace(task, outputs=outputs, views=tuple(views.values()))

@@ -176,7 +176,7 @@ class SteppedWriter(Writer):
         else:
             buffer = self.tiles.allocate("result", dims, dtype=x.dtype)
             self._put(buffer, x, dims)
-        self.tiles.put(f"T.copy({buffer}, {self.tiles.region(o.name, o.indices)})")
+        self.tiles.put(f"T.copy({buffer}, {self.tiles.region(self.results.name(o), o.indices)})")
 
     def _reductions(self, x: Expr) -> None:
         """Compute the reductions in `x`, the inner ones first."""

@@ -35,11 +35,15 @@ class Results:
         row = (ONE,) if ONE in o.element.free and ONE not in found else ()
         return tuple(v for v in (*row, *found) if v not in self.plan.points)
 
+    def name(self, o: Output) -> str:
+        """Return what an output is called in the shape in which it is stored."""
+        return next((v.name for v in self.plan.task.views if v.tensor == o.name), o.name)
+
     def store(self, o: Output) -> None:
         """Compute a block of an output, and store it."""
         tiles = self.tiles
         dims, x = self.dims(o), o.element
-        view = next((v.name for v in self.plan.task.views if v.tensor == o.name), o.name)
+        view = self.name(o)
         if x.op == "state" and tiles.held[x][1] == dims:
             buffer = tiles.held[x][0]
         else:
