@@ -40,6 +40,8 @@ CASES = {
         (lambda x: np.einsum("ii->i", x), (5, 5)), (lambda x: np.einsum("ii", x), (5, 5)),
         (lambda x: np.einsum("ijk->kj", x), (2, 3, 5)), (lambda x: np.einsum("ba", x), (2, 3)),
         (lambda x, y, z: np.einsum("ab,bc,cd->ad", x, y, z), (2, 3), (3, 5), (5, 2)),
+        (lambda x, y, z: np.einsum("ik,kj,ij->ij", x, y, z), (3, 5), (5, 7), (3, 7)),
+        (lambda x, y, z: np.einsum("i,jk,ik->k", x, y, z), (3,), (1, 7), (3, 7)),
         (lambda x, y: np.einsum("...,...", x, y), (3, 5), (5,)),
     ],
     "vecdot": [
@@ -206,3 +208,16 @@ def test_products_are_compared_with_the_largest_as_it_was_added_up() -> None:
     arrays = [random.standard_normal(shape) for shape in ((2, 5), (5, 5), (2, 5))]
     found = Function(kept, target="interpret")(*arrays)
     np.testing.assert_allclose(found, kept(*arrays), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "count"),
+    [("ik,kj,ij->ij", 1), ("ij,ik,kj->ij", 1), ("ik,ij,kj->ij", 1), ("ij,jk,kl->il", 2),
+     ("ij,kj,ik->", 1), ("ii,ik,kj->ij", 1)],
+)  # fmt: skip
+def test_what_a_sum_does_not_change_does_not_hide_a_product(subscripts, count):
+    def f(x, y, z):
+        return np.einsum(subscripts, x, y, z)
+
+    source = Function(f, blocks=Blocks()).source(*arrays("float32", *[(70, 70)] * 3))
+    assert source.count("T.gemm(") == count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -54,20 +55,31 @@ def contracted(
             taken = frozenset(names).union(*(i.free for i in indices))
             names.append(variable_of(sizes[c], taken))
             where[c] = const(0) if sizes[c] == 1 else eq.index(names[-1], whole(sizes[c]))
-        made: Expr | None = None
-        for x, letters in zip(arrays, subscripts, strict=True):
-            mine = tuple(
-                const(0) if n == 1 else where[c] for c, n in zip(letters, x.shape, strict=True)
+        read = [
+            x.read_as(
+                dtype,
+                tuple(
+                    const(0) if n == 1 else where[c] for c, n in zip(letters, x.shape, strict=True)
+                ),
             )
-            read = x.read_as(dtype, mine)
-            made = read if made is None else eq.multiply(made, read)
-        assert made is not None
+            for x, letters in zip(arrays, subscripts, strict=True)
+        ]
         for c, name in reversed([*zip(summed, names, strict=True)]):
             if sizes[c] != 1:
-                made = eq.reduce("sum", name, whole(sizes[c]), made)
-        return made
+                read = _summed(read, name, whole(sizes[c]))
+        return functools.reduce(eq.multiply, read)
 
     return Array([sizes[c] for c in output], dtype, at)
+
+
+def _summed(factors: Sequence[Expr], variable: str, extent: int) -> list[Expr]:
+    """Return the factors of a sum of products: those that the variable does not change stay out.
+
+    What is left is a product of two matrices, or of few: `ij,jk,kl->il` multiplies twice.
+    """
+    inside = [x for x in factors if variable in x.free] or [*factors]
+    made = eq.reduce("sum", variable, extent, functools.reduce(eq.multiply, inside))
+    return [made, *(x for x in factors if x not in inside)]
 
 
 def _sizes(arrays: Sequence[Array], subscripts: Sequence[str], what: str) -> dict[str, int]:
