@@ -25,7 +25,7 @@ ANY = (
     "np.ndim({0}) * {0}", "{0}.clip(0, 2)", "np.reshape({0}, {0}.shape[::-1])",
     "np.searchsorted([-1, 0, 2, 5], {0})", "np.digitize({0}, [-2, 0, 1])",
     "np.digitize({0}, [3, 1, 0], right=True)", "np.power({0}, 2)", "np.empty_like({0}) * 0 == 1",
-    "np.interp({0}, [-2, 0, 1], [0.5, 4, -1])",
+    "np.interp({0}, [-2, 0, 1], [0.5, 4, -1])", "np.isin({0}, [2, 0, 1])",
 )  # fmt: skip
 """Of one array of any numbers."""
 FLOAT = (
@@ -53,7 +53,8 @@ FLOAT = (
     "np.rad2deg({0})", "np.fabs({0})", "np.fix({0})", "np.floor_divide({0}, 3.0)",
     "np.remainder({0}, 3.0)", "np.power(np.abs({0}), 0.5)", "np.positive({0})",
     "np.piecewise({0}, [{0} > 0], [lambda x: x * 2, 0.5])", "np.float_power(np.abs({0}), 0.5)",
-    "np.searchsorted([-1.5, 0.0, 0.25, 2.0], {0}, side='right')",
+    "np.searchsorted([-1.5, 0.0, 0.25, 2.0], {0}, side='right')", "np.sinc({0})",
+    "np.vander({0}, 3)",
 )  # fmt: skip
 WHOLE = (
     "{0} // 3", "{0} % 4", "{0} // -2", "{0} % -3", "{0} & 6", "{0} | 1", "{0} ^ 5", "{0} << 1",
@@ -84,7 +85,8 @@ PAIRS = (
     "np.stack([{0}, {1}])", "np.append({0}, {1})", "np.block([[{0}], [{1}]])",
     "np.piecewise({0}, [{0} > {1}], [1, 0])", "np.add.outer({0}, {1})",
     "np.searchsorted(np.sort({0}), {1})", "np.digitize({0}, np.sort({1}))",
-    "np.searchsorted(np.sort({0}), {1}, side='right')",
+    "np.searchsorted(np.sort({0}), {1}, side='right')", "np.array_equal({0}, {1})",
+    "np.broadcast_arrays({0}, {1})[1]",
 )  # fmt: skip
 """Of two arrays that are broadcast together; those of two that are no truth values follow."""
 NUMBERS = ("{0} - {1}", "{0} - {1}", "({0} - {1}) ** 2", "{0} - 2 * {1}")
@@ -124,7 +126,10 @@ FOLDS = (
     "np.logical_or.reduce({0}, axis=AXIS, keepdims=KEPT)",
     "{0}.max(axis=AXIS, keepdims=KEPT)", "{0}.any(axis=AXIS)", "{0}.all(axis=AXIS)",
 )  # fmt: skip
-POSITIONS = ("np.argmax({0}, axis=AXIS)", "np.argmin({0}, axis=AXIS, keepdims=KEPT)")
+POSITIONS = (
+    "np.argmax({0}, axis=AXIS)", "np.argmin({0}, axis=AXIS, keepdims=KEPT)",
+    "np.unravel_index(np.argmax({0}), {0}.shape)[-1]",
+)  # fmt: skip
 """Reductions over one axis only."""
 SUMS = (
     "np.sum({0}, axis=AXIS, keepdims=KEPT)", "{0}.mean(axis=AXIS, keepdims=KEPT)",
@@ -159,6 +164,7 @@ FLOAT_FOLDS = (
     "np.logaddexp.accumulate({0}, axis=AXIS)", "np.nancumsum({0}, axis=AXIS)",
     "np.linalg.norm({0}, axis=AXIS, keepdims=KEPT)", "np.median({0}, axis=AXIS, keepdims=KEPT)",
     "np.quantile({0}, 0.3, axis=AXIS, keepdims=KEPT)",
+    "np.nanmedian({0}, axis=AXIS, keepdims=KEPT)",
     "np.percentile({0}, 60, axis=AXIS, keepdims=KEPT)",
     "np.linalg.vector_norm({0}, axis=AXIS, keepdims=KEPT)", "np.nancumprod({0}, axis=AXIS)",
     "np.linalg.norm({0}, ord=1, axis=AXIS, keepdims=KEPT)",
@@ -185,7 +191,7 @@ SCANS = (
     "np.cumulative_sum({0}, axis=AXIS, include_initial=True)",
     "np.gradient({0}, axis=AXIS)", "np.trapezoid({0}, axis=AXIS)",
     "np.gradient({0}, 0.5, axis=AXIS, edge_order=2)", "np.trapezoid({0}, dx=0.5, axis=AXIS)",
-    "np.diff({0}, n=2, axis=AXIS)",
+    "np.diff({0}, n=2, axis=AXIS)", "np.ediff1d({0})",
 )  # fmt: skip
 SHIFTED = "np.exp({2})"
 CHAINS = (
@@ -225,7 +231,8 @@ VIEWS = (
     "np.pad({0}, 2, mode='symmetric')", "{0}.swapaxes(0, -1)", "{0}.squeeze()", "{0}.repeat(2, 0)",
     "{0}.take([0, -1], axis=-1)", "{0}.flatten()", "{0}.transpose()", "np.empty((0, 3), 'int8')",
     "np.roll({0}, (1, 2), axis=(0, -1))", "np.tile({0}, (2, 1))", "np.repeat({0}, 3)",
-    "np.flip({0}, axis=-1)", "np.gradient({0})[0]",
+    "np.flip({0}, axis=-1)", "np.gradient({0})[0]", "np.delete({0}, 0, axis=-1)",
+    "np.insert({0}, 1, 2, axis=-1)", "np.rollaxis({0}, -1)",
 )  # fmt: skip
 MATRICES = (
     "np.tril({0})", "np.triu({0}, 1)",
@@ -252,7 +259,9 @@ PRODUCTS = (
     "np.linalg.tensordot({0}, {1}, axes=1)", "np.kron({0}, {1})", "np.correlate({0}, {1})",
     "np.correlate({0}, {1}, 'full')", "np.convolve({0}, {1}, 'same')", "{0}.dot({1})",
     "np.trapezoid({0}, {1})", "np.polyval({0}[:3], {1})",
-    "np.einsum('ij,jk,j->ik', {0}, {0}.T, {1})",
+    "np.einsum('ij,jk,j->ik', {0}, {0}.T, {1})", "np.einsum('ij,kj,ik->ik', {0}, {1}, {0} @ {1}.T)",
+    "np.einsum('ij,kj,kl->il', {0}, {1}, {1})", "np.cross({0}, {1})", "np.linalg.cross({0}, {1})",
+    "np.linalg.multi_dot([{0}, {0}.T, {1}])", "np.linalg.matrix_power({0} @ {1}.T, 2)",
 )  # fmt: skip
 EINSUMS = (
     "np.einsum('ii->i', {0})", "np.einsum('ii', {0})", "np.einsum('ij->j', {0})",
@@ -307,5 +316,6 @@ WIDENING = ("np.degrees({0})", "np.radians({0})")
 EXCLUDED = {
     "erf": "it is SciPy's",
     "trapz": "NumPy has it no longer",
+    "unwrap": "it jumps where differences are rounded to halves of a period",
 }
 """Names that no line has, and why."""

@@ -147,6 +147,22 @@ def test_function(name):
         assert_agrees(function, x)
 
 
+KEYWORDS = [
+    (lambda x: (np.nanstd(x, 1, ddof=1), np.nanvar(x, axis=0, ddof=2, keepdims=True)), NAN),
+    (lambda x: np.nanvar(x, axis=-1, ddof=7), NAN), (lambda x: np.nansum(x, 1, "float64"), NAN),
+    (lambda x: np.nanmean(x, axis=1, where=x > 1), NAN),
+    (lambda x: np.nanmax(x, 1, initial=1), NAN),
+    (lambda x: np.nanmin(x, axis=0, where=x > 0, initial=9.0), NAN),
+    (lambda x: np.nanprod(x, where=x != 3), NAN), (lambda x: np.nansum(x, 0, initial=2.0), NAN),
+    (lambda x: (np.nanstd(x, ddof=1), np.nansum(x, 0, dtype="int8")), filled((3, 5), "int32")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", KEYWORDS)
+def test_reductions_without_nan_take_what_others_take(case):
+    assert_agrees(*case)
+
+
 @pytest.mark.parametrize("name", folds.NAN_FOLDS)
 def test_without_what_is_no_number(name):
     known = getattr(np, name)

@@ -28,6 +28,16 @@ def test_medians(axis, dtype):
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 65, 66])
+def test_medians_of_what_is_a_number(size):
+    x = filled((7, size), "float32", size)
+    some = np.where(np.random.default_rng(1).random(x.shape) < 0.5, np.nan, x).astype("float32")
+    for axis in (0, -1, None):
+        assert_agrees(lambda x: np.nanmedian(x, axis=axis, keepdims=True), some)
+        assert_agrees(lambda x: np.nanmedian(x, axis), x.astype("int32"))
+    assert_agrees(lambda x: np.nanmedian(x, axis=1), HOSTILE)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 65, 66])
 def test_medians_of_sizes(size):
     assert_agrees(lambda x: np.median(x, -1), filled((2, size), "float64", size))
 
@@ -132,9 +142,12 @@ def test_names_of_linalg(name):
 
 
 def test_every_function_is_met():
-    assert set(PRODUCTS) == set(linear_algebra.LINALG)
+    others = {"cross", "matrix_power", "multi_dot"}  # of `compositions`
+    assert set(PRODUCTS) | others == set(linear_algebra.LINALG)
     mine = {n for n, f in numpy_names.FUNCTIONS.items() if f.__module__ == statistics.__name__}
-    assert mine == {"median", "quantile", "percentile", "cov", "corrcoef", "convolve", "correlate"}
+    assert mine == {
+        "median", "nanmedian", "quantile", "percentile", "cov", "corrcoef", "convolve", "correlate",
+    }  # fmt: skip
 
 
 def test_as_kernels():

@@ -305,19 +305,22 @@ def clip(
 def round(a: Any, decimals: int = 0) -> Array:
     """`numpy.round`: halves go to the even neighbour."""
     x = lift(a)
-    if not x.dtype.is_float:
-        if decimals < 0 or x.dtype.is_bool:
-            raise UnknownArrayFunction(
-                f"np.round of {x.dtype} to {decimals} decimals",
-                hint="cast the array to floats with astype",
-            )
-        return x
+    if x.dtype.is_bool and decimals:
+        raise UnknownArrayFunction(
+            f"np.round of bool to {decimals} decimals",
+            hint="NumPy does not round them either; cast the array to floats with astype",
+        )
+    if x.dtype.is_int:  # rounded as floats of 64 bits; what a narrow type does not hold wraps
+        if decimals >= 0:
+            return x
+        whole = round(astype(x, "float64"), decimals)
+        return astype(whole if x.dtype.bits == 64 else astype(whole, "int64"), x.dtype)
     scale = 10.0 ** abs(decimals)
     if not decimals:
         return apply(UFUNCS["rint"], "rint", (x,))
     wide, narrow = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
-    whole = apply(UFUNCS["rint"], "rint", (apply(UFUNCS[wide], wide, (x, scale)),))
-    return apply(UFUNCS[narrow], narrow, (whole, scale))
+    scaled = apply(UFUNCS["rint"], "rint", (apply(UFUNCS[wide], wide, (x, scale)),))
+    return apply(UFUNCS[narrow], narrow, (scaled, scale))
 
 
 def nan_to_num(x: Any, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Array:

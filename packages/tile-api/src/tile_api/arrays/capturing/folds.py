@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -327,20 +328,30 @@ def average(
 
 
 def without_nan(known: Callable[..., Array], name: str) -> Callable[..., Array]:
-    """Return a reduction that leaves out what is not a number."""
+    """Return a reduction that leaves out what is not a number; it takes what `known` takes."""
+    signature = inspect.signature(known)
 
-    def run(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:
-        x: Any = lift(a)
-        is_number: Any = True if not x.dtype.is_float else x == x
-        if is_number is True:
-            return known(x, axis, keepdims=keepdims)
-        if known not in (max, min):
-            return known(x, axis, keepdims=keepdims, where=is_number)
-        _has_elements(x, axes_of(axis, x.ndim), f"np.{name}")
-        worst = -math.inf if known is max else math.inf
-        found = known(x, axis, keepdims=keepdims, where=is_number, initial=worst)
-        return choose(any(is_number, axis, keepdims=keepdims), found, math.nan)
+    def run(*args: Any, **keywords: Any) -> Array:
+        given = signature.bind(*args, **keywords).arguments
+        x: Any = lift(given.pop("a"))
+        if not x.dtype.is_float:
+            return known(x, **given)
+        asked = given.pop("where", True)
+        is_number: Any = (x == x) if asked is True else (x == x) & lift(asked)
+        over = {k: v for k, v in given.items() if k in ("axis", "keepdims")}
+        if known in (max, min) and "initial" not in given:
+            if asked is True:
+                _has_elements(x, axes_of(given.get("axis"), x.ndim), f"np.{name}")
+            given["initial"] = -math.inf if known is max else math.inf
+            is_some: Any = any(is_number, **over)
+        elif known in (var, std):
+            less = given.get("correction", given.get("ddof", 0))
+            is_some = sum(is_number, **over) > less
+        else:
+            return known(x, where=is_number, **given)
+        return choose(is_some, known(x, where=is_number, **given), math.nan)
 
+    run.__signature__ = signature  # type: ignore[attr-defined]
     run.__name__ = run.__qualname__ = name
     run.__doc__ = f"`numpy.{name}`."
     return run

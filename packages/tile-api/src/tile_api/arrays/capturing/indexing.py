@@ -105,7 +105,7 @@ def counted(at: Expr, size: int) -> Expr:
 
 def _completed(x: Array, keys: list[Any]) -> list[Any]:
     """Return one key for each dimension, and None for each that is new."""
-    keys = [_checked(key) for key in keys]
+    keys = [_checked(key) for key in _with_known_masks(x, keys)]
     real = sum(key is not None and key is not Ellipsis for key in keys)
     if real > x.ndim:
         raise ArrayShapeError(f"{real} indices for an array of {x.ndim} dimensions")
@@ -116,6 +116,35 @@ def _completed(x: Array, keys: list[Any]) -> list[Any]:
                 raise ArrayShapeError("... stands twice in brackets")
             return keys[:at] + whole + keys[at + 1 :]
     return keys + whole
+
+
+def _with_known_masks(x: Array, keys: list[Any]) -> list[Any]:
+    """Return keys with the indices that masks choose which are known when this is captured."""
+    masks = [_known_mask(key) for key in keys]
+    dims = [
+        0 if key is None or key is Ellipsis else 1 if mask is None else mask.ndim
+        for key, mask in zip(keys, masks, strict=True)
+    ]
+    made: list[Any] = []
+    for k, mask in enumerate(masks):
+        if mask is None:
+            made.append(keys[k])
+            continue
+        is_after = any(key is Ellipsis for key in keys[:k])
+        at = x.ndim - sum(dims[k:]) if is_after else sum(dims[:k])
+        if mask.shape != tuple(x.shape[at : at + mask.ndim]):
+            raise ArrayShapeError(
+                f"a mask of shape {mask.shape} for dimensions {tuple(x.shape[at:])}"
+            )
+        made += mask.nonzero()
+    return made
+
+
+def _known_mask(key: Any) -> Any:
+    if isinstance(key, list) and not all(isinstance(k, (bool, np.bool_)) for k in key):
+        return None
+    mask = np.asarray(key, bool) if isinstance(key, list) and key else key
+    return mask if isinstance(mask, np.ndarray) and mask.dtype == bool and mask.ndim else None
 
 
 def _checked(key: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from tile_api.arrays.capturing import (
     accumulations,
     augmented_assignment,
+    compositions,
     creation,
     elementwise,
     folds,
@@ -60,7 +61,11 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         statistics.corrcoef, statistics.convolve, statistics.correlate,
         interpolation.searchsorted, interpolation.digitize, interpolation.interp,
         interpolation.trapezoid, interpolation.gradient, interpolation.polyval,
-        interpolation.piecewise, joins.block, products.kron,
+        interpolation.piecewise, joins.block, products.kron, statistics.nanmedian,
+        compositions.sinc, compositions.unwrap, compositions.cross, compositions.vander,
+        compositions.isin, compositions.ediff1d, compositions.delete, compositions.insert,
+        compositions.broadcast_arrays, compositions.array_equal, compositions.rollaxis,
+        compositions.unravel_index,
     )
 }  # fmt: skip
 FUNCTIONS |= folds.NAN_FOLDS | accumulations.NAN_ACCUMULATIONS
@@ -290,7 +295,8 @@ def _sized_by_data(what: str) -> DataDependentShape:
 
 def _unknown(name: str) -> UnknownArrayFunction:
     last = name.rsplit(".", 1)[-1]
-    near = nearest(last, [*FUNCTIONS, *UFUNCS], 0.8)
+    # what NumPy has is no misspelling of another one
+    near = None if hasattr(np, last) else nearest(last, [*FUNCTIONS, *UFUNCS], 0.8)
     hint = f"np.{near} can" if near else _OTHERWISE.get(last)
     return UnknownArrayFunction(
         f"np.{name} cannot be captured"
@@ -336,6 +342,8 @@ class Namespace:
                 return _called(created, name, args, keywords)
             assert known is not None
             if creation.holds_arrays([*args, *keywords.values()]):
+                if args and name in _METHODS:  # of one array: numbers in a list are one
+                    args = (creation.array(args[0]), *args[1:])
                 return _called(known, name, args, keywords)
             return getattr(np, name)(*args, **keywords)
 

@@ -12,7 +12,8 @@ import numpy as np
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import astype, common_type, lift
 from tile_api.arrays.capturing.elementwise import where as choose
-from tile_api.arrays.capturing.folds import Axes, axes_of, mean
+from tile_api.arrays.capturing.folds import Axes, axes_of, count_nonzero, mean
+from tile_api.arrays.capturing.indexing import take_along_axis
 from tile_api.arrays.capturing.joins import concatenate, diagonal, pad, stack
 from tile_api.arrays.capturing.sorting import sort
 from tile_api.arrays.capturing.views import (
@@ -34,6 +35,21 @@ def median(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:
         return _kept(mean(rows, -1), over, keepdims)
     middle = in_order[..., (size - 1) // 2 : size // 2 + 1]
     return _kept(_unless_nan(mean(middle, -1), in_order), over, keepdims)
+
+
+def nanmedian(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Array:
+    """`numpy.nanmedian`: the median of what is a number."""
+    x: Any = lift(a)
+    if not x.dtype.is_float:
+        return median(x, axis, keepdims=keepdims)
+    rows, over = _rows(x, axis)
+    if not int(rows.shape[-1]):
+        return _kept(mean(rows, -1), over, keepdims)
+    in_order = sort(rows)  # what is no number comes last
+    count: Any = count_nonzero(in_order == in_order, -1, keepdims=True)
+    places = (np.maximum(count - 1, 0) // 2, count // 2)
+    middle = concatenate([take_along_axis(in_order, k, -1) for k in places], -1)
+    return _kept(mean(middle, -1), over, keepdims)
 
 
 def quantile(
