@@ -1,5 +1,8 @@
 """Index expressions: simplifying keeps every value, and reach tells no lie."""
 
+import ast
+import re
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -101,6 +104,12 @@ def test_the_text_is_python_with_the_same_values(expr, box):
     names = dict(zip("ijk", box_coords(box), strict=True))
     again = eval(to_text(expr), {"minimum": np.minimum, "maximum": np.maximum}, names)
     assert (np.broadcast_to(again, box) == tabulate(expr, box)).all()
+
+
+@given(exprs)
+def test_the_text_has_no_needless_brackets(expr):
+    text = re.sub(r"\((-\d+)\)", r"\1", to_text(expr))
+    assert ast.unparse(ast.parse(text)) == text
 
 
 @given(exprs)

@@ -127,11 +127,12 @@ def nearest_tests(path: Path, graph: ImportGraph) -> list[Path]:
     (name,) = (name for name, file in graph.files.items() if file == path)
     distance = graph.dependents([name])
     tests = {n: p for n, p in graph.files.items() if p.name.startswith("test_") and n in distance}
-    stem, package = path.stem, name.split(".")[0]
+    package = name.split(".")[0]
 
-    def order(test: str) -> tuple[bool, bool, int, str]:
-        alike = stem in test.rsplit(".", 1)[-1] or name.split(".")[-2] in test.rsplit(".", 1)[-1]
-        return (not alike, f"unit.{package}." not in test, distance[test], test)
+    def order(test: str) -> tuple[int, bool, int, str]:
+        last = test.rsplit(".", 1)[-1]
+        alike = (path.stem in last) + (name.split(".")[-2] in last)
+        return (-alike, f"unit.{package}." not in test, distance[test], test)
 
     return [tests[test] for test in sorted(tests, key=order)]
 

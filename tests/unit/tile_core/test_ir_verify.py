@@ -5,6 +5,8 @@ import pytest
 from tile_core.dtypes import dtype_of
 from tile_core.errors import (
     ControlFlowError,
+    FrontendTypeError,
+    FrontendValueError,
     GemmShapeMismatch,
     IndexMismatch,
     ParallelBodyError,
@@ -14,7 +16,7 @@ from tile_core.errors import (
 )
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.build_expr import const
-from tile_core.ir.expr import Binary, BinaryOp, Load, Var
+from tile_core.ir.expr import Binary, BinaryOp, Call, Expr, Load, Select, Var
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.stmt import Alloc, For, Kernel, Let, Seq, Store
 from tile_core.ir.verify import verify
@@ -69,12 +71,20 @@ def check(body: str, params: str = "A: global float32[8, 8]") -> None:
             GemmShapeMismatch,
             "T.gemm N shape check failed: 4 against 8",
         ),
+        ("threads 0 count 33:\n  pass", VerifyError, "threads 0 to 32 of 32"),
+        ("threads 8 count 25:\n  pass", VerifyError, "threads 8 to 32 of 32"),
+        ("threads 8 count 0:\n  pass", VerifyError, "threads 8 to 7 of 32"),
+        ("@fill(dst=A[0:8], value=0.0)", IndexMismatch, "'A' needs 2 dimensions, got 1"),
     ],
 )
 def test_what_is_refused(body: str, error: type[TileError], message: str) -> None:
     with pytest.raises(error) as caught:
         check(body)
     assert message in str(caught.value)
+
+
+def test_all_threads_and_some_of_them_are_ranges() -> None:
+    check("threads 0 count 32:\n  threads 8 count 24:\n    pass")
 
 
 def kernel_of(*stmts: object) -> Kernel:
@@ -117,7 +127,23 @@ def test_a_view_has_no_gaps() -> None:
         verify(kernel_of(Alloc(every_other), load))
 
 
-def test_operands_of_one_operation_have_one_type() -> None:
-    mixed = Binary(BinaryOp.ADD, const(1), const(1.0), FLOAT32)
-    with pytest.raises(VerifyError, match="of int32 and float32"):
-        verify(kernel_of(Let(Var("x", FLOAT32), mixed)))
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (Binary(BinaryOp.ADD, const(1), const(1.0), FLOAT32), VerifyError, "of int32 and float32"),
+        (Binary(BinaryOp.LT, const(1.0), const(2.0), FLOAT32), VerifyError, "gives float32"),
+        (Select(const(1), const(1.0), const(2.0)), VerifyError, "select on int32 between"),
+        (Select(const(True), const(1.0), const(2)), VerifyError, "float32 and int32"),
+        (Call("nonsense", (), FLOAT32), FrontendTypeError, "there is no intrinsic 'nonsense'"),
+        (const(1), VerifyError, "'x' is float32, not int32"),
+    ],
+)
+def test_types_of_expressions(value: Expr, error: type[TileError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        verify(kernel_of(Let(Var("x", FLOAT32), value)))
+
+
+def test_a_loop_has_a_step() -> None:
+    loop = For(Var("i", INT32), const(0), const(4), const(0), Seq(()))
+    with pytest.raises(FrontendValueError, match="step must not be zero"):
+        verify(kernel_of(loop))
