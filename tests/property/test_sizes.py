@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tile_api.arrays.equations.sizes import (
@@ -81,3 +82,36 @@ def test_what_is_told_of_all_values_holds(one, two, values) -> None:
         assert a <= b
     if b > 0 and not isinstance(y, Size) and is_multiple(x, y):
         assert a % b == 0
+
+
+N, M = SYMBOLS
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS, STEPS, VALUES)
+@example([("+", M)], [("+", M)], {"n": 8, "m": 9})
+@example([("+", M)], [("+", 1)], {"n": 8, "m": 9})
+@example([("+", M), ("*", N)], [], {"n": 8, "m": 9})
+def test_quotients_of_sizes(one, two, values) -> None:
+    conditions: dict[str, None] = {}
+    token = CONDITIONS.set(conditions)
+    try:
+        x, y = (computed(N, steps, lambda x: x) for steps in (one, two))
+        quotient = x // y
+    except (ValueNeeded, ZeroDivisionError):
+        return
+    finally:
+        CONDITIONS.reset(token)
+    a, b = (computed(values["n"], steps, lambda x: valued(x, values)) for steps in (one, two))
+    if b and all(eval(text, dict(values)) for text in conditions):
+        assert valued(quotient, values) == a // b
+
+
+def test_a_sum_goes_into_itself_once() -> None:
+    token = CONDITIONS.set({})
+    try:
+        assert (N + M) // (M + N) == 1
+        with pytest.raises(ValueNeeded):
+            _ = (N + M) // (N + 1)
+    finally:
+        CONDITIONS.reset(token)
