@@ -91,6 +91,7 @@ N, M = SYMBOLS
 @given(STEPS, STEPS, VALUES)
 @example([("+", M)], [("+", M)], {"n": 8, "m": 9})
 @example([("+", M)], [("+", 1)], {"n": 8, "m": 9})
+@example([("neg", N)], [("-", N)] * 3, {"n": 8, "m": 9})
 @example([("+", M), ("*", N)], [], {"n": 8, "m": 9})
 def test_quotients_of_sizes(one, two, values) -> None:
     conditions: dict[str, None] = {}

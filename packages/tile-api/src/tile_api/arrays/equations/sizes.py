@@ -136,7 +136,8 @@ class Size(int):
         exact = _exact(self, other)
         if exact is not None:
             return exact
-        if all(factor < 0 for factor in self.terms.values()):  # -(-n // 8) rounds up
+        is_negative = all(factor < 0 for factor in self.terms.values())
+        if is_negative and not isinstance(other, Size) and other > 0:  # -(-n // 8) rounds up
             return -((-self + (other - 1)) // other)
         return _quotient(self, other)
 
