@@ -130,6 +130,29 @@ NARROW = [
 
 
 @pytest.mark.in_turn(3)
+@pytest.mark.parametrize("source", ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn"])
+def test_floats_to_shorter_ones(run, source):
+    targets = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((7,), source),
+        B0: T.Tensor((7,), targets[0]),
+        B1: T.Tensor((7,), targets[1]),
+        B2: T.Tensor((7,), targets[2]),
+        B3: T.Tensor((7,), targets[3]),
+    ):
+        with T.Kernel(1, threads=32):
+            [converted(A, B) for B in (B0, B1, B2, B3)]
+
+    found = [poisoned(7, dtype=target) for target in targets]
+    a = np.array([0, 1, -1.5, 0.1, 3.14159, -20.7, 448]).astype(poisoned(1, dtype=source).dtype)
+    run(main, a, *found)
+    for b, target in zip(found, targets, strict=True):
+        assert np.array_equal(b, a.astype("float32").astype(b.dtype)), target
+
+
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize("dtype", NARROW)
 def test_floats_to_narrow_floats_round_to_even_and_saturate(run, dtype):
     values = np.concatenate(
