@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 import ml_dtypes
@@ -257,6 +258,24 @@ def test_arguments_are_checked():
     n = symbol("n")
     with pytest.raises(ArgumentTypeError, match="'n' is a int32, got float"):
         interpret(kernel([n], 1, lambda bx: []), [1.5])
+
+
+NAMES = ("bool", "int8", "uint8", "int16", "float16", "bfloat16", "int32", "float32", "float64",
+         "float8_e4m3fn", "float8_e5m2", "float6_e2m3fn", "float6_e3m2fn")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arrays_of_another_type_are_refused(name):
+    """Those of as many bytes, too: bytes alone stand for what NumPy has no type for."""
+    k = kernel([Buffer("B", (2,), dtype_of(name), Scope.GLOBAL)], 1, lambda bx: [])
+    taken = set()
+    for given in NAMES:
+        with contextlib.suppress(ArgumentDtypeError):
+            interpret(k, [np.zeros(2, dtype_of(given).numpy())])
+            taken.add(given)
+    others = {"int8", "uint8"} if name == "bool" else set()
+    others |= {"uint8"} if name.startswith(("float8_", "float6_")) else set()
+    assert taken - {name} == others
 
 
 def test_pointers():

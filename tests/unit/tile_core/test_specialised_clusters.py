@@ -69,3 +69,35 @@ def test_blocks_that_run_other_rounds_share_nothing() -> None:
     producer, _ = roles(made)
     assert [c.multicast for c in operators(producer, BulkCopy)] == [None, None]
     assert not operators(made.kernel.body, ClusterSync)
+
+
+@pytest.mark.parametrize(
+    ("several", "rows", "part"),
+    [(4, 64, (1, 2, 64, 64)), (2, 64, (1, 2, 32, 64)), (4, 36, None)],
+)
+def test_several_matrices_are_parted_between_them(
+    several: int, rows: int, part: tuple[int, ...] | None
+) -> None:
+    """Each block copies some of them if there are several for each, else some rows of all.
+
+    Where a part would begin within a swizzle's pattern, each block copies all for itself.
+    """
+
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((several, 8 * rows, 512), "float16"),
+        B: T.Tensor((several, 512, 512), "float16"),
+    ):
+        with T.Kernel(4, 4, threads=128, cluster_dims=(1, 2, 1)) as (bx, by):
+            A_s = T.alloc_shared((several, rows, 64), "float16")
+            sums = T.alloc_fragment((several, rows, 64), "float16")
+            T.clear(sums)
+            for k in T.Pipelined(8, num_stages=2):
+                T.copy(A[0, k * rows, bx * 64], A_s)
+                for i, j, m in T.Parallel(several, rows, 64):
+                    sums[i, j, m] += A_s[i, j, m]
+            T.copy(sums, B[0, by * rows, bx * 64])
+
+    producer, _ = roles(done(kernel))
+    (copy,) = operators(producer, BulkCopy)
+    assert (None if copy.multicast is None else copy.dst.static_extents) == part
