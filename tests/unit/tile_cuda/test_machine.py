@@ -105,6 +105,9 @@ INSTRUCTIONS = {
     "register_reallocation": "setmaxnreg.dec.sync.aligned.u32 40;",
     "async_mma": "wgmma.fence.sync.aligned;",
     "accumulator_memory": "tcgen05.fence::before_thread_sync;",
+    "accumulator_memory_scaled":
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32 [%r0], %a, %b, %r1, [%r2],"
+        " [%r3], %p;",
     "scaled_mma":
         "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3"
         f".f32.ue8m0 {F4}, {R4}, {R2}, {F4}, {{%r6}}, {{0, 1}}, {{%r7}}, {{2, 3}};",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 from support.emulated import Program, line_of, poison, whole
@@ -95,12 +97,54 @@ OF_FACTORS: dict[int, tuple[str, type[TileError] | tuple[type[TileError], ...], 
 }
 """As `MISTAKES`, where the first factor is in tensor memory."""
 
+SCALED_FILE = "tensor_scaled.cu"
+
+
+def of_scales(broken: int) -> Program:
+    def arguments() -> dict[str, Any]:
+        rng = np.random.default_rng(7)
+        a, b = ((rng.integers(-4, 5, (128, 256)) / 2).astype(ml_dtypes.float8_e4m3fn) for _ in "AB")
+        p, q = (
+            rng.choice([0.25, 0.5, 1, 2, 4], (128, 8)).astype(ml_dtypes.float8_e8m0fnu)
+            for _ in "PQ"
+        )
+        return {"A": a, "B": b, "P": p, "Q": q, "C": poison(128, 128), "broken": broken}
+
+    def expected(A: Any, B: Any, P: Any, Q: Any, broken: int) -> np.ndarray:
+        left, right = (
+            x.astype("float64") * s.astype("float64").repeat(32, axis=1)
+            for x, s in ((A, P), (B, Q))
+        )
+        return (left @ right.T).astype("float32")
+
+    return Program(
+        SCALED_FILE, "tensor_scaled", (1,), 128, 33808, arguments, "C", expected
+    )  # fmt: skip
+
+
+WRONG_SCALES = {1: "rows one after the other", 8: "the next groups", 9: "A's for B"}
+"""By number: what only the results tell of."""
+
+OF_SCALES: dict[int, tuple[str, type[TileError] | tuple[type[TileError], ...], str, str]] = {
+    2: ("scales not fenced", MissingFence, "copy A or copy B or set", ""),
+    3: ("B's copied by another thread", BarrierMisuse, "set or copy elsewhere", ""),
+    4: ("A's not copied", BarrierMisuse, "set", "reads scales in column 128"),
+    5: ("B's not copied", BarrierMisuse, "set", "reads scales in column 132"),
+    6: ("copied beside the columns", BarrierMisuse, "copy beside", "columns 254 to 257"),
+    7: ("copied to sums", BarrierMisuse, "set or copy to sums", "of another shape"),
+    10: ("no arrival", (*ORDER, BarrierMisuse), "fill or read sums", ""),
+    11: ("copied behind the arrival", (*ORDER, BarrierMisuse), "fill or copy late", ""),
+    12: ("filled while they are copied", (*ORDER, BarrierMisuse), "fill again", ""),
+}
+"""As `MISTAKES`, with scales of groups along K in tensor memory."""
+
 ALL = [(program, FILE, number, *row) for number, row in MISTAKES.items()]
+ALL += [(of_scales, SCALED_FILE, number, *row) for number, row in OF_SCALES.items()]
 ALL += [(of_factor, FACTOR_FILE, number, *row) for number, row in OF_FACTORS.items()]
 
 
 @pytest.mark.in_turn(3)
-@pytest.mark.parametrize("made", [program, of_factor])
+@pytest.mark.parametrize("made", [program, of_factor, of_scales])
 @pytest.mark.parametrize("async_mode", ["late", "early", "random"])
 @pytest.mark.parametrize("schedule", ["forward", "reverse", "random:1"])
 def test_the_right_kernel_is_found_right(schedule: str, async_mode: str, made: Any) -> None:
@@ -120,3 +164,9 @@ def test_a_mistake_is_found(mistake: tuple[Any, ...], schedule: str) -> None:
     lines = {error.span.line, *(note.span.line for note in error.notes if note.span is not None)}
     assert {line_of(file, one) for one in marker.split(" or ")} & lines, str(error)
     assert words in str(error)
+
+
+@pytest.mark.parametrize("number", WRONG_SCALES, ids=WRONG_SCALES.get)
+def test_other_scales_give_other_sums(number: int) -> None:
+    with checking("all"), pytest.raises(AssertionError, match="Arrays are not equal"):
+        of_scales(number).run()

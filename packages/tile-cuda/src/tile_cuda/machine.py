@@ -85,6 +85,7 @@ DEVICE_NAMES: Mapping[str, str] = {
         for name in (
             *("alloc", "base", "free", "load", "store", "before", "after"),
             *("mma", "mma_set", "mma_ts", "mma_ts_set"),
+            *("scales", "mma_scaled", "mma_scaled_set"),
         )
     },
     "accumulators_arrive": "tcgen05_commit",
@@ -149,9 +150,10 @@ _HOPPER = (_ADA - {"mma_int4", "mma_int4_m8n8k32", "mma_fp8"}) | {
     "copy_engine",
 }
 _HOPPER_ONLY = _HOPPER | {"register_reallocation", "async_mma"} | _FAST_FLOAT64
-_BLACKWELL = _HOPPER | {"register_reallocation", "accumulator_memory"}
+_MEMORY = frozenset({"accumulator_memory", "accumulator_memory_scaled"})
+_BLACKWELL = _HOPPER | {"register_reallocation"} | _MEMORY
 _INTEGERS = frozenset({"accumulator_memory_int8"})  # products of 8-bit integers, there too
-_CONSUMER_BLACKWELL = (_BLACKWELL - {"clusters", "accumulator_memory"}) | {"mma_fp8", "scaled_mma"}
+_CONSUMER_BLACKWELL = (_BLACKWELL - _MEMORY - {"clusters"}) | {"mma_fp8", "scaled_mma"}
 
 _WGMMA = AsyncMma(rows=64, step_bits=256, warps=4)
 """PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions"."""

@@ -6,6 +6,7 @@ import math
 
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.ir.buffer import Region, Scope
+from tile_core.ir.build_expr import as_expr
 from tile_core.ir.node import Node, nodes_of, substitute
 from tile_core.ir.stmt import Kernel, Launch
 from tile_core.machine import SimtMachine
@@ -20,6 +21,9 @@ from tile_cuda.pack_int4_operands import pack_operands
 from tile_cuda.plugin import BACKEND
 from tile_cuda.rules.mma_unit import mma_unit
 from tile_cuda.rules.scale_registers import groups_of_step, step_of
+from tile_cuda.tensor_memory import GROUP
+from tile_cuda.tensor_memory import SCALED as IN_MEMORY
+from tile_cuda.tensor_memory import refusal as sums_refusal
 
 _PACKED = "float4_e2m1fn"
 
@@ -52,9 +56,12 @@ def choose_scaled_gemms(kernel: Kernel, machine: SimtMachine) -> Kernel:
         for op in nodes_of(launch.body, Gemm):
             if not op.scales or op.instruction is not None:
                 continue
-            why = refusal(op, math.prod(launch.threads), machine)
+            if machine.has(IN_MEMORY):
+                why, instruction = memory_refusal(op, launch, machine), IN_MEMORY
+            else:
+                why, instruction = refusal(op, math.prod(launch.threads), machine), SCALED
             if why is None:
-                done[op] = replace(op, instruction=SCALED)
+                done[op] = replace(op, instruction=instruction)
             else:
                 told = f"elements are written out scaled, in bfloat16, and multiplied then: {why}"
                 remark("missed", "choose_scaled_gemms", told, op.span)
@@ -67,6 +74,25 @@ def _packed(op: Gemm, made: Gemm, threads: int, machine: SimtMachine) -> Gemm | 
         return None
     made = replace(made, instruction=SCALED)
     return made if refusal(made, threads, machine) is None else None
+
+
+def memory_refusal(op: Gemm, launch: Launch, machine: SimtMachine) -> str | None:
+    """Return why `op` is not multiplied by its scales in tensor memory; None if it may be.
+
+    All products of a launch are there, or none is.
+    """
+
+    def refused(product: Gemm) -> str | None:  # whether sums are dropped is settled later
+        return sums_refusal(replace(product, clear=as_expr(False)), machine)
+
+    why = refused(op)
+    if why is None and any(refused(other) for other in nodes_of(launch.body, Gemm)):
+        return "other products of the launch have their sums in registers"
+    if why is None and math.prod(launch.threads) not in (GROUP, 2 * GROUP):
+        return f"{math.prod(launch.threads)} threads are not one or two groups of {GROUP}"
+    if why is None and op.mnk[0] * op.mnk[1] // math.prod(launch.threads) > GROUP:
+        return f"a thread has more than {GROUP} columns of sums"
+    return why
 
 
 def refusal(op: Gemm, threads: int, machine: SimtMachine) -> str | None:

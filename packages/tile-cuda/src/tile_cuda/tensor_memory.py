@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import dtype_of
 from tile_core.ir.buffer import Buffer, Region, Scope, whole
 from tile_core.ir.build_expr import as_expr
@@ -50,7 +51,7 @@ class TensorMemory(ControlOperator):
     barriers
         Those at which products arrive in turn; the variable `issued` counts them.
     columns
-        How many are taken: a power of two.
+        How many are taken: a power of two. Those of scales follow what fragments have.
     """
 
     mnemonic: ClassVar[str] = "tensor_memory"
@@ -64,6 +65,11 @@ class TensorMemory(ControlOperator):
     def first_column(self, fragment: Buffer) -> int:
         """Return where the columns of a fragment begin."""
         return sum(map(columns_of, self.held[: self.held.index(fragment)]))
+
+    @property
+    def first_of_scales(self) -> int:
+        """Where the columns of scales begin."""
+        return sum(map(columns_of, self.held))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,6 +111,46 @@ def columns_of(fragment: Buffer) -> int:
     return rows * columns * fragment.dtype.bits // (LANES * 32)
 
 
+SCALED = "accumulator_memory_scaled"
+"""The feature of machines whose products there multiply by scales of groups along K."""
+
+SCALE_GROUP, SCALE_WORD, SCALE_COLUMNS = 32, 4, 4
+"""Elements that share a scale; scales of a row in a column; columns of those of 128 rows."""
+
+
+def scales_refusal(op: Gemm, machine: SimtMachine) -> str | None:
+    """Return why no product in tensor memory multiplies `op` by its scales; None if one may."""
+    m, n, k = op.mnk
+    types = {str(r.buffer.dtype) for r in (op.a, op.b)}
+    kinds = {str(scales.buffer.dtype) for scales in op.scales}
+    if not machine.has(SCALED) or not types <= set(_FLOAT8) or kinds != {"float8_e8m0fnu"}:
+        told = " and ".join(sorted(types | kinds))
+        return f"{machine.name} has no products in tensor memory of {told}"
+    if {op.group_a, op.group_b} != {SCALE_GROUP}:
+        return f"{op.group_a} and {op.group_b} elements share a scale, not {SCALE_GROUP}"
+    if m % LANES or n % LANES or op.a.buffer.scope is not Scope.SHARED:
+        return f"M is {m} and N is {n}: multiples of {LANES} of tiles in shared memory have scales"
+    steps = k // SCALE_GROUP
+    apart = SCALE_GROUP * min(steps, SCALE_WORD)
+    first = 0 if op.first_k is None else ConstraintSet().multiple_of(op.first_k)
+    if (steps not in (1, 2) and steps % SCALE_WORD) or first % apart:
+        return f"K is {k}, from multiples of {first} on: four groups share a word"
+    for scales in op.scales:
+        shape, extents = scales.buffer.static_shape or (), scales.static_extents or ()
+        if scales.buffer.scope is not Scope.SHARED or shape[-2:] != extents[-2:]:
+            return f"scales are a part of {scales.buffer.name!r}, or not in shared memory"
+        if shape[-1] % SCALE_WORD or shape[-1] >= 16:
+            return f"rows of {scales.buffer.name!r} have {shape[-1]} scales, not 4, 8 or 12"
+    return None
+
+
+def scale_columns(products: Sequence[Gemm]) -> int:
+    """Return how many columns scales have: those of the product that has most."""
+    return max(
+        (SCALE_COLUMNS * (1 + op.mnk[1] // LANES) for op in products if op.scales), default=0
+    )
+
+
 _FLOAT8, _INT8 = ("float8_e4m3fn", "float8_e5m2"), ("int8", "uint8")
 _FLOATS = {
     *((t, t, "float32") for t in ("float16", "bfloat16", "tfloat32")),
@@ -120,6 +166,8 @@ _INTEGERS = {(a, b, "int32") for a in _INT8 for b in _INT8}
 def refusal(op: Gemm, machine: SimtMachine) -> str | None:
     """Return why no product in tensor memory of `machine` computes `op`; None if it may."""
     a, b, c = (r.buffer for r in (op.a, op.b, op.c))
+    if op.scales and (why := scales_refusal(op, machine)) is not None:
+        return why
     types = tuple(str(buffer.dtype) for buffer in (a, b, c))
     integers = _INTEGERS if machine.has("accumulator_memory_int8") else set()
     if types not in _FLOATS | integers:
@@ -175,18 +223,20 @@ def place_sums(kernel: Kernel, machine: SimtMachine) -> Kernel:
 def _placed(launch: Launch, machine: SimtMachine) -> Launch:
     groups = _in_groups(launch)
     taken: list[Buffer] = []
+    beside = scale_columns(nodes_of(launch.body, Gemm))
     for buffer in _accumulators(launch, machine, groups):
-        if sum(map(columns_of, (*taken, buffer))) <= COLUMNS:
+        if sum(map(columns_of, (*taken, buffer))) + beside <= COLUMNS:
             taken.append(buffer)
         else:
             told = f"{buffer.name!r} finds no room in {COLUMNS} columns of tensor memory"
             remark("missed", "place_sums", told, buffer.span)
-    if not taken:
+    scaled = {op.c.buffer for op in nodes_of(launch.body, Gemm) if op.scales}
+    if not taken or not scaled <= set(taken):
         return launch
     products = [op for op in nodes_of(launch.body, Gemm) if op.c.buffer in taken]
     held, elsewhere = list(taken), list[Buffer]()
     for factor in _factors_in_registers(products):
-        has_room = sum(map(columns_of, (*held, factor))) <= COLUMNS
+        has_room = sum(map(columns_of, (*held, factor))) + beside <= COLUMNS
         (held if has_room and _may_be_held(factor, products, groups) else elsewhere).append(factor)
     shared = {n.buffer for n in nodes_of(launch.body, Alloc) if n.buffer.scope is Scope.SHARED}
     need = sum(b.nbytes or 0 for b in (*shared, *elsewhere)) + BESIDE_TILES
@@ -195,7 +245,7 @@ def _placed(launch: Launch, machine: SimtMachine) -> Launch:
         told = f"factors in registers lack room in shared memory: {need} bytes of {room}"
         remark("missed", "place_sums", told, launch.span)
         return launch
-    columns = max(LEAST, 1 << (sum(map(columns_of, held)) - 1).bit_length())
+    columns = max(LEAST, 1 << (sum(map(columns_of, held)) + beside - 1).bit_length())
     uint64, int32 = dtype_of("uint64"), dtype_of("int32")
     place = Buffer("tensor_memory", (1,), uint64, Scope.BARRIER)
     barriers = Buffer("products", (IN_FLIGHT,), uint64, Scope.BARRIER)
@@ -209,6 +259,7 @@ def _placed(launch: Launch, machine: SimtMachine) -> Launch:
     told = f"{columns} of {COLUMNS} columns of tensor memory have sums of {_names(taken)}"
     if held != taken:
         told += f", and the factor {_names(held[len(taken) :])}"
+    told += ", and scales" if beside else ""
     remark("passed", "place_sums", told, launch.span)
     made = (
         *map(Alloc, (place, barriers, base, issued, *tiles.values())),

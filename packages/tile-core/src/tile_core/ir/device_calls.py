@@ -119,6 +119,13 @@ _ACCUMULATORS = (
         DeviceCall(f"accumulators_mma{form}", effect=_ASYNC, operands=4)
         for form in ("", "_set", "_ts", "_ts_set")
     ),
+    # (base, column, scales): those of 128 rows, four of each, from 512 bytes of shared memory; then
+    # as above, with columns of scales of both operands and the first that counts. By one thread.
+    *_calls(_ASYNC, 0, "accumulators_scales"),
+    *(
+        DeviceCall(f"accumulators_mma_scaled{form}", effect=_ASYNC, operands=7)
+        for form in ("", "_set")
+    ),
     *_calls(_ASYNC, 0, "accumulators_arrive"),
 )
 

@@ -46,7 +46,7 @@ def _read_by_engines(launch: Launch, is_asynchronous: Callable[[Gemm], bool]) ->
             found |= {region.buffer.storage for region in copy.reads()}
     for product in nodes_of(launch.body, Gemm):
         if is_asynchronous(product):
-            found |= {r.buffer.storage for r in (product.a, product.b)}
+            found |= {r.buffer.storage for r in (product.a, product.b, *product.scales)}
     return {b for b in found if b.scope is Scope.SHARED}
 
 

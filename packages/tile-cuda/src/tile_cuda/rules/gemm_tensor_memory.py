@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tile_core.analysis.gemms_in_flight import products_before
@@ -20,6 +21,7 @@ from tile_core.remarks import remark
 from tile_core.simt.context import SimtContext
 from tile_core.simt.expr_builders import at, do, seq, unrolled
 from tile_core.simt.gemm_warp_partition import WarpTiling
+from tile_core.simt.lower_accesses import lower_expr
 from tile_core.target import Target
 from tile_cuda.atoms_wgmma import all_wgmma
 from tile_cuda.rules.gemm_wgmma import lower_by_warps, other_rule
@@ -31,6 +33,9 @@ from tile_cuda.tensor_memory import (
     HALF,
     IN_FLIGHT,
     LANES,
+    SCALE_COLUMNS,
+    SCALE_GROUP,
+    SCALE_WORD,
     FreeTensorMemory,
     LoadSums,
     StoreSums,
@@ -65,6 +70,7 @@ def tensor_memory_rules(machine: SimtMachine, *others: Rule[Gemm]) -> tuple[Rule
                 continue
             buffer, tile = operand.region.buffer, operand.tile
             wanted[buffer] = boxed_operand(buffer.static_shape or (), tile.bits, tile.span)
+        wanted.update((s.buffer, scale_layout(s.buffer.static_shape or ())) for s in op.scales)
         return wanted
 
     def lower(op: Gemm, ctx: SimtContext) -> Stmt:
@@ -112,6 +118,22 @@ def rows_of(buffer: Buffer, threads: int) -> Fragment:
     return Fragment(buffer.static_shape or (), place)
 
 
+def scale_layout(shape: tuple[int, ...]) -> Layout:
+    """Return where scales lie in shared memory: those of 128 rows, four of each, are 512 bytes.
+
+    Of these, 16 are those of the rows r, r + 32, r + 64 and r + 96. PTX ISA, "Scale factor layout".
+    """
+    rows, columns = shape[-2:]
+
+    def place(*coords: Any) -> tuple[Any, ...]:
+        *lead, i, j = coords
+        block = i // LANES * (columns // SCALE_WORD) + j // SCALE_WORD
+        inside = i % 32 * 16 + i % LANES // 32 * SCALE_WORD + j % SCALE_WORD
+        return (*lead, block * (LANES * SCALE_WORD) + inside)
+
+    return Layout(shape, place, (*shape[:-2], rows * columns))
+
+
 def _plan(op: Gemm, layout_of: LayoutOf) -> WarpgroupPlan:
     """Return a product as one thread starts it, by blocks of 128 rows."""
     is_held = op.a.buffer.scope is Scope.FRAGMENT
@@ -136,6 +158,8 @@ class _Products(ProductParts):
         nothing = Registers(as_expr(0), 0, 0, 0)
         super().__init__(op, plan, ctx, ctx.places.flat(op.c.buffer), nothing)
         self.memory = memory
+        if op.scales:
+            self.at_once = math.gcd(self.at_once, SCALE_WORD)
 
     def one(self, i: Expr, j: Expr, kk: Expr, form: str) -> Stmt:
         """Return one statement: the `i`th rows, steps from ``kk * at_once`` on."""
@@ -154,7 +178,34 @@ class _Products(ProductParts):
         a = self.operand(plan.a, self.a_start, i * LANES, k)
         rows = min(self.op.mnk[0], LANES)
         chosen = (rows, atom.n, int(not plan.a.is_k_last), int(not plan.b.is_k_last), count)
+        if self.op.scales:
+            copies, scales = self._scales(i, kk, base)
+            product = do(f"accumulators_mma_scaled{form}", *chosen, base, column, a, b, *scales)
+            return seq(*copies, product)
         return do(f"accumulators_mma{form}", *chosen, base, column, a, b)
+
+    def _scales(self, i: Expr, kk: Expr, base: Expr) -> tuple[list[Stmt], tuple[Expr, ...]]:
+        """Return copies of the scales of some steps to tensor memory, and what tells of them.
+
+        These are the columns for both operands, and the first scale of a row that counts.
+        """
+        first = as_expr(0) if self.op.first_k is None else lower_expr(self.op.first_k, self.ctx)
+        group = first // SCALE_GROUP + kk * self.at_once
+        column = self.memory.first_of_scales
+        blocks = [i, *map(as_expr, range(self.op.mnk[1] // LANES))]
+        copies: list[Stmt] = []
+        for k, (scales, block) in enumerate(zip(self._sources(), blocks, strict=True)):
+            *lead, row, at_first = map(as_expr, scales.starts)
+            word = at_first + group // SCALE_WORD * SCALE_WORD
+            source = self.ctx.address(scales.buffer, *lead, row + block * LANES, word, access="r")
+            copies.append(do("accumulators_scales", base, column + k * SCALE_COLUMNS, source))
+        columns = (as_expr(column), as_expr(column + SCALE_COLUMNS))
+        return copies, (*columns, group % SCALE_WORD)
+
+    def _sources(self) -> list[Region]:
+        """Return whose scales each four columns have."""
+        a, b = self.op.scales
+        return [a, *([b] * (self.op.mnk[1] // LANES))]
 
 
 def _lowered(op: Gemm, memory: TensorMemory, ctx: SimtContext) -> Stmt:

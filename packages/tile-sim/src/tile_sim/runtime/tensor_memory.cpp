@@ -18,6 +18,12 @@ void TensorMemory::start() {
   issued = computed = 0;
 }
 
+[[noreturn]] void abandon_tensor(uint32_t line, uint32_t other_line, const std::string& message) {
+  Finding finding = finding_at(TSIM_PROTOCOL, line);
+  finding.other_line = other_line;
+  report_and_abandon(finding, message);
+}
+
 namespace {
 
 constexpr uint32_t ROWS = TensorMemory::LANES, MOST = TensorMemory::COLUMNS;
@@ -43,12 +49,6 @@ void report_tensor(uint32_t line, uint32_t other_line, const std::string& messag
   Finding finding = finding_at(TSIM_PROTOCOL, line);
   finding.other_line = other_line;
   report(finding, message);
-}
-
-[[noreturn]] void abandon_tensor(uint32_t line, uint32_t other_line, const std::string& message) {
-  Finding finding = finding_at(TSIM_PROTOCOL, line);
-  finding.other_line = other_line;
-  report_and_abandon(finding, message);
 }
 
 // Columns from an address on that the block has taken.
@@ -114,6 +114,27 @@ void decode(int type, const unsigned char* from, uint32_t& to) {
   to = type == TSIM_I8 ? uint32_t(int8_t(*from)) : *from;
 }
 
+// The product before is on its way still; what has the same thread and shape comes after it.
+void check_in_order(TensorMemory& memory, uint32_t c, uint64_t shape, uint32_t line) {
+  const Thread& me = *current_thread;
+  if (memory.under_way[c] && memory.issuer[c] != me.id) {
+    abandon_tensor(line, memory.product_line[c],
+                   format("a product adds to sums of one that thread %d started, which is not "
+                          "known to be done: only those of one thread come in order",
+                          memory.issuer[c]));
+  }
+  if (memory.under_way[c] && memory.shape[c] != shape) {
+    abandon_tensor(line, memory.product_line[c],
+                   format("a product of another shape than the one at line %u that is not known "
+                          "to be done: only those of one shape come in order",
+                          memory.product_line[c]));
+  }
+  memory.issuer[c] = me.id;
+  memory.shape[c] = shape;
+  ++memory.under_way[c];
+  memory.product_line[c] = line;
+}
+
 // A product reads its first factor in tensor memory from now on.
 void read_factor(Block& block, const TensorProduct& product, Stamp stamp) {
   TensorMemory& memory = block.tensor;
@@ -143,6 +164,15 @@ void multiply(Block& block, const TensorProduct& product) {
       decode(product.kind.b_type, element(block, product.b, j, k, product.kind.b_type), b[k * n + j]);
     }
   }
+  const auto scale = [&](uint32_t address, uint32_t row) {
+    if (!product.is_scaled) return Value(1);
+    return Value(scale_at(memory, address + row / ROWS * SCALE_COLUMNS, row % ROWS,
+                          product.scales.chosen));
+  };
+  for (uint32_t j = 0; j < n && product.is_scaled; ++j) {
+    const Value own = scale(product.scales.b_address, j);
+    for (uint32_t k = 0; k < steps; ++k) b[k * n + j] *= own;
+  }
   for (uint32_t i = 0; i < product.rows; ++i) {
     const auto cells = [&](uint32_t j) {
       return &memory.cells[(i + j / columns * product.rows) * MOST + product.column];
@@ -158,6 +188,7 @@ void multiply(Block& block, const TensorProduct& product) {
           &memory.cells[i * MOST + product.a_column]);
       decode(type, product.a.end ? element(block, product.a, i, k, type)
                                  : held + k * element_bytes_of(type), a);
+      if (product.is_scaled) a *= scale(product.scales.a_address, i);
       const Value* row = &b[k * n];
       for (uint32_t j = 0; j < n; ++j) sums[j] += a * row[j];
     }
@@ -185,7 +216,8 @@ void complete_products(const BulkCopy& arrival) {
   for (; memory.computed < arrival.position; ++memory.computed) {
     const TensorProduct product = memory.products.front();
     memory.products.pop_front();
-    if (product.kind.d_type == TSIM_I32) multiply<uint32_t>(block, product);
+    if (product.is_copy) copy_scales(block, product);
+    else if (product.kind.d_type == TSIM_I32) multiply<uint32_t>(block, product);
     else multiply<float>(block, product);
     for (uint32_t j = 0; j < product.columns(); ++j) {
       --memory.under_way[product.column + j];
@@ -209,6 +241,12 @@ void check_tensor_memory_at_exit(Block& block) {
 }  // namespace tsim
 
 using namespace tsim;
+
+namespace {
+void start_product(unsigned address, const tsim_operand* a, unsigned a_address,
+                   const tsim_operand* b, const tsim_product* kind, int rows,
+                   const tsim_scales* scales, unsigned line);
+}  // namespace
 
 extern "C" {
 
@@ -317,6 +355,54 @@ void tsim_tensor_fence(int is_after, unsigned line) {
 
 void tsim_tensor_product(unsigned address, const tsim_operand* a, unsigned a_address,
                          const tsim_operand* b, const tsim_product* kind, int rows, unsigned line) {
+  start_product(address, a, a_address, b, kind, rows, nullptr, line);
+}
+
+void tsim_tensor_scaled_product(unsigned address, const tsim_operand* a, const tsim_operand* b,
+                                const tsim_product* kind, const tsim_scales* scales,
+                                unsigned line) {
+  if (!is_narrow_float(kind->a_type) || scales->chosen < 0 || scales->chosen > 3) {
+    refuse(line, "scaled products are of 8-bit floats, with one of the four scales of a row");
+  }
+  start_product(address, a, 0, b, kind, int(ROWS), scales, line);
+}
+
+void tsim_tensor_scales(unsigned address, const tsim_shared* from, unsigned line) {
+  Block& block = *current_block;
+  Thread& me = *current_thread;
+  TensorMemory& memory = block.tensor;
+  me.line = line;
+  check_fenced(me, line);
+  const tsim_operand operand = {*from, 0, 0, 8 * SCALE_BYTES, 0};
+  TensorProduct copy{matrix_of(block, operand, true, line), Matrix{}, 0, tsim_product{}, ROWS,
+                     own_columns(memory, address, SCALE_COLUMNS, line), line};
+  copy.kind.columns = SCALE_COLUMNS;
+  copy.is_copy = true;
+  const Stamp stamp = make_stamp(block.clock.tick(), uint32_t(memory.agent), STAMP_PROXY, line);
+  for (uint32_t c = copy.column; c < copy.column + SCALE_COLUMNS; ++c) {
+    for (uint32_t q = 0; q < TensorMemory::QUARTERS; ++q) {
+      Stamp& written = memory.writes[q * MOST + c];
+      if (int(stamp_who(written)) != memory.agent) check_known(block, written, "write", c, line);
+      written = stamp;
+    }
+    for (int w = 0; w < block.warp_count; ++w) {
+      check_known(block, memory.reads[size_t(w) * MOST + c], "read", c, line);
+    }
+    check_in_order(memory, c, copy.shape(), line);
+    for (uint32_t i = 0; i < ROWS; ++i) memory.is_written[i * MOST + c] = 1;
+  }
+  read_matrix(block, Observer{block.clock, me.who}, copy.a, SCALE_ROWS, SCALE_BYTES, stamp);
+  memory.products.push_back(copy);
+  ++memory.issued;
+}
+
+}  // extern "C"
+
+namespace {
+
+void start_product(unsigned address, const tsim_operand* a, unsigned a_address,
+                   const tsim_operand* b, const tsim_product* kind, int rows,
+                   const tsim_scales* scales, unsigned line) {
   Block& block = *current_block;
   Thread& me = *current_thread;
   TensorMemory& memory = block.tensor;
@@ -343,22 +429,7 @@ void tsim_tensor_product(unsigned address, const tsim_operand* a, unsigned a_add
       check_known(block, memory.reads[size_t(w) * MOST + c], "read", c, line);
     }
     check_known(block, memory.factor_reads[c], "read", c, line);
-    if (memory.under_way[c] && memory.issuer[c] != me.id) {
-      abandon_tensor(line, memory.product_line[c],
-                     format("a product adds to sums of one that thread %d started, which is not "
-                            "known to be done: only those of one thread come in order",
-                            memory.issuer[c]));
-    }
-    if (memory.under_way[c] && memory.shape[c] != product.shape()) {
-      abandon_tensor(line, memory.product_line[c],
-                     format("a product of another shape than the one at line %u that is not known "
-                            "to be done: only those of one shape come in order",
-                            memory.product_line[c]));
-    }
-    memory.issuer[c] = me.id;
-    memory.shape[c] = product.shape();
-    ++memory.under_way[c];
-    memory.product_line[c] = line;
+    check_in_order(memory, c, product.shape(), line);
     for (uint32_t i = 0; i < ROWS; ++i) {
       uint8_t& is_written = memory.is_written[i * MOST + c];
       if (!is_written && !kind->sets) {
@@ -377,10 +448,23 @@ void tsim_tensor_product(unsigned address, const tsim_operand* a, unsigned a_add
   if (a) read(product.a, product.rows);
   else read_factor(block, product, stamp);
   read(product.b, product.n());
+  if (scales) {
+    product.is_scaled = true;
+    product.scales = *scales;
+    product.scales.a_address = own_columns(memory, scales->a_address, SCALE_COLUMNS, line);
+    const uint32_t count = scale_columns(product.n());
+    product.scales.b_address = own_columns(memory, scales->b_address, count, line);
+    read_scales(block, product.scales.a_address, SCALE_COLUMNS, stamp, line);
+    read_scales(block, product.scales.b_address, count, stamp, line);
+  }
   memory.products.push_back(product);
   ++memory.issued;
   ++block.statistics.products;
 }
+
+}  // namespace
+
+extern "C" {
 
 void tsim_tensor_commit(const tsim_shared* place, unsigned line) {
   Block& block = *current_block;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "clock.h"
@@ -26,6 +27,9 @@ struct TensorProduct {
   uint32_t rows;
   uint32_t column;
   uint32_t line;
+  // With scales, of which each row takes one; or a copy of `a` to columns that are scales.
+  bool is_scaled = false, is_copy = false;
+  tsim_scales scales = {};
 
   uint32_t n() const { return uint32_t(kind.columns); }
   // The right half of the sums of 64 rows is in the lanes below.
@@ -68,6 +72,16 @@ void meet_tensor_memory(Thread& me, uint32_t line);
 
 // All products before an arrival are done.
 void complete_products(const BulkCopy& arrival);
+
+[[noreturn]] void abandon_tensor(uint32_t line, uint32_t other_line, const std::string& message);
+
+// Scales of 128 rows in shared memory: so many rows of so many bytes, four for each row of sums; and
+// the columns that have them then.
+constexpr uint32_t SCALE_ROWS = 32, SCALE_BYTES = 16, SCALE_COLUMNS = 4;
+uint32_t scale_columns(uint32_t rows);
+float scale_at(const TensorMemory& memory, uint32_t column, uint32_t row, int chosen);
+void read_scales(Block& block, uint32_t column, uint32_t count, Stamp stamp, uint32_t line);
+void copy_scales(Block& block, const TensorProduct& copy);
 
 // What is wrong with a block whose threads have exited.
 void check_tensor_memory_at_exit(Block& block);

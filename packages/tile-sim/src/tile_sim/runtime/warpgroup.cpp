@@ -11,7 +11,7 @@ using namespace tsim;
 namespace {
 
 constexpr int REGISTERS = 65536;   // of a multiprocessor
-constexpr int FEWEST = 24, MOST = 240, STEP = 8;
+constexpr int FEWEST = 24, MOST_REGISTERS = 240, STEP = 8;
 
 // Registers of each thread when its block begins: the assembler reckons with so many blocks.
 int at_entry(const Block& block) {
@@ -73,7 +73,7 @@ void tsim_set_registers(int count, int increases, unsigned line) {
   Thread& me = *current_thread;
   me.line = line;
   const bool is_whole = (me.id / WARPGROUP + 1) * WARPGROUP <= block.thread_count;
-  if (count % STEP || count < FEWEST || count > MOST || !is_whole || block.warp_size != 32) {
+  if (count % STEP || count < FEWEST || count > MOST_REGISTERS || !is_whole || block.warp_size != 32) {
     report_and_abandon(finding_at(TSIM_INVALID, line),
                        format("%d registers for each thread of a warpgroup: they are a multiple "
                               "of 8 from 24 to 240, for 128 threads",
@@ -92,7 +92,7 @@ void tsim_set_registers(int count, int increases, unsigned line) {
   budget.line = line;
   if (++budget.lanes < WARPGROUP) return;
   budget.lanes = 0;
-  const int before = budget.count ? budget.count : std::min(at_entry(block), MOST);
+  const int before = budget.count ? budget.count : std::min(at_entry(block), MOST_REGISTERS);
   if (increases ? budget.count && count < before : count > before) {
     report(finding_at(TSIM_INVALID, line),
            format("%s from %d registers of each thread to %d", increases ? "more" : "fewer",

@@ -80,6 +80,9 @@ TILE_LACKS(tcgen05_mma, "sm_100a, sm_103a or sm_110a")
 TILE_LACKS(tcgen05_mma_set, "sm_100a, sm_103a or sm_110a")
 TILE_LACKS(tcgen05_mma_ts, "sm_100a, sm_103a or sm_110a")
 TILE_LACKS(tcgen05_mma_ts_set, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_scales, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_mma_scaled, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_mma_scaled_set, "sm_100a, sm_103a or sm_110a")
 TILE_LACKS(tcgen05_commit, "sm_100a, sm_103a or sm_110a")
 #endif
 

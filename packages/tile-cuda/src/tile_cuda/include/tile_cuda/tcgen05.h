@@ -210,6 +210,56 @@ template <int N, int TB, int STEPS = 1, class B>
 TILE_DEVICE void tcgen05_mma_ts_set(int base, int column, int a_column, B b) {
   tcgen05_multiply_ts<N, TB, STEPS>(base, column, a_column, b, false);
 }
+// 4 columns from `column` on get the scales of 128 rows, four of each along K, that 512 bytes from
+// `scales` on hold: those of row r at (r % 32) * 16 + r / 32 * 4. By the thread of the products that
+// read them: what it starts comes in order, also a copy behind products that read what was there.
+// Source: PTX ISA, "Scale factor layout" and "Memory consistency" of tcgen05.
+template <class S>
+TILE_DEVICE void tcgen05_scales(int base, int column, const S* scales) {
+  const u64 from = static_cast<u64>(1 << 14 | matrix_descriptor_encode(128)) << 32 |
+                   matrix_descriptor_encode(shared_address(scales));
+  asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" ::"r"(base + column), "l"(from)
+               : "memory");
+}
+// As `tcgen05_mma`, with scales for groups of 32 along K: those of A in 4 columns from `a_scales` on,
+// those of B in 4 for each 128 of its columns, from `b_scales` on. Of the four of a row each step
+// takes one, the first step that of `first`. Source: PTX ISA, "Instruction descriptor".
+template <int M, int N, int TA, int TB, int STEPS, class A, class B>
+TILE_DEVICE void tcgen05_multiply_scaled(int base, int column, A a, B b, int a_scales, int b_scales,
+                                         int first, bool adds) {
+  static_assert(M == 128 && N % 16 == 0 && 16 <= N && N <= 256,
+                "tile::tcgen05_mma_scaled: 128 rows of 16 to 256 columns");
+  static_assert(STEPS <= 4, "tile::tcgen05_mma_scaled: a row has four scales");
+  using a_type = tcgen05_type<typename A::element>;
+  using b_type = tcgen05_type<typename B::element>;
+  static_assert(sizeof(typename A::element) == 1 && sizeof(typename B::element) == 1 &&
+                    a_type::sums == 1 && b_type::sums == 1,
+                "tile::tcgen05_mma_scaled: operands are 8-bit floats");
+  constexpr u32 kind = a_type::code << 7 | b_type::code << 10 | TA << 15 | TB << 16 | N / 8 << 17 |
+                       1 << 23 | M / 16 << 24;
+  TILE_UNROLL
+  for (int k = 0; k < STEPS; ++k) {
+    const u32 chosen = kind | (first + k) << 4 | (first + k) << 29;
+    asm volatile(
+        "{\n\t.reg .pred adds;\n\tsetp.ne.b32 adds, %4, 0;\n\t"
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32 [%0], %1, %2, %3, [%5], [%6], "
+        "adds;\n\t}" ::"r"(base + column),
+        "l"(a.at(k)), "l"(b.at(k)), "r"(chosen), "r"(static_cast<u32>(adds || k)),
+        "r"(base + a_scales), "r"(base + b_scales)
+        : "memory");
+  }
+}
+template <int M, int N, int TA, int TB, int STEPS = 1, class A, class B>
+TILE_DEVICE void tcgen05_mma_scaled(int base, int column, A a, B b, int a_scales, int b_scales,
+                                    int first) {
+  tcgen05_multiply_scaled<M, N, TA, TB, STEPS>(base, column, a, b, a_scales, b_scales, first, true);
+}
+template <int M, int N, int TA, int TB, int STEPS = 1, class A, class B>
+TILE_DEVICE void tcgen05_mma_scaled_set(int base, int column, A a, B b, int a_scales, int b_scales,
+                                        int first) {
+  tcgen05_multiply_scaled<M, N, TA, TB, STEPS>(base, column, a, b, a_scales, b_scales, first,
+                                               false);
+}
 // An arrival at `bar` once all products that this thread has started are done.
 TILE_DEVICE void tcgen05_commit(u64* bar) {
   asm volatile(
