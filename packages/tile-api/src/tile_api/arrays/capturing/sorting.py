@@ -18,6 +18,8 @@ from tile_core.errors import ArrayShapeError
 
 MOST_EXTREMA = 32
 """Elements from an end of a row that are found one after the other."""
+FEW_EXTREMA = 8
+"""So many are, even where they are half of the row: more are as much work as all ranks."""
 
 
 def sort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Array:
@@ -64,7 +66,8 @@ def _sorted(
         low, high = _range(place, size)
         if size < 2 or low >= min(high, size):  # nothing is read of an empty part
             return chosen(rows.at((*row, const(0))), const(0))
-        if min(high, size - low) > MOST_EXTREMA:
+        count = min(high, size - low)
+        if count > (FEW_EXTREMA if 2 * count >= size else MOST_EXTREMA):
             return _by_rank(rows, row, place, chosen)
         if high <= size - low:
             found = _extrema(rows, row, high, is_last=False)
