@@ -291,7 +291,7 @@ def _balanced(expr: Binary, difference: Linear) -> Expr:
     """
     dtype = expr.a.dtype
     left = Linear(tuple(t for t in difference.terms if t[1] > 0))
-    right = Linear(tuple((a, -c) for a, c in difference.terms if c < 0), -difference.constant)
+    right = left - difference
     if not left.terms and right.constant < 0:
         left, right = Linear.of_number(-right.constant), Linear(right.terms)
     if not (fits(left, dtype) and fits(right, dtype)):
