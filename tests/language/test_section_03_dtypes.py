@@ -241,3 +241,29 @@ def test_all_names_exist():
             name = f"{base}x{lanes}"
             assert getattr(T, name).lanes == lanes
     assert T.bfloat16x2.lanes == 2
+
+
+NARROW = ("int4", "uint4", "float4_e2m1fn", "float6_e2m3fn", "float8_e4m3fn", "float8_e5m2")
+
+
+@pytest.mark.in_turn(3)
+@pytest.mark.parametrize("dtype", NARROW)
+def test_constants_of_narrow_types_are_kept(run, dtype):
+    constants = (0, 1, 2, 3) if dtype == "uint4" else (0, 1, 2, -1)
+
+    @T.macro
+    def kept(B, row, value):
+        tile = T.alloc_shared((32,), dtype)
+        for i in T.Parallel(32):
+            tile[i] = value
+        for i in T.Parallel(32):
+            B[row, i] = tile[i]
+
+    @T.prim_func
+    def main(B: T.Tensor((4, 32), "float32")):
+        with T.Kernel(1, threads=32):
+            [kept(B, row, value) for row, value in enumerate(constants)]
+
+    b = poisoned(4, 32, dtype="float32")
+    run(main, b)
+    assert b.tolist() == [[value] * 32 for value in constants]

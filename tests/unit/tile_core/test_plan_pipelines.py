@@ -330,6 +330,17 @@ def test_schedules_by_hand_are_right_or_refused(order: tuple[int, ...], folded: 
     assert not all(outcomes)
 
 
+@pytest.mark.parametrize(("place", "stage"), [(0, 0), (4, 1)])
+def test_entries_for_names_change_nothing(place: int, stage: int) -> None:
+    """A name is computed where it is used, whatever its own entry says."""
+    without = by_hand((1, 0, 2, 3), (0, 0, 1, 1), 4)
+    order = [at + (at >= place) for at in (1, 0, 2, 3)]
+    with_name = by_hand((place, *order), (stage, 0, 0, 1, 1), 4)
+    wanted, found = (print_kernel(plan_pipelines(k, MACHINE)) for k in (without, with_name))
+    assert found == wanted
+    assert "commit" in found
+
+
 def test_a_tile_in_a_branch() -> None:
     """The branch is put around each of its statements, and the copy runs ahead."""
 

@@ -6,13 +6,18 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+import tile_api as tile
+import tile_api.language as T
 from support.products import lowered
 from tile_core.codegen import print_program
 from tile_core.ir.stmt import Kernel
+from tile_core.simt.atoms import column_pattern, row_pattern
 from tile_core.testing import build_ir as ir
 from tile_cuda.machine import machine
+from tile_cuda.rules.matrix_copy import matrices_of
 from tile_cuda.rules.matrix_stores import rejects_matrix_store
 
 
@@ -88,3 +93,40 @@ def test_what_is_in_the_way() -> None:
     assert {why: rejects_matrix_store(op, hopper) for why, op in expected.items()} == {
         why: why for why in expected
     }
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_fragments_are_matrices_by_rows_and_those_of_16_bits_by_columns(bits: int) -> None:
+    by_rows = matrices_of(row_pattern(bits), bits)
+    assert by_rows is not None
+    assert not by_rows.is_transposed
+    by_columns = matrices_of(column_pattern(bits), bits)
+    assert (by_columns is not None and by_columns.is_transposed) is (bits == 16)
+
+
+@pytest.mark.parametrize(("arch", "stored"), [("sm_80", False), ("sm_90", True)])
+def test_fragments_by_columns_are_copied_as_transposed_matrices(arch: str, stored: bool) -> None:
+    @T.prim_func
+    def main(A: T.Tensor((16, 16), "float16"), B: T.Tensor((16, 16), "float16")):
+        with T.Kernel(1, threads=32):
+            read = T.alloc_shared((16, 16), "float16")
+            written = T.alloc_shared((16, 16), "float16")
+            held = T.alloc_fragment((16, 16), "float16")
+            T.annotate_layout({held: BY_COLUMNS})
+            T.copy(A, read)
+            T.copy(read, held)
+            T.copy(held, written)
+            T.copy(written, B)
+
+    copied = tile.compile(main, out_idx=[1], target=f"cuda:{arch}@sim")
+    a = np.arange(256).reshape(16, 16).astype(np.float16)
+    np.testing.assert_array_equal(copied(a), a)
+    source = copied.get_kernel_source()
+    assert "tile::ldmatrix_x4_trans(" in source
+    assert ("tile::stmatrix_x4_trans(" in source) is stored
+
+
+BY_COLUMNS = T.Fragment(
+    (16, 16),
+    forward_fn=lambda i, j: (4 * (j % 8) + i % 8 // 2, (i // 8 * 2 + j // 8) * 2 + i % 2),
+)
