@@ -6,12 +6,15 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+import tile_api as tile
+import tile_api.language as T
 from tile_core.errors import LaunchError
 from tile_cpu import openmp_threads
 from tile_cpu.tir.build import extern, i32, i64, loop, parameter, seq
@@ -88,6 +91,37 @@ def test_the_thread_count_follows_torch_and_can_be_set() -> None:
     openmp_threads.set_num_threads(3)
     assert (openmp_threads.num_threads(), team(module)) == (3, 3)
     openmp_threads.set_num_threads(None)
+    assert openmp_threads.num_threads() == 2
+
+
+@needs_openmp
+def test_modules_keep_the_number_of_threads_that_they_are_for() -> None:
+    torch.set_num_threads(2)
+    modules = {count: replace(parallel(record_team), threads=count) for count in (0, 1, 3, 5)}
+    for count in (5, 0, 1, 3, 0, 5):
+        assert team(modules[count]) == (count or 2)
+    openmp_threads.set_num_threads(4)
+    assert {count: team(module) for count, module in modules.items()} == {0: 4, 1: 1, 3: 3, 5: 5}
+
+
+@needs_openmp
+def test_kernels_for_a_number_of_threads_leave_that_of_others_alone() -> None:
+    @T.prim_func
+    def threads(A: T.Tensor((64,), "int32")):
+        with T.Kernel(64, threads=1) as block:
+            A[block] = T.call_extern("int32", "omp_get_num_threads")
+
+    torch.set_num_threads(2)
+    before = tile.compile(threads, target="cpu")
+    with tile.settings.override(threads=3):
+        inside = tile.compile(threads, target="cpu")
+    after = tile.compile(threads, target="cpu")
+    found = {}
+    for name, kernel in (("inside", inside), ("before", before), ("after", after)):
+        held = np.zeros(64, np.int32)
+        kernel(held)
+        (found[name],) = set(held.tolist())
+    assert found == {"inside": 3, "before": 2, "after": 2}
     assert openmp_threads.num_threads() == 2
 
 

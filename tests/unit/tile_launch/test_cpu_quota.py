@@ -76,10 +76,10 @@ def test_loops_run_on_no_more_threads_than_there_is_time_for() -> None:
 import ctypes
 from tile_launch import cpu_quota
 cpu_quota.cpu_quota = lambda: 3
-from tile_cpu import openmp_launcher, openmp_threads
+from tile_cpu import openmp_threads
 runtime = openmp_threads.install()
 runtime.openmp.omp_set_num_threads(5)
-ask = ctypes.CFUNCTYPE(ctypes.c_int)(int(runtime.code[openmp_launcher.THREADS_ENTRY]()))
+ask = ctypes.CFUNCTYPE(ctypes.c_int)(runtime.launchers[0].count)
 print(openmp_threads.num_threads(), ask())
 openmp_threads.set_num_threads(4)
 print(openmp_threads.num_threads(), ask())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tile_core.logs import log
 from tile_core.records import dataclass
 from tile_cpu.csource import SharedLibrary, compile_c
 from tile_cpu.lowering.kernel import Lowered
-from tile_cpu.openmp_threads import set_num_threads
 from tile_cpu.tir.nodes import Unpicklable
 from tile_cpu.toolchain import CompiledModule, compile_module
 
@@ -34,15 +34,13 @@ def source(lowered: Lowered) -> str:
 def compile_kernel(lowered: Lowered, options: Any) -> CpuArtifact:
     """Compile the kernel, and first the C text it brings along.
 
-    A thread count in `options` becomes that of the whole process: loops of all kernels
-    share one set of threads.
+    Its loops run on the number of threads in `options`, out of those that all kernels share.
     """
-    if options.threads:
-        set_num_threads(options.threads)
     library = None
     if lowered.kernel.sources:
         flags = tuple(options.compile_flags)
         library = compile_c(lowered.kernel.sources, lowered.extern_names, flags)
     name, arch = lowered.kernel.name, lowered.machine.name
     log("toolchain", lambda: f"LLVM in TVM translates {name} for {arch}")
-    return CpuArtifact(lowered, compile_module(lowered.function, lowered.machine), library)
+    module = replace(compile_module(lowered.function, lowered.machine), threads=options.threads)
+    return CpuArtifact(lowered, module, library)

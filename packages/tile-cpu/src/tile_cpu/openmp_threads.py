@@ -11,6 +11,8 @@ import ctypes
 import os
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +38,28 @@ _MOST = 2**31 - 1
 _LAUNCH_SYMBOL = "__TVMBackendParallelLaunch"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class Launcher:
+    """What parallel loops call; each number of threads that kernels ask for has its own."""
+
+    threads: ctypes.c_int32  # to use, 0 for OpenMP's own choice
+    code: Any = None  # keeps its machine code alive
+    launch: int = 0  # the addresses of its functions
+    count: int = 0
+
+
+@dataclass(slots=True)
 class Runtime:
     """What parallel loops run on, installed once per process and never removed."""
 
     openmp: ctypes.CDLL | None  # loops use TVM's pool without it
-    thread_count: ctypes.c_int32  # threads to use, 0 for OpenMP's own choice
     work: ctypes.c_int64  # nanoseconds the next loop will take, 0 if unknown
-    code: Any = None  # keeps the launcher's machine code alive
+    launchers: dict[int, Launcher]  # by the number of threads; 0 is that of kernels that ask none
+
+    @property
+    def thread_count(self) -> ctypes.c_int32:
+        """Threads of kernels that ask for no number."""
+        return self.launchers[0].threads
 
 
 class _Once:
@@ -51,6 +67,7 @@ class _Once:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        self.linking = threading.RLock()
         self.runtime: Runtime | None = None
         self._has_lost_pool = False
 
@@ -68,13 +85,14 @@ class _Once:
         if runtime is None:
             return
         if self._has_lost_pool or (is_gnu(runtime.openmp) and has_lost_threads()):
-            runtime.thread_count.value = 1
+            for launcher in runtime.launchers.values():
+                launcher.threads.value = 1
             if runtime.openmp is None:
                 _configure_tvm_pool(1)
 
     def forked(self) -> None:
         """Settle in a fork: its memory is that of its parent, of its threads it has one."""
-        self.lock = threading.Lock()
+        self.lock, self.linking = threading.Lock(), threading.RLock()
         self._has_lost_pool = self.runtime is not None and self.runtime.openmp is None
         self.settle()
 
@@ -94,7 +112,8 @@ def install() -> Runtime:
 def set_num_threads(count: int | None) -> None:
     """Use `count` threads for parallel loops of this process; None follows OpenMP and torch.
 
-    A fork of a process that had threads of GNU's OpenMP keeps one: see `tile_launch.forks`.
+    Kernels that were compiled for a number of threads keep it. A fork of a process that had threads
+    of GNU's OpenMP keeps one: see `tile_launch.forks`.
 
     Raises
     ------
@@ -108,6 +127,29 @@ def set_num_threads(count: int | None) -> None:
     if runtime.openmp is None:
         _configure_tvm_pool(count or processors())
     _once.settle()
+
+
+@contextmanager
+def loops_on(count: int) -> Iterator[None]:
+    """Let modules that are linked inside run their parallel loops on `count` threads.
+
+    0 follows `set_num_threads`, OpenMP and torch. TVM's pool has one number for all modules.
+    """
+    runtime = install()
+    if runtime.openmp is None:
+        if count:
+            set_num_threads(count)
+        yield
+        return
+    with _once.linking:
+        if count not in runtime.launchers:
+            runtime.launchers[count] = _launcher(runtime.openmp, runtime.work, count)
+            _once.settle()
+        _register(runtime.launchers[count])
+        try:
+            yield
+        finally:
+            _register(runtime.launchers[0])
 
 
 def num_threads() -> int:
@@ -152,15 +194,22 @@ def is_one_thread() -> Any:
 
 
 def _make() -> Runtime:
-    count, work = ctypes.c_int32(0), ctypes.c_int64(0)
+    work = ctypes.c_int64(0)
     openmp = find_openmp() if own_system() in OWN_CODE else None
     if openmp is None:
         # Read by TVM when its pool starts.
         os.environ.setdefault("TVM_NUM_THREADS", str(processors()))
         os.environ.setdefault("TVM_BIND_THREADS", "0")
         os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "0")
-        return Runtime(None, count, work)
-    ffi = _ffi()
+        return Runtime(None, work, {0: Launcher(ctypes.c_int32(0))})
+    launcher = _launcher(openmp, work, 0)
+    _register(launcher)
+    _link_as(WORK_HINT_SYMBOL, ctypes.addressof(work))
+    return Runtime(openmp, work, {0: launcher})
+
+
+def _launcher(openmp: ctypes.CDLL, work: ctypes.c_int64, count: int) -> Launcher:
+    ffi, threads = _ffi(), ctypes.c_int32(count)
     addresses = Addresses(
         parallel=_address(openmp.GOMP_parallel),
         max_threads=_address(openmp.omp_get_max_threads),
@@ -169,16 +218,22 @@ def _make() -> Runtime:
         set_error=_address(ffi.TVMFFIErrorSetRaised),
         describe_error=_address(ffi.TVMFFIErrorSetRaisedFromCStr),
         release=_address(ffi.TVMFFIObjectDecRef),
-        thread_count=ctypes.addressof(count),
+        thread_count=ctypes.addressof(threads),
         work=ctypes.addressof(work),
     )
-    code, launch, count_threads = _build(launcher_text(addresses, INLINE_BELOW_NS, _most_threads()))
-    register = ffi.TVMFFIEnvModRegisterContextSymbol
+    return Launcher(threads, *_build(launcher_text(addresses, INLINE_BELOW_NS, _most_threads())))
+
+
+def _register(launcher: Launcher) -> None:
+    """Let modules that are linked from now on call a launcher."""
+    _link_as(_LAUNCH_SYMBOL, launcher.launch)
+    _link_as(THREADS_SYMBOL, launcher.count)
+
+
+def _link_as(symbol: str, address: int) -> None:
+    register = _ffi().TVMFFIEnvModRegisterContextSymbol
     register.argtypes = [ctypes.c_char_p, ctypes.c_void_p]
-    register(_LAUNCH_SYMBOL.encode(), launch)
-    register(WORK_HINT_SYMBOL.encode(), addresses.work)
-    register(THREADS_SYMBOL.encode(), count_threads)
-    return Runtime(openmp, count, work, code)
+    register(symbol.encode(), address)
 
 
 def _ffi() -> ctypes.CDLL:

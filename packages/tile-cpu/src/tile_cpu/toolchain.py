@@ -39,6 +39,7 @@ class CompiledModule(Unpicklable):
 
     machine: CpuMachine
     library: Any
+    threads: int = 0  # of its parallel loops; 0 follows OpenMP and torch
 
     def entry(self, name: str = "main") -> Any:
         """Return the callable function `name`; it takes DLPack tensors and numbers.
@@ -49,10 +50,10 @@ class CompiledModule(Unpicklable):
             If this process's machine lacks instructions the code may use.
         """
         require_runnable(self.machine)
-        from tile_cpu.openmp_threads import install
+        from tile_cpu.openmp_threads import loops_on
 
-        install()
-        return self.library[name]
+        with loops_on(self.threads):
+            return self.library[name]
 
     def source(self) -> str:
         """Return the optimised LLVM IR, the same in every process that compiles the function."""

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from support.array_acceptance import ACCEPTANCE, MORE, SPLIT
-from support.array_programs import Program
+from support.array_programs import PROGRAMS, Program
+from tile_api import settings
 from tile_api.arrays.function import Function
 
 pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
@@ -33,3 +34,17 @@ def test_on_the_cpu(program: Program) -> None:
     found = Function(program.function, target="cpu", blocks=blocks)(**arguments)
     (wanted,) = program.expected(arguments)
     assert np.abs(found - wanted).max() <= 4e-6 * (1 + np.abs(wanted).max())
+
+
+@pytest.mark.in_turn(9)
+@pytest.mark.parametrize("program", PROGRAMS, ids=[p.name for p in PROGRAMS])
+def test_the_number_of_threads_changes_no_bit(program: Program) -> None:
+    arguments = program.arguments()
+    function = Function(program.function, target="cpu")
+    found = set()
+    for threads in (1, 2, 3, 7):
+        with settings.override(threads=threads):
+            results = function(**arguments)
+        several = results if isinstance(results, tuple) else (results,)
+        found.add(b"".join(np.asarray(x).tobytes() for x in several))
+    assert len(found) == 1

@@ -56,7 +56,7 @@ def test_rows_columns_and_contractions() -> None:
     function = named(layer, "n k", "k m", "m", target="cpu", blocks=Blocks())
     for n, k, m in ((37, 50, 64), (2, 2, 2), (7, 3, 131), (64, 128, 5), (211, 67, 33)):
         check(function, floats(n, k), floats(k, m), floats(m))
-    assert len({*map(id, function._compiled.values())}) == 1
+    assert len({*map(id, function._caches.now().compiled.values())}) == 1
 
 
 def test_none_and_one_have_kernels_of_their_own() -> None:
@@ -64,7 +64,7 @@ def test_none_and_one_have_kernels_of_their_own() -> None:
     for n, m in ((7, 5), (1, 5), (7, 1), (1, 1), (13, 2)):
         check(function, floats(n, m))
     assert function(floats(0, 5)).shape == (0, 5)
-    assert len(function._compiled) == 5  # of which one is for (7, 5) and (13, 2)
+    assert len(function._caches.now().compiled) == 5  # of which one is for (7, 5) and (13, 2)
 
 
 @pytest.mark.in_turn(3)
@@ -73,7 +73,7 @@ def test_attention_with_tails_on_gpus(target: str) -> None:
     function = named(programs.causal, "b n 16", "b m 16", "b m 16", target=target, blocks=SMALL)
     for n, m in ((17, 40), (2, 3)):
         check(function, floats(2, n, 16), floats(2, m, 16), floats(2, m, 16))
-    assert len(function._compiled) == 1
+    assert len(function._caches.now().compiled) == 1
 
 
 @pytest.mark.in_turn(2)
@@ -88,7 +88,7 @@ def test_recurrences() -> None:
     function = named(programs.running_spread, "n m", target="interpret")
     for n, m in ((5, 70), (2, 2), (3, 7)):
         check(function, floats(n, m))
-    assert len(function._compiled) == 1
+    assert len(function._caches.now().compiled) == 1
 
 
 def test_dimensions_without_names_are_symbols_from_the_third_size_on() -> None:
@@ -98,7 +98,7 @@ def test_dimensions_without_names_are_symbols_from_the_third_size_on() -> None:
     function = tile.Function(added, target="interpret")
     for n in (5, 6, 7, 8, 1, 9):
         check(function, floats(n, 3), floats(n, 3))
-    assert len(function._compiled) == 4  # for 5, for 6, for 1, and for all others
+    assert len(function._caches.now().compiled) == 4  # for 5, for 6, for 1, and for all others
     assert "x0 in x.shape[0], y.shape[0]" in str(function.explain(floats(9, 3), floats(9, 3)))
     check(function, floats(9, 3), floats(1, 3))  # which is broadcast: another function
 
@@ -113,14 +113,14 @@ def test_what_a_size_decides_while_a_function_is_captured_limits_its_kernels() -
     function = named(few_or_many, "n", target="interpret")
     for n in (50, 9, 11, 10, 12):
         check(function, floats(n))
-    assert len(function._compiled) == 3
+    assert len(function._caches.now().compiled) == 3
     assert str(function.explain(floats(50))).endswith(
         "symbols: n in x.shape[0]: these kernels are for all sizes from 2 on, with n > 10"
     )
     function = named(below, "n", target="interpret")
     for n in (50, 3, 8):
         check(function, floats(n))
-    assert len(function._compiled) == 1
+    assert len(function._caches.now().compiled) == 1
 
 
 def test_what_no_kernel_can_leave_open_is_a_number() -> None:
@@ -142,7 +142,7 @@ def test_what_no_kernel_can_leave_open_is_a_number() -> None:
     function = named(roots, "n m", target="interpret")
     for n, m in ((2, 4), (3, 5), (7, 5)):
         check(function, floats(n, m))
-    assert len(function._compiled) == 2
+    assert len(function._caches.now().compiled) == 2
     assert "x.shape[1]: a number is computed of m" in str(function.explain(floats(7, 5)))
 
 
@@ -154,7 +154,7 @@ def test_sizes_are_values_too() -> None:
     function = named(shares, "n", "m", target="interpret")
     for n, m in ((30, 40), (3, 2), (7, 7)):
         check(function, floats(n), floats(m))
-    assert len(function._compiled) == 1
+    assert len(function._caches.now().compiled) == 1
 
 
 def test_sizes_that_do_not_fit_are_refused_as_ever() -> None:
@@ -206,7 +206,7 @@ def test_classes_of_sizes_have_blocks_of_their_own_if_those_of_others_are_slower
     many, few = (blocks_of(function, n) for n in (3000, 20))
     assert int(few.split()[-1]) < int(many.split()[-1])
     assert [blocks_of(function, n) for n in (17, 31, 2048, 5000)] == [few, few, many, many]
-    assert len(function._derived) == 2  # 5000 rows are of another class, and as fast
+    assert len(function._caches.now().derived) == 2  # 5000 rows are of another class, and as fast
     told = str(function.explain(*[floats(17, 64)] * 3)).splitlines()
     assert "blocks are chosen for n from 16 to 31: others have theirs if they are faster" in told
 
@@ -234,14 +234,19 @@ def test_kernels_are_forgotten_when_there_are_many_and_made_anew(monkeypatch) ->
     function = Function(scaled, target="cpu", blocks=Blocks())
     for factor in (1.0, 2.0, 3.0, 4.0, 5.0, 1.0):
         np.testing.assert_array_equal(function(floats(5), factor), floats(5) * np.float32(factor))
-    assert len(function._compiled) == len(function._derived) == len(function._equations) == 2
-    assert len(function._calls._known) == 3
+    assert (
+        len(function._caches.now().compiled)
+        == len(function._caches.now().derived)
+        == len(function._equations)
+        == 2
+    )
+    assert len(function._caches.now().calls._known) == 3
     symbolic = named(scaled, "n", "m", target="cpu", blocks=Blocks())
     for kind in ("float32", "float64", "int32", "float32"):
         for n in (4, 9):
             x = np.arange(n).astype(kind)
             np.testing.assert_array_equal(symbolic.explain(x, x) and symbolic(x, x), x * x)
-    assert len(symbolic._derived) == 2
+    assert len(symbolic._caches.now().derived) == 2
 
 
 def test_kernels_for_several_sizes_are_compared_with_a_call_up_to_a_number(monkeypatch) -> None:
@@ -249,7 +254,7 @@ def test_kernels_for_several_sizes_are_compared_with_a_call_up_to_a_number(monke
     function = named(lambda x: x + 1, "n k", target="interpret", blocks=Blocks())
     for kind in ("float32", "float64", "int32", "int64", "float32"):
         np.testing.assert_array_equal(function(np.ones((3, 4), kind)), np.full((3, 4), 2, kind))
-    (kinds,) = function._calls._sized.values()
+    (kinds,) = function._caches.now().calls._sized.values()
     assert len(kinds) == 2
 
 

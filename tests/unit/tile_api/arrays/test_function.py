@@ -305,3 +305,29 @@ def test_a_dimension_of_one_element_has_any_stride(target):
     x = np.arange(6.0)[None, ::-2][:, :1]
     assert x.strides[-1] < 0
     np.testing.assert_array_equal(Function(lambda x: x + 1, target=target)(x), [[6]])
+
+
+def test_settings_hold_for_the_calls_that_they_are_set_for() -> None:
+    x = numbers(5, 7)
+
+    @Function
+    def plain(x):
+        return x.sum(axis=-1)
+
+    def targets() -> list[str]:
+        same(plain(x), x.sum(axis=-1))
+        plain.vjp(x)
+        return [kernel.target for kernel in plain.kernels(x)]
+
+    with tile.settings.override(target="cpu"):
+        assert targets() == ["cpu"]
+        with tile.settings.override(target="interpret"):
+            assert targets() == ["interpret"]
+            assert [k.target for k in plain.on("cpu").kernels(x)] == ["cpu"]
+        assert targets() == ["cpu"]
+        with tile.settings.override(forced_target="interpret"):
+            assert targets() == ["interpret"]
+        first = plain.compiled(x)
+        with tile.settings.override(threads=1):
+            assert plain.compiled(x) is not first
+        assert plain.compiled(x) is first

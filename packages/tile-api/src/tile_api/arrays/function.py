@@ -15,12 +15,10 @@ from typing import Any, overload
 import numpy as np
 
 from tile_api.arrays.annotations import array_types, check
-from tile_api.arrays.call_cache import CallCache
 from tile_api.arrays.capturing.array import NAMES
 from tile_api.arrays.capturing.capture import captured, inside
 from tile_api.arrays.compared import require_same
 from tile_api.arrays.deriving import compiled_first, derive
-from tile_api.arrays.dynamic import Symbols
 from tile_api.arrays.edited import EditedKernels, place_of, read_kernels
 from tile_api.arrays.equations.equations import Equations, Parameter
 from tile_api.arrays.equations.evaluate import evaluated
@@ -28,6 +26,7 @@ from tile_api.arrays.equations.listing import listed
 from tile_api.arrays.equations.numerics import LEVELS, computing
 from tile_api.arrays.equations.recursion_limit import deep_recursion
 from tile_api.arrays.explain import Explanation
+from tile_api.arrays.function_caches import MOST_SIGNATURES, CachesBySettings, FunctionCaches
 from tile_api.arrays.given import arrays_and_others, asks_for_gradients, dtype_in, key_of
 from tile_api.arrays.gradients.captured_gradients import captured_vjp
 from tile_api.arrays.gradients.passes import Differentiable, check_number, names_of, one_like
@@ -45,9 +44,6 @@ from tile_api.pickling import reduced
 from tile_api.tracebacks import concise
 from tile_core.errors import ArgumentCountError, FrontendTypeError, FrontendValueError
 from tile_core.records import Uncopied
-
-MOST_SIGNATURES = 128
-"""Shapes and types of arguments whose kernels a function has at a time: see `KernelCache`."""
 
 _CAPTURING = threading.RLock()
 """Equal expressions are one object: two threads must not make one at a time."""
@@ -109,12 +105,8 @@ class Function(Uncopied):
         self._numerics = numerics
         self._budget = budget_of(tune, blocks, kernels)
         self._equations: KernelCache[Equations] = KernelCache(MOST_SIGNATURES)
-        self._derived: KernelCache[Derived] = KernelCache(MOST_SIGNATURES)
         self._file = None if kernels is None else place_of(kernels, func)
-        self._symbols = Symbols(counts=self._file is None)
-        self._compiled: KernelCache[Compiled | Edited] = KernelCache(MOST_SIGNATURES)
-        self._calls = CallCache()
-        self._differentiable: KernelCache[Differentiable] = KernelCache(MOST_SIGNATURES)
+        self._caches = CachesBySettings(counts=self._file is None)
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -134,7 +126,8 @@ class Function(Uncopied):
         if asks_for_gradients((*args, *kwargs.values())):
             return self._with_autograd(args, kwargs)
         given = (*args, *kwargs.values()) if kwargs else args
-        found = self._calls.find(given, kwargs)
+        cached = self._caches.now()
+        found = cached.calls.find(given, kwargs)
         if found is not None:
             compiled, numbers = found
             return compiled(args if numbers is None else [given[n] for n in numbers])
@@ -142,8 +135,8 @@ class Function(Uncopied):
         key, derived = self._found(arrays, others)
         compiled = self._ready(key, derived, arrays, others)
         alone = key_of(arrays, others)
-        told = None if key == alone else self._symbols.told(alone)
-        self._calls.remember(compiled, given, kwargs, arrays, told)
+        told = None if key == alone else cached.symbols.told(alone)
+        cached.calls.remember(compiled, given, kwargs, arrays, told)
         return compiled(arrays.values())
 
     def _with_autograd(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -159,9 +152,7 @@ class Function(Uncopied):
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
         made._base, made._target, made._lock = self._base or self, target, threading.RLock()
-        made._symbols, made._calls = Symbols(counts=self._file is None), CallCache()
-        new = (KernelCache[Any](MOST_SIGNATURES) for _ in range(3))
-        made._derived, made._compiled, made._differentiable = new
+        made._caches = self._caches.again()
         return made
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -176,21 +167,22 @@ class Function(Uncopied):
         self, key: Any, derived: Derived, arrays: Mapping[str, Any], others: Mapping[str, Any]
     ) -> Compiled | Edited:
         """Return kernels compiled, by what they are known by."""
-        compiled = self._compiled.get(key)
+        cached = self._caches.now()
+        compiled = cached.compiled.get(key)
         if compiled is None:
             with self._lock:
-                compiled = self._compiled.get(key)
+                compiled = cached.compiled.get(key)
                 if compiled is None:
                     if self._file is None:
                         with computing(self._numerics):
                             compiled = compiled_first(derived, self._target)
-                        self._derived.put(key, compiled.derived)
+                        cached.derived.put(key, compiled.derived)
                         compiled.function = self.func
                     else:
                         plain = self._captured(arrays, others)
                         edited = self._edited(self._file, derived.equations, plain, others)
                         compiled = Edited(edited)
-                    self._compiled.put(key, compiled)
+                    cached.compiled.put(key, compiled)
         return compiled
 
     def _edited(
@@ -336,13 +328,13 @@ class Function(Uncopied):
         return pull(one_like(result))
 
     def _gradients_of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Differentiable:
-        key = key_of(arrays, others)
+        key, cache = key_of(arrays, others), self._caches.now().differentiable
         with self._lock:
-            found = self._differentiable.get(key)
+            found = cache.get(key)
             if found is None:
                 equations = self._captured(arrays, others)
                 found = Differentiable(equations, self._compile, _CAPTURING)
-                self._differentiable.put(key, found)
+                cache.put(key, found)
             return found
 
     def _compile(self, equations: Equations) -> Compiled:
@@ -376,40 +368,33 @@ class Function(Uncopied):
         self, arrays: Mapping[str, Any], key: Any, equations: Equations, others: Sequence[Any]
     ) -> Any:
         """Return the key of kernels: of those for other sizes that are the same, if some are."""
-        found = {k: made for k in others if (made := self._derived.get(k)) is not None}
+        cache = self._caches.now().derived
+        found = {k: made for k in others if (made := cache.get(k)) is not None}
         blocks = frozenset[Blocks]().union(*(made.chosen for made in found.values()))
         tuner = Tuner(self._budget, arrays) if self._budget.runs else None
         with blamed(equations.name, "written", lambda: "\n".join(listed(equations))):
             derived = derive(equations, self._blocks, self._target, tuner=tuner, known=blocks)
         same = next((k for k, made in found.items() if made.source == derived.source), None)
         if same is None:
-            self._derived.put(key, derived)
+            cache.put(key, derived)
         return key if same is None else same
 
     def _found(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[Any, Derived]:
         """Return what kernels for arguments are known by, and these: those of other sizes, too."""
-        alone = key_of(arrays, others)
-        found = self._known(alone)
+        alone, cached = key_of(arrays, others), self._caches.now()
+        found = _known(cached, alone)
         if found is None:
             with _CAPTURING, deep_recursion(), computing(self._numerics):
-                found = self._known(alone)
+                found = _known(cached, alone)
                 if found is None:
                     plain = self._captured(arrays, others)
                     capture = functools.partial(captured, self.func, others=others)
                     derive = functools.partial(self._derive, arrays)
-                    key = self._symbols.made(alone, plain, capture, derive)
-                    made = self._derived.get(key)
+                    key = cached.symbols.made(alone, plain, capture, derive)
+                    made = cached.derived.get(key)
                     assert made is not None
                     found = key, made
         return found
-
-    def _known(self, alone: Any) -> tuple[Any, Derived] | None:
-        """Return what serves a call of some key, if kernels that do are known."""
-        for key in (alone, self._symbols.known(alone)):
-            found = self._derived.get(key)
-            if found is not None:
-                return key, found
-        return None
 
     def _captured(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Equations:
         key = key_of(arrays, others)
@@ -426,6 +411,15 @@ class Function(Uncopied):
                     check(self.func, self._array_types, {**arrays, **result})
                 self._equations.put(key, equations)
             return equations
+
+
+def _known(cached: FunctionCaches, alone: Any) -> tuple[Any, Derived] | None:
+    """Return what serves a call of some key, if kernels that do are known."""
+    for key in (alone, cached.symbols.known(alone)):
+        found = cached.derived.get(key)
+        if found is not None:
+            return key, found
+    return None
 
 
 _RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR

@@ -175,8 +175,8 @@ def environment_of_code() -> tuple[str | bytes | None, ...]:
     # `os.environ` decodes and encodes at every access; the table below it is ten times faster.
     raw = getattr(env, "_data", None) if env is os.environ else None
     if raw is not None and os.name == "posix":
-        return tuple([raw.get(name) for name in _names_of_code()[1]])
-    return tuple([env.get(name) for name in _names_of_code()[0]])
+        return tuple(map(raw.get, _names_of_code()[1]))
+    return tuple(map(env.get, _names_of_code()[0]))
 
 
 @lru_cache(maxsize=1)

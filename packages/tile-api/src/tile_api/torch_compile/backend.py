@@ -20,7 +20,7 @@ from torch._guards import TracingContext
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tile_api.arrays.function import MOST_SIGNATURES
+from tile_api.arrays.function_caches import MOST_SIGNATURES
 from tile_api.cache import KernelCache
 from tile_api.settings import Settings
 from tile_api.torch_compile.captured import Captured, Functions, apart, is_one_kernel
@@ -33,7 +33,7 @@ from tile_api.torch_compile.symbolic_shapes import Symbolic, Traced
 from tile_core.errors import FrontendTypeError, TileError
 from tile_core.spelling import nearest
 
-_LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger("tile.torch")
 
 
 @dataclass(frozen=True)
