@@ -31,6 +31,7 @@ EMULATED = MACHINES["znver5"].features | MACHINES["alderlake"].features
 
 _emulation = ExitStack()
 _missing_features, _tvm_target = machines.missing_features, toolchain._tvm_target
+_with_masked_loads_kept = toolchain._with_masked_loads_kept
 _PREFIX = "tile_instruction_"
 _TO_BF16 = re.compile(r"  (%\w+) = fptrunc <(\d+) x float> (%\w+) to <\d+ x bfloat>\n")
 _USED = re.compile(r"@llvm\.x86\.(avx512(?:bf16)?\.[\w.]*\w)")
@@ -81,11 +82,16 @@ def emulated_features() -> Iterator[None]:
             own, theirs = llvm_functions._attributes(here), llvm_functions._attributes(machine)
             return _without_instructions(text).replace(theirs, own)
 
+        def with_masked_loads_kept(library: Any, machine: CpuMachine) -> Any:
+            # It is about masks of instructions; those here have none, nor registers of 512 bits.
+            return library if is_emulated(machine) else _with_masked_loads_kept(library, machine)
+
         for module, name, instead in (
             (machines, "missing_features", missing_features),
             (python_caller, "missing_features", missing_features),
             (toolchain, "_tvm_target", tvm_target),
             (toolchain, "definitions", definitions),
+            (toolchain, "_with_masked_loads_kept", with_masked_loads_kept),
             (gemm_kernel, "llvm_pure", _by_function(gemm_kernel.llvm_pure)),
         ):
             stack.enter_context(patch.object(module, name, instead))
