@@ -7,8 +7,8 @@ import pytest
 
 from support.array_acceptance import ACCEPTANCE, MORE, SPLIT
 from support.array_programs import PROGRAMS, Program
-from tile_api import settings
 from tile_api.arrays.function import Function
+from tile_cpu.openmp_threads import set_num_threads
 
 pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
 
@@ -43,8 +43,11 @@ def test_the_number_of_threads_changes_no_bit(program: Program) -> None:
     function = Function(program.function, target="cpu")
     found = set()
     for threads in (1, 2, 3, 7):
-        with settings.override(threads=threads):
+        set_num_threads(threads)
+        try:
             results = function(**arguments)
+        finally:
+            set_num_threads(None)
         several = results if isinstance(results, tuple) else (results,)
         found.add(b"".join(np.asarray(x).tobytes() for x in several))
     assert len(found) == 1
