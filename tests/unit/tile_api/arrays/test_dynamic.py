@@ -225,7 +225,8 @@ def test_calls_find_the_kernels_for_their_class() -> None:
 
 
 def test_kernels_are_forgotten_when_there_are_many_and_made_anew(monkeypatch) -> None:
-    monkeypatch.setattr("tile_api.arrays.function.MOST_SIGNATURES", 2)
+    for module in ("function", "function_caches"):
+        monkeypatch.setattr(f"tile_api.arrays.{module}.MOST_SIGNATURES", 2)
     monkeypatch.setattr("tile_api.arrays.call_cache.MOST_CALLS", 3)
 
     def scaled(x, factor):
@@ -234,13 +235,9 @@ def test_kernels_are_forgotten_when_there_are_many_and_made_anew(monkeypatch) ->
     function = Function(scaled, target="cpu", blocks=Blocks())
     for factor in (1.0, 2.0, 3.0, 4.0, 5.0, 1.0):
         np.testing.assert_array_equal(function(floats(5), factor), floats(5) * np.float32(factor))
-    assert (
-        len(function._caches.now().compiled)
-        == len(function._caches.now().derived)
-        == len(function._equations)
-        == 2
-    )
-    assert len(function._caches.now().calls._known) == 3
+    caches = function._caches.now()
+    assert len(caches.compiled) == len(caches.derived) == len(function._equations) == 2
+    assert len(caches.calls._known) == 3
     symbolic = named(scaled, "n", "m", target="cpu", blocks=Blocks())
     for kind in ("float32", "float64", "int32", "float32"):
         for n in (4, 9):
