@@ -243,11 +243,11 @@ def test_all_names_exist():
     assert T.bfloat16x2.lanes == 2
 
 
-NARROW = ("int4", "uint4", "float4_e2m1fn", "float6_e2m3fn", "float8_e4m3fn", "float8_e5m2")
+OF_FEW_BITS = ("int4", "uint4", "float4_e2m1fn", "float6_e2m3fn", "float8_e4m3fn", "float8_e5m2")
 
 
 @pytest.mark.in_turn(3)
-@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("dtype", OF_FEW_BITS)
 def test_constants_of_narrow_types_are_kept(run, dtype):
     constants = (0, 1, 2, 3) if dtype == "uint4" else (0, 1, 2, -1)
 

@@ -57,4 +57,6 @@ def test_what_it_cannot_do_it_says(host: PluginHost, value: str) -> None:
 
 def test_passes_of_plugins_stand_where_they_say(host: PluginHost) -> None:
     _, target = host.resolve("toy")
-    assert host.pipeline(target).names == ("select_ranges", "order_threads", "lower_serially")
+    assert host.pipeline(target).names == (
+        "lower_scaled_gemms", "select_ranges", "order_threads", "lower_serially",
+    )  # fmt: skip

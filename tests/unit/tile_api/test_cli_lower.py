@@ -94,7 +94,7 @@ def test_passes_by_name(file, capsys):
     place = [f"{file}:double", "--target", "cuda:sm_80"]
     assert main(["lower", *place, "--print-pipeline"]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("tile:\n  select_ranges\n")
+    assert told.startswith("tile:\n  choose_scaled_gemms\n  lower_scaled_gemms\n  select_ranges\n")
     assert "\nlaunch:\n  refuse_divergent_races       if orders_threads\n" in told
     assert main(["lower", *place, "--stop-after", "insert_barriers"]) == 0
     assert capsys.readouterr().out.startswith("launch bx: int32 in (1)")

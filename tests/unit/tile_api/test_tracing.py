@@ -216,6 +216,6 @@ def test_the_command_prints_a_table(tmp_path, capsys):
     )
     assert main(["lower", str(file), "--target", "hip:gfx942", "--timings"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[:3]] == ["verify", "plan", "select_ranges"]
+    assert [line.split()[0] for line in lines[:3]] == ["verify", "plan", "lower_scaled_gemms"]
     assert any(line.startswith("  infer_layouts ") for line in lines)
     assert lines[-1].startswith("all ")

@@ -44,7 +44,8 @@ def test_an_architecture_for_every_target() -> None:
 
 def test_passes_on_the_kernel_as_it_was_traced() -> None:
     assert [entry.name for entry in PIPELINE.phase(TILE)] == [
-        "select_ranges", "lower_grid_barriers", "split_vectors", "lower_random",
+        "choose_scaled_gemms", "lower_scaled_gemms", "select_ranges",
+        "lower_grid_barriers", "split_vectors", "lower_random",
         "pack_int4_operands", "hoist_accumulator_init",
     ]  # fmt: skip
 
