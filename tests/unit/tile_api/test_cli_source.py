@@ -19,6 +19,10 @@ import tile_api.language as T
 def scaled(x, weight, by=2, *, offset=0.0):
     return x * weight * by + offset
 
+@tile.function(target="interpret")
+def ones():
+    return np.ones((3, 4), "float32")
+
 @T.prim_func
 def double(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
     with T.Kernel(1, threads=64):
@@ -93,7 +97,10 @@ def test_arguments_that_are_left_out_or_are_none(place, capsys, verb):
     assert main([verb, f"{place}:scaled", "--like", "x=4x64"]) == 1
     assert capsys.readouterr().err == f"{takes}weight is not given\n{HINT.format('weight')}"
     assert main([verb, f"{place}:scaled", *LIKE, "--args", '{"h": 1}']) == 1
-    assert capsys.readouterr().err == f"{takes}there is no h\n{HINT.format('x')}"
+    assert capsys.readouterr().err == f"{takes}there is no h\nhint: leave h out\n"
+    assert main([verb, f"{place}:ones", "--like", "x=4"]) == 1
+    told = "[TL1002] ones takes nothing: there is no x\nhint: leave x out\n"
+    assert capsys.readouterr().err == told
 
 
 @pytest.mark.parametrize("verb", ["lower", "report", "tune"])

@@ -142,7 +142,7 @@ def test_names_of_linalg(name):
 
 
 def test_every_function_is_met():
-    others = {"cross", "matrix_power", "multi_dot"}  # of `compositions`
+    others = {"cross", "matrix_power", "multi_dot"}  # of `decompositions`
     assert set(PRODUCTS) | others == set(linear_algebra.LINALG)
     mine = {n for n, f in numpy_names.FUNCTIONS.items() if f.__module__ == statistics.__name__}
     assert mine == {

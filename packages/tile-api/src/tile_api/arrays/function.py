@@ -132,8 +132,8 @@ class Function(Uncopied):
             compiled, numbers = found
             return compiled(args if numbers is None else [given[n] for n in numbers])
         arrays, others = self._bound(args, kwargs)
-        key, derived = self._found(arrays, others)
-        compiled = self._ready(key, derived, arrays, others)
+        key, derived = self._found(cached, arrays, others)
+        compiled = self._ready(cached, key, derived, arrays, others)
         alone = key_of(arrays, others)
         told = None if key == alone else cached.symbols.told(alone)
         cached.calls.remember(compiled, given, kwargs, arrays, told)
@@ -164,10 +164,10 @@ class Function(Uncopied):
         return found if isinstance(found, str) else (again, (self.func,))
 
     def _ready(
-        self, key: Any, derived: Derived, arrays: Mapping[str, Any], others: Mapping[str, Any]
-    ) -> Compiled | Edited:
+        self, cached: FunctionCaches, key: Any, derived: Derived, arrays: Mapping[str, Any],
+        others: Mapping[str, Any],
+    ) -> Compiled | Edited:  # fmt: skip
         """Return kernels compiled, by what they are known by."""
-        cached = self._caches.now()
         compiled = cached.compiled.get(key)
         if compiled is None:
             with self._lock:
@@ -202,7 +202,8 @@ class Function(Uncopied):
     def compiled(self, *args: Any, **kwargs: Any) -> Compiled | Edited:
         """Return what runs for arguments like these: it takes a sequence of its arrays."""
         arrays, others = self._bound(args, kwargs)
-        return self._ready(*self._found(arrays, others), arrays, others)
+        cached = self._caches.now()
+        return self._ready(cached, *self._found(cached, arrays, others), arrays, others)
 
     @concise
     def kernels(self, *args: Any, **kwargs: Any) -> list[CompiledKernel]:
@@ -362,13 +363,13 @@ class Function(Uncopied):
         return () if kind is None else kind.dimensions(len(x.shape)) or ()
 
     def _of(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Derived:
-        return self._found(arrays, others)[1]
+        return self._found(self._caches.now(), arrays, others)[1]
 
     def _derive(
-        self, arrays: Mapping[str, Any], key: Any, equations: Equations, others: Sequence[Any]
-    ) -> Any:
+        self, cache: KernelCache[Derived], arrays: Mapping[str, Any], key: Any,
+        equations: Equations, others: Sequence[Any],
+    ) -> Any:  # fmt: skip
         """Return the key of kernels: of those for other sizes that are the same, if some are."""
-        cache = self._caches.now().derived
         found = {k: made for k in others if (made := cache.get(k)) is not None}
         blocks = frozenset[Blocks]().union(*(made.chosen for made in found.values()))
         tuner = Tuner(self._budget, arrays) if self._budget.runs else None
@@ -379,9 +380,11 @@ class Function(Uncopied):
             cache.put(key, derived)
         return key if same is None else same
 
-    def _found(self, arrays: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[Any, Derived]:
+    def _found(
+        self, cached: FunctionCaches, arrays: Mapping[str, Any], others: Mapping[str, Any]
+    ) -> tuple[Any, Derived]:
         """Return what kernels for arguments are known by, and these: those of other sizes, too."""
-        alone, cached = key_of(arrays, others), self._caches.now()
+        alone = key_of(arrays, others)
         found = _known(cached, alone)
         if found is None:
             with _CAPTURING, deep_recursion(), computing(self._numerics):
@@ -389,7 +392,7 @@ class Function(Uncopied):
                 if found is None:
                     plain = self._captured(arrays, others)
                     capture = functools.partial(captured, self.func, others=others)
-                    derive = functools.partial(self._derive, arrays)
+                    derive = functools.partial(self._derive, cached.derived, arrays)
                     key = cached.symbols.made(alone, plain, capture, derive)
                     made = cached.derived.get(key)
                     assert made is not None

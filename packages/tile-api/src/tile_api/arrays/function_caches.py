@@ -46,13 +46,13 @@ class CachesBySettings:
         self._counts = counts
         self._all: KernelCache[FunctionCaches] = KernelCache(MOST_SETTINGS)
         self._lock = threading.Lock()
-        self._latest: tuple[object, FunctionCaches] = (None, FunctionCaches(counts=counts))
+        self._latest: tuple[object, FunctionCaches | None] = (None, None)
 
     def now(self) -> FunctionCaches:
         """Return those for the settings as they are."""
         settings = environment_of_code()
         latest, found = self._latest
-        return found if latest == settings else self._of(settings)
+        return self._of(settings) if found is None or latest != settings else found
 
     def _of(self, settings: tuple[str | bytes | None, ...]) -> FunctionCaches:
         with self._lock:

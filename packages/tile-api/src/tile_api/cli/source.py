@@ -80,13 +80,16 @@ def require_arguments(function: Any, names: Collection[str]) -> None:
     parameters = inspect.signature(function.func).parameters
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in names]
     unknown = [name for name in names if name not in parameters]
-    if missing or unknown:
-        told = f"{function.__name__} takes {', '.join(parameters)}"
-        wrong = f"{missing[0]} is not given" if missing else f"there is no {unknown[0]}"
-        name = (missing or [*parameters])[0]
+    told = f"{function.__name__} takes {', '.join(parameters) or 'nothing'}"
+    if unknown:
         raise FrontendValueError(
-            f"{told}: {wrong}",
-            hint=f"""write --like {name}=4x1024:float16 for an array, """
+            f"{told}: there is no {unknown[0]}", hint=f"leave {unknown[0]} out"
+        )
+    if missing:
+        name = missing[0]
+        raise FrontendValueError(
+            f"{told}: {name} is not given",
+            hint=f"write --like {name}=4x1024:float16 for an array, "
             f"""--args '{{"{name}": 2}}' for anything else""",
         )
 

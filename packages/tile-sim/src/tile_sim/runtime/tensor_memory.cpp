@@ -114,6 +114,19 @@ void decode(int type, const unsigned char* from, uint32_t& to) {
   to = type == TSIM_I8 ? uint32_t(int8_t(*from)) : *from;
 }
 
+// An engine writes a column in all rows: what others did there is known to be done.
+void claim_column(Block& block, uint32_t c, Stamp stamp, uint32_t line) {
+  TensorMemory& memory = block.tensor;
+  for (uint32_t q = 0; q < TensorMemory::QUARTERS; ++q) {
+    Stamp& written = memory.writes[q * MOST + c];
+    if (int(stamp_who(written)) != memory.agent) check_known(block, written, "write", c, line);
+    written = stamp;
+  }
+  for (int w = 0; w < block.warp_count; ++w) {
+    check_known(block, memory.reads[size_t(w) * MOST + c], "read", c, line);
+  }
+}
+
 // The product before is on its way still; what has the same thread and shape comes after it.
 void check_in_order(TensorMemory& memory, uint32_t c, uint64_t shape, uint32_t line) {
   const Thread& me = *current_thread;
@@ -380,14 +393,7 @@ void tsim_tensor_scales(unsigned address, const tsim_shared* from, unsigned line
   copy.is_copy = true;
   const Stamp stamp = make_stamp(block.clock.tick(), uint32_t(memory.agent), STAMP_PROXY, line);
   for (uint32_t c = copy.column; c < copy.column + SCALE_COLUMNS; ++c) {
-    for (uint32_t q = 0; q < TensorMemory::QUARTERS; ++q) {
-      Stamp& written = memory.writes[q * MOST + c];
-      if (int(stamp_who(written)) != memory.agent) check_known(block, written, "write", c, line);
-      written = stamp;
-    }
-    for (int w = 0; w < block.warp_count; ++w) {
-      check_known(block, memory.reads[size_t(w) * MOST + c], "read", c, line);
-    }
+    claim_column(block, c, stamp, line);
     check_in_order(memory, c, copy.shape(), line);
     for (uint32_t i = 0; i < ROWS; ++i) memory.is_written[i * MOST + c] = 1;
   }
@@ -420,14 +426,7 @@ void start_product(unsigned address, const tsim_operand* a, unsigned a_address,
   const Stamp stamp = make_stamp(time, uint32_t(memory.agent), STAMP_PROXY, line);
   for (uint32_t j = 0; j < product.columns(); ++j) {
     const uint32_t c = product.column + j;
-    for (uint32_t q = 0; q < TensorMemory::QUARTERS; ++q) {
-      Stamp& written = memory.writes[q * MOST + c];
-      if (int(stamp_who(written)) != memory.agent) check_known(block, written, "write", c, line);
-      written = stamp;
-    }
-    for (int w = 0; w < block.warp_count; ++w) {
-      check_known(block, memory.reads[size_t(w) * MOST + c], "read", c, line);
-    }
+    claim_column(block, c, stamp, line);
     check_known(block, memory.factor_reads[c], "read", c, line);
     check_in_order(memory, c, product.shape(), line);
     for (uint32_t i = 0; i < ROWS; ++i) {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays.capturing import compositions, folds, joins, products, views
+from tile_api.arrays.capturing import decompositions, folds, joins, products, views
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import astype, lift
 from tile_api.arrays.capturing.folds import Axes, axes_of
@@ -79,10 +79,10 @@ LINALG: Mapping[str, Callable[..., Array]] = MappingProxyType(
         "norm": norm,
         "vector_norm": vector_norm,
         "matrix_norm": matrix_norm,
-        "cross": lambda x1, x2, *, axis=-1: compositions.cross(x1, x2, axis=axis),
+        "cross": lambda x1, x2, *, axis=-1: decompositions.cross(x1, x2, axis=axis),
         "matmul": products.matmul,
-        "matrix_power": compositions.matrix_power,
-        "multi_dot": compositions.multi_dot,
+        "matrix_power": decompositions.matrix_power,
+        "multi_dot": decompositions.multi_dot,
         "outer": products.outer,
         "vecdot": products.vecdot,
         "tensordot": lambda x1, x2, *, axes=2: products.tensordot(x1, x2, axes),

@@ -11,8 +11,8 @@ import numpy as np
 from tile_api.arrays.capturing import (
     accumulations,
     augmented_assignment,
-    compositions,
     creation,
+    decompositions,
     elementwise,
     folds,
     indexing,
@@ -62,10 +62,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         interpolation.searchsorted, interpolation.digitize, interpolation.interp,
         interpolation.trapezoid, interpolation.gradient, interpolation.polyval,
         interpolation.piecewise, joins.block, products.kron, statistics.nanmedian,
-        compositions.sinc, compositions.unwrap, compositions.cross, compositions.vander,
-        compositions.isin, compositions.ediff1d, compositions.delete, compositions.insert,
-        compositions.broadcast_arrays, compositions.array_equal, compositions.rollaxis,
-        compositions.unravel_index,
+        decompositions.sinc, decompositions.unwrap, decompositions.cross, decompositions.vander,
+        decompositions.isin, decompositions.ediff1d, decompositions.delete, decompositions.insert,
+        decompositions.broadcast_arrays, decompositions.array_equal, decompositions.rollaxis,
+        decompositions.unravel_index,
     )
 }  # fmt: skip
 FUNCTIONS |= folds.NAN_FOLDS | accumulations.NAN_ACCUMULATIONS

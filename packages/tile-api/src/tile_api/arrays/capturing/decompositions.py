@@ -206,12 +206,18 @@ def multi_dot(arrays: Sequence[Any]) -> Array:
 def matrix_power(a: Any, n: int) -> Array:
     """`numpy.linalg.matrix_power` of a power that is no inverse."""
     x = lift(a)
+    if not isinstance(n, (int, np.integer)):
+        raise UnknownArrayFunction(
+            f"np.linalg.matrix_power of the power {n!r}", hint="powers are whole numbers"
+        )
     if n < 0:
         raise UnknownArrayFunction(
             "np.linalg.matrix_power of a negative power", hint="invert the matrix outside"
         )
     if not n:
         return astype(broadcast_to(np.eye(int(x.shape[-1])), x.shape), x.dtype)
-    half = matrix_power(x, n // 2) if n > 1 else x
-    square = matmul(half, half) if n > 1 else x
-    return matmul(square, x) if n > 1 and n % 2 else square
+    if n == 1:
+        return x
+    half = matrix_power(x, n // 2)
+    square = matmul(half, half)
+    return matmul(square, x) if n % 2 else square
