@@ -3,7 +3,8 @@
 Matrix products, clocks, memory: NVIDIA, "Tesla V100", "Turing", "A100", "GA102", "Ada" and "H100
 Tensor Core GPU Architecture" whitepapers, "RTX Blackwell GPU Architecture", and the data sheets of
 T4, L40S, H200, B200, B300, Jetson Thor and DGX Spark (caches of B200 and later: assumed); without
-sparsity, accumulators in float32, per cycle and multiprocessor at the stated boost clock. Lanes:
+sparsity, accumulators in float32, per cycle and multiprocessor at the stated boost clock; "FP4" and
+"FP8" of Blackwell have scales. None of its products has been measured for this table. Lanes:
 CUDA C++ Programming Guide, "Arithmetic Instructions". Bandwidth of the second-level cache,
 latencies, and what products of single warps reach on Hopper, rounded: Jia et al., "Dissecting the
 NVIDIA Volta GPU Architecture via Microbenchmarking"; Luo et al., "Benchmarking and Dissecting the
@@ -75,10 +76,20 @@ _BLACKWELL = MappingProxyType(
         "float32": 4096,
         "int8": 16384,
         "float8": 16384,
+        "scaled float8": 16384,
+        "scaled float4": 32768,
     }
 )
+# Instructions with 96 of K, which would multiply 4-bit floats half again as fast, are not used.
 _ULTRA = MappingProxyType({**_BLACKWELL, "int8": 512})  # gave its area to other products
-_RTX_BLACKWELL = MappingProxyType({k: v for k, v in _GEFORCE_ADA.items() if k != "int4"})
+# Products with scales have the full rate, also with accumulators in float32.
+_RTX_BLACKWELL = MappingProxyType(
+    {
+        **{k: v for k, v in _GEFORCE_ADA.items() if k != "int4"},
+        "scaled float8": 2048,
+        "scaled float4": 4096,
+    }
+)
 
 
 def _row(

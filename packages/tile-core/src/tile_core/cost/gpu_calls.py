@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,20 +13,27 @@ import numpy as np
 from tile_core.arith.evaluate_arrays import value_of
 from tile_core.dtypes import dtype_of
 from tile_core.errors import InternalError
-from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.device_calls import PREFIX, device_call
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Extent, Var
 from tile_core.machine import AsyncMma
 
-_MMA = re.compile(r"mma_m?(\d+)[nx](\d+)[kx](\d+)")
+_MMA = re.compile(r"mma_(scaled_)?m?(\d+)[nx](\d+)[kx](\d+)")
+_IN_MEMORY = re.compile(r"accumulators_mma(_scaled|_ts)?(_set)?$")
 _OPERANDS = 3
+
+SCALED = "scaled "
+"""What the names of types begin with whose products have scales for groups along K."""
+
+_STEP_BITS = 256  # along K, of products whose sums are in a memory of their own
+_LANES = 128
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixInstructionWork:
     """A matrix instruction, as one warp sees it.
 
-    `shared_bytes` of its operands it reads from shared memory by itself; `is_joint` if several
-    warps run it together.
+    `shared_bytes` of its operands it reads from shared memory by itself; `is_joint` if it is none
+    of a single warp.
     """
 
     flops: float
@@ -38,15 +46,48 @@ def product_of(call: Call, instruction: AsyncMma | None) -> MatrixInstructionWor
     """Return what a call multiplies, None if it is no matrix instruction."""
     name = call.function.removeprefix(PREFIX)
     if match := _MMA.match(name):
-        m, n, k = map(int, match.groups())
-        dtype = _buffer_dtype(call.args[-2])
-        repeated = constant(call.args[0]) if len(call.args) > _OPERANDS else 1
+        m, n, k = map(int, match.groups()[1:])
+        first = len(call.args) - _operands_of(name)
+        dtype = _factor_dtype(call.args[first + 1], is_scaled=bool(match[1]))
+        repeated = constant(call.args[0]) if first else 1
         if (m, n, k) == (8, 8, 4) and "16" in dtype:  # four quarters of a warp, each its own
             repeated = 4
         return MatrixInstructionWork(2.0 * m * n * k * repeated, dtype)
     if instruction is not None and name.startswith(("async_mma_ss", "async_mma_rs")):
         return _asynchronous(call, instruction, from_shared=name.startswith("async_mma_ss"))
+    if match := _IN_MEMORY.match(name):
+        return _in_memory(call, match[1] or "")
     return None
+
+
+def _operands_of(name: str) -> int:
+    row = device_call(name)
+    return _OPERANDS if row is None or row.operands is None else row.operands
+
+
+def _factor_dtype(operand: Expr, *, is_scaled: bool) -> str:
+    """Return the element type of a factor; with scales, bytes are pairs of 4-bit floats."""
+    dtype = _buffer_dtype(operand)
+    if not is_scaled:
+        return dtype
+    return SCALED + ("float4_e2m1fn" if dtype == "uint8" else dtype)
+
+
+def _in_memory(call: Call, form: str) -> MatrixInstructionWork:
+    """Return what one thread starts whose sums are in a memory of their own."""
+    first = len(call.args) - _operands_of(call.function.removeprefix(PREFIX))
+    chosen = [constant(arg) for arg in call.args[:first]]
+    if form == "_ts":  # the other factor is in that memory, too
+        m, (n, _, *steps) = _LANES, chosen
+    else:
+        m, n, _, _, *steps = chosen
+    factor = call.args[first + 3]
+    dtype = _factor_dtype(factor, is_scaled=form == "_scaled")
+    count = math.prod(steps)
+    k = _STEP_BITS // dtype_of(dtype.removeprefix(SCALED)).bits
+    rows = 0 if form == "_ts" else m
+    nbytes = count * (rows + n) * _STEP_BITS / 8
+    return MatrixInstructionWork(2.0 * m * n * k * count, dtype, nbytes, True)
 
 
 def _asynchronous(call: Call, instruction: AsyncMma, *, from_shared: bool) -> MatrixInstructionWork:

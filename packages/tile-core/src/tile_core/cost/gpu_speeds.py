@@ -22,7 +22,8 @@ class GpuSpeeds:
         The clock at which the stated peaks hold.
     products
         Operations of matrix products per cycle of one multiprocessor, by the element type of
-        the factors, sums in float32 or int32.
+        the factors, sums in float32 or int32; those with scales for groups along K are
+        ``"scaled float8"`` and ``"scaled float4"``.
     warp_share
         What instructions of single warps reach of `products`, where instructions of several
         warps together are faster.
@@ -69,8 +70,9 @@ class GpuSpeeds:
         """Return the operations per cycle of products of `dtype`; without units, of arithmetic."""
         if dtype in self.products:
             return float(self.products[dtype])
-        if dtype.startswith("float8") and "float8" in self.products:
-            return float(self.products["float8"])
+        family = dtype.partition("_")[0]
+        if family in self.products:
+            return float(self.products[family])
         if dtype.startswith("uint"):
             return self.product_rate(dtype[1:])
         return 2.0 * (self.double_lanes if dtype == "float64" else self.lanes)
