@@ -67,6 +67,70 @@ def test_a_staged_product_becomes_one_block() -> None:
     assert structurally_equal(fused(GEMM), parse(FUSED))
 
 
+PAIR = """\
+kernel k(A: global float32[64, 64], B: global float32[64, 128], B2: global float32[64, 128], \
+D: global float32[64, 128], D2: global float32[64, 128]):
+  launch bx: int32 in (2) threads tx: int32, ty: int32, tz: int32 in (128, 1, 1):
+    alloc A_shared: shared float32[32, 16]
+    alloc B_shared: shared float32[16, 128]
+    alloc B2_shared: shared float32[16, 128]
+    alloc C: local.fragment float32[32, 128]
+    alloc C2: local.fragment float32[32, 128]
+    @fill(dst=C[0:32, 0:128], value=0.0)
+    @fill(dst=C2[0:32, 0:128], value=0.0)
+    pipelined k: int32 in range(0, 4) stages 2:
+      @copy(src=A[bx * 32:32, k * 16:16], dst=A_shared[0:32, 0:16])
+      @copy(src=B[k * 16, 0], dst=B_shared[0:16, 0:128])
+      @gemm(a=A_shared[0:32, 0:16], b=B_shared[0:16, 0:128], c=C[0:32, 0:128], \
+transpose_a=false, transpose_b=false, clear=false)
+      @copy(src=B2[k * 16, 0], dst=B2_shared[0:16, 0:128])
+      @gemm(a=A_shared[0:32, 0:16], b=B2_shared[0:16, 0:128], c=C2[0:32, 0:128], \
+transpose_a=false, transpose_b=false, clear=false)
+    @copy(src=C[0:32, 0:128], dst=D[bx * 32, 0])
+    @copy(src=C2[0:32, 0:128], dst=D2[bx * 32, 0])
+"""
+
+
+def test_products_of_one_loop_that_share_a_factor_are_blocked_one_by_one() -> None:
+    products = [n for n in walk(fused(PAIR)) if isinstance(n, TileOperator)]
+    assert all(isinstance(n, BlockedGemm) for n in products)
+    regions = [(n.a.buffer.name, n.b.buffer.name, n.dst.buffer.name) for n in products]
+    assert regions == [("A", "B", "D"), ("A", "B2", "D2")]
+
+
+def test_results_of_several_products_keep_their_order_in_one_tensor() -> None:
+    """The copy that comes last overwrites the other one: it is not stored before that."""
+    text = PAIR.replace("dst=D2[", "dst=D[")
+    assert operators(fused(text)) == ["cpu.blocked_gemm", "cpu.blocked_gemm"]
+    *rest, first, second = text.splitlines()
+    swapped = fused("\n".join([*rest, second, first]) + "\n")
+    stores = [n.dst.buffer.name for n in walk(swapped) if isinstance(n, BlockedGemm)]
+    assert operators(swapped) == ["cpu.blocked_gemm", "cpu.blocked_gemm", "copy"]
+    assert stores == ["C", "D"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("c=C2[", "c=C["),  # sums of both in one tile
+        ("dst=B2_shared[", "dst=B_shared["),  # a tile is filled twice
+        ("b=B2_shared[", "b=B_shared["),  # a tile that no product needs
+        ("B2[k * 16, 0]", "B2[k * 8, 0]"),  # the second product does not fit
+        ("c=C2[0:32, 0:128], transpose_a=false, transpose_b=false, clear=false", "c=C2[0:32, "
+         "0:128], transpose_a=false, transpose_b=false, clear=true"),
+    ],
+)  # fmt: skip
+def test_several_products_are_blocked_all_or_none(old: str, new: str) -> None:
+    kernel = parse(PAIR.replace(old, new))
+    assert fuse_gemm_loops(kernel, CPU) is kernel
+
+
+def test_several_products_of_few_rows_read_their_factors_together() -> None:
+    text = PAIR.replace("0:32", "0:16").replace("32:32", "16:16").replace("[32,", "[16,")
+    kernel = parse(text.replace("bx * 32", "bx * 16"))
+    assert fuse_gemm_loops(kernel, CPU) is kernel
+
+
 @pytest.mark.parametrize(("result", "stored"), [("D[bx:1, 0:128]", True), ("D[0:1, 0:128]", False)])
 def test_a_row_that_is_cut_out_is_a_matrix_of_one(result: str, stored: bool) -> None:
     """Nothing moves along its dimension: it is the one before the columns."""

@@ -1,4 +1,4 @@
-"""Turn the loop ``copy A; copy B; gemm`` into one blocked product without staging tiles."""
+"""Turn loops of ``copy A; copy B; gemm`` into blocked products without staging tiles."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tile_cpu.passes.buffer_uses import (
     staged_matrix,
 )
 from tile_cpu.passes.fold_fills import is_zero
+from tile_cpu.passes.merge_gemm_blocks import MAX_WIDTH
 
 
 def fuse_gemm_loops(kernel: Kernel, target: Target) -> Kernel:
@@ -33,10 +34,15 @@ def fuse_gemm_loops(kernel: Kernel, target: Target) -> Kernel:
              copy C -> D[m, n]
     After    blocked_gemm A, B -> D
 
-    The fill and the last copy are absorbed only if they stand next to the loop and nobody
-    else looks at C; otherwise the sums start from, and end in, the tile C. Conservative: a
-    loop that does anything else, a staged tile used elsewhere, a source written by the
-    kernel, or differing bounds leave the loop as it is. Returns the same object when
+    A loop of several products, each with sums of its own, becomes as many blocked products: tiles
+    that they share save nothing where each reads its operands from caches, while side by side
+    their sums and tiles drive each other out of them. Products of so few rows that none packs
+    what it reads stay together: they wait for that alone.
+
+    The fill and the last copy are absorbed only if nothing stands between them and the loop
+    and nobody else looks at C; otherwise the sums start from, and end in, the tile C.
+    Conservative: a loop that does anything else, a staged tile used elsewhere, a source written
+    by the kernel, or differing bounds leave the loop as it is. Returns the same object when
     nothing fits.
     """
     return rewrite_sequences(kernel, _fuse_in_sequence)
@@ -76,27 +82,32 @@ class _Match:
 
 
 def _fuse_in_sequence(seq: Seq, facts: KernelUses) -> Seq:
-    body = list(seq.body)
-    for at, stmt in enumerate(body):
+    for at, stmt in enumerate(seq.body):
         if isinstance(stmt, (For, Pipelined)):
-            match = _match_loop(stmt, facts)
-            if match is not None:
-                _replace_loop(body, at, match, facts)
-                return _fuse_in_sequence(replace(seq, body=tuple(body)), facts)
+            before, after = list(seq.body[:at]), list(seq.body[at + 1 :])
+            products = [_product(match, before, after, facts) for match in _matches(stmt, facts)]
+            if products:
+                return _fuse_in_sequence(replace(seq, body=(*before, *products, *after)), facts)
     return seq
 
 
-def _replace_loop(body: list[Stmt], at: int, match: _Match, facts: KernelUses) -> None:
-    """Put a `BlockedGemm` in place of the loop, absorbing a fill before and a copy after."""
+def _product(
+    match: _Match, before: list[Stmt], after: list[Stmt], facts: KernelUses
+) -> BlockedGemm:
+    """Return the product of a loop; the fill and the copy that it absorbs leave their lists."""
     gemm, c = match.gemm, match.gemm.c.buffer
-    fill = _fill_before(body, at, c)
-    dst, dst_rows, absorbed = whole(c), 0, None
-    store = body[at + 1] if at + 1 < len(body) else None
-    if isinstance(store, Copy):
+    fill = _fill_before(before, c)
+    if fill is not None:
+        del before[fill]
+    dst, dst_rows = whole(c), 0
+    position = _store_after(after, c)
+    store = None if position is None else after[position]
+    if position is not None and isinstance(store, Copy):
         rows = _final_store_rows(store, match, fill is not None, facts)
         if rows is not None:
-            dst, dst_rows, absorbed = store.dst, rows, at + 1
-    body[at] = BlockedGemm(
+            dst, dst_rows = store.dst, rows
+            del after[position]
+    return BlockedGemm(
         match.a.region,
         match.b.region,
         dst,
@@ -110,17 +121,29 @@ def _replace_loop(body: list[Stmt], at: int, match: _Match, facts: KernelUses) -
         c if fill is None else None,
         span=gemm.span,
     )
-    for position in sorted((p for p in (fill, absorbed) if p is not None), reverse=True):
-        del body[position]
 
 
-def _fill_before(body: list[Stmt], at: int, c: Buffer) -> int | None:
+def _fill_before(before: list[Stmt], c: Buffer) -> int | None:
     """Return the position of ``fill C = 0`` that nothing separates from the loop in effect."""
-    for position in range(at - 1, -1, -1):
-        stmt = body[position]
+    for position in range(len(before) - 1, -1, -1):
+        stmt = before[position]
         if isinstance(stmt, Fill) and stmt.dst.buffer is c and stmt.dst.is_whole:
             return position if is_zero(stmt) else None
         if any(access.buffer.storage is c for access in accesses(stmt)):
+            return None
+    return None
+
+
+def _store_after(after: list[Stmt], c: Buffer) -> int | None:
+    """Return the position of the copy out of C, if only copies that touch others come before."""
+    others: set[Buffer] = set()
+    for position, stmt in enumerate(after):
+        if not isinstance(stmt, Copy):
+            return None
+        if stmt.src.buffer is c:
+            return position if stmt.dst.buffer.storage not in others else None
+        others |= {access.buffer.storage for access in accesses(stmt)}
+        if c in others:
             return None
     return None
 
@@ -159,48 +182,71 @@ def _same_bound(one: Region, i: int, other: Region, j: int) -> bool:
     return same_start and same_extent(one.buffer.shape[i], other.buffer.shape[j])
 
 
-def _match_loop(loop: For | Pipelined, facts: KernelUses) -> _Match | None:
-    """Return what the loop multiplies, or None if it is not a plain staged product."""
+def _matches(loop: For | Pipelined, facts: KernelUses) -> list[_Match]:
+    """Return what the loop multiplies, product by product; nothing if it does anything else."""
     if static_value(loop.step) != 1 or static_value(loop.start) != 0:
-        return None
-    copies, gemm = _loop_parts(loop.body)
-    if gemm is None or len(copies) != 2 or not gemm.c.is_whole or gemm.c.buffer.rank != 2:
+        return []
+    parts = _loop_parts(loop.body)
+    if len(parts) > 1 and any(map(_waits_for_b, parts)):
+        return []
+    found = [_match(parts, gemm, loop, facts) for gemm in parts]
+    matches = [match for match in found if match is not None]
+    return matches if len(matches) == len(found) else []
+
+
+def _waits_for_b(gemm: Gemm) -> bool:
+    """Whether the tile has so few rows that what it reads of B is used where it lies."""
+    return not gemm.transpose_b and gemm.mnk[0] <= max(MAX_WIDTH)
+
+
+def _match(
+    parts: dict[Gemm, tuple[Copy, Copy]], gemm: Gemm, loop: For | Pipelined, facts: KernelUses
+) -> _Match | None:
+    """Return one product of the loop, or None if it is not a plain staged one."""
+    if not gemm.c.is_whole or gemm.c.buffer.rank != 2:
         return None
     if not isinstance(gemm.clear, Const) or gemm.clear.value:
         return None
-    staged = {copy.dst.buffer: copy for copy in copies}
-    first, second = staged.get(gemm.a.buffer), staged.get(gemm.b.buffer)
-    if first is None or second is None or first is second:
+    first, second = parts[gemm]
+    if first is second:
         return None
-    a = _streamed(first, gemm.a, loop.var, gemm, 0 if gemm.transpose_a else 1, facts)
-    b = _streamed(second, gemm.b, loop.var, gemm, 1 if gemm.transpose_b else 0, facts)
+    if not all(facts.is_private(copy.dst.buffer, {copy, *parts}) for copy in (first, second)):
+        return None
+    a = _streamed(first, gemm.a, loop.var, 0 if gemm.transpose_a else 1, facts)
+    b = _streamed(second, gemm.b, loop.var, 1 if gemm.transpose_b else 0, facts)
     if a is None or b is None:
         return None
     k = _depth(a, b, gemm, loop.stop)
     return None if k is None else _Match(gemm, a, b, k)
 
 
-def _loop_parts(body: Stmt) -> tuple[list[Copy], Gemm | None]:
-    copies: list[Copy] = []
-    gemm: Gemm | None = None
+def _loop_parts(body: Stmt) -> dict[Gemm, tuple[Copy, Copy]]:
+    """Return the products of a loop and the copies that fill their operands.
+
+    Empty if there is anything else: a copy that no product needs or that comes after one that does,
+    a tile filled twice, sums of two products in one tile.
+    """
+    staged: dict[Buffer, Copy] = {}
+    parts: dict[Gemm, tuple[Copy, Copy]] = {}
     for stmt in flattened(body):
-        if isinstance(stmt, Copy) and gemm is None:
-            copies.append(stmt)
-        elif isinstance(stmt, Gemm) and gemm is None:
-            gemm = stmt
+        if isinstance(stmt, Copy) and stmt.dst.buffer not in staged:
+            staged[stmt.dst.buffer] = stmt
+        elif isinstance(stmt, Gemm) and {stmt.a.buffer, stmt.b.buffer} <= set(staged):
+            parts[stmt] = staged[stmt.a.buffer], staged[stmt.b.buffer]
         else:
-            return [], None
-    return copies, gemm
+            return {}
+    sums = {gemm.c.buffer.storage for gemm in parts}
+    needed = {copy for copies in parts.values() for copy in copies}
+    is_plain = len(sums) == len(parts) and needed == set(staged.values())
+    return parts if is_plain and not sums & set(staged) else {}
 
 
 def _streamed(
-    copy: Copy, operand: Region, k: Var, gemm: Gemm, k_axis: int, facts: KernelUses
+    copy: Copy, operand: Region, k: Var, k_axis: int, facts: KernelUses
 ) -> _Operand | None:
     """Return the global matrix that feeds `operand`, if k steps along it tile by tile."""
     source = staged_matrix(copy, facts)
     if source is None or not operand.is_whole:
-        return None
-    if not facts.is_private(copy.dst.buffer, {copy, gemm}):
         return None
     region, rows = source
     along = rows if k_axis == 0 else region.buffer.rank - 1
