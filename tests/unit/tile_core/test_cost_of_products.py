@@ -29,6 +29,7 @@ from tile_hip.speeds import PRODUCTS as AMD
 
 NEITHER = "fence|commit|wait|pin|operand"  # what stands around products
 BYTES = ScaledProduct(n=128, step=128, each=True)
+PAIRS = ScaledProduct(n=128, step=128, each=True, a=E2M1, b=E2M1, scales=E4M3, group=16)
 KINDS = ("float16", "bfloat16", "tfloat32", "int8", "float8_e4m3fn", "float8_e5m2", "float64")
 
 
@@ -115,17 +116,11 @@ def test_kernels_multiply_what_they_ask_for(arch: str, dtype: str, host: PluginH
 
 
 @pytest.mark.parametrize("arch", ["sm_100a", "sm_103a", "sm_110a", "sm_120a", "sm_121a"])
-@pytest.mark.parametrize("kind", [E4M3])
-def test_products_with_scales(arch: str, kind: str, host: PluginHost) -> None:
-    found = issued(BYTES.kernel(), f"cuda:{arch}", host)
+@pytest.mark.parametrize("product", [BYTES, PAIRS], ids=["MXFP8", "NVFP4"])
+def test_products_with_scales(arch: str, product: ScaledProduct, host: PluginHost) -> None:
+    found = issued(product.kernel(), f"cuda:{arch}", host)
     joint = machine(arch).has("accumulator_memory")
-    assert found.flops == {(SCALED + kind, joint): 2 * 128 * 128 * 256}
-
-
-def test_pairs_of_short_floats(host: PluginHost) -> None:
-    kernel = ScaledProduct(a=E2M1, b=E2M1, step=128).kernel()
-    found = issued(kernel, "cuda:sm_120a", host)
-    assert found.flops == {(SCALED + E2M1, False): 2 * 128 * 64 * 256}
+    assert found.flops == {(SCALED + product.a, joint): 2 * 128 * 128 * 256}
 
 
 @pytest.mark.parametrize("row", [*PRODUCTS, *AMD], ids=lambda r: f"{r.name}-{r.arch}")

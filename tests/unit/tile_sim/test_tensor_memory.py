@@ -138,13 +138,52 @@ OF_SCALES: dict[int, tuple[str, type[TileError] | tuple[type[TileError], ...], s
 }
 """As `MISTAKES`, with scales of groups along K in tensor memory."""
 
+PAIRS_FILE = "tensor_pairs.cu"
+
+
+def of_pairs(broken: int) -> Program:
+    def arguments() -> dict[str, Any]:
+        rng = np.random.default_rng(8)
+        a, b = (rng.integers(0, 256, (128, 64)).astype(np.uint8) for _ in "AB")
+        p, q = (
+            rng.choice([0.25, 0.75, 1, 1.5, 3.5], (128, 8)).astype(ml_dtypes.float8_e4m3fn)
+            for _ in "PQ"
+        )
+        if broken == 8:
+            p[3, 2] = -p[3, 2]
+        return {"A": a, "B": b, "P": p, "Q": q, "C": poison(128, 128), "broken": broken}
+
+    def expected(A: Any, B: Any, P: Any, Q: Any, broken: int) -> np.ndarray:
+        left, right = (
+            np.stack([x & 15, x >> 4], axis=2).reshape(128, 128).view(ml_dtypes.float4_e2m1fn)
+            .astype("float64") * s.astype("float64").repeat(16, axis=1)
+            for x, s in ((A, P), (B, Q))
+        )  # fmt: skip
+        return (left @ right.T).astype("float32")
+
+    return Program(PAIRS_FILE, "tensor_pairs", (1,), 128, 18448, arguments, "C", expected)
+
+
+WRONG_PAIRS = {3: "B's for A", 5: "the groups before", 7: "powers of two"}
+"""By number: what only the results tell of."""
+
+OF_PAIRS: dict[int, tuple[str, type[TileError] | tuple[type[TileError], ...], str, str]] = {
+    1: ("scales of pairs not fenced", MissingFence, "copy A or copy B or set", ""),
+    4: ("not copied for the second step", BarrierMisuse, "add", "reads scales in column 140"),
+    6: ("four groups from the third on", TileError, "set", "the first or last two, or with all"),
+    8: ("a negative scale", TileError, "copy A", "a scale is negative"),
+    9: ("other columns of pairs", BarrierMisuse, "add half", "another shape"),
+}
+"""As `MISTAKES`, with pairs of 4-bit floats."""
+
 ALL = [(program, FILE, number, *row) for number, row in MISTAKES.items()]
 ALL += [(of_scales, SCALED_FILE, number, *row) for number, row in OF_SCALES.items()]
+ALL += [(of_pairs, PAIRS_FILE, number, *row) for number, row in OF_PAIRS.items()]
 ALL += [(of_factor, FACTOR_FILE, number, *row) for number, row in OF_FACTORS.items()]
 
 
 @pytest.mark.in_turn(3)
-@pytest.mark.parametrize("made", [program, of_factor, of_scales])
+@pytest.mark.parametrize("made", [program, of_factor, of_scales, of_pairs, lambda _: of_pairs(2)])
 @pytest.mark.parametrize("async_mode", ["late", "early", "random"])
 @pytest.mark.parametrize("schedule", ["forward", "reverse", "random:1"])
 def test_the_right_kernel_is_found_right(schedule: str, async_mode: str, made: Any) -> None:
@@ -166,7 +205,11 @@ def test_a_mistake_is_found(mistake: tuple[Any, ...], schedule: str) -> None:
     assert words in str(error)
 
 
-@pytest.mark.parametrize("number", WRONG_SCALES, ids=WRONG_SCALES.get)
-def test_other_scales_give_other_sums(number: int) -> None:
+WRONG = [(of_scales, number) for number in WRONG_SCALES]
+WRONG += [(of_pairs, number) for number in WRONG_PAIRS]
+
+
+@pytest.mark.parametrize(("made", "number"), WRONG)
+def test_other_scales_give_other_sums(made: Any, number: int) -> None:
     with checking("all"), pytest.raises(AssertionError, match="Arrays are not equal"):
-        of_scales(number).run()
+        made(number).run()

@@ -217,10 +217,20 @@ def _copy(op: Copy, as_bytes: _Bytes) -> Copy | None:
 
 def _product(op: Gemm, as_bytes: _Bytes, chosen: Choice, threads: int) -> Gemm | None:
     """Return the product of bytes, if the machine has an instruction that divides it."""
+    made = _of_bytes(op, as_bytes)
+    return None if made is None else chosen(op, made, threads)
+
+
+def product_of_bytes(op: Gemm) -> Gemm | None:
+    """Return `op` with tiles of bytes of its own, as it would be if nothing else used its tiles."""
+    return _of_bytes(op, _Bytes({}))
+
+
+def _of_bytes(op: Gemm, as_bytes: _Bytes) -> Gemm | None:
     along_k = not op.transpose_a and op.transpose_b
     if not along_k or any(r.buffer.scope is not Scope.SHARED for r in (op.a, op.b)):
         return None
     a, b = as_bytes.region(op.a), as_bytes.region(op.b)
     if a is None or b is None:
         return None
-    return chosen(op, replace(op, a=a, b=b, nibbles=True), threads)
+    return replace(op, a=a, b=b, nibbles=True)

@@ -114,8 +114,34 @@ def columns_of(fragment: Buffer) -> int:
 SCALED = "accumulator_memory_scaled"
 """The feature of machines whose products there multiply by scales of groups along K."""
 
-SCALE_GROUP, SCALE_WORD, SCALE_COLUMNS = 32, 4, 4
-"""Elements that share a scale; scales of a row in a column; columns of those of 128 rows."""
+SCALE_WORD, SCALE_COLUMNS = 4, 4
+"""Scales of a row in a column; columns of those of 128 rows."""
+
+_SCALE_WORDS = 4
+"""For so many words of a round there are columns; those of others take turns."""
+
+
+def groups_of_step(op: Gemm) -> int:
+    """Return how many groups along K an instruction takes: of 32 elements, or of 16."""
+    if not op.nibbles:
+        return 1
+    return 2 if op.scales[0].buffer.dtype == "float8_e8m0fnu" else 4
+
+
+def step_of(op: Gemm) -> int:
+    """Return how many elements along K an instruction with scales takes."""
+    return 64 if op.nibbles else 32
+
+
+def scale_words(op: Gemm) -> int:
+    """Return how many words of scales have columns of their own in a round."""
+    groups = op.mnk[2] // STEP_BYTES * groups_of_step(op)
+    return max(1, min(groups // SCALE_WORD, _SCALE_WORDS))
+
+
+def scale_blocks(op: Gemm) -> int:
+    """Return how many blocks of 128 rows have scales for one instruction: of A, and those of B."""
+    return 1 + op.mnk[1] // LANES
 
 
 def scales_refusal(op: Gemm, machine: SimtMachine) -> str | None:
@@ -123,33 +149,39 @@ def scales_refusal(op: Gemm, machine: SimtMachine) -> str | None:
     m, n, k = op.mnk
     types = {str(r.buffer.dtype) for r in (op.a, op.b)}
     kinds = {str(scales.buffer.dtype) for scales in op.scales}
-    if not machine.has(SCALED) or not types <= set(_FLOAT8) or kinds != {"float8_e8m0fnu"}:
+    is_pair = op.nibbles and types == {"uint8"}
+    allowed = [{"float8_e8m0fnu"}, {"float8_e4m3fn"}][: 1 + is_pair]
+    if not machine.has(SCALED) or not (is_pair or types <= set(_FLOAT8)) or kinds not in allowed:
         told = " and ".join(sorted(types | kinds))
         return f"{machine.name} has no products in tensor memory of {told}"
-    if {op.group_a, op.group_b} != {SCALE_GROUP}:
-        return f"{op.group_a} and {op.group_b} elements share a scale, not {SCALE_GROUP}"
+    group = step_of(op) // groups_of_step(op)
+    if {op.group_a, op.group_b} != {group}:
+        return f"{op.group_a} and {op.group_b} elements share a scale, not {group}"
     if m % LANES or n % LANES or op.a.buffer.scope is not Scope.SHARED:
         return f"M is {m} and N is {n}: multiples of {LANES} of tiles in shared memory have scales"
-    steps = k // SCALE_GROUP
-    apart = SCALE_GROUP * min(steps, SCALE_WORD)
+    groups = k // STEP_BYTES * groups_of_step(op)
+    apart = group * min(groups, SCALE_WORD)
     first = 0 if op.first_k is None else ConstraintSet().multiple_of(op.first_k)
-    if (steps not in (1, 2) and steps % SCALE_WORD) or first % apart:
-        return f"K is {k}, from multiples of {first} on: four groups share a word"
+    if not groups or (groups not in (1, 2) and groups % SCALE_WORD) or first % apart:
+        depth = k * 2 if op.nibbles else k
+        return f"K is {depth}, from multiples of {first} on: four groups share a word"
     for scales in op.scales:
         shape, extents = scales.buffer.static_shape or (), scales.static_extents or ()
         if scales.buffer.scope is not Scope.SHARED or shape[-2:] != extents[-2:]:
             return f"scales are a part of {scales.buffer.name!r}, or not in shared memory"
-        if shape[-1] % SCALE_WORD or shape[-1] >= 16:
+        if shape[-1] % SCALE_WORD:
             return f"rows of {scales.buffer.name!r} have {shape[-1]} scales, not 4, 8 or 12"
     return None
 
 
 def scale_columns(products: Sequence[Gemm]) -> int:
     """Return how many columns scales have: those of the product that has most."""
-    return max(
-        (SCALE_COLUMNS * (1 + op.mnk[1] // LANES) for op in products if op.scales), default=0
-    )
+    scaled = (op for op in products if op.scales)
+    return max((SCALE_COLUMNS * scale_blocks(op) * scale_words(op) for op in scaled), default=0)
 
+
+STEP_BYTES = 32
+"""Along K, of one instruction."""
 
 _FLOAT8, _INT8 = ("float8_e4m3fn", "float8_e5m2"), ("int8", "uint8")
 _FLOATS = {
@@ -169,6 +201,8 @@ def refusal(op: Gemm, machine: SimtMachine) -> str | None:
     if op.scales and (why := scales_refusal(op, machine)) is not None:
         return why
     types = tuple(str(buffer.dtype) for buffer in (a, b, c))
+    if op.scales and types == ("uint8", "uint8", "float32"):  # pairs of 4-bit floats
+        types = ("float8_e4m3fn", "float8_e4m3fn", "float32")
     integers = _INTEGERS if machine.has("accumulator_memory_int8") else set()
     if types not in _FLOATS | integers:
         return f"no product of {types[0]} by {types[1]} into {types[2]} has sums in tensor memory"
@@ -181,7 +215,7 @@ def refusal(op: Gemm, machine: SimtMachine) -> str | None:
         return f"N is {n}, and products of {HALF} rows have 64, 128 or 256"
     if n % 16 or n > 256:
         return f"N is {n}, no multiple of 16 up to 256"
-    step = 256 // a.dtype.bits
+    step = STEP_BYTES * 8 // a.dtype.bits
     if k % step:
         return f"K is {k}, no multiple of {step}"
     if a.dtype.bits == 32 and (op.transpose_a or not op.transpose_b):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -78,12 +77,12 @@ def _in_memory(call: Call, form: str) -> MatrixInstructionWork:
     first = len(call.args) - _operands_of(call.function.removeprefix(PREFIX))
     chosen = [constant(arg) for arg in call.args[:first]]
     if form == "_ts":  # the other factor is in that memory, too
-        m, (n, _, *steps) = _LANES, chosen
+        m, (n, _, *others) = _LANES, chosen
     else:
-        m, n, _, _, *steps = chosen
+        m, n, _, _, *others = chosen
     factor = call.args[first + 3]
     dtype = _factor_dtype(factor, is_scaled=form == "_scaled")
-    count = math.prod(steps)
+    count = others[0] if others else 1
     k = _STEP_BITS // dtype_of(dtype.removeprefix(SCALED)).bits
     rows = 0 if form == "_ts" else m
     nbytes = count * (rows + n) * _STEP_BITS / 8

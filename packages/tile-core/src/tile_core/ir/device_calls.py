@@ -121,6 +121,7 @@ _ACCUMULATORS = (
     ),
     # (base, column, scales): those of 128 rows, four of each, from 512 bytes of shared memory; then
     # as above, with columns of scales of both operands and the first that counts. By one thread.
+    # A number more says how many groups a step has, if not one: bytes are pairs of 4-bit floats.
     *_calls(_ASYNC, 0, "accumulators_scales"),
     *(
         DeviceCall(f"accumulators_mma_scaled{form}", effect=_ASYNC, operands=7)

@@ -23,7 +23,7 @@ from tile_core.simt.expr_builders import at, do, seq, unrolled
 from tile_core.simt.gemm_warp_partition import WarpTiling
 from tile_core.simt.lower_accesses import lower_expr
 from tile_core.target import Target
-from tile_cuda.atoms_wgmma import all_wgmma
+from tile_cuda.atoms_wgmma import WgmmaInstructions, all_wgmma
 from tile_cuda.rules.gemm_wgmma import lower_by_warps, other_rule
 from tile_cuda.rules.wgmma_lowering import ProductParts, Registers
 from tile_cuda.rules.wgmma_operands import LayoutOf, settled_layouts, shared_operand
@@ -34,14 +34,17 @@ from tile_cuda.tensor_memory import (
     IN_FLIGHT,
     LANES,
     SCALE_COLUMNS,
-    SCALE_GROUP,
     SCALE_WORD,
     FreeTensorMemory,
     LoadSums,
     StoreSums,
     TensorMemory,
     columns_of,
+    groups_of_step,
     refusal,
+    scale_blocks,
+    scale_words,
+    step_of,
 )
 
 WARP = 32
@@ -140,7 +143,8 @@ def _plan(op: Gemm, layout_of: LayoutOf) -> WarpgroupPlan:
     a = None if is_held else shared_operand(op.a, not op.transpose_a, layout_of)
     b = shared_operand(op.b, op.transpose_b, layout_of)
     types = tuple(str(region.buffer.dtype) for region in (op.a, op.b, op.c))
-    product = next(p for p in all_wgmma() if (p.a, p.b, p.c) == types)
+    pairs = WgmmaInstructions("uint8", "uint8", "float32")  # of 4-bit floats
+    product = next(p for p in (*all_wgmma(), pairs) if (p.a, p.b, p.c) == types)
     m, n, k = op.mnk
     if a is not None:
         a.require_starts(LANES if m > LANES else 0, product.k)
@@ -159,7 +163,7 @@ class _Products(ProductParts):
         super().__init__(op, plan, ctx, ctx.places.flat(op.c.buffer), nothing)
         self.memory = memory
         if op.scales:
-            self.at_once = math.gcd(self.at_once, SCALE_WORD)
+            self.at_once = math.gcd(self.at_once, SCALE_WORD // groups_of_step(op))
 
     def one(self, i: Expr, j: Expr, kk: Expr, form: str) -> Stmt:
         """Return one statement: the `i`th rows, steps from ``kk * at_once`` on."""
@@ -180,18 +184,24 @@ class _Products(ProductParts):
         chosen = (rows, atom.n, int(not plan.a.is_k_last), int(not plan.b.is_k_last), count)
         if self.op.scales:
             copies, scales = self._scales(i, kk, base)
-            product = do(f"accumulators_mma_scaled{form}", *chosen, base, column, a, b, *scales)
+            each = (groups_of_step(self.op),) if self.op.nibbles else ()
+            told = (*chosen, *each, base, column, a, b, *scales)
+            product = do(f"accumulators_mma_scaled{form}", *told)
             return seq(*copies, product)
         return do(f"accumulators_mma{form}", *chosen, base, column, a, b)
 
     def _scales(self, i: Expr, kk: Expr, base: Expr) -> tuple[list[Stmt], tuple[Expr, ...]]:
         """Return copies of the scales of some steps to tensor memory, and what tells of them.
 
-        These are the columns for both operands, and the first scale of a row that counts.
+        These are the columns for both operands, and the first scale of a row that counts. Words of
+        a round have columns of their own: a copy does not wait for the product before.
         """
-        first = as_expr(0) if self.op.first_k is None else lower_expr(self.op.first_k, self.ctx)
-        group = first // SCALE_GROUP + kk * self.at_once
-        column = self.memory.first_of_scales
+        op, each = self.op, groups_of_step(self.op)
+        first = as_expr(0) if op.first_k is None else lower_expr(op.first_k, self.ctx)
+        inside = kk * (self.at_once * each)
+        group = first // (step_of(op) // each) + inside
+        turn = inside // SCALE_WORD % scale_words(op)
+        column = turn * (SCALE_COLUMNS * scale_blocks(op)) + self.memory.first_of_scales
         blocks = [i, *map(as_expr, range(self.op.mnk[1] // LANES))]
         copies: list[Stmt] = []
         for k, (scales, block) in enumerate(zip(self._sources(), blocks, strict=True)):
@@ -199,8 +209,7 @@ class _Products(ProductParts):
             word = at_first + group // SCALE_WORD * SCALE_WORD
             source = self.ctx.address(scales.buffer, *lead, row + block * LANES, word, access="r")
             copies.append(do("accumulators_scales", base, column + k * SCALE_COLUMNS, source))
-        columns = (as_expr(column), as_expr(column + SCALE_COLUMNS))
-        return copies, (*columns, group % SCALE_WORD)
+        return copies, (column, column + SCALE_COLUMNS, group % SCALE_WORD)
 
     def _sources(self) -> list[Region]:
         """Return whose scales each four columns have."""

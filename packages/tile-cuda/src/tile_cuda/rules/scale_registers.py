@@ -17,21 +17,10 @@ from tile_core.simt.expr_builders import at, do, seq, unrolled
 from tile_core.simt.gemm.matrix_unit import Operand, Scales, operands
 from tile_core.simt.gemm_warp_partition import WarpTiling
 from tile_core.simt.lower_accesses import lower_expr
+from tile_cuda.tensor_memory import groups_of_step, step_of
 
 WORD = 4
 """Scales of a word."""
-
-
-def groups_of_step(op: Gemm) -> int:
-    """Return how many groups along K an instruction takes: of 32 elements, or of 16."""
-    if not op.nibbles:
-        return 1
-    return 2 if op.scales[0].buffer.dtype == "float8_e8m0fnu" else 4
-
-
-def step_of(op: Gemm) -> int:
-    """Return how many elements along K an instruction takes."""
-    return 64 if op.nibbles else 32
 
 
 def scale_registers(op: Gemm, tiling: WarpTiling, ctx: SimtContext) -> Scales | None:

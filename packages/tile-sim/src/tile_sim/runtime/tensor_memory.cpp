@@ -6,6 +6,7 @@
 #include "block.h"
 #include "cluster.h"
 #include "engine.h"
+#include "matrix_elements.h"
 #include "registers.h"
 #include "wgmma.h"
 
@@ -27,6 +28,7 @@ void TensorMemory::start() {
 namespace {
 
 constexpr uint32_t ROWS = TensorMemory::LANES, MOST = TensorMemory::COLUMNS;
+using E2m1 = ByteFloat<2, 1, 1, 3>;
 
 uint32_t element_bytes_of(int type) {
   return type == TSIM_F32 ? 4 : type == TSIM_F16 || type == TSIM_BF16 ? 2 : 1;
@@ -170,21 +172,30 @@ template <class Value>
 void multiply(Block& block, const TensorProduct& product) {
   TensorMemory& memory = block.tensor;
   const uint32_t n = product.n(), columns = product.columns();
-  const uint32_t steps = K_BYTES / element_bytes_of(product.kind.a_type);
+  const uint32_t pair = product.is_scaled && product.scales.groups > 1 ? 2 : 1;
+  const uint32_t steps = K_BYTES / element_bytes_of(product.kind.a_type) * pair;
+  const auto decoded = [&](int type, const unsigned char* from, uint32_t k, Value& to) {
+    if (pair == 2) to = Value(E2m1::decode(*from >> (k % 2 * 4) & 15));
+    else decode(type, from, to);
+  };
   std::vector<Value> b(steps * n), sums(n);
   for (uint32_t k = 0; k < steps; ++k) {
     for (uint32_t j = 0; j < n; ++j) {
-      decode(product.kind.b_type, element(block, product.b, j, k, product.kind.b_type), b[k * n + j]);
+      const int type = product.kind.b_type;
+      decoded(type, element(block, product.b, j, k / pair, type), k, b[k * n + j]);
     }
   }
-  const auto scale = [&](uint32_t address, uint32_t row) {
+  const uint32_t group = product.is_scaled ? steps / uint32_t(product.scales.groups) : steps;
+  const auto scale = [&](uint32_t address, uint32_t row, uint32_t k) {
     if (!product.is_scaled) return Value(1);
-    return Value(scale_at(memory, address + row / ROWS * SCALE_COLUMNS, row % ROWS,
-                          product.scales.chosen));
+    return Value(scale_at(memory, product.scales, address + row / ROWS * SCALE_COLUMNS, row % ROWS,
+                          k / group));
   };
-  for (uint32_t j = 0; j < n && product.is_scaled; ++j) {
-    const Value own = scale(product.scales.b_address, j);
-    for (uint32_t k = 0; k < steps; ++k) b[k * n + j] *= own;
+  for (uint32_t k = 0; k < steps && product.is_scaled; k += group) {
+    for (uint32_t j = 0; j < n; ++j) {
+      const Value own = scale(product.scales.b_address, j, k);
+      for (uint32_t g = k; g < k + group; ++g) b[g * n + j] *= own;
+    }
   }
   for (uint32_t i = 0; i < product.rows; ++i) {
     const auto cells = [&](uint32_t j) {
@@ -199,9 +210,9 @@ void multiply(Block& block, const TensorProduct& product) {
       const int type = product.kind.a_type;
       const auto* held = reinterpret_cast<const unsigned char*>(
           &memory.cells[i * MOST + product.a_column]);
-      decode(type, product.a.end ? element(block, product.a, i, k, type)
-                                 : held + k * element_bytes_of(type), a);
-      if (product.is_scaled) a *= scale(product.scales.a_address, i);
+      decoded(type, product.a.end ? element(block, product.a, i, k / pair, type)
+                                  : held + k * element_bytes_of(type), k, a);
+      if (product.is_scaled) a *= scale(product.scales.a_address, i, k);
       const Value* row = &b[k * n];
       for (uint32_t j = 0; j < n; ++j) sums[j] += a * row[j];
     }
@@ -374,13 +385,14 @@ void tsim_tensor_product(unsigned address, const tsim_operand* a, unsigned a_add
 void tsim_tensor_scaled_product(unsigned address, const tsim_operand* a, const tsim_operand* b,
                                 const tsim_product* kind, const tsim_scales* scales,
                                 unsigned line) {
-  if (!is_narrow_float(kind->a_type) || scales->chosen < 0 || scales->chosen > 3) {
-    refuse(line, "scaled products are of 8-bit floats, with one of the four scales of a row");
+  if (!has_scaled_product(*kind, *scales)) {
+    refuse(line, "scaled products are of 8-bit floats with one of the four scales of a row, or of "
+                 "pairs of 4-bit ones along K with the first or last two, or with all");
   }
   start_product(address, a, 0, b, kind, int(ROWS), scales, line);
 }
 
-void tsim_tensor_scales(unsigned address, const tsim_shared* from, unsigned line) {
+void tsim_tensor_scales(unsigned address, const tsim_shared* from, int type, unsigned line) {
   Block& block = *current_block;
   Thread& me = *current_thread;
   TensorMemory& memory = block.tensor;
@@ -390,6 +402,7 @@ void tsim_tensor_scales(unsigned address, const tsim_shared* from, unsigned line
   TensorProduct copy{matrix_of(block, operand, true, line), Matrix{}, 0, tsim_product{}, ROWS,
                      own_columns(memory, address, SCALE_COLUMNS, line), line};
   copy.kind.columns = SCALE_COLUMNS;
+  copy.kind.a_type = type;
   copy.is_copy = true;
   const Stamp stamp = make_stamp(block.clock.tick(), uint32_t(memory.agent), STAMP_PROXY, line);
   for (uint32_t c = copy.column; c < copy.column + SCALE_COLUMNS; ++c) {
@@ -414,7 +427,7 @@ void start_product(unsigned address, const tsim_operand* a, unsigned a_address,
   TensorMemory& memory = block.tensor;
   me.line = line;
   check_fenced(me, line);
-  if (!has_product(*kind)) {
+  if (!scales && !has_product(*kind)) {
     refuse(line, "no product in tensor memory of such element types and orders");
   }
   TensorProduct product{a ? matrix_of(block, *a, !kind->a_across, line) : Matrix{},

@@ -79,7 +79,10 @@ void complete_products(const BulkCopy& arrival);
 // the columns that have them then.
 constexpr uint32_t SCALE_ROWS = 32, SCALE_BYTES = 16, SCALE_COLUMNS = 4;
 uint32_t scale_columns(uint32_t rows);
-float scale_at(const TensorMemory& memory, uint32_t column, uint32_t row, int chosen);
+bool has_scaled_product(const tsim_product& kind, const tsim_scales& scales);
+// That of a row's group, of those that a product takes.
+float scale_at(const TensorMemory& memory, const tsim_scales& scales, uint32_t column, uint32_t row,
+               uint32_t group);
 void read_scales(Block& block, uint32_t column, uint32_t count, Stamp stamp, uint32_t line);
 void copy_scales(Block& block, const TensorProduct& copy);
 

@@ -221,44 +221,65 @@ TILE_DEVICE void tcgen05_scales(int base, int column, const S* scales) {
   asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" ::"r"(base + column), "l"(from)
                : "memory");
 }
-// As `tcgen05_mma`, with scales for groups of 32 along K: those of A in 4 columns from `a_scales` on,
-// those of B in 4 for each 128 of its columns, from `b_scales` on. Of the four of a row each step
-// takes one, the first step that of `first`. Source: PTX ISA, "Instruction descriptor".
-template <int M, int N, int TA, int TB, int STEPS, class A, class B>
+// As `tcgen05_mma`, with scales for groups along K: those of A in 4 columns from `a_scales` on, those
+// of B in 4 for each 128 of its columns, from `b_scales` on. Of the four of a row each step takes as
+// many as it has GROUPS, the first step from that of `first` on: one of 32 8-bit floats; or two of 32,
+// or four of 16, 4-bit floats, where bytes are pairs of these (e2m1). Groups of 16 have e4m3 for
+// scales, others powers of two. Source: PTX ISA, "Instruction descriptor".
+template <int GROUPS>
+struct tcgen05_scaled;
+#define TILE_TCGEN05_SCALED(GROUPS, SCALES, KIND)                                                \
+  template <>                                                                                   \
+  struct tcgen05_scaled<GROUPS> {                                                               \
+    static constexpr u32 scales = SCALES;                                                       \
+    TILE_DEVICE static void multiply(u32 d, u64 a, u64 b, u32 kind, u32 sfa, u32 sfb, u32 adds) { \
+      asm volatile("{\n\t.reg .pred adds;\n\tsetp.ne.b32 adds, %4, 0;\n\t"                      \
+                   "tcgen05.mma.cta_group::1.kind::" KIND                                       \
+                   " [%0], %1, %2, %3, [%5], [%6], adds;\n\t}" ::"r"(d),                       \
+                   "l"(a), "l"(b), "r"(kind), "r"(adds), "r"(sfa), "r"(sfb)                     \
+                   : "memory");                                                                 \
+    }                                                                                           \
+  };
+TILE_TCGEN05_SCALED(1, 1, "mxf8f6f4.block_scale.block32")
+TILE_TCGEN05_SCALED(2, 1, "mxf4.block_scale.block32")
+TILE_TCGEN05_SCALED(4, 0, "mxf4nvf4.block_scale.block16")
+#undef TILE_TCGEN05_SCALED
+template <int M, int N, int TA, int TB, int STEPS, int GROUPS, class A, class B>
 TILE_DEVICE void tcgen05_multiply_scaled(int base, int column, A a, B b, int a_scales, int b_scales,
                                          int first, bool adds) {
   static_assert(M == 128 && N % 16 == 0 && 16 <= N && N <= 256,
                 "tile::tcgen05_mma_scaled: 128 rows of 16 to 256 columns");
-  static_assert(STEPS <= 4, "tile::tcgen05_mma_scaled: a row has four scales");
+  static_assert(STEPS * GROUPS <= 4, "tile::tcgen05_mma_scaled: a row has four scales");
   using a_type = tcgen05_type<typename A::element>;
   using b_type = tcgen05_type<typename B::element>;
-  static_assert(sizeof(typename A::element) == 1 && sizeof(typename B::element) == 1 &&
-                    a_type::sums == 1 && b_type::sums == 1,
-                "tile::tcgen05_mma_scaled: operands are 8-bit floats");
-  constexpr u32 kind = a_type::code << 7 | b_type::code << 10 | TA << 15 | TB << 16 | N / 8 << 17 |
-                       1 << 23 | M / 16 << 24;
+  constexpr bool pairs = GROUPS > 1;
+  constexpr bool are_bytes = sizeof(typename A::element) == 1 && sizeof(typename B::element) == 1;
+  static_assert(are_bytes && (pairs ? a_type::code + b_type::code == 0 && a_type::sums == 2 &&
+                                          b_type::sums == 2 && TA + TB == 0
+                                    : a_type::sums == 1 && b_type::sums == 1),
+                "tile::tcgen05_mma_scaled: operands are 8-bit floats, or pairs of 4-bit ones along K");
+  constexpr u32 types = pairs ? 1 << 7 | 1 << 10 : a_type::code << 7 | b_type::code << 10;
+  using scaled = tcgen05_scaled<GROUPS>;
+  constexpr u32 kind =
+      types | TA << 15 | TB << 16 | N / 8 << 17 | scaled::scales << 23 | M / 16 << 24;
   TILE_UNROLL
   for (int k = 0; k < STEPS; ++k) {
-    const u32 chosen = kind | (first + k) << 4 | (first + k) << 29;
-    asm volatile(
-        "{\n\t.reg .pred adds;\n\tsetp.ne.b32 adds, %4, 0;\n\t"
-        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32 [%0], %1, %2, %3, [%5], [%6], "
-        "adds;\n\t}" ::"r"(base + column),
-        "l"(a.at(k)), "l"(b.at(k)), "r"(chosen), "r"(static_cast<u32>(adds || k)),
-        "r"(base + a_scales), "r"(base + b_scales)
-        : "memory");
+    const u32 group = first + k * GROUPS;
+    scaled::multiply(base + column, a.at(k), b.at(k), kind | group << 4 | group << 29,
+                     base + a_scales, base + b_scales, adds || k);
   }
 }
-template <int M, int N, int TA, int TB, int STEPS = 1, class A, class B>
+template <int M, int N, int TA, int TB, int STEPS = 1, int GROUPS = 1, class A, class B>
 TILE_DEVICE void tcgen05_mma_scaled(int base, int column, A a, B b, int a_scales, int b_scales,
                                     int first) {
-  tcgen05_multiply_scaled<M, N, TA, TB, STEPS>(base, column, a, b, a_scales, b_scales, first, true);
+  tcgen05_multiply_scaled<M, N, TA, TB, STEPS, GROUPS>(base, column, a, b, a_scales, b_scales, first,
+                                                       true);
 }
-template <int M, int N, int TA, int TB, int STEPS = 1, class A, class B>
+template <int M, int N, int TA, int TB, int STEPS = 1, int GROUPS = 1, class A, class B>
 TILE_DEVICE void tcgen05_mma_scaled_set(int base, int column, A a, B b, int a_scales, int b_scales,
                                         int first) {
-  tcgen05_multiply_scaled<M, N, TA, TB, STEPS>(base, column, a, b, a_scales, b_scales, first,
-                                               false);
+  tcgen05_multiply_scaled<M, N, TA, TB, STEPS, GROUPS>(base, column, a, b, a_scales, b_scales, first,
+                                                       false);
 }
 // An arrival at `bar` once all products that this thread has started are done.
 TILE_DEVICE void tcgen05_commit(u64* bar) {

@@ -208,14 +208,17 @@ void tsim_tensor_fence(int is_after, unsigned line);
 void tsim_tensor_product(unsigned address, const struct tsim_operand* a, unsigned a_address,
                          const struct tsim_operand* b, const struct tsim_product* product, int rows,
                          unsigned line);
-// Scales of 128 rows, four of each, into 4 columns; and a product of 128 rows that takes the one
-// `chosen` of each row's: 4 columns for A, 4 for each 128 columns of B.
+// Scales of 128 rows, four of each, into 4 columns; and a product of 128 rows that takes so many of
+// each row's as it has `groups` along K, from the one `chosen` on: 4 columns for A, 4 for each 128
+// columns of B. Groups of bytes have powers of two; bytes with 2 or 4 groups are pairs of e2m1, and
+// have powers of two, or e4m3.
 struct tsim_scales {
   unsigned a_address;
   unsigned b_address;
   int chosen;
+  int groups;
 };
-void tsim_tensor_scales(unsigned address, const struct tsim_shared* from, unsigned line);
+void tsim_tensor_scales(unsigned address, const struct tsim_shared* from, int type, unsigned line);
 void tsim_tensor_scaled_product(unsigned address, const struct tsim_operand* a,
                                 const struct tsim_operand* b, const struct tsim_product* product,
                                 const struct tsim_scales* scales, unsigned line);

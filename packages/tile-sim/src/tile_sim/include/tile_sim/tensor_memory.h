@@ -101,9 +101,9 @@ template <class S>
 TILE_HOST void tcgen05_scales(int base, int column, const sptr<S>& scales,
                               unsigned line = __builtin_LINE()) {
   const tsim_shared place = scales;
-  tsim_tensor_scales((unsigned)(base + column), &place, line);
+  tsim_tensor_scales((unsigned)(base + column), &place, type_code<S>, line);
 }
-template <int M, int N, int TA, int TB, int STEPS, class A, class B>
+template <int M, int N, int TA, int TB, int STEPS, int GROUPS, class A, class B>
 TILE_HOST void tcgen05_multiply_scaled(int base, int column, const A& a, const B& b, int a_scales,
                                        int b_scales, int first, int sets, unsigned line) {
   static_assert(M == 128 && N % 16 == 0 && 16 <= N && N <= 256, "128 rows of 16 to 256 columns");
@@ -112,21 +112,21 @@ TILE_HOST void tcgen05_multiply_scaled(int base, int column, const A& a, const B
         product_of<N, TA, TB, float, typename A::element, typename B::element>(k ? 0 : sets);
     const tsim_operand left = a.at(k), right = b.at(k);
     const tsim_scales scales = {(unsigned)(base + a_scales), (unsigned)(base + b_scales),
-                                first + k};
+                                first + k * GROUPS, GROUPS};
     tsim_tensor_scaled_product((unsigned)(base + column), &left, &right, &product, &scales, line);
   }
 }
-template <int M, int N, int TA, int TB, int STEPS = 1, class A, class B>
+template <int M, int N, int TA, int TB, int STEPS = 1, int GROUPS = 1, class A, class B>
 TILE_HOST void tcgen05_mma_scaled(int base, int column, const A& a, const B& b, int a_scales,
                                   int b_scales, int first, unsigned line = __builtin_LINE()) {
-  tcgen05_multiply_scaled<M, N, TA, TB, STEPS>(base, column, a, b, a_scales, b_scales, first, 0,
-                                               line);
+  tcgen05_multiply_scaled<M, N, TA, TB, STEPS, GROUPS>(base, column, a, b, a_scales, b_scales, first,
+                                                       0, line);
 }
-template <int M, int N, int TA, int TB, int STEPS = 1, class A, class B>
+template <int M, int N, int TA, int TB, int STEPS = 1, int GROUPS = 1, class A, class B>
 TILE_HOST void tcgen05_mma_scaled_set(int base, int column, const A& a, const B& b, int a_scales,
                                       int b_scales, int first, unsigned line = __builtin_LINE()) {
-  tcgen05_multiply_scaled<M, N, TA, TB, STEPS>(base, column, a, b, a_scales, b_scales, first, 1,
-                                               line);
+  tcgen05_multiply_scaled<M, N, TA, TB, STEPS, GROUPS>(base, column, a, b, a_scales, b_scales, first,
+                                                       1, line);
 }
 TILE_HOST void tcgen05_commit(const sptr<u64>& bar, unsigned line = __builtin_LINE()) {
   tsim_tensor_commit(&bar, line);
