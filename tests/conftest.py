@@ -16,7 +16,7 @@ import pytest
 from support.followed import following, is_followed
 from support.pretended_machine import pretend_from_environment
 from support.smoke import is_smoke, share_of
-from support.turns import VARIABLE, names_tests, take_turn, turn_of
+from support.turns import VARIABLE, left_to_others, names_tests, take_turn, turn_of
 from tile_core.plugins.host import PluginHost, installed_plugins
 
 # Tests see what this checkout compiles; those of the cache on disk name a folder of their own.
@@ -97,7 +97,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
         take_turn(metafunc, turn)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    turn = config.stash[TURN]
+    if turn is not None and (left := left_to_others(items, turn)):
+        gone = {*left}
+        items[:] = [item for item in items if item not in gone]
+        config.hook.pytest_deselected(items=left)
     for item in items:
         if re.search("<.* at 0x[0-9a-f]+>", item.nodeid):  # each worker has another address
             raise pytest.UsageError(f"{item.nodeid} has no name of its own: give it `ids`")

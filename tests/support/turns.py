@@ -1,4 +1,4 @@
-"""Which rows of tests marked `in_turn` a run of the whole suite takes: all, over some commits.
+"""Which tests, and rows, marked `in_turn` a run of the whole suite takes: all, over some commits.
 
 ``TILE_TEST_TURN=all pytest`` runs every row of every test; a number repeats a run whose header has
 it. Otherwise the date of the commit gives the turn, and tests whose files are named run whole.
@@ -97,6 +97,17 @@ def row_of(name: str, mark: pytest.Mark, parameters: Mapping[str, Any]) -> Row:
 def values_of(**parameters: Any) -> set[tuple[str, str]]:
     """Return each parameter with its value."""
     return {(name, repr(value)) for name, value in parameters.items()}
+
+
+def left_to_others(items: Sequence[pytest.Item], turn: int) -> list[pytest.Item]:
+    """Return the marked tests without parameters that are not due: each is a table of one row."""
+    marked = [(item, item.get_closest_marker("in_turn")) for item in items]
+    return [
+        item
+        for item, mark in marked
+        if mark is not None and not hasattr(item, "callspec")
+        if (crc32(item.nodeid.encode()) + turn) % mark.args[0]
+    ]
 
 
 def take_turn(metafunc: pytest.Metafunc, turn: int) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -65,7 +65,7 @@ class ImportGraph:
     def _resolved(self, path: Path) -> Imports:
         run: set[str] = set()
         types: set[str] = set()
-        for name, is_typed in _imported(ast.parse(path.read_text())):
+        for name, is_typed in _imported(path.read_text()):
             known = name if name in self.files else name.rpartition(".")[0]
             if known in self.files and self.files[known] != path:
                 (types if is_typed else run).add(known)
@@ -91,21 +91,28 @@ def _modules(folders: Iterable[Path]) -> dict[str, Path]:
     return found
 
 
-def _imported(tree: ast.Module) -> Iterator[tuple[str, bool]]:
-    """Yield the names that a module imports, and whether type checkers alone do."""
-    typed = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name)
-        if node.test.id == "TYPE_CHECKING"
-        for statement in node.body
-        for inner in ast.walk(statement)
-    }
-    for node in ast.walk(tree):
+@cache
+def _imported(text: str) -> tuple[tuple[str, bool], ...]:
+    """Return the names that a module's text imports, and whether type checkers alone do."""
+    found: list[tuple[str, bool]] = []
+    ahead: list[tuple[ast.AST, bool]] = [(ast.parse(text), False)]
+    while ahead:
+        node, is_typed = ahead.pop()
         if isinstance(node, ast.Import):
-            yield from ((alias.name, id(node) in typed) for alias in node.names)
+            found += [(alias.name, is_typed) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from ((f"{node.module}.{a.name}", id(node) in typed) for a in node.names)
+            found += [(f"{node.module}.{alias.name}", is_typed) for alias in node.names]
+        elif isinstance(node, ast.If) and _asks_for_type_checkers(node.test):
+            ahead += [(inner, True) for inner in node.body]
+            ahead += [(inner, is_typed) for inner in node.orelse]
+        elif not isinstance(node, ast.expr):  # no expression has a statement in it
+            ahead += [(inner, is_typed) for inner in ast.iter_child_nodes(node)]
+    return tuple(found)
+
+
+def _asks_for_type_checkers(test: ast.expr) -> bool:
+    name = test.id if isinstance(test, ast.Name) else getattr(test, "attr", "")
+    return name == "TYPE_CHECKING"
 
 
 def _components(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:

@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from support.turns import EVERY, VARIABLE, Row, chosen, seconds_of_commit, take_turn, turn_of
+from support.turns import (
+    EVERY,
+    VARIABLE,
+    Row,
+    chosen,
+    left_to_others,
+    seconds_of_commit,
+    take_turn,
+    turn_of,
+)
 
 TYPES = ("int8", "float16", "float32", "float64")
 ROWS = [
@@ -62,6 +71,18 @@ def test_rows_of_others_are_no_items(share_of_test: int | None) -> None:
         taken.append({int(call.id) for call in calls})
     often = [sum(n in names for names in taken) for n in range(40)]
     assert often == [6 // (share_of_test or 1), 2] * 20
+
+
+def test_tests_without_parameters_come_in_turn_too() -> None:
+    def item(name: str, share: int | None, **others: object) -> Any:
+        mark = share and pytest.mark.in_turn(share).mark
+        return SimpleNamespace(nodeid=name, get_closest_marker=lambda _: mark, **others)
+
+    always = [item("unmarked", None), item("of a table", 3, callspec=None)]
+    items = [*always, *(item(f"test_{n}", 3) for n in range(30))]
+    left = [left_to_others(items, turn) for turn in range(3)]
+    assert all(0 < len(names) < 30 for names in left)
+    assert all(sum(each in names for names in left) == 2 * (each not in always) for each in items)
 
 
 def test_whose_turn_it_is() -> None:
