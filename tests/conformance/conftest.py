@@ -66,7 +66,7 @@ SHARES: dict[str, int] = {
     "toy": 18,
 }
 """How seldom a commit runs a case there; those of 48 differ from machines before them in products.
-Products are run four times as often, but on the toy, which has loops for them."""
+Products are run twice as often, but on the toy, which has loops for them."""
 
 NEVER: dict[str, tuple[tuple[str, ...], str]] = {}
 """By pattern of case names: backends that cannot do it by their nature, and why."""
@@ -109,7 +109,7 @@ def share_of(case: Case, backend: str) -> int:
     """Return how seldom a commit runs a case on a backend."""
     share = SHARES.get(backend, 1)
     is_often = case.name.startswith("gemm/") and backend != "toy"
-    return min(share, max(share // 4, 2)) if is_often else share
+    return min(share, max(share // 2, 2)) if is_often else share
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -1,4 +1,4 @@
-"""Which tests, and rows, marked `in_turn` a run of the whole suite takes: all, over some commits.
+"""Which tests that are dear or marked `in_turn` a run of the suite takes: all, over some commits.
 
 ``TILE_TEST_TURN=all pytest`` runs every row of every test; a number repeats a run whose header has
 it. Otherwise the date of the commit gives the turn, and tests whose files are named run whole.
@@ -11,11 +11,16 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import pytest
+
+TESTS = Path(__file__).parents[1]
+DEAR = TESTS / "data" / "dear_tests.txt"
+"""Tests that are in turn for what they cost, by files, with how seldom they are due."""
 
 VARIABLE = "TILE_TEST_TURN"
 EVERY = "all"
@@ -85,13 +90,31 @@ def names_tests(config: pytest.Config) -> bool:
     return by_files or bool(config.option.keyword or config.option.markexpr)
 
 
-def row_of(name: str, mark: pytest.Mark, parameters: Mapping[str, Any]) -> Row:
+@cache
+def dear_tests() -> dict[str, int]:
+    """Return how seldom dear tests are due: by the names of functions, after their files."""
+    found, file = {}, ""
+    for line in DEAR.read_text().splitlines():
+        if line.startswith("  "):
+            share, name = line.split()
+            found[f"tests/{file}::{name}"] = int(share)
+        elif not line.startswith("#"):
+            file = line
+    return found
+
+
+def share_of(function: str, mark: pytest.Mark | None) -> int:
+    """Return how seldom a function of tests is due, or rows of it: always is 1."""
+    return max(dear_tests().get(function, 1), mark.args[0] if mark else 1)
+
+
+def row_of(name: str, mark: pytest.Mark | None, parameters: Mapping[str, Any]) -> Row:
     """Return what the mark says of a row: ``in_turn(share, classes=...)``.
 
     It stands for the values of its parameters, or for what `classes` makes of them.
     """
-    classes = mark.kwargs.get("classes", values_of)
-    return Row(name, mark.args[0], classes(**parameters))
+    classes = mark.kwargs.get("classes", values_of) if mark else values_of
+    return Row(name, share_of(name.partition("[")[0], mark), classes(**parameters))
 
 
 def values_of(**parameters: Any) -> set[tuple[str, str]]:
@@ -100,22 +123,24 @@ def values_of(**parameters: Any) -> set[tuple[str, str]]:
 
 
 def left_to_others(items: Sequence[pytest.Item], turn: int) -> list[pytest.Item]:
-    """Return the marked tests without parameters that are not due: each is a table of one row."""
-    marked = [(item, item.get_closest_marker("in_turn")) for item in items]
+    """Return the tests without parameters that are not due: each is a table of one row."""
     return [
         item
-        for item, mark in marked
-        if mark is not None and not hasattr(item, "callspec")
-        if (crc32(item.nodeid.encode()) + turn) % mark.args[0]
+        for item in items
+        if not hasattr(item, "callspec")
+        if (share := share_of(item.nodeid, item.get_closest_marker("in_turn"))) > 1
+        if (crc32(item.nodeid.encode()) + turn) % share
     ]
 
 
 def take_turn(metafunc: pytest.Metafunc, turn: int) -> None:
-    """Drop the rows of a marked test that this turn leaves to others: no items are made of them."""
+    """Drop the rows of a test that this turn leaves to others: no items are made of them."""
     of_all = metafunc.definition.get_closest_marker("in_turn")
+    is_dear = metafunc.definition.nodeid in dear_tests()
     rows = {}
     for call in metafunc._calls:
-        if mark := next((mark for mark in call.marks if mark.name == "in_turn"), of_all):
+        mark = next((mark for mark in call.marks if mark.name == "in_turn"), of_all)
+        if mark or is_dear:
             name = f"{metafunc.definition.nodeid}[{call.id}]"
             rows[call.id] = row_of(name, mark, call.params)
     names = chosen([*rows.values()], turn)

@@ -10,11 +10,14 @@ import pytest
 
 from support.turns import (
     EVERY,
+    TESTS,
     VARIABLE,
     Row,
     chosen,
+    dear_tests,
     left_to_others,
     seconds_of_commit,
+    share_of,
     take_turn,
     turn_of,
 )
@@ -83,6 +86,29 @@ def test_tests_without_parameters_come_in_turn_too() -> None:
     left = [left_to_others(items, turn) for turn in range(3)]
     assert all(0 < len(names) < 30 for names in left)
     assert all(sum(each in names for names in left) == 2 * (each not in always) for each in items)
+
+
+def test_dear_tests_are_in_turn_without_a_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    dear = {"test_row": 4, **{f"test_{n}": 3 for n in range(20)}}
+    monkeypatch.setattr("support.turns.dear_tests", lambda: dear)
+    assert share_of("test_row", None) == share_of("test_row", pytest.mark.in_turn(2).mark) == 4
+    assert share_of("test_row", pytest.mark.in_turn(5).mark) == 5
+    items: Any = [SimpleNamespace(nodeid=n, get_closest_marker=lambda _: None) for n in dear]
+    assert 0 < len(left_to_others(items, 0)) < len(items)
+    calls = [SimpleNamespace(id=str(n), params={"n": n}, marks=[]) for n in range(40)]
+    definition = SimpleNamespace(nodeid="test_row", get_closest_marker=lambda _: None)
+    metafunc: Any = SimpleNamespace(definition=definition, _calls=calls)
+    take_turn(metafunc, 0)
+    assert len(metafunc._calls) == 10
+
+
+def test_the_table_of_dear_tests_names_tests_that_are_there() -> None:
+    """One that is gone or has another name would come with every commit."""
+    for name, share in dear_tests().items():
+        file, _, function = name.partition("::")
+        text = (TESTS.parent / file).read_text()
+        assert f"def {function.rpartition('::')[2]}(" in text, name
+        assert 2 <= share <= 12, name
 
 
 def test_whose_turn_it_is() -> None:
