@@ -17,6 +17,7 @@ from support.conformance_table import (
     example_of,
     is_derived,
     operator_of,
+    ordered,
     render,
     tables_of,
     type_of,
@@ -61,6 +62,14 @@ def test_what_is_written_is_what_is_read() -> None:
     assert found[CONTRACT] == {"copy/shared": {"cpu": "1 of 2", "hip:gfx942": "2"}}
     assert found[TYPES]["float16"] == {"cpu": "0 of 1", "hip:gfx942": "1"}
     assert found[EXAMPLES] == {"gemm/gemm": {"cpu": "yes", "hip:gfx942": "refused"}}
+
+
+def test_columns_stand_by_generation() -> None:
+    shuffled = ["hip:gfx942", "cuda:sm_100a", "cuda:sm_90a", "cpu", "cuda:sm_120a", "interpret"]
+    stand = ["interpret", "cpu", "cuda:sm_90a", "cuda:sm_100a", "cuda:sm_120a", "hip:gfx942"]
+    assert ordered(shuffled) == stand
+    for cells in tables_of(PAGE.read_text())[CONTRACT].values():
+        assert [*cells] == ordered(cells)
 
 
 def test_what_tests_are_about() -> None:

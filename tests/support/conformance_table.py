@@ -88,9 +88,15 @@ def render(cases: Results, examples: Results) -> str:
 
 
 def ordered(targets: Iterable[str]) -> list[str]:
-    """Return targets as columns stand: the definition, the CPU, then GPUs."""
+    """Return targets as columns stand: the definition, the CPU, then GPUs by generation."""
     first = {"interpret": 0, "cpu": 1}
-    return sorted(targets, key=lambda target: (first.get(target, 2), target))
+
+    def place(target: str) -> tuple[int, str, int, str]:
+        maker, _, arch = target.partition(":")
+        number = re.search(r"\d+", arch)
+        return first.get(target, 2), maker, int(number[0]) if number else 0, arch
+
+    return sorted(targets, key=place)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

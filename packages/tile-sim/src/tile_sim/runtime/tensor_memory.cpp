@@ -16,6 +16,7 @@ void TensorMemory::start() {
   first = columns = line = taken_by = freed_by = 0;
   warp = -1;
   products.clear();
+  own.clear();
   issued = computed = 0;
 }
 
@@ -412,7 +413,7 @@ void tsim_tensor_scales(unsigned address, const tsim_shared* from, int type, uns
   }
   read_matrix(block, Observer{block.clock, me.who}, copy.a, SCALE_ROWS, SCALE_BYTES, stamp);
   memory.products.push_back(copy);
-  ++memory.issued;
+  memory.own[me.id] = {++memory.issued, stamp_time(stamp)};
 }
 
 }  // extern "C"
@@ -470,31 +471,8 @@ void start_product(unsigned address, const tsim_operand* a, unsigned a_address,
     read_scales(block, product.scales.b_address, count, stamp, line);
   }
   memory.products.push_back(product);
-  ++memory.issued;
+  memory.own[me.id] = {++memory.issued, time};
   ++block.statistics.products;
 }
 
 }  // namespace
-
-extern "C" {
-
-void tsim_tensor_commit(const tsim_shared* place, unsigned line) {
-  Block& block = *current_block;
-  Thread& me = *current_thread;
-  BulkCopy arrival{};
-  arrival.kind = BulkCopy::PRODUCTS;
-  arrival.from = arrival.to = &block;
-  arrival.thread = me.id;
-  arrival.line = line;
-  arrival.barrier = mbarrier_offset(*place, line);
-  require_mbarrier(block, arrival.barrier, true, line);
-  arrival.position = block.tensor.issued;
-  arrival.time = block.clock.tick();
-  // Copies that the products came after come before what follows the arrival.
-  if (block.checks_for(TSIM_CHECK_RACE)) {
-    block.clock.add(arrival.released, block.clock.known(me.who));
-  }
-  block.cluster->engine.issue(block, arrival);
-}
-
-}  // extern "C"

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "clock.h"
@@ -63,6 +64,12 @@ class TensorMemory {
   uint64_t shape[COLUMNS];             // its own
   std::deque<TensorProduct> products;
   uint64_t issued = 0, computed = 0;
+  // By thread: how many were issued with its latest one, and when that was.
+  struct Latest {
+    uint64_t position = 0;
+    uint32_t time = 0;
+  };
+  std::unordered_map<int, Latest> own;
   int agent = 0;
 };
 

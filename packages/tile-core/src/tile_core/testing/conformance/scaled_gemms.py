@@ -26,6 +26,8 @@ FORMATS = (
     ("float4_e2m1fn", "float4_e2m1fn", POWER, 32), ("float4_e2m1fn", "float4_e2m1fn", FRACTION, 16),
 )  # fmt: skip
 """Both factors, scales, and how many neighbours along K share one."""
+BESIDE = (100, 120, 192)
+"""Less than a block of 128 rows and columns."""
 
 
 def cases() -> Iterator[Case]:
@@ -35,6 +37,8 @@ def cases() -> Iterator[Case]:
     yield _Tiled(*FORMATS[0], (19, 13, 192), (16, 16, 64), (True, False)).case()
     yield _Tiled(*FORMATS[0], (64, 64, 96), (64, 64, 32)).case()
     yield _Tiled(*FORMATS[5], (33, 17, 320), (16, 16, 64)).case()
+    for types, shape in ((FORMATS[0], (128,) * 3), (FORMATS[4], (128,) * 3), (FORMATS[5], BESIDE)):
+        yield _Tiled(*types, shape, (128, 128, 64), threads=128).case()
 
 
 def _turned(shape: tuple[Any, Any], is_turned: bool) -> tuple[Any, Any]:
@@ -55,6 +59,7 @@ class _Tiled:
     shape: Shape
     tile: Shape
     turns: tuple[bool, bool] = (False, True)
+    threads: int = 64
 
     def case(self) -> Case:
         """Return the case."""
@@ -105,7 +110,8 @@ class _Tiled:
                 ir.copy(acc, ir.region(c, (by * tm, bx * tn), (tm, tn))),
             ]  # fmt: skip
 
-        return ir.kernel([a, b, p, q, c], (ceildiv(n, tn), ceildiv(m, tm)), body, threads=64)
+        grid = (ceildiv(n, tn), ceildiv(m, tm))
+        return ir.kernel([a, b, p, q, c], grid, body, threads=self.threads)
 
     def inputs(self, rng: np.random.Generator) -> list[Array]:
         """Return small integers, scales, and a poisoned result."""

@@ -1,0 +1,32 @@
+// Arrivals that tell of products in tensor memory.
+#include "block.h"
+#include "cluster.h"
+#include "engine.h"
+#include "tensor_memory.h"
+
+using namespace tsim;
+
+extern "C" {
+
+// An arrival tells of what its own thread has started, and of nothing that others have since.
+void tsim_tensor_commit(const tsim_shared* place, unsigned line) {
+  Block& block = *current_block;
+  Thread& me = *current_thread;
+  BulkCopy arrival{};
+  arrival.kind = BulkCopy::PRODUCTS;
+  arrival.from = arrival.to = &block;
+  arrival.thread = me.id;
+  arrival.line = line;
+  arrival.barrier = mbarrier_offset(*place, line);
+  require_mbarrier(block, arrival.barrier, true, line);
+  const TensorMemory::Latest latest = block.tensor.own[me.id];
+  arrival.position = latest.position;
+  arrival.time = latest.time;
+  // Copies that the products came after come before what follows the arrival.
+  if (block.checks_for(TSIM_CHECK_RACE)) {
+    block.clock.add(arrival.released, block.clock.known(me.who));
+  }
+  block.cluster->engine.issue(block, arrival);
+}
+
+}  // extern "C"
