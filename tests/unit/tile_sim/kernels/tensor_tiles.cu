@@ -43,12 +43,15 @@ TILE_KERNEL(192, 1) void tensor_tiles(TILE_TENSOR_MAP(A), TILE_TENSOR_MAP(B), ti
       }
     }
   } else if (warp == 5) {
-    if (tile::elect()) {
-      for (int i = 0; i < 8; ++i) {
-        const int t = i / 2, s = t % 2, k = i % 2;
-        BUT(2) { if (k == 0) tile::mbarrier_wait(sums_empty + s, (t / 2 & 1) ^ (broken != 15)); }  // wait for sums
-        tile::mbarrier_wait(full + i % 2, i / 2 & 1);  // wait for full
-        tile::tcgen05_after();
+    const bool is_other = broken == 16 || broken == 17;
+    const bool mine = is_other ? thread % 32 == 0 : tile::elect();
+    for (int i = 0; i < 8; ++i) {
+      const int t = i / 2, s = t % 2, k = i % 2;
+      BUT(2) { if (k == 0) tile::mbarrier_wait(sums_empty + s, (t / 2 & 1) ^ (broken != 15)); }  // wait for sums
+      tile::mbarrier_wait(full + i % 2, i / 2 & 1);  // wait for full
+      BUT(19) tile::sync_warp();  // lanes that are late would miss the phase
+      tile::tcgen05_after();
+      if (mine) {
         const auto a = tile::tcgen05_operand<128, 16, 1024, 2>(A_shared + i % 2 * 8192, 0);
         const auto b = tile::tcgen05_operand<128, 16, 1024, 2>(B_shared + i % 2 * 4096, 0);
         if (k == 0 && broken != 13) tile::tcgen05_mma_set<128, 64, 0, 0, 4>(base, s * 64, a, b);  // multiply first
@@ -57,9 +60,11 @@ TILE_KERNEL(192, 1) void tensor_tiles(TILE_TENSOR_MAP(A), TILE_TENSOR_MAP(B), ti
         ONLY(7) tile::tcgen05_commit(empty + i % 2);  // release again
         if (k == (broken != 9)) { BUT(8) BUT(17) tile::tcgen05_commit(sums_full + s); }  // tell
       }
-    } else {
-      ONLY(16) { for (int i = 0; i < 8; ++i) if (thread % 32 == 1) tile::tcgen05_commit(empty + i % 2); }  // release by another lane
-      ONLY(17) { for (int i = 0; i < 8; ++i) if (thread % 32 == 1 && i % 2) tile::tcgen05_commit(sums_full + i / 2 % 2); }  // tell by another lane
+      tile::sync_warp();
+      if (is_other && thread % 32 == 1) {
+        ONLY(16) tile::tcgen05_commit(empty + i % 2);  // release by another lane
+        ONLY(17) if (k == 1) tile::tcgen05_commit(sums_full + s);  // tell by another lane
+      }
     }
   } else {
     tile::frag<float, 64> sums;
