@@ -35,11 +35,12 @@ class Row:
     classes: Collection[Hashable]
 
 
-def chosen(rows: Sequence[Row], turn: int) -> set[str]:
+def chosen(rows: Sequence[Row], turn: int, *, is_dear: bool = False) -> set[str]:
     """Return the names of the rows that are due, and of more until each common class has one.
 
     Rows are due one after the other, in an order that names give. A class is common if one of its
-    rows is due in a run on average; what few rows stand for comes in the turn of those rows.
+    rows is due in a run on average; what few rows stand for comes in the turn of those rows. Of
+    dear rows no more are taken than are due, and where there are few, none in some runs.
     """
     often: defaultdict[Hashable, float] = defaultdict(float)
     for row in rows:
@@ -48,9 +49,11 @@ def chosen(rows: Sequence[Row], turn: int) -> set[str]:
     ordered = sorted(rows, key=lambda row: crc32(row.name.encode()))
     begin = turn + crc32(ordered[0].name.encode()) if ordered else 0
     first = [row for at, row in enumerate(ordered, begin) if at % row.share == 0]
+    names = {row.name for row in first}
+    if is_dear:
+        return names
     later = [row for at, row in enumerate(ordered, begin) if at % row.share]
     later.sort(key=lambda row: crc32(f"{turn} {row.name}".encode()))
-    names = {row.name for row in first}
     met = {each for row in first for each in row.classes}
     for row in later:
         its = {each for each in row.classes if often[each] > 0.999}
@@ -143,6 +146,6 @@ def take_turn(metafunc: pytest.Metafunc, turn: int) -> None:
         if mark or is_dear:
             name = f"{metafunc.definition.nodeid}[{call.id}]"
             rows[call.id] = row_of(name, mark, call.params)
-    names = chosen([*rows.values()], turn)
+    names = chosen([*rows.values()], turn, is_dear=is_dear)
     left = {key for key, row in rows.items() if row.name not in names}
     metafunc._calls[:] = [call for call in metafunc._calls if call.id not in left]
