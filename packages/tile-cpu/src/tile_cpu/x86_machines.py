@@ -60,7 +60,7 @@ X86_MACHINES: dict[str, CpuMachine] = {
         row("icelake-server", _ICELAKE, (48, 12), (1280, 20)),
         row("sapphirerapids", _SAPPHIRE, (48, 12), (2048, 16)),
         row("znver2", _V3, (32, 8), (512, 8)),
-        row("znver3", _V3, (32, 8), (512, 8)),
+        replace(row("znver3", _V3, (32, 8), (512, 8)), streams_unaided=True),
         row("znver4", _ZNVER4, (32, 8), (1024, 8)),
         replace(
             row("znver5", _ZNVER4 | {"avxvnni"}, (48, 12), (1024, 16)),
