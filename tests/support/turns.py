@@ -24,6 +24,7 @@ DEAR = TESTS / "data" / "dear_tests.txt"
 
 VARIABLE = "TILE_TEST_TURN"
 EVERY = "all"
+NOT_DUE = "not_due"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +127,19 @@ def values_of(**parameters: Any) -> set[tuple[str, str]]:
 
 
 def left_to_others(items: Sequence[pytest.Item], turn: int) -> list[pytest.Item]:
-    """Return the tests without parameters that are not due: each is a table of one row."""
+    """Return the tests without parameters that are not due, each of which is a table of one row.
+
+    And what stands for tables of which no row is due.
+    """
     return [
         item
         for item in items
-        if not hasattr(item, "callspec")
-        if (share := share_of(item.nodeid, item.get_closest_marker("in_turn"))) > 1
-        if (crc32(item.nodeid.encode()) + turn) % share
+        if item.get_closest_marker(NOT_DUE)
+        or (
+            not hasattr(item, "callspec")
+            and (share := share_of(item.nodeid, item.get_closest_marker("in_turn"))) > 1
+            and (crc32(item.nodeid.encode()) + turn) % share
+        )
     ]
 
 
@@ -148,4 +155,8 @@ def take_turn(metafunc: pytest.Metafunc, turn: int) -> None:
             rows[call.id] = row_of(name, mark, call.params)
     names = chosen([*rows.values()], turn, is_dear=is_dear)
     left = {key for key, row in rows.items() if row.name not in names}
-    metafunc._calls[:] = [call for call in metafunc._calls if call.id not in left]
+    kept = [call for call in metafunc._calls if call.id not in left]
+    if left and not kept:  # a function without any would be a test without parameters
+        kept = metafunc._calls[:1]
+        kept[0].marks.append(getattr(pytest.mark, NOT_DUE).mark)
+    metafunc._calls[:] = kept

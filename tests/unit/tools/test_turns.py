@@ -86,8 +86,8 @@ def test_rows_of_others_are_no_items(share_of_test: int | None) -> None:
 
 def test_tests_without_parameters_come_in_turn_too() -> None:
     def item(name: str, share: int | None, **others: object) -> Any:
-        mark = share and pytest.mark.in_turn(share).mark
-        return SimpleNamespace(nodeid=name, get_closest_marker=lambda _: mark, **others)
+        marks = {"in_turn": share and pytest.mark.in_turn(share).mark}
+        return SimpleNamespace(nodeid=name, get_closest_marker=marks.get, **others)
 
     always = [item("unmarked", None), item("of a table", 3, callspec=None)]
     items = [*always, *(item(f"test_{n}", 3) for n in range(30))]
@@ -108,6 +108,28 @@ def test_dear_tests_are_in_turn_without_a_mark(monkeypatch: pytest.MonkeyPatch) 
     metafunc: Any = SimpleNamespace(definition=definition, _calls=calls)
     take_turn(metafunc, 0)
     assert len(metafunc._calls) == 10
+
+
+def test_a_table_of_which_nothing_is_due_has_no_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor a test without its parameters, which pytest makes of a function with no rows left."""
+    monkeypatch.setattr("support.turns.dear_tests", lambda: {"test_row": 6})
+    definition = SimpleNamespace(nodeid="test_row", get_closest_marker=lambda _: None)
+    counts = []
+    for turn in range(6):
+        calls = [SimpleNamespace(id=str(n), params={"n": n}, marks=[]) for n in range(2)]
+        metafunc: Any = SimpleNamespace(definition=definition, _calls=calls)
+        take_turn(metafunc, turn)
+        items: Any = [
+            SimpleNamespace(
+                nodeid=f"test_row[{call.id}]",
+                callspec=call,
+                get_closest_marker={mark.name: mark for mark in call.marks}.get,
+            )
+            for call in metafunc._calls
+        ]
+        assert items
+        counts.append(len(items) - len(left_to_others(items, turn)))
+    assert sorted(counts) == [0, 0, 0, 0, 1, 1]
 
 
 def test_the_table_of_dear_tests_names_tests_that_are_there() -> None:
