@@ -28,6 +28,7 @@ from tile_cpu.tir.nodes import (
     tirx,
     tvm,
 )
+from tile_cpu.tir.split_loads import split_wide_loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,9 @@ def _llvm_ir(library: Any) -> str:
 
 def _functions(source: Any) -> dict[str, Any]:
     named = {"main": source} if isinstance(source, PrimFunc) else source
-    return {name: f.with_attr({"global_symbol": name}) for name, f in named.items()}
+    return {
+        name: split_wide_loads(f).with_attr({"global_symbol": name}) for name, f in named.items()
+    }
 
 
 def _tvm_target(machine: CpuMachine) -> Any:
