@@ -102,7 +102,7 @@ FLOATS = (
 LOGARITHMS = ("np.logaddexp({0}, {1})", "np.logaddexp2({0}, {1})")
 """Of floats; they add up."""
 WHOLES = (
-    "{0} // np.where({1} == 0, 1, {1})", "{0} % np.where({1} == 0, 1, {1})", "{0} & {1}",
+    "{0} // {1}", "{0} % {1}", "np.fmod({0}, {1})", "{0} & {1}",
     "{0} | {1}", "{0} ^ {1}",
     "{0} << {1}", "{0} >> {1}", "{0} >> ({1} & 7)",
     "np.bitwise_and({0}, {1})", "np.bitwise_or({0}, {1})", "np.bitwise_xor({0}, {1})",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,14 +80,27 @@ def safe_value(lanes: Lanes, buffer: Buffer) -> Array:
     return constant(0, buffer.dtype.scalar) if known is None else known
 
 
-def store(lanes: Lanes, buffer: Buffer, indices: list[Array], values: Array, node: Node) -> None:
-    """Write `values` to `buffer` in the active lanes; outside a global buffer nothing happens.
+def store(
+    lanes: Lanes, buffer: Buffer, indices: list[Array], value: Callable[[], Array], node: Node
+) -> None:
+    """Write what `value` returns to `buffer` in the active lanes.
+
+    Outside a global buffer nothing happens: lanes whose elements are outside are not active while
+    the value is evaluated, as the guard of a store is around all of it.
 
     Raises `OutOfBounds` or `DataRace` in an active lane.
     """
     at = Site.of(lanes, buffer, node)
     offsets, inside = at.place.locate(indices)
     active = check_bounds(at, offsets, inside, indices)
+    if inside is None or inside.all():
+        values = value()
+    else:
+        stores = lanes.where(inside.any(axis=tuple(range(1, inside.ndim))))
+        if not stores.any():
+            return
+        with lanes.only(stores):
+            values = value()
     rows = (lanes.count, 1) if offsets.ndim > 1 else (lanes.count,)
     shape = np.broadcast_shapes(rows, offsets.shape, values.shape)
     where = np.broadcast_to(offsets, shape)

@@ -107,7 +107,10 @@ def _store(stmt: Store, lanes: Lanes) -> None:
             reductions.update(updated, lanes)
             return
     indices = [evaluate(i, lanes) for i in stmt.indices]
-    value = convert(evaluate(stmt.value, lanes), stmt.value.dtype, stmt.buffer.dtype)
+
+    def value() -> Array:
+        return convert(evaluate(stmt.value, lanes), stmt.value.dtype, stmt.buffer.dtype)
+
     access.store(lanes, stmt.buffer, indices, value, stmt)
 
 

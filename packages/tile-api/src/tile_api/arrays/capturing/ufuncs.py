@@ -68,10 +68,24 @@ def _differ(x: Expr, y: Expr) -> Expr:
     return make("and", make("ne", x, none), make("ne", make("lt", x, none), make("lt", y, none)))
 
 
+def _integer_part(op: str, x: Expr, y: Expr) -> Expr:
+    """Return ``x // y`` or ``x % y`` of integers: 0 where `y` is 0, as NumPy has it.
+
+    A divisor that is read may also be 0 beside its array, where a block of elements ends after it.
+    """
+    none = const(0, x.dtype)
+    if y.op == "const":
+        return none if y.value == 0 else eq.integer_part(op, x, y)
+    found, known = eq.integer_part(op, x, y), range_of(y)
+    if known is not None and not known[0] <= 0 <= known[1]:
+        return found
+    return eq.where(make("eq", y, const(0, y.dtype)), none, found)
+
+
 def _floor_divide(x: Expr, y: Expr) -> Expr:
     """Return the quotient rounded down; a quotient of floats may be rounded up, which is told."""
     if not x.dtype.is_float:
-        return eq.integer_part("floordiv", x, y)
+        return _integer_part("floordiv", x, y)
     rest = make("fmod", x, y)
     whole = make("rint", eq.divide(eq.subtract(x, rest), y))
     found = eq.where(_differ(rest, y), eq.subtract(whole, const(1, x.dtype)), whole)
@@ -82,7 +96,7 @@ def _floor_divide(x: Expr, y: Expr) -> Expr:
 
 def _remainder(x: Expr, y: Expr) -> Expr:
     if not x.dtype.is_float:
-        return eq.integer_part("mod", x, y)
+        return _integer_part("mod", x, y)
     rest, none = make("fmod", x, y), const(0, x.dtype)
     if y.op == "const":
         signed = const(math.copysign(0.0, y.value), x.dtype)
@@ -95,7 +109,7 @@ def _remainder(x: Expr, y: Expr) -> Expr:
 def _fmod(x: Expr, y: Expr) -> Expr:
     if x.dtype.is_float:
         return make("fmod", x, y)
-    rest, none = eq.integer_part("mod", x, y), const(0, x.dtype)
+    rest, none = _integer_part("mod", x, y), const(0, x.dtype)
     if x.dtype.startswith("u"):
         return rest
     differ = make("and", make("ne", rest, none), make("lt", x, none))
@@ -106,20 +120,20 @@ def _fmod(x: Expr, y: Expr) -> Expr:
     return eq.where(make("or", other, mine), eq.subtract(rest, y), rest)
 
 
-def _logaddexp(x: Expr, y: Expr) -> Expr:
-    """Return log(exp(x) + exp(y)); equal infinities have no difference, and have equal parts."""
-    apart = eq.negate(make("absolute", eq.subtract(x, y)))
-    half = const(0.5, x.dtype)
-    middle = eq.add(eq.multiply(half, x), eq.multiply(half, y))
-    twice = eq.add(middle, const(math.log(2), x.dtype))
-    found = eq.add(make("maximum", x, y), make("log1p", make("exp", apart)))
-    return eq.where(make("eq", x, y), twice, found)
+def _log_of_sum(base: float) -> Row:
+    """Return log(base**x + base**y); equal infinities have no difference, and have equal parts."""
+    of_two = math.log(2, base)
 
+    def row(x: Expr, y: Expr) -> Expr:
+        apart = eq.negate(make("absolute", eq.subtract(x, y)))
+        half = const(0.5, x.dtype)
+        middle = eq.add(eq.multiply(half, x), eq.multiply(half, y))
+        twice = eq.add(middle, const(of_two, x.dtype))
+        power = make("exp", eq.multiply(const(math.log(base), x.dtype), apart))
+        above = eq.multiply(const(1 / math.log(base), x.dtype), make("log1p", power))
+        return eq.where(make("eq", x, y), twice, eq.add(make("maximum", x, y), above))
 
-def _logaddexp2(x: Expr, y: Expr) -> Expr:
-    factor = const(math.log(2), x.dtype)
-    found = _logaddexp(eq.multiply(factor, x), eq.multiply(factor, y))
-    return eq.multiply(const(1 / math.log(2), x.dtype), found)
+    return row
 
 
 def _shift(name: str) -> Row:
@@ -238,8 +252,8 @@ UFUNCS: dict[str, Row] = {
     "log2": _named("log2"),
     "log10": _named("log10"),
     "log1p": _named("log1p"),
-    "logaddexp": _logaddexp,
-    "logaddexp2": _logaddexp2,
+    "logaddexp": _log_of_sum(math.e),
+    "logaddexp2": _log_of_sum(2),
     "erf": _named("erf"),
     "hypot": _named("hypot"),
     "cbrt": _cube_root,

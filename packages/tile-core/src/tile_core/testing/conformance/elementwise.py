@@ -40,6 +40,7 @@ def cases() -> Iterator[Case]:
     yield from (_saturates("int8"), _saturates("uint8"), _saturates("int32"), _wraps())
     yield from (_bitcast(), _lazy(), _shapes((1,)), _shapes((7,)), _shapes((2, 3, 5)))
     yield from (_broadcast(), _gather(), _out_of_bounds(), _private(), _serial_inside())
+    yield _divisor_outside()
 
 
 _BINARY: tuple[tuple[str, BinaryOp, Callable[[Array, Array], Array]], ...] = (
@@ -370,6 +371,33 @@ def _out_of_bounds() -> Case:
         return {1: padded[2:7] + 100}
 
     return seeded_case("parallel/out-of-bounds/int32/12", build, expected)
+
+
+def _divisor_outside() -> Case:
+    """Divide nothing where nothing is stored: beside its tensor the divisor reads as 0."""
+
+    def build() -> Kernel:
+        a, b, r = (ir.tensor(name, (13,), "int32") for name in "ABR")
+
+        def block(bx: Any) -> Any:
+            def point(i: Any) -> Any:
+                at = bx * 8 + i
+                return ir.store(r, at, ir.load(a, at) // ir.load(b, at))
+
+            return ir.parallel((8,), point)
+
+        return ir.kernel([a, b, r], 2, block, threads=32)
+
+    return Case(
+        "parallel/divisor-outside/int32/13",
+        build,
+        lambda rng: [
+            rng.integers(-90, 90, 13).astype(np.int32),
+            rng.integers(1, 9, 13).astype(np.int32),
+            poison((13,), "int32"),
+        ],
+        lambda a, b, r: {2: a // b},
+    )
 
 
 def _private() -> Case:
