@@ -96,7 +96,7 @@ def store(
     if inside is None or inside.all():
         values = value()
     else:
-        stores = lanes.where(inside.any(axis=tuple(range(1, inside.ndim))))
+        stores = lanes.where(np.asarray(inside.any(axis=tuple(range(1, inside.ndim)))))
         if not stores.any():
             return
         with lanes.only(stores):
