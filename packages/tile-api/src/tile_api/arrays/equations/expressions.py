@@ -186,13 +186,6 @@ def _rounded(value: float, dtype: DType) -> float:
         return float(kind(value))
 
 
-def is_identity(x: Expr) -> bool:
-    """Tell whether a number changes no summand: 0; of floats only -0.0, as -0.0 + 0.0 is 0.0."""
-    if isinstance(x.value, Size) or x.value != 0:
-        return False
-    return not x.dtype.is_float or math.copysign(1.0, x.value) < 0
-
-
 def add(x: Expr, y: Expr) -> Expr:
     """Return the sum; constants are folded, and stand first."""
     if x.op == y.op == "const":
@@ -200,7 +193,7 @@ def add(x: Expr, y: Expr) -> Expr:
     if y.op == "const":
         x, y = y, x
     if x.op == "const":
-        if is_identity(x):
+        if _key_of(x.value) in ((int, 0), (0.0, -1.0)):  # -0.0 + 0.0 is 0.0, so not 0.0
             return y
         if y.op == "add" and y.args[0].op == "const" and not x.dtype.is_float:
             return add(const(x.value + y.args[0].value, x.dtype), y.args[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import TypeAlias
 
 from tile_api.arrays.equations.expressions import (
@@ -43,11 +44,9 @@ def _terms(x: Expr, most: int) -> list[Expr]:
 
 
 def total(parts: Iterable[Expr], zero: Expr) -> Expr:
-    """Return the sum of `parts`."""
-    made = zero
-    for part in parts:
-        made = add(made, part)
-    return made
+    """Return the sum of `parts`, `zero` if there are none: of -0.0 and 0.0 the sum is 0.0."""
+    several = [*parts]
+    return reduce(add, several) if several else zero
 
 
 def factors(x: Expr) -> list[Expr]:
@@ -82,7 +81,7 @@ def product(parts: Iterable[Expr], one: Expr) -> Expr:
         if part.op != "exp":
             made = multiply(made, part)
     powers = [part.args[0] for part in ordered if part.op == "exp"]
-    return multiply(made, make("exp", total(powers[1:], powers[0]))) if powers else made
+    return multiply(made, make("exp", reduce(add, powers))) if powers else made
 
 
 MOST_MONOMIALS = 1024
@@ -142,10 +141,5 @@ def derivative(p: Polynomial, by: Expr) -> Polynomial:
 
 def expression(p: Polynomial, dtype: str) -> Expr:
     """Return a polynomial as an expression."""
-    made: Expr = const(0, dtype)
-    for atoms, c in p.items():
-        term: Expr = const(c, dtype)
-        for atom in atoms:
-            term = multiply(term, atom)
-        made = add(made, term)
-    return made
+    parts = (reduce(multiply, atoms, const(c, dtype)) for atoms, c in p.items())
+    return total(parts, const(0, dtype))

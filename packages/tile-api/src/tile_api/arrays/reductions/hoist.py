@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tile_api.arrays.equations.expressions import Expr, add, const
-from tile_api.arrays.reductions.algebra import factors, product, terms
+from tile_api.arrays.equations.expressions import Expr, const
+from tile_api.arrays.reductions.algebra import factors, product, terms, total
 from tile_api.arrays.reductions.state import State, states_in
 
 
@@ -60,16 +60,16 @@ def hoist(state: State, stream: str, known: Sequence[State]) -> State | None:
 
 def _extremum(state: State, stream: str) -> State | None:
     zero = const(0, state.body.dtype)
-    inside: Expr = zero
-    outside: Expr = zero
+    inside, outside = list[Expr](), list[Expr]()
     for term in terms(state.body):
         if not states_in([term]):
-            inside = add(inside, term)
+            inside.append(term)
         elif stream in term.free:
             return None
         else:
-            outside = add(outside, term)
-    if inside.op == "const":
+            outside.append(term)
+    body = total(inside, zero)
+    if body.op == "const":
         return None
-    value = add(outside, state.mine)
-    return replace(state, body=inside, value=value, depends=(), rule="hoist")
+    value = total([*outside, state.mine], zero)
+    return replace(state, body=body, value=value, depends=(), rule="hoist")
