@@ -15,6 +15,7 @@ import pytest
 
 from support.followed import following, is_followed
 from support.pretended_machine import pretend_from_environment
+from support.slow_tests import Stopwatch
 from support.smoke import is_smoke, share_of
 from support.turns import VARIABLE, left_to_others, names_tests, take_turn, turn_of
 from tile_core.plugins.host import PluginHost, installed_plugins
@@ -41,6 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the golden files that differ instead of failing",
     )
+    parser.addoption(
+        "--measure-slow-tests",
+        action="store_true",
+        help="measure the tests that run, and write which of them are slow",
+    )
 
 
 TURN = pytest.StashKey["int | None"]()
@@ -54,6 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     told = getattr(config, "workerinput", {})
     config.stash[TURN] = told["turn"] if "turn" in told else turn_of(names_tests(config))
+    if config.option.measure_slow_tests:
+        config.pluginmanager.register(Stopwatch())
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,4 +1,4 @@
-"""Which tests that are dear or marked `in_turn` a run of the suite takes: all, over some commits.
+"""Which tests that are slow or marked `in_turn` a run of the suite takes: all, over some commits.
 
 ``TILE_TEST_TURN=all pytest`` runs every row of every test; a number repeats a run whose header has
 it. Otherwise the date of the commit gives the turn, and tests whose files are named run whole.
@@ -11,16 +11,13 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
-DEAR = TESTS / "data" / "dear_tests.txt"
-"""Tests that are in turn for what they cost, by files, with how seldom they are due."""
+from support.slow_tests import slow_tests
 
 VARIABLE = "TILE_TEST_TURN"
 EVERY = "all"
@@ -36,12 +33,12 @@ class Row:
     classes: Collection[Hashable]
 
 
-def chosen(rows: Sequence[Row], turn: int, *, is_dear: bool = False) -> set[str]:
+def chosen(rows: Sequence[Row], turn: int, *, is_slow: bool = False) -> set[str]:
     """Return the names of the rows that are due, and of more until each common class has one.
 
     Rows are due one after the other, in an order that names give. A class is common if one of its
     rows is due in a run on average; what few rows stand for comes in the turn of those rows. Of
-    dear rows no more are taken than are due, and where there are few, none in some runs.
+    rows of slow tests no more are taken than are due, and where there are few, none in some runs.
     """
     often: defaultdict[Hashable, float] = defaultdict(float)
     for row in rows:
@@ -51,7 +48,7 @@ def chosen(rows: Sequence[Row], turn: int, *, is_dear: bool = False) -> set[str]
     begin = turn + crc32(ordered[0].name.encode()) if ordered else 0
     first = [row for at, row in enumerate(ordered, begin) if at % row.share == 0]
     names = {row.name for row in first}
-    if is_dear:
+    if is_slow:
         return names
     later = [row for at, row in enumerate(ordered, begin) if at % row.share]
     later.sort(key=lambda row: crc32(f"{turn} {row.name}".encode()))
@@ -94,22 +91,9 @@ def names_tests(config: pytest.Config) -> bool:
     return by_files or bool(config.option.keyword or config.option.markexpr)
 
 
-@cache
-def dear_tests() -> dict[str, int]:
-    """Return how seldom dear tests are due: by the names of functions, after their files."""
-    found, file = {}, ""
-    for line in DEAR.read_text().splitlines():
-        if line.startswith("  "):
-            share, name = line.split()
-            found[f"tests/{file}::{name}"] = int(share)
-        elif not line.startswith("#"):
-            file = line
-    return found
-
-
 def share_of(function: str, mark: pytest.Mark | None) -> int:
     """Return how seldom a function of tests is due, or rows of it: always is 1."""
-    return max(dear_tests().get(function, 1), mark.args[0] if mark else 1)
+    return max(slow_tests().get(function, 1), mark.args[0] if mark else 1)
 
 
 def row_of(name: str, mark: pytest.Mark | None, parameters: Mapping[str, Any]) -> Row:
@@ -146,14 +130,14 @@ def left_to_others(items: Sequence[pytest.Item], turn: int) -> list[pytest.Item]
 def take_turn(metafunc: pytest.Metafunc, turn: int) -> None:
     """Drop the rows of a test that this turn leaves to others: no items are made of them."""
     of_all = metafunc.definition.get_closest_marker("in_turn")
-    is_dear = metafunc.definition.nodeid in dear_tests()
+    is_slow = metafunc.definition.nodeid in slow_tests()
     rows = {}
     for call in metafunc._calls:
         mark = next((mark for mark in call.marks if mark.name == "in_turn"), of_all)
-        if mark or is_dear:
+        if mark or is_slow:
             name = f"{metafunc.definition.nodeid}[{call.id}]"
             rows[call.id] = row_of(name, mark, call.params)
-    names = chosen([*rows.values()], turn, is_dear=is_dear)
+    names = chosen([*rows.values()], turn, is_slow=is_slow)
     left = {key for key, row in rows.items() if row.name not in names}
     kept = [call for call in metafunc._calls if call.id not in left]
     if left and not kept:  # a function without any would be a test without parameters

@@ -8,13 +8,21 @@ from typing import Any
 
 import pytest
 
+from support.slow_tests import (
+    HEAD,
+    SELDOM,
+    TABLE,
+    TESTS,
+    Stopwatch,
+    renewed,
+    slow_tests,
+    written,
+)
 from support.turns import (
     EVERY,
-    TESTS,
     VARIABLE,
     Row,
     chosen,
-    dear_tests,
     left_to_others,
     seconds_of_commit,
     share_of,
@@ -47,9 +55,9 @@ def test_rows_that_are_alone_with_what_they_stand_for_come_in_turn() -> None:
     assert len(chosen(rows[:1], 0) | chosen(rows[:1], 1) | chosen(rows[:1], 2)) == 1
 
 
-def test_few_dear_rows_are_not_due_with_every_turn() -> None:
+def test_few_rows_of_slow_tests_are_not_due_with_every_turn() -> None:
     rows = [Row(f"example {n}", 6, (n,)) for n in range(2)]
-    turns = [chosen(rows, turn, is_dear=True) for turn in range(6)]
+    turns = [chosen(rows, turn, is_slow=True) for turn in range(6)]
     assert sorted(map(len, turns)) == [0, 0, 0, 0, 1, 1]
     assert set.union(*turns) == {row.name for row in rows}
     assert all(chosen(rows, turn) for turn in range(6))
@@ -96,12 +104,12 @@ def test_tests_without_parameters_come_in_turn_too() -> None:
     assert all(sum(each in names for names in left) == 2 * (each not in always) for each in items)
 
 
-def test_dear_tests_are_in_turn_without_a_mark(monkeypatch: pytest.MonkeyPatch) -> None:
-    dear = {"test_row": 4, **{f"test_{n}": 3 for n in range(20)}}
-    monkeypatch.setattr("support.turns.dear_tests", lambda: dear)
+def test_slow_tests_are_in_turn_without_a_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = {"test_row": 4, **{f"test_{n}": 3 for n in range(20)}}
+    monkeypatch.setattr("support.turns.slow_tests", lambda: slow)
     assert share_of("test_row", None) == share_of("test_row", pytest.mark.in_turn(2).mark) == 4
     assert share_of("test_row", pytest.mark.in_turn(5).mark) == 5
-    items: Any = [SimpleNamespace(nodeid=n, get_closest_marker=lambda _: None) for n in dear]
+    items: Any = [SimpleNamespace(nodeid=n, get_closest_marker=lambda _: None) for n in slow]
     assert 0 < len(left_to_others(items, 0)) < len(items)
     calls = [SimpleNamespace(id=str(n), params={"n": n}, marks=[]) for n in range(40)]
     definition = SimpleNamespace(nodeid="test_row", get_closest_marker=lambda _: None)
@@ -112,7 +120,7 @@ def test_dear_tests_are_in_turn_without_a_mark(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_table_of_which_nothing_is_due_has_no_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor a test without its parameters, which pytest makes of a function with no rows left."""
-    monkeypatch.setattr("support.turns.dear_tests", lambda: {"test_row": 6})
+    monkeypatch.setattr("support.turns.slow_tests", lambda: {"test_row": 6})
     definition = SimpleNamespace(nodeid="test_row", get_closest_marker=lambda _: None)
     counts = []
     for turn in range(6):
@@ -132,13 +140,47 @@ def test_a_table_of_which_nothing_is_due_has_no_test(monkeypatch: pytest.MonkeyP
     assert sorted(counts) == [0, 0, 0, 0, 1, 1]
 
 
-def test_the_table_of_dear_tests_names_tests_that_are_there() -> None:
+def test_the_table_of_slow_tests_names_tests_that_are_there() -> None:
     """One that is gone or has another name would come with every commit."""
-    for name, share in dear_tests().items():
+    for name, share in slow_tests().items():
         file, _, function = name.partition("::")
         text = (TESTS.parent / file).read_text()
         assert f"def {function.rpartition('::')[2]}(" in text, name
         assert 2 <= share <= 16, name
+
+
+def test_the_table_is_written_as_it_is_read() -> None:
+    assert TABLE.read_text() == written(slow_tests())
+
+
+def test_measured_files_are_renewed() -> None:
+    shares = {
+        "tests/unit/a.py::test_f": 4,
+        "tests/unit/a.py::test_g": 4,
+        "tests/unit/b.py::test": 8,
+    }
+    seconds = {
+        "tests/unit/a.py::test_f": 0.4,
+        "tests/unit/a.py::test_g": 1.5,
+        "tests/docs/c.py::t": 9,
+    }
+    found = {"tests/unit/a.py::test_g": 5, "tests/unit/b.py::test": 8}
+    assert renewed(shares, seconds) == found
+    assert renewed({}, {"tests/unit/a.py::test_f": 60.0}) == {"tests/unit/a.py::test_f": SELDOM}
+    assert written(found) == f"{HEAD}unit/a.py\n  5 test_g\nunit/b.py\n  8 test\n"
+
+
+def test_a_stopwatch_adds_up_the_rows_of_a_function() -> None:
+    watch = Stopwatch()
+    for name, when, took in (
+        ("t[1]", "teardown", 1.5),
+        ("t[2]", "teardown", 2.0),
+        ("t[2]", "call", 0),
+    ):
+        properties = [("processor", took)] if when == "teardown" else []
+        report: Any = SimpleNamespace(nodeid=name, when=when, user_properties=properties)
+        watch.pytest_runtest_logreport(report)
+    assert watch.seconds == {"t": 3.5}
 
 
 def test_whose_turn_it_is() -> None:
