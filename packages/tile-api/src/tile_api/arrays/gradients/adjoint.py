@@ -36,7 +36,8 @@ from tile_api.arrays.gradients.derivatives import DERIVATIVES, logistic_of
 from tile_api.arrays.gradients.extrema import is_extremum, is_rounded_alike, position_of
 from tile_api.arrays.gradients.index_maps import inverse, pulled, range_of
 from tile_api.arrays.gradients.recurrences import Rules, before, reverse, with_own_tokens
-from tile_api.arrays.gradients.sums import Sums, added, is_masked, is_zero, product_of
+from tile_api.arrays.gradients.sums import Sums, added, is_masked, product_of
+from tile_api.arrays.reductions.algebra import is_zero
 
 INFINITE = float("inf")
 

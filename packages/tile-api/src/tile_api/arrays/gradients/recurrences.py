@@ -30,7 +30,8 @@ from tile_api.arrays.equations.numerics import is_strict
 from tile_api.arrays.equations.recurrence import Recurrence, Steps, replaced, steps_of
 from tile_api.arrays.equations.substitution import substituted
 from tile_api.arrays.gradients.decays import decayed, logarithm, running_sum
-from tile_api.arrays.gradients.sums import is_zero, product_of
+from tile_api.arrays.gradients.sums import product_of
+from tile_api.arrays.reductions.algebra import is_zero
 
 Reads = Sequence[tuple[Expr, Expr]]
 """What is read, and by what the results change when it does."""

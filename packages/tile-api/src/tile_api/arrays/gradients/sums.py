@@ -20,7 +20,7 @@ from tile_api.arrays.equations.expressions import (
     where,
 )
 from tile_api.arrays.equations.substitution import bound
-from tile_api.arrays.reductions.algebra import Polynomial, monomial, polynomial
+from tile_api.arrays.reductions.algebra import Polynomial, is_zero, monomial, polynomial
 
 _ROUNDING = 1e-9
 """Coefficients of which less is left have cancelled."""
@@ -57,11 +57,6 @@ def product_of(factors: Iterable[Expr], like: Expr) -> Expr:
         number, (condition, *parts) = made.args[0], made.args[1].args
         return where(condition, *(x if is_zero(x) else product_of([number, x], x) for x in parts))
     return made
-
-
-def is_zero(x: Expr) -> bool:
-    """Tell whether an expression is the number 0."""
-    return x.op == "const" and x.value == 0
 
 
 def is_masked(x: Expr) -> bool:

@@ -16,7 +16,7 @@ from tile_api.arrays.equations.expressions import Expr, add, const, multiply, wa
 from tile_api.arrays.planning.carried_variables import carried_in
 from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.recurrence_plan import is_apart, is_as_carried, roots_of
-from tile_api.arrays.reductions.algebra import factors, product
+from tile_api.arrays.reductions.algebra import factors, is_zero, product
 
 FEWEST_STEPS = 12
 """Fewer steps are taken one after the other."""
@@ -98,7 +98,7 @@ def affine(x: Expr, is_mine: Callable[[Expr], bool], one: Expr) -> tuple[Expr | 
     if is_mine(x):
         return one, None
     if not any(map(is_mine, walk(x))):
-        return None, x
+        return None, None if is_zero(x) else x
     if x.op == "add":
         (a, b), (c, d) = (affine(arg, is_mine, one) for arg in x.args)
         return _sum(a, c), _sum(b, d)

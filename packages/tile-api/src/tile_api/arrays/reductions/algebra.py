@@ -27,6 +27,11 @@ MOST_PARTS = 512
 """A sum or a product of more is taken as one: what is read twice is met by powers of two."""
 
 
+def is_zero(x: Expr) -> bool:
+    """Tell whether an expression is the number 0."""
+    return x.op == "const" and x.value == 0
+
+
 def terms(x: Expr) -> list[Expr]:
     """Return what `x` is a sum of."""
     return _terms(x, MOST_PARTS) or [x]
