@@ -64,6 +64,14 @@ def is_masked(x: Expr) -> bool:
     return x.op == "where" and any(map(is_zero, x.args[1:]))
 
 
+def _is_divisor(x: Expr) -> bool:
+    """Tell whether a product may be divided by a factor of it, which then is not 0.
+
+    What is read, as weights and masks are, may be 0, and an exponential may vanish.
+    """
+    return x.op == "reciprocal" or (x.op == "const" and x.value != 0)
+
+
 def partial_sums(reductions: Iterable[Expr]) -> set[Expr]:
     """Return the reductions that are but a part of one over several dimensions."""
     inner = ((x, x.args[0]) for x in reductions if x.args[0].op == "reduce")
@@ -91,9 +99,9 @@ class Sums:
             if kind in ("sum", "mean") and x.dtype.is_float and x not in partial:
                 inner, outer = _apart(read(x.args[0]), variable)
                 count = [const(extent, x.dtype)] if kind == "mean" else []
-                rest = [reciprocal(f) for f in outer if not is_zero(f)]
-                if inner and len(rest) == len(outer):
-                    value = product_of([read(x), *count, *rest], x)
+                names = frozenset[str]().union(*(f.free for f in inner))
+                if inner and all(_is_divisor(f) and f.free <= names for f in outer):
+                    value = product_of([read(x), *count, *map(reciprocal, outer)], x)
                     self._known.setdefault((variable, inner), value)
         self._first = dict(self._known)
 
