@@ -251,3 +251,22 @@ def test_short_integers_wrap_around_before_they_are_widened(dtype):
     for got, right in zip(Function(function, target="cpu")(x, y), wanted, strict=True):
         assert (got.shape, got.dtype) == (right.shape, right.dtype)
         np.testing.assert_array_equal(got.astype("float64"), right.astype("float64"))
+
+
+COUNTED = {
+    "shifted": lambda x: ((x > 0) * 3) << 40,
+    "multiplied": lambda x: ((x > 0) * 100000) * ((x < 2) * 100000),
+    "chosen": lambda x: np.where(x > 0, 100000, (x < 0) * 70000) * np.where(x > 1, 100000, 3),
+    "added": lambda x: ((x > 0) * 2000000000 + (x < 2) * 2000000000) * 0.5,
+    "compared": lambda x: x > ((x > 0) * 3 << 40),
+    "summed": lambda x: ((x > 0) * 2000000000).sum(),
+    "running": lambda x: np.cumsum((x > 0) * 2000000000),
+}
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+@pytest.mark.parametrize("name", COUNTED)
+def test_truth_values_are_counted_in_64_bits(name, target):
+    x = np.array([0.5, 1.5, -2.0, 1.0, 3.0], "float32")
+    function = COUNTED[name]
+    np.testing.assert_array_equal(Function(function, target=target)(x), function(x))

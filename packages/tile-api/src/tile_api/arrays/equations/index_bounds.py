@@ -56,6 +56,8 @@ def range_of(x: Expr) -> tuple[int, int] | None:
         return (int(size), int(size)) if x.op == "const" else (0, int(size) - 1)
     if not x.dtype.is_int or (x.op == "reduce" and x.value[0] not in ("max", "min")):
         return None
+    if x.op == "cast" and x.args[0].dtype.is_bool:
+        return 0, 1
     known = [range_of(arg) for arg in (x.args[1:] if x.op == "where" else x.args)]
     found = [r for r in known if r is not None]
     if x.op == "bitand":

@@ -22,7 +22,9 @@ def _is_position(x: Expr) -> bool:
             return all(map(_is_position, x.args[1:]))
         case "reduce":
             return x.value[0] in ("max", "min") and _is_position(x.args[0])
-        case "load" | "cast" | "state":
+        case "cast":
+            return x.args[0].dtype.is_bool
+        case "load" | "state":
             return False
     found = range_of(x)
     if found is None:  # sizes that are symbols are those of arrays
