@@ -336,3 +336,18 @@ def test_running_sums_are_stored_in_parts_of_dimensions(view) -> None:
     results = (z, shown.amax(-1), shown.square().sum(-1))
     sum((r * torch.tensor(w)).sum() for r, w in zip(results, weights, strict=True)).backward()
     np.testing.assert_allclose(pull(*weights), torch_x.grad.numpy(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+def test_places_that_a_step_finds_are_checked_in_it(target: str) -> None:
+    """Steps backwards read a table where what was saved of theirs says."""
+
+    def f(x):
+        means = np.cumprod(x, axis=-1).mean(axis=0, keepdims=True)
+        return np.interp(means, [-2, 0, 1], [0.5, 4, -1])
+
+    x, direction = floats(17, 2), floats(17, 2)
+    _, pull = Function(f, target=target).vjp(x)
+    step = 1e-6
+    slope = (f(x + step * direction) - f(x - step * direction)).sum() / (2 * step)
+    np.testing.assert_allclose((pull(np.ones((1, 2))) * direction).sum(), slope, rtol=1e-6)

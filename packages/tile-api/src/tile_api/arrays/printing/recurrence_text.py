@@ -59,6 +59,7 @@ class SteppedWriter(Writer):
         self.tiles.reuses = False
         self.count = range(len(self.of.carried))
         self.text.tiles_of = {k: self._tile(k) for k in self.count}
+        self.tiles.looped |= {self.of.variable, *self.of.span.free}
 
     def kernel(self) -> KernelText:
         """Write everything."""

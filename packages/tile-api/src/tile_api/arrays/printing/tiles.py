@@ -53,6 +53,8 @@ class Tiles:
         self.prologue: list[str] = []
         self.lines: list[str] = []
         self.depth = _TOP
+        self.looped = {plan.stream} if plan.stream else set[str]()
+        """Variables that loops go along: what depends on one is not computed in front of them."""
         self.reuses = True
         """Whether a tile may be overwritten that nobody reads afterwards."""
         self._names = names
@@ -128,7 +130,7 @@ class Tiles:
 
     def _is_first(self, x: Expr) -> bool:
         """Tell whether `x` can be computed in front of all loops."""
-        if self.plan.stream in x.free or any(n.op == "state" for n in walk(x)):
+        if self.looped & x.free or any(n.op == "state" for n in walk(x)):
             return False
         return all(self.held[n][0] in self._in_front for n in self._within(x) if n in self.held)
 
