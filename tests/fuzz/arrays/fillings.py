@@ -60,6 +60,8 @@ def _floats(random: Any, shape: tuple[int, ...], filling: str) -> Any:
             return np.where(some < 0.05, np.inf, np.where(some > 0.95, -np.inf, x))
         case "zeros":
             return np.where(some < 0.5, -0.0, 0.0)
+        case "some zeros":  # as weights and masks have
+            return np.where(some < 0.3, 0.0, x)
         case "subnormal":
             return x * 1e-40
         case "huge":

@@ -97,11 +97,50 @@ def test_what_is_in_the_way() -> None:
 
 @pytest.mark.parametrize("bits", [8, 16, 32])
 def test_fragments_are_matrices_by_rows_and_those_of_16_bits_by_columns(bits: int) -> None:
-    by_rows = matrices_of(row_pattern(bits), bits)
+    by_rows = matrices_of(row_pattern(bits), bits, 32)
     assert by_rows is not None
     assert not by_rows.is_transposed
-    by_columns = matrices_of(column_pattern(bits), bits)
+    by_columns = matrices_of(column_pattern(bits), bits, 32)
     assert (by_columns is not None and by_columns.is_transposed) is (bits == 16)
+
+
+def test_a_warp_that_holds_nothing_has_no_matrices() -> None:
+    assert matrices_of(row_pattern(16), 16, 64) is None
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype", "threads"),
+    [(8, 4, "int32", 128), (24, 4, "int32", 256), (40, 8, "float16", 256), (24, 8, "float16", 128)],
+)
+def test_tiles_that_some_warps_hold_nothing_of(
+    arch: str, rows: int, columns: int, dtype: str, threads: int
+) -> None:
+    """What is beside a tile in shared memory stays, and is not read."""
+    beside = rows + 8
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((rows, columns), dtype),
+        B: T.Tensor((beside, columns), dtype),
+        C: T.Tensor((rows, columns), dtype),
+    ):
+        with T.Kernel(1, threads=threads):
+            read = T.alloc_shared((rows, columns), dtype)
+            written = T.alloc_shared((beside, columns), dtype)
+            held = T.alloc_fragment((rows, columns), dtype)
+            T.copy(A, read)
+            T.copy(B, written)
+            T.copy(read, held)
+            T.copy(held, written[0:rows, 0:columns])
+            T.copy(written, B)
+            T.copy(held, C)
+
+    a = np.arange(rows * columns).reshape(rows, columns).astype(dtype)
+    b, c = np.full((beside, columns), -1, dtype), np.zeros((rows, columns), dtype)
+    tile.compile(main, target=f"cuda:{arch}@sim")(a, b, c)
+    np.testing.assert_array_equal(b, np.concatenate([a, np.full((8, columns), -1, dtype)]))
+    np.testing.assert_array_equal(c, a)
 
 
 @pytest.mark.parametrize(("arch", "stored"), [("sm_80", False), ("sm_90", True)])

@@ -25,6 +25,8 @@ PROGRAMS = {
     "powers": lambda a, b, c: (a**2 * b).sum(-1) + (a**3 * b).sum(-1),
     "running sums": lambda a, b, c: (a * b).cumsum(-1),
     "a norm": lambda a, b, c: ((a * a * b * b).sum(-1) + 1) ** 0.5,
+    "a shifted norm": lambda a, b, c: (a - b) / (((a - b) ** 2).sum(-1) + 1)[:, None],
+    "a shifted root": lambda a, b, c: (a - b) / (((a - b) ** 2).mean(-1) + 1)[:, None] ** 0.5,
     "weights": lambda a, b, c: (a * b).sum(-1) / ((b * b).sum() + 1),
 }
 

@@ -122,7 +122,7 @@ def _tile_product(op: Gemm | StreamedGemm, ctx: Context) -> Stmt:
     if spec.form is GemmForm.DOT_ROWS:
         a, b = matrix_of(ctx, op.a, op.a.buffer.rank - 2), matrix_of(ctx, op.b, b_rows)
         multiply = partial(emit_dot_rows, spec, a, b, extent)
-    elif _is_packed_on_the_way(op, m):
+    elif isinstance(op, StreamedGemm) and _is_packed_on_the_way(op, m):
         multiply = _packing_product(op, ctx, spec, extent)
     else:
         rows, prepare_a = _row_operand(op, ctx, spec, m, k)
@@ -142,7 +142,7 @@ def _tile_product(op: Gemm | StreamedGemm, ctx: Context) -> Stmt:
     return product if stored is None else IfThenElse(stored, product, None)
 
 
-def _is_packed_on_the_way(op: Gemm | StreamedGemm, rows: int) -> bool:
+def _is_packed_on_the_way(op: StreamedGemm, rows: int) -> bool:
     """Whether each window of columns of B is packed just before it is multiplied.
 
     B in memory, for more than few rows: where its rows are far apart, those of a panel fall into
@@ -151,16 +151,13 @@ def _is_packed_on_the_way(op: Gemm | StreamedGemm, rows: int) -> bool:
     from tile_cpu.gemm.register_tile_shape import GemmForm, choose_form
 
     form = choose_form(element_name(op.b), rows, transposed_b=op.transpose_b)
-    return isinstance(op, StreamedGemm) and form is GemmForm.PANELS
+    return form is GemmForm.PANELS
 
 
-def _packing_product(
-    op: Gemm | StreamedGemm, ctx: Context, spec: Any, extent: Any
-) -> partial[Stmt]:
+def _packing_product(op: StreamedGemm, ctx: Context, spec: Any, extent: Any) -> partial[Stmt]:
     """Return what multiplies A in scratch by B in memory, given a start and a finish."""
     from tile_cpu.gemm.macrokernel import emit_blocked_gemm
 
-    assert isinstance(op, StreamedGemm), "only B in memory is packed on the way"
     a, b = matrix_of(ctx, op.a, op.a.buffer.rank - 2), matrix_of(ctx, op.b, op.b_rows)
     return partial(
         emit_blocked_gemm,

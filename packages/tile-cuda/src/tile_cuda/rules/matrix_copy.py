@@ -60,12 +60,15 @@ class Matrices:
 
 
 @lru_cache(maxsize=64)
-def matrices_of(fragment: Fragment, bits: int) -> Matrices | None:
-    """Return a tile of two dimensions as matrices, None if warps do not hold such.
+def matrices_of(fragment: Fragment, bits: int, threads: int) -> Matrices | None:
+    """Return a tile of two dimensions as matrices, None if one of the warps does not hold such.
 
-    Elements have 8, 16 or 32 bits; columns are possible for 16 only.
+    All `threads` run the copy: a warp that holds none of a small tile would address rows beside
+    it. Elements have 8, 16 or 32 bits; columns are possible for 16 only.
     """
     if fragment.rank != 2 or bits not in (8, 16, 32) or len(fragment.index_shape) != 1:
+        return None
+    if int(fragment.thread_table().max(initial=-1)) + 1 < threads:
         return None
     word = 32 // bits
     patterns = ((row_pattern(bits), False), (column_pattern(bits), True))
@@ -144,7 +147,7 @@ def infer_matrix_copy(op: Copy, ctx: InferContext, level: InferLevel) -> LayoutM
         return {}
     fragment = ctx.layout_of(op.dst.buffer)
     bits = op.dst.buffer.dtype.bits
-    if not isinstance(fragment, Fragment) or matrices_of(fragment, bits) is None:
+    if not isinstance(fragment, Fragment) or matrices_of(fragment, bits, ctx.threads) is None:
         return {}
     return open_operand_layout(op.src.buffer, ctx)
 
@@ -155,7 +158,8 @@ def lower_matrix_copy(op: Copy, ctx: SimtContext) -> Stmt:
     Before   copy A_shared -> A_local  (the first operand of a matrix instruction)
     After    for g: ldmatrix_x4(A_local + g * 8, A_shared + row that this lane addresses)
     """
-    matrices = matrices_of(ctx.fragment_of(op.dst.buffer), op.dst.buffer.dtype.bits)
+    fragment = ctx.fragment_of(op.dst.buffer)
+    matrices = matrices_of(fragment, op.dst.buffer.dtype.bits, ctx.threads)
     vector = ROW_BITS // op.dst.buffer.dtype.bits
     if matrices is None or not keeps_rows(op.src, ctx, vector):
         return lower_copy(op, ctx)

@@ -72,7 +72,7 @@ def lower_matrix_store(op: Copy, ctx: SimtContext) -> Stmt:
              stmatrix_x4(C_shared + row that this lane addresses, C_words)
     """
     fragment = ctx.fragment_of(op.src.buffer)
-    matrices = matrices_of(fragment, BITS) if fragment.replication == 1 else None
+    matrices = matrices_of(fragment, BITS, ctx.threads) if fragment.replication == 1 else None
     if matrices is None or not keeps_rows(op.dst, ctx, ROW_BITS // BITS):
         return lower_copy(op, ctx)
     width = next(w for w in (4, 2, 1) if matrices.count % w == 0)

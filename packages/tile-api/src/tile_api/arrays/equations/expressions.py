@@ -193,7 +193,7 @@ def add(x: Expr, y: Expr) -> Expr:
     if y.op == "const":
         x, y = y, x
     if x.op == "const":
-        if _key_of(x.value) in ((int, 0), (0.0, -1.0)):  # -0.0 + 0.0 is 0.0, so not 0.0
+        if _key_of(x.value) in ((int, 0), (0.0, -1.0)):  # 0, -0.0; 0.0 is added: -0.0 is none
             return y
         if y.op == "add" and y.args[0].op == "const" and not x.dtype.is_float:
             return add(const(x.value + y.args[0].value, x.dtype), y.args[1])

@@ -8,6 +8,7 @@ order of two sums makes a known one: ``Σ_j p_ij Σ_d y_id v_jd = Σ_d y_id o_id
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from tile_api.arrays.equations.expressions import (
@@ -134,15 +135,17 @@ class Sums:
         if len(rest) < 2:
             made += [product_of([*o, self._of(variable, extent, i)], i[0]) for i, o in rest]
             return self.collected(made)
-        common = [f for f in rest[0][1] if all(f in outer for _, outer in rest)]
+        common = Counter(rest[0][1])
+        for _, outer in rest:
+            common &= Counter(outer)
         body: Expr | None = None
         for inner, outer in rest:
-            left = [f for f in outer if f not in common]
-            term = product_of([*inner, *left], inner[0])
+            left = Counter(outer) - common  # a factor may stand twice, and be common once
+            term = product_of([*inner, *left.elements()], inner[0])
             body = term if body is None else add(body, term)
         assert body is not None
         whole = bound("sum", variable, extent, body)
-        return self.collected([*made, product_of([*common, whole], whole)])
+        return self.collected([*made, product_of([*common.elements(), whole], whole)])
 
     def collected(self, terms: Sequence[Expr]) -> Expr:
         """Return the sum of terms, of which equal ones are counted and opposite ones cancel."""
