@@ -49,13 +49,15 @@ def generate(seed: int, number: int) -> Program:
         taken = tuple(replace(a, dtype=a.dtype.replace("bf", "f")) for a in taken)
     program = Program(rng.randrange(1 << 30), taken, (), ())
     values, steps = [*arguments(program)], list[Step]()
-    wanted = rng.randint(1, MOST_STEPS)
+    families, wanted = FAMILIES, rng.randint(1, MOST_STEPS)
+    if rng.random() < 0.4:
+        families, wanted = ARRANGING, rng.randint(2, 3)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(4 * wanted):
             if len(steps) == wanted:
                 break
-            for step in _lines(rng, values):
+            for step in _lines(rng, values, families):
                 made = _made(step, values)
                 if made is None or len(steps) == wanted:
                     break
@@ -103,16 +105,21 @@ FAMILIES = {
     "gather": 5, "row": 6, "letters": 2, "constant": 7,
 }  # fmt: skip
 """Of lines, with how often each is drawn."""
+ARRANGING = {
+    "view": 40, "row": 20, "fold": 14, "matrix": 6, "product": 8, "gather": 6, "letters": 3,
+    "constant": 8, "pair": 8,
+}  # fmt: skip
+"""The same for short functions, of lines that change where elements stand: each after each."""
 
 
-def _lines(rng: Random, values: Sequence[Any]) -> list[Step]:
+def _lines(rng: Random, values: Sequence[Any], families: dict[str, int]) -> list[Step]:
     """Return lines that fit the values, the later ones more often; none if the draw does not."""
     count = len(values)
     first = count - 1 if rng.random() < 0.5 else rng.randrange(count)
     second = rng.randrange(count) if rng.random() < 0.7 else count - 1
     x, y = values[first], values[second]
     one, other = kind_of(x.dtype), kind_of(y.dtype)
-    (family,) = rng.choices([*FAMILIES], [*FAMILIES.values()])
+    family = _drawn(rng, families)
     match family:
         case "alone":
             own = {"f": operations.FLOAT, "b": operations.TRUTH}.get(one, operations.WHOLE)
@@ -207,7 +214,7 @@ def _fold(rng: Random, x: Any, operand: int) -> Step:
 
 def _axis(rng: Random, rank: int, *, several: bool = False) -> str:
     """Return an axis as text: mostly the last."""
-    axes = ["-1"] * 6 + ["0"] * 2 + [str(rank // 2), str(-rank)]
+    axes = ["-1"] * 5 + ["0"] * 3 + [str(rank // 2), str(-rank)]
     if several:
         axes += ["None", "()"] + ["(0, 1)"] * (rank > 1)
     return rng.choice(axes)

@@ -9,6 +9,7 @@ import tile_api as tile
 from support.captured_arrays import assert_agrees, filled
 from support.recurrent_programs import before, filtered, within
 from tile_api.arrays.function import Function
+from tile_api.arrays.planning.plan import Blocks
 
 RNG = np.random.default_rng(3)
 
@@ -109,3 +110,51 @@ PARTS = {
 def test_parts_of_carried_values(name, steps):
     x = np.arange(4.0 * steps).reshape(steps, 4) ** 2
     np.testing.assert_array_equal(Function(PARTS[name], target="interpret")(x), PARTS[name](x))
+
+
+def padded(x):
+    return np.pad(x, ((0, 2), (0, 3)))
+
+
+AMONG_OTHERS = {
+    "rows behind": lambda y, x: np.concatenate([y, x]),
+    "rows before": lambda y, x: np.concatenate([x, y]),
+    "columns behind": lambda y, x: np.concatenate([y, x], axis=1),
+    "zeros around": lambda y, _: np.pad(y, ((1, 2), (2, 1))),
+    "zeros behind": lambda y, _: padded(y),
+    "the first rows": lambda y, _: y[:3] * 2,
+    "the first rows and zeros": lambda y, _: padded(y[:3]),
+    "each row twice": lambda y, _: np.repeat(y, 2, axis=0),
+    "the last row and zeros": lambda y, _: np.pad(y[-1], (0, 2)),
+}
+
+
+@pytest.mark.parametrize("name", AMONG_OTHERS)
+@pytest.mark.parametrize("accumulate", [np.cumsum, np.maximum.accumulate, np.nancumprod])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_results_of_more_rows_than_steps(name, accumulate, axis):
+    def function(x):
+        return AMONG_OTHERS[name](accumulate(x, axis=axis), x)
+
+    x = RNG.integers(-3, 4, (5, 4)).astype("float64")
+    for resident in (16_384, 0):
+        found = Function(function, target="interpret", blocks=Blocks(resident=resident))(x)
+        np.testing.assert_array_equal(found, function(x))
+
+
+def test_gradients_of_the_first_rows():
+    """What no step has computed has gradients, too: zeros."""
+    x = np.arange(6.0).reshape(3, 2)
+    _, pull = Function(lambda x: np.nancumsum(x[:2], axis=0), target="interpret").vjp(x)
+    assert np.asarray(pull(np.ones((2, 2)))).tolist() == [[2, 2], [1, 1], [0, 0]]
+
+
+def test_parts_of_an_index_beside_variables_of_what_is_carried():
+    def function(x):
+        flat = x.reshape(-1)
+        return flat, np.cumprod(flat[:, None], axis=-1)
+
+    x = floats(2, 2, 32)
+    _, pull = Function(function, target="interpret").vjp(x)
+    ones = np.ones(128)
+    np.testing.assert_array_equal(pull(ones, ones[:, None]), np.full(x.shape, 2.0))

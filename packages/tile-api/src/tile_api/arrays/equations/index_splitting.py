@@ -90,5 +90,5 @@ def _digits(name: str, extent: int, steps: Sequence[int]) -> list[Expr]:
     """Return a variable for each digit, the first one first."""
     ends = [*steps[1:], extent]
     sizes = [end // step for step, end in zip(steps, ends, strict=True)]
-    made = [index(f"{name}.{k}", size) for k, size in enumerate((steps[0], *sizes))]
+    made = [index(f"{name}.d{k}", size) for k, size in enumerate((steps[0], *sizes))]
     return made[::-1]

@@ -303,7 +303,7 @@ def _is_within_steps(output: Output, nodes: Sequence[Expr]) -> bool:
         if step.value != of.last or any(node.value.is_before for node in nodes):
             return False
         names: frozenset[str] = frozenset()
-    elif step.op == "index" and step in output.indices:
+    elif step.op == "index" and step in output.indices and step.value[1] <= of.extent:
         names = step.free
     else:
         return False
