@@ -221,3 +221,32 @@ def test_what_a_sum_does_not_change_does_not_hide_a_product(subscripts, count):
 
     source = Function(f, blocks=Blocks()).source(*arrays("float32", *[(70, 70)] * 3))
     assert source.count("T.gemm(") == count
+
+
+def normalized(m):
+    e = np.exp(m - m.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+BESIDE_BATCHES = {
+    "a sum of columns": lambda a, m: np.einsum("ij,gjd->gid", a, m) - m.sum(1)[:, None],
+    "rows behind": lambda a, m: np.concatenate([np.einsum("ij,gjd->gid", a, m), m], axis=1),
+    "columns that add up to 1": lambda a, m: np.einsum("ij,gjd->gid", a, normalized(m)),
+    "turned": lambda a, m: np.einsum("ij,gjd->gdi", a, m) - m.sum(1)[:, :, None],
+    "rows first": lambda a, m: np.einsum("ij,gjd->igd", a, m) - m.sum(1),
+    "columns first": lambda a, m: np.einsum("ij,gjd->dig", a, m) - m.sum(1).T[:, None],
+}
+
+
+@pytest.mark.parametrize("name", BESIDE_BATCHES)
+@pytest.mark.parametrize("sizes", [(4, 5, 3, 6), (3, 70, 2, 65), (8, 8, 8, 8)])
+def test_sums_along_the_columns_of_products_in_batches(name, sizes):
+    """Of a factor with rows of the grid and columns, the columns are those of the product."""
+    i, j, g, d = sizes
+    rng = np.random.default_rng(1)
+    a, m = rng.standard_normal((i, j)), rng.standard_normal((g, j, d))
+    for resident in (16_384, 0):
+        found = Function(
+            BESIDE_BATCHES[name], target="interpret", blocks=Blocks(resident=resident)
+        )(a, m)
+        np.testing.assert_allclose(found, BESIDE_BATCHES[name](a, m), rtol=1e-9, atol=1e-9)

@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import COMPARISONS, Expr, extents_of, walk
 from tile_api.arrays.planning.recurrence_parts import outermost
-from tile_api.arrays.reductions.groups import grouped, tiles_multiplied
+from tile_api.arrays.reductions.groups import Group, grouped, tiles_multiplied
 
+_TILE = 64
+"""Elements beside each other in a tile of a product."""
 WIDEST_INNER = 256
 """Columns of a block: an inner product is computed again for each block of columns."""
 
@@ -92,14 +94,55 @@ def _is_search(x: Expr | None, extremum: Expr) -> bool:
     return x is not None and x.value[1] == extremum.value[1] and x.free == extremum.free
 
 
-def product_columns(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> set[str]:
-    """Return the variables of the columns of products over the stream that one block has whole."""
-    order = [v for o in outputs for i in o.indices for v in sorted(i.free)]
-    columns: set[str] = set()
+def along(
+    group: Group, free: Sequence[str], extents: Mapping[str, int], known: Sequence[str | None]
+) -> str:
+    """Return the variable of a group along which a tile lies: a known one, or the longest.
+
+    One along which results are neighbours in memory may be half as long: tiles along another one
+    would read and write single elements.
+    """
+    found = [v for v in known if v in group.variables]
+    if found:
+        return found[0] or ""
+    longest = max(group.variables, key=lambda v: (extents[v], free.index(v)))
+    last = free[-1]
+    wanted = min(extents[longest], _TILE)
+    return last if last in group.variables and 2 * extents[last] >= wanted else longest
+
+
+def in_order(
+    groups: Iterable[Group],
+    free: Sequence[str],
+    extents: Mapping[str, int],
+    known: Sequence[str | None],
+) -> list[tuple[str, Group]]:
+    """Return the groups of a product of tiles, each with its variable: rows first, then columns."""
+    found = [(along(g, free, extents, known), g) for g in groups]
+    return sorted(found, key=lambda side: free.index(side[0]))
+
+
+def _columns(
+    outputs: Sequence[Output], stream: str, extents: Mapping[str, int]
+) -> tuple[set[str], list[Expr]]:
+    """Return the columns of products over the stream, and the reductions that are no products."""
+    free = [*dict.fromkeys(v for o in outputs for i in o.indices for v in sorted(i.free))]
+    row: str | None = None
+    columns: list[str] = []
+    folds = []
     for x in reductions_over([o.element for o in outputs], stream):
         groups = tiles_multiplied(x)
-        if groups is not None and all(g.variables <= set(order) for g in groups):
-            columns |= max(groups, key=lambda g: order.index(min(g.variables))).variables
+        if groups is not None and all(g.variables <= {*free} for g in groups):
+            (row, _), (column, _) = in_order(groups, free, extents, (row, *columns))
+            columns.append(column)
+        elif x.free:
+            folds.append(x)
+    return {*columns}, folds
+
+
+def product_columns(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> set[str]:
+    """Return the variables of the columns of products over the stream that one block has whole."""
+    columns, _ = _columns(outputs, stream, extents)
     return {v for v in columns if extents[v] <= WIDEST_INNER}
 
 
@@ -111,15 +154,7 @@ def is_of_columns(x: Expr, stream: str, columns: set[str]) -> bool:
     return all(n.value[1] == stream or is_of_columns(n, stream, columns) for n in inner)
 
 
-def along_columns(outputs: Sequence[Output], stream: str) -> list[Expr]:
+def along_columns(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> list[Expr]:
     """Return the reductions over the stream that change along columns, and are no products."""
-    order = [v for o in outputs for i in o.indices for v in sorted(i.free)]
-    columns: set[str] = set()
-    folds = []
-    for x in reductions_over([o.element for o in outputs], stream):
-        groups = tiles_multiplied(x)
-        if groups is not None and all(g.variables <= set(order) for g in groups):
-            columns |= max(groups, key=lambda g: order.index(min(g.variables))).variables
-        elif x.free:
-            folds.append(x)
+    columns, folds = _columns(outputs, stream, extents)
     return [x for x in folds if x.free & columns]

@@ -159,7 +159,7 @@ def _groups(outputs: Sequence[Output]) -> list[list[Output]]:
     left: list[list[Output]] = []
     for stream, members in groups.items():
         rows = with_rows(merged(members)) if stream is not None else []
-        sums = [] if stream is None else along_columns(rows, stream)
+        sums = [] if stream is None else along_columns(rows, stream, _extents(rows))
         apart = {o.name for o in rows if o.element in sums}
         left += [
             part
@@ -412,7 +412,7 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
     is_wide = has_wide_columns(elements, stream, cuts.widest)
     folds = folds_of_tiles(x.args[0] for x in reductions_over(elements, stream))
     again = set(_reductions_within(elements, stream)) if cuts.is_read_again else set()
-    extents = extents_of([*elements, *(i for output in outputs for i in output.indices)])
+    extents = _extents(outputs)
     columns = product_columns(outputs, stream, extents)
     tiled = tiled_variables(reductions_over(elements, stream))
     is_inner = partial(is_inner_product, stream=stream, tiled=tiled)
@@ -445,8 +445,12 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
     for output in outputs:
         look(output.element, False)
         found.update(dict.fromkeys(_of_fewer_dimensions(output, stream, extents), _SPREAD))
-    found.update(dict.fromkeys(along_columns(outputs, stream), _COLUMNS))
+    found.update(dict.fromkeys(along_columns(outputs, stream, extents), _COLUMNS))
     return found
+
+
+def _extents(outputs: Sequence[Output]) -> dict[str, int]:
+    return extents_of([*(o.element for o in outputs), *(i for o in outputs for i in o.indices)])
 
 
 _ONCE = "to write it takes less time than to compute it again"
@@ -490,4 +494,6 @@ def _of_fewer_dimensions(output: Output, stream: str, extents: Mapping[str, int]
 def _has_folds_of_rows(outputs: Sequence[Output]) -> bool:
     """Tell whether no fold changes along the row that a vector was made, as if it were a column."""
     stream = streamed([o.element for o in outputs])
-    return stream is None or all(ONE not in x.free for x in along_columns(outputs, stream))
+    if stream is None:
+        return True
+    return all(ONE not in x.free for x in along_columns(outputs, stream, _extents(outputs)))

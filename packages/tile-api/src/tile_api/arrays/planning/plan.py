@@ -19,7 +19,7 @@ from tile_api.arrays.equations.expressions import (
 )
 from tile_api.arrays.equations.sizes import Size
 from tile_api.arrays.equations.substitution import substituted, unused
-from tile_api.arrays.planning.inner_products import reductions_over
+from tile_api.arrays.planning.inner_products import along, in_order, reductions_over
 from tile_api.arrays.planning.matrix_vector import ONE
 from tile_api.arrays.planning.partition import FEW_COLUMNS, Task, variables_of
 from tile_api.arrays.reductions.algebra import product
@@ -332,7 +332,7 @@ def _products(
     row: str | None = None
     columns: list[str] = []
     for sides in batched(states, stream):
-        row, column = sorted((_along(g, free, extents, ()) for g in sides), key=free.index)
+        row, column = sorted((along(g, free, extents, ()) for g in sides), key=free.index)
         return (
             [Carried(s, column if column in s.mine.free else None) for s in states],
             row,
@@ -343,11 +343,7 @@ def _products(
         if groups is None:
             made.append(Carried(state))
             continue
-        ordered = sorted(
-            ((_along(g, free, extents, (row, *columns)), g) for g in groups),
-            key=lambda side: free.index(side[0]),
-        )
-        (row, first), (column, second) = ordered
+        (row, first), (column, second) = in_order(groups, free, extents, (row, *columns))
         made.append(Carried(state, column, (first, second)))
         if column not in columns:
             columns.append(column)
@@ -372,27 +368,6 @@ def batched(states: Sequence[State], stream: str | None) -> list[list[Group]]:
 @lru_cache(maxsize=32)
 def _is_batched(states: Sequence[State], stream: str | None) -> bool:
     return bool(batched(states, stream))
-
-
-def _along(
-    group: Group, free: Sequence[str], extents: Mapping[str, int], known: Sequence[str | None]
-) -> str:
-    """Return the variable of a group along which a tile lies: a known one, or the longest.
-
-    One along which results are neighbours in memory may be half as long: tiles along another one
-    would read and write single elements.
-    """
-    found = [v for v in known if v in group.variables]
-    if found:
-        return found[0] or ""
-    longest = max(group.variables, key=lambda v: (extents[v], free.index(v)))
-    last = free[-1]
-    wanted = min(extents[longest], _TILE)
-    return last if last in group.variables and 2 * extents[last] >= wanted else longest
-
-
-_TILE = 64
-"""Elements beside each other in a tile of a product."""
 
 
 def _two_groups(state: State, stream: str | None) -> list[Group] | None:
