@@ -54,7 +54,8 @@ FLOAT = (
     "np.remainder({0}, 3.0)", "np.power(np.abs({0}), 0.5)", "np.positive({0})",
     "np.piecewise({0}, [{0} > 0], [lambda x: x * 2, 0.5])", "np.float_power(np.abs({0}), 0.5)",
     "np.searchsorted([-1.5, 0.0, 0.25, 2.0], {0}, side='right')", "np.sinc({0})",
-    "np.vander({0}, 3)",
+    "np.vander({0}, 3)", "np.modf({0})[0]", "np.modf({0})[1]", "np.frexp({0})[0]",
+    "np.frexp({0})[1]", "np.ldexp({0}, 3)", "np.ldexp(*np.frexp({0}))", "np.divmod({0}, 3.0)[1]",
 )  # fmt: skip
 WHOLE = (
     "{0} // 3", "{0} % 4", "{0} // -2", "{0} % -3", "{0} & 6", "{0} | 1", "{0} ^ 5", "{0} << 1",
@@ -66,6 +67,9 @@ WHOLE = (
     "np.invert({0})", "np.bitwise_and({0}, 6)", "np.bitwise_or({0}, 1)", "np.bitwise_xor({0}, 5)",
     "np.left_shift({0}, 1)", "np.right_shift({0}, 1)", "np.floor_divide({0}, 3)",
     "np.remainder({0}, -3)", "np.negative({0})", "np.positive({0})", "np.fix({0})",
+    "np.gcd({0}, 12)", "np.lcm({0}, 4)", "np.modf({0} / 4)[0]", "np.frexp({0} / 7)[1]",
+    "np.choose({0} % 3, [{0}, 2, 1])", "{0}.choose([1.5, {0}, 3], mode='wrap')",
+    "np.choose({0}, [1.5, 2, -1], mode='clip')", "np.ldexp(1.5, {0} % 8)",
 )  # fmt: skip
 TRUTH = (
     "~{0}", "{0}.astype('int32')", "{0}.astype('float32')", "{0} * 1.5", "np.where({0}, 1.5, -0.5)",
@@ -107,6 +111,7 @@ WHOLES = (
     "{0} << {1}", "{0} >> {1}", "{0} >> ({1} & 7)",
     "np.bitwise_and({0}, {1})", "np.bitwise_or({0}, {1})", "np.bitwise_xor({0}, {1})",
     "np.left_shift({0}, {1})", "np.right_shift({0}, {1})",
+    "np.gcd({0}, {1})", "np.lcm({0}, {1})", "np.divmod({0}, {1})[0]",
 )  # fmt: skip
 TRUTHS = ("{0} & {1}", "{0} | {1}", "{0} ^ {1}", "{0} * {1}", "{0} + {1}", "{0} <= {1}")
 
@@ -129,6 +134,8 @@ FOLDS = (
 POSITIONS = (
     "np.argmax({0}, axis=AXIS)", "np.argmin({0}, axis=AXIS, keepdims=KEPT)",
     "np.unravel_index(np.argmax({0}), {0}.shape)[-1]",
+    "np.nanargmax(np.where(np.arange({0}.shape[-1]) > 0, {0}, 1), axis=-1)",
+    "np.nanargmin(np.where(np.arange({0}.shape[-1]) > 0, {0}, 1), axis=-1, keepdims=KEPT)",
 )  # fmt: skip
 """Reductions over one axis only."""
 SUMS = (
@@ -233,6 +240,7 @@ VIEWS = (
     "np.roll({0}, (1, 2), axis=(0, -1))", "np.tile({0}, (2, 1))", "np.repeat({0}, 3)",
     "np.flip({0}, axis=-1)", "np.gradient({0})[0]", "np.delete({0}, 0, axis=-1)",
     "np.insert({0}, 1, 2, axis=-1)", "np.rollaxis({0}, -1)",
+    "np.resize({0}, (3, 5))", "np.resize({0}, 7)",
 )  # fmt: skip
 MATRICES = (
     "np.tril({0})", "np.triu({0}, 1)",
@@ -278,6 +286,7 @@ GATHERS = (
     "np.take_along_axis({0}, {1} % {0}.shape[-1], axis=-1)",
     "np.take_along_axis({0}, {1} % {0}.shape[0], axis=0)",
     "np.where({1} > 0, {0}[{1} % {0}.shape[0]], 0)",
+    "np.choose({1} % {0}.shape[0], {0})", "np.choose({1}, [{0}, 1], mode='wrap')",
 )  # fmt: skip
 """Of an array and of whole numbers."""
 
@@ -311,7 +320,9 @@ CONSTANT_SUMS = (
 )  # fmt: skip
 """Those that add up."""
 COVARIANCES = ("np.cov({0})", "np.corrcoef({0})", "np.cov({0}, rowvar=False, bias=True)")
-WIDENING = ("np.degrees({0})", "np.radians({0})")
+WIDENING = (
+    "np.degrees({0})", "np.radians({0})", "np.ldexp({0}, 3)", "np.ldexp(*np.frexp({0}))",
+)  # fmt: skip
 """Those that give floats of 32 bits of bfloat16."""
 EXCLUDED = {
     "erf": "it is SciPy's",

@@ -26,6 +26,7 @@ SHAPES = ((3,), (4,), (2, 3), (3, 4), (4, 4), (2, 4, 4), (2, 4, 3), (4, 4, 2))
 
 def test_every_name_is_drawn() -> None:
     names = {*numpy_names.FUNCTIONS, *UFUNCS, *creation.CREATED}
+    names |= {*numpy_names._UFUNC_PROGRAMS}
     names |= {f"linalg.{name}" for name in linear_algebra.LINALG}
     names |= {f"{name}.reduce" for name in numpy_names._REDUCED}
     names |= {f"{name}.accumulate" for name in accumulations.ACCUMULATED}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tile_api as tile
 from support.captured_arrays import assert_agrees, filled, outputs
 from tile_api.arrays.capturing import folds, numpy_names
 from tile_api.arrays.function import Function
@@ -15,6 +16,7 @@ AXES = [None, 0, -1, (0, 2), (1, -1), (), (0, 1, 2)]
 SUMS = ["sum", "prod", "max", "min", "mean", "var", "std", "any", "all"]
 STREAMED = Blocks(rows=4, stream=8, columns=8, resident=0)
 ONE_AXIS = ["argmax", "argmin"]
+KNOWN = ["nanargmax", "nanargmin"]
 
 
 @pytest.mark.in_turn(3)
@@ -38,6 +40,25 @@ def test_positions(name, dtype):
             known = getattr(np, name)
             assert_agrees(lambda x: known(x, axis=axis, keepdims=keepdims), x, exact=True)
     assert_agrees(lambda x: getattr(x, name)(), x, exact=True)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_positions_of_numbers(name):
+    known, inf = getattr(np, name), np.inf
+    x = np.float32([[np.nan, -inf, inf, 2], [4, np.nan, 4, 2], [np.nan, -inf, -inf, np.nan],
+                    [inf, np.nan, inf, 1], [-0.0, 0.0, np.nan, -0.0]])  # fmt: skip
+    whole = filled((3, 5), "int8")
+    for target in ("interpret", "cpu"):
+        function = tile.function(
+            lambda x, y: (known(x, axis=1), known(x), known(x, 0, keepdims=True), known(y, 1)),
+            target=target,
+        )
+        for mine, numpys in zip(function(x, whole), function.func(x, whole), strict=True):
+            assert mine.dtype == np.int64
+            np.testing.assert_array_equal(mine, numpys)
+    with pytest.raises(ValueError, match="TL1204"):
+        outputs(lambda x: known(x, axis=0), x[:0])
+    assert_agrees(lambda x: known(x, axis=1), x[:0])
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin", "max", "min"])
@@ -193,7 +214,7 @@ def test_logaddexp_of_infinities():
 
 def test_every_reduction_is_met():
     names = {name for name, f in numpy_names.FUNCTIONS.items() if f.__module__ == folds.__name__}
-    assert names <= {*SUMS, *ONE_AXIS, *CASES, *folds.NAN_FOLDS}
+    assert names <= {*SUMS, *ONE_AXIS, *KNOWN, *CASES, *folds.NAN_FOLDS}
     assert set(numpy_names._REDUCED) == set(REDUCED)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from support.captured_arrays import filled
 from tile_api.arrays.function import Function
+from tile_core.errors import ArrayShapeError
 
 # Row values that registers cannot be named for.
 pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
@@ -100,6 +101,60 @@ def test_an_index_outside_of_what_is_joined(index):
     x = filled((9, 4), "float32", 0)
     with pytest.raises(RuntimeError, match="is outside of its 9 elements"):
         Function(PARTS["joined"], target="cpu")(x, np.array([0, index]))
+
+
+CHOICES = {
+    "arrays": lambda x, i: np.choose(i % 3, [x, x[::-1] * 2, -1]),
+    "one array": lambda x, i: np.choose(i % 9, x),
+    "clipped": lambda x, i: np.choose(i, [x, 3.5], mode="clip"),
+    "wrapped": lambda x, i: i.choose([x, x.astype("float64"), 7], mode="wrap"),
+    "truth": lambda x, i: np.choose(i > 0, [x, np.nan]),
+    "numbers": lambda x, i: np.choose(i % 2, [2, 3]),
+    "bytes": lambda x, i: np.choose((i % 2).astype("uint8"), [i.astype("int8"), 3]),
+    "known": lambda x, i: np.choose([[0, 1, 1, 0]], [x, i[:4]]),
+    "one": lambda x, i: (np.choose(i[0] % 2, [x[0, 0], 2.0]), np.choose(i[:0], [x[:0, :1], 1])),
+    "broadcast": lambda x, i: np.choose(i[:4] % 2, [x[:, :1], x[0]]),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_numbers_choose_arrays(name):
+    x, i = filled((9, 4), "float32", 0, 1, 9), np.arange(-20, 20)
+    if name in ("arrays", "one array", "clipped", "wrapped", "truth"):
+        i = i[:36].reshape(9, 4)
+    wanted = CHOICES[name](x, i)
+    for target in ("interpret", "cpu"):
+        found = Function(CHOICES[name], target=target)(x, i)
+        for mine, numpys in zip(
+            *(f if isinstance(f, tuple) else (f,) for f in (found, wanted)), strict=True
+        ):
+            assert (mine.dtype, mine.shape) == (np.asarray(numpys).dtype, numpys.shape)
+            np.testing.assert_array_equal(mine, numpys)
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+@pytest.mark.parametrize("number", [3, -1])
+def test_a_number_of_no_array_is_an_error_of_the_kernel(target, number):
+    x, i = filled((4,), "float32", 0), np.array([0, 2, number, 1])
+    with pytest.raises(ValueError, match="invalid entry in choice array"):
+        np.choose(i, [x, 1, 2])
+    with pytest.raises(RuntimeError, match="is outside of its 3 elements"):
+        Function(lambda x, i: np.choose(i, [x, 1, 2]), target=target)(x, i)
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda x: np.choose(x, [x, 1]), "np.choose: numbers of arrays of float32"),
+        (lambda x: np.choose([0, 1], [x, 1], mode="none"), "np.choose: mode 'none'"),
+        (lambda x: np.choose(x > 0, []), "np.choose from no arrays"),
+        (lambda x: np.choose(x > 0, [x, x[:2]]), "np.choose: shapes"),
+    ],
+)
+def test_choices_that_make_no_sense(function, told):
+    with pytest.raises(ArrayShapeError) as refused:
+        Function(function)(filled((3,), "float32"))
+    assert told in str(refused.value)
 
 
 def test_an_index_is_checked_after_what_it_is_computed_from():

@@ -63,16 +63,25 @@ def unwrap(
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
-    """`numpy.cross` of vectors of three dimensions."""
+    """`numpy.cross` of vectors of three dimensions, or of two, which lie in the plane."""
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
-    if int(x.shape[-1]) != 3 or int(y.shape[-1]) != 3:
+    counts = [int(z.shape[-1]) for z in (x, y)]
+    if not {*counts} <= {2, 3}:
         raise ArrayShapeError(
-            f"np.cross: vectors of {int(x.shape[-1])} and {int(y.shape[-1])} dimensions, not of 3"
+            f"np.cross: vectors of {counts[0]} and {counts[1]} dimensions, not of 3 or 2"
         )
-    p, q = ([z[..., k] for k in range(3)] for z in (x, y))
-    parts: Any = [p[k - 2] * q[k - 1] - p[k - 1] * q[k - 2] for k in range(3)]
+    p, q = ([z[..., k] for k in range(n)] for z, n in zip((x, y), counts, strict=True))
+    upright: Any = p[0] * q[1] - p[1] * q[0]
+    if counts == [2, 2]:  # the other parts are 0
+        return lift(upright)
+    if counts == [2, 3]:
+        parts = [p[1] * q[2], -(p[0] * q[2]), upright]
+    elif counts == [3, 2]:
+        parts = [-(p[2] * q[1]), p[2] * q[0], upright]
+    else:
+        parts = [p[1] * q[2] - p[2] * q[1], p[2] * q[0] - p[0] * q[2], upright]
     return moveaxis(stack(parts, -1), -1, axisc)
 
 

@@ -60,7 +60,7 @@ def lift(x: Any) -> Array:
         if _same_bits(flat, first + step * steps).all():
             return ramp(values.shape, axes[0], first.item(), step.item(), dtype)
     band = _banded(values, dtype)
-    return _constant(values, dtype) if band is None else band
+    return constant(values, dtype) if band is None else band
 
 
 def _banded(values: np.ndarray[Any, Any], dtype: DType) -> Array | None:
@@ -109,7 +109,7 @@ def _same_bits(x: np.ndarray[Any, Any], one: Any) -> np.ndarray[Any, Any]:
     return same & (np.signbit(x) == np.signbit(one)) if x.dtype.kind in "fV" else same
 
 
-def _constant(values: np.ndarray[Any, Any], dtype: DType) -> Array:
+def constant(values: np.ndarray[Any, Any], dtype: DType) -> Array:
     """Return an array that stands in the function: its kernels take it beside the arguments."""
     trace = TRACE.get()
     assert trace is not None  # arrays are lifted while a function is captured

@@ -278,6 +278,22 @@ argmax = _position("max", max)
 argmin = _position("min", min)
 
 
+def _known_position(kind: str, position: Callable[..., Array]) -> Callable[..., Array]:
+    def run(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Array:
+        x: Any = lift(a)
+        if x.dtype.is_float:
+            x = choose(x == x, x, -math.inf if kind == "max" else math.inf)
+        return position(x, axis, keepdims=keepdims)
+
+    run.__name__ = run.__qualname__ = f"nanarg{kind}"
+    run.__doc__ = f"`numpy.nanarg{kind}`; 0 where there is no number, for which NumPy raises."
+    return run
+
+
+nanargmax = _known_position("max", argmax)
+nanargmin = _known_position("min", argmin)
+
+
 def logaddexp_reduce(a: Any, axis: Axes = 0, *, keepdims: bool = False) -> Array:
     """`numpy.logaddexp.reduce`: the logarithm of a sum of exponentials."""
     x: Any = lift(a)

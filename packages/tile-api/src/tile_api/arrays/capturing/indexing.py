@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from tile_api.arrays.capturing.array import Array
-from tile_api.arrays.capturing.elementwise import broadcast, lift, spread, where
+from tile_api.arrays.capturing.elementwise import (
+    astype,
+    broadcast,
+    common_type,
+    constant,
+    lift,
+    spread,
+    where,
+)
 from tile_api.arrays.capturing.views import axis_of
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.expressions import Expr, Indices, const
@@ -223,6 +231,45 @@ def ix_(*args: Any) -> tuple[Array, ...]:
         reshape(_checked(lift(x)), [-1 if at == k else 1 for at in range(rank)])
         for k, x in enumerate(args)
     )
+
+
+def choose(a: Any, choices: Any, *, mode: str = "raise") -> Array:
+    """`numpy.choose`: elements of the arrays whose numbers are given."""
+    from tile_api.arrays.capturing.elementwise import apply, clip
+    from tile_api.arrays.capturing.ufuncs import UFUNCS
+
+    given = [*choices]
+    arrays, chosen = [lift(x) for x in given], lift(a)
+    if not arrays:
+        raise ArrayShapeError("np.choose from no arrays")
+    if not chosen.dtype.is_bool and (not chosen.dtype.is_int or chosen.dtype == "uint64"):
+        raise ArrayShapeError(f"np.choose: numbers of arrays of {chosen.dtype}")
+    shape = broadcast([x.shape for x in (chosen, *arrays)], "np.choose", (chosen, *arrays))
+    dtype, last = common_type(given, arrays), len(arrays) - 1
+    if mode == "clip":
+        chosen = clip(astype(chosen, eq.INDEX), 0, last)
+    elif mode == "wrap":
+        chosen = apply(UFUNCS["remainder"], "remainder", (astype(chosen, eq.INDEX), last + 1))
+    elif mode == "raise":
+        chosen = _checked_number(chosen, last + 1)
+    else:
+        raise ArrayShapeError(f"np.choose: mode {mode!r}", hint="raise, clip or wrap")
+
+    def at(indices: Indices) -> Expr:
+        number = chosen.read_as(eq.INDEX, spread(chosen, indices))
+        parts = [x.read_as(dtype, spread(x, indices)) for x in arrays]
+        made = parts[-1]
+        for k in range(last - 1, -1, -1):
+            made = eq.where(eq.compared("le", number, const(k)), parts[k], made)
+        return made
+
+    return Array(shape, dtype, at)
+
+
+def _checked_number(chosen: Array, count: int) -> Array:
+    """Return numbers of arrays as elements of a table of them, which is read where it has some."""
+    table = constant(np.arange(count), eq.INDEX)
+    return Array(chosen.shape, eq.INDEX, lambda i: table.at((chosen.read_as(eq.INDEX, i),)))
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:

@@ -15,6 +15,15 @@ from tile_api.arrays.capturing.folds import Axes, axes_of
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
 
+def cross(x1: Any, x2: Any, *, axis: int = -1) -> Array:
+    """`numpy.linalg.cross`: of vectors of three dimensions alone."""
+    for x in map(lift, (x1, x2)):
+        size = int(x.shape[views.axis_of(axis, x.ndim)])
+        if size != 3:
+            raise ArrayShapeError(f"np.linalg.cross: vectors of {size} dimensions, not of 3")
+    return decompositions.cross(x1, x2, axis=axis)
+
+
 def norm(x: Any, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Array:
     """`numpy.linalg.norm`, but for those of matrices that need singular values."""
     a = lift(x)
@@ -79,7 +88,7 @@ LINALG: Mapping[str, Callable[..., Array]] = MappingProxyType(
         "norm": norm,
         "vector_norm": vector_norm,
         "matrix_norm": matrix_norm,
-        "cross": lambda x1, x2, *, axis=-1: decompositions.cross(x1, x2, axis=axis),
+        "cross": cross,
         "matmul": products.matmul,
         "matrix_power": decompositions.matrix_power,
         "multi_dot": decompositions.multi_dot,

@@ -19,6 +19,7 @@ from tile_api.arrays.capturing import (
     interpolation,
     joins,
     linear_algebra,
+    number_parts,
     products,
     sorting,
     statistics,
@@ -42,14 +43,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     for f in (
         views.transpose, views.swapaxes, views.moveaxis, views.reshape, views.expand_dims,
         views.squeeze, views.sliding_window_view, views.broadcast_to, views.repeat, views.tile,
-        views.flip, views.roll,
-        joins.concatenate, joins.stack, joins.split, joins.array_split, joins.unstack,
-        joins.vstack, joins.hstack, joins.dstack, joins.column_stack, joins.append, joins.rot90,
-        joins.diagonal, joins.diag, joins.diff, joins.pad, indexing.take,
-        indexing.take_along_axis, indexing.ix_, indexing.select, folds.sum, folds.prod, folds.max,
-        folds.min, folds.mean,
-        folds.var, folds.std, folds.any, folds.all, folds.argmax, folds.argmin, folds.ptp,
-        folds.count_nonzero, folds.average, products.matmul, products.einsum, products.vecdot,
+        views.flip, views.roll, views.resize, joins.concatenate, joins.stack, joins.split,
+        joins.array_split, joins.unstack, joins.vstack, joins.hstack, joins.dstack,
+        joins.column_stack, joins.append, joins.rot90, joins.diagonal, joins.diag, joins.diff,
+        joins.pad, indexing.take, indexing.take_along_axis, indexing.ix_, indexing.select,
+        indexing.choose, folds.sum, folds.prod, folds.max, folds.min, folds.mean, folds.var,
+        folds.std, folds.any, folds.all, folds.argmax, folds.argmin, folds.ptp, folds.nanargmax,
+        folds.nanargmin, folds.count_nonzero, folds.average, products.matmul, products.einsum,
+        products.vecdot,
         products.dot, products.inner, products.outer, products.vdot, products.matvec,
         products.vecmat, products.tensordot, products.trace, elementwise.where, elementwise.clip,
         elementwise.astype, elementwise.round, elementwise.nan_to_num, elementwise.isclose,
@@ -104,15 +105,21 @@ _REDUCED = {
     "logical_or": folds.any,
     "logaddexp": folds.logaddexp_reduce,
 }
-_PRODUCTS = {
-    f.__name__: f for f in (products.matmul, products.vecdot, products.matvec, products.vecmat)
-}
+_UFUNC_PROGRAMS = {
+    f.__name__: f
+    for f in (
+        products.matmul, products.vecdot, products.matvec, products.vecmat, number_parts.divmod,
+        number_parts.modf, number_parts.frexp, number_parts.ldexp, number_parts.gcd,
+        number_parts.lcm,
+    )
+}  # fmt: skip
+"""Ufuncs that are no functions of an element of each operand, or give several results."""
 _ALIASES = {"conjugate": "positive"}
 _METHODS = frozenset(
     {"sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin",
      "argsort", "argpartition",
      "swapaxes", "squeeze", "repeat", "take", "astype", "clip", "dot", "round", "trace",
-     "diagonal", "copy", "cumsum", "cumprod"}
+     "diagonal", "copy", "cumsum", "cumprod", "choose"}
 )  # fmt: skip
 _SIZED_BY_DATA = frozenset(
     {"nonzero", "flatnonzero", "argwhere", "unique", "unique_values", "unique_counts",
@@ -161,7 +168,7 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], keywords: dict[st
         return _called(_REDUCED[name], f"{name}.reduce", inputs, keywords)
     if method == "accumulate" and name in accumulations.ACCUMULATED:
         return _called(accumulations.ACCUMULATED[name], f"{name}.accumulate", inputs, keywords)
-    if method == "outer" and name in UFUNCS and len(inputs) == 2:
+    if method == "outer" and ufunc.nin == len(inputs) == 2 and ufunc.signature is None:
         x, y = map(lift, inputs)
         wide = views.reshape(x, [*x.shape, *[1] * y.ndim])
         return call_ufunc(ufunc, "__call__", (wide, y), keywords)
@@ -169,10 +176,8 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], keywords: dict[st
         raise _written(f"np.{name}.at")
     if method != "__call__":
         raise _unknown(f"{name}.{method}")
-    if name in _PRODUCTS:
-        return _called(_PRODUCTS[name], name, inputs, keywords)
-    if name == "divmod":
-        return tuple(call_ufunc(f, method, inputs, keywords) for f in (np.floor_divide, np.mod))
+    if name in _UFUNC_PROGRAMS:
+        return _called(_UFUNC_PROGRAMS[name], name, inputs, keywords)
     if name not in UFUNCS:
         raise _unknown(name)
     rest = {k for k, v in keywords.items() if k not in _EMPTY or v != _EMPTY[k]}

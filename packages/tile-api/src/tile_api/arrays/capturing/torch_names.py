@@ -18,6 +18,7 @@ from tile_api.arrays.capturing import (
     augmented_assignment,
     creation,
     folds,
+    linear_algebra,
     products,
     views,
 )
@@ -25,6 +26,7 @@ from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import FLOAT32, element_type, lift
 from tile_api.arrays.capturing.torch_convolutions import conv, convolution, convolution_backward
 from tile_api.arrays.capturing.torch_elements import ELEMENTS, cast, elements, type_of_number, where
+from tile_api.arrays.capturing.torch_parts import PARTS
 from tile_api.arrays.capturing.torch_shapes import SHAPES, expand, sizes_given
 from tile_api.arrays.capturing.ufuncs import UFUNCS
 from tile_api.arrays.equations.expressions import INDEX
@@ -307,6 +309,13 @@ def scaled_dot_product_attention(
     )[0]  # fmt: skip
 
 
+def cross(input: Any, other: Any, *, dim: int | None = None) -> Array:
+    """`torch.cross`; without `dim`, along the first dimension of three elements."""
+    if dim is None:
+        dim = next((k for k, n in enumerate(input.shape) if n == 3), -1)
+    return linear_algebra.cross(input, other, axis=dim)
+
+
 # -- creation ----------------------------------------------------------------------------------
 
 
@@ -347,7 +356,7 @@ def _same(input: Any) -> Array:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **ELEMENTS, **SHAPES,
+    **ELEMENTS, **PARTS, **SHAPES,
     "sum": _summed(folds.sum), "prod": _summed(folds.prod), "mean": _mean, "var": var, "std": std,
     "var_mean": var_mean, "amax": _extreme(folds.max), "amin": _extreme(folds.min),
     "max": _with_position("max"), "min": _with_position("min"), "argmax": _position("max"),
@@ -357,6 +366,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "_log_softmax": log_softmax, "layer_norm": layer_norm, "rms_norm": rms_norm,
     "mm": products.matmul, "bmm": products.matmul, "matmul": products.matmul,
     "mv": products.matmul, "dot": products.matmul, "addmm": addmm, "baddbmm": addmm,
+    "cross": cross, "linalg_cross": lambda input, other, *, dim=-1: cross(input, other, dim=dim),
     "addmv": addmm, "linear": linear, "einsum": products.einsum,
     "conv1d": conv, "conv2d": conv, "conv3d": conv, "convolution": convolution,
     "convolution_backward": convolution_backward,

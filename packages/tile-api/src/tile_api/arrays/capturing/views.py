@@ -245,6 +245,23 @@ def tile(A: Any, reps: int | Sequence[int]) -> Array:
     return Array([n * t if t != 1 else n for n, t in zip(x.shape, times, strict=True)], x.dtype, at)
 
 
+def resize(a: Any, new_shape: int | Sequence[int]) -> Array:
+    """`numpy.resize`: the elements, again and again; zeros if there are none."""
+    x, sizes = reshape(a, -1), sizes_of(new_shape)
+    if min(sizes, default=0) < 0:
+        raise ArrayShapeError(f"np.resize to {tuple(sizes)}", hint="sizes are 0 or more")
+    count, size = math.prod(sizes), x.size
+
+    def at(indices: Indices) -> Expr:
+        if not size:
+            return const(0, eq.computed_in(x.dtype))
+        if count <= size:
+            return x.at(indices)
+        return x.at((eq.integer_part("mod", indices[0], const(whole(size))),))
+
+    return reshape(Array([count], x.dtype, at), sizes)
+
+
 def flip(m: Any, axis: int | Sequence[int] | None = None) -> Array:
     """`numpy.flip`."""
     x = lift(m)

@@ -72,6 +72,11 @@ def _output(arguments: Mapping[str, Any], precise: bool, output: Output) -> np.n
     return np.array(found, None if keep else output.dtype.numpy(), order="C")
 
 
+def bits_as(values: Any, x: Expr) -> Any:
+    """Return the bits of what `x` reads, as elements of its type."""
+    return np.asarray(values).astype(x.args[0].dtype.numpy()).view(x.dtype.numpy())
+
+
 _READING = frozenset({"load", "index", "state", "spread", "scan", "carry", "reduce"})
 
 
@@ -137,6 +142,8 @@ def number_of(x: Expr, values: Mapping[Expr, float], side: int | None = None) ->
                 known[n] = args[side or 0] if is_chosen else np.where(*args)
             elif n.op in ("cast", "round"):
                 known[n] = args[0]
+            elif n.op == "bits":
+                known[n] = bits_as(args[0], n)
             else:
                 known[n] = (UNARY.get(n.op) or BINARY[n.op])(*args)
     return float(known[x])
@@ -238,6 +245,8 @@ class _Evaluation:
             return np.asarray(args[0]).astype(self._float(x))
         if x.op == "round":
             return np.asarray(args[0]).astype(dtype_of(x.value).numpy()).astype(self._float(x))
+        if x.op == "bits":
+            return bits_as(args[0], x).astype(self._float(x))
         for k in (1, 0) if x.op == "multiply" else ():  # as it is printed
             if x.args[k].op == "reciprocal":
                 return args[1 - k] / self.of(x.args[k].args[0])

@@ -122,5 +122,6 @@ DERIVATIVES: Mapping[str, Derivative] = {
     "ceil": _none,
     "trunc": _none,
     "rint": _none,
+    "bits": _none,
 }
 """By the operator of an expression."""

@@ -152,6 +152,8 @@ class _Text:
                 return f'np.asarray({self(x.args[0])}).astype("{x.dtype}")'
             case "round":
                 return f'({self(x.args[0])}).astype("{x.value}").astype("{x.dtype}")'
+            case "bits":
+                return f'np.asarray({self(x.args[0])}).view("{x.dtype}")'
             case "where":
                 return f"np.where({', '.join(map(self, x.args))})"
             case "reciprocal":

@@ -149,6 +149,8 @@ class ExpressionText:
                 return f'T.cast({self(x.args[0])}, "{x.dtype}")', _ATOM
             case "round":
                 return f'T.cast(T.cast({self(x.args[0])}, "{x.value}"), "{x.dtype}")', _ATOM
+            case "bits":
+                return f'T.reinterpret({self(x.args[0])}, "{x.dtype}")', _ATOM
             case op if op in _COMPARED:
                 return f"{self(x.args[0], _SUM)} {INFIX[op]} {self(x.args[1], _SUM)}", 0
             case op if op in BITS:
