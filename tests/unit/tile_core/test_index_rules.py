@@ -101,6 +101,19 @@ def test_divisions(rule: Rule, op: BinaryOp) -> None:
     assert found
 
 
+def test_no_rule_says_more_about_what_stays_a_division() -> None:
+    tables = {BinaryOp.FLOORDIV: QUOTIENTS, BinaryOp.FLOORMOD: REMAINDERS}
+    stayed = 0
+    for form, c in product(FEW, DIVISORS):
+        for made in (RULES.quotient(form, c, INT64), RULES.remainder(form, c, INT64)):
+            for atom, _ in made.terms:
+                match atom.operands:
+                    case (op, Linear() as x, int() as by) if op in tables:
+                        stayed += 1
+                        assert [r for r in tables[op] if r.apply(RULES, x, by, INT64)] == []
+    assert stayed
+
+
 @pytest.mark.in_turn(2)
 @pytest.mark.parametrize("rule", SUM_RULES, ids=lambda rule: rule.before)
 def test_sums(rule: Rule) -> None:

@@ -226,9 +226,18 @@ def _shr(a: Ends, b: Ends) -> Ends:
     return UNBOUNDED if by is None else _floordiv(a, by)
 
 
-def _of_natural(rule: Callable[[Ends, Ends], Ends]) -> Callable[[Ends, Ends], Ends]:
-    """Return `rule` for operands that are never negative; nothing is known of others."""
-    return lambda a, b: rule(a, b) if is_natural(a) and is_natural(b) else UNBOUNDED
+def _towards_zero(rule: Callable[[Ends, Ends], Ends]) -> Callable[[Ends, Ends], Ends]:
+    """Return what `rule`, of a quotient rounded down, is where it is rounded towards zero."""
+
+    def bounds(a: Ends, b: Ends) -> Ends:
+        positive, opposite = (intersection(x, (0, None)) for x in (a, negated(a)))
+        if _is_empty(positive):
+            return negated(rule(opposite, b))
+        if _is_empty(opposite):
+            return rule(positive, b)
+        return hull(rule(positive, b), negated(rule(opposite, b)))
+
+    return bounds
 
 
 _RULES: dict[BinaryOp, Callable[[Ends, Ends], Ends]] = {
@@ -237,8 +246,8 @@ _RULES: dict[BinaryOp, Callable[[Ends, Ends], Ends]] = {
     BinaryOp.MUL: _mul,
     BinaryOp.FLOORDIV: _floordiv,
     BinaryOp.FLOORMOD: _floormod,
-    BinaryOp.TRUNCDIV: _of_natural(_floordiv),
-    BinaryOp.TRUNCMOD: _of_natural(_floormod),
+    BinaryOp.TRUNCDIV: _towards_zero(_floordiv),
+    BinaryOp.TRUNCMOD: _towards_zero(_floormod),
     BinaryOp.MIN: _min,
     BinaryOp.MAX: _max,
     BinaryOp.BITAND: _bit_and,
