@@ -282,6 +282,22 @@ def test_what_clears_the_caches_of_the_host_touches_more_than_they_hold():
     assert clear().nbytes >= 2 * last_level_cache() >= 2 << 20
 
 
+@pytest.mark.parametrize(
+    ("sizes", "largest"),
+    [
+        ((), 32 << 20),
+        (("0K",), 32 << 20),
+        (("32K", "36608K", "2048K"), 36608 << 10),
+        (("1048576K",), 256 << 20),
+    ],
+)
+def test_the_largest_cache_of_a_core(sizes, largest, tmp_path):
+    for place, size in enumerate(sizes):
+        (tmp_path / f"index{place}").mkdir()
+        (tmp_path / f"index{place}" / "size").write_text(f"{size}\n")
+    assert last_level_cache(tmp_path) == largest
+
+
 def test_which_clock():
     assert isinstance(clock_of("cpu"), HostClock)
     assert isinstance(clock_of(torch.device("cpu")), HostClock)

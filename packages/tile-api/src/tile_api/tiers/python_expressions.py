@@ -184,6 +184,6 @@ def called(path: tuple[str, ...], *args: ast.expr, **words: object) -> ast.expr:
 
 def number(value: int | float) -> ast.expr:
     """Return a number that Python reads as this one."""
-    if math.copysign(1, value) < 0:
+    if math.copysign(1, value) == -1:
         return ast.UnaryOp(ast.USub(), ast.Constant(-value))
     return ast.Constant(value)

@@ -230,12 +230,11 @@ def clock_of(device: object) -> Clock:
 
 
 @lru_cache(maxsize=1)
-def last_level_cache() -> int:
-    """Return the bytes of the largest cache of a core, as Linux tells; 32 MiB if it does not."""
-    found = [0]
-    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        text = path.read_text().strip()
-        unit = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:], 1)
-        number = text.rstrip("KM")
-        found.append(int(number) * unit if number.isdigit() else 0)
-    return min(max(found), 1 << 28) or 1 << 25
+def last_level_cache(told: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
+    """Return the bytes of the largest cache of a core, as Linux tells; 32 MiB if it does not.
+
+    More than 256 MiB are not looked for.
+    """
+    texts = [path.read_text() for path in told.glob("index*/size")]
+    found = [int(text.rstrip("K\n")) << 10 for text in texts if text.endswith("K\n")]
+    return min(max(found, default=0) or 1 << 25, 1 << 28)

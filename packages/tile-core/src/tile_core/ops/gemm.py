@@ -148,10 +148,8 @@ class Gemm(TileOperator):
     def work(self) -> OperatorWork:
         """Return the product; bytes of pairs of 4-bit operands are two of them."""
         m, n, k = self.mnk
-        operands = self.a.buffer.dtype
-        if self.a.buffer.dtype.bits < self.b.buffer.dtype.bits:
-            operands = self.b.buffer.dtype
-        name = operands.base
+        wider = max(self.a.buffer.dtype, self.b.buffer.dtype, key=lambda dtype: dtype.bits)
+        name = wider.base
         if self.nibbles:
             name = "float4_e2m1fn" if self.scales else f"{name[:-1]}4"
         return OperatorWork(product=(m, n, 2 * k if self.nibbles else k), operands=name)

@@ -175,7 +175,8 @@ def _constant(constant: int | float, dtype: DType) -> PrimExpr:
     if dtype.is_float and dtype.bits <= 16:
         constant = float(dtype.numpy().type(constant))
     kind = value_type(dtype)
-    if dtype.is_float and constant == 0 and math.copysign(1, constant) < 0:  # TVM takes it for 0.0
+    # TVM takes -0.0 for 0.0.
+    if dtype.is_float and constant == 0 and math.copysign(1, constant) == -1:
         bits = 64 if kind == "float64" else 32
         return tirx.reinterpret(prim(kind), number(-(1 << (bits - 1)), f"int{bits}"))
     return number(constant, kind)

@@ -189,9 +189,8 @@ class Array(NDArrayOperatorsMixin):
         Promotion between floats of up to 32 bits rounds nothing: all are computed in float32.
         """
         found = self.at(indices)
-        if dtype.is_float and dtype.bits < 32 and found.dtype.is_float:
-            return cast(found, computed_in(dtype))
-        return cast(found, dtype)
+        both_are_floats = dtype.is_float and found.dtype.is_float
+        return cast(found, computed_in(dtype) if both_are_floats else dtype)
 
     shape: tuple[int, ...] = _fixed("shape", "x.reshape(...) returns another array")
     dtype: DType = _fixed("dtype", "x.astype(...) returns another array")
