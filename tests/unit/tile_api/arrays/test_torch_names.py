@@ -55,7 +55,7 @@ ONE: dict[str, Case] = {
     "max": lambda x: torch.max(x), "max with positions": lambda x: tuple(torch.max(x, 1)),
     "min kept": lambda x: tuple(torch.min(x, 0, keepdim=True)),
     "argmax": lambda x: torch.argmax(x, 1), "argmin of all": torch.argmin,
-    "cross": lambda x: torch.cross(x[:3], x[1:4]),
+    "cross": lambda x: torch.cross(x[:3], x[1:4], dim=0),
     "cross of rows": lambda x: torch.linalg.cross(x[:, :3], x[:1, 3:]),
     "any": lambda x: torch.any(torch.gt(x, 1), 1), "all": lambda x: torch.all(torch.gt(x, -9)),
     "var": torch.var, "var of rows": lambda x: torch.var(x, 1),
