@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import COMPARISONS, Expr, extents_of, walk
@@ -122,27 +123,45 @@ def in_order(
     return sorted(found, key=lambda side: free.index(side[0]))
 
 
-def _columns(
-    outputs: Sequence[Output], stream: str, extents: Mapping[str, int]
-) -> tuple[set[str], list[Expr]]:
-    """Return the columns of products over the stream, and the reductions that are no products."""
+@dataclass(frozen=True)
+class _Products:
+    """The products over a stream by their rows, their columns, and reductions that are none."""
+
+    rows: Mapping[Expr, str]
+    columns: frozenset[str]
+    folds: Sequence[Expr]
+
+
+def _products(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> _Products:
+    """Return what is reduced over a stream, with the rows and columns that a plan gives it."""
     free = [*dict.fromkeys(v for o in outputs for i in o.indices for v in sorted(i.free))]
     row: str | None = None
+    rows: dict[Expr, str] = {}
     columns: list[str] = []
     folds = []
     for x in reductions_over([o.element for o in outputs], stream):
         groups = tiles_multiplied(x)
         if groups is not None and all(g.variables <= {*free} for g in groups):
             (row, _), (column, _) = in_order(groups, free, extents, (row, *columns))
+            rows[x] = row
             columns.append(column)
         elif x.free:
             folds.append(x)
-    return {*columns}, folds
+    return _Products(rows, frozenset(columns), folds)
+
+
+def of_other_rows(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> list[Expr]:
+    """Return products over the stream whose rows are not those of the last one.
+
+    The rows of a kernel are one variable: of another one, a block has a value at a time.
+    """
+    rows = _products(outputs, stream, extents).rows
+    return [x for x, row in rows.items() if row != [*rows.values()][-1]]
 
 
 def product_columns(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> set[str]:
     """Return the variables of the columns of products over the stream that one block has whole."""
-    columns, _ = _columns(outputs, stream, extents)
+    columns = _products(outputs, stream, extents).columns
     return {v for v in columns if extents[v] <= WIDEST_INNER}
 
 
@@ -156,5 +175,5 @@ def is_of_columns(x: Expr, stream: str, columns: set[str]) -> bool:
 
 def along_columns(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> list[Expr]:
     """Return the reductions over the stream that change along columns, and are no products."""
-    columns, folds = _columns(outputs, stream, extents)
-    return [x for x in folds if x.free & columns]
+    found = _products(outputs, stream, extents)
+    return [x for x in found.folds if x.free & found.columns]

@@ -16,6 +16,7 @@ from tile_api.arrays.planning.inner_products import (
     has_wide_columns,
     is_inner_product,
     is_of_columns,
+    of_other_rows,
     product_columns,
     reads_less,
     reductions_over,
@@ -417,7 +418,6 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
     tiled = tiled_variables(reductions_over(elements, stream))
     is_inner = partial(is_inner_product, stream=stream, tiled=tiled)
     found: dict[Expr, str] = {}
-
     seen: set[tuple[Expr, bool]] = set()
 
     def look(x: Expr, inside: bool) -> None:
@@ -445,6 +445,7 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
     for output in outputs:
         look(output.element, False)
         found.update(dict.fromkeys(_of_fewer_dimensions(output, stream, extents), _SPREAD))
+    found.update(dict.fromkeys(of_other_rows(outputs, stream, extents), _SPREAD))
     found.update(dict.fromkeys(along_columns(outputs, stream, extents), _COLUMNS))
     return found
 
