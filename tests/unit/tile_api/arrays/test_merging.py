@@ -253,3 +253,15 @@ def test_results_of_one_shape_whose_indices_are_split_for_gradients(function) ->
     one = np.eye(48, dtype="float32").reshape(48, 8, 6)
     wanted = np.array([weighed(x + e) - weighed(x) for e in one]).reshape(8, 6)
     np.testing.assert_array_equal(np.asarray(found).reshape(8, 6), wanted)
+
+
+def test_a_sum_that_is_the_same_for_all_remainders_is_computed_once() -> None:
+    def repeated(x, w, scale):
+        return np.repeat(x, 2, axis=0) @ w * scale[:, None]
+
+    x, w, scale = (filled(n, "float32") for n in ((32, 48), (48, 64), (64,)))
+    function = Function(repeated, target="cpu")
+    told = str(function.explain(x, w, scale))
+    rows = [line.split()[-1] for line in told.splitlines() if "  rows: " in line]
+    assert rows == ["32", "64"]  # of the product, and of what is multiplied in the end
+    np.testing.assert_array_equal(function(x, w, scale), repeated(x, w, scale))

@@ -31,6 +31,13 @@ def last(x, weight, stride, padding, dilation, groups):
     return np.einsum("nhwcij,ijco->nhwo", windows, weight)
 
 
+def turned(x, weight, stride, padding, dilation, groups):
+    """Return a convolution with weights from the last to the first, by windows that are."""
+    x = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    windows = np.lib.stride_tricks.sliding_window_view(x, weight.shape[2:], axis=(2, 3))
+    return np.einsum("nchwij,ocij->nohw", windows[:, :, ::stride, ::stride, ::-1, ::-1], weight)
+
+
 def gradients(convolution, options, target="cpu"):
     function = Function(lambda x, weight: convolution(x, weight, *options), target=target)
 
@@ -48,6 +55,11 @@ def gradients(convolution, options, target="cpu"):
         (last, (1, 0, 1, 1), (2, 8, 7, 9), 5, 2),
         (first, (2, 2, 1, 2), (2, 6, 9, 14), 8, 3),
         (last, (2, 1, 2, 1), (1, 8, 9, 28), 16, 3),
+        (first, (2, 1, 1, 1), (2, 6, 12, 10), 8, 3),  # even and odd elements apart
+        (first, (2, 0, 1, 1), (2, 6, 12, 9), 8, 1),  # odd ones are read by none
+        (turned, (2, 2, 1, 1), (1, 4, 8, 12), 8, 5),
+        (last, (3, 1, 1, 1), (1, 4, 12, 9), 8, 4),
+        (first, (3, 0, 2, 1), (1, 4, 12, 12), 8, 3),
     ],
     ids=lambda x: getattr(x, "__name__", str(x)),
 )
@@ -55,7 +67,8 @@ def test_gradients(convolution, options, image, results, taps) -> None:
     *_, groups = options
     x, weight = normal(*image), normal(results, image[1] // groups, taps, taps)
     wanted = [torch.from_numpy(a).double().requires_grad_() for a in (x, weight)]
-    y = torch.nn.functional.conv2d(*wanted, None, *options)
+    taken = wanted[1].flip(2, 3) if convolution is turned else wanted[1]
+    y = torch.nn.functional.conv2d(wanted[0], taken, None, *options)
     by = normal(*y.shape)
     y.backward(torch.from_numpy(by).double())
     args, (dx, dw) = (x, weight, by), (a.grad.numpy() for a in wanted)
@@ -74,6 +87,22 @@ def test_gradients_are_one_product_each() -> None:
     assert "its elements lie apart along weight0,weight2,weight3" in told
     assert (text.count("T.gemm("), text.count("def main(\n"), text.count("T.reduce")) == (2, 3, 0)
     assert "  stream: x0," in told  # the pixels of an image side by side
+
+
+def test_elements_of_each_remainder_have_a_product_over_their_own_taps() -> None:
+    """In steps of 2, three taps are two for odd elements and one for even ones."""
+    args = normal(4, 32, 16, 16), normal(16, 32, 3, 3), normal(4, 16, 8, 8)
+    function = Function(
+        lambda x, w, by: Function(lambda x: first(x, w, 2, 1, 1, 1)).vjp(x)[1](by), target="cpu"
+    )
+    told, text = str(function.explain(*args)), function.source(*args)
+    streams = [line.split() for line in told.splitlines() if "  stream: " in line]
+    assert sorted(int(words[words.index("of") + 1]) for words in streams) == [16, 32, 64]
+    assert text.count("T.gemm(") == 4
+    assert told.count("lie apart") == 3  # all weights but the one in the middle
+    products = [part for part in text.split("@tile.jit") if "T.gemm(" in part]
+    assert not any("% 2 == 0" in part for part in products)  # no tap is masked
+    assert "< 1," not in text  # nor asked whether it is in the padding that it is not in
 
 
 def test_blocks_are_whole_rows_and_divide_the_image() -> None:

@@ -2,7 +2,7 @@
 
 =====================  =========================================================================
 `adjoint`              equations of gradients: `derivatives` of functions of elements, `sums`, and
-                       `index_maps` turned round
+                       `index_maps` turned round, `strided_windows` by remainders
 `recurrences`          those of what is carried from step to step; `decays` that elements share
 `residuals`            what a forward pass saves
 `passes`               a function run forwards and backwards

@@ -36,6 +36,7 @@ from tile_api.arrays.gradients.derivatives import DERIVATIVES, logistic_of
 from tile_api.arrays.gradients.extrema import is_extremum, is_rounded_alike, position_of
 from tile_api.arrays.gradients.index_maps import inverse, pulled, range_of
 from tile_api.arrays.gradients.recurrences import Rules, before, reverse, with_own_tokens
+from tile_api.arrays.gradients.strided_windows import by_remainders
 from tile_api.arrays.gradients.sums import Sums, added, is_masked, product_of
 from tile_api.arrays.reductions.algebra import is_zero
 
@@ -334,20 +335,43 @@ class _Reverse:
         """Return the gradient with respect to a parameter."""
         read = [r for r in self.reads if r[0].value == parameter.tensor]
         indices = _indices(parameter, [load for load, _ in read])
-        kind = eq.computed_in(parameter.dtype)
-        terms = [const(0, kind), *(self._at(load.args, mine, indices) for load, mine in read)]
-        element = self.sums.collected(terms)
+        zero = const(0, eq.computed_in(parameter.dtype))
+
+        def found(element: Indices) -> Expr:
+            terms = (self._at(load.args, mine, element) for load, mine in read)
+            return self.sums.collected([zero, *terms])
+
+        is_of_sums = any(n.op == "reduce" for n in walk(*(mine for _, mine in read)))
+        element = by_remainders(indices, [load.args for load, _ in read] * is_of_sums, found)
         return Output(name, parameter.shape, parameter.dtype, indices, element)
 
     def _at(self, indices: Indices, mine: Expr, element: Indices) -> Expr:
         """Return what an element gets, of what is read at indices."""
         where = inverse(indices, element)
-        found = bound_first(substituted(mine, where.values))
+        found = bound_first(substituted(_met(mine, indices, element), where.values))
         found = _under(found, lambda y: pulled(y, where.equal))
         found = pulled(found, where.conditions)
         for name, extent in sorted(where.summed.items(), reverse=True):
             found = self.sums.over(name, extent, found)
         return found
+
+
+def _met(x: Expr, indices: Indices, element: Indices) -> Expr:
+    """Return `x` with masks that ask for the element, where they ask for `indices`: of borders."""
+    known: dict[Expr, Expr] = {}
+    for at, u in zip(indices, element, strict=True):
+        if len(at.free) > 1 and at.op == "add":
+            known[at] = u
+            if at.args[0].op == "const":
+                known[at.args[1]] = eq.subtract(u, at.args[0])
+    if is_masked(x) and known:
+        condition, *parts = x.args
+        is_plain = not any(n.op == "reduce" for n in walk(condition))
+        return eq.where(
+            rebuild(condition, {**known}) if is_plain else condition,
+            *(_met(part, indices, element) for part in parts),
+        )
+    return x
 
 
 def _under(x: Expr, change: Callable[[Expr], Expr]) -> Expr:

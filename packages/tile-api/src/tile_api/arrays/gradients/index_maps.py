@@ -3,11 +3,13 @@
 ``x[2 i + 1]`` reads element `u` at ``i = (u - 1) // 2``, if that has no remainder and is an index;
 ``x[l // m, l % m]`` reads ``u, w`` at ``l = m u + w``. What several values of a variable read is
 left to a sum over it: ``x[i // 3]`` reads `u` at ``i = 3 u + t``, ``x[i + r]`` at ``i = u - r``.
+Where windows overlap, ``x[2 i + r]`` reads ``2 u`` at ``i = u - t, r = 2 t``, and ``2 u + 1`` at
+``i = u - t, r = 2 t + 1``: elements of each remainder have windows of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -15,7 +17,7 @@ from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import variable_of
 from tile_api.arrays.equations.expressions import Expr, const, extents_of, integer_part, make
 from tile_api.arrays.equations.substitution import substituted, unused
-from tile_api.arrays.reductions.algebra import polynomial
+from tile_api.arrays.reductions.algebra import expression, polynomial
 
 
 @dataclass
@@ -153,11 +155,11 @@ class _Solver:
                 known = self.found.values[name]
                 rest = eq.subtract(rest, eq.multiply(const(factor), known))
         digits = sorted(unknown, key=lambda name: -abs(line.by_name[name]))
-        if not self._is_injective(line, digits):
-            keep = max(unknown, key=lambda name: (self.extents[name], name))
+        if not _is_injective(line, digits, self.extents):
+            keep = _longest(unknown, self.extents)
             for name in unknown:
                 if name != keep:
-                    other = self.found.values[name] = self._summed(name, self.extents[name])
+                    other = self.found.values[name] = self._tap(name, line, keep, rest)
                     rest = eq.subtract(rest, eq.multiply(const(line.by_name[name]), other))
             digits = [keep]
         for name in digits:  # those with a negative factor are counted from their end
@@ -168,27 +170,78 @@ class _Solver:
         if rest.op != "const" or rest.value:
             self._holds(make("eq", rest, const(0)))
 
+    def _tap(self, name: str, line: _Affine, keep: str, rest: Expr) -> Expr:
+        """Return a variable that is summed over: of its values those that leave whole steps."""
+        factor, step, size = line.by_name[name], abs(line.by_name[keep]), self.extents[name]
+        parts = _divided(rest, step) if abs(factor) == 1 < step else None
+        if parts is None:
+            return self._summed(name, size)
+        first = parts[1] * factor % step
+        count = len(range(first, size, step))
+        if not count:
+            self._holds(const(False, "bool"))
+            return const(0)
+        other = self._summed(variable_of(count, frozenset()), count) if count > 1 else const(0)
+        return eq.add(eq.multiply(const(step), other), const(first))
+
     def _digit(self, name: str, factor: int, rest: Expr) -> Expr:
         """Find a variable, the digit with the largest factor; return the rest."""
         size, step = self.extents[name], const(abs(factor))
-        low, high = range_of(rest)
-        found, rest = integer_part("floordiv", rest, step), integer_part("mod", rest, step)
+        parts = _divided(rest, abs(factor)) if abs(factor) > 1 else None
+        if parts is not None:
+            found, rest = parts[0], const(parts[1])
+        else:
+            found, rest = integer_part("floordiv", rest, step), integer_part("mod", rest, step)
+        low, high = range_of(found)
         if low < 0:
             self._holds(make("le", const(0), found))
-        if high // abs(factor) >= size:
+        if high >= size:
             self._holds(make("lt", found, const(size)))
         self.found.values[name] = found if factor > 0 else eq.subtract(const(size - 1), found)
         return rest
 
-    def _is_injective(self, line: _Affine, digits: Sequence[str]) -> bool:
-        """Tell whether variables are digits of a number, the largest factor first."""
-        below = 0
-        for name in reversed(digits):
-            factor = abs(line.by_name[name])
-            if factor <= below:
-                return False
-            below += factor * (self.extents[name] - 1)
-        return True
+
+def _divided(x: Expr, step: int) -> tuple[Expr, int] | None:
+    """Return quotient and remainder of a whole number; None if the remainder is not known."""
+    parts, rest, whole = polynomial(x), 0, dict[tuple[Expr, ...], float]()
+    for atoms, c in parts.items():
+        quotient, more = divmod(int(c), step)
+        if atoms and more:
+            return None
+        rest += more
+        whole[atoms] = float(quotient)
+    return expression({a: c for a, c in whole.items() if c}, "int64"), rest
+
+
+def step_of(indices: Iterable[Expr]) -> int:
+    """Return the step between windows that elements of a dimension are read in, else 1.
+
+    Of windows that overlap or have one element: a quotient tells the only one of others.
+    """
+    steps = set()
+    for x in indices:
+        form, extents = _affine(x), extents_of([x])
+        if form is None or not form.by_name:
+            return 1
+        names = sorted(form.by_name, key=lambda name: -abs(form.by_name[name]))
+        is_digits = len(names) > 1 and _is_injective(form, names, extents)
+        steps.add(1 if is_digits else abs(form.by_name[_longest(names, extents)]))
+    return steps.pop() if len(steps) == 1 else 1
+
+
+def _longest(names: Iterable[str], extents: Mapping[str, int]) -> str:
+    return max(names, key=lambda name: (extents[name], name))
+
+
+def _is_injective(line: _Affine, digits: Sequence[str], extents: Mapping[str, int]) -> bool:
+    """Tell whether variables are digits of a number, the largest factor first."""
+    below = 0
+    for name in reversed(digits):
+        factor = abs(line.by_name[name])
+        if factor <= below:
+            return False
+        below += factor * (extents[name] - 1)
+    return True
 
 
 def _rotated(u: Expr, low: int, size: int) -> Expr:

@@ -39,7 +39,7 @@ MOST_WRITTEN_OUT = 25
 MOST_CHOSEN = 8
 """Elements of a reduction over results that were found one by one."""
 FEWEST_APART = 8
-"""Elements of a part of a dimension that is a dimension of its own."""
+"""Elements of a part of a dimension that is a dimension of its own, if sums change along it."""
 
 
 def merged(outputs: Sequence[Output]) -> list[Output]:
@@ -206,7 +206,8 @@ def _aligned(outputs: Sequence[Output]) -> Iterable[Output]:
 def _split(o: Output) -> Output:
     """Return an output with two variables for one of which a quotient or remainder is read.
 
-    Heads that stand side by side in a row are an example: ``q[i, 64 * (d // 64) + k]``.
+    Heads that stand side by side in a row are an example: ``q[i, 64 * (d // 64) + k]``. Of short
+    parts those of which no sum has the remainder: it is the same for all of them.
     """
     reductions = [n for n in walk(o.element) if n.op == "reduce"]
     for i in o.indices if reductions else ():
@@ -215,13 +216,41 @@ def _split(o: Output) -> Output:
         if len(steps) != 1 or i.op != "index" or "," in i.value[0]:
             continue
         (step,), (name, extent) = steps, i.value
-        if step < FEWEST_APART or extent % step:
+        if extent % step:
             continue
         outer, inner = index(f"{name}/", extent // step), index(f"{name}%", step)
         whole = add(multiply(const(step), outer), inner)
+        element = substituted(o.element, {name: whole})
+        if step < FEWEST_APART and any(
+            inner.value[0] in n.free for n in walk(element) if n.op == "reduce"
+        ):
+            continue
         indices = tuple(whole if at is i else at for at in o.indices)
-        return replace(o, indices=indices, element=substituted(o.element, {name: whole}))
+        return _split(replace(o, indices=indices, element=element))
     return o
+
+
+def rejoined(outputs: Sequence[Output], stream: str | None) -> tuple[Output, ...]:
+    """Return the outputs of a kernel: without a stream, in terms of what was split in few parts."""
+    return tuple(outputs if stream is not None else map(_rejoined, outputs))
+
+
+def _rejoined(o: Output) -> Output:
+    made = [*o.indices]
+    values: dict[str, Expr] = {}
+    for k, i in enumerate(o.indices):
+        outer, inner = (n for n in walk(i) if n.op == "index") if len(i.free) == 2 else (i, i)
+        name = outer.value[0] if outer.op == "index" else ""
+        is_split = name.endswith("/") and inner.value[0] == f"{name[:-1]}%"
+        if not is_split or inner.value[1] >= FEWEST_APART:
+            continue
+        step = const(inner.value[1])
+        made[k] = index(name[:-1], outer.value[1] * inner.value[1])
+        values |= {
+            name: integer_part("floordiv", made[k], step),
+            inner.value[0]: integer_part("mod", made[k], step),
+        }
+    return replace(o, indices=tuple(made), element=substituted(o.element, values))
 
 
 def _rows(outputs: Sequence[Output]) -> Iterable[list[str]]:

@@ -31,7 +31,7 @@ from tile_api.arrays.planning.kernel_dependences import (
     reading_others,
 )
 from tile_api.arrays.planning.matrix_vector import ONE, has_vectors, with_rows
-from tile_api.arrays.planning.merging import merged
+from tile_api.arrays.planning.merging import merged, rejoined
 from tile_api.arrays.planning.recurrence_parts import (
     ALL_AT_ONCE,
     closed,
@@ -224,7 +224,7 @@ class _Partition:
             if not outputs:
                 return
             stream = streamed([output.element for output in outputs])
-        self.tasks.append(Task(tuple(outputs), stream, tuple(dict.fromkeys(reasons))))
+        self.tasks.append(Task(rejoined(outputs, stream), stream, tuple(dict.fromkeys(reasons))))
 
     def _scattered(self, outputs: Sequence[Output], reasons: Iterable[str]) -> list[Output]:
         """Add kernels of sums over indices that are data; return what is left to compute."""

@@ -66,14 +66,18 @@ def _is_scattered(indices: Sequence[Expr], stream: str) -> bool:
     mine = [k for k, i in enumerate(indices) if stream in i.free]
     plain = all(len(i.free) <= 1 for i in indices)
     run, k = 1, len(indices)
+    if mine and not any(i.free for i in indices[mine[-1] + 1 :]):
+        k = mine[-1] + 1  # elements at one place of further dimensions, if there are such
     while k and k - 1 in mine:
         k, run = k - 1, run * _values(indices[k - 1])
     is_apart = bool(mine) and mine[-1] - mine[0] >= len(mine)
-    return plain and is_apart and run < LINE and k < len(indices)
+    return plain and is_apart and run < LINE and k <= mine[-1]
 
 
 def _values(x: Expr) -> int:
-    """Return how many values a digit of a variable has."""
+    """Return how many values a digit of a variable has, 1 if they are not side by side."""
+    if x.op in ("add", "multiply") and x.args[0].op == "const":
+        return _values(x.args[1]) if x.op == "add" else 1
     return x.args[1].value if x.op == "mod" else LINE
 
 
