@@ -101,7 +101,7 @@ FLOATS = (
     "np.where({0} == {1}, {0}, -np.inf)", "np.where({0} < {1}, -np.inf, {0})", "np.fmin({0}, {1})",
     "np.subtract({0}, {1})",
     "np.divide({0}, {1})", "np.power(np.abs({0}), np.sign({1}))",
-    "np.float_power(np.abs({0}) + 1, np.tanh({1}))",
+    "np.float_power(np.abs({0}), np.clip({1}, -2, 2))",
 )  # fmt: skip
 LOGARITHMS = ("np.logaddexp({0}, {1})", "np.logaddexp2({0}, {1})")
 """Of floats; they add up."""

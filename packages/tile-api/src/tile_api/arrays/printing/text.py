@@ -18,6 +18,7 @@ from tile_api.arrays.equations.expressions import (
     rebuild,
     walk,
 )
+from tile_api.arrays.equations.index_bounds import range_of
 from tile_api.arrays.equations.numerics import is_strict
 from tile_api.arrays.planning.plan import Plan
 from tile_api.arrays.planning.storage import tile_dtype
@@ -164,15 +165,24 @@ class ExpressionText:
 
     def _wide(self, x: Expr) -> Expr:
         """Return arithmetic that 32 bits may not hold, of positions that they do, widened."""
-        if x.op not in _OVERFLOWING or x.dtype != INDEX or not self._needs_64_bits(x):
+        if x.dtype != INDEX or not self._is_widened(x):
             return x
         args = [
-            arg
-            if arg.op in ("const", "cast", "load") or arg.dtype != INDEX or self._needs_64_bits(arg)
-            else make("widened", arg, dtype=INDEX)
-            for arg in x.args
+            make("widened", arg, dtype=INDEX) if self._is_narrow(arg) else arg for arg in x.args
         ]
         return make(x.op, *args, value=x.value, dtype=x.dtype)
+
+    def _is_widened(self, x: Expr) -> bool:
+        if x.op == "shr":  # what fits 32 bits cannot be shifted by as many
+            counts = range_of(x.args[1])
+            return counts is None or counts[1] > 31
+        return x.op in _OVERFLOWING and self._needs_64_bits(x)
+
+    def _is_narrow(self, x: Expr) -> bool:
+        """Tell whether the text of a position has 32 bits."""
+        if x.op == "cast":
+            return x.args[0].dtype.is_bool
+        return x.op not in ("const", "load") and x.dtype == INDEX and not self._needs_64_bits(x)
 
     def _needs_64_bits(self, x: Expr) -> bool:
         return tile_dtype(rebuild(x, self._reductions)) == INDEX
