@@ -91,3 +91,20 @@ def test_half_precision_keeps_its_type() -> None:
     exact = x.detach().double().requires_grad_()
     torch.softmax(exact, -1)[:, 0].sum().backward()
     torch.testing.assert_close(x.grad.double(), exact.grad, rtol=2e-2, atol=2e-3)
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpret"])
+@pytest.mark.parametrize("shape", [(3, 4), (0, 4), ()])
+def test_gradients_that_nothing_is_read_for_are_tensors(target, shape) -> None:
+    """Kernels that take nothing make NumPy's arrays, also where torch asks for tensors."""
+    unread = Function(lambda a, b: np.zeros_like(a) + b.sum(), target=target)
+    a, b = tensors(shape, (3,), dtype=torch.float64)
+    found = torch.autograd.grad(unread(a, b).sum(), (a, b))
+    torch.testing.assert_close(found[0], torch.zeros_like(a))
+    constant = Function(lambda a: a * 0 + 1, target=target)
+    (found,) = torch.autograd.grad(constant(a).sum(), a)
+    torch.testing.assert_close(found, torch.zeros_like(a))
+    _, pull = constant.vjp(a.detach())
+    torch.testing.assert_close(pull(torch.ones_like(a)), torch.zeros_like(a))
+    _, pull = constant.vjp(a.detach().numpy())
+    assert isinstance(pull(np.ones(shape)), np.ndarray)

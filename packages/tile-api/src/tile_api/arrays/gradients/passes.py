@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tile_api.arrays.capturing.array import Array
-from tile_api.arrays.constant_arrays import ConstantArrays
+from tile_api.arrays.constant_arrays import ConstantArrays, as_given
 from tile_api.arrays.equations.equations import Equations, Output
 from tile_api.arrays.equations.expressions import computed_in, const
 from tile_api.arrays.gradients.adjoint import adjoint
@@ -124,7 +124,8 @@ class Pullback:
     def gradients(self, cotangents: Sequence[Any]) -> Sequence[Any]:
         """Return the gradients for cotangents of those results that are floats."""
         held = {**self.kept, **dict(zip(self.passes.cotangents, cotangents, strict=True))}
-        return self.run([held[name] for name in self.passes.takes])
+        found = self.run([held[name] for name in self.passes.takes])
+        return found if self.passes.takes else as_given(found, [*held.values()])
 
 
 def check_cotangents(name: str, results: Sequence[Output], cotangents: Sequence[Any]) -> None:
