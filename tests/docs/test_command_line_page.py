@@ -28,6 +28,7 @@ Written from the parsers by `pytest tests/docs/test_command_line_page.py --updat
 | 1 | it failed: the error, its code and the way out are on stderr, and `tile explain` tells more |
 | 2 | the arguments make no sense: a sentence on stderr says why |
 | 130 | it was interrupted |
+| 141 | nobody reads its output any longer; one that is closed from the start is discarded |
 """
 GUIDES = {
     "bench": "measure-a-kernel.md",

@@ -68,6 +68,40 @@ def test_wrong_use_is_a_sentence_and_ends_with_2(verb):
     assert "Traceback" not in done.stderr
 
 
+SHELL = shutil.which("sh")
+WRITING = {"completion": ["bash"], "doctor": ["cpu"], "env": [], "explain": ["TL1001"]}
+"""Verbs that write what needs no kernel; of the others, the help."""
+ASKED = {verb: [verb, *WRITING.get(verb, ["--help"])] for verb in VERBS}
+ASKED |= {"help": ["--help"], "version": ["--version"], "failure": ["explain", "TL0"]}
+ENDS = {">&-": 0, "2>&-": 141, "<&- >&- 2>&-": 0, "": 141, "2>&1": 141, ">/dev/full": 1}
+"""What a process ends with whose output nobody reads, by how the shell redirects it."""
+
+
+@pytest.mark.in_turn(3)
+@pytest.mark.skipif(not SHELL, reason="this machine has no shell")
+@pytest.mark.parametrize("redirected", ENDS)
+def test_output_that_nobody_reads_ends_every_verb_quietly(redirected):
+    """A stream that is closed from the start discards what is written, as /dev/null does."""
+    if redirected == ">/dev/full" and not Path("/dev/full").exists():
+        pytest.skip("this machine has no full disk to write to")
+    read, write = os.pipe()
+    os.close(read)
+    for name, arguments in ASKED.items():
+        command = [sys.executable, "-m", "tile_api.cli", *arguments]
+        done = subprocess.run(
+            [SHELL, "-c", f'exec "$@" {redirected}', "sh", *command],
+            stdout=write, stderr=subprocess.PIPE, text=True, check=False,
+            env=os.environ | {"PYTHONUNBUFFERED": ""},
+        )  # fmt: skip
+        status, first = ENDS[redirected], ["tile"] if redirected == ">/dev/full" else []
+        if name == "failure":  # it writes nothing but what is wrong
+            status = 141 if redirected == "2>&1" else 1
+            first = [] if "2" in redirected else ["[TL1002]", "hint"]
+        said = [text.split()[0].rstrip(":") for text in done.stderr.splitlines()]
+        assert (done.returncode, said) == (status, first), name
+    os.close(write)
+
+
 def test_without_a_verb():
     done = tile()
     assert done.returncode == 2

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 VERBS: Mapping[str, str] = MappingProxyType(
     {
@@ -35,10 +36,35 @@ VERBS: Mapping[str, str] = MappingProxyType(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return what the process ends with.
 
-    0 means that it was done, 1 that it failed, and 2 that the arguments make no sense.
+    0 means that it was done, 1 that it failed, and 2 that the arguments make no sense; 130 that it
+    was interrupted, and 141 that nobody reads the output any longer, as shells have them: 128 and
+    the number of the signal. Output that is closed from the start is discarded.
     """
     asked = [*(sys.argv[1:] if arguments is None else arguments)]
-    args = parser([word for word in asked if word in VERBS][:1]).parse_args(asked)
+    _open_streams()
+    try:
+        try:
+            return _done(asked)
+        finally:  # what is still to be written may find that nobody reads it
+            for stream in (sys.stdout, sys.stderr):
+                if not stream.closed:
+                    stream.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        _discard_output()
+        return 141
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            raise
+        _discard_output()
+        sys.stderr.write(f"{' '.join(['tile', *_verbs(asked)])}: {error}\n")
+        return 1
+
+
+def _done(asked: Sequence[str]) -> int:
+    """Run a verb; return what the process ends with."""
+    args = parser(_verbs(asked)).parse_args(asked)
     from tile_core.errors import TileError
 
     try:
@@ -48,16 +74,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stderr.isatty():  # programs that read it know where to look
             sys.stderr.write(f"`tile explain {error.code}` tells more\n")
         return 1
-    except KeyboardInterrupt:
-        return 130  # as shells have it: 128 and the number of the signal
-    except BrokenPipeError:  # who reads the output has seen enough
-        sys.stderr.close()
-        return 1
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
-            raise
-        sys.stderr.write(f"tile {args.verb}: {error}\n")
-        return 1
+
+
+def _verbs(asked: Sequence[str]) -> list[str]:
+    return [word for word in asked if word in VERBS][:1]
+
+
+def _open_streams() -> None:
+    """Open what is closed: files that are opened later would have the numbers of the output."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number:
+                os.dup2(nothing, number)
+                os.close(nothing)
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
+
+
+def _discard_output() -> None:
+    """Let the process end without a word on what it could not write."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for number, stream in ((1, sys.__stdout__), (2, sys.__stderr__)):
+        if stream is not None and _is_broken(stream):
+            os.dup2(nothing, number)
+    os.close(nothing)
+
+
+def _is_broken(stream: Any) -> bool:
+    try:
+        stream.flush()
+    except OSError:
+        return True
+    return False
 
 
 class _Parser(argparse.ArgumentParser):
