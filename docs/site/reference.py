@@ -82,8 +82,8 @@ def _docstring(value: Any) -> str:
     from sphinx.ext.napoleon import Config, NumpyDocstring
 
     text = inspect.getdoc(value) or ""
-    if text == inspect.getdoc(type(value)):  # of its type, and not its own
-        text = ""
+    if text == inspect.getdoc(type(value)) and not type(value).__module__.startswith("tile_"):
+        text = ""  # of a type of Python's, and not its own
     config = Config(napoleon_use_param=False, napoleon_use_rtype=False)
     return str(NumpyDocstring(text, config))
 

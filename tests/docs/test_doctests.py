@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tile_api
+import tile_api.language as language
 import tile_core
 import tile_cpu
 import tile_cuda
@@ -36,6 +39,27 @@ def test_docstrings(name: str) -> None:
     module = importlib.import_module(name)
     if PROMPT in Path(str(module.__file__)).read_text():  # to look for examples takes long
         assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("name", tile_api.__all__)
+def test_every_public_name_has_an_example_that_runs(name: str) -> None:
+    """Of decorated functions, too, which no module's examples are found of."""
+    run_examples(getattr(tile_api, name), f"tile.{name}")
+
+
+@pytest.mark.parametrize(
+    "name", ["Tensor", "SharedBuffer", "StridedTensor", "Buffer", "ptr", "handle", "axis"]
+)
+def test_objects_of_the_language_have_the_examples_of_their_types(name: str) -> None:
+    run_examples(getattr(language, name), f"T.{name}")
+
+
+def run_examples(value: Any, name: str) -> None:
+    text = inspect.getdoc(value) or ""
+    names = dict(vars(inspect.getmodule(value) or tile_api))
+    test = doctest.DocTestParser().get_doctest(text, names, name, None, None)
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0
 
 
 def test_there_are_examples() -> None:

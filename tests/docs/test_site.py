@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tile_api.frontend.dtypes import DTYPES
+from tile_api.language.unavailable import UNAVAILABLE
+
 SITE = Path(__file__).parents[2] / "docs" / "site"
 
 
@@ -29,6 +32,16 @@ def test_every_public_name_has_one_entry(source: Path) -> None:
         wanted = importlib.import_module("reference").public_names()
     assert set(entries) == wanted
     assert len(entries) == len(wanted), "a name has two entries"
+
+
+def test_every_entry_says_what_it_is(source: Path) -> None:
+    pages = [path.read_text() for path in (source / "api").glob("*.rst")]
+    parts = re.split(r"(?m)^\.\. py:\w+:: ", "\n".join(pages))[1:]
+    silent = [
+        part.split("(")[0].split()[0] for part in parts if not part.partition("\n")[2].strip()
+    ]
+    from_tables = {f"T.{name}" for name in (*DTYPES, *UNAVAILABLE)}
+    assert {*silent} - from_tables == {"T.AnyDType"}  # ``str | dtype``
 
 
 def test_links_lead_to_pages(source: Path) -> None:

@@ -83,17 +83,40 @@ def default_cache() -> KernelCache[object]:
 
 
 def enable_cache() -> None:
-    """Let `compile` return a kernel it made before for the same program, target and options."""
+    """Let `compile` return a kernel it made before for the same program, target and options.
+
+    Examples
+    --------
+    >>> import tile_api as tile
+    >>> tile.disable_cache()
+    >>> tile.enable_cache()
+    """
     default_cache().enabled = True
 
 
 def disable_cache() -> None:
-    """Let `compile` make every kernel anew; what is remembered stays for later."""
+    """Let `compile` make every kernel anew; what is remembered stays for later.
+
+    Examples
+    --------
+    >>> import tile_api as tile
+    >>> tile.disable_cache()
+    >>> tile.is_cache_enabled()
+    False
+    >>> tile.enable_cache()
+    """
     default_cache().enabled = False
 
 
 def is_cache_enabled() -> bool:
-    """Tell whether `compile` reuses kernels."""
+    """Tell whether `compile` reuses kernels.
+
+    Examples
+    --------
+    >>> import tile_api as tile
+    >>> tile.is_cache_enabled() == tile.settings.cache
+    True
+    """
     from tile_api.settings import Settings
 
     return default_cache().enabled and Settings.from_environment().cache

@@ -31,6 +31,19 @@ def compile_key(
     ------
     TileError
         Whatever is wrong with the function, the options or the target.
+
+    Examples
+    --------
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> @T.prim_func
+    ... def twice(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), "float32")):
+    ...     with T.Kernel(1, threads=32):
+    ...         for i in T.Parallel(4):
+    ...             B[i] = A[i] * 2
+    >>> key = tile.compile_key(twice, target="cpu")
+    >>> key == tile.compile_key(twice, target="cpu"), key == tile.compile_key(twice, [-1], "cpu")
+    (True, False)
     """
     settings = Settings.from_environment()
     with placed():

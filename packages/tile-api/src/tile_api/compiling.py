@@ -54,6 +54,19 @@ def compile(
     ------
     TileError
         Whatever is wrong with the function, the options, the target or the toolchain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> @T.prim_func
+    ... def twice(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), "float32")):
+    ...     with T.Kernel(1, threads=32):
+    ...         for i in T.Parallel(4):
+    ...             B[i] = A[i] * 2
+    >>> tile.compile(twice, out_idx=[-1], target="cpu")(np.arange(4, dtype="float32"))
+    array([0., 2., 4., 6.], dtype=float32)
     """
     refuse_unknown(compile, unknown)
     settings = Settings.from_environment()

@@ -57,9 +57,15 @@ def estimate(
 
     Examples
     --------
-    ::
-
-        print(tile.estimate(matmul_func, target="cuda:sm_90a", machine="h200"))
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> @T.prim_func
+    ... def twice(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), "float32")):
+    ...     with T.Kernel(1, threads=32):
+    ...         for i in T.Parallel(4):
+    ...             B[i] = A[i] * 2
+    >>> tile.estimate(twice, target="cuda:sm_90a", machine="h200").milliseconds < 1
+    True
     """
     spec = getattr(func, "target", None) if target is None else target
     func = getattr(func, "prim_func", None) or func

@@ -43,6 +43,22 @@ class CompiledKernel(KernelFiles):
         What happened while it was made.
     config, latency
         Filled in by tuning.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> @T.prim_func
+    ... def twice(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), "float32")):
+    ...     with T.Kernel(1, threads=32):
+    ...         for i in T.Parallel(4):
+    ...             B[i] = A[i] * 2
+    >>> kernel = tile.compile(twice, out_idx=[-1], target="cpu")
+    >>> kernel(A=np.ones(4, "float32"))
+    array([2., 2., 2., 2.], dtype=float32)
+    >>> "parallel i" in kernel.ir("tile")
+    True
     """
 
     def run_once(self, func: Callable[..., Any] | None = None) -> Any:

@@ -43,6 +43,19 @@ def lower(
     ------
     TileError
         Whatever is wrong with the function, the options or the target.
+
+    Examples
+    --------
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> @T.prim_func
+    ... def twice(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), "float32")):
+    ...     with T.Kernel(1, threads=32):
+    ...         for i in T.Parallel(4):
+    ...             B[i] = A[i] * 2
+    >>> lowered = tile.lower(twice, target="cuda:sm_90a")
+    >>> "TILE_KERNEL" in lowered.kernel_source
+    True
     """
     if unknown:
         refuse_unknown(lower, unknown)

@@ -1,6 +1,11 @@
 """Functions that models are made of, defined by programs of NumPy: `tile_api.arrays.definitions`.
 
 Each is a `tile.Function`: kernels for arrays, and part of any other function that calls it.
+
+>>> import numpy as np
+>>> import tile_api as tile
+>>> tile.nn.softmax(np.zeros((1, 4), "float32"))
+array([[0.25, 0.25, 0.25, 0.25]], dtype=float32)
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
@@ -44,9 +44,21 @@ def par_compile(
         How many threads; as many as there are processors, unless given.
     ignore_error
         Warn and return None in place of a kernel that does not compile.
-    """
-    from concurrent.futures import ThreadPoolExecutor  # takes a while, and few need it
 
+    Examples
+    --------
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> def filled(n):
+    ...     @T.prim_func
+    ...     def main(A: T.Tensor((n,), "float32")):
+    ...         with T.Kernel(1, threads=32):
+    ...             T.fill(A, n)
+    ...     return main
+    >>> kernels = tile.par_compile(map(filled, (2, 3)), out_idx=[-1], target="cpu", num_workers=2)
+    >>> [kernel().tolist() for kernel in kernels]
+    [[2.0, 2.0], [3.0, 3.0, 3.0]]
+    """
     refuse_unknown(par_compile, unknown)
     options = (out_idx, execution_backend, target, target_host, verbose, pass_configs)
     context = copy_context()  # of settings, which threads do not inherit
@@ -60,13 +72,21 @@ def par_compile(
             warnings.warn(f"a kernel was left out: {error}", stacklevel=2)
             return None
 
-    funcs = list(funcs)
+    return _all(one, list(funcs), num_workers or processors())
+
+
+def _all(
+    one: Callable[[Any], CompiledKernel | None], funcs: Sequence[Any], workers: int
+) -> list[CompiledKernel | None]:
+    """Return what `one` makes of each, on so many threads; tell how far it is."""
+    from concurrent.futures import ThreadPoolExecutor  # takes a while, and few need it
+
+    kernels = []
     with (
-        ThreadPoolExecutor(num_workers or processors()) as pool,
+        ThreadPoolExecutor(workers) as pool,
         Progress("compiling kernels", len(funcs)) as progress,
     ):
-        kernels = []
         for kernel in pool.map(one, funcs):
             kernels.append(kernel)
             progress.tell(len(kernels))
-        return kernels
+    return kernels

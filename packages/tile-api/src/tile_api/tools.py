@@ -1,4 +1,12 @@
-"""Tools for looking at kernels."""
+"""Tools for looking at kernels.
+
+>>> import tempfile
+>>> from tile_api import layout, tools
+>>> columns = layout.Layout((2, 2), lambda i, j: i + 2 * j)
+>>> with tempfile.TemporaryDirectory() as folder:
+...     [path.name for path in tools.plot_layout(columns, folder)]
+['layout.svg']
+"""
 
 from __future__ import annotations
 

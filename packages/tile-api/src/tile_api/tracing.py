@@ -1,6 +1,10 @@
 """What compilations spend their time on: as tables, and as traces for browsers.
 
 Chrome (``chrome://tracing``), Perfetto and Speedscope show such traces.
+
+>>> from tile_api import tracing
+>>> tracing.trace_of([])["traceEvents"][0]["args"]
+{'name': 'tile'}
 """
 
 from __future__ import annotations

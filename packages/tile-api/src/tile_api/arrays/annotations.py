@@ -69,6 +69,17 @@ class Array:
     all parameters, and kernels go through them in one loop; a number is the size itself, and
     ``...`` stands for any dimensions. ``tile.Array["n", "float16"]`` has elements of that type.
     ``tile.Array["n"] | None`` may be missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tile_api as tile
+    >>> @tile.function
+    ... def scaled(x: tile.Array["n m"], weights: tile.Array["m", "float32"]):
+    ...     return x * weights
+    >>> scaled(np.ones((2, 3), "float32"), np.arange(3, dtype="float32"))
+    array([[0., 1., 2.],
+           [0., 1., 2.]], dtype=float32)
     """
 
     def __class_getitem__(cls, item: Any) -> ArrayType:

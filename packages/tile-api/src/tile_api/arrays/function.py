@@ -56,6 +56,12 @@ class Function(Uncopied):
     ----------
     func
         The function as it was written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Function(lambda x: 2 * x, target="cpu")(np.arange(3))
+    array([0, 2, 4])
     """
 
     def __init__(
@@ -476,6 +482,17 @@ def function(
         If `tune` is no budget, or there is nothing to tune.
     KernelFileError, OtherEquations, KernelsDiffer
         When the function is called, if `kernels` cannot stand for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tile_api as tile
+    >>> @tile.function(target="cpu")
+    ... def softmax(x):
+    ...     e = np.exp(x - x.max(axis=-1, keepdims=True))
+    ...     return e / e.sum(axis=-1, keepdims=True)
+    >>> softmax(np.zeros((1, 4), "float32"))
+    array([[0.25, 0.25, 0.25, 0.25]], dtype=float32)
     """
     made = functools.partial(
         Function, target=target, blocks=blocks, kernels=kernels, numerics=numerics, tune=tune

@@ -60,6 +60,22 @@ class AutoTuner:
         Returns a ``@T.prim_func`` for values of its parameters; ``@tile.jit`` may be above it.
     configs
         As for `tile_api.autotune`.
+
+    Examples
+    --------
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> def ones(block=32):
+    ...     @T.prim_func
+    ...     def main(A: T.Tensor((64,), "float32")):
+    ...         with T.Kernel(T.ceildiv(64, block), threads=32) as bx:
+    ...             for i in T.Parallel(block):
+    ...                 A[bx * block + i] = 1.0
+    ...     return main
+    >>> tuner = tile.AutoTuner.from_kernel(ones, [{"block": 32}, {"block": 64}])
+    >>> found = tuner.set_compile_args(out_idx=[-1], target="cpu").run(budget="model")
+    >>> found.config["block"] in (32, 64), found.kernel().sum()
+    (True, np.float32(64.0))
     """
 
     def __init__(self, fn: Callable[..., Any], configs: object) -> None:

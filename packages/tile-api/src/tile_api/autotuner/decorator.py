@@ -291,15 +291,10 @@ def _frozen(value: Any) -> Any:
 
 
 def autotune(
-    func: Any = None,
-    *,
-    configs: object = None,
-    key: object = None,
-    prune: object = None,
-    prune_configs_by: object = None,
-    do_not_specialize: Sequence[str] | None = None,
+    func: Any = None, *, configs: object = None, key: object = None, prune: object = None,
+    prune_configs_by: object = None, do_not_specialize: Sequence[str] | None = None,
     **options: Unpack[TuneKeywords],
-) -> Any:
+) -> Any:  # fmt: skip
     """Decorate a function made by ``@tile.jit``: its first call finds the best configuration.
 
     Parameters
@@ -322,6 +317,22 @@ def autotune(
     ------
     TuningError
         If what is decorated, or an option, makes no sense.
+
+    Examples
+    --------
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> @tile.autotune(configs=[{"block": 32}, {"block": 64}], budget="model")
+    ... @tile.jit(out_idx=[-1], target="cpu")
+    ... def ones(n, block=32):
+    ...     @T.prim_func
+    ...     def main(A: T.Tensor((n,), "float32")):
+    ...         with T.Kernel(T.ceildiv(n, block), threads=32) as bx:
+    ...             for i in T.Parallel(block):
+    ...                 A[bx * block + i] = 1.0
+    ...     return main
+    >>> ones(64)().sum()
+    np.float32(64.0)
     """
     _refuse_unknown(options)
     measured = TuneOptions(**options)
@@ -333,18 +344,23 @@ def autotune(
                 span=calling_span(),
                 hint='write @tile.autotune(configs=[{"block_M": 64}, {"block_M": 128}])',
             )
-        if not isinstance(factory, JITKernelFactory):
-            if not inspect.isfunction(factory):
-                raise TuningError(
-                    f"tile.autotune decorates functions, got {type(factory).__name__}",
-                    span=calling_span(),
-                    hint="write @tile.autotune(configs=...) above @tile.jit",
-                )
-            factory = jit(factory)
-        left_out = tuple(do_not_specialize or ())
-        return AutotunedFactory(factory, configs, measured, key, prune, prune_configs_by, left_out)
+        made, left_out = _factory_of(factory), tuple(do_not_specialize or ())
+        return AutotunedFactory(made, configs, measured, key, prune, prune_configs_by, left_out)
 
     return decorate if func is None else decorate(func)
+
+
+def _factory_of(given: Any) -> JITKernelFactory:
+    if isinstance(given, JITKernelFactory):
+        return given
+    if not inspect.isfunction(given):
+        raise TuningError(
+            f"tile.autotune decorates functions, got {type(given).__name__}",
+            span=calling_span(),
+            hint="write @tile.autotune(configs=...) above @tile.jit",
+        )
+    made: JITKernelFactory = jit(given)
+    return made
 
 
 def _refuse_unknown(options: Mapping[str, Any]) -> None:

@@ -4,6 +4,17 @@
 ``import tile_api as tile; import tile_api.language as T``. Element types, GPU instructions and
 expression classes come from tables; layouts, which need NumPy, and what few programs say are loaded
 on first use.
+
+>>> import numpy as np
+>>> import tile_api as tile
+>>> import tile_api.language as T
+>>> @T.prim_func
+... def twice(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), "float32")):
+...     with T.Kernel(1, threads=32):
+...         for i in T.Parallel(4):
+...             B[i] = A[i] * 2
+>>> tile.compile(twice, out_idx=[-1], target="cpu")(np.ones(4, "float32"))
+array([2., 2., 2., 2.], dtype=float32)
 """
 
 from __future__ import annotations

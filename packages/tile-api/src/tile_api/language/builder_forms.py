@@ -240,7 +240,23 @@ def init() -> Frame:
 
 
 class _Axes:
-    """`T.axis`: iterators of a `T.sblock`, bound to values of the loops around it."""
+    """`T.axis`: iterators of a `T.sblock`, bound to values of the loops around it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> @T.prim_func
+    ... def twice(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), "float32")):
+    ...     with T.Kernel(1, threads=32):
+    ...         for i in T.serial(4):
+    ...             with T.sblock("twice"):
+    ...                 at = T.axis.spatial(4, i)
+    ...                 B[at] = A[at] * 2
+    >>> tile.compile(twice, out_idx=[-1], target="cpu")(np.ones(4, "float32"))
+    array([2., 2., 2., 2.], dtype=float32)
+    """
 
     def spatial(self, dom: Any, binding: Any, dtype: Any = "int32") -> Expr:
         """Return `binding`, an iterator over the extent or range `dom`."""

@@ -41,10 +41,24 @@ def _at_address(spec: TensorSpec, data: Any, name: str = "view") -> BufferValue:
 
 
 class TensorType:
-    """The callable behind `T.Tensor` and its like.
+    """The callable behind `T.Tensor`, and `T.SharedBuffer` and its like, which lie elsewhere.
 
     ``T.Tensor(shape, dtype)`` and ``T.Tensor[shape, dtype]`` declare a parameter;
     ``T.Tensor(shape, dtype, data=address)`` makes a tensor of memory that exists.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> n = T.dynamic("n")
+    >>> @T.prim_func
+    ... def twice(A: T.Tensor((n, 4), "float32"), B: T.Tensor[(n, 4), "float32"]):
+    ...     with T.Kernel(n, threads=32) as row:
+    ...         for i in T.Parallel(4):
+    ...             B[row, i] = A[row, i] * 2
+    >>> tile.compile(twice, out_idx=[-1], target="cpu")(np.ones((1, 4), "float32"))
+    array([[2., 2., 2., 2.]], dtype=float32)
     """
 
     def __init__(self, name: str, scope: Scope) -> None:
@@ -87,7 +101,22 @@ class TensorType:
 
 
 class StridedTensorType(TensorType):
-    """The callable behind `T.StridedTensor`."""
+    """The callable behind `T.StridedTensor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> s = T.dynamic("s")
+    >>> @T.prim_func
+    ... def copied(A: T.StridedTensor((4,), (s,), "float32"), B: T.Tensor((4,), "float32")):
+    ...     with T.Kernel(1, threads=32):
+    ...         for i in T.Parallel(4):
+    ...             B[i] = A[i]
+    >>> tile.compile(copied, out_idx=[-1], target="cpu")(np.arange(8, dtype="float32")[::2])
+    array([0., 2., 4., 6.], dtype=float32)
+    """
 
     def __call__(  # type: ignore[override]
         self,
@@ -119,7 +148,18 @@ class StridedTensorType(TensorType):
 
 
 class BufferType(TensorType):
-    """The callable behind `T.Buffer`, the deprecated spelling of `T.Tensor`."""
+    """The callable behind `T.Buffer`, the deprecated spelling of `T.Tensor`.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import tile_api.language as T
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     buffer = T.Buffer((4, 8), "float16")
+    >>> str(buffer.dtype), str(said[0].message)
+    ('float16', 'T.Buffer is deprecated: use T.Tensor')
+    """
 
     def __call__(  # type: ignore[override]
         self,
@@ -162,7 +202,21 @@ LocalBuffer = TensorType("LocalBuffer", Scope.LOCAL)
 
 
 class _PointerType(dtype_class):
-    """`T.ptr`: the element type of addresses; called, the annotation of a raw pointer."""
+    """`T.ptr`: the element type of addresses; called, the annotation of a raw pointer.
+
+    Examples
+    --------
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> @T.prim_func
+    ... def twice(address: T.ptr("float32")):
+    ...     A = T.make_tensor(address, (4,), "float32")
+    ...     with T.Kernel(1, threads=32):
+    ...         for i in T.Parallel(4):
+    ...             A[i] = A[i] * 2
+    >>> "at<float>(address)" in tile.lower(twice, target="cuda:sm_80").kernel_source
+    True
+    """
 
     __slots__ = ()
 

@@ -11,6 +11,11 @@ class PassConfigKey(str, Enum):
     What each does, and on which targets, is told by ``docs/reference/pass-configs.md``, which is
     made from `tile_api.pass_configs.table`. A key that has nothing to do here is warned of, unless
     it asks for what is done anyway.
+
+    Examples
+    --------
+    >>> PassConfigKey("tl.disable_wgmma") is PassConfigKey.TL_DISABLE_WGMMA
+    True
     """
 
     TL_ENABLE_FAST_MATH = "tl.enable_fast_math"

@@ -15,21 +15,12 @@ FIRST_CALLS, FIRST_MS = 5, 50.0
 
 
 def do_bench(
-    fn: Callable[[], Any],
-    warmup: float = 25,
-    rep: float = 100,
-    _n_warmup: Any = 0,
-    _n_repeat: Any = 0,
-    quantiles: Any = None,
-    fast_flush: bool = True,
-    backend: str = "event",
-    return_mode: str = "mean",
-    device: object = None,
-    cache_size: int = 256,
-    early_stop_baseline: float | None = None,
-    grad_to_none: Iterable[Any] | None = None,
+    fn: Callable[[], Any], warmup: float = 25, rep: float = 100, _n_warmup: Any = 0,
+    _n_repeat: Any = 0, quantiles: Any = None, fast_flush: bool = True, backend: str = "event",
+    return_mode: str = "mean", device: object = None, cache_size: int = 256,
+    early_stop_baseline: float | None = None, grad_to_none: Iterable[Any] | None = None,
     flush: bool | None = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """Return how long one call of `fn` takes, in milliseconds.
 
     The order of parameters is TileLang's; Triton's, ``(fn, warmup, rep, grad_to_none, quantiles,
@@ -64,6 +55,12 @@ def do_bench(
     ------
     FrontendValueError
         If an argument means nothing, or the device cannot be timed.
+
+    Examples
+    --------
+    >>> import tile_api as tile
+    >>> tile.do_bench(lambda: sum(range(1000)), warmup=1, rep=1, device="cpu") < 1000
+    True
     """
     if _n_warmup is None or isinstance(_n_warmup, (list, tuple)):  # Triton's order
         grad_to_none, quantiles, return_mode = _n_warmup, _n_repeat or None, quantiles or "mean"
@@ -92,6 +89,12 @@ def do_bench_cudagraph(
         Milliseconds that one run of the graph shall take.
     grad_to_none, quantiles, return_mode, device
         As for `do_bench`.
+
+    Examples
+    --------
+    >>> import tile_api as tile
+    >>> tile.do_bench_cudagraph(lambda: sum(range(1000)), rep=1, device="cpu") < 1000
+    True
     """
     dropped = _dropping(grad_to_none)
 

@@ -33,7 +33,22 @@ __all__ = [
 
 
 class TensorSupplyType(Enum):
-    """What generated inputs look like."""
+    """What generated inputs look like.
+
+    Examples
+    --------
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> @T.prim_func
+    ... def twice(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), "float32")):
+    ...     with T.Kernel(1, threads=32):
+    ...         for i in T.Parallel(4):
+    ...             B[i] = A[i] * 2
+    >>> kernel = tile.compile(twice, out_idx=[-1], target="cpu")
+    >>> [x] = kernel.get_profiler(TensorSupplyType.One).inputs()
+    >>> x.tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
 
     Integer = 1
     Uniform = 2
@@ -45,7 +60,22 @@ class TensorSupplyType(Enum):
 
 
 class Profiler:
-    """Generates inputs for a kernel, compares it with a reference, and times it."""
+    """Generates inputs for a kernel, compares it with a reference, and times it.
+
+    Examples
+    --------
+    >>> import tile_api as tile
+    >>> import tile_api.language as T
+    >>> @T.prim_func
+    ... def twice(A: T.Tensor((4,), "float32"), B: T.Tensor((4,), "float32")):
+    ...     with T.Kernel(1, threads=32):
+    ...         for i in T.Parallel(4):
+    ...             B[i] = A[i] * 2
+    >>> profiler = tile.compile(twice, out_idx=[-1], target="cpu").get_profiler()
+    >>> profiler.assert_allclose(lambda A: A * 2)
+    >>> profiler.do_bench(warmup=1, rep=1) < 1000  # milliseconds
+    True
+    """
 
     def __init__(
         self, kernel: CallableKernel, supply: TensorSupplyType = TensorSupplyType.Auto

@@ -78,6 +78,12 @@ class Fragment(FragmentNames):
     * condense   ``F.condense_replication()`` holds the same elements in the same threads, and
       no two of its replicas are one
     * derived    a derived index makes thread and slot together injective
+
+    Examples
+    --------
+    >>> rows = Fragment((8, 4), lambda i, j: (i * 2 + j // 2, j % 2))
+    >>> rows.thread_table()[3, :, 0].tolist()
+    [6, 6, 7, 7]
     """
 
     shape: tuple[int, ...]

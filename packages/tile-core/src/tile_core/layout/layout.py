@@ -80,6 +80,12 @@ class Layout(LayoutNames):
 
     ``==`` compares formulas, `same_function` compares functions. Every question about a
     layout is answered exactly, from its table if need be, or raises.
+
+    Examples
+    --------
+    >>> swizzled = Layout((4, 8), lambda i, j: (i, j ^ i))
+    >>> swizzled(2, 5), swizzled.address(2, 5)
+    ((2, 7), 23)
     """
 
     shape: tuple[int, ...]

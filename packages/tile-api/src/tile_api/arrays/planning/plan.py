@@ -50,6 +50,16 @@ class Blocks:
         Whether steps in which masks hold everywhere have a loop of their own.
     least_rows
         Of products within a step: rows that are not there are computed, too, and dropped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tile_api as tile
+    >>> @tile.function(target="cpu", blocks=tile.Blocks(rows=16))
+    ... def squares(x):
+    ...     return x * x
+    >>> "BM=16" in squares.source(np.ones((64, 64), "float32"))
+    True
     """
 
     rows: int = 64
