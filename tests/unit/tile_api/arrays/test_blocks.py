@@ -13,6 +13,7 @@ from tile_api.arrays import pricing
 from tile_api.arrays.deriving import derive, whole_plans
 from tile_api.arrays.function import Function
 from tile_api.arrays.planning.blocks import HOPELESS, MOST_RANKED, candidates, chosen
+from tile_api.arrays.planning.long_rows import blocks_of_long_rows
 from tile_api.arrays.planning.plan import Blocks, Plan, resized
 from tile_api.arrays.planning.traffic import Machine, machine_of, traffic_of
 from tile_core.dtypes import DType
@@ -255,3 +256,38 @@ def test_candidates_that_move_much_more_than_others_are_not_asked_about() -> Non
     assert max(tried) <= HOPELESS * min(tried)
     assert len(tried) < len([*candidates(plan, machine())])
     assert choice.candidates
+
+
+LONG = {
+    "rows": (row_sums, ((512, 8192),), Blocks(4, 512, resident=0)),
+    "matrix and vector": (
+        lambda x, w: x @ w.T, ((1, 4096), (4096, 4096)), Blocks(4, 512, resident=0)
+    ),
+    "two rows": (row_sums, ((2, 1 << 22),), Blocks(1, 65_536, resident=0)),
+    "one row": (row_sums, ((1 << 20,),), Blocks(1, 65_536, resident=0, parts=2)),
+    "shorter rows": (row_sums, ((4096, 1024),), Blocks(64, resident=65_536)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LONG)
+def test_long_rows_that_are_added_up_are_read_several_at_once(case: str) -> None:
+    func, shapes, wanted = LONG[case]
+    cpu = machine("cpu")
+    cpu = replace(cpu, peaks=replace(cpu.peaks, units=2))
+    plan = planned(func, *shapes)
+    found = chosen(plan, dict.fromkeys("xw", FLOAT), cpu, lambda plans: 1.0, 8)
+    assert found.plan.blocks == wanted
+
+
+def test_rows_that_are_more_than_added_up_have_blocks_by_the_model() -> None:
+    def powers(x):
+        return np.exp(x).sum(axis=-1)
+
+    def columns(x):
+        return x.sum(axis=0)
+
+    cpu = machine("cpu")
+    for func in (powers, columns, rms_norm):
+        shapes = ((512, 8192), (8192,))[: 1 + (func is rms_norm)]
+        assert blocks_of_long_rows(planned(func, *shapes), {"x": FLOAT}, cpu) is None
+    assert blocks_of_long_rows(planned(row_sums, (512, 8192)), {"x": FLOAT}, machine()) is None

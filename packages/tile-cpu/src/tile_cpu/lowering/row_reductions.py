@@ -18,7 +18,7 @@ from tile_core.ops.reducer import ReducerUpdate
 from tile_cpu.lowering.context import Context, Lane, assigned, loaded
 from tile_cpu.lowering.invariants import hoisted
 from tile_cpu.lowering.types import number, scalar_name, spread, value_type
-from tile_cpu.lowering.vector_access import NotVectorisable
+from tile_cpu.lowering.vector_access import NotVectorisable, lane_stride
 from tile_cpu.passes.row_loops import READ_IN_ORDER
 from tile_cpu.tir.build import i32, prim, seq, with_lanes
 from tile_cpu.tir.nodes import For as TirFor
@@ -31,6 +31,10 @@ SUMS = 4
 
 SUMS_OF_CALLS = 2
 """The same where each element takes a function's time anyway."""
+
+FAR_APART = 8192
+"""Bytes between rows that a machine fetches ahead each by itself, several at once. Its prefetchers
+follow an order within a page: of rows in pages next to each other the one is soon the other."""
 
 HORIZONTAL = {
     ReduceKind.SUM: "sum",
@@ -114,6 +118,7 @@ class RowSums:
         self.lanes = min(lanes, ctx.machine.lanes(max(8, widest)))
         has_call = contains(loop.body, Call)
         self.sums = SUMS_OF_CALLS if has_call else SUMS
+        self.is_in_order = any(h.name == READ_IN_ORDER for h in nodes_of(loop.body, Hint))
 
     def wide(self, update: ReducerUpdate) -> DType:
         """Return the type in which values are combined."""
@@ -123,8 +128,8 @@ class RowSums:
         """Return the loop over index `row`, several rows an iteration."""
         fixed = static_value(extent)
         together = self.sums
-        in_order = any(h.name == READ_IN_ORDER for h in nodes_of(self.loop.body, Hint))
-        if in_order and self.extent >= 2 * self.sums * self.lanes:
+        is_long = self.extent >= 2 * self.sums * self.lanes
+        if self.is_in_order and is_long and self.bytes_apart(row) < FAR_APART:
             together = 1
         while together > 1 and (fixed is None or fixed % together):
             together //= 2
@@ -136,6 +141,16 @@ class RowSums:
             at = [{row: named * number(together, kind) + number(u, kind)} for u in range(together)]
             body = self.row_group(at)
         return seq(statements, TirFor(named, number(0, kind), count, ForKind.SERIAL, body))
+
+    def bytes_apart(self, row: Var) -> int:
+        """Return how far rows next to each other are apart in memory, 0 where that is not known."""
+        found = []
+        for load in nodes_of(self.loop.body, Load):
+            if load.buffer.scope.is_global:
+                place = self.ctx.place(load.buffer)
+                stride = lane_stride(self.ctx, place, load.indices, row)
+                found += [(stride or 0) * load.buffer.dtype.bits // 8] * (stride != 0)
+        return min(map(abs, found), default=0)
 
     def row_group(self, rows: Sequence[dict[Var, PrimExpr]]) -> TirStmt:
         """Return the vectors of some rows side by side, and what they add up to."""
@@ -150,9 +165,10 @@ class RowSums:
             cells = [[self.fresh() for _ in range(per_row)] for _ in rows]
             if whole // per_row:
                 vector = TirVar("v", prim("int32"))
-                first = vector * (per_row * self.lanes)
+                apart = self.vectors_apart(rows, whole // per_row)
+                first = vector * (self.lanes if apart > 1 else per_row * self.lanes)
                 steps = [
-                    self.step(row, known, mine[u], first + u * self.lanes)
+                    self.step(row, known, mine[u], first + u * apart * self.lanes)
                     for u in range(per_row)
                     for row, known, mine in zip(rows, kept, cells, strict=True)
                 ]
@@ -169,6 +185,15 @@ class RowSums:
                 for update in self.updates:
                     self.finish(update, [cells_of[update] for cells_of in mine])
         return seq(statements)
+
+    def vectors_apart(self, rows: Sequence[dict[Var, PrimExpr]], part: int) -> int:
+        """Return how many vectors are between those that one row's sums take at a time.
+
+        A row by itself that is merely read, and long, is read in as many parts as there are sums.
+        """
+        bits = max((n.buffer.dtype.bits for n in nodes_of(self.loop.body, Load)), default=8)
+        is_far = part * self.lanes * bits >= FAR_APART * 8
+        return part if self.is_in_order and len(rows) == 1 and is_far else 1
 
     def fresh(self) -> dict[ReducerUpdate, TirBuffer]:
         """Return a register for each combination, holding its identity."""

@@ -11,6 +11,7 @@ from functools import partial
 
 from tile_api.arrays.equations.expressions import walk
 from tile_api.arrays.equations.sizes import ValueNeeded, usual
+from tile_api.arrays.planning.long_rows import blocks_of_long_rows
 from tile_api.arrays.planning.plan import Blocks, Plan, is_disjoint, resized
 from tile_api.arrays.planning.split import can_split
 from tile_api.arrays.planning.traffic import Machine, Traffic, blocks_of, traffic_of
@@ -172,6 +173,12 @@ def _ordered(
     slim = _few_rows(plan, machine)
     if slim is not None and slim not in refused:
         other = resized(plan, slim)
+        return [Choice(other, *_by_traffic(other, dtypes, machine))], ""
+    long = blocks_of_long_rows(plan, dtypes, machine)
+    if long is not None and long not in refused:
+        other = resized(plan, long)
+        parts = _parts(other, machine) if blocks_of(other) < machine.peaks.units else []
+        other = resized(plan, replace(long, parts=parts[0])) if parts and can_split(plan) else other
         return [Choice(other, *_by_traffic(other, dtypes, machine))], ""
     found, seen = {_shape(plan): first}, {_shape(plan)}
     for blocks in candidates(plan, machine):
