@@ -9,6 +9,7 @@ from support.assembler import complaints
 from support.lanes import assembly, on_lanes, run_group, with_any_modifier, word
 from tile_core.errors import Deadlock
 from tile_sim.gfx9 import Code, launch
+from tile_sim.gfx9 import scalar as tables
 
 # Text, then what s10 holds behind it; SCC is moved there where the text ends with `scc`.
 SCALARS = [
@@ -82,6 +83,16 @@ SCALARS = [
     ("s_mov_b64 s[12:13], 12\n s_nor_b64 s[10:11], s[12:13], 10\n s_mov_b32 s10, s11", -1),
     ("s_cmp_eq_u32 0, 1\n s_cselect_b64 s[10:11], 3, -4\n s_mov_b32 s10, s11", -1),
     ("s_wqm_b32 s10, 0x120", 0xFF0),
+    ("s_or_b32 s10, 12, 10", 14),
+    ("s_xor_b32 s10, 12, 10", 6),
+    ("s_mov_b64 s[12:13], 12\n s_and_b64 s[10:11], s[12:13], 10", 8),
+    ("s_mov_b64 s[12:13], 12\n s_or_b64 s[10:11], s[12:13], 10", 14),
+    ("s_mov_b64 s[12:13], 12\n s_xor_b64 s[10:11], s[12:13], 10", 6),
+    ("s_mov_b64 s[12:13], 12\n s_orn2_b64 s[10:11], s[12:13], 10", -3),
+    ("s_mov_b64 s[12:13], 12\n s_nand_b64 s[10:11], s[12:13], 10", ~8),
+    ("s_mov_b64 s[12:13], 12\n s_xnor_b64 s[10:11], s[12:13], 10", ~6),
+    ("s_mov_b64 s[12:13], 0x120\n s_wqm_b64 s[10:11], s[12:13]", 0xFF0),
+    ("s_mov_b64 s[10:11], 1\n s_cmp_eq_u32 0, 0\n s_cmov_b64 s[10:11], 2", 2),
     ("s_mov_b64 flat_scratch, -2\n s_mov_b32 s10, flat_scratch_lo", -2),
     ("s_mov_b64 flat_scratch, -2\n s_mov_b32 s10, flat_scratch_hi", -1),
     ("s_min_u32 s10, -1, 1", 1),
@@ -97,6 +108,18 @@ SCALARS = [
     ("s_mov_b64 vcc, 0\n s_mov_b32 s10, 7\n s_cbranch_vccz .L1\n s_mov_b32 s10, 8\n.L1:", 7),
     ("s_mov_b32 s10, 0\n.L1: s_add_i32 s10, s10, 1\n s_cmp_lt_i32 s10, 9\n s_cbranch_scc1 .L1", 9),
 ]
+SAVED = """s_mov_b64 exec, 12
+ s_mov_b64 s[12:13], 10
+ s_{}_saveexec_b64 s[8:9], s[12:13]
+ s_mov_b32 s10, exec_lo
+ s_mov_b64 exec, -1"""
+SCALARS += [
+    (SAVED.format(name), expected)
+    for name, expected in (
+        ("and", 8), ("or", 14), ("xor", 6), ("andn2", 2), ("orn2", -5), ("nand", ~8), ("nor", ~14),
+        ("xnor", ~6), ("andn1", 4), ("orn1", -3),
+    )
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "expected"), SCALARS)
@@ -286,6 +309,11 @@ def test_data_of_the_program_lies_in_memory() -> None:
 
 def test_modifiers_that_are_unknown_are_refused() -> None:
     assert with_any_modifier(text for text, *_ in [*SCALARS, *COMPARISONS]) == []
+
+
+def test_every_instruction_has_an_example() -> None:
+    words = {*" ".join(text for text, _ in SCALARS).split()}
+    assert {*tables.SCALARS, *(f"s_{name}_saveexec_b64" for name in tables.MASKS)} <= words
 
 
 def test_assemblers_accept_the_texts() -> None:

@@ -74,10 +74,10 @@ def decode(line: Line, context: Context) -> Instruction | None:
     name = base_name(line.mnemonic)
     if name in PACKED:
         return _packed(line, PACKED[name], is_move=name == "v_pk_mov_b32")
-    if name in _MIXED:
-        return _mixed(line, _MIXED[name])
-    if name in _DOTS:
-        return _dot(line, _DOTS[name], accumulates=name.split("_")[1].endswith("c"))
+    if name in MIXED:
+        return _mixed(line, MIXED[name])
+    if name in DOTS:
+        return _dot(line, DOTS[name], accumulates=name.split("_")[1].endswith("c"))
     return None
 
 
@@ -148,9 +148,8 @@ def _word_part(form: str, source: Operand, half: int, negative: int) -> Read:
     return (lambda w: -read(w)) if negative else read
 
 
-_MIXED: Mapping[str, int | None] = {
+MIXED: Mapping[str, int | None] = {
     "v_fma_mix_f32": None,
-    "v_mad_mix_f32": None,
     "v_fma_mixlo_f16": 0,
     "v_fma_mixhi_f16": 1,
 }
@@ -207,7 +206,7 @@ def _brain_floats(word: Any) -> Any:
     return np.ascontiguousarray(parts).view(F32).astype(np.float64)
 
 
-_DOTS: Mapping[str, Dot] = {
+DOTS: Mapping[str, Dot] = {
     "v_dot2_f32_f16": Dot("f32", _halves(np.float16)),
     "v_dot2c_f32_f16": Dot("f32", _halves(np.float16)),
     "v_dot2_f32_bf16": Dot("f32", _brain_floats),

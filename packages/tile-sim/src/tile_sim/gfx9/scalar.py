@@ -215,7 +215,7 @@ def _of_both_widths(bits: int) -> dict[str, Scalar]:
 SCALARS: Mapping[str, Scalar] = {
     **_TWO_SOURCES, **_ONE_SOURCE, **_of_both_widths(32), **_of_both_widths(64),
 }  # fmt: skip
-_MASKS: Mapping[str, Callable[[int, int], int]] = {
+MASKS: Mapping[str, Callable[[int, int], int]] = {
     "and": lambda s, e: s & e, "or": lambda s, e: s | e, "xor": lambda s, e: s ^ e,
     "andn2": lambda s, e: s & ~e, "orn2": lambda s, e: s | ~e, "nand": lambda s, e: ~(s & e),
     "nor": lambda s, e: ~(s | e), "xnor": lambda s, e: ~(s ^ e), "andn1": lambda s, e: ~s & e,
@@ -356,7 +356,7 @@ def _save_exec(line: Line) -> Instruction:
     """Write EXEC, and save what it was (``saveexec``) or what it is now (``wrexec``)."""
     target, source = operands_of(line, 2)
     operation, what, _ = line.mnemonic[2:].split("_")
-    combine, get, put = _MASKS[operation], getter(source, 64), setter(target, 64)
+    combine, get, put = MASKS[operation], getter(source, 64), setter(target, 64)
     saves = what == "saveexec"
 
     def step(w: Wave) -> None:
