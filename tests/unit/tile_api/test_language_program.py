@@ -258,6 +258,11 @@ def test_print():
         on(lambda A, S, F: T.print(F, 3))
 
 
+@pytest.mark.parametrize("value", [0, 2.5, True, None])
+def test_numbers_and_nothing_have_no_effect(value):
+    assert on(lambda A, S, F: T.evaluate(value)) == []
+
+
 def test_print_in_a_parallel_loop():
     @T.prim_func
     def f(A: T.Tensor((4,), "float32")):

@@ -14,17 +14,18 @@ from support.example_files import load
 from support.strategies import Shown, kernels
 from tile_api.reducing import reduce_kernel, reductions
 from tile_api.reducing.failure import Failure, RunOutcome, gist_of, same_as
-from tile_api.reducing.kernel_edits import statements, weight
+from tile_api.reducing.kernel_edits import edited, statements, weight
 from tile_api.reducing.language_text import language_of
 from tile_api.reducing.program import program_of, read_kernel, reads_back
 from tile_api.reducing.transformations import TRANSFORMATIONS
+from tile_api.reducing.transformations.loops import fewer_threads
 from tile_api.reducing.trial import COMPILE, LOWER, Plan, try_kernel
 from tile_api.reducing.workers import Trials
 from tile_api.settings import override
 from tile_api.tiers.developer import traced_again
 from tile_core.ir.node import walk
 from tile_core.ir.printer import print_kernel
-from tile_core.ir.stmt import Check, CheckKind, If, Kernel, Pipelined
+from tile_core.ir.stmt import Check, CheckKind, If, Kernel, Launch, Pipelined
 from tile_core.ir.structural_equality import structurally_equal
 from tile_core.ir.verify import verify
 from tile_core.ops.gemm import Gemm
@@ -62,6 +63,23 @@ def test_attention_becomes_a_few_statements(needs, bound) -> None:
     assert needs(small)
     assert len(statements(small)) <= bound
     assert max(n.nbytes or 0 for n in walk(small) if hasattr(n, "nbytes")) <= 16
+
+
+@pytest.mark.parametrize(("least", "left"), [(1, 1), (33, 64), (150, 192), (200, 384)])
+def test_how_few_threads_are_left(least: int, left: int) -> None:
+    """One, a power of two that is usual, or half as many."""
+    a = ir.tensor("A", (8,))
+    kernel = ir.kernel([a], 2, lambda bx: ir.fill(a, 1))
+    (launch,) = (stmt for stmt in statements(kernel) if isinstance(stmt, Launch))
+    kernel = edited(kernel, {launch: (replace(launch, threads=(384, 1, 1)),)})
+
+    def count(made: Kernel) -> int:
+        (launch,) = (stmt for stmt in statements(made) if isinstance(stmt, Launch))
+        return launch.threads[0]
+
+    while smaller := next((k for k in fewer_threads(kernel) if count(k) >= least), None):
+        kernel = smaller
+    assert count(kernel) == left
 
 
 def test_a_function_stays_a_function() -> None:

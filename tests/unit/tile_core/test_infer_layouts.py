@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -184,8 +185,12 @@ def test_the_report_names_who_asked_and_draws() -> None:
     rows = report["t0"].draw().splitlines()
     assert rows[0].split() == ["|", *map(str, range(8))]
     assert rows[3].split() == ["1", "|", "1", "5", "9", "13", "17", "21", "25", "29"]
-    with pytest.raises(FrontendValueError, match="no tile is called 'x'"):
+    with pytest.raises(FrontendValueError, match="no tile is called 'x'") as caught:
         report["x"]
+    assert caught.value.hint == "after all passes there are: t0, t1, t2"
+    with pytest.raises(FrontendValueError) as caught:
+        replace(report, tiles=())["x"]
+    assert caught.value.hint == "after all passes there are: none"
 
 
 @pytest.mark.parametrize("length", [4, 64])

@@ -250,6 +250,9 @@ class TestPicture:
         assert texts == [f"T{4 * i + j // 2}:r{j % 2}" for i in range(8) for j in range(8)]
         assert cells[0].get("fill") == cells[1].get("fill") != cells[2].get("fill")
 
+    def test_a_picture_in_two_parts(self, golden):
+        golden(svg(Layout((2, 2, 3), lambda b, i, j: (b * 2 + i, j))))
+
     def test_a_huge_picture_is_refused(self):
         assert message(lambda: svg(row_major((256, 256)))) == (
             "[TL3001] a picture of 65536 cells is too large to be read\n"

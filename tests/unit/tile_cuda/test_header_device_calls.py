@@ -138,6 +138,20 @@ def test_the_table_and_the_header_agree():
     assert products <= set(CALLS)
 
 
+def test_the_table_and_the_header_agree_on_constants():
+    """Leading arguments are printed between angle brackets: as many as the header asks for."""
+    text = "".join(path.read_text() for path in sorted(HEADERS.glob("**/*.h")))
+    declared: dict[str, set[int]] = {}
+    for parameters, name in re.findall(r"template <(.*)>\s*TILE_DEVICE[^;{(]*?(\w+)\(", text):
+        constants = re.findall(r"\b(?:int|bool|unsigned) \w+(?=,|$)", parameters)
+        declared.setdefault(name, set()).add(len(constants))
+    for call in DEVICE_CALLS.values():
+        counts = declared.get(DEVICE_NAMES.get(call.name, call.name))
+        if counts is not None and call.operands is None:
+            assert call.templates in counts, call.name
+    assert len(declared) > 40
+
+
 @pytest.mark.in_turn(5)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_call_becomes_its_instruction(arch):

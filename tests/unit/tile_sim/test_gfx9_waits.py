@@ -67,6 +67,23 @@ def test_stores_count_too() -> None:
         on_lanes(body.replace("vmcnt(1)", "vmcnt(2)"), 4)
 
 
+@pytest.mark.parametrize(
+    "other", ["ds_write_b32 v1, v1", "ds_add_u32 v1, v1", "ds_add_rtn_u32 v6, v1, v1"]
+)
+def test_all_of_shared_memory_counts(other: str) -> None:
+    body = f"""
+      v_mov_b32_e32 v1, 0
+      ds_read_b32 v5, v1 offset:64
+      {other}
+      s_waitcnt lgkmcnt(1)
+      v_mov_b32_e32 v10, v5
+      s_waitcnt lgkmcnt(0)
+    """
+    on_lanes(body, shared=128)
+    with pytest.raises(MissingWait, match="v5 is touched"):
+        on_lanes(body.replace("lgkmcnt(1)", "lgkmcnt(2)"), shared=128)
+
+
 def test_scalar_loads_come_in_any_order() -> None:
     body = """
       s_load_dword s10, s[4:5], 0x0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import runpy
 import shutil
 import subprocess
@@ -167,6 +168,16 @@ def test_functions_without_names_are_written_out(tmp_path) -> None:
     for f in (lambda x: x * 2, lambda x: x + 1):
         said = run(Function(f).source(x), tmp_path / "a.py", "cpu")
         assert said == "<lambda>: (9, 5), at most 0.0e+00 from NumPy"
+
+
+@pytest.mark.parametrize(
+    ("function", "printed"),
+    [(np.exp2, "exp2"), (np.exp, "exp"), (lambda x: np.exp(x + np.float32(math.log(2))), "exp")],
+    ids=["base 2", "base e", "a sum"],
+)
+def test_the_base_of_an_exponential(function, printed: str) -> None:
+    text = Function(lambda x: function(x), blocks=Blocks()).source(np.zeros((4, 64), "float32"))
+    assert re.findall(r"T\.(exp\w*)\(", text) == [printed]
 
 
 def test_names_of_short_types(tmp_path) -> None:

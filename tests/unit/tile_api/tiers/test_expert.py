@@ -18,7 +18,7 @@ import tile_api.language as T
 from support.expert_programs import lowered_again, program_in, written
 from tile_core.codegen import print_program
 from tile_core.driver import lower
-from tile_core.errors import FrontendValueError, UnsupportedOnTarget
+from tile_core.errors import FrontendValueError, TileError, UnsupportedOnTarget
 from tile_core.ir.parser import parse_kernel
 from tile_core.ir.printer import print_kernel
 from tile_core.ir.structural_equality import structurally_equal
@@ -108,7 +108,7 @@ def test_maps_of_tensors_are_printed(tmp_path: Path) -> None:
 
 
 def test_sizes_of_a_call_outputs_and_options(tmp_path: Path) -> None:
-    m = T.dynamic("m", min=1, multiple_of=4)
+    m = T.dynamic("m", min=1, max=4096, multiple_of=4)
 
     @T.prim_func
     def double(x: T.Tensor((m, 8), "float32"), y: T.Tensor((m, 8), "float32"), by: T.float32):
@@ -122,8 +122,9 @@ def test_sizes_of_a_call_outputs_and_options(tmp_path: Path) -> None:
     assert_the_same(kernel, again)
     x = np.arange(96, dtype=np.float32).reshape(12, 8)
     np.testing.assert_array_equal(again(x, 3.0), x * 3)
-    with pytest.raises(Exception, match="m % 4 == 0"):
-        again(np.zeros((6, 8), np.float32), 3.0)
+    for made in (kernel, again):
+        with pytest.raises(TileError, match="its contract is 1 <= m <= 4096, m % 4 == 0"):
+            made(np.zeros((6, 8), np.float32), 3.0)
 
 
 def test_the_file_is_a_program_of_its_own(tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ import warnings
 
 import numpy as np
 import pytest
+from tile_api.tilelang.utils import language
 from tile_api.tilelang.utils import target as targets
 
 import tile_api as tile
 import tile_api.language as T
 import tile_api.tilelang as tilelang
-from tile_api.tilelang import carver, install, quantize
+from support.trace import trace
+from tile_api.tilelang import carver, install, names, quantize
 from tile_core.dtypes import dtype_of
 from tile_core.errors import DtypeMismatch, FrontendValueError, UnsupportedName
 
@@ -28,6 +30,27 @@ def unpacked(unpack, packed, count: int, dtype: str, storage: str = "uint8"):
 
     kernel = tile.compile(main, out_idx=[1], target="interpret")
     return np.asarray(kernel(packed)).astype("float64").tolist()
+
+
+def test_where_buffers_are():
+    predicates = {name for name in names.REGIONS.split() if name[:3] == "is_"} - {"is_full_region"}
+
+    def told(A):
+        made = {
+            "global": A,
+            "shared": T.alloc_shared((4,), "float32"),
+            "fragment": T.alloc_fragment((4,), "float32"),
+            "local": T.alloc_local((4,), "float32"),
+            "local_var": T.alloc_var("int32"),
+            "tensor_memory": T.alloc_tmem((128, 64), "float32"),
+            "reducer": T.alloc_reducer((4,), "float32"),
+        }
+        for place, buffer in made.items():
+            hold = {name for name in predicates if getattr(language, name)(buffer)}
+            both = {"is_shared_dynamic"} if place == "shared" else set()
+            assert hold == {f"is_{place}", *both}
+
+    trace(told, A="float32[4]")
 
 
 BYTES = np.arange(0, 256, 5, dtype="uint8")

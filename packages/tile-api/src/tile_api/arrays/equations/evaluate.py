@@ -56,8 +56,8 @@ def evaluated(
         return [_output(tensors, precise, x) for x in equations.outputs]
 
 
-def _is_power_of_two(x: Expr) -> bool:
-    """Tell whether an exponential is one of base 2."""
+def is_power_of_two(x: Expr) -> bool:
+    """Tell whether the exponential of `x` is one of base 2."""
     return x.op == "multiply" and x.args[0].op == "const" and bool(x.args[0].value == math.log(2))
 
 
@@ -233,7 +233,7 @@ class _Evaluation:
             return self._chosen(*x.args)
         if x.op == "scan":
             return self._scanned(x)
-        if x.op == "exp" and _is_power_of_two(x.args[0]):  # as it is printed
+        if x.op == "exp" and is_power_of_two(x.args[0]):  # as it is printed
             return np.exp2(self.of(x.args[0].args[1]))
         args = [self.of(arg) for arg in x.args]
         if x.op == "carry":

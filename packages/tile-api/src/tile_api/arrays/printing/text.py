@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from tile_api.arrays.equations.evaluate import constant_of
+from tile_api.arrays.equations.evaluate import constant_of, is_power_of_two
 from tile_api.arrays.equations.expressions import (
     BITS,
     INDEX,
@@ -245,7 +245,7 @@ class ExpressionText:
 
         It is one rounding more, which differences to a row's largest element do not feel.
         """
-        if x not in self.tiles and _is_multiple(x, math.log(2)):
+        if x not in self.tiles and is_power_of_two(x):
             return f"T.exp2({self(x.args[1])})", _ATOM
         is_difference = {"state", "add"} <= {n.op for n in walk(x)}
         if x.dtype != "float32" or x in self.tiles or is_strict() or not is_difference:
@@ -261,10 +261,6 @@ class ExpressionText:
         if x.op not in ("add", "multiply"):
             return False
         return x in self.tiles or (x.op == "add" and any(map(self._has_tiles, x.args)))
-
-
-def _is_multiple(x: Expr, factor: float) -> bool:
-    return x.op == "multiply" and x.args[0].op == "const" and bool(x.args[0].value == factor)
 
 
 def _is_small_multiple(x: Expr) -> bool:

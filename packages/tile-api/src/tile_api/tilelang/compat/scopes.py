@@ -23,12 +23,12 @@ def is_global(buffer: Any) -> bool:
 
 def is_shared(buffer: Any, allow_dynamic: bool = True) -> bool:
     """Tell whether a buffer is in shared memory."""
-    return _scope(buffer) in ("shared", "shared.dyn")
+    return _scope(buffer) == "shared"
 
 
 def is_shared_dynamic(buffer: Any) -> bool:
-    """Tell whether a buffer is in shared memory whose size is known at launch."""
-    return _scope(buffer) == "shared.dyn"
+    """Tell whether a buffer is in shared memory, of which each launch says how much there is."""
+    return is_shared(buffer)
 
 
 def is_fragment(buffer: Any) -> bool:
