@@ -74,8 +74,6 @@ def _rejects(op: Copy, target: Target) -> str | None:
         return "operands are copied from shared memory into fragments"
     if op.is_async or op.prefer_instruction is not None or op.loop_layout is not None:
         return "the copy asks for another instruction or order"
-    if op.dst.buffer.rank != 2 or not op.dst.is_whole or op.src.is_element:
-        return "operands are fragments of two dimensions"
     return None
 
 
