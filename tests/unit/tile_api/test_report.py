@@ -43,6 +43,8 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attributes):
         found = dict(attributes)
         assert len(found) == len(attributes), f"an attribute of {tag} stands twice"
+        # The keyboard goes along in the order of the page.
+        assert found.get("tabindex", "0") in ("0", "-1")
         self.ids += [found["id"]] if "id" in found else []
         self.links += [found["href"]] if "href" in found else []
         self.sources += [found["src"]] if "src" in found else []
