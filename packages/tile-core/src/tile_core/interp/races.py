@@ -170,7 +170,7 @@ class Tracker:
         return (units.astype(np.int64) << 31) | party
 
     def _in_joint(self, units: Array, party: Array, epoch: int) -> Array:
-        if self.joint_epoch != epoch or not len(self.joint):
+        if self.joint_epoch != epoch:
             return np.zeros(units.shape, np.bool_)
         keys = self._keys(units, party)
         where = np.minimum(np.searchsorted(self.joint, keys), len(self.joint) - 1)
