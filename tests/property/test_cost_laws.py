@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,6 +71,16 @@ def test_bytes_of_ragged_loops_are_exact(n: int) -> None:
     assert found.flops["functions"] >= n
     assert found.milliseconds > 0
     assert all(part.milliseconds >= 0 for part in found.parts)
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
+@pytest.mark.parametrize("n", [1000, 300_000])
+def test_parts_of_a_time_on_a_gpu_add_up(n: int, target: str) -> None:
+    """The busiest unit, what all wait for, and the launch; the others are busy meanwhile."""
+    found = tile.estimate(elements(n), target)
+    parts = {part.name: part.milliseconds for part in found.parts}
+    waiting, launch = parts.pop("waiting"), parts.pop("launch")
+    assert found.milliseconds == pytest.approx(max(parts.values()) + waiting + launch)
 
 
 @st.composite
