@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 import tile_api.language as T
@@ -96,6 +98,54 @@ def test_arrivals_by_hand_let_the_other_role_go_on():
     assert sorted(copies) == sorted(uses) == list(range(6))
     assert all(copies[k][1] <= uses[k][0] for k in range(6))
     assert all(uses[k][1] <= copies[k + 2][0] for k in range(4))
+
+
+def in_step(rounds):
+    @T.prim_func
+    def main(A: T.Tensor((rounds * 32, 64), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=256):
+            tiles = T.alloc_shared((2, 32, 64), "float16")
+            total = T.alloc_fragment((32, 64), "float32")
+            full = T.alloc_barrier([128, 128])
+            with T.ws(1):
+                for k in T.serial(rounds):
+                    T.tma_copy(A[k * 32, 0], tiles[k % 2, :, :], barrier=full[k % 2])
+                    T.mbarrier_arrive(full[k % 2])
+                    T.sync_threads(3, 256)
+            with T.ws(0):
+                T.clear(total)
+                for k in T.serial(rounds):
+                    T.mbarrier_wait_parity(full[k % 2], k // 2 % 2)
+                    for i, j in T.Parallel(32, 64):
+                        total[i, j] += T.cast(tiles[k % 2, i, j], "float32")
+                    T.sync_threads(3, 256)
+                T.copy(total, C[0, 0])
+            with T.ws(1):
+                for k in T.serial(rounds):
+                    T.tma_copy(A[k * 32, 0], tiles[k % 2, :, :], barrier=full[k % 2])
+
+    return main
+
+
+def test_roles_meet_at_barriers_with_numbers():
+    found = picture(in_step(4), "cuda:sm_90a")
+    copies, uses = (
+        sorted((b.start, b.end) for b in found.bars if b.activity == activity)
+        for activity in ("transfer", "use")
+    )
+    for k in range(3):
+        assert copies[k][1] <= uses[k][0] < uses[k][1] <= copies[k + 1][0]
+
+
+@pytest.mark.parametrize("program", [in_step(4), by_hand(6, 2)], ids=["in step", "by hand"])
+def test_threads_do_one_thing_at_a_time(program):
+    """A role of threads begins once their last one is over."""
+    found = picture(program, "cuda:sm_90a")
+    for number, lane in enumerate(found.lanes):
+        if lane.kind == "threads":
+            bars = sorted((b.start, b.end) for b in found.bars if b.lane == number)
+            assert len(bars) > 1
+            assert all(one[1] <= other[0] for one, other in pairwise(bars))
 
 
 def test_without_asynchronous_copies_loads_into_registers_run_ahead():
