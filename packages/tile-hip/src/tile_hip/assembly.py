@@ -132,10 +132,11 @@ class AssemblyCode:
             for loop in multiply
             if not any(_holds(*loop, *other) for other in multiply)
         ]
-        order = [
-            (counts_of(loop).matrix_products, len(loop), loop) for loop in inner or self.loops()
-        ]
-        return max(order, key=lambda entry: entry[:2])[2] if order else self
+        return max(
+            inner or self.loops(),
+            key=lambda loop: (counts_of(loop).matrix_products, len(loop)),
+            default=self,
+        )
 
     def _products(self, start: int, end: int) -> int:
         return counts_of(self.instructions[start : end + 1]).matrix_products
