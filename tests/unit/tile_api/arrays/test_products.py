@@ -271,3 +271,34 @@ def test_products_whose_rows_differ_are_kernels_of_their_own(name, dtype) -> Non
     for target in ("interpret", "cpu"):
         found = Function(OTHER_ROWS[name], target=target)(*given)
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def _of_products(a, b, c):
+    v = np.dot(a, a) @ np.swapaxes(a, -1, -2)
+    return np.vecmat(v, v)
+
+
+def _largest(a, b, c):
+    v = a[:, None] * b
+    return np.max(np.vecmat(v, v), axis=-1)
+
+
+def _of_squares(a, b, c):
+    v = (c[..., None] * b @ b)[None] + a
+    return np.matvec(v, v)
+
+
+@pytest.mark.parametrize("function", [_of_products, _largest, _of_squares])
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+def test_gradients_of_products_within_products(function, target) -> None:
+    """Factors that lie along the columns of other products, and results that are cut themselves."""
+    random = np.random.default_rng(2)
+    given = [random.standard_normal(shape) for shape in ((3, 3, 3), (3, 3), (1,))]
+    along = [random.standard_normal(x.shape) for x in given]
+    ends = [
+        function(*(x + s * d for x, d in zip(given, along, strict=True))) for s in (1e-6, -1e-6)
+    ]
+    weights = random.standard_normal(ends[0].shape)
+    found = Function(function, target=target).vjp(*given)[1](weights)
+    slope = sum(float((g * d).sum()) for g, d in zip(found, along, strict=True))
+    np.testing.assert_allclose(slope, ((ends[0] - ends[1]) * weights).sum() / 2e-6, rtol=1e-6)

@@ -150,13 +150,33 @@ def _products(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]
     return _Products(rows, frozenset(columns), folds)
 
 
-def of_other_rows(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> list[Expr]:
-    """Return products over the stream whose rows are not those of the last one.
+def of_other_tiles(
+    outputs: Sequence[Output], stream: str, extents: Mapping[str, int]
+) -> list[Expr]:
+    """Return products over the stream whose factors are no matrices in a kernel of all of them.
 
-    The rows of a kernel are one variable: of another one, a block has a value at a time.
+    The rows of a kernel are one variable, the last product's: of another one, a block has a value
+    at a time. Factors that change along columns of other products, too, would have them besides.
     """
-    rows = _products(outputs, stream, extents).rows
-    return [x for x, row in rows.items() if row != [*rows.values()][-1]]
+    found = _products(outputs, stream, extents)
+    row = [*found.rows.values()][-1] if found.rows else ""
+
+    def is_matrix(group: Group) -> bool:
+        free = frozenset().union(*(f.free for f in group.factors))
+        return len(free & {row, *found.columns}) == 1
+
+    within = {n for x in _results_along_columns(found, outputs) for n in walk(x)}
+    return [
+        x for x, mine in found.rows.items()
+        if x in within or mine != row or not all(map(is_matrix, tiles_multiplied(x) or ()))
+    ]  # fmt: skip
+
+
+def _results_along_columns(found: _Products, outputs: Sequence[Output]) -> list[Expr]:
+    """Return results that change along columns of products which they go through themselves."""
+    ends = {o.element for o in outputs}
+    folds = [x for x in found.folds if x in ends and x.free & found.columns]
+    return [x for x in folds if any(n in found.rows for n in walk(x))]
 
 
 def product_columns(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> set[str]:
@@ -174,6 +194,10 @@ def is_of_columns(x: Expr, stream: str, columns: set[str]) -> bool:
 
 
 def along_columns(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]) -> list[Expr]:
-    """Return the reductions over the stream that change along columns, and are no products."""
+    """Return the reductions over the stream that change along columns, and are no products.
+
+    A result that goes through such a product itself is none: that is a kernel of its own.
+    """
     found = _products(outputs, stream, extents)
-    return [x for x in found.folds if x.free & found.columns]
+    results = _results_along_columns(found, outputs)
+    return [x for x in found.folds if x.free & found.columns and x not in results]

@@ -34,10 +34,21 @@ def read_by_others(left: Sequence[Output], given: Sequence[Output]) -> list[Outp
 def read_by_nodes(
     nodes: Iterable[Expr], outputs: Sequence[Output], made: Mapping[Expr, Expr]
 ) -> list[Output]:
-    """Return results that reductions read which are kernels before that of `outputs`."""
-    names = {made[n].value for n in walk(*nodes) if n in made}
+    """Return results that reductions read, or are, which are kernels before that of `outputs`.
+
+    Of results that are all to be kernels of their own it is one that reads none of the others.
+    """
+    names = _tensors(nodes, made)
     early = [o for o in outputs if o.name in names]
-    return early if len(early) < len(outputs) else []
+    if len(early) < len(outputs):
+        return early
+    all_of = {o.name for o in outputs} if len(outputs) > 1 else frozenset[str]()
+    return [o for o in outputs if _tensors([o.element], made) & all_of == {o.name}][:1]
+
+
+def _tensors(roots: Iterable[Expr], made: Mapping[Expr, Expr]) -> set[str]:
+    """Return the names of what is in memory, or will be, among what expressions read."""
+    return {made[n].value for n in walk(*roots) if n in made}
 
 
 def read_by_steps(

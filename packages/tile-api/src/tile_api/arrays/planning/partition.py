@@ -16,7 +16,7 @@ from tile_api.arrays.planning.inner_products import (
     has_wide_columns,
     is_inner_product,
     is_of_columns,
-    of_other_rows,
+    of_other_tiles,
     product_columns,
     reads_less,
     reductions_over,
@@ -408,7 +408,7 @@ def streamed(elements: Sequence[Expr]) -> str | None:
 
 
 def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]:
-    """Return the reductions that are kernels of their own, and why."""
+    """Return the reductions that are kernels of their own, and why; a result alone is one."""
     elements = [output.element for output in outputs]
     is_wide = has_wide_columns(elements, stream, cuts.widest)
     folds = folds_of_tiles(x.args[0] for x in reductions_over(elements, stream))
@@ -445,9 +445,9 @@ def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]
     for output in outputs:
         look(output.element, False)
         found.update(dict.fromkeys(_of_fewer_dimensions(output, stream, extents), _SPREAD))
-    found.update(dict.fromkeys(of_other_rows(outputs, stream, extents), _SPREAD))
+    found.update(dict.fromkeys(of_other_tiles(outputs, stream, extents), _SPREAD))
     found.update(dict.fromkeys(along_columns(outputs, stream, extents), _COLUMNS))
-    return found
+    return {x: why for x, why in found.items() if [x] != elements}
 
 
 def _extents(outputs: Sequence[Output]) -> dict[str, int]:
