@@ -1,4 +1,4 @@
-"""Sums over long rows: several rows, or several parts of one, are read at once."""
+"""Sums over long rows, and products of one row: what is read at once from memory."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
+from tile_cpu.gemm.register_tile_shape import RegisterTile, in_pairs_of_lines
 
 
 def summed(rows: int, columns: int, bm: int, bn: int, target: str = "cpu:haswell"):
@@ -54,3 +55,35 @@ def test_all_elements_are_added_once(shape) -> None:
     y = np.empty(rows, "float32")
     summed(*shape, target="cpu")(x, y)
     np.testing.assert_array_equal(y, x.sum(axis=-1))
+
+
+@pytest.mark.parametrize(("depth", "sums"), [(4096, 4), (64, 6)])
+def test_one_row_of_a_product_reads_what_comes_from_memory_in_pairs_of_lines(
+    depth: int, sums: int
+) -> None:
+    @T.prim_func
+    def main(
+        A: T.Tensor((1, depth), "float32"),
+        B: T.Tensor((depth, 4096), "float32"),
+        C: T.Tensor((1, 4096), "float32"),
+    ):
+        with T.Kernel(2, threads=128) as bx:
+            acc = T.alloc_fragment((1, 2048), "float32")
+            a = T.alloc_shared((1, 8), "float32")
+            b = T.alloc_shared((8, 2048), "float32")
+            T.fill(acc, 0.0)
+            for ko in T.Pipelined(depth // 8, num_stages=2):
+                T.copy(A[0:1, ko * 8 : ko * 8 + 8], a)
+                T.copy(B[ko * 8 : ko * 8 + 8, bx * 2048 : bx * 2048 + 2048], b)
+                T.gemm(a, b, acc)
+            T.copy(acc, C[0:1, bx * 2048 : bx * 2048 + 2048])
+
+    text = tile.compile(main, target="cpu:haswell").kernel_source
+    loops = re.findall(r"((?:  %\S+ = phi <8 x float>.*\n)+)", text)
+    assert max(group.count("phi") for group in loops) == sums
+
+
+def test_whole_pairs_of_lines() -> None:
+    assert in_pairs_of_lines(RegisterTile(1, 6), 32) == RegisterTile(1, 4)
+    assert in_pairs_of_lines(RegisterTile(1, 4), 64) == RegisterTile(1, 4)
+    assert in_pairs_of_lines(RegisterTile(1, 2), 32) == RegisterTile(1, 2)  # none is whole

@@ -17,6 +17,8 @@ MAX_VECTOR_ROWS = 4
 # Up to this many a transposed B is multiplied as dot products along its rows, and up to the
 # number above also if that takes another inner step.
 MAX_DOT_ROWS = 16
+# Two lines of a cache: processors fetch them from memory together.
+PAIR_BYTES = 128
 
 
 class GemmForm(Enum):
@@ -73,6 +75,16 @@ def choose_tile(machine: CpuMachine, kernel: MicroKernel, m: int, n: int) -> Reg
     if m <= 5:
         return RegisterTile(m, min({1: 6, 2: 4, 3: 3, 4: 2, 5: 2}[m], vectors))
     return RegisterTile(6, min(2, vectors)) if vectors > 1 else RegisterTile(8, 1)
+
+
+def in_pairs_of_lines(tile: RegisterTile, nbytes: int) -> RegisterTile:
+    """Return a tile without the vectors, of `nbytes`, that begin a pair of lines and end within it.
+
+    Lines come from memory in pairs. One row of A waits for nothing but these, and in columns that
+    end within a pair it waits for its other line once more.
+    """
+    pairs = tile.nv * nbytes // PAIR_BYTES
+    return RegisterTile(tile.mr, pairs * PAIR_BYTES // nbytes) if pairs else tile
 
 
 def row_segments(m: int, mr: int) -> tuple[Segment, ...]:

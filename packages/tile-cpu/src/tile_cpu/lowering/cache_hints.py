@@ -65,6 +65,11 @@ def streamed_buffers(kernel: Kernel, machine: CpuMachine) -> frozenset[Buffer]:
     )
 
 
+def comes_from_memory(tensor: Buffer, machine: CpuMachine) -> bool:
+    """Whether a tensor does not stay in a cache between two kernels that read it."""
+    return tensor.nbytes is not None and tensor.nbytes * LARGEST_KEPT >= machine.l3_bytes
+
+
 def is_large(nbytes: int, machine: CpuMachine) -> bool:
     """Whether a tensor of `nbytes` is more than a small part of the last-level cache."""
     return nbytes * SMALLEST_PART >= machine.l3_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from tile_core.ops.gemm import Gemm
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial_forms import expand
 from tile_core.target import Target
+from tile_cpu.lowering.cache_hints import comes_from_memory
 from tile_cpu.lowering.context import Context
 from tile_cpu.lowering.matrices import element_name, exists, matrix_of, valid_extent
 from tile_cpu.lowering.types import all_of
@@ -33,6 +35,7 @@ def lower_gemm(op: Gemm | StreamedGemm | BlockedGemm, ctx: Context) -> Stmt:
 def _block_product(op: BlockedGemm, ctx: Context) -> Stmt:
     from tile_cpu.gemm.macrokernel import emit_blocked_gemm, plan_gemm
     from tile_cpu.gemm.operands import Extent, StoreTo, start_from
+    from tile_cpu.gemm.register_tile_shape import GemmForm, in_pairs_of_lines
 
     m, n = op.mn
     spec = plan_gemm(
@@ -44,6 +47,10 @@ def _block_product(op: BlockedGemm, ctx: Context) -> Stmt:
         n,
         transposed_b=op.transpose_b,
     )
+    is_read_once = m == 1 and spec.form is GemmForm.DIRECT
+    if is_read_once and comes_from_memory(op.b.buffer.storage, ctx.machine):
+        nbytes = spec.kernel.lanes * op.b.buffer.dtype.bits // 8
+        spec = replace(spec, tile=in_pairs_of_lines(spec.tile, nbytes))
     a, b = matrix_of(ctx, op.a, op.a_rows), matrix_of(ctx, op.b, op.b_rows)
     last_a, last_b = op.a.buffer.rank - 1, op.b.buffer.rank - 1
     extent = Extent(
