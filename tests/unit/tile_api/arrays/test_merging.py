@@ -265,3 +265,13 @@ def test_a_sum_that_is_the_same_for_all_remainders_is_computed_once() -> None:
     rows = [line.split()[-1] for line in told.splitlines() if "  rows: " in line]
     assert rows == ["32", "64"]  # of the product, and of what is multiplied in the end
     np.testing.assert_array_equal(function(x, w, scale), repeated(x, w, scale))
+
+
+def test_results_that_are_split_at_several_places_have_variables_of_their_own():
+    def function(a, b):
+        v = np.einsum("ij,kj->ik", np.einsum("ij,kj->ik", b, a) ** 2, a).reshape(-1)
+        return np.kron(v, v)
+
+    a, b = filled((3, 1), "float64", 1), filled((2, 3), "float64", 2)
+    for target in ("interpret", "cpu"):
+        np.testing.assert_array_equal(Function(function, target=target)(a, b), function(a, b))

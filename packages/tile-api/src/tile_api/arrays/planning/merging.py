@@ -218,7 +218,9 @@ def _split(o: Output) -> Output:
         (step,), (name, extent) = steps, i.value
         if extent % step:
             continue
-        outer, inner = index(f"{name}/", extent // step), index(f"{name}%", step)
+        # other outputs of a kernel may be split at other places
+        outer = index(f"{name}/{step}", extent // step)
+        inner = index(f"{name}%{step}", step)
         whole = add(multiply(const(step), outer), inner)
         element = substituted(o.element, {name: whole})
         if step < FEWEST_APART and any(
@@ -241,11 +243,12 @@ def _rejoined(o: Output) -> Output:
     for k, i in enumerate(o.indices):
         outer, inner = (n for n in walk(i) if n.op == "index") if len(i.free) == 2 else (i, i)
         name = outer.value[0] if outer.op == "index" else ""
-        is_split = name.endswith("/") and inner.value[0] == f"{name[:-1]}%"
+        whole, _, step_of_name = name.rpartition("/")
+        is_split = bool(whole) and inner.value[0] == f"{whole}%{step_of_name}"
         if not is_split or inner.value[1] >= FEWEST_APART:
             continue
         step = const(inner.value[1])
-        made[k] = index(name[:-1], outer.value[1] * inner.value[1])
+        made[k] = index(whole, outer.value[1] * inner.value[1])
         values |= {
             name: integer_part("floordiv", made[k], step),
             inner.value[0]: integer_part("mod", made[k], step),
