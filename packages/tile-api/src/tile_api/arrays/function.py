@@ -15,6 +15,7 @@ from typing import Any, overload
 import numpy as np
 
 from tile_api.arrays.annotations import array_types, check
+from tile_api.arrays.capturing import numpy_names, tensor_names
 from tile_api.arrays.capturing.array import NAMES
 from tile_api.arrays.capturing.capture import captured, inside
 from tile_api.arrays.compared import require_same
@@ -397,7 +398,8 @@ class Function(Uncopied):
                 found = _known(cached, alone)
                 if found is None:
                     plain = self._captured(arrays, others)
-                    capture = functools.partial(captured, self.func, others=others)
+                    names = _names_for(arrays)
+                    capture = functools.partial(captured, self.func, others=others, names=names)
                     derive = functools.partial(self._derive, cached.derived, arrays)
                     key = cached.symbols.made(alone, plain, capture, derive)
                     made = cached.derived.get(key)
@@ -414,12 +416,18 @@ class Function(Uncopied):
                     Parameter(n, tuple(x.shape), dtype_in(x), self._dims(n, x))
                     for n, x in arrays.items()
                 ]
-                equations = captured(self.func, parameters, others)
+                equations = captured(self.func, parameters, others, _names_for(arrays))
                 if equations.structure is None:
                     result = {"return": equations.outputs[0]}
                     check(self.func, self._array_types, {**arrays, **result})
                 self._equations.put(key, equations)
             return equations
+
+
+def _names_for(arrays: Mapping[str, Any]) -> Any:
+    """Return what is captured of functions and methods: torch's methods where tensors are given."""
+    is_torch = any(str(x.dtype).startswith("torch.") for x in arrays.values())
+    return tensor_names if is_torch else numpy_names
 
 
 def _known(cached: FunctionCaches, alone: Any) -> tuple[Any, Derived] | None:

@@ -8,6 +8,5 @@
 - `strides`: how tensors between nodes had better lie in memory
 - `view_bases`: what stages read of tensors that are views
 - `nodes`: which nodes can be captured, and what kinds there are
-- `decompositions`: what is taken apart before
 - `explanations`: what became of a graph
 """

@@ -20,11 +20,12 @@ from torch._guards import TracingContext
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from tile_api.arrays.capturing.torch_names import FUNCTIONS
 from tile_api.arrays.function_caches import MOST_SIGNATURES
 from tile_api.cache import KernelCache
+from tile_api.integrations.torch_operations import decompositions
 from tile_api.settings import Settings
 from tile_api.torch_compile.captured import Captured, Functions, apart, is_one_kernel
-from tile_api.torch_compile.decompositions import decompositions
 from tile_api.torch_compile.explanations import CompiledGraph, InKernels, InTorch
 from tile_api.torch_compile.nodes import Kind, device_of, kind_of, name_of, refusal
 from tile_api.torch_compile.stages import Stage, Step, steps_of
@@ -84,7 +85,7 @@ def tile_backend(
         fw_compiler=compiler("forward"),
         bw_compiler=compiler("backward"),
         inference_compiler=compiler("inference"),
-        decompositions=decompositions(),
+        decompositions=decompositions(FUNCTIONS),
         partition_fn=min_cut_rematerialization_partition,
     )
     made: Callable[..., Any] = backend(gm, example_inputs)

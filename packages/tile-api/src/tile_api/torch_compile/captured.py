@@ -14,7 +14,7 @@ from torch.fx import Node
 from tile_api.arrays.annotations import ArrayType
 from tile_api.arrays.capturing import views
 from tile_api.arrays.capturing.array import Array
-from tile_api.arrays.capturing.torch_names import call_torch
+from tile_api.arrays.capturing.torch_names import call_row
 from tile_api.arrays.explain import KernelFacts
 from tile_api.arrays.function import Function
 from tile_api.torch_compile.layouts import layout_of, memory_order
@@ -283,7 +283,7 @@ def _called(node: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     assert name is not None
     if name == "getitem" and not isinstance(args[0], Array):
         return args[0][args[1]]
-    return call_torch(name, args, kwargs)
+    return call_row(name, args, kwargs)
 
 
 def _check(made: Any, node: Node, sizes: Sizes) -> None:

@@ -11,6 +11,8 @@ import torch
 from torch.fx import Node
 
 from tile_api.arrays.capturing.torch_names import FUNCTIONS
+from tile_api.arrays.capturing.torch_order import ORDER
+from tile_api.arrays.capturing.torch_windows import WINDOWS
 from tile_api.settings import Settings
 from tile_api.tensors import torch_device
 from tile_core.dtypes import dtype_of
@@ -19,6 +21,8 @@ from tile_core.plugins.host import default_host
 
 _CHECKED = frozenset({"embedding", "index", "index_select", "gather"})
 """What torch looks into the numbers of, to refuse those that are no index."""
+
+_LEFT = frozenset({*ORDER, *WINDOWS, "linalg_vector_norm"})
 
 
 class Kind(Enum):
@@ -139,6 +143,8 @@ def refusal(node: Node, device: str) -> str | None:
         return "it is no operator of aten"
     if name not in FUNCTIONS:
         return "there is no row for it in the table of torch's functions"
+    if name in _LEFT:
+        return "torch's own takes less time for long rows"
     if name in _CHECKED:
         return "torch checks that its indices are inside"
     if name.startswith("convolution") and not _is_by_channel(node):

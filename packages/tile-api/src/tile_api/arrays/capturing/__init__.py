@@ -11,7 +11,8 @@
 `numpy_names`        NumPy's functions by name; what they do is in `ufuncs`, `elementwise`, `views`,
                      `joins`, `indexing`, `sorting`, `folds`, `products`, `creation`
 `scan`               `tile.scan`; `accumulations` are NumPy's
-`torch_names`        torch's functions by name: `torch_elements`, `torch_shapes`,
-                     `torch_convolutions`
+`torch_names`        torch's functions by name: `torch_elements`, `torch_shapes`, `torch_order`,
+                     `torch_windows`, `torch_convolutions`; `torch_calls` takes others apart
+`tensor_names`       methods of tensors, which torch has beside NumPy's
 ===================  ===========================================================================
 """

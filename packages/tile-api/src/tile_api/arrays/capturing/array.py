@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import count
@@ -39,11 +38,14 @@ class Names(Protocol):
     def call_function(self, function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Return what any other function gives."""
 
-    def call_torch(self, name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    def call_torch(self, function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """Return what a function of torch gives."""
 
     def method(self, array: Array, name: str) -> Callable[..., Any]:
         """Return a method of arrays."""
+
+    def size_of(self, x: Array) -> Any:
+        """Return how many elements there are."""
 
     def taken(self, x: Array, key: Any) -> Array:
         """Return what stands in brackets."""
@@ -195,7 +197,7 @@ class Array(NDArrayOperatorsMixin):
     shape: tuple[int, ...] = _fixed("shape", "x.reshape(...) returns another array")
     dtype: DType = _fixed("dtype", "x.astype(...) returns another array")
     ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: math.prod(self.shape))
+    size = property(lambda self: _names().size_of(self))
 
     @property
     def T(self) -> Array:
@@ -218,7 +220,7 @@ class Array(NDArrayOperatorsMixin):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Capture a function of torch."""
-        return NAMES.get().call_torch(func.__name__, args, kwargs or {})
+        return _names().call_torch(func, args, kwargs or {})
 
     def _in_place(ufunc: Any) -> Callable[[Array, Any], Array]:
         """Return an operator such as ``+=``."""

@@ -73,8 +73,9 @@ def _copied(function: types.FunctionType, names: dict[str, Any]) -> types.Functi
 
 
 def captured(
-    function: types.FunctionType, parameters: Sequence[Parameter], others: Mapping[str, Any]
-) -> Equations:
+    function: types.FunctionType, parameters: Sequence[Parameter], others: Mapping[str, Any],
+    names: Any = numpy_names,
+) -> Equations:  # fmt: skip
     """Run `function` on arrays without elements.
 
     Parameters
@@ -83,6 +84,8 @@ def captured(
         The arrays that it takes.
     others
         Its other arguments, by name: numbers, texts, None.
+    names
+        What is captured of functions and methods: `tensor_names` if tensors are given.
 
     Raises
     ------
@@ -94,12 +97,12 @@ def captured(
         If it does what cannot be captured; at the user's line.
     """
     if CONDITIONS.get() is not None:
-        return _for_all_values(function, parameters, others)
+        return _for_all_values(function, parameters, others, names)
     first, again = Trace(function.__name__), Trace(function.__name__)
-    found = _run(function, parameters, others, first)
+    found = _run(function, parameters, others, first, names)
     try:
         with muted():
-            same = _run(function, parameters, others, again)
+            same = _run(function, parameters, others, again, names)
     except Exception as error:
         raise raising(function, error) from error
     if found != same:
@@ -109,8 +112,9 @@ def captured(
 
 
 def _for_all_values(
-    function: types.FunctionType, parameters: Sequence[Parameter], others: Mapping[str, Any]
-) -> Equations:
+    function: types.FunctionType, parameters: Sequence[Parameter], others: Mapping[str, Any],
+    names: Any,
+) -> Equations:  # fmt: skip
     """Capture a function that has symbols for sizes: what depends on their numbers is refused.
 
     It runs twice, with other numbers, which must not make a difference.
@@ -120,14 +124,14 @@ def _for_all_values(
         changed = [
             replace(p, shape=tuple(renumbered(n, only) for n in p.shape)) for p in parameters
         ]
-        return _run(function, changed, others, Trace(function.__name__))
+        return _run(function, changed, others, Trace(function.__name__), names)
 
     def differs(name: str) -> bool:
         with muted():
             return described(numbered(name)) != described(found)
 
     eq.begin()
-    found = _run(function, parameters, others, Trace(function.__name__))
+    found = _run(function, parameters, others, Trace(function.__name__), names)
     conditions = CONDITIONS.get() or {}
     with muted():
         token = CONDITIONS.set({})
@@ -137,10 +141,10 @@ def _for_all_values(
         finally:
             CONDITIONS.reset(token)
     if described(found) != described(again):
-        names = frozenset().union(*(names_in(n) for p in parameters for n in p.shape))
-        if len(names) > 1:
-            names = frozenset(filter(differs, names)) or names
-        raise ValueNeeded(names, "a number is computed of it")
+        symbols = frozenset().union(*(names_in(n) for p in parameters for n in p.shape))
+        if len(symbols) > 1:
+            symbols = frozenset(filter(differs, symbols)) or symbols
+        raise ValueNeeded(symbols, "a number is computed of it")
     for text in [*conditions]:
         if text not in both:  # it held by chance, and nothing came of it
             del conditions[text]
@@ -149,11 +153,11 @@ def _for_all_values(
 
 def _run(
     function: types.FunctionType, parameters: Sequence[Parameter], others: Mapping[str, Any],
-    trace: Trace,
+    trace: Trace, names: Any,
 ) -> Equations:  # fmt: skip
     named = {n: Symbol(n) for p in parameters for n in p.dims if isinstance(n, str)}
     trace.taken = frozenset(p.name for p in parameters)
-    tokens = NAMES.set(numpy_names), TRACE.set(trace)
+    tokens = NAMES.set(names), TRACE.set(trace)
     try:
         arguments = {p.name: _argument(function, p, named) for p in parameters}
         given = {**arguments, **others}

@@ -214,8 +214,18 @@ def std(
     """`numpy.std`; `correction` is another name of `ddof`."""
     less = ddof if correction is None else correction
     squares: Any = var(a, axis, dtype, ddof=less, keepdims=keepdims, where=where)
-    made: Array = np.sqrt(squares)
-    return made
+    return root(squares)
+
+
+def root(total: Any, power: float = 2) -> Array:
+    """Return a root of a sum of powers: its gradient where all are 0 is 0.
+
+    There is none at that point; 0 is in the middle of those around it.
+    """
+    found: Any = np.sqrt(total) if power == 2 else total ** (1 / power)
+    if power > 0:  # others are infinite there
+        found = np.where(total == 0, 0, found)
+    return found  # type: ignore[no-any-return]
 
 
 def any(a: Any, axis: Axes = None, *, keepdims: bool = False, where: Any = True) -> Array:

@@ -42,9 +42,7 @@ def vector_norm(x: Any, *, axis: Axes = None, keepdims: bool = False, ord: Any =
     a: Any = lift(x)
     a = a if a.dtype.is_float else astype(a, "float64")
     if ord == 2:
-        total: Any = folds.sum(a * a, axis, keepdims=keepdims)
-        root: Array = np.sqrt(total)
-        return root
+        return folds.root(folds.sum(a * a, axis, keepdims=keepdims))
     if ord == 0:
         return astype(folds.count_nonzero(a, axis, keepdims=keepdims), a.dtype)
     size = np.abs(a)
@@ -55,7 +53,7 @@ def vector_norm(x: Any, *, axis: Axes = None, keepdims: bool = False, ord: Any =
     if not isinstance(ord, (int, float)):
         raise UnknownArrayFunction(f"np.linalg.norm: vectors have no norm {ord!r}")
     made = folds.sum(size if ord == 1 else size**ord, axis, keepdims=keepdims)
-    return made if ord == 1 else made ** (1 / ord)
+    return made if ord == 1 else folds.root(made, ord)
 
 
 def _largest(x: Array, axis: Axes, keepdims: bool) -> Array:

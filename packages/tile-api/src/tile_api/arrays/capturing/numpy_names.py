@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ from tile_api.arrays.capturing import (
 )
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import apply, lift
-from tile_api.arrays.capturing.torch_names import call_torch as call_torch
+from tile_api.arrays.capturing.torch_calls import call_torch as call_torch
 from tile_api.arrays.capturing.ufuncs import UFUNCS
 from tile_api.arrays.equations.sizes import CONDITIONS, Size
 from tile_core.errors import (
@@ -200,6 +201,16 @@ def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any
     if module == "numpy.linalg":
         name = f"linalg.{name}"
     return _called(known, name, args, keywords)
+
+
+def size_of(x: Array) -> Any:
+    """Return how many elements there are."""
+    return math.prod(x.shape)
+
+
+def has_method(name: str) -> bool:
+    """Tell whether arrays of NumPy have a method, and arrays here, too."""
+    return name in _METHODS or name in ("reshape", "transpose", "ravel", "flatten")
 
 
 def method(array: Array, name: str) -> Callable[..., Any]:

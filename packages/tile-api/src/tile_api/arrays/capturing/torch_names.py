@@ -26,8 +26,10 @@ from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import FLOAT32, element_type, lift
 from tile_api.arrays.capturing.torch_convolutions import conv, convolution, convolution_backward
 from tile_api.arrays.capturing.torch_elements import ELEMENTS, cast, elements, type_of_number, where
+from tile_api.arrays.capturing.torch_order import ORDER, Found
 from tile_api.arrays.capturing.torch_parts import PARTS
 from tile_api.arrays.capturing.torch_shapes import SHAPES, expand, sizes_given
+from tile_api.arrays.capturing.torch_windows import WINDOWS
 from tile_api.arrays.capturing.ufuncs import UFUNCS
 from tile_api.arrays.equations.expressions import INDEX
 from tile_core.dtypes import DType
@@ -44,8 +46,8 @@ _UNSET = (None, False)
 """Values of keywords that a function can do without."""
 
 
-def call_torch(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """Return what a function of torch, or an operator of ``aten``, gives.
+def call_row(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """Return what a function of torch that has a row, or an operator of ``aten``, gives.
 
     Raises
     ------
@@ -119,7 +121,8 @@ def _with_position(name: str) -> Callable[..., Any]:
             return fold(input)
         if isinstance(dim, Array):
             return elements(UFUNCS[f"{name}imum"], input, dim)
-        return fold(input, dim, keepdims=keepdim), position(input, dim, keepdims=keepdim)
+        found = fold(input, dim, keepdims=keepdim), position(input, dim, keepdims=keepdim)
+        return Found(*found)
 
     return run
 
@@ -157,8 +160,7 @@ def std(
     correction: Any = None,
 ) -> Array:  # fmt: skip
     """`torch.std`."""
-    squares = var(input, dim, unbiased, keepdim, correction=correction)
-    return elements(UFUNCS["sqrt"], squares)
+    return folds.root(var(input, dim, unbiased, keepdim, correction=correction))
 
 
 def var_mean(
@@ -316,6 +318,20 @@ def cross(input: Any, other: Any, *, dim: int | None = None) -> Array:
     return linear_algebra.cross(input, other, axis=dim)
 
 
+def vector_norm(
+    x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Array:
+    """`torch.linalg.vector_norm`."""
+    x = cast(x, _kind(dtype, x.dtype))
+    return linear_algebra.vector_norm(x, axis=_axes(dim), keepdims=keepdim, ord=ord)
+
+
+def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: Any = None) -> Array:
+    """`torch.cdist`."""
+    apart: Any = views.expand_dims(x1, -2) - views.expand_dims(x2, -3)
+    return vector_norm(apart, p, -1)
+
+
 # -- creation ----------------------------------------------------------------------------------
 
 
@@ -356,11 +372,12 @@ def _same(input: Any) -> Array:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **ELEMENTS, **PARTS, **SHAPES,
+    **ELEMENTS, **PARTS, **SHAPES, **ORDER, **WINDOWS,
     "sum": _summed(folds.sum), "prod": _summed(folds.prod), "mean": _mean, "var": var, "std": std,
     "var_mean": var_mean, "amax": _extreme(folds.max), "amin": _extreme(folds.min),
     "max": _with_position("max"), "min": _with_position("min"), "argmax": _position("max"),
     "argmin": _position("min"), "any": _truth(folds.any), "all": _truth(folds.all),
+    "linalg_vector_norm": vector_norm, "cdist": cdist,
     "cumsum": _running(accumulations.cumsum), "cumprod": _running(accumulations.cumprod),
     "logsumexp": _logsumexp, "softmax": softmax, "_softmax": softmax, "log_softmax": log_softmax,
     "_log_softmax": log_softmax, "layer_norm": layer_norm, "rms_norm": rms_norm,

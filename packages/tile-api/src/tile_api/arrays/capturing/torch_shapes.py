@@ -137,6 +137,16 @@ def repeat(input: Any, repeats: Any, *rest: int) -> Array:
     return views.tile(input, sizes_given(repeats, rest))
 
 
+def flip(input: Any, dims: Any, *rest: int) -> Array:
+    """`torch.flip`."""
+    return views.flip(input, tuple(sizes_given(dims, rest)))
+
+
+def tile(input: Any, dims: Any, *rest: int) -> Array:
+    """`torch.tile`."""
+    return views.tile(input, sizes_given(dims, rest))
+
+
 SHAPES: dict[str, Any] = {
     "view": view, "_unsafe_view": view, "reshape": view, "permute": permute, "expand": expand,
     "transpose": views.swapaxes, "swapaxes": views.swapaxes, "movedim": views.moveaxis,
@@ -149,8 +159,8 @@ SHAPES: dict[str, Any] = {
     ),
     "split": split, "split_with_sizes": split, "unbind": unbind,
     "chunk": lambda input, chunks, dim=0: split(input, -(-int(input.shape[dim]) // chunks), dim),
-    "cat": cat, "concat": cat, "stack": stack, "flip": views.flip, "roll": views.roll,
-    "repeat": repeat, "tile": views.tile, "constant_pad_nd": constant_pad_nd,
+    "cat": cat, "concat": cat, "stack": stack, "flip": flip, "roll": views.roll,
+    "repeat": repeat, "tile": tile, "constant_pad_nd": constant_pad_nd,
     "slice_scatter": slice_scatter, "select_scatter": select_scatter, "index": index,
     "index_select": lambda input, dim, index: indexing.take(input, index, dim),
     "embedding": lambda weight, indices, *_: indexing.take(weight, indices, 0),
