@@ -15,7 +15,6 @@ from typing import Any, overload
 import numpy as np
 
 from tile_api.arrays.annotations import array_types, check
-from tile_api.arrays.capturing import numpy_names, tensor_names
 from tile_api.arrays.capturing.array import NAMES
 from tile_api.arrays.capturing.capture import captured, inside
 from tile_api.arrays.compared import require_same
@@ -28,7 +27,7 @@ from tile_api.arrays.equations.numerics import LEVELS, computing
 from tile_api.arrays.equations.recursion_limit import deep_recursion
 from tile_api.arrays.explain import Explanation
 from tile_api.arrays.function_caches import MOST_SIGNATURES, CachesBySettings, FunctionCaches
-from tile_api.arrays.given import arrays_and_others, asks_for_gradients, dtype_in, key_of
+from tile_api.arrays.given import arrays_and_others, asks_for_gradients, dtype_in, key_of, names_for
 from tile_api.arrays.gradients.captured_gradients import captured_vjp
 from tile_api.arrays.gradients.passes import Differentiable, check_number, names_of, one_like
 from tile_api.arrays.own_faults import blamed
@@ -392,13 +391,13 @@ class Function(Uncopied):
     ) -> tuple[Any, Derived]:
         """Return what kernels for arguments are known by, and these: those of other sizes, too."""
         alone = key_of(arrays, others)
-        found = _known(cached, alone)
+        found = cached.known(alone)
         if found is None:
             with _CAPTURING, deep_recursion(), computing(self._numerics):
-                found = _known(cached, alone)
+                found = cached.known(alone)
                 if found is None:
                     plain = self._captured(arrays, others)
-                    names = _names_for(arrays)
+                    names = names_for(arrays)
                     capture = functools.partial(captured, self.func, others=others, names=names)
                     derive = functools.partial(self._derive, cached.derived, arrays)
                     key = cached.symbols.made(alone, plain, capture, derive)
@@ -416,27 +415,12 @@ class Function(Uncopied):
                     Parameter(n, tuple(x.shape), dtype_in(x), self._dims(n, x))
                     for n, x in arrays.items()
                 ]
-                equations = captured(self.func, parameters, others, _names_for(arrays))
+                equations = captured(self.func, parameters, others, names_for(arrays))
                 if equations.structure is None:
                     result = {"return": equations.outputs[0]}
                     check(self.func, self._array_types, {**arrays, **result})
                 self._equations.put(key, equations)
             return equations
-
-
-def _names_for(arrays: Mapping[str, Any]) -> Any:
-    """Return what is captured of functions and methods: torch's methods where tensors are given."""
-    is_torch = any(str(x.dtype).startswith("torch.") for x in arrays.values())
-    return tensor_names if is_torch else numpy_names
-
-
-def _known(cached: FunctionCaches, alone: Any) -> tuple[Any, Derived] | None:
-    """Return what serves a call of some key, if kernels that do are known."""
-    for key in (alone, cached.symbols.known(alone)):
-        found = cached.derived.get(key)
-        if found is not None:
-            return key, found
-    return None
 
 
 _RUNS_LATER = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from tile_api.arrays.call_cache import CallCache
 from tile_api.arrays.dynamic import Symbols
@@ -33,6 +34,14 @@ class FunctionCaches:
         self.differentiable: KernelCache[Differentiable] = KernelCache(MOST_SIGNATURES)
         self.symbols = Symbols(counts=counts)
         self.calls = CallCache()
+
+    def known(self, call: Any) -> tuple[Any, Derived] | None:
+        """Return what serves a call of some key, if kernels that do are known."""
+        for key in (call, self.symbols.known(call)):
+            found = self.derived.get(key)
+            if found is not None:
+                return key, found
+        return None
 
 
 class CachesBySettings:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_api.arrays.capturing import numpy_names, tensor_names
 from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import FrontendTypeError
@@ -28,6 +29,12 @@ def is_array(x: Any) -> bool:
 def dtype_in(x: Any) -> DType:
     """Return the type of the elements of an array."""
     return dtype_of(str(x.dtype).removeprefix("torch."))
+
+
+def names_for(arrays: Mapping[str, Any]) -> Any:
+    """Return what is captured of functions and methods: torch's methods where tensors are given."""
+    is_torch = any(str(x.dtype).startswith("torch.") for x in arrays.values())
+    return tensor_names if is_torch else numpy_names
 
 
 def key_of(arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Any:
