@@ -16,7 +16,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 TABLE = TESTS / "data" / "slow_tests.txt"
 
-SECONDS = 0.3
+SECONDS = 0.25
 """Of a processor, which a function has of each run: one that takes more is due more seldom."""
 SELDOM = 16
 """Every how many commits a function, or a row of it, is due at least."""
