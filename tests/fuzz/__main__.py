@@ -14,11 +14,14 @@ from typing import Any
 
 from fuzz.exclusions import known
 from fuzz.generate import generate
-from fuzz.kinds import ARRAYS, TILES, Kind
+from fuzz.kinds import ARRAYS, TILES, Kind, of_torch
 from fuzz.meaning import Invalid
 from fuzz.mutants import Fate, score, table
 from fuzz.run import CPUS, Finding, can_run, warm
 from support.emulated_features import prepare_machines
+
+WITHOUT_MACHINE = ("equations", "gradients", "compiled")
+"""Targets for which nothing is built beforehand."""
 
 
 def arguments() -> argparse.Namespace:
@@ -32,6 +35,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--resume", type=Path, metavar="LOG", help="go on where a log ends")
     parser.add_argument("--log", type=Path, help="write a line of JSON for each program")
     parser.add_argument("--arrays", action="store_true", help="functions of whole arrays")
+    parser.add_argument("--torch", action="store_true", help="functions of torch, with gradients")
     parser.add_argument("--mutants", type=int, help="break so many lines of each GPU program")
     parser.add_argument("--no-shrink", action="store_true", help="show failures as they are")
     return parser.parse_args()
@@ -54,7 +58,7 @@ def drawn(targets: tuple[str, ...], most: int | None, seed: int, number: int) ->
 def main() -> int:
     prepare_machines()
     options = arguments()
-    kind = ARRAYS if options.arrays else TILES
+    kind = of_torch() if options.torch else ARRAYS if options.arrays else TILES
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
     first, targets = options.first, chosen(options.targets, kind)
     if options.resume and options.resume.exists():
@@ -65,7 +69,7 @@ def main() -> int:
     limit = options.seconds or (float("inf") if options.count else 60.0)
     print(f"fuzz: seed {seed}, from program {first}, on {', '.join(targets)}", flush=True)
     ones = [one.partition("/")[0] for target in targets for one in target.split("|")]
-    warm([one for one in dict.fromkeys(ones) if one not in ("equations", "gradients")])
+    warm([one for one in dict.fromkeys(ones) if one not in WITHOUT_MACHINE])
     if options.mutants:
         on = tuple(t for t in targets if t.endswith("@sim"))
         return break_programs(options, seed, first, on, time.monotonic() + limit)

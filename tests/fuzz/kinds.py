@@ -42,3 +42,17 @@ ARRAYS = Kind(
     arrays_shrink.shrink,
     arrays_source.reproduction,
 )
+
+
+def of_torch() -> Kind:
+    """Return that of functions of torch, which is imported for it alone."""
+    from fuzz.torch import program, run
+
+    return Kind(
+        "--torch ",
+        run.TARGETS,
+        program.generate,
+        lambda: workers.Worker(run.serve, run.run),
+        lambda program, finding: (program, finding),  # of few lines
+        run.reproduction,
+    )

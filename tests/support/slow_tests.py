@@ -49,7 +49,7 @@ def renewed(shares: Mapping[str, int], seconds: Mapping[str, float]) -> dict[str
 
     Examples
     --------
-    >>> renewed({"tests/a.py::f": 4, "tests/b.py::g": 8}, {"tests/a.py::h": 0.9})
+    >>> renewed({"tests/a.py::f": 4, "tests/b.py::g": 8}, {"tests/a.py::h": 0.75})
     {'tests/b.py::g': 8, 'tests/a.py::h': 3}
     """
     measured = {name.partition("::")[0] for name in seconds}

@@ -160,8 +160,8 @@ def test_measured_files_are_renewed() -> None:
         "tests/unit/b.py::test": 8,
     }
     seconds = {
-        "tests/unit/a.py::test_f": 0.4,
-        "tests/unit/a.py::test_g": 1.5,
+        "tests/unit/a.py::test_f": 0.3,
+        "tests/unit/a.py::test_g": 1.25,
         "tests/docs/c.py::t": 9,
     }
     found = {"tests/unit/a.py::test_g": 5, "tests/unit/b.py::test": 8}

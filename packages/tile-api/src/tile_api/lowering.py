@@ -54,7 +54,7 @@ def lower(
     ...         for i in T.Parallel(4):
     ...             B[i] = A[i] * 2
     >>> lowered = tile.lower(twice, target="cuda:sm_90a")
-    >>> "TILE_KERNEL" in lowered.kernel_source
+    >>> "TILE_KERNEL(" in lowered.kernel_source
     True
     """
     if unknown:

@@ -302,3 +302,17 @@ def test_gradients_of_products_within_products(function, target) -> None:
     found = Function(function, target=target).vjp(*given)[1](weights)
     slope = sum(float((g * d).sum()) for g, d in zip(found, along, strict=True))
     np.testing.assert_allclose(slope, ((ends[0] - ends[1]) * weights).sum() / 2e-6, rtol=1e-6)
+
+
+def test_products_that_scale_others_along_their_columns():
+    """What comes out of a sum is no factor of its product."""
+
+    def function(a, b, c):
+        v = (np.dot(b, c) * b) @ a
+        return v[None] + v
+
+    a, b, c = (
+        filled(shape, "float64", k, -2, 3) for k, shape in enumerate([(3, 3), (3, 3), (3, 3, 1)])
+    )
+    found = Function(function, target="interpret")(a, b, c)
+    np.testing.assert_array_equal(found, function(a, b, c))

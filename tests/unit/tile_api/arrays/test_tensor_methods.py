@@ -165,6 +165,13 @@ def test_other_sizes_have_kernels_of_their_own() -> None:
         torch.testing.assert_close(function(x), F.mish(x).sum(-1))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_what_keeps_norms_from_0_is_that_of_the_type(dtype: torch.dtype) -> None:
+    x = torch.tensor([1e-4, -2e-4, 3e-4]).to(dtype)
+    found = tile.function(lambda x: F.rms_norm(x, (3,)), target="interpret")(x)
+    torch.testing.assert_close(found, F.rms_norm(x, (3,)))
+
+
 ROOTS: dict[str, tuple[Case, Case]] = {
     "std": (lambda x: np.std(x, axis=1), lambda x: torch.std(x, 1, correction=0)),
     "torch.std": (lambda x: torch.std(x, 1),) * 2,

@@ -219,9 +219,10 @@ def layer_norm(
 def rms_norm(
     input: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None
 ) -> Array:
-    """`torch.nn.functional.rms_norm`."""
+    """`torch.nn.functional.rms_norm`; `eps` is that of the type it is computed in."""
     axes = tuple(range(-len(normalized_shape), 0))
-    least = float(np.finfo(np.float32).eps) if eps is None else eps
+    kind = "float64" if input.dtype == "float64" else "float32"
+    least = float(np.finfo(kind).eps) if eps is None else eps
     made: Any = input / np.sqrt(folds.mean(input * input, axes, keepdims=True) + least)
     return made if weight is None else made * weight  # type: ignore[no-any-return]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import COMPARISONS, Expr, extents_of, walk
 from tile_api.arrays.planning.recurrence_parts import outermost
-from tile_api.arrays.reductions.groups import Group, grouped, tiles_multiplied
+from tile_api.arrays.reductions.groups import Group, grouped, tiles_left, tiles_multiplied
 
 _TILE = 64
 """Elements beside each other in a tile of a product."""
@@ -125,8 +125,15 @@ def in_order(
 
 @dataclass(frozen=True)
 class _Products:
-    """The products over a stream by their rows, their columns, and reductions that are none."""
+    """The products over a stream, their rows and columns, and the reductions that are none.
 
+    Parameters
+    ----------
+    rows
+        Of each product, which is one as it is derived: without what does not change along it.
+    """
+
+    groups: Mapping[Expr, Sequence[Group]]
     rows: Mapping[Expr, str]
     columns: frozenset[str]
     folds: Sequence[Expr]
@@ -137,17 +144,18 @@ def _products(outputs: Sequence[Output], stream: str, extents: Mapping[str, int]
     free = [*dict.fromkeys(v for o in outputs for i in o.indices for v in sorted(i.free))]
     row: str | None = None
     rows: dict[Expr, str] = {}
+    all_groups: dict[Expr, Sequence[Group]] = {}
     columns: list[str] = []
     folds = []
     for x in reductions_over([o.element for o in outputs], stream):
-        groups = tiles_multiplied(x)
+        groups = tiles_left(x)
         if groups is not None and all(g.variables <= {*free} for g in groups):
             (row, _), (column, _) = in_order(groups, free, extents, (row, *columns))
-            rows[x] = row
+            rows[x], all_groups[x] = row, groups
             columns.append(column)
         elif x.free:
             folds.append(x)
-    return _Products(rows, frozenset(columns), folds)
+    return _Products(all_groups, rows, frozenset(columns), folds)
 
 
 def of_other_tiles(
@@ -168,7 +176,7 @@ def of_other_tiles(
     within = {n for x in _results_along_columns(found, outputs) for n in walk(x)}
     return [
         x for x, mine in found.rows.items()
-        if x in within or mine != row or not all(map(is_matrix, tiles_multiplied(x) or ()))
+        if x in within or mine != row or not all(map(is_matrix, found.groups[x]))
     ]  # fmt: skip
 
 

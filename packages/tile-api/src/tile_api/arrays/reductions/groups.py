@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tile_api.arrays.equations.expressions import Expr
+from tile_api.arrays.equations.expressions import Expr, walk
 from tile_api.arrays.reductions.algebra import factors
+from tile_core.dtypes import DType
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,10 @@ def grouped(body: Expr, variable: str) -> list[Group]:
     A factor that has but some variables of another one, such as a mask that is the same for all
     heads, goes with that one.
     """
-    parts = factors(body)
+    return _groups_of(factors(body), variable)
+
+
+def _groups_of(parts: Sequence[Expr], variable: str) -> list[Group]:
     sets = [part.free - {variable} for part in parts]
     known = [s for s in sets if s]
     widest = [s for s in known if not any(s < other for other in known)]
@@ -53,9 +58,13 @@ def product_groups(body: Expr, variable: str) -> list[Group] | None:
 
     Both are read along the variable.
     """
-    if not (body.dtype.is_float or body.dtype.bits >= 32):
+    return _product_of(factors(body), body.dtype, variable)
+
+
+def _product_of(parts: Sequence[Expr], dtype: DType, variable: str) -> list[Group] | None:
+    if not (dtype.is_float or dtype.bits >= 32):
         return None
-    groups = grouped(body, variable)
+    groups = _groups_of(parts, variable)
     are_read = all(any(variable in f.free for f in g.factors) for g in groups)
     return groups if len(groups) == 2 and are_read else None
 
@@ -64,6 +73,19 @@ def tiles_multiplied(x: Expr) -> list[Group] | None:
     """Return the two groups of factors of a reduction that is a product of tiles; else None."""
     kind, over, _ = x.value
     return product_groups(x.args[0], over) if kind == "sum" else None
+
+
+def tiles_left(x: Expr) -> list[Group] | None:
+    """Return the same of a reduction as it is derived: the rule `hoist` takes other sums out."""
+    kind, over, _ = x.value
+    body = x.args[0]
+
+    def is_hoisted(part: Expr) -> bool:
+        is_apart = over not in part.free and part.op != "exp" and part.dtype.is_float
+        return is_apart and any(n.op == "reduce" and n.value[1] == over for n in walk(part))
+
+    parts = [part for part in factors(body) if not is_hoisted(part)]
+    return _product_of(parts, body.dtype, over) if kind == "sum" and parts else None
 
 
 def is_product_of_two(x: Expr) -> bool:

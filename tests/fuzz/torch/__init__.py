@@ -1,0 +1,1 @@
+"""Random functions of torch, beside what torch computes of them, gradients included."""
