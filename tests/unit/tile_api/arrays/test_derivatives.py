@@ -14,7 +14,7 @@ from tile_api.arrays.gradients.derivatives import DERIVATIVES
 from tile_core.dtypes import dtype_of
 
 FLOAT = dtype_of("float64")
-OPERATORS = sorted(DERIVATIVES)
+OPERATORS = sorted({*DERIVATIVES} - {"bits"})  # steps of these are no slopes
 UNIT = {"asin", "acos", "atanh"}
 ABOVE = {"sqrt", "log", "log2", "log10", "log1p", "reciprocal", "pow", "acosh"}
 

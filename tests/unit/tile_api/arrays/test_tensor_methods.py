@@ -139,6 +139,17 @@ def test_what_writes_is_refused() -> None:
     assert found.value.hint == "torch.relu makes a new one, if there is such"
 
 
+def test_devices_are_no_matter_of_a_function() -> None:
+    with pytest.raises(UnknownArrayFunction) as found:
+        tile.function(lambda x: x + torch.arange(6, device=x.device))(X)
+    assert found.value.message == "arrays have no 'device' here"
+    assert found.value.hint == (
+        "leave it out: what a function makes is computed where its kernels run"
+    )
+    found = tile.function(lambda x: x + torch.arange(6), target="interpret")(X)
+    torch.testing.assert_close(found, X + torch.arange(6))
+
+
 def test_arrays_of_numpy_have_no_methods_of_torch() -> None:
     with pytest.raises(UnknownArrayFunction, match="arrays have no 'unsqueeze' here"):
         tile.function(lambda x: x.unsqueeze(0))(X.numpy())

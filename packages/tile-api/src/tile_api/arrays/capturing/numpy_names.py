@@ -143,6 +143,7 @@ _OTHERWISE: Mapping[str, str] = {
     "real": "arrays are real",
     "apply_along_axis": "functions of NumPy take an axis",
     "dim": "x.ndim",
+    "device": "leave it out: what a function makes is computed where its kernels run",
     "to": "x.astype(dtype)",
     "float": 'x.astype("float32")',
     **{

@@ -11,26 +11,12 @@ from typing import Any
 
 from tile_api.arrays.capturing import numpy_names
 from tile_api.arrays.capturing.array import Array
-from tile_api.arrays.capturing.numpy_names import (
-    FUNCTIONS as FUNCTIONS,
-)
-from tile_api.arrays.capturing.numpy_names import (
-    call_function as call_function,
-)
-from tile_api.arrays.capturing.numpy_names import (
-    call_torch as call_torch,
-)
-from tile_api.arrays.capturing.numpy_names import (
-    call_ufunc as call_ufunc,
-)
-from tile_api.arrays.capturing.numpy_names import (
-    changed as changed,
-)
-from tile_api.arrays.capturing.numpy_names import (
-    taken as taken,
-)
 from tile_api.arrays.equations.sizes import Size
 from tile_core.errors import UnknownArrayFunction
+
+FUNCTIONS = numpy_names.FUNCTIONS
+call_function, call_ufunc = numpy_names.call_function, numpy_names.call_ufunc
+call_torch, changed, taken = numpy_names.call_torch, numpy_names.changed, numpy_names.taken
 
 _OF_NUMPY = frozenset({"axis", "axes", "keepdims", "ddof", "repeats", "initial", "where", "out"})
 """Keywords that torch's methods have not, or only for code of NumPy."""
@@ -54,7 +40,7 @@ _CLEAR = {
 }  # fmt: skip
 
 
-class _Asked:
+class _CallableSize:
     """How many elements there are: NumPy's attribute, and torch's method that gives sizes."""
 
     sizes: tuple[Any, ...]
@@ -64,11 +50,11 @@ class _Asked:
         return self.sizes if dim is None else self.sizes[dim]
 
 
-class _Count(_Asked, int):
+class _Count(_CallableSize, int):
     pass
 
 
-class _SymbolicCount(_Asked, Size):
+class _SymbolicCount(_CallableSize, Size):
     pass
 
 
