@@ -275,3 +275,16 @@ def test_results_that_are_split_at_several_places_have_variables_of_their_own():
     a, b = filled((3, 1), "float64", 1), filled((2, 3), "float64", 2)
     for target in ("interpret", "cpu"):
         np.testing.assert_array_equal(Function(function, target=target)(a, b), function(a, b))
+
+
+def test_products_that_others_go_through_are_not_computed_again_for_each_part() -> None:
+    """States of chunks, and what these hand on: two products, the first of which is read often."""
+
+    def handed_on(x, b, decay):
+        states = np.einsum("bclhn,bclhp->bchpn", b, x).transpose(0, 2, 1, 3, 4)
+        return decay @ states.reshape(16, 5, 1024)
+
+    x, b, decay = (filled(n, "float32", 0, -2, 3) for n in ((2, 5, 64, 8, 32),) * 2 + ((16, 5, 5),))
+    function = Function(handed_on, target="cpu")
+    assert len(function.explain(x, b, decay).kernels) == 2
+    np.testing.assert_allclose(function(x, b, decay), handed_on(x, b, decay), rtol=1e-5, atol=1e-3)

@@ -228,7 +228,9 @@ def _split(o: Output) -> Output:
         ):
             continue
         indices = tuple(whole if at is i else at for at in o.indices)
-        return _split(replace(o, indices=indices, element=element))
+        made = replace(o, indices=indices, element=element)
+        # Of long parts one is enough: with more, sums that others read would be computed again.
+        return _split(made) if step < FEWEST_APART else made
     return o
 
 
