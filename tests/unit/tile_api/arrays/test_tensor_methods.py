@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import tile_api as tile
-from tile_core.errors import ImmutableArray, UnknownArrayFunction
+from tile_core.errors import ImmutableArray, TileError, UnknownArrayFunction
 
 F = torch.nn.functional
 Case = Callable[..., Any]
@@ -124,6 +124,49 @@ def test_what_numpy_and_torch_mean_something_else_by_is_refused(name: str) -> No
     numpys = X.numpy()
     if name != "transpose":
         np.testing.assert_allclose(function(numpys), case(numpys))
+
+
+REFUSED: dict[str, tuple[Case, str]] = {
+    "more than all": (lambda x: x.topk(7), "torch.topk: 7 of 6 elements"),
+    "fewer than none": (lambda x: x.topk(-1), "torch.topk: -1 of 6 elements"),
+    "element before": (lambda x: x.kthvalue(0), "torch.kthvalue: element 0 of 6, counted from 1"),
+    "element behind": (lambda x: x.kthvalue(7), "torch.kthvalue: element 7 of 6, counted from 1"),
+    "the middle of nothing": (lambda x: x[:0].median(0), "torch.median of no elements"),
+    "divided by 0": (
+        lambda x: F.avg_pool2d(x[None], 2, divisor_override=0),
+        "torch.avg_pool2d: windows of [2, 2] with [0, 0] around, divided by 0",
+    ),
+    "far around": (
+        lambda x: F.avg_pool1d(x, 3, padding=2),
+        "torch.avg_pool1d: windows of [3] with [2] around, divided by None",
+    ),
+    "pools of integers": (lambda x: F.avg_pool1d(x.int(), 2), "torch.avg_pool1d of int32"),
+    "norms of integers": (
+        lambda x: torch.linalg.vector_norm(x.int()), "torch.linalg.vector_norm of int32"
+    ),
+    "exponentials of integers": (
+        lambda x: x.int().logcumsumexp(0), "torch.logcumsumexp of int32"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_torch_refuses_is_refused(name: str) -> None:
+    case, told = REFUSED[name]
+    with pytest.raises((RuntimeError, IndexError)):
+        case(X)
+    with pytest.raises(TileError) as found:
+        tile.function(case, target="interpret")(X)
+    assert found.value.message == told
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "any", "all"])
+def test_folds_along_no_dimension_are_refused(name: str) -> None:
+    with pytest.raises(UnknownArrayFunction) as found:
+        tile.function(lambda x: getattr(x, name)(()), target="interpret")(X)
+    why = "NumPy folds no dimension of none given, torch folds all"
+    assert found.value.message == f"{name} of a tensor may mean two things: {why}"
+    assert found.value.hint == f"write x.{name}(), or x"
 
 
 def test_exchanged_dimensions_that_both_mean_are_taken() -> None:

@@ -73,7 +73,7 @@ class Profiler:
     ...             B[i] = A[i] * 2
     >>> profiler = tile.compile(twice, out_idx=[-1], target="cpu").get_profiler()
     >>> profiler.assert_allclose(lambda A: A * 2)
-    >>> profiler.do_bench(warmup=1, rep=1) < 1000  # milliseconds
+    >>> profiler.do_bench(warmup=1, rep=1) > 0  # milliseconds
     True
     """
 

@@ -24,12 +24,14 @@ _ASKED: dict[str, Callable[[Array], Any]] = {
     "numel": numpy_names.size_of, "dim": lambda x: x.ndim, "ndimension": lambda x: x.ndim,
     "is_floating_point": lambda x: x.dtype.is_float,
 }  # fmt: skip
+_FOLDS = ("sum", "prod", "mean", "any", "all")
 _OTHERWISE = {
     "std": "NumPy divides by how many there are, torch by one less",
     "var": "NumPy divides by how many there are, torch by one less",
     "max": "NumPy gives the largest, torch its position, too",
     "min": "NumPy gives the least, torch its position, too",
     "repeat": "NumPy repeats each element, torch the array",
+    **dict.fromkeys(_FOLDS, "NumPy folds no dimension of none given, torch folds all"),
     "transpose": "NumPy is given the order of dimensions, torch two that change places",
 }
 """Methods that both have: what differs."""
@@ -37,6 +39,7 @@ _CLEAR = {
     "std": "x.std(ddof=1), x.std(correction=1)", "var": "x.var(ddof=1), x.var(correction=1)",
     "max": "x.max(axis=k), x.max(dim=k)", "min": "x.min(axis=k), x.min(dim=k)",
     "repeat": "np.repeat(x, n, axis), torch.tile(x, sizes)", "transpose": "x.T",
+    **{name: f"x.{name}(), or x" for name in _FOLDS},
 }  # fmt: skip
 
 
@@ -103,6 +106,8 @@ def _differs(array: Array, name: str, args: Sequence[Any]) -> bool:
             return True
         case "max" | "min":
             return bool(args)
+        case "sum" | "prod" | "mean" | "any" | "all":
+            return bool(args) and args[0] in ((), [])
         case "transpose":  # of two dimensions in their order, which torch exchanges
             return _is_pair(args) and array.ndim == 2 and args[0] % 2 < args[1] % 2
     return False

@@ -121,6 +121,12 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Array:
     return elements(UFUNCS["divide"], input, other, is_float=True)
 
 
+def floats_only(name: str, x: Any) -> None:
+    """Refuse what torch refuses: integers where a function takes floats alone."""
+    if not x.dtype.is_float:
+        raise UnknownArrayFunction(f"torch.{name} of {x.dtype}", hint="it takes floats: x.float()")
+
+
 def where(condition: Any, input: Any, other: Any) -> Array:
     """`torch.where` of three."""
     kind = promoted(input, other)

@@ -25,7 +25,14 @@ from tile_api.arrays.capturing import (
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import FLOAT32, element_type, lift
 from tile_api.arrays.capturing.torch_convolutions import conv, convolution, convolution_backward
-from tile_api.arrays.capturing.torch_elements import ELEMENTS, cast, elements, type_of_number, where
+from tile_api.arrays.capturing.torch_elements import (
+    ELEMENTS,
+    cast,
+    elements,
+    floats_only,
+    type_of_number,
+    where,
+)
 from tile_api.arrays.capturing.torch_order import ORDER, Found
 from tile_api.arrays.capturing.torch_parts import PARTS
 from tile_api.arrays.capturing.torch_shapes import SHAPES, expand, sizes_given
@@ -323,6 +330,7 @@ def vector_norm(
     x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Array:
     """`torch.linalg.vector_norm`."""
+    floats_only("linalg.vector_norm", x)
     x = cast(x, _kind(dtype, x.dtype))
     return linear_algebra.vector_norm(x, axis=_axes(dim), keepdims=keepdim, ord=ord)
 

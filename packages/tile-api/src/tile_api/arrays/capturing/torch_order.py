@@ -12,8 +12,10 @@ from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.indexing import take_along_axis
 from tile_api.arrays.capturing.sorting import argsort as ascending
 from tile_api.arrays.capturing.sorting import sort as in_order
+from tile_api.arrays.capturing.torch_elements import floats_only
 from tile_api.arrays.capturing.torch_shapes import part, select, squeeze
 from tile_api.arrays.capturing.views import axis_of, expand_dims, flip, reshape
+from tile_core.errors import ArrayShapeError
 
 
 class Found(NamedTuple):
@@ -44,6 +46,7 @@ def sort(
 
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
     """`torch.topk`: always in order."""
+    _require(0 <= k <= _size(input, dim), f"torch.topk: {k} of {_size(input, dim)} elements")
     values, indices = sort(input, dim, largest)
     return Found(part(values, dim, 0, k), part(indices, dim, 0, k))
 
@@ -52,7 +55,9 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """`torch.median`: the lower one of two in the middle."""
     if dim is None:
         return median(reshape(input, -1), 0).values
-    found = _at(input, dim, (int(input.shape[axis_of(dim, input.ndim)]) - 1) // 2)
+    count = _size(input, dim)
+    _require(count > 0, "torch.median of no elements")
+    found = _at(input, dim, (count - 1) // 2)
     if input.dtype.is_float:
         unknown: Any = input != input
         first = folds.argmax(unknown, dim, keepdims=True)
@@ -65,9 +70,25 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Found:
     """`torch.kthvalue`: the k-th smallest, counted from 1."""
+    count = _size(input, dim)
+    _require(1 <= k <= count, f"torch.kthvalue: element {k} of {count}, counted from 1")
     found = _at(input, dim, k - 1)
     values = take_along_axis(input, found, dim)
     return Found(*(x if keepdim else squeeze(x, dim) for x in (values, found)))
+
+
+def _size(input: Any, dim: int) -> int:
+    return int(input.shape[axis_of(dim, input.ndim)])
+
+
+def _require(is_so: bool, otherwise: str) -> None:
+    if not is_so:
+        raise ArrayShapeError(otherwise)
+
+
+def _logcumsumexp(input: Any, dim: int) -> Array:
+    floats_only("logcumsumexp", input)
+    return accumulations.ACCUMULATED["logaddexp"](input, dim)
 
 
 def _at(input: Any, dim: int, place: int) -> Array:
@@ -92,6 +113,6 @@ def _running(name: str) -> Callable[..., Found]:
 ORDER: dict[str, Callable[..., Any]] = {
     "sort": sort, "argsort": argsort, "topk": topk, "median": median, "kthvalue": kthvalue,
     "cummax": _running("maximum"), "cummin": _running("minimum"),
-    "logcumsumexp": lambda input, dim: accumulations.ACCUMULATED["logaddexp"](input, dim),
+    "logcumsumexp": _logcumsumexp,
 }  # fmt: skip
 """By the name that torch gives a function, or an operator of ``aten``."""

@@ -13,7 +13,7 @@ from tile_api.arrays.capturing.number_parts import (
     mantissas_and_exponents,
     times_power,
 )
-from tile_api.arrays.capturing.torch_elements import elements, promoted
+from tile_api.arrays.capturing.torch_elements import elements, floats_only, promoted
 from tile_api.arrays.capturing.ufuncs import UFUNCS
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.expressions import Expr, const
@@ -23,14 +23,14 @@ from tile_core.errors import UnknownArrayFunction
 
 def frac(input: Any) -> Array:
     """`torch.frac`: no number of infinities."""
-    _floats("frac", input)
+    floats_only("frac", input)
     return elements(lambda x: eq.subtract(x, UFUNCS["trunc"](x)), input)
 
 
 def frexp(input: Any) -> tuple[Array, Array]:
     """`torch.frexp`."""
     x = lift(input)
-    _floats("frexp", x)
+    floats_only("frexp", x)
     return mantissas_and_exponents(x, x.dtype)
 
 
@@ -47,11 +47,6 @@ def ldexp(input: Any, other: Any) -> Array:
 
 def _power_of(kind: DType) -> Callable[[Expr], Expr]:
     return lambda exponent: times_power(const(1, eq.computed_in(kind)), exponent)
-
-
-def _floats(name: str, x: Any) -> None:
-    if not x.dtype.is_float:
-        raise UnknownArrayFunction(f"torch.{name} of {x.dtype}", hint="it takes floats: x.float()")
 
 
 def _integers(name: str, of: Callable[[Any, Any, DType], Array]) -> Callable[..., Array]:

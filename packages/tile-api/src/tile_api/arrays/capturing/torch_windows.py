@@ -9,9 +9,10 @@ import numpy as np
 
 from tile_api.arrays.capturing import folds
 from tile_api.arrays.capturing.array import Array
+from tile_api.arrays.capturing.torch_elements import floats_only
 from tile_api.arrays.capturing.torch_shapes import constant_pad_nd, part
 from tile_api.arrays.capturing.views import axis_of, sliding_window_view
-from tile_core.errors import UnknownArrayFunction
+from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
 
 def unfold(input: Any, dimension: int, size: int, step: int) -> Array:
@@ -45,10 +46,19 @@ def _average(count: int) -> Callable[..., Array]:
         input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
         count_include_pad: bool = True, divisor_override: int | None = None,
     ) -> Array:  # fmt: skip
+        floats_only(f"avg_pool{count}d", input)
         if ceil_mode:
             raise UnknownArrayFunction("a pool whose last windows end beside the array")
         sizes = _each(kernel_size, count)
         steps, around = _each(stride or sizes, count), _each(padding, count)
+        if divisor_override == 0 or any(
+            2 * n > size for n, size in zip(around, sizes, strict=True)
+        ):
+            raise ArrayShapeError(
+                f"torch.avg_pool{count}d: windows of {sizes} with {around} around, divided by "
+                f"{divisor_override}",
+                hint="at most half a window is around, and nothing is divided by 0",
+            )
         over = tuple(range(-count, 0))
         total: Any = folds.sum(_windows(input, sizes, steps, around), over)
         if divisor_override is not None or count_include_pad or not any(around):
