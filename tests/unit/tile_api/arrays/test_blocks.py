@@ -13,8 +13,8 @@ from tile_api.arrays import pricing
 from tile_api.arrays.deriving import derive, whole_plans
 from tile_api.arrays.function import Function
 from tile_api.arrays.planning.blocks import HOPELESS, MOST_RANKED, candidates, chosen
-from tile_api.arrays.planning.long_rows import blocks_of_long_rows
 from tile_api.arrays.planning.plan import Blocks, Plan, resized
+from tile_api.arrays.planning.row_reduction_blocks import blocks_of_row_reduction
 from tile_api.arrays.planning.traffic import Machine, machine_of, traffic_of
 from tile_core.dtypes import DType
 from tile_core.errors import OutOfScratch
@@ -289,5 +289,5 @@ def test_rows_that_are_more_than_added_up_have_blocks_by_the_model() -> None:
     cpu = machine("cpu")
     for func in (powers, columns, rms_norm):
         shapes = ((512, 8192), (8192,))[: 1 + (func is rms_norm)]
-        assert blocks_of_long_rows(planned(func, *shapes), {"x": FLOAT}, cpu) is None
-    assert blocks_of_long_rows(planned(row_sums, (512, 8192)), {"x": FLOAT}, machine()) is None
+        assert blocks_of_row_reduction(planned(func, *shapes), {"x": FLOAT}, cpu) is None
+    assert blocks_of_row_reduction(planned(row_sums, (512, 8192)), {"x": FLOAT}, machine()) is None

@@ -168,8 +168,8 @@ def test_dimensions_that_stay_in_a_reshape_are_the_same() -> None:
     ("function", "told"),
     [
         (lambda x: torch.linalg.inv(torch.true_divide(x, 2)),
-         "torch.linalg_inv cannot be captured: it is made of linalg_inv_ex, among others, which "
-         "cannot"),
+         "torch.linalg_inv cannot be captured: it is decomposed into linalg_inv_ex, which cannot, "
+         "and others"),
         (lambda x: F.conv1d(torch.reshape(x, (1, 4, 4)), torch.reshape(x, (4, 4, 1))),
          "a convolution that adds channels up"),
         (lambda x: F.relu(x, inplace=True),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays.capturing import numpy_names, tensor_names
+from tile_api.arrays.capturing import numpy_names, tensor_methods
 from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType, dtype_of
 from tile_core.errors import FrontendTypeError
@@ -34,7 +34,7 @@ def dtype_in(x: Any) -> DType:
 def names_for(arrays: Mapping[str, Any]) -> Any:
     """Return what is captured of functions and methods: torch's methods where tensors are given."""
     is_torch = any(str(x.dtype).startswith("torch.") for x in arrays.values())
-    return tensor_names if is_torch else numpy_names
+    return tensor_methods if is_torch else numpy_names
 
 
 def key_of(arrays: Mapping[str, Any], others: Mapping[str, Any]) -> Any:

@@ -23,7 +23,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from tile_api.arrays.capturing.torch_names import FUNCTIONS
 from tile_api.arrays.function_caches import MOST_SIGNATURES
 from tile_api.cache import KernelCache
-from tile_api.integrations.torch_operations import decompositions
+from tile_api.integrations.torch_decompositions import decompositions
 from tile_api.settings import Settings
 from tile_api.torch_compile.captured import Captured, Functions, apart, is_one_kernel
 from tile_api.torch_compile.explanations import CompiledGraph, InKernels, InTorch

@@ -13,8 +13,7 @@ from torch.fx import Node
 
 from tile_api.arrays.annotations import ArrayType
 from tile_api.arrays.capturing import views
-from tile_api.arrays.capturing.array import Array
-from tile_api.arrays.capturing.torch_names import call_row
+from tile_api.arrays.capturing.torch_names import call_row, require_results
 from tile_api.arrays.explain import KernelFacts
 from tile_api.arrays.function import Function
 from tile_api.torch_compile.layouts import layout_of, memory_order
@@ -22,7 +21,6 @@ from tile_api.torch_compile.nodes import Kind, kind_of, name_of, tensors_of
 from tile_api.torch_compile.stages import Stage, rows_of
 from tile_api.torch_compile.symbolic_shapes import Sizes, Traced, array_types, size_of, sizes_in
 from tile_api.torch_compile.view_bases import base_of, reader_through
-from tile_core.errors import ArrayShapeError
 
 _LONGEST_NAME = 40
 
@@ -173,8 +171,8 @@ class Captured:
         for own, node in zip(self.stage.nodes, stage.nodes, strict=True):
             self.failed_at = own
             args, kwargs = torch.fx.map_arg((node.args, node.kwargs), given)
-            known[node] = _called(node, args, kwargs)
-            _check(known[node], node, sizes)
+            known[node] = call_row(name_of(node) or "", args, kwargs)
+            require_results(known[node], _results(node, sizes))
         self.failed_at = None
         return tuple(
             known[node] if form is None else form.of(known[node], known)
@@ -278,23 +276,9 @@ def apart(stage: Stage, functions: Functions) -> list[Stage]:
     return [stage.part(outputs) for outputs, _ in parts]
 
 
-def _called(node: Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    name = name_of(node)
-    assert name is not None
-    if name == "getitem" and not isinstance(args[0], Array):
-        return args[0][args[1]]
-    return call_row(name, args, kwargs)
-
-
-def _check(made: Any, node: Node, sizes: Sizes) -> None:
-    """Refuse a result that differs from what torch says that a node gives."""
-    several = isinstance(made, (tuple, list))
-    arrays = [x for x in (made if several else [made]) if x is not None]
-    for x, tensor in zip(arrays, tensors_of(node.meta["val"]), strict=True):
-        mine = (str(x.dtype), tuple(x.shape))
-        shape = tuple(size_of(n, sizes) for n in tensor.shape)
-        theirs = (str(tensor.dtype).removeprefix("torch."), shape)
-        if mine != theirs:
-            raise ArrayShapeError(
-                f"it gives {mine[0]} of {mine[1]} where torch has {theirs[0]} of {theirs[1]}"
-            )
+def _results(node: Node, sizes: Sizes) -> list[tuple[tuple[int, ...], str]]:
+    """Return shapes and types of what torch says that a node gives."""
+    return [
+        (tuple(size_of(n, sizes) for n in x.shape), str(x.dtype).removeprefix("torch."))
+        for x in tensors_of(node.meta["val"])
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any
@@ -11,8 +10,9 @@ import torch
 from torch.fx import Node
 
 from tile_api.arrays.capturing.torch_names import FUNCTIONS
-from tile_api.arrays.capturing.torch_order import ORDER
-from tile_api.arrays.capturing.torch_windows import WINDOWS
+from tile_api.arrays.capturing.torch_pooling import WINDOWS
+from tile_api.arrays.capturing.torch_sorting import ORDER
+from tile_api.integrations.torch_decompositions import name_of_operator
 from tile_api.settings import Settings
 from tile_api.tensors import torch_device
 from tile_core.dtypes import dtype_of
@@ -74,12 +74,7 @@ def device_of(target: str | None) -> str:
 
 def name_of(node: Node) -> str | None:
     """Return the name of a node's row; None if it calls nothing that could have one."""
-    if node.target is operator.getitem:
-        return "getitem"
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return None
-    name: str = node.target.overloadpacket.__name__
-    return name.rpartition(".")[2]
+    return name_of_operator(node.target)
 
 
 def is_operator(node: Node) -> bool:

@@ -9,10 +9,11 @@
                      ``y += 1``: another array in the place of the old one
 `misfits`            what is told of shapes that do not fit
 `numpy_names`        NumPy's functions by name; what they do is in `ufuncs`, `elementwise`, `views`,
-                     `joins`, `indexing`, `sorting`, `folds`, `products`, `creation`
+                     `joins`, `indexing`, `sorting`, `folds`, `products`, `creation`,
+                     `floating_and_rational`
 `scan`               `tile.scan`; `accumulations` are NumPy's
-`torch_names`        torch's functions by name: `torch_elements`, `torch_shapes`, `torch_order`,
-                     `torch_windows`, `torch_convolutions`; `torch_calls` takes others apart
-`tensor_names`       methods of tensors, which torch has beside NumPy's
+`torch_names`        torch's functions by name: `torch_elements`, `torch_shapes`, `torch_sorting`,
+                     `torch_pooling`, `torch_convolutions`; `torch_dispatch` decomposes others
+`tensor_methods`     methods of tensors, which torch has beside NumPy's
 ===================  ===========================================================================
 """

@@ -85,7 +85,7 @@ def captured(
     others
         Its other arguments, by name: numbers, texts, None.
     names
-        What is captured of functions and methods: `tensor_names` if tensors are given.
+        What is captured of functions and methods: `tensor_methods` if tensors are given.
 
     Raises
     ------

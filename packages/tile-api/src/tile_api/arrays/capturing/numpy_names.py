@@ -15,12 +15,12 @@ from tile_api.arrays.capturing import (
     creation,
     decompositions,
     elementwise,
+    floating_and_rational,
     folds,
     indexing,
     interpolation,
     joins,
     linear_algebra,
-    number_parts,
     products,
     sorting,
     statistics,
@@ -28,7 +28,7 @@ from tile_api.arrays.capturing import (
 )
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import apply, lift
-from tile_api.arrays.capturing.torch_calls import call_torch as call_torch
+from tile_api.arrays.capturing.torch_dispatch import call_torch as call_torch
 from tile_api.arrays.capturing.ufuncs import UFUNCS
 from tile_api.arrays.equations.sizes import CONDITIONS, Size
 from tile_core.errors import (
@@ -109,9 +109,9 @@ _REDUCED = {
 _UFUNC_PROGRAMS = {
     f.__name__: f
     for f in (
-        products.matmul, products.vecdot, products.matvec, products.vecmat, number_parts.divmod,
-        number_parts.modf, number_parts.frexp, number_parts.ldexp, number_parts.gcd,
-        number_parts.lcm,
+        products.matmul, products.vecdot, products.matvec, products.vecmat,
+        floating_and_rational.divmod, floating_and_rational.modf, floating_and_rational.frexp,
+        floating_and_rational.ldexp, floating_and_rational.gcd, floating_and_rational.lcm,
     )
 }  # fmt: skip
 """Ufuncs that are no functions of an element of each operand, or give several results."""

@@ -33,14 +33,14 @@ from tile_api.arrays.capturing.torch_elements import (
     type_of_number,
     where,
 )
-from tile_api.arrays.capturing.torch_order import ORDER, Found
-from tile_api.arrays.capturing.torch_parts import PARTS
+from tile_api.arrays.capturing.torch_floating_and_rational import PARTS
+from tile_api.arrays.capturing.torch_pooling import WINDOWS
 from tile_api.arrays.capturing.torch_shapes import SHAPES, expand, sizes_given
-from tile_api.arrays.capturing.torch_windows import WINDOWS
+from tile_api.arrays.capturing.torch_sorting import ORDER, Found
 from tile_api.arrays.capturing.ufuncs import UFUNCS
 from tile_api.arrays.equations.expressions import INDEX
 from tile_core.dtypes import DType
-from tile_core.errors import UnknownArrayFunction
+from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
 _IGNORED = frozenset(
     {"layout", "device", "pin_memory", "memory_format", "non_blocking", "copy", "requires_grad",
@@ -76,6 +76,30 @@ def call_row(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any
     except TypeError as error:
         raise UnknownArrayFunction(f"torch.{name}: {error}") from error
     return augmented_assignment.viewing(name, given[0] if given else None, known(*given, **kept))
+
+
+def require_results(made: Any, wanted: Sequence[tuple[tuple[int, ...], str]]) -> None:
+    """Refuse results that differ from what torch says that a function gives.
+
+    Parameters
+    ----------
+    made
+        An array, or several, None among them where torch gives none.
+    wanted
+        Their shapes and types.
+
+    Raises
+    ------
+    ArrayShapeError
+        If one has another shape, or another type, or there are more or fewer.
+    """
+    several = made if isinstance(made, (tuple, list)) else [made]
+    mine = [(tuple(x.shape), str(x.dtype)) for x in several if x is not None]
+    if mine != [*wanted]:
+        given, theirs = (
+            ", ".join(f"{dtype} of {shape}" for shape, dtype in each) for each in (mine, wanted)
+        )
+        raise ArrayShapeError(f"it gives {given} where torch has {theirs}")
 
 
 def _plain(x: Any) -> Any:

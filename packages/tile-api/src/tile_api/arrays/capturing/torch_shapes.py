@@ -147,6 +147,11 @@ def tile(input: Any, dims: Any, *rest: int) -> Array:
     return views.tile(input, sizes_given(dims, rest))
 
 
+def getitem(input: Any, key: Any) -> Any:
+    """Return a part of an array, or one of several results."""
+    return indexing.taken(input, key) if isinstance(input, Array) else input[key]
+
+
 SHAPES: dict[str, Any] = {
     "view": view, "_unsafe_view": view, "reshape": view, "permute": permute, "expand": expand,
     "transpose": views.swapaxes, "swapaxes": views.swapaxes, "movedim": views.moveaxis,
@@ -166,6 +171,6 @@ SHAPES: dict[str, Any] = {
     "embedding": lambda weight, indices, *_: indexing.take(weight, indices, 0),
     "gather": lambda input, dim, index: indexing.take_along_axis(input, index, dim),
     "diagonal": lambda input, offset=0, dim1=0, dim2=1: joins.diagonal(input, offset, dim1, dim2),
-    "getitem": indexing.taken,
+    "getitem": getitem,
 }  # fmt: skip
 """By the name that torch gives a function, or an operator of ``aten``."""

@@ -11,7 +11,8 @@
 `bounds`             the blocks that a mask leaves; `scatter`: sums over indices that are data
 `split`              streams that several blocks share; `matrix_vector` products
 `traffic`, `blocks`  what a kernel moves; sizes by it and by the model of the machine
-`long_rows`          sizes of blocks of rows that are but added up
+`row_reduction_blocks`
+                     sizes of blocks of rows that are but added up
 `storage`            what tiles are stored in; `not_numbers`: which extrema look for NaN
 ===================  ===========================================================================
 """

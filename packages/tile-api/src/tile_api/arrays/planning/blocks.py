@@ -11,8 +11,8 @@ from functools import partial
 
 from tile_api.arrays.equations.expressions import walk
 from tile_api.arrays.equations.sizes import ValueNeeded, usual
-from tile_api.arrays.planning.long_rows import blocks_of_long_rows
 from tile_api.arrays.planning.plan import Blocks, Plan, is_disjoint, resized
+from tile_api.arrays.planning.row_reduction_blocks import blocks_of_row_reduction
 from tile_api.arrays.planning.split import can_split
 from tile_api.arrays.planning.traffic import Machine, Traffic, blocks_of, traffic_of
 from tile_api.arrays.planning.window_runs import row_length, windows_in
@@ -174,7 +174,7 @@ def _ordered(
     if slim is not None and slim not in refused:
         other = resized(plan, slim)
         return [Choice(other, *_by_traffic(other, dtypes, machine))], ""
-    long = blocks_of_long_rows(plan, dtypes, machine)
+    long = blocks_of_row_reduction(plan, dtypes, machine)
     if long is not None and long not in refused:
         other = resized(plan, long)
         parts = _parts(other, machine) if blocks_of(other) < machine.peaks.units else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from torch._decomp import core_aten_decompositions, decomposition_table, get_decompositions
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map_only
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_leaves, tree_map_only
 
 _FURTHER = (
     "native_layer_norm", "native_layer_norm_backward", "native_group_norm",
@@ -95,7 +96,7 @@ def operations_of(
     args, keywords
         What it is called with, `Value` where tensors stand.
     rows
-        Names of operators that are not taken apart.
+        Names of operators that are not decomposed.
 
     Raises
     ------
@@ -103,6 +104,39 @@ def operations_of(
         What torch raises if it refuses the arguments, or asks for elements.
     """
     taken = {x.number: x for x in tree_leaves((args, keywords)) if isinstance(x, Value)}
+    graph, structure = _traced(function, args, keywords, taken, rows)
+    values: dict[torch.fx.Node, Any] = {}
+    made: list[Operation] = []
+    numbers = iter(sorted(taken))
+    for node in graph.graph.nodes:
+        if node.op == "placeholder":
+            values[node] = Value(next(numbers))
+        elif node.op == "get_attr":
+            values[node] = np.asarray(getattr(graph, str(node.target)))
+        elif node.op == "call_function":
+            values[node] = Value(len(taken) + len(made))
+            operands, named = torch.fx.map_arg((node.args, node.kwargs), values.__getitem__)
+            made.append(
+                Operation(
+                    name_of_operator(node.target) or str(node.target),
+                    operands,
+                    named,
+                    _tensors_in(node),
+                )
+            )
+    (output,) = (node for node in graph.graph.nodes if node.op == "output")
+    leaves = torch.fx.map_arg(output.args[0], values.__getitem__)
+    return made, structure.unflatten(leaves)
+
+
+def _traced(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    keywords: Mapping[str, Any],
+    taken: Mapping[int, Value],
+    rows: Container[str],
+) -> tuple[torch.fx.GraphModule, TreeSpec]:
+    """Return the graph of a function of tensors, and what holds its results."""
     with FakeTensorMode():
         tensors = [
             torch.empty(x.shape, dtype=getattr(torch, x.dtype)) for _, x in sorted(taken.items())
@@ -121,26 +155,17 @@ def operations_of(
         whole = make_fx(run, decomposition_table=table, tracing_mode="fake")(*tensors)
         # What operators are made of writes into tensors of its own.
         graph = make_fx(torch.func.functionalize(whole), tracing_mode="fake")(*tensors)
-    values: dict[torch.fx.Node, Any] = {}
-    made: list[Operation] = []
-    numbers = iter(sorted(taken))
-    for node in graph.graph.nodes:
-        if node.op == "placeholder":
-            values[node] = Value(next(numbers))
-        elif node.op == "get_attr":
-            values[node] = np.asarray(getattr(graph, str(node.target)))
-        elif node.op == "call_function":
-            values[node] = Value(len(taken) + len(made))
-            operands, named = torch.fx.map_arg((node.args, node.kwargs), values.__getitem__)
-            made.append(Operation(_name_of(node.target), operands, named, _tensors_in(node)))
     assert structure is not None
-    (output,) = (node for node in graph.graph.nodes if node.op == "output")
-    leaves = torch.fx.map_arg(output.args[0], values.__getitem__)
-    return made, structure.unflatten(leaves)
+    return graph, structure
 
 
-def _name_of(target: Any) -> str:
-    name: str = getattr(target, "overloadpacket", target).__name__
+def name_of_operator(target: Any) -> str | None:
+    """Return the name of the row of what a node calls; None if it could have none."""
+    if target is operator.getitem:
+        return "getitem"
+    if not isinstance(target, torch._ops.OpOverload):
+        return None
+    name: str = target.overloadpacket.__name__
     return name.rpartition(".")[2]
 
 

@@ -32,9 +32,9 @@ ALONE = 65_536
 """Elements of a piece of a row by itself: a part of it is many pages."""
 
 
-def blocks_of_long_rows(
+def blocks_of_row_reduction(
     plan: Plan, dtypes: Mapping[str, DType], machine: Machine
-) -> Blocks | None:  # fmt: skip
+) -> Blocks | None:
     """Return blocks of a kernel that does nothing but add up long rows as they lie; else None."""
     stream = plan.stream
     if machine.rows > 1 or stream is None or plan.columns or not _only_adds(plan):

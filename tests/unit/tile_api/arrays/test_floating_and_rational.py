@@ -12,7 +12,7 @@ import torch
 
 import tile_api as tile
 from support.captured_arrays import outputs
-from tile_api.arrays.capturing import number_parts, torch_parts
+from tile_api.arrays.capturing import floating_and_rational, torch_floating_and_rational
 from tile_core.errors import TileError
 
 TARGETS = ("interpret", "cpu")
@@ -193,8 +193,9 @@ def test_as_a_program(tmp_path):
 
 def test_every_function_is_met():
     public = {
-        name for name, f in vars(number_parts).items()
-        if getattr(f, "__module__", "") == number_parts.__name__ and not name.startswith("_")
+        name for name, f in vars(floating_and_rational).items()
+        if getattr(f, "__module__", "") == floating_and_rational.__name__
+        and not name.startswith("_")
     }  # fmt: skip
     assert public >= {"divmod", "modf", "frexp", "ldexp", "gcd", "lcm"}
-    assert torch_parts.PARTS.keys() == {"frac", "frexp", "ldexp", "gcd", "lcm"}
+    assert torch_floating_and_rational.PARTS.keys() == {"frac", "frexp", "ldexp", "gcd", "lcm"}

@@ -75,7 +75,7 @@ def size_of(x: Array) -> Any:
 
 def method(array: Array, name: str) -> Callable[..., Any]:
     """Return a method of tensors: NumPy's where it is written so, else torch's."""
-    from tile_api.integrations.torch_operations import method_of
+    from tile_api.integrations.torch_decompositions import method_of
 
     function = method_of(name)
     if function is None or name == "reshape":

@@ -1,4 +1,4 @@
-"""torch's functions, called with captured arrays: by their rows, or by what torch makes them of."""
+"""torch's functions, called with captured arrays: by their rows, or decomposed by torch."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tile_api.arrays.capturing.array import Array
-from tile_api.arrays.capturing.torch_names import FUNCTIONS, call_row
+from tile_api.arrays.capturing.torch_names import FUNCTIONS, call_row, require_results
 from tile_api.arrays.equations.sizes import CONDITIONS, whole
-from tile_core.errors import ArrayShapeError, ImmutableArray, TileError, UnknownArrayFunction
+from tile_core.errors import ImmutableArray, TileError, UnknownArrayFunction
 
 
 def call_torch(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """Return what a function, or a method, of torch gives.
 
-    One without a row is taken apart by torch itself, on tensors without elements.
+    One without a row is decomposed by torch itself, on tensors without elements.
 
     Raises
     ------
     UnknownArrayFunction
-        If it is made of what has no row, or takes no such arguments.
+        If it is decomposed into what has no row, or takes no such arguments.
     ImmutableArray
         If it writes into an array.
     """
@@ -31,16 +31,16 @@ def call_torch(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) 
             f"torch.{name} writes into an array: arrays are values here",
             hint=f"torch.{name.rstrip('_')} makes a new one, if there is such",
         )
-    return _taken_apart(function, args, keywords)
+    return _decomposed(function, args, keywords)
 
 
-def _taken_apart(
+def _decomposed(
     function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any]
 ) -> Any:
-    from tile_api.integrations.torch_operations import Value, operations_of
+    from tile_api.integrations.torch_decompositions import Value, operations_of
 
     if CONDITIONS.get() is not None:
-        raise _unknown(function, "torch takes it apart for numbers, and sizes are symbols")
+        raise _unknown(function, "torch decomposes it for numbers, and sizes are symbols")
     values: list[Any] = []
 
     def stand_in(x: Any) -> Any:
@@ -67,31 +67,15 @@ def _taken_apart(
     for each in operations:
         operands = [known(x) for x in each.args]
         named = {key: known(x) for key, x in each.keywords.items()}
-        if each.name == "getitem" and not isinstance(operands[0], Array):
-            made = operands[0][operands[1]]
-        elif each.name not in FUNCTIONS:
-            raise _unknown(function, f"it is made of {each.name}, among others, which cannot")
-        else:
-            try:
-                made = call_row(each.name, operands, named)
-            except TileError as error:
-                raise _unknown(function, error.message) from error
-        _check(function, made, each.made)
+        if each.name not in FUNCTIONS:
+            raise _unknown(function, f"it is decomposed into {each.name}, which cannot, and others")
+        try:
+            made = call_row(each.name, operands, named)
+            require_results(made, each.made)
+        except TileError as error:
+            raise _unknown(function, error.message) from error
         values.append(made)
     return known(result)
-
-
-def _check(
-    function: Callable[..., Any], made: Any, wanted: Sequence[tuple[tuple[int, ...], str]]
-) -> None:
-    """Refuse a result that differs from what torch says that an operator gives."""
-    arrays = made if isinstance(made, (tuple, list)) else [made]
-    mine = [(tuple(int(whole(n)) for n in x.shape), str(x.dtype)) for x in arrays if x is not None]
-    if mine != [*wanted]:
-        raise ArrayShapeError(
-            f"torch.{function.__name__}: an operator that it is made of gives {mine} where torch "
-            f"has {[*wanted]}",
-        )
 
 
 def _unknown(function: Callable[..., Any], why: str) -> UnknownArrayFunction:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import FLOAT32, lift
-from tile_api.arrays.capturing.number_parts import (
+from tile_api.arrays.capturing.floating_and_rational import (
     common_divisor,
     common_multiple,
     mantissas_and_exponents,
