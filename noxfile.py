@@ -21,6 +21,7 @@ PACKAGES = (
     "packages/tile-hip",
     "packages/tile-sim",
     "packages/tile-api",
+    "packages/tile-nn",
 )
 ON_THE_CPU = (
     "packages/tile-core",
@@ -294,7 +295,7 @@ def wheels(session: nox.Session) -> None:
             home = Path(session.create_tmp()).resolve() / f"{version}-{found}"
             session.run(python, "-m", "venv", "--clear", str(home), external=True)
             mine = str(home / "bin" / "python")
-            wanted = ("tile-api[sim]", "tile-cuda", numpy, "--find-links", str(folder))
+            wanted = ("tile-api[sim]", "tile-cuda", "tile-nn", numpy, "--find-links", str(folder))
             session.run(mine, "-m", "pip", "install", "--quiet", *wanted, external=True)
             check = str(ROOT / "tests" / "wheels" / "first_results.py")
             own = {"TILE_CACHE_DIR": str(home / "cache"), "PYTHONPATH": ""}

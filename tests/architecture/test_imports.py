@@ -22,6 +22,7 @@ PLANTED = {
     "layers of tile_hip": ("tile_hip/atoms.py", "import tile_hip.rules"),
     "layers of tile_launch": ("tile_launch/manifest.py", "import tile_launch.kernel"),
     "layers of tile_sim": ("tile_sim/memory.py", "import tile_sim.plugin"),
+    "layers of tile_nn": ("tile_nn/checks.py", "import tile_nn.kernels"),
     "no circles among siblings": ("tile_core/ir/node.py", "import tile_core.ir.stmt"),
     "the compiler and the language never name a backend": (
         "tile_api/planted.py",

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = r"tile_(?:api|core|cpu|cuda|hip|launch|sim)"
+PACKAGE = r"tile_(?:api|core|cpu|cuda|hip|launch|nn|sim)"
 DOTTED = re.compile(rf"(?<![\w.]){PACKAGE}(?:\.[A-Za-z_]\w*)+")
 IMPORT = re.compile(rf"\bfrom ({PACKAGE}[\w.]*) import (\w+(?:, \w+)*)")
 

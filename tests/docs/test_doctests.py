@@ -18,6 +18,7 @@ import tile_cpu
 import tile_cuda
 import tile_hip
 import tile_launch
+import tile_nn
 import tile_sim
 
 PROMPT = ">>>"
@@ -27,7 +28,7 @@ def modules() -> list[str]:
     """Return the names of all modules of our packages."""
     names = []
     for package in (
-        tile_core, tile_cpu, tile_cuda, tile_hip, tile_launch, tile_sim, tile_api,
+        tile_core, tile_cpu, tile_cuda, tile_hip, tile_launch, tile_sim, tile_api, tile_nn,
     ):  # fmt: skip
         found = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
         names += [package.__name__, *(module.name for module in found)]

@@ -15,6 +15,7 @@ from tile_core.installed import distribution
 
 PACKAGES = (
     "tile_api", "tile_core", "tile_launch", "tile_cpu", "tile_cuda", "tile_hip", "tile_sim",
+    "tile_nn",
 )  # fmt: skip
 """The import packages of this project."""
 

@@ -17,7 +17,7 @@ def loaded_torch() -> Any:
 
 _TORCH = "torch"
 _OURS = frozenset(
-    {"tile_api", "tile_core", "tile_cpu", "tile_cuda", "tile_hip", "tile_launch", "tile_sim"}
+    f"tile_{part}" for part in ("api", "core", "cpu", "cuda", "hip", "launch", "nn", "sim")
 )
 _BETWEEN = frozenset({"contextlib", "functools"})
 

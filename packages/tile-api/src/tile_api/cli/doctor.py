@@ -40,6 +40,7 @@ PACKAGES: Mapping[str, str] = MappingProxyType(
         "tile-cuda": "compiles for NVIDIA GPUs: pip install 'tile-api[cuda]'",
         "tile-hip": "compiles for AMD GPUs: pip install 'tile-api[hip]'",
         "tile-sim": "runs code for GPUs on this CPU: pip install 'tile-api[sim]'",
+        "tile-nn": "has kernels that models are made of: pip install tile-nn",
         "apache-tvm": "compiles for this CPU: pip install apache-tvm",
         "numpy": "",
         "torch": "has tensors on GPUs: pip install 'tile-api[torch]'",

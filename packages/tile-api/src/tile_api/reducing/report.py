@@ -24,7 +24,7 @@ from tile_core.ir.stmt import Kernel
 
 _PACKAGES = (
     "tile-api", "tile-core", "tile-cpu", "tile-cuda", "tile-hip", "tile-sim", "tile-launch",
-    "apache-tvm", "numpy", "torch", "ml-dtypes",
+    "tile-nn", "apache-tvm", "numpy", "torch", "ml-dtypes",
 )  # fmt: skip
 _VARIABLES = ("TILE_", "TILELANG_", "TL_", "CUDA_", "HIP_", "ROCM_", "OMP_")
 _SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD")

@@ -47,7 +47,7 @@ def asked_by_a_program(depth: int = 2) -> bool:
 _INSIDERS = frozenset(
     {
         *("torch", "tile_api", "tile_core", "tile_cpu", "tile_cuda", "tile_hip", "tile_launch"),
-        "tile_sim",
+        *("tile_nn", "tile_sim"),
     }
 )
 
