@@ -138,7 +138,7 @@ def chosen(
         What is known of blocks.
     """
     given = given or Given()
-    ordered, note = _ordered(plan, dtypes, machine, given.refused)
+    ordered, note = ordered_by_traffic(plan, dtypes, machine, given.refused)
     known = _known(ordered, given, dtypes, machine)
     if known and known[0].milliseconds <= NEARLY * min(c.milliseconds for c in ordered):
         return known[0]
@@ -149,7 +149,7 @@ def chosen(
 
 def least(plan: Plan, dtypes: Mapping[str, DType], machine: Machine) -> float:
     """Return the milliseconds that a kernel takes by what it moves, with whatever blocks."""
-    return min(c.milliseconds for c in _ordered(plan, dtypes, machine, ())[0])
+    return min(c.milliseconds for c in ordered_by_traffic(plan, dtypes, machine, ())[0])
 
 
 def worthwhile(machine: Machine) -> float:
@@ -157,7 +157,7 @@ def worthwhile(machine: Machine) -> float:
     return max(WORTHWHILE_MS, 4 * machine.peaks.launch_us / 1e3)
 
 
-def _ordered(
+def ordered_by_traffic(
     plan: Plan, dtypes: Mapping[str, DType], machine: Machine, refused: Collection[Blocks]
 ) -> tuple[list[Choice], str]:
     """Return blocks as they come, then others from the fastest on; and what is to be told.
