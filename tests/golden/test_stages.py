@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 import tile_api as tile
 import tile_api.language as T
+from support.gpu_kernels import gemm_int4
 
 Golden = Callable[..., None]
 
@@ -51,6 +54,19 @@ def row_softmax(rows: int, columns: int) -> object:
     return softmax
 
 
+def transpose(rows: int, columns: int) -> object:
+    @T.prim_func
+    def turned(A: T.Tensor((rows, columns), "float32"), B: T.Tensor((columns, rows), "float32")):
+        with T.Kernel(T.ceildiv(rows, 32), T.ceildiv(columns, 32), threads=128) as (bx, by):
+            piece = T.alloc_shared((32, 32), "float32")
+            T.copy(A[bx * 32, by * 32], piece)
+            for i, j in T.Parallel(32, 32):
+                if by * 32 + i < columns and bx * 32 + j < rows:
+                    B[by * 32 + i, bx * 32 + j] = piece[j, i]
+
+    return turned
+
+
 def scale(n: object) -> object:
     @T.prim_func
     def double(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
@@ -62,17 +78,31 @@ def scale(n: object) -> object:
 
 
 def test_matmul(golden: Golden) -> None:
-    kernel = tile.compile(matmul(40, 70, 24), target="cpu:skylake-avx512")
+    kernel = tile.lower(matmul(40, 70, 24), "cpu:skylake-avx512")
     golden(kernel.ir("tile"), "tile")
     golden(kernel.ir("planned"), "planned")
 
 
 def test_softmax(golden: Golden) -> None:
-    kernel = tile.compile(row_softmax(10, 50), target="cpu:skylake-avx512")
+    kernel = tile.lower(row_softmax(10, 50), "cpu:skylake-avx512")
     golden(kernel.ir("tile"), "tile")
 
 
 def test_scale_of_unknown_length(golden: Golden) -> None:
-    kernel = tile.compile(scale(T.dynamic("n")), target="cpu:haswell")
+    kernel = tile.lower(scale(T.dynamic("n")), "cpu:haswell")
     golden(kernel.ir("tile"), "tile")
     golden(kernel.ir("lowered"), "lowered")
+
+
+LOWERED: dict[str, tuple[Callable[[], object], str]] = {
+    "matmul": (lambda: matmul(40, 70, 24), "cpu:skylake-avx512"),
+    "softmax": (lambda: row_softmax(10, 50), "cpu:haswell"),
+    "int4": (lambda: gemm_int4(64, 64, 64), "cpu:neoverse-v1"),
+    "transposed": (lambda: transpose(70, 40), "cpu:skylake-avx512"),
+}
+
+
+@pytest.mark.parametrize("name", LOWERED)
+def test_loops_of(name: str, golden: Golden) -> None:
+    kernel, target = LOWERED[name]
+    golden(tile.lower(kernel(), target).ir("lowered"))
