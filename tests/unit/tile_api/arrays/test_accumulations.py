@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tile_api as tile
 from support.captured_arrays import assert_agrees, filled
 from tile_api.arrays.capturing import accumulations, numpy_names
 
@@ -73,3 +74,25 @@ def test_every_name_is_compared():
     names = {n for n, f in functions if f.__module__ == accumulations.__name__}
     text = Path(__file__).read_text(encoding="utf-8")
     assert {name for name in names if f"np.{name}(" not in text} == set()
+
+
+RECURRENCES = {
+    "gcd": lambda x: np.gcd(x, 12),
+    "lcm": lambda x: np.lcm(x + 3, 4),
+    "cumsum": lambda x: np.cumsum(x, -1),
+    "cumsum 0": lambda x: np.cumsum(x, 0),
+    "nancumsum": lambda x: np.nancumsum(np.where(x > 3, np.nan, x / 2), -1).astype("int64"),
+    "cumprod": lambda x: np.cumprod(x % 3 - 1, -1),
+    "maximum": lambda x: np.maximum.accumulate(x, 0),
+    "sort": lambda x: np.sort(x, -1),
+    "median": lambda x: (2 * np.median(x, -1, keepdims=True)).astype("int64") + x,
+    "scan": lambda x: tile.scan(lambda c, r: (c // 2 + r, c), np.zeros_like(x[0]), x)[1],
+}
+
+
+@pytest.mark.in_turn(5)
+@pytest.mark.parametrize("outer", RECURRENCES)
+@pytest.mark.parametrize("inner", RECURRENCES)
+def test_recurrences_of_recurrences(inner, outer):
+    x = np.arange(15).reshape(3, 5) % 7
+    assert_agrees(lambda x: RECURRENCES[outer](RECURRENCES[inner](x)), x, exact=True)

@@ -264,6 +264,26 @@ COUNTED = {
 }
 
 
+PLACED = {
+    "joined": lambda x: (x.argmax(0) | 1) << 31,
+    "of a product": lambda x: ((x.argmax(0) ^ 3) * -1) << 33,
+    "rest": lambda x: (x.argmax(0) % (x.argmin(1)[:1] + 1)) << 40,
+    "turned": lambda x: ~x.argmax(0) << 33,
+    "moved": lambda x: (x.argmax(0) >> 1 | 3) * 2147483647,
+    "least": lambda x: np.maximum(x.argmax(0), 3) * 5000000000,
+    "chosen": lambda x: np.where(x[0] > 1, x.argmax(0), 5000000000) | 1,
+    "added": lambda x: (x.argmax(0) | 1) + 2147483647 >> 3,
+}
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+@pytest.mark.parametrize("name", PLACED)
+def test_positions_are_counted_in_64_bits(name, target):
+    x = np.array([[3, 1, 2], [5, 2, 7]], "float32")
+    function = PLACED[name]
+    np.testing.assert_array_equal(Function(function, target=target)(x), function(x))
+
+
 @pytest.mark.parametrize("target", ["interpret", "cpu"])
 @pytest.mark.parametrize("name", COUNTED)
 def test_truth_values_are_counted_in_64_bits(name, target):

@@ -95,6 +95,21 @@ def test_integers_wrap(function, dtype):
     check(function, x.astype(dtype))
 
 
+KNOWN = [
+    lambda x: ~x.argmax(0), lambda x: -(x.argmax(0) | 1), lambda x: (x.argmax(0) | 1) << 31,
+    lambda x: np.gcd(x.argmax(0), 12) * 30000000, lambda x: (x.argmax(0) - 5) // 2,
+    lambda x: (x.argmax(0) ^ 3) * 5000000000,
+]  # fmt: skip
+"""Of a column of one element: numbers that are known, though nothing folds them."""
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "uint32", "float32"])
+@pytest.mark.parametrize("function", KNOWN)
+def test_integers_that_are_known_wrap(function, dtype):
+    x = np.zeros((1, 3), "float32")
+    check(lambda x: function(x).astype(dtype), x)
+
+
 def test_a_column_that_a_product_divides_by_is_computed_apart():
     def f(a, b):
         return a @ (b / np.abs(b).max(axis=0))

@@ -172,13 +172,15 @@ def holds_arrays(given: Any) -> bool:
     return isinstance(given, Array)
 
 
-def meshgrid(*xi: Any, indexing: str = "xy") -> tuple[Array, ...]:
+def meshgrid(*xi: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Array, ...]:
     """`numpy.meshgrid`."""
     rank = len(xi)
     shapes = [[-1 if k == at else 1 for k in range(rank)] for at in range(rank)]
     if indexing == "xy" and rank > 1:
         shapes[0], shapes[1] = shapes[1], shapes[0]
     wide = [reshape(x, shape) for x, shape in zip(xi, shapes, strict=True)]
+    if sparse:
+        return tuple(wide)
     whole = broadcast([x.shape for x in wide], "np.meshgrid", wide)
     return tuple(broadcast_to(x, whole) for x in wide)
 

@@ -79,12 +79,14 @@ def _folded(
 def axes_of(axis: Axes, rank: int) -> list[int]:
     """Return the axes that are asked for, counted from the front; None asks for all.
 
+    An array without dimensions has none, which 0 and -1 are taken for.
+
     Raises
     ------
     ArrayShapeError
         If there is no such axis, or one is named twice.
     """
-    if axis is None:
+    if axis is None or (not rank and axis in (0, -1)):
         return list(range(rank))
     asked = [axis_of(k, rank) for k in (axis if isinstance(axis, Sequence) else [axis])]
     if len(set(asked)) != len(asked):
@@ -178,6 +180,9 @@ def mean(
     return _folded("mean", x, axis, keepdims, kind, True, None)
 
 
+_mean = mean
+
+
 def _chosen(x: Array, axis: Axes, kind: DType, keepdims: bool, where: Any) -> Array:
     """Return how many elements are chosen."""
     chosen = broadcast_to(where, broadcast([x.shape, lift(where).shape], "where"))
@@ -186,13 +191,14 @@ def _chosen(x: Array, axis: Axes, kind: DType, keepdims: bool, where: Any) -> Ar
 
 def var(
     a: Any, axis: Axes = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False,
-    where: Any = True, correction: float | None = None,
+    where: Any = True, correction: float | None = None, mean: Any = None,
 ) -> Array:  # fmt: skip
-    """`numpy.var`; `correction` is another name of `ddof`."""
+    """`numpy.var`; `correction` is another name of `ddof`, `mean` what is known already."""
     x = lift(a)
     kind = _asked(dtype, x.dtype if x.dtype.is_float else dtype_of("float64"))
     less = ddof if correction is None else correction
-    centred: Any = x - mean(x, axis, kind, keepdims=True, where=where)
+    known = _mean(x, axis, kind, keepdims=True, where=where) if mean is None else lift(mean)
+    centred: Any = x - known
     squares: Any = sum(centred * centred, axis, kind, keepdims=keepdims, where=where)
     made: Array
     if where is not True:
@@ -209,11 +215,11 @@ def var(
 
 def std(
     a: Any, axis: Axes = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False,
-    where: Any = True, correction: float | None = None,
+    where: Any = True, correction: float | None = None, mean: Any = None,
 ) -> Array:  # fmt: skip
-    """`numpy.std`; `correction` is another name of `ddof`."""
+    """`numpy.std`; `correction` is another name of `ddof`, `mean` what is known already."""
     less = ddof if correction is None else correction
-    squares: Any = var(a, axis, dtype, ddof=less, keepdims=keepdims, where=where)
+    squares: Any = var(a, axis, dtype, ddof=less, keepdims=keepdims, where=where, mean=mean)
     return root(squares)
 
 
@@ -333,12 +339,17 @@ def count_nonzero(a: Any, axis: Axes = None, *, keepdims: bool = False) -> Array
 
 
 def average(
-    a: Any, axis: int | None = None, weights: Any = None, *, keepdims: bool = False
-) -> Array:
-    """`numpy.average`."""
+    a: Any, axis: int | None = None, weights: Any = None, returned: bool = False, *,
+    keepdims: bool = False,
+) -> Any:  # fmt: skip
+    """`numpy.average`; with the sum of the weights beside it if `returned`."""
+    x = lift(a)
     if weights is None:
-        return mean(a, axis, keepdims=keepdims)
-    x, w = lift(a), lift(weights)
+        plain = mean(x, axis, keepdims=keepdims)
+        count = _count(x, axes_of(axis, x.ndim))
+        return (plain, broadcast_to(astype(lift(count), plain.dtype), plain.shape)) if returned \
+            else plain  # fmt: skip
+    w = lift(weights)
     if w.ndim != x.ndim:
         if w.ndim != 1 or axis is None:
             raise ArrayShapeError(f"np.average: weights of {w.ndim} dimensions for {x.ndim}")
@@ -349,8 +360,8 @@ def average(
         kind = dtype_of("float64")
     shape = broadcast([x.shape, w.shape], "np.average", (x, w))
     weight: Any = sum(broadcast_to(w, shape), axis, kind, keepdims=keepdims)
-    made: Array = sum(astype(x, kind) * astype(w, kind), axis, keepdims=keepdims) / weight
-    return made
+    made = sum(astype(x, kind) * astype(w, kind), axis, keepdims=keepdims) / weight
+    return (made, weight) if returned else made
 
 
 def without_nan(known: Callable[..., Array], name: str) -> Callable[..., Array]:

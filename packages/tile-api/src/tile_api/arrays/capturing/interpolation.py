@@ -13,15 +13,21 @@ from tile_api.arrays.capturing.folds import count_nonzero
 from tile_api.arrays.capturing.folds import sum as total
 from tile_api.arrays.capturing.indexing import take
 from tile_api.arrays.capturing.joins import concatenate, diff
+from tile_api.arrays.capturing.sorting import argsort
 from tile_api.arrays.capturing.views import axis_of, expand_dims, moveaxis
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
 
-def searchsorted(a: Any, v: Any, side: str = "left") -> Array:
-    """`numpy.searchsorted`: how many elements of a sorted sequence come before each of others."""
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Array:
+    """`numpy.searchsorted`: how many elements of a sorted sequence come before each of others.
+
+    `sorter` are the places of a sequence that is not sorted, in its order.
+    """
     if side not in ("left", "right"):
         raise UnknownArrayFunction(f"np.searchsorted has no side {side!r}: 'left' or 'right'")
     known = _sequence(a, "np.searchsorted")
+    if sorter is not None:
+        known = take(known, sorter)
     asked: Any = expand_dims(v, lift(v).ndim)
     before: Any = known < asked if side == "left" else known <= asked
     if asked.dtype.is_float or known.dtype.is_float:  # what is no number comes last
@@ -45,13 +51,25 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Array:
     return lift(made)
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Array:
-    """`numpy.interp`: linear between points whose places ascend."""
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None
+) -> Array:
+    """`numpy.interp`: linear between points whose places ascend, or repeat after a `period`."""
     places: Any = astype(_sequence(xp, "np.interp"), "float64")
     values: Any = astype(_sequence(fp, "np.interp"), "float64")
-    size, asked = int(places.size), astype(lift(x), "float64")
-    if size != values.size or not size:
-        raise ArrayShapeError(f"np.interp: {size} places, {values.size} values")
+    asked: Any = astype(lift(x), "float64")
+    if int(places.size) != values.size or not places.size:
+        raise ArrayShapeError(f"np.interp: {places.size} places, {values.size} values")
+    if period is not None:
+        if not period:
+            raise ArrayShapeError("np.interp: a period of 0")
+        period, left, right = abs(period), None, None
+        asked, places = asked % period, places % period
+        order = argsort(places)
+        places, values = take(places, order), take(values, order)
+        places = concatenate([places[-1:] - period, places, places[:1] + period])
+        values = concatenate([values[-1:], values, values[:1]])
+    size = int(places.size)
     made: Any = values[0]
     if size > 1:
         last: Any = np.clip(searchsorted(places, asked, "right"), 1, size - 1)

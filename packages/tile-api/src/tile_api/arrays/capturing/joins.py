@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from tile_api.arrays.capturing.array import Array
-from tile_api.arrays.capturing.elementwise import common_type, lift
+from tile_api.arrays.capturing.elementwise import astype, common_type, element_type, lift
 from tile_api.arrays.capturing.misfits import misfit
 from tile_api.arrays.capturing.views import (
     axis_of,
+    broadcast_to,
     expand_dims,
     flip,
     moveaxis,
@@ -26,14 +27,18 @@ from tile_api.arrays.equations.dims import joined
 from tile_api.arrays.equations.expressions import Expr, Indices, const
 from tile_api.arrays.equations.index_bounds import clipped
 from tile_api.arrays.equations.sizes import whole
-from tile_core.errors import ArrayShapeError, UnknownArrayFunction
+from tile_api.frontend.source import calling_span
+from tile_core.dtypes import DType
+from tile_core.errors import ArrayShapeError, FrontendTypeError, UnknownArrayFunction
 
 _ZERO = const(0)
 
 
-def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Array:
+def concatenate(arrays: Sequence[Any], axis: int | None = 0, *, dtype: Any = None) -> Array:
     """`numpy.concatenate`."""
     parts = [lift(x) if axis is not None else reshape(x, -1) for x in arrays]
+    if dtype is not None:
+        parts = [_of_same_kind(x, element_type(dtype)) for x in parts]
     if not parts:
         raise ArrayShapeError("np.concatenate of no arrays")
     along = axis_of(axis or 0, parts[0].ndim)
@@ -70,6 +75,16 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Array:
         return made
 
     return Array(shape, dtype, at)
+
+
+def _of_same_kind(x: Array, dtype: DType) -> Array:
+    if not np.can_cast(x.dtype.numpy(), dtype.numpy(), "same_kind"):
+        raise FrontendTypeError(
+            f"np.concatenate of {x.dtype} into {dtype} would change what is no {dtype}",
+            span=calling_span(),
+            hint=f'convert it before, as in x.astype("{dtype}")',
+        )
+    return astype(x, dtype)
 
 
 def split(
@@ -119,15 +134,15 @@ def at_least(a: Any, rank: int) -> Array:
     return reshape(x, [*[1] * (rank - x.ndim), *x.shape])
 
 
-def vstack(tup: Sequence[Any]) -> Array:
+def vstack(tup: Sequence[Any], *, dtype: Any = None) -> Array:
     """`numpy.vstack`."""
-    return concatenate([at_least(x, 2) for x in tup], 0)
+    return concatenate([at_least(x, 2) for x in tup], 0, dtype=dtype)
 
 
-def hstack(tup: Sequence[Any]) -> Array:
+def hstack(tup: Sequence[Any], *, dtype: Any = None) -> Array:
     """`numpy.hstack`."""
     parts = [at_least(x, 1) for x in tup]
-    return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1)
+    return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype=dtype)
 
 
 def dstack(tup: Sequence[Any]) -> Array:
@@ -217,10 +232,14 @@ def diag(v: Any, k: int = 0) -> Array:
     )
 
 
-def diff(a: Any, n: int = 1, axis: int = -1) -> Array:
-    """`numpy.diff`."""
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
+    """`numpy.diff`; what is put before and behind is a number, or an array."""
     x: Any = lift(a)
     along = axis_of(axis, x.ndim)
+    parts = [lift(y) for y in (prepend, x, append) if y is not None]
+    if len(parts) > 1:
+        one = [1 if k == along else size for k, size in enumerate(x.shape)]
+        x = concatenate([y if y.ndim else broadcast_to(y, one) for y in parts], along)
     for _ in range(whole_number(n, "np.diff")):
         later, earlier = _between(x, along, 1, None), _between(x, along, None, -1)
         x = later != earlier if x.dtype.is_bool else later - earlier
@@ -295,6 +314,6 @@ _PADDED: dict[str, Callable[[Expr, int], Expr]] = {
 }
 
 
-def stack(arrays: Sequence[Any], axis: int = 0) -> Array:
+def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: Any = None) -> Array:
     """`numpy.stack`."""
-    return concatenate([expand_dims(x, axis) for x in arrays], axis)
+    return concatenate([expand_dims(x, axis) for x in arrays], axis, dtype=dtype)

@@ -21,6 +21,7 @@ from tile_api.arrays.capturing import (
     interpolation,
     joins,
     linear_algebra,
+    no_dimensions,
     products,
     sorting,
     statistics,
@@ -259,10 +260,11 @@ def _called(known: Callable[..., Any], name: str, args: Sequence[Any], keywords:
         elif key not in ("out", *_EMPTY) or value not in (None, _EMPTY.get(key)):
             raise _keyword(name, key, accepted)
     try:
-        inspect.signature(known).bind(*args, **kept)
+        bound = inspect.signature(known).bind(*args, **kept)
     except TypeError as error:
         raise UnknownArrayFunction(f"np.{name}: {error}") from error
-    made = _applied(known, f"np.{name}", args, kept)
+    no_dimensions.along_all(name, bound)
+    made = _applied(known, f"np.{name}", bound.args, bound.kwargs)
     return augmented_assignment.viewing(name, args[0] if args else None, made)
 
 

@@ -64,7 +64,8 @@ def _sorted(
     def at(indices: Indices) -> Expr:
         *row, place = indices
         low, high = _range(place, size)
-        if size < 2 or low >= min(high, size):  # nothing is read of an empty part
+        low, high = max(low, 0), min(high, size)
+        if size < 2 or low >= high:  # nothing is read of an empty part
             return chosen(rows.at((*row, const(0))), const(0))
         count = min(high, size - low)
         if count > (FEW_EXTREMA if 2 * count >= size else MOST_EXTREMA):

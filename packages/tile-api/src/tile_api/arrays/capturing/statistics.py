@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +15,7 @@ from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import astype, common_type, lift
 from tile_api.arrays.capturing.elementwise import where as choose
 from tile_api.arrays.capturing.folds import Axes, axes_of, count_nonzero, mean
+from tile_api.arrays.capturing.folds import sum as summed
 from tile_api.arrays.capturing.indexing import take_along_axis
 from tile_api.arrays.capturing.joins import concatenate, diagonal, pad, stack
 from tile_api.arrays.capturing.sorting import sort
@@ -133,10 +136,15 @@ def cov(
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
     *,
     dtype: Any = None,
 ) -> Array:
-    """`numpy.cov`: of variables in rows, or in columns if not `rowvar`."""
+    """`numpy.cov`: of variables in rows, or in columns if not `rowvar`.
+
+    An observation counts as often as `fweights` says, and as much as `aweights`.
+    """
 
     def variables(given: Any) -> Array:
         x = lift(given)
@@ -147,10 +155,23 @@ def cov(
 
     x = variables(m) if y is None else concatenate([variables(m), variables(y)], 0)
     number: Any = astype(x, dtype or "float64")
-    centred = number - mean(number, 1, keepdims=True)
-    freedom = int(x.shape[1]) - (ddof if ddof is not None else 0 if bias else 1)
-    made: Array = centred @ centred.T / builtins.max(freedom, 0)
-    return made[0, 0] if int(x.shape[0]) == 1 else made
+    less = ddof if ddof is not None else 0 if bias else 1
+    given = [lift(w) for w in (fweights, aweights) if w is not None]
+    if bad := [w for w in given if w.shape != (x.shape[1],)]:
+        raise ArrayShapeError(f"np.cov: weights {bad[0].shape} of {x.shape[1]} observations")
+    made: Any
+    if not given:
+        centred = number - mean(number, 1, keepdims=True)
+        made = centred @ centred.T / builtins.max(int(x.shape[1]) - less, 0)
+    else:
+        weights: Any = functools.reduce(operator.mul, given)
+        weights = astype(weights, number.dtype)
+        total: Any = summed(weights)
+        centred = number - summed(number * weights, 1, keepdims=True) / total
+        left = total - less if aweights is None or not less else \
+            total - less * summed(weights * aweights) / total  # fmt: skip
+        made = (centred * weights) @ centred.T / np.maximum(left, 0)
+    return made[0, 0] if int(x.shape[0]) == 1 else made  # type: ignore[no-any-return]
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:

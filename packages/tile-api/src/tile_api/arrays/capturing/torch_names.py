@@ -19,6 +19,7 @@ from tile_api.arrays.capturing import (
     creation,
     folds,
     linear_algebra,
+    no_dimensions,
     products,
     views,
 )
@@ -72,9 +73,11 @@ def call_row(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any
     accepted = inspect.signature(known)
     kept = {k: x for k, x in kept.items() if k in accepted.parameters or x not in _UNSET}
     try:
-        accepted.bind(*given, **kept)
+        bound = accepted.bind(*given, **kept)
     except TypeError as error:
         raise UnknownArrayFunction(f"torch.{name}: {error}") from error
+    if no_dimensions.takes_one(name, bound):
+        return no_dimensions.of_one(known, bound)
     return augmented_assignment.viewing(name, given[0] if given else None, known(*given, **kept))
 
 

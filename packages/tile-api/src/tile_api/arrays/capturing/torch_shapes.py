@@ -7,6 +7,7 @@ from typing import Any
 
 from tile_api.arrays.capturing import indexing, joins, views
 from tile_api.arrays.capturing.array import Array
+from tile_api.arrays.capturing.elementwise import lift
 from tile_api.arrays.capturing.torch_elements import cast, promoted
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.expressions import Expr, Indices, const
@@ -17,6 +18,12 @@ from tile_core.errors import UnknownArrayFunction
 def sizes_given(first: Any, rest: Sequence[Any]) -> list[int]:
     """Return sizes that were given as one list, or each by itself."""
     return list(first) if isinstance(first, (list, tuple)) else [first, *rest]
+
+
+def transpose(input: Any, dim0: int, dim1: int) -> Array:
+    """`torch.transpose`."""
+    x = lift(input)
+    return x if not x.ndim and {dim0, dim1} <= {0, -1} else views.swapaxes(x, dim0, dim1)
 
 
 def view(input: Any, size: Any, *rest: int) -> Array:
@@ -154,7 +161,7 @@ def getitem(input: Any, key: Any) -> Any:
 
 SHAPES: dict[str, Any] = {
     "view": view, "_unsafe_view": view, "reshape": view, "permute": permute, "expand": expand,
-    "transpose": views.swapaxes, "swapaxes": views.swapaxes, "movedim": views.moveaxis,
+    "transpose": transpose, "swapaxes": transpose, "movedim": views.moveaxis,
     "t": lambda input: views.transpose(input), "unsqueeze": views.expand_dims, "squeeze": squeeze,
     "flatten": lambda input, start_dim=0, end_dim=-1: views.reshape(
         input, [*input.shape[:start_dim], -1, *input.shape[end_dim % input.ndim + 1 :]]

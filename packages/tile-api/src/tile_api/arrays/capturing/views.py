@@ -34,12 +34,12 @@ def axis_of(axis: int, rank: int) -> int:
     except TypeError:
         raise ArrayShapeError(
             f"an axis of type {type(axis).__name__}",
-            hint=f"axes are whole numbers from {-rank} to {rank - 1}",
+            hint=f"axes are whole numbers from {-rank} to {rank - 1}" if rank else "it has none",
         ) from None
     if not -rank <= axis < rank:
         raise ArrayShapeError(
             f"axis {axis} of an array of {rank} dimensions",
-            hint=f"axes go from {-rank} to {rank - 1}",
+            hint=f"axes go from {-rank} to {rank - 1}" if rank else "it has none",
         )
     return axis % rank
 

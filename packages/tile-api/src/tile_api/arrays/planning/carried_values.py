@@ -41,13 +41,17 @@ def beside_products(x: Expr, nodes: Sequence[Expr]) -> dict[Expr, Expr]:
 def _needed(steps: Steps, carries: Iterable[int]) -> list[int]:
     """Return the values that some depend on, and these."""
     found: set[int] = set()
-    todo = [*carries]
+    todo, token = [*carries], steps.of.token
+
+    def met(x: Expr) -> None:
+        if x.op == "carry" and x.value[0] == token:
+            todo.append(x.value[1])
+
     while todo:
         k = todo.pop()
         if k not in found:
             found.add(k)
-            parts = (x for x in walk(steps.steps[k]) if x.op == "carry")
-            todo += [x.value[1] for x in parts if x.value[0] == steps.of.token]
+            replaced(steps.steps[k], frozenset({token}), met)  # not those of recurrences within
     return sorted(found)
 
 

@@ -36,7 +36,9 @@ _COMPARED = ("le", "lt", "eq", "ne")
 _CALLS = {"maximum": "max", "minimum": "min", "absolute": "abs", "rint": "nearbyint", "and": "And",
           "or": "Or", "not": "Not"}  # fmt: skip
 _OVERFLOWING = frozenset({"add", "multiply", "shl", "bitnot", "absolute", "pow", "floordiv"})
-_DIVIDING = frozenset({"multiply", "reciprocal", "floordiv", "mod"})
+_OF_OPERANDS = frozenset({*BITS, "where", "maximum", "minimum", "mod"})
+"""What gives as many bits as its operands have."""
+_DIVIDING = frozenset({"multiply", "reciprocal"})
 LOG2E = 1.4426950408889634
 
 
@@ -113,9 +115,10 @@ class ExpressionText:
 
     def _text(self, x: Expr) -> tuple[str, int]:
         x = self._wide(x)
-        value = constant_of(x) if x.op in _DIVIDING else None
-        if value is not None and (x.dtype.is_int or not math.isfinite(value)):
-            return self._constant(const(value, x.dtype))  # Python would not divide by 0
+        if x.dtype.is_int or x.op in _DIVIDING:  # Python wraps nothing, and does not divide by 0
+            value = constant_of(x)
+            if value is not None and (x.dtype.is_int or not math.isfinite(value)):
+                return self._constant(const(value, x.dtype))
         match x.op:
             case "const":
                 return self._constant(x)
@@ -179,10 +182,21 @@ class ExpressionText:
         return x.op in _OVERFLOWING and self._needs_64_bits(x)
 
     def _is_narrow(self, x: Expr) -> bool:
-        """Tell whether the text of a position has 32 bits."""
-        if x.op == "cast":
-            return x.args[0].dtype.is_bool
-        return x.op not in ("const", "load") and x.dtype == INDEX and not self._needs_64_bits(x)
+        """Tell whether the text of a position has 32 bits: what is made of such, unless widened."""
+        todo, seen = [x], {x}
+        while todo:  # shared operands are met once
+            at = todo.pop()
+            if at in self.tiles or at.op not in _OF_OPERANDS or self._is_widened(at):
+                is_wide = at.dtype != INDEX or at.op in ("const", "load")
+                is_truth = at.op == "cast" and at.args[0].dtype.is_bool
+                if not is_truth and (is_wide or at.op == "cast" or self._needs_64_bits(at)):
+                    return False
+                continue
+            args = at.args[at.op == "where" :]
+            new = [arg for arg in args if arg.op != "const" and arg not in seen]
+            seen.update(new)
+            todo += new
+        return True
 
     def _needs_64_bits(self, x: Expr) -> bool:
         return tile_dtype(rebuild(x, self._reductions)) == INDEX
