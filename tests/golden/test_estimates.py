@@ -14,6 +14,16 @@ from support import gpu_kernels
 Golden = Callable[..., None]
 
 
+def counts() -> Any:
+    @T.prim_func
+    def histogram(X: T.Tensor((1 << 16,), "int32"), Count: T.Tensor((64,), "int32")):
+        with T.Kernel(64, threads=128) as bx:
+            for i in T.Parallel(1024):
+                T.atomic_add(Count[X[bx * 1024 + i]], 1)
+
+    return histogram
+
+
 def turned() -> Any:
     @T.prim_func
     def transposed(A: T.Tensor((1000, 700), "float32"), B: T.Tensor((700, 1000), "float32")):
@@ -49,6 +59,7 @@ KERNELS: dict[str, Callable[[], Any]] = {
     "layer_norm": lambda: gpu_kernels.layer_norm(1000, 768),
     "gemm_int4": lambda: gpu_kernels.gemm_int4(128, 128, 256),
     "split_k": lambda: gpu_kernels.split_k(128, 128, 1024),
+    "counts": counts,
     "turned": turned,
     "triangle": triangle,
 }

@@ -87,6 +87,18 @@ def test_strided_reads_fetch_whole_sectors() -> None:
         assert read.fetched == share * read.nbytes == share * 8 * 128 * 4
 
 
+def test_what_a_condition_reads_comes_from_memory_once() -> None:
+    @T.prim_func
+    def chosen(A: T.Tensor((4096,), "int32"), C: T.Tensor((4096,), "int32")):
+        with T.Kernel(8, threads=128) as bx:
+            for i in T.Parallel(512):
+                if A[bx * 512 + i] > 0 and A[bx * 512 + i] < 7:
+                    C[bx * 512 + i] = 1
+
+    found = issued(chosen, "cuda:sm_80")
+    assert [a.nbytes for a in found.accesses if not a.is_write] == [4096 * 4]
+
+
 @pytest.mark.parametrize(
     ("step", "nbytes", "cycles"),
     [(4, 4, 1), (8, 4, 2), (128, 4, 32), (132, 4, 1), (0, 4, 1), (8, 8, 2), (16, 16, 4),

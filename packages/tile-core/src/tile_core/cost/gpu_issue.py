@@ -25,6 +25,7 @@ from tile_core.cost.statement_walk import Visitor
 from tile_core.ir.buffer import Buffer, Scope
 from tile_core.ir.effect import Effect
 from tile_core.ir.expr import AddressOf, Call, Const, Expr, Extent, Load, Ramp, Var
+from tile_core.ir.free_variables import structure
 from tile_core.ir.intrinsics import effect_of
 from tile_core.ir.node import walk
 from tile_core.ir.stmt import Evaluate, For, Let, LoopKind, Pipelined, Stmt, Store, While
@@ -120,8 +121,11 @@ class Issue(Visitor):
             self._count("integer", LOOP_INSTRUCTIONS, inner)
 
     def condition(self, cond: Expr, space: Space) -> None:
-        """Count the test of a condition."""
+        """Count the test of a condition, and each element that it reads, once."""
         self._count("integer", 1 + arithmetic_of(cond).instructions, space)
+        found = {structure(n, together=True): n for n in walk(cond) if isinstance(n, Load)}
+        for node in found.values():
+            self._element(node.buffer, node.indices, space, is_write=False)
 
     def leaf(self, stmt: Stmt, space: Space) -> None:
         """Count one statement."""

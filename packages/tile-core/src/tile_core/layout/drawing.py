@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from html import escape
 from typing import Any
@@ -103,8 +104,7 @@ def _grids(what: Drawable) -> Iterator[tuple[tuple[int, ...], np.ndarray, np.nda
 
 def _layout_cells(layout: Drawable) -> tuple[np.ndarray, np.ndarray]:
     addresses = layout.linear_table()
-    row = layout.output_shape[-1] if len(layout.output_shape) > 1 else max(1, layout.cosize)
-    return addresses.astype(str).astype(object), addresses // row
+    return addresses.astype(str).astype(object), addresses // math.prod(layout.output_shape[-1:])
 
 
 def _fragment_cells(fragment: Drawable) -> tuple[np.ndarray, np.ndarray]:
