@@ -108,6 +108,9 @@ INSTRUCTIONS = {
     "accumulator_memory_scaled":
         "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.block32 [%r0], %a, %b, %r1, [%r2],"
         " [%r3], %p;",
+    "accumulator_memory_pairs":
+        "cp.async.bulk.tensor.1d.cta_group::2.shared::cluster.global.tile"
+        ".mbarrier::complete_tx::bytes [%r0], [%a, {%r1}], [%r2];",
     "scaled_mma":
         "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3"
         f".f32.ue8m0 {F4}, {R4}, {R2}, {F4}, {{%r6}}, {{0, 1}}, {{%r7}}, {{2, 3}};",

@@ -69,6 +69,7 @@ DEVICE_NAMES: Mapping[str, str] = {
         "async_copy_wait": "cp_async_wait",
         "async_copy_mbarrier_arrive": "cp_async_mbarrier_arrive",
         "tensor_load": "tma_load",
+        "tensor_load_pair": "tma_load_pair",
         "tensor_load_multicast": "tma_load_multicast",
         "tensor_store": "tma_store",
         "tensor_reduce_add": "tma_reduce_add",
@@ -86,9 +87,11 @@ DEVICE_NAMES: Mapping[str, str] = {
             *("alloc", "base", "free", "load", "store", "before", "after"),
             *("mma", "mma_set", "mma_ts", "mma_ts_set"),
             *("scales", "mma_scaled", "mma_scaled_set"),
+            *("alloc_pair", "free_pair", "mma_pair", "mma_pair_set", "tell_first"),
         )
     },
     "accumulators_arrive": "tcgen05_commit",
+    "accumulators_arrive_pair": "tcgen05_commit_pair",
     **{f"load_matrix_{form}": f"ldmatrix_{form}" for form in _MATRICES},
     **{f"store_matrix_{form}": f"stmatrix_{form}" for form in _MATRICES},
 }
@@ -150,7 +153,7 @@ _HOPPER = (_ADA - {"mma_int4", "mma_int4_m8n8k32", "mma_fp8"}) | {
     "copy_engine",
 }
 _HOPPER_ONLY = _HOPPER | {"register_reallocation", "async_mma"} | _FAST_FLOAT64
-_MEMORY = frozenset({"accumulator_memory", "accumulator_memory_scaled"})
+_MEMORY = frozenset({"accumulator_memory", "accumulator_memory_scaled", "accumulator_memory_pairs"})
 _BLACKWELL = _HOPPER | {"register_reallocation"} | _MEMORY
 _INTEGERS = frozenset({"accumulator_memory_int8"})  # products of 8-bit integers, there too
 _CONSUMER_BLACKWELL = (_BLACKWELL - _MEMORY - {"clusters"}) | {"mma_fp8", "scaled_mma"}

@@ -16,9 +16,18 @@ SCALED_GEMMS = Pass(
     needs=("target",),
 )
 PLACE_SUMS = Pass(name="place_sums", run="tile_cuda.tensor_memory:place_sums", needs=("machine",))
+CHOOSE_PAIRS = Pass(
+    name="choose_pairs",
+    run="tile_cuda.block_pairs:choose_pairs",
+    needs=("machine",),
+    is_optional=True,
+)
+PAIR_BLOCKS = Pass(name="pair_blocks", run="tile_cuda.block_pairs:pair_blocks")
 PIPELINE = (
     GPU_PIPELINE.inserted(SCALED_GEMMS, before="lower_scaled_gemms")
     .inserted(PACK_FACTORS, before="hoist_accumulator_init")
+    .inserted(CHOOSE_PAIRS, before="specialise_warps")
     .inserted(PLACE_SUMS, before="flatten_sequences")
+    .inserted(PAIR_BLOCKS, before="flatten_sequences")
 )
 """What becomes of a kernel for an NVIDIA GPU."""

@@ -52,6 +52,8 @@ class TensorMemory(ControlOperator):
         Those at which products arrive in turn; the variable `issued` counts them.
     columns
         How many are taken: a power of two. Those of scales follow what fragments have.
+    of_pair
+        Both blocks of a pair take as many: see `pair_blocks`.
     """
 
     mnemonic: ClassVar[str] = "tensor_memory"
@@ -61,6 +63,12 @@ class TensorMemory(ControlOperator):
     issued: Buffer
     held: tuple[Buffer, ...]
     columns: int
+    of_pair: bool = False
+
+    @property
+    def in_flight(self) -> int:
+        """How many barriers there are for products."""
+        return (self.barriers.static_shape or (IN_FLIGHT,))[0]
 
     def first_column(self, fragment: Buffer) -> int:
         """Return where the columns of a fragment begin."""
@@ -79,6 +87,7 @@ class FreeTensorMemory(ControlOperator):
     mnemonic: ClassVar[str] = "free_tensor_memory"
     base: Buffer
     columns: int
+    of_pair: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

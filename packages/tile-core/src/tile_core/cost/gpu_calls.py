@@ -17,7 +17,7 @@ from tile_core.ir.expr import AddressOf, Call, Const, Expr, Extent, Var
 from tile_core.machine import AsyncMma
 
 _MMA = re.compile(r"mma_(scaled_)?m?(\d+)[nx](\d+)[kx](\d+)")
-_IN_MEMORY = re.compile(r"accumulators_mma(_scaled|_ts)?(_set)?$")
+_IN_MEMORY = re.compile(r"accumulators_mma(_scaled|_ts|_pair)?(_set)?$")
 _OPERANDS = 3
 
 SCALED = "scaled "

@@ -66,6 +66,8 @@ _BARRIERS = (
 
 _TENSOR_COPIES = (
     *_calls(_ASYNC, 1, "tensor_load"),  # <RANK>(shared, map, bar, coordinates)
+    # <RANK>(shared, map, bar, coordinates): on the barrier of the first block of a pair.
+    *_calls(_ASYNC, 1, "tensor_load_pair"),
     *_calls(_ASYNC, 1, "tensor_load_multicast"),  # <RANK>(shared, map, bar, mask, coordinates)
     # <RANK>(map, shared, coordinates)
     *_calls(_ASYNC, 1, "tensor_store tensor_reduce_add tensor_reduce_min tensor_reduce_max"),
@@ -128,6 +130,15 @@ _ACCUMULATORS = (
         for form in ("", "_set")
     ),
     *_calls(_ASYNC, 0, "accumulators_arrive"),
+    # Two blocks of a cluster are a pair: both take and free columns. The first starts products of
+    # the rows of both, <N, TA, TB, STEPS>(base, column, operand, operand): each has half of the
+    # second operand's columns. (bar): an arrival in both, or at the first one of what this one did.
+    *_calls(_WARPS, 1, "accumulators_alloc_pair accumulators_free_pair"),
+    *(
+        DeviceCall(f"accumulators_mma_pair{form}", effect=_ASYNC, operands=4)
+        for form in ("", "_set")
+    ),
+    *_calls(_ASYNC, 0, "accumulators_arrive_pair accumulators_tell_first"),
 )
 
 _CLUSTERS = (

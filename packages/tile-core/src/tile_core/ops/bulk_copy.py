@@ -38,6 +38,8 @@ class BulkCopy(TileOperator):
     is_1d
         Both sides are bytes side by side, all of them inside of the tensor: the copy engine needs
         no map of it. The tile's rows follow each other in memory.
+    tells_first
+        The barrier is that of the first block of a pair: of the even one of each two of a cluster.
 
     Raises
     ------
@@ -63,6 +65,7 @@ class BulkCopy(TileOperator):
     reduce: str | None = None
     eviction_policy: str | None = None
     is_1d: bool = False
+    tells_first: bool = False
 
     @property
     def is_load(self) -> bool:

@@ -94,6 +94,9 @@ class Gemm(TileOperator):
         Elements along K that share a scale.
     first_k : Expr, optional
         Where along K the operands begin, in elements.
+    is_first : Expr, optional
+        Compilers say so of pairs of blocks, neighbours in a cluster: each has its own `a` and `c`,
+        and half of the columns of op(b). The block for which it holds starts the products of both.
 
     Raises
     ------
@@ -129,6 +132,7 @@ class Gemm(TileOperator):
     group_a: int = 0
     group_b: int = 0
     first_k: Expr | None = None
+    is_first: Expr | None = None
 
     @property
     def scales(self) -> tuple[Region, ...]:

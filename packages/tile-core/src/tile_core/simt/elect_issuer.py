@@ -20,8 +20,11 @@ from tile_core.simt.warp_uniform_branches import is_exchange
 
 _LOADS = frozenset(
     f"{PREFIX}{name}"
-    for name in ("tensor_load", "tensor_load_multicast", "bulk_load", "tensor_map_prefetch")
-)
+    for name in (
+        "tensor_load", "tensor_load_pair", "tensor_load_multicast", "bulk_load",
+        "tensor_map_prefetch",
+    )
+)  # fmt: skip
 _STORES = frozenset(
     f"{PREFIX}{name}"
     for name in (

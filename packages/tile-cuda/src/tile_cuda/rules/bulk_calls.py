@@ -137,7 +137,8 @@ def _call(
     if op.multicast is not None:
         mask = lower_expr(op.multicast, ctx)
         return device("tensor_load_multicast", *mode, place, handle, bar, mask, *coordinates)
-    return device("tensor_load", *mode, place, handle, bar, *coordinates)
+    name = "tensor_load_pair" if op.tells_first else "tensor_load"
+    return device(name, *mode, place, handle, bar, *coordinates)
 
 
 def contiguous_copy_call(op: BulkCopy, ctx: SimtContext) -> Expr:

@@ -24,6 +24,7 @@ from tile_core.simt.gemm_warp_partition import WarpTiling
 from tile_core.simt.lower_accesses import lower_expr
 from tile_core.target import Target
 from tile_cuda.atoms_wgmma import WgmmaInstructions, all_wgmma
+from tile_cuda.block_pairs import MeetPair
 from tile_cuda.rules.gemm_wgmma import lower_by_warps, other_rule
 from tile_cuda.rules.wgmma_lowering import ProductParts, Registers
 from tile_cuda.rules.wgmma_operands import LayoutOf, settled_layouts, shared_operand
@@ -31,7 +32,6 @@ from tile_cuda.rules.wgmma_plan import WarpgroupPlan
 from tile_cuda.tensor_memory import (
     GROUP,
     HALF,
-    IN_FLIGHT,
     LANES,
     SCALE_COLUMNS,
     SCALE_WORD,
@@ -94,6 +94,7 @@ def tensor_memory_rules(machine: SimtMachine, *others: Rule[Gemm]) -> tuple[Rule
         Rule(name="cuda.load_sums", op=LoadSums, lower=_load),
         Rule(name="cuda.store_sums", op=StoreSums, lower=_store),
         Rule(name="cuda.wait_products", op=WaitProducts, lower=_wait),
+        Rule(name="cuda.meet_pair", op=MeetPair, lower=_meet),
     )  # fmt: skip
 
 
@@ -182,6 +183,8 @@ class _Products(ProductParts):
         a = self.operand(plan.a, self.a_start, i * LANES, k)
         rows = min(self.op.mnk[0], LANES)
         chosen = (rows, atom.n, int(not plan.a.is_k_last), int(not plan.b.is_k_last), count)
+        if self.op.is_first is not None:
+            return do(f"accumulators_mma_pair{form}", *chosen[1:], base, column, a, b)
         if self.op.scales:
             copies, scales = self._scales(i, kk, base)
             each = (groups_of_step(self.op),) if self.op.nibbles else ()
@@ -234,11 +237,15 @@ def _lowered(op: Gemm, memory: TensorMemory, ctx: SimtContext) -> Stmt:
     own = Call("shfl_sync", (ctx.thread // WARP, as_expr(0), as_expr(WARP)), ctx.thread.dtype)
     elected = device("elect")
     mine = Binary(BinaryOp.AND, binary(BinaryOp.EQ, warp, 0), elected, elected.dtype)
+    arrive = "accumulators_arrive"
+    if op.is_first is not None:
+        mine = Binary(BinaryOp.AND, lower_expr(op.is_first, ctx), mine, elected.dtype)
+        arrive = "accumulators_arrive_pair"
     started = seq(
         do("accumulators_after"),
         parts.step(as_expr(0), "_set") if is_set else None,
         unrolled(ctx, "kk", iterations, lambda kk: parts.step(kk, ""), start=start),
-        do("accumulators_arrive", _barrier(memory, issued, ctx)),
+        do(arrive, _barrier(memory, issued, ctx)),
     )
     return seq(
         *parts.setup,
@@ -260,10 +267,10 @@ def waited(op: WaitProducts | Gemm, pending: int, ctx: SimtContext) -> Stmt:
     begun = [*products_before(ctx.launch.body, op), *([op] if isinstance(op, Gemm) else [])]
     latest = list(dict.fromkeys(reversed(begun)))[:pending]
     over = [gemm for gemm in latest if gemm.c.buffer not in memory.held]
-    pending = min(pending - len(over), IN_FLIGHT - 2)
+    pending = min(pending - len(over), memory.in_flight - 2)
     issued = _value(memory.issued, ctx)
     number = issued - (pending + 1)
-    parity = number // IN_FLIGHT % 2
+    parity = number // memory.in_flight % 2
     wait = do("mbarrier_wait", _barrier(memory, number, ctx), parity)
     return If(binary(BinaryOp.GT, issued, pending), wait)
 
@@ -276,8 +283,9 @@ def _take(op: TensorMemory, ctx: SimtContext) -> Stmt:
     """Let the first warp take columns, and all threads know where these are."""
     first = binary(BinaryOp.LT, ctx.thread, WARP)
     place = ctx.address(op.place, 0)
+    name = f"accumulators_alloc{'_pair' if op.of_pair else ''}"
     return seq(
-        If(first, do("accumulators_alloc", op.columns, place)),
+        If(first, do(name, op.columns, place)),
         do("accumulators_before"),
         do("sync"),
         do("accumulators_after"),
@@ -287,7 +295,8 @@ def _take(op: TensorMemory, ctx: SimtContext) -> Stmt:
 
 def _give(op: FreeTensorMemory, ctx: SimtContext) -> Stmt:
     first = binary(BinaryOp.LT, ctx.thread, WARP)
-    freed = do("accumulators_free", op.columns, _value(op.base, ctx))
+    name = f"accumulators_free{'_pair' if op.of_pair else ''}"
+    freed = do(name, op.columns, _value(op.base, ctx))
     return If(first, seq(do("accumulators_after"), freed))
 
 
@@ -317,9 +326,25 @@ def _moved(function: str, sums: Region, ctx: SimtContext) -> Stmt:
     )
 
 
+def _meet(op: MeetPair, ctx: SimtContext) -> Stmt:
+    """Return how the first block of a pair waits until warps of the second have come so far.
+
+    After    if first:  mbarrier_wait_cluster(ready, met % 2)
+             else:  one lane of each warp:  accumulators_tell_first(ready)
+             met = met + 1
+    """
+    bar, met = ctx.address(op.barrier, 0), _value(op.met, ctx)
+    arrival = If(binary(BinaryOp.EQ, ctx.lane, 0), do("accumulators_tell_first", bar))
+    told = seq(do("sync_warp"), arrival)
+    return seq(
+        If(lower_expr(op.is_first, ctx), do("mbarrier_wait_cluster", bar, met % 2), told),
+        Store(ctx.places.flat(op.met), (as_expr(0),), met + 1),
+    )
+
+
 def _value(variable: Buffer, ctx: SimtContext) -> Expr:
     return Load(ctx.places.flat(variable), (as_expr(0),))
 
 
 def _barrier(memory: TensorMemory, number: Expr, ctx: SimtContext) -> Expr:
-    return ctx.address(memory.barriers, number % IN_FLIGHT)
+    return ctx.address(memory.barriers, number % memory.in_flight)

@@ -14,18 +14,21 @@ void check_bulk_bytes(uint32_t bytes, uint32_t line) {
   refuse(line, format("a bulk copy of %u bytes: it moves multiples of 16", bytes));
 }
 
-// Starts a copy to the same place in `owner`; the barrier is there, too.
-void issue_to(Block& owner, BulkCopy copy, const tsim_shared& to, const tsim_shared& barrier) {
+// Starts a copy to the same place in `owner`; the barrier is there, too, or in another block.
+void issue_to(Block& owner, BulkCopy copy, const tsim_shared& to, const tsim_shared& barrier,
+              Block* told = nullptr) {
   Block& block = *current_block;
   Thread& me = *current_thread;
+  copy.told = told ? told : &owner;
   if (&owner != &block) note_remote(owner, me, copy.line);
+  else if (copy.told != &block) note_remote(*told, me, copy.line);
   copy.from = &block;
   copy.thread = me.id;
   copy.to = &owner;
   copy.offset = own_offset(to, copy.line);
   copy.barrier = mbarrier_offset(barrier, copy.line);
-  Mbarrier& there = require_mbarrier(owner, copy.barrier, true, copy.line);
-  owner.agents.take(owner, TSIM_COPY, copy.barrier, me.id);
+  Mbarrier& there = require_mbarrier(*copy.told, copy.barrier, true, copy.line);
+  copy.told->agents.take(*copy.told, TSIM_COPY, copy.barrier, me.id);
   ++there.copies;
   there.copy_line = copy.line;
   if (owner.checks_for(CHECKS_OF_SHADOW)) {
@@ -47,13 +50,8 @@ BulkCopy copy_of(BulkCopy::Kind kind, uint32_t bytes, uint32_t line) {
   return copy;
 }
 
-}  // namespace
-
-extern "C" {
-
-void tsim_tensor_load(const tsim_shared* to, const tsim_tensor_map* map,
-                      const tsim_shared* barrier, unsigned mask, const int* at, int rank,
-                      unsigned line) {
+BulkCopy box_copy(const tsim_shared* to, const tsim_tensor_map* map, const int* at, int rank,
+                  unsigned line) {
   Block& block = *current_block;
   BulkCopy copy = copy_of(BulkCopy::BOX, box_bytes(*map), line);
   copy.box = make_box(*map, at, rank, line);
@@ -61,13 +59,31 @@ void tsim_tensor_load(const tsim_shared* to, const tsim_tensor_map* map,
   record_box(block, {block.clock, current_thread->who}, copy.box, Access::READ,
              stamp_of(block, *current_thread, 0, line));
   count_box(block, copy.box, false, line);
+  return copy;
+}
+
+}  // namespace
+
+extern "C" {
+
+void tsim_tensor_load(const tsim_shared* to, const tsim_tensor_map* map,
+                      const tsim_shared* barrier, unsigned mask, const int* at, int rank,
+                      unsigned line) {
+  const BulkCopy copy = box_copy(to, map, at, rank, line);
   if (!mask) {
-    issue_to(block, copy, *to, *barrier);
+    issue_to(*current_block, copy, *to, *barrier);
     return;
   }
   for (int number = 0; number < MAX_CLUSTER; ++number) {
     if (mask >> number & 1) issue_to(require_block(number, line), copy, *to, *barrier);
   }
+}
+
+void tsim_tensor_load_pair(const tsim_shared* to, const tsim_tensor_map* map,
+                           const tsim_shared* barrier, const int* at, int rank, unsigned line) {
+  Block& block = *current_block;
+  const BulkCopy copy = box_copy(to, map, at, rank, line);
+  issue_to(block, copy, *to, *barrier, &require_block(block.rank & ~1, line));
 }
 
 void tsim_bulk_load(const tsim_shared* to, const tsim_global* from, unsigned bytes,
@@ -110,7 +126,7 @@ void tsim_copy_async_arrive(const tsim_shared* barrier, unsigned line) {
   Block& block = *current_block;
   Thread& me = *current_thread;
   BulkCopy item = copy_of(BulkCopy::THREAD_COPIES, 0, line);
-  item.from = item.to = &block;
+  item.from = item.to = item.told = &block;
   item.thread = me.id;
   item.barrier = mbarrier_offset(*barrier, line);
   require_mbarrier(block, item.barrier, false, line);

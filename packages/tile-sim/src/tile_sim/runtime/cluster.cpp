@@ -42,6 +42,7 @@ void arrive(bool releases, uint32_t line) {
   Thread& me = *current_thread;
   ClusterBarrier& barrier = block.cluster->barrier;
   me.line = line;
+  leave_tensor_memory(me, line);
   if (me.has_arrived) {
     report_and_abandon(protocol_finding(line),
                        "a thread arrives at the cluster's barrier a second time without waiting");
@@ -65,6 +66,7 @@ void wait(uint32_t line) {
                        "a thread waits at the cluster's barrier without having arrived");
   }
   me.has_arrived = false;
+  meet_tensor_memory(me, line);
   if (barrier.generation != me.generation) {
     if (block.checks_for(TSIM_CHECK_RACE)) block.clock.acquire(me.who, barrier.completed);
     return;

@@ -45,14 +45,14 @@ void move_bytes(const BulkCopy& copy) {
 // A remote copy has read its source only when it has arrived.
 void arrive_at(const BulkCopy& copy) {
   Block& owner = *copy.to;
-  Mbarrier& barrier = *owner.mbarriers.find(copy.barrier);
+  Mbarrier& barrier = *copy.told->mbarriers.find(copy.barrier);
   --barrier.copies;
   const uint32_t time = owner.clock.tick();
   if (owner.checks_for(CHECKS_OF_SHADOW)) {
     const Stamp stamp = make_stamp(time, uint32_t(barrier.agent), STAMP_PROXY, copy.line);
     owner.shadow.end_copy(copy.offset, copy.bytes, stamp);
   }
-  arrive_bytes(owner, barrier, copy.bytes, time, copy.line);
+  arrive_bytes(*copy.told, barrier, copy.bytes, time, copy.line);
 }
 
 // Copies that their thread has not waited for are over at a time it knows nothing of: what it
@@ -106,12 +106,12 @@ void Engine::deliver(size_t number, bool is_waited_for) {
 }
 
 // What a thread has asked for before the arrival `number` is due when this is: its copies, and its
-// products, end in order. Returns the arrival's number then.
+// products, end in order. Blocks are told of these apart. Returns the arrival's number then.
 size_t Engine::deliver_earlier(size_t number) {
   for (size_t i = 0; i < number;) {
     const BulkCopy &earlier = queue_[i], &item = queue_[number];
     if (earlier.kind != item.kind || earlier.from != item.from ||
-        earlier.thread != item.thread) {
+        earlier.told != item.told || earlier.thread != item.thread) {
       ++i;
       continue;
     }
@@ -151,7 +151,7 @@ void Engine::deliver_arrivals(const Block& block, int thread, uint64_t position)
 void Engine::check_at_exit(Block& block) {
   for (size_t i = 0; i < queue_.size();) {
     const BulkCopy& copy = queue_[i];
-    if (copy.to != &block) {
+    if (copy.to != &block && copy.told != &block) {
       ++i;
       continue;
     }

@@ -22,7 +22,8 @@ struct BulkCopy {
   Block* to;
   uint32_t offset;         // in the arena of `to`
   uint32_t bytes;
-  uint32_t barrier;        // its place in the arena of `to`
+  Block* told;             // whose barrier is told
+  uint32_t barrier;        // its place in the arena of `told`
   uint32_t line;
   Box box;
   const unsigned char* source;

@@ -12,20 +12,6 @@
 
 namespace tsim {
 
-void TensorMemory::start() {
-  first = columns = line = taken_by = freed_by = 0;
-  warp = -1;
-  products.clear();
-  own.clear();
-  issued = computed = 0;
-}
-
-[[noreturn]] void abandon_tensor(uint32_t line, uint32_t other_line, const std::string& message) {
-  Finding finding = finding_at(TSIM_PROTOCOL, line);
-  finding.other_line = other_line;
-  report_and_abandon(finding, message);
-}
-
 namespace {
 
 constexpr uint32_t ROWS = TensorMemory::LANES, MOST = TensorMemory::COLUMNS;
@@ -48,62 +34,6 @@ bool has_product(const tsim_product& p) {
   return p.a_type == TSIM_F16 || p.a_type == TSIM_BF16;
 }
 
-void report_tensor(uint32_t line, uint32_t other_line, const std::string& message) {
-  Finding finding = finding_at(TSIM_PROTOCOL, line);
-  finding.other_line = other_line;
-  report(finding, message);
-}
-
-// Columns from an address on that the block has taken.
-uint32_t own_columns(const TensorMemory& memory, uint32_t address, uint32_t count, uint32_t line) {
-  const uint32_t column = address & 0xffff;
-  if (!memory.columns || memory.freed_by) {
-    abandon_tensor(line, memory.line, "tensor memory of which the block has no columns");
-  }
-  if (memory.taken_by != TensorMemory::ALL) {
-    abandon_tensor(line, memory.line,
-                   format("columns of tensor memory that %d lanes of a warp took: all 32 do",
-                          __builtin_popcount(memory.taken_by)));
-  }
-  if (column < memory.first || column + count > memory.first + memory.columns) {
-    abandon_tensor(line, memory.line,
-                   format("columns %d to %d of the %u columns of tensor memory that the block took",
-                          int(column - memory.first), int(column - memory.first + count) - 1,
-                          memory.columns));
-  }
-  return column;
-}
-
-void check_fenced(const Thread& me, uint32_t line) {
-  if (!me.met_line) return;
-  report_tensor(line, me.met_line,
-                format("tensor memory is used without tcgen05_after behind line %u, where threads "
-                       "met or waited", me.met_line));
-}
-
-void check_known(const Block& block, Stamp earlier, const char* what, uint32_t column,
-                 uint32_t line) {
-  if (!earlier || !block.checks_for(TSIM_CHECK_RACE)) return;
-  const int who = int(stamp_who(earlier)), me = current_thread->who;
-  if (block.clock.is_before(earlier, me)) return;
-  // Lanes of a warp reach lanes of their own.
-  if (!block.clock.is_agent(who) && who / block.warp_size == me / block.warp_size) return;
-  Finding finding = finding_at(TSIM_PROTOCOL, line);
-  finding.other_line = stamp_line(earlier);
-  blame_other(finding, earlier);
-  report(finding, format("column %u of tensor memory is touched while %s at line %u may still %s it",
-                         column, issuer_of(earlier).c_str(), finding.other_line, what));
-}
-
-// Threads may not touch sums of products that nobody has been told are done.
-void check_complete(const TensorMemory& memory, uint32_t column, uint32_t line) {
-  if (!memory.under_way[column]) return;
-  const uint32_t other = memory.product_line[column];
-  abandon_tensor(line, other,
-                 format("column %u of tensor memory has sums that the product at line %u is still "
-                        "adding to", column, other));
-}
-
 const unsigned char* element(const Block& block, const Matrix& matrix, uint32_t x, uint32_t k,
                              int type) {
   const uint32_t row = matrix.is_along_k ? x : k;
@@ -122,7 +52,7 @@ void claim_column(Block& block, uint32_t c, Stamp stamp, uint32_t line) {
   TensorMemory& memory = block.tensor;
   for (uint32_t q = 0; q < TensorMemory::QUARTERS; ++q) {
     Stamp& written = memory.writes[q * MOST + c];
-    if (int(stamp_who(written)) != memory.agent) check_known(block, written, "write", c, line);
+    if (stamp_who(written) != stamp_who(stamp)) check_known(block, written, "write", c, line);
     written = stamp;
   }
   for (int w = 0; w < block.warp_count; ++w) {
@@ -169,35 +99,57 @@ void read_factor(Block& block, const TensorProduct& product, Stamp stamp) {
   }
 }
 
-template <class Value>
-void multiply(Block& block, const TensorProduct& product) {
-  TensorMemory& memory = block.tensor;
-  const uint32_t n = product.n(), columns = product.columns();
-  const uint32_t pair = product.is_scaled && product.scales.groups > 1 ? 2 : 1;
-  const uint32_t steps = K_BYTES / element_bytes_of(product.kind.a_type) * pair;
-  const auto decoded = [&](int type, const unsigned char* from, uint32_t k, Value& to) {
-    if (pair == 2) to = Value(E2m1::decode(*from >> (k % 2 * 4) & 15));
+// Steps of a product, of bytes that are elements or pairs of these.
+struct Steps {
+  explicit Steps(const TensorProduct& product)
+      : in_byte(product.is_scaled && product.scales.groups > 1 ? 2 : 1),
+        count(K_BYTES / element_bytes_of(product.kind.a_type) * in_byte),
+        group(product.is_scaled ? count / uint32_t(product.scales.groups) : count) {}
+
+  template <class Value>
+  void decoded(int type, const unsigned char* from, uint32_t k, Value& to) const {
+    if (in_byte == 2) to = Value(E2m1::decode(*from >> (k % 2 * 4) & 15));
     else decode(type, from, to);
-  };
-  std::vector<Value> b(steps * n), sums(n);
-  for (uint32_t k = 0; k < steps; ++k) {
+  }
+  uint32_t in_byte, count, group;
+};
+
+float scale_of(const TensorMemory& memory, const TensorProduct& product, uint32_t address,
+               uint32_t row, uint32_t group) {
+  return scale_at(memory, product.scales, address + row / ROWS * SCALE_COLUMNS, row % ROWS, group);
+}
+
+// The second operand, by k. Each block of a pair has half of its columns.
+template <class Value>
+std::vector<Value> second_operand(const Block& block, const TensorProduct& product) {
+  const Steps steps(product);
+  const uint32_t n = product.n(), own = product.other ? n / 2 : n;
+  const int type = product.kind.b_type;
+  std::vector<Value> b(steps.count * n);
+  for (uint32_t k = 0; k < steps.count; ++k) {
     for (uint32_t j = 0; j < n; ++j) {
-      const int type = product.kind.b_type;
-      decoded(type, element(block, product.b, j, k / pair, type), k, b[k * n + j]);
+      const Block& holder = j < own ? block : *product.other;
+      const auto* from = element(holder, product.b, j % own, k / steps.in_byte, type);
+      steps.decoded(type, from, k, b[k * n + j]);
     }
   }
-  const uint32_t group = product.is_scaled ? steps / uint32_t(product.scales.groups) : steps;
-  const auto scale = [&](uint32_t address, uint32_t row, uint32_t k) {
-    if (!product.is_scaled) return Value(1);
-    return Value(scale_at(memory, product.scales, address + row / ROWS * SCALE_COLUMNS, row % ROWS,
-                          k / group));
-  };
-  for (uint32_t k = 0; k < steps && product.is_scaled; k += group) {
+  for (uint32_t k = 0; k < steps.count && product.is_scaled; k += steps.group) {
     for (uint32_t j = 0; j < n; ++j) {
-      const Value own = scale(product.scales.b_address, j, k);
-      for (uint32_t g = k; g < k + group; ++g) b[g * n + j] *= own;
+      const auto scale = Value(
+          scale_of(block.tensor, product, product.scales.b_address, j, k / steps.group));
+      for (uint32_t g = k; g < k + steps.group; ++g) b[g * n + j] *= scale;
     }
   }
+  return b;
+}
+
+// The rows of a block, by the second operand.
+template <class Value>
+void multiply_rows(Block& block, const TensorProduct& product, const std::vector<Value>& b) {
+  TensorMemory& memory = block.tensor;
+  const Steps steps(product);
+  const uint32_t n = product.n(), columns = product.columns();
+  std::vector<Value> sums(n);
   for (uint32_t i = 0; i < product.rows; ++i) {
     const auto cells = [&](uint32_t j) {
       return &memory.cells[(i + j / columns * product.rows) * MOST + product.column];
@@ -206,14 +158,16 @@ void multiply(Block& block, const TensorProduct& product) {
       std::memcpy(&sums[j], cells(j), columns * sizeof(Value));
     }
     if (product.kind.sets) std::fill(sums.begin(), sums.end(), Value(0));
-    for (uint32_t k = 0; k < steps; ++k) {
+    for (uint32_t k = 0; k < steps.count; ++k) {
       Value a;
       const int type = product.kind.a_type;
       const auto* held = reinterpret_cast<const unsigned char*>(
           &memory.cells[i * MOST + product.a_column]);
-      decoded(type, product.a.end ? element(block, product.a, i, k / pair, type)
-                                  : held + k * element_bytes_of(type), k, a);
-      if (product.is_scaled) a *= scale(product.scales.a_address, i, k);
+      steps.decoded(type, product.a.end ? element(block, product.a, i, k / steps.in_byte, type)
+                                        : held + k * element_bytes_of(type), k, a);
+      if (product.is_scaled) {
+        a *= Value(scale_of(memory, product, product.scales.a_address, i, k / steps.group));
+      }
       const Value* row = &b[k * n];
       for (uint32_t j = 0; j < n; ++j) sums[j] += a * row[j];
     }
@@ -221,6 +175,13 @@ void multiply(Block& block, const TensorProduct& product) {
       std::memcpy(cells(j), &sums[j], columns * sizeof(Value));
     }
   }
+}
+
+template <class Value>
+void multiply(Block& block, const TensorProduct& product) {
+  const std::vector<Value> b = second_operand<Value>(block, product);
+  multiply_rows(block, product, b);
+  if (product.other) multiply_rows(*product.other, product, b);
 }
 
 }  // namespace
@@ -246,21 +207,14 @@ void complete_products(const BulkCopy& arrival) {
     else multiply<float>(block, product);
     for (uint32_t j = 0; j < product.columns(); ++j) {
       --memory.under_way[product.column + j];
+      if (product.other) --product.other->tensor.under_way[product.column + j];
     }
   }
-  Mbarrier& barrier = *block.mbarriers.find(arrival.barrier);
+  Mbarrier& barrier = *arrival.told->mbarriers.find(arrival.barrier);
   if (block.checks_for(TSIM_CHECK_RACE)) {
     block.clock.learn(barrier.released, memory.agent, arrival.time);
   }
-  arrive_later(block, barrier, arrival.released, arrival.line);
-}
-
-void check_tensor_memory_at_exit(Block& block) {
-  const TensorMemory& memory = block.tensor;
-  if (!memory.columns || memory.freed_by == TensorMemory::ALL) return;
-  report_tensor(memory.line, 0,
-                format("the block ends and has not freed %u columns of tensor memory",
-                       memory.columns));
+  arrive_later(*arrival.told, barrier, arrival.released, arrival.line);
 }
 
 }  // namespace tsim
@@ -274,65 +228,6 @@ void start_product(unsigned address, const tsim_operand* a, unsigned a_address,
 }  // namespace
 
 extern "C" {
-
-unsigned tsim_tensor_take(unsigned columns, unsigned line) {
-  Block& block = *current_block;
-  Thread& me = *current_thread;
-  TensorMemory& memory = block.tensor;
-  me.line = line;
-  me.tensor_line = line;
-  if (columns < 32 || columns > MOST || (columns & (columns - 1))) {
-    refuse(line, format("%u columns of tensor memory: a power of two from 32 to 512", columns));
-  }
-  const uint32_t lane = 1u << me.lane;
-  if (memory.columns && (memory.taken_by & lane || memory.warp != me.warp)) {
-    abandon_tensor(line, memory.line,
-                   format("columns of tensor memory are taken after line %u gave up the right to",
-                          memory.line));
-  }
-  const bool is_first = !memory.taken_by;
-  memory.taken_by |= lane;
-  if (!is_first) return ~0u;
-  memory.columns = columns;
-  memory.first = MOST - columns;   // others may have the ones before
-  memory.warp = me.warp;
-  memory.line = line;
-  memory.cells.assign(size_t(ROWS) * MOST, 0.0f);
-  std::memset(memory.cells.data(), 0xff, memory.cells.size() * sizeof(float));
-  memory.is_written.assign(size_t(ROWS) * MOST, 0);
-  memory.writes.assign(size_t(TensorMemory::QUARTERS) * MOST, 0);
-  memory.reads.assign(size_t(TensorMemory::WARPS) * MOST, 0);
-  std::memset(memory.under_way, 0, sizeof memory.under_way);
-  std::memset(memory.factor_reads, 0, sizeof memory.factor_reads);
-  memory.agent = block.agents.take(block, TSIM_TENSOR_PRODUCT, 0, me.id);
-  return memory.first;
-}
-
-void tsim_tensor_free(unsigned address, unsigned columns, unsigned line) {
-  Block& block = *current_block;
-  Thread& me = *current_thread;
-  TensorMemory& memory = block.tensor;
-  me.line = line;
-  check_fenced(me, line);
-  const uint32_t lane = 1u << me.lane;
-  const bool is_again = (memory.freed_by & lane) != 0;
-  if (!memory.columns || is_again || address != memory.first || columns != memory.columns ||
-      me.warp != memory.warp) {
-    abandon_tensor(line, memory.line,
-                   is_again ? "columns of tensor memory are freed a second time"
-                            : "columns of tensor memory that this warp has not taken are freed");
-  }
-  for (uint32_t c = memory.first; c < memory.first + columns && !memory.freed_by; ++c) {
-    check_complete(memory, c, line);
-    for (uint32_t q = 0; q < TensorMemory::QUARTERS; ++q) {
-      check_known(block, memory.writes[q * MOST + c], "write", c, line);
-    }
-    for (int w = 0; w < block.warp_count; ++w) {
-      check_known(block, memory.reads[size_t(w) * MOST + c], "read", c, line);
-    }
-  }
-  memory.freed_by |= lane;
-}
 
 void tsim_tensor_move(const tsim_registers* registers, unsigned address, unsigned columns,
                       int is_load, unsigned line) {
@@ -420,6 +315,50 @@ void tsim_tensor_scales(unsigned address, const tsim_shared* from, int type, uns
 
 namespace {
 
+// A product adds to sums of a block, or sets them.
+void claim_sums(Block& owner, const TensorProduct& product, Stamp stamp) {
+  TensorMemory& memory = owner.tensor;
+  const uint32_t line = product.line;
+  for (uint32_t j = 0; j < product.columns(); ++j) {
+    const uint32_t c = product.column + j;
+    claim_column(owner, c, stamp, line);
+    check_known(owner, memory.factor_reads[c], "read", c, line);
+    check_in_order(memory, c, product.shape(), line);
+    for (uint32_t i = 0; i < ROWS; ++i) {
+      uint8_t& is_written = memory.is_written[i * MOST + c];
+      if (!is_written && !product.kind.sets) {
+        abandon_tensor(line, 0, format("a product adds to column %u of tensor memory, and nothing "
+                                       "has written it", c - memory.first));
+      }
+      is_written = 1;
+    }
+  }
+}
+
+// It reads tiles in the shared memory of a block, of which both of a pair have half of the second.
+void read_tiles(Block& owner, const TensorProduct& product, Stamp stamp) {
+  const Observer by{owner.clock, current_thread->who};
+  const uint32_t bytes = element_bytes_of(product.kind.a_type), k = K_BYTES / bytes;
+  const auto read = [&](const Matrix& matrix, uint32_t extent) {
+    if (matrix.is_along_k) read_matrix(owner, by, matrix, extent, K_BYTES, stamp);
+    else read_matrix(owner, by, matrix, k, extent * bytes, stamp);
+  };
+  if (product.a.end) read(product.a, product.rows);
+  read(product.b, product.other ? product.n() / 2 : product.n());
+}
+
+// The first block of a pair starts products, once the other one has taken its columns.
+Block& other_for_product(Block& block, uint32_t line) {
+  if (block.rank & 1) {
+    abandon_tensor(line, block.tensor.line,
+                   format("block %d of the cluster starts a product of a pair: the first one does",
+                          block.rank));
+  }
+  Block& other = other_of_pair(block, line);
+  check_taken(block, other, line);
+  return other;
+}
+
 void start_product(unsigned address, const tsim_operand* a, unsigned a_address,
                    const tsim_operand* b, const tsim_product* kind, int rows,
                    const tsim_scales* scales, unsigned line) {
@@ -432,35 +371,23 @@ void start_product(unsigned address, const tsim_operand* a, unsigned a_address,
     refuse(line, "no product in tensor memory of such element types and orders");
   }
   TensorProduct product{a ? matrix_of(block, *a, !kind->a_across, line) : Matrix{},
-                        matrix_of(block, *b, !kind->b_across, line), 0, *kind, uint32_t(rows), 0,
-                        line};
+                        matrix_of(block, *b, !kind->b_across, line), 0, *kind,
+                        std::min(uint32_t(rows), ROWS), 0, line};
+  if (rows == 2 * int(ROWS)) product.other = &other_for_product(block, line);
   if (!a) product.a_column = own_columns(memory, a_address, K_BYTES / 4, line);
   product.column = own_columns(memory, address, product.columns(), line);
+  check_group(memory, product.other ? 2 : 1, "product", line);
+  if (product.other) own_columns(product.other->tensor, address, product.columns(), line);
   const uint32_t time = block.clock.tick();
   const Stamp stamp = make_stamp(time, uint32_t(memory.agent), STAMP_PROXY, line);
-  for (uint32_t j = 0; j < product.columns(); ++j) {
-    const uint32_t c = product.column + j;
-    claim_column(block, c, stamp, line);
-    check_known(block, memory.factor_reads[c], "read", c, line);
-    check_in_order(memory, c, product.shape(), line);
-    for (uint32_t i = 0; i < ROWS; ++i) {
-      uint8_t& is_written = memory.is_written[i * MOST + c];
-      if (!is_written && !kind->sets) {
-        abandon_tensor(line, 0, format("a product adds to column %u of tensor memory, and nothing "
-                                       "has written it", c - memory.first));
-      }
-      is_written = 1;
-    }
+  claim_sums(block, product, stamp);
+  if (product.other) claim_sums(*product.other, product, stamp);
+  if (!a) read_factor(block, product, stamp);
+  read_tiles(block, product, stamp);
+  if (product.other) {
+    read_tiles(*product.other, product, stamp);
+    note_visit(*product.other, stamp);
   }
-  const Observer by{block.clock, me.who};
-  const uint32_t bytes = element_bytes_of(kind->a_type), k = K_BYTES / bytes;
-  const auto read = [&](const Matrix& matrix, uint32_t extent) {
-    if (matrix.is_along_k) read_matrix(block, by, matrix, extent, K_BYTES, stamp);
-    else read_matrix(block, by, matrix, k, extent * bytes, stamp);
-  };
-  if (a) read(product.a, product.rows);
-  else read_factor(block, product, stamp);
-  read(product.b, product.n());
   if (scales) {
     product.is_scaled = true;
     product.scales = *scales;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tile_core.ir.buffer import Region, Scope
 from tile_core.ir.build_expr import as_expr, binary
@@ -76,8 +76,8 @@ def shared_copies(
         for c in circular.copies
         if isinstance(c, Copy) and c not in circular.contiguous
     ]
-    depends = _Dependence(launch)
-    governing = depends.of(*_control(launch.body, set(copies)))
+    depends = Dependence(launch)
+    governing = depends.of(*control(launch.body, set(copies)))
     found: dict[Copy, Sharing] = {}
     for copy in copies:
         place = depends.of(*(as_expr(s) for s in copy.src.starts))
@@ -137,8 +137,8 @@ def ranks_of(circular: CircularBuffer, shared: Mapping[Copy, Sharing]) -> tuple[
     return tuple(distinct)
 
 
-class _Dependence:
-    """Which variables outside of the body an expression depends on."""
+class Dependence:
+    """Which indices of the block an expression in `launch` depends on."""
 
     def __init__(self, launch: Launch) -> None:
         self.blocks = set(launch.block_vars)
@@ -170,8 +170,8 @@ class _Dependence:
         return found
 
 
-def _control(stmt: Stmt, copies: set[Copy]) -> Iterator[Expr]:
-    """Yield what decides how often the copies run."""
+def control(stmt: Stmt, inside: Collection[Node]) -> Iterator[Expr]:
+    """Yield what decides how often the statements `inside` run."""
     for node in nodes_of(stmt, For, Pipelined, If, While):
-        if any(n in copies for n in nodes_of(node, Copy)):
+        if any(n in inside for n in walk(node)):
             yield from expressions_in(node)

@@ -168,9 +168,9 @@ class Program:
     # What each execution of a statement by a block finds, if that is known.
     meant: Mapping[tuple[int, Statement], Sequence[ExpectedContent]] = field(default_factory=dict)
 
-    def held(self, read: Read, rank: int) -> ExpectedContent | None:
-        """Return what a reading by a block must find, None if nobody says."""
-        known = self.meant.get((rank, read.statement), ()) if read.statement else ()
+    def held(self, read: Read) -> ExpectedContent | None:
+        """Return what a reading of a block's tile must find, None if nobody says."""
+        known = self.meant.get((read.tile[1], read.statement), ()) if read.statement else ()
         found = known[read.turn] if read.turn < len(known) else None
         return found if found is not None and found.contents else None
 

@@ -152,7 +152,7 @@ class _Explorer:
             put(tiles.setdefault(event.tile, []), event.box, event.content)
         for read in segment.reads:
             held = held_in(tiles.get(read.tile, ()), read.box)
-            check_meant(read, held, self.program.held(read, self.program.roles[role].rank))
+            check_meant(read, held, self.program.held(read))
         if not puts:
             return state.parts
         return frozenset((tile, *part) for tile, known in tiles.items() for part in known)

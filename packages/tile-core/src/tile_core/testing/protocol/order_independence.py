@@ -350,7 +350,7 @@ class _Run:
             ends = Known(self.layout.settled(role, event.engine), event.lasts + 1)
         touch = self.touch(role, event, ends, writes=False, by_engine=event.by_engine)
         held = self.tiles.read(event.tile, event.box, touch, clock)
-        check_meant(event, held, self.program.held(event, self.program.roles[role].rank))
+        check_meant(event, held, self.program.held(event))
 
     def written(self, role: int, event: Write) -> TileAccess:
         """Return the touch of a write: what tells that it is over, and that engines see it."""

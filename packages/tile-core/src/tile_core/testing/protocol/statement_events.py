@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from tile_core.ir import gpu_intrinsics
@@ -84,7 +85,7 @@ def _of_operator(group: Group, stmt: Stmt) -> Iterator[Event]:
         case Gemm():
             yield from _product(group, stmt)
         case WaitProducts(pending=pending):
-            yield Settle(PRODUCTS, group.products, pending, span=span)
+            yield from _settled(group, pending, stmt)
         case _:
             yield from _touches(group, stmt)
             for call in group.facts.calls(stmt):
@@ -214,7 +215,7 @@ def _bulk_copy(group: Group, op: BulkCopy) -> Iterator[Event]:
     if op.expects:
         yield Arrive(_place(group, op.barrier), 0, nbytes, span=op.span)
     for block in _receivers(group, op):
-        there = _place(group, op.barrier, block)
+        there = _place(group, op.barrier, block & ~1 if op.tells_first else block)
         tile = (group.facts.name(touch.tile), block)
         yield Fill(tile, box, there, nbytes, content, span=op.span)
 
@@ -258,11 +259,51 @@ def _nbytes(box: Box, bits: int) -> int:
 
 def _product(group: Group, op: Gemm) -> Iterator[Event]:
     beside = group.facts.is_asynchronous(op)
-    yield from _touches(group, op, group.products if beside else None)
+    if op.is_first is None:
+        yield from _touches(group, op, group.products if beside else None)
+    elif group.values.of(op.is_first):
+        yield from _pair(group, op)
     if beside:
         group.products += 1
         if op.wg_wait >= 0:
-            yield Settle(PRODUCTS, group.products, op.wg_wait, span=op.span)
+            yield from _settled(group, op.wg_wait, op)
+
+
+def _pair(group: Group, op: Gemm) -> Iterator[Event]:
+    """Yield what a product of a pair reads: one thread starts it, for tiles of both blocks.
+
+    The other block has the second half of the second factor: not where the program's begins.
+    """
+    if not group.is_first:
+        return
+    for read in _touches(group, op, group.products):
+        yield read
+        if isinstance(read, Read):
+            name, rank = read.tile
+            halved = name == group.facts.name(op.b.buffer.storage)
+            statement = None if halved else read.statement
+            yield replace(read, tile=(name, rank ^ 1), statement=statement, span=read.span)
+
+
+def _settled(group: Group, pending: int, stmt: Gemm | WaitProducts) -> Iterator[Event]:
+    """Yield a wait for products.
+
+    Those of a pair are over for the second block when the thread that started them has waited: an
+    engine tells both, and no later.
+    """
+    yield Settle(PRODUCTS, group.products, pending, span=stmt.span)
+    if not group.facts.pairs:
+        return
+    rank, over = group.values.rank, group.products - pending
+    place: BarrierId = ("the products of the pair", 0, rank & ~1)
+    group.arrivals[place] = 1
+    if rank & 1:
+        if over > 0:
+            yield Meet(place, over - 1, span=stmt.span)
+    elif group.is_first:
+        for _ in range(group.done.get(place, 0), over):
+            group.next_turn(place)
+            yield Arrive(place, 1, span=stmt.span)
 
 
 def _touches(group: Group, stmt: Stmt, lasts: int | None = None) -> Iterator[Event]:

@@ -71,6 +71,7 @@ class LaunchFacts:
         self.size = math.prod(launch.cluster or (1,))
         self.threads = math.prod(launch.threads)
         self.by_thread = is_thread_program(launch)
+        self.pairs = any(op.is_first is not None for op in nodes_of(launch.body, Gemm))
         self.uniform = Uniformity(launch) if self.by_thread else None
         self._names: dict[Buffer, str] = {}
         self._matters: dict[Node, bool] = {}

@@ -84,6 +84,13 @@ TILE_LACKS(tcgen05_scales, "sm_100a, sm_103a or sm_110a")
 TILE_LACKS(tcgen05_mma_scaled, "sm_100a, sm_103a or sm_110a")
 TILE_LACKS(tcgen05_mma_scaled_set, "sm_100a, sm_103a or sm_110a")
 TILE_LACKS(tcgen05_commit, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_alloc_pair, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_free_pair, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_mma_pair, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_mma_pair_set, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_commit_pair, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tcgen05_tell_first, "sm_100a, sm_103a or sm_110a")
+TILE_LACKS(tma_load_pair, "sm_100a, sm_103a or sm_110a")
 #endif
 
 // From sm_100 on, plain names are compiled as those that end in a.

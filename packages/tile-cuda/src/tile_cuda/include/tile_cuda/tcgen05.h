@@ -10,22 +10,29 @@ namespace tile {
 
 // By a whole warp: COLUMNS, a power of two from 32 to 512, until the same warp frees them. Where
 // they begin is written to `place`. The block takes no more of them, so that others can.
-template <int COLUMNS>
-TILE_DEVICE void tcgen05_alloc(u64* place) {
-  static_assert(COLUMNS >= 32 && COLUMNS <= 512 && (COLUMNS & (COLUMNS - 1)) == 0,
-                "tile::tcgen05_alloc: columns are a power of two from 32 to 512");
-  asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(
-                   shared_address(place)),
-               "n"(COLUMNS)
-               : "memory");
-  asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::: "memory");
-}
+// With `_pair`, both blocks of a pair take and free as many, each of its own. They have met before:
+// whoever takes waits for the other.
+#define TILE_TCGEN05_COLUMNS(SUFFIX, GROUP)                                                    \
+  template <int COLUMNS>                                                                       \
+  TILE_DEVICE void tcgen05_alloc##SUFFIX(u64* place) {                                         \
+    static_assert(COLUMNS >= 32 && COLUMNS <= 512 && (COLUMNS & (COLUMNS - 1)) == 0,           \
+                  "tile::tcgen05_alloc: columns are a power of two from 32 to 512");           \
+    asm volatile("tcgen05.alloc.cta_group::" GROUP ".sync.aligned.shared::cta.b32 [%0], %1;" ::"r"( \
+                     shared_address(place)),                                                   \
+                 "n"(COLUMNS)                                                                  \
+                 : "memory");                                                                  \
+    asm volatile("tcgen05.relinquish_alloc_permit.cta_group::" GROUP ".sync.aligned;" ::: "memory"); \
+  }                                                                                            \
+  template <int COLUMNS>                                                                       \
+  TILE_DEVICE void tcgen05_free##SUFFIX(int base) {                                            \
+    asm volatile("tcgen05.dealloc.cta_group::" GROUP ".sync.aligned.b32 %0, %1;" ::"r"(base),  \
+                 "n"(COLUMNS)                                                                  \
+                 : "memory");                                                                  \
+  }
+TILE_TCGEN05_COLUMNS(, "1")
+TILE_TCGEN05_COLUMNS(_pair, "2")
+#undef TILE_TCGEN05_COLUMNS
 TILE_DEVICE int tcgen05_base(const u64* place) { return static_cast<int>(*place); }
-template <int COLUMNS>
-TILE_DEVICE void tcgen05_free(int base) {
-  asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" ::"r"(base), "n"(COLUMNS)
-               : "memory");
-}
 
 // Around what threads meet at: what was done in tensor memory before, and what is done after.
 TILE_DEVICE void tcgen05_before() {
@@ -130,12 +137,12 @@ TILE_DEVICE described_matrix<T, NEXT, PART, FAR> tcgen05_operand(const T* shared
 // instruction. That of 64 rows (`.ws`) has the right half of its sums in the lanes from 64 on.
 template <class T>
 struct tcgen05_type;
-#define TILE_TCGEN05_ISSUE(NAME, FORM, KIND, A, LETTER, PLACE)                                  \
+#define TILE_TCGEN05_ISSUE(NAME, FORM, GROUP, KIND, A, LETTER, PLACE)                           \
   TILE_DEVICE static void NAME(u32 d, A a, u64 b, u32 kind, u32 adds) {                        \
     asm volatile(                                                                              \
         "{\n\t.reg .pred adds;\n\tsetp.ne.b32 adds, %4, 0;\n\t"                               \
-        "tcgen05.mma" FORM ".cta_group::1.kind::" KIND " [%0], " PLACE ", %2, %3, adds;\n\t}" ::"r"( \
-            d),                                                                                \
+        "tcgen05.mma" FORM ".cta_group::" GROUP ".kind::" KIND " [%0], " PLACE                 \
+        ", %2, %3, adds;\n\t}" ::"r"(d),                                                       \
         LETTER(a), "l"(b), "r"(kind), "r"(adds)                                                \
         : "memory");                                                                           \
   }
@@ -143,9 +150,10 @@ struct tcgen05_type;
   template <>                                                                                  \
   struct tcgen05_type<T> {                                                                     \
     static constexpr u32 sums = SUMS, code = CODE;                                             \
-    TILE_TCGEN05_ISSUE(multiply, "", KIND, u64, "l", "%1")                                     \
-    TILE_TCGEN05_ISSUE(multiply_64, ".ws", KIND, u64, "l", "%1")                               \
-    TILE_TCGEN05_ISSUE(multiply_ts, "", KIND, u32, "r", "[%1]")                                \
+    TILE_TCGEN05_ISSUE(multiply, "", "1", KIND, u64, "l", "%1")                                \
+    TILE_TCGEN05_ISSUE(multiply_256, "", "2", KIND, u64, "l", "%1")                            \
+    TILE_TCGEN05_ISSUE(multiply_64, ".ws", "1", KIND, u64, "l", "%1")                          \
+    TILE_TCGEN05_ISSUE(multiply_ts, "", "1", KIND, u32, "r", "[%1]")                           \
   };
 TILE_TCGEN05_TYPE(half_t, 1, 0, "f16")
 TILE_TCGEN05_TYPE(bfloat16_t, 1, 1, "f16")
@@ -158,13 +166,17 @@ TILE_TCGEN05_TYPE(i8, 2, 1, "i8")
 #undef TILE_TCGEN05_ISSUE
 
 // M rows by N columns of sums from `column` on += a @ b, or = a @ b, over STEPS steps of K, by one
-// thread; an operand lies along M or N if its T is 1, else along K. 64 rows have N / 2 columns.
+// thread; an operand lies along M or N if its T is 1, else along K. 64 rows have N / 2 columns. 256
+// rows are of a pair of blocks: each has 128 of them and of the sums, and N / 2 columns of `b`, at the
+// same places, and the first one starts them.
 // Source: PTX ISA, "Instruction descriptor" of tcgen05.
 template <int M, int N, int TA, int TB, int STEPS, class A, class B>
 TILE_DEVICE void tcgen05_multiply(int base, int column, A a, B b, bool adds) {
   static_assert(M == 128 ? N % 16 == 0 && 16 <= N && N <= 256
-                         : M == 64 && (N == 64 || N == 128 || N == 256),
-                "tile::tcgen05_mma: 128 rows of 16 to 256 columns, or 64 rows of 64, 128 or 256");
+                : M == 256 ? N % 32 == 0 && 32 <= N && N <= 256
+                           : M == 64 && (N == 64 || N == 128 || N == 256),
+                "tile::tcgen05_mma: 128 rows of 16 to 256 columns, 256 of 32 to 256, or 64 of 64, 128 "
+                "or 256");
   using a_type = tcgen05_type<typename A::element>;
   using b_type = tcgen05_type<typename B::element>;
   constexpr int bytes = sizeof(typename A::element);
@@ -178,6 +190,7 @@ TILE_DEVICE void tcgen05_multiply(int base, int column, A a, B b, bool adds) {
   TILE_UNROLL
   for (int k = 0; k < STEPS; ++k) {
     if constexpr (M == 64) a_type::multiply_64(base + column, a.at(k), b.at(k), kind, adds || k);
+    else if constexpr (M == 256) a_type::multiply_256(base + column, a.at(k), b.at(k), kind, adds || k);
     else a_type::multiply(base + column, a.at(k), b.at(k), kind, adds || k);
   }
 }
@@ -188,6 +201,14 @@ TILE_DEVICE void tcgen05_mma(int base, int column, A a, B b) {
 template <int M, int N, int TA, int TB, int STEPS = 1, class A, class B>
 TILE_DEVICE void tcgen05_mma_set(int base, int column, A a, B b) {
   tcgen05_multiply<M, N, TA, TB, STEPS>(base, column, a, b, false);
+}
+template <int N, int TA, int TB, int STEPS = 1, class A, class B>
+TILE_DEVICE void tcgen05_mma_pair(int base, int column, A a, B b) {
+  tcgen05_multiply<256, N, TA, TB, STEPS>(base, column, a, b, true);
+}
+template <int N, int TA, int TB, int STEPS = 1, class A, class B>
+TILE_DEVICE void tcgen05_mma_pair_set(int base, int column, A a, B b) {
+  tcgen05_multiply<256, N, TA, TB, STEPS>(base, column, a, b, false);
 }
 // As above, with 128 rows of the first operand in tensor memory from `a_column` on, 8 columns a step.
 template <int N, int TB, int STEPS, class B>
@@ -287,6 +308,21 @@ TILE_DEVICE void tcgen05_commit(u64* bar) {
       "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(
           shared_address(bar))
       : "memory");
+}
+// The same at `bar` of both blocks of a cluster of two.
+TILE_DEVICE void tcgen05_commit_pair(u64* bar) {
+  asm volatile(
+      "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64"
+      " [%0], %1;" ::"r"(shared_address(bar)),
+      "h"(static_cast<u16>(3))
+      : "memory");
+}
+// An arrival at `bar` of the first block, that tells of what was done in tensor memory, too.
+TILE_DEVICE void tcgen05_tell_first(u64* bar) {
+  tcgen05_before();
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(
+                   shared_address(bar) & 0xfeffffff)
+               : "memory");
 }
 
 }  // namespace tile

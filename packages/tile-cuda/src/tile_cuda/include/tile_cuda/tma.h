@@ -68,6 +68,36 @@ TILE_DEVICE void tma_load(T* shared, const tensor_map& map, u64* bar, C... coord
 #undef TILE_HINTED
 }
 
+#if !defined(__CUDA_ARCH__) || (__CUDA_ARCH__ >= 1000 && __CUDA_ARCH__ < 1200)
+// The same, and on the barrier of the first block of a pair: addresses of a cluster have the number
+// of the block from bit 24 on. Source: PTX ISA, "cp.async.bulk.tensor", `.cta_group`.
+template <int RANK, hint HINT = no_hint, class T, class... C>
+TILE_DEVICE void tma_load_pair(T* shared, const tensor_map& map, u64* bar, C... coordinates) {
+  static_assert(sizeof...(C) == RANK, "tile::tma_load_pair: a coordinate for each dimension");
+  const int at[] = {static_cast<int>(coordinates)...};
+  const u32 first = shared_address(bar) & 0xfeffffff;
+#define TILE_LOAD(DIMENSIONS, AT, ...)                                                        \
+  asm volatile("cp.async.bulk.tensor." DIMENSIONS                                             \
+               ".shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2"       \
+               " [%0], [%1, " AT "], [%2];" ::"r"(shared_address(shared)),                    \
+               "l"(&map), "r"(first), __VA_ARGS__                                             \
+               : "memory");
+#define TILE_HINTED(DIMENSIONS, AT, ...)                                                      \
+  asm volatile("cp.async.bulk.tensor." DIMENSIONS                                             \
+               ".shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2"       \
+               ".L2::cache_hint [%0], [%1, " AT "], [%2], %3;" ::"r"(shared_address(shared)), \
+               "l"(&map), "r"(first), "l"(cache_policy<HINT>()), __VA_ARGS__                  \
+               : "memory");
+  if constexpr (HINT == no_hint) {
+    TILE_EACH_RANK(TILE_LOAD, 3, 4, 5, 6, 7)
+  } else {
+    TILE_EACH_RANK(TILE_HINTED, 4, 5, 6, 7, 8)
+  }
+#undef TILE_LOAD
+#undef TILE_HINTED
+}
+#endif
+
 // The same into every block of the cluster whose bit is set in `mask`, and on the barrier there.
 template <int RANK, hint HINT = no_hint, class T, class... C>
 TILE_DEVICE void tma_load_multicast(T* shared, const tensor_map& map, u64* bar, u32 mask,

@@ -120,6 +120,9 @@ struct tsim_tensor_map;
 void tsim_tensor_load(const tsim_shared* to, const struct tsim_tensor_map* map,
                       const tsim_shared* barrier, unsigned mask, const int* at, int rank,
                       unsigned line);
+// On the barrier of the first block of a pair.
+void tsim_tensor_load_pair(const tsim_shared* to, const struct tsim_tensor_map* map,
+                           const tsim_shared* barrier, const int* at, int rank, unsigned line);
 void tsim_bulk_load(const tsim_shared* to, const tsim_global* from, unsigned bytes,
                     const tsim_shared* barrier, unsigned line);
 void tsim_bulk_copy_remote(const tsim_shared* to, int rank, const tsim_shared* from,
@@ -198,13 +201,14 @@ void tsim_wgmma_fence(unsigned line);
 void tsim_wgmma_commit(unsigned line);
 void tsim_wgmma_wait(int pending, unsigned line);
 // Tensor memory. Who takes columns first of a warp learns their address, others ~0. An address is
-// a column, behind the number of a lane in the upper half.
-unsigned tsim_tensor_take(unsigned columns, unsigned line);
-void tsim_tensor_free(unsigned address, unsigned columns, unsigned line);
+// a column, behind the number of a lane in the upper half. Pairs of blocks do so with 2 for `blocks`.
+unsigned tsim_tensor_take(unsigned columns, int blocks, unsigned line);
+void tsim_tensor_free(unsigned address, unsigned columns, int blocks, unsigned line);
 void tsim_tensor_move(const tsim_registers* registers, unsigned address, unsigned columns,
                       int is_load, unsigned line);
 void tsim_tensor_fence(int is_after, unsigned line);
-// Without `a`, the first operand is there too, at an address of its own.
+// Without `a`, the first operand is there too, at an address of its own. Of 256 rows each block of a
+// pair has 128, and half of the columns of `b`.
 void tsim_tensor_product(unsigned address, const struct tsim_operand* a, unsigned a_address,
                          const struct tsim_operand* b, const struct tsim_product* product, int rows,
                          unsigned line);
@@ -222,7 +226,7 @@ void tsim_tensor_scales(unsigned address, const struct tsim_shared* from, int ty
 void tsim_tensor_scaled_product(unsigned address, const struct tsim_operand* a,
                                 const struct tsim_operand* b, const struct tsim_product* product,
                                 const struct tsim_scales* scales, unsigned line);
-void tsim_tensor_commit(const struct tsim_shared* barrier, unsigned line);
+void tsim_tensor_commit(const struct tsim_shared* barrier, int blocks, unsigned line);
 void tsim_set_registers(int count, int increases, unsigned line);
 int tsim_elect(unsigned line);
 

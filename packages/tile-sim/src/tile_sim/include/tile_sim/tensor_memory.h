@@ -9,7 +9,12 @@ namespace tile {
 
 template <int COLUMNS>
 TILE_HOST void tcgen05_alloc(const sptr<u64>& place, unsigned line = __builtin_LINE()) {
-  const unsigned address = tsim_tensor_take(COLUMNS, line);
+  const unsigned address = tsim_tensor_take(COLUMNS, 1, line);
+  if (address != ~0u) place[index_at{0, line}] = u64(address);
+}
+template <int COLUMNS>
+TILE_HOST void tcgen05_alloc_pair(const sptr<u64>& place, unsigned line = __builtin_LINE()) {
+  const unsigned address = tsim_tensor_take(COLUMNS, 2, line);
   if (address != ~0u) place[index_at{0, line}] = u64(address);
 }
 TILE_HOST int tcgen05_base(const sptr<u64>& place, unsigned line = __builtin_LINE()) {
@@ -17,7 +22,11 @@ TILE_HOST int tcgen05_base(const sptr<u64>& place, unsigned line = __builtin_LIN
 }
 template <int COLUMNS>
 TILE_HOST void tcgen05_free(int base, unsigned line = __builtin_LINE()) {
-  tsim_tensor_free((unsigned)base, COLUMNS, line);
+  tsim_tensor_free((unsigned)base, COLUMNS, 1, line);
+}
+template <int COLUMNS>
+TILE_HOST void tcgen05_free_pair(int base, unsigned line = __builtin_LINE()) {
+  tsim_tensor_free((unsigned)base, COLUMNS, 2, line);
 }
 
 TILE_HOST void tcgen05_before(unsigned line = __builtin_LINE()) { tsim_tensor_fence(0, line); }
@@ -53,8 +62,9 @@ template <int M, int N, int TA, int TB, int STEPS, class A, class B>
 TILE_HOST void tcgen05_multiply(int base, int column, const A& a, const B& b, int sets,
                                 unsigned line) {
   static_assert(M == 128 ? N % 16 == 0 && 16 <= N && N <= 256
-                         : M == 64 && (N == 64 || N == 128 || N == 256),
-                "128 rows of 16 to 256 columns, or 64 rows of 64, 128 or 256");
+                : M == 256 ? N % 32 == 0 && 32 <= N && N <= 256
+                           : M == 64 && (N == 64 || N == 128 || N == 256),
+                "128 rows of 16 to 256 columns, 256 of 32 to 256, or 64 of 64, 128 or 256");
   using left_type = typename A::element;
   for (int k = 0; k < STEPS; ++k) {
     const tsim_product product =
@@ -129,7 +139,25 @@ TILE_HOST void tcgen05_mma_scaled_set(int base, int column, const A& a, const B&
                                                        1, line);
 }
 TILE_HOST void tcgen05_commit(const sptr<u64>& bar, unsigned line = __builtin_LINE()) {
-  tsim_tensor_commit(&bar, line);
+  tsim_tensor_commit(&bar, 1, line);
+}
+
+// Pairs of blocks: each has 128 of 256 rows, and half of the columns of `b`.
+template <int N, int TA, int TB, int STEPS = 1, class A, class B>
+TILE_HOST void tcgen05_mma_pair(int base, int column, const A& a, const B& b,
+                                unsigned line = __builtin_LINE()) {
+  tcgen05_multiply<256, N, TA, TB, STEPS>(base, column, a, b, 0, line);
+}
+template <int N, int TA, int TB, int STEPS = 1, class A, class B>
+TILE_HOST void tcgen05_mma_pair_set(int base, int column, const A& a, const B& b,
+                                    unsigned line = __builtin_LINE()) {
+  tcgen05_multiply<256, N, TA, TB, STEPS>(base, column, a, b, 1, line);
+}
+TILE_HOST void tcgen05_commit_pair(const sptr<u64>& bar, unsigned line = __builtin_LINE()) {
+  tsim_tensor_commit(&bar, 2, line);
+}
+TILE_HOST void tcgen05_tell_first(const sptr<u64>& bar, unsigned line = __builtin_LINE()) {
+  tsim_mbarrier_arrive(&bar, tsim_cluster_rank() & ~1, line);
 }
 
 }  // namespace tile

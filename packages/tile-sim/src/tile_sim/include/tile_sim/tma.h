@@ -40,6 +40,15 @@ TILE_HOST void tma_load(const sptr<T>& shared, map_at map, const sptr<u64>& bar,
   tsim_tensor_load(&shared, map.map, &bar, 0, box.at, RANK, map.line);
 }
 
+// The same, and on the barrier of the first block of a pair.
+template <int RANK, hint HINT = no_hint, class T, class... C>
+TILE_HOST void tma_load_pair(const sptr<T>& shared, map_at map, const sptr<u64>& bar,
+                             C... coordinates) {
+  check_hint<HINT, tsim_global>();
+  const box_at<RANK, C...> box(coordinates...);
+  tsim_tensor_load_pair(&shared, map.map, &bar, box.at, RANK, map.line);
+}
+
 // The same into every block of the cluster whose bit is set in `mask`, and on the barrier there.
 template <int RANK, hint HINT = no_hint, class T, class... C>
 TILE_HOST void tma_load_multicast(const sptr<T>& shared, map_at map, const sptr<u64>& bar,
