@@ -1,7 +1,7 @@
 """A plugin of pytest that runs tests on mutants: collected once, a process is forked for each.
 
 First on each mutant the files of tests nearest to it, at last all, a few files at a time. A file
-runs without a mutant, in a process of its own, so that no cache that another file filled hides
+runs once without a mutant, in a process of its own, so that no cache that another file filled hides
 which of its tests come by which mutant. Then each mutant that lives is switched on, and these tests
 run until one fails.
 ``$MUTANT_PLAN`` names the file of what is asked, beside which the journal lies: what it has of the
@@ -24,7 +24,7 @@ from functools import cache, cached_property, partial
 from itertools import groupby
 from math import ceil, inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import pytest
@@ -43,6 +43,13 @@ REACHES = (1, 4, 16, inf)
 """So many files near a mutant run on it before others do: most mutants die in the nearest."""
 BATCH = 2
 """Files of tests for each process at a time."""
+
+
+class Met(NamedTuple):
+    """The seconds of a test without a mutant, None if it fails; and the mutants it comes by."""
+
+    seconds: float | None
+    numbers: Sequence[int] = ()
 
 
 class Journal:
@@ -67,6 +74,11 @@ class Journal:
                 for test in tests:
                     found.setdefault(test, set()).update(numbers)
         return found
+
+    def met(self) -> dict[str, Met]:
+        """Return what is known of the tests that ran without a mutant."""
+        found = (line.get("met", {}) for line in self.lines)
+        return {test: Met(*told) for some in found for test, told in some.items()}
 
     @property
     def killed(self) -> set[int]:
@@ -144,16 +156,18 @@ class Judge:
 
     def judge(self, batch: Sequence[tuple[list[pytest.Item], set[int]]]) -> None:
         """Run tests without a mutant, then on those that are wanted; write down what they find."""
-        times = self.path.with_name("times")
-        times.write_text("")
-        self._forked([partial(_recorded, items, times) for items, _ in batch])
-        lines = [line.partition(" ") for line in times.read_text().splitlines()]
-        seconds = {test: float(taken) for taken, _, test in lines}
-        came = self.told()
+        met = self.journal.met()
+        new = [items for items, _ in batch if not {*map(_name, items)} <= met.keys()]
+        told = self.recorded(new)
+        met |= told
+        all_items = {_name(item): item.nodeid for items, _ in batch for item in items}
+        ran = {test: met[name] for name, test in all_items.items()}
+        seconds = {test: one.seconds for test, one in ran.items() if one.seconds is not None}
         jobs = {}
         for n in sorted(set().union(*(numbers for _, numbers in batch))):
             items = [item for some, numbers in batch if n in numbers for item in some]
-            job = self._job(n, {item.nodeid: item for item in items}, came.get(n, ()), seconds)
+            came = [test for test, one in ran.items() if n in one.numbers]
+            job = self._job(n, {item.nodeid: item for item in items}, came, seconds)
             if job is not None:
                 jobs[n] = job
         codes = dict(zip(jobs, self._forked([*jobs.values()]), strict=True))
@@ -161,7 +175,25 @@ class Judge:
             asked=[([*map(_name, items)], sorted(numbers)) for items, numbers in batch],
             killed=[n for n, (code, _) in codes.items() if code != SURVIVED],
             passed={n: round(took, 1) for n, (code, took) in codes.items() if code == SURVIVED},
+            met=told,
         )
+
+    def recorded(self, files: Sequence[Sequence[pytest.Item]]) -> dict[str, Met]:
+        """Run tests without a mutant; return how long they take, and which mutants they come by."""
+        times = self.path.with_name("times")
+        times.write_text("")
+        self._forked([partial(_recorded, items, times) for items in files])
+        lines = [line.partition(" ") for line in times.read_text().splitlines()]
+        seconds = {test: float(taken) for taken, _, test in lines}
+        numbers: dict[str, list[int]] = {}
+        for number, tests in self.told().items():
+            for test in tests:
+                numbers.setdefault(test, []).append(number)
+        return {
+            _name(item): Met(seconds.get(item.nodeid), numbers.get(item.nodeid, ()))
+            for items in files
+            for item in items
+        }
 
     def _job(
         self,

@@ -219,3 +219,13 @@ def test_mutants_are_judged_by_those_who_come_by(tmp_path: Path) -> None:
     assert [numbers for line in judged().lines for _, numbers in line["asked"]] == [
         [0, 1, 2, 3, 4], [3, 4], [3, 4]
     ]  # fmt: skip
+    more = plan | {"near": near | {5: ["test_module.py"]}}
+    (tmp_path / "plan").write_text(json.dumps(more))
+    again = judged().lines[3:]
+    assert again
+    assert [{*numbers} for line in again for _, numbers in line["asked"]] == [{3, 4, 5}] * len(
+        again
+    )
+    assert [test for line in again for test in line["met"]] == [], (
+        "none runs twice without a mutant"
+    )
