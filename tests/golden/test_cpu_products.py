@@ -45,7 +45,7 @@ def plans(name: str) -> Iterator[str]:
             found = []
             for rows in ROWS:
                 spec = plan_gemm(MACHINES[name], *types, rows, 256, transposed_b=transposed)
-                found.append(f"{rows}={spec.form.name[0]}{spec.tile.mr}x{spec.tile.nv}")
+                found.append(f"{rows}={spec.form.name[:3]}{spec.tile.mr}x{spec.tile.nv}")
             yield f"  {'transposed' if transposed else 'as it is'}: {' '.join(found)}"
         narrow = (plan_gemm(MACHINES[name], *types, rows, n) for rows in (1, 8, 64)
                   for n in (1, 8, 16, 24, 64))  # fmt: skip
