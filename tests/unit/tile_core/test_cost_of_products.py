@@ -62,6 +62,7 @@ def test_every_product_is_tensor_work(name: str) -> None:
     shared = Buffer("S", (64,), dtype_of("int8"), Scope.SHARED)
     place = AddressOf(shared, (as_expr(0),))
     templates = {"accumulators_mma_ts": (64, 0, 2), "async_mma_rs": (64, 0, 2)}
+    templates["accumulators_mma_pair"] = (64, 0, 0, 2)
     chosen = next((t for n, t in templates.items() if name.startswith(n)), (128, 64, 0, 0, 2))
     if name.startswith("async_mma_ss"):
         chosen = (64, 0, 0, 2)

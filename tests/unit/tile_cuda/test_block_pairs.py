@@ -13,8 +13,11 @@ import tile_api as tile
 import tile_api.language as T
 from support.nvrtcs import Named, machine_code_of
 from support.toolchain import nvrtc_for
+from tile_core.codegen import print_program
+from tile_core.compilation.options import BuildOptions
+from tile_core.driver import lower
 from tile_core.plugins.host import PluginHost
-from tile_core.records import dataclass
+from tile_core.records import dataclass, replace
 from tile_sim import checking
 
 
@@ -140,6 +143,25 @@ def test_the_choice_is_told_of(host: PluginHost) -> None:
     kernel = tile.lower(Matmul().kernel(), target="cuda:sm_100a", host=host)
     (told,) = kernel.remarks("passed", "pair_blocks")
     assert told.message.startswith("pairs of blocks share products")
+
+
+def test_without_the_choice_blocks_share_copies(host: PluginHost) -> None:
+    options = BuildOptions(skip=("choose_pairs",))
+    text = print_program(lower(Matmul().kernel().kernel, "cuda:sm_100a", host, options).module).text
+    assert "tma_load_multicast<" in text
+    assert "_pair<" not in text
+
+
+def test_estimates_know_pairs() -> None:
+    """All operations count once, tiles have all stages, and half of B is left to fetch."""
+    product = Matmul(n=256, shape=(4096, 4096, 4096), dtype="bfloat16", stages=4, out="bfloat16")
+    pairs, alone = (
+        tile.estimate(replace(product, cluster=c).kernel(), target="cuda:sm_100a")
+        for c in ((1, 2), (1, 1))
+    )
+    assert pairs.total_flops == alone.total_flops
+    assert pairs.notes == alone.notes
+    assert pairs.milliseconds < 0.75 * alone.milliseconds
 
 
 def test_more_tiles_than_four_have_more_barriers(host: PluginHost) -> None:

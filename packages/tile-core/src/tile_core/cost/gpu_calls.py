@@ -25,6 +25,7 @@ SCALED = "scaled "
 
 _STEP_BITS = 256  # along K, of products whose sums are in a memory of their own
 _LANES = 128
+_PAIR_LANES = 2 * _LANES
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ def _in_memory(call: Call, form: str) -> MatrixInstructionWork:
     chosen = [constant(arg) for arg in call.args[:first]]
     if form == "_ts":  # the other factor is in that memory, too
         m, (n, _, *others) = _LANES, chosen
+    elif form == "_pair":  # of two blocks, each has a half of the second factor
+        m, (n, _, _, *others) = _PAIR_LANES, chosen
     else:
         m, n, _, _, *others = chosen
     factor = call.args[first + 3]

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from tile_core.cost.iteration_spaces import Space
 from tile_core.cost.statement_walk import Visitor, visit
 from tile_core.ir.buffer import Buffer, Scope
-from tile_core.ir.expr import Var
+from tile_core.ir.device_calls import PREFIX
+from tile_core.ir.expr import Call, Var
 from tile_core.ir.node import nodes_of, walk
 from tile_core.ir.stmt import For, Launch, Pipelined, While
 from tile_core.ops.copy import Copy
 from tile_core.ops.im2col import Im2col
 from tile_core.simt.program import DeviceFunction
+
+_PAIRS = f"{PREFIX}accumulators_mma_pair"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,10 @@ def pipelines_of(
 
 
 def _versions(launch: Launch, function: DeviceFunction) -> Mapping[str, int]:
-    """Return for how many versions of itself each shared tile has room, by its name."""
+    """Return for how many versions of itself each shared tile has room, by its name.
+
+    Blocks of a pair have halves of second factors, and as many versions of these as of first ones.
+    """
     sizes = {
         n.name: n.static_shape for n in nodes_of(launch.body, Buffer) if n.scope is Scope.SHARED
     }
@@ -51,6 +57,8 @@ def _versions(launch: Launch, function: DeviceFunction) -> Mapping[str, int]:
         shape, room = sizes.get(flat.name), flat.static_shape
         if shape and room:
             found[flat.name] = max(1, math.prod(room) // max(1, math.prod(shape)))
+    if any(call.function.startswith(_PAIRS) for call in nodes_of(function.launch.body, Call)):
+        return dict.fromkeys(found, max(found.values()))
     return found
 
 
