@@ -25,7 +25,12 @@ from tile_api.arrays.capturing import (
 )
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import FLOAT32, element_type, lift
-from tile_api.arrays.capturing.torch_convolutions import conv, convolution, convolution_backward
+from tile_api.arrays.capturing.torch_convolutions import (
+    conv,
+    conv_transpose,
+    convolution,
+    convolution_backward,
+)
 from tile_api.arrays.capturing.torch_elements import (
     ELEMENTS,
     cast,
@@ -422,6 +427,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cross": cross, "linalg_cross": lambda input, other, *, dim=-1: cross(input, other, dim=dim),
     "addmv": addmm, "linear": linear, "einsum": products.einsum,
     "conv1d": conv, "conv2d": conv, "conv3d": conv, "convolution": convolution,
+    "conv_transpose1d": conv_transpose, "conv_transpose2d": conv_transpose,
+    "conv_transpose3d": conv_transpose,
     "convolution_backward": convolution_backward,
     "_scaled_dot_product_flash_attention_for_cpu": attention,
     "_scaled_dot_product_flash_attention_for_cpu_backward": attention_backward,
