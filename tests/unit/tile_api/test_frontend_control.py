@@ -273,6 +273,28 @@ def test_expression_statements():
     assert body(f) == ["pass"]
 
 
+def test_a_loop_without_a_body_warns():
+    with pytest.warns(KernelWarning, match=r"this loop has no body: write `for i in \.\.\.:`"):
+
+        @T.prim_func
+        def f(A: T.Tensor((4,), "int32")):
+            with T.Kernel(1):
+                T.serial(4)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_not_of_what_is_known(known):
+    @T.prim_func
+    def f(A: T.Tensor((4,), "int32")):
+        with T.Kernel(1):
+            if not T.bool(known):
+                A[0] = 1
+            else:
+                A[0] = 2
+
+    assert body(f)[-1].strip() == f"A[0] = {2 if known else 1}"
+
+
 def test_block_indices_unpack_in_every_spelling():
     @T.prim_func
     def f(A: T.Tensor((8, 8), "int32")):
