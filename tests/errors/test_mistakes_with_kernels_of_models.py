@@ -9,12 +9,13 @@ import tile_nn
 from tile_core.errors import TileError
 
 X = np.ones((4, 6), "float32")
+H = np.ones((1, 2, 3, 6), "float32")
 
 
 def told(program, text: str) -> str:
     """Return the error of the last line of a program, without its place."""
     with pytest.raises(TileError) as caught:
-        program(text, tile_nn=tile_nn, np=np, X=X)
+        program(text, tile_nn=tile_nn, np=np, X=X, H=H)
     lines = str(caught.value).splitlines()
     last = text.rstrip().splitlines()[-1].strip()
     assert lines[2:5:2] == ["  |", f"  | {'^' * len(last)}"]
@@ -41,6 +42,55 @@ hint: it is (..., d)""",
     "tile_nn.rms_norm(X, casting_mode='none')": """\
 [TL1002] tile_nn.rms_norm: casting_mode is 'none'
 hint: it is one of 'llama', 'gemma'""",
+    "tile_nn.attention(H, H[:, :1], H[:, :, :2])": """\
+[TL1204] tile_nn.attention: q, k and v have shapes (1, 2, 3, 6), (1, 1, 3, 6), (1, 2, 2, 6)
+hint: they are (..., heads, length, d): k has the d of q, v the length and heads of k, and q a \
+multiple of these heads""",
+    "tile_nn.attention(H, H, H, layout='THD')": """\
+[TL1002] tile_nn.attention: layout is 'THD'
+hint: it is one of 'BHTD', 'BTHD'""",
+    "tile_nn.attention(H, H, H, window_size=3)": """\
+[TL1002] tile_nn.attention: window_size is 3
+hint: a pair: how many keys before and behind a query it sees, -1 for all""",
+    "tile_nn.attention(H, H, H, np.ones((2, 3), bool))": """\
+[TL1204] tile_nn.attention: mask has shape (2, 3)
+hint: it broadcasts to (..., heads, t, s), here (1, 2, 3, 3)""",
+    "tile_nn.attention(H, H, H, np.ones((3, 3), int))": """\
+[TL1003] tile_nn.attention: mask has elements of int64
+hint: cast it to bool, float16, bfloat16, float32 or float64""",
+    "tile_nn.rotary(H, X[:3], X[:3])": """\
+[TL1204] tile_nn.rotary: cos has shape (3, 6), and x rows of 6
+hint: it is (length, r / 2) or (batch, length, r / 2), where r is at most the length of a row""",
+    "tile_nn.cross_entropy(X, np.zeros(3, int))": """\
+[TL1204] tile_nn.cross_entropy: target has shape (3,)
+hint: its shape is that of logits without classes, here (4,)""",
+    "tile_nn.linear_cross_entropy(X, X[:, 1:], np.zeros(4, int))": """\
+[TL1204] tile_nn.linear_cross_entropy: weight has shape (4, 5), and rows of x 6 elements
+hint: weight is (n, k), x is (..., k)""",
+    "tile_nn.adamw(X, X, X, X, 1, 0.1)": """\
+[TL1003] tile_nn.adamw: step is 1: each number would be another kernel
+hint: pass an array of shape (): np.asarray(step), torch.tensor(step)""",
+    "tile_nn.topk_softmax(X, 7)": """\
+[TL1204] tile_nn.topk_softmax: topk is 7, of 6 experts
+hint: a number from 1 to that of experts""",
+    "tile_nn.grouped_topk(X, topk=4, num_expert_group=3, topk_group=1)": """\
+[TL1204] tile_nn.grouped_topk: 4 experts out of 1 of 3 groups of 2
+hint: the groups that are taken hold as many experts as are asked for""",
+    "tile_nn.quantize_int8(X, group_size=4)": """\
+[TL1204] tile_nn.quantize_int8: group_size is 4, of rows of 6 elements
+hint: 0, or a number that rows are a multiple of""",
+    "tile_nn.quantize_fp8(X, dtype='float8')": """\
+[TL1002] tile_nn.quantize_fp8: dtype is 'float8'
+hint: it is one of 'float8_e4m3fn', 'float8_e5m2', 'float8_e4m3fnuz'""",
+    "tile_nn.linear_w8a8(X, X, X, X)": """\
+[TL1003] tile_nn.linear_w8a8: x has elements of float32
+hint: cast it to int8""",
+    "tile_nn.linear_w4a16(X, X.astype('uint8'), X)": """\
+[TL1204] tile_nn.linear_w4a16: weight has shape (4, 6), and rows of x 6 elements
+hint: weight is (n, k / 2), x is (..., k)""",
+    "tile_nn.embedding(X, X)": """\
+[TL1003] tile_nn.embedding: ids has elements of float32
+hint: cast it to int8, uint8, int16, uint16, int32, uint32, int64 or uint64""",
     "tile_nn.swiglu(X, X[:, 1:])": """\
 [TL1204] tile_nn.swiglu: up has shape (4, 5)
 hint: its shape is that of gate, here (4, 6)""",

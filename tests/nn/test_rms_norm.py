@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import tile_nn
-from support.nn_kernels import DTYPES, EMULATED, HOST, Case, require_accurate, require_gradients
+from support.nn_kernels import EMULATED, HOST, Case, in_turn, require_accurate, require_gradients
 
 
 def meant(x, weight, residual, *, eps=1e-6, offset=0.0, casting_mode="llama"):
@@ -45,8 +45,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("name", "dtype"), in_turn(CASES))
 @pytest.mark.parametrize("target", HOST)
 def test_on_the_host(target, dtype, name):
     require_accurate(CASES[name], dtype, target)
@@ -57,9 +56,10 @@ def test_emulated(target):
     require_accurate(CASES["residual"], "float16", target)
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma", "residual"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_gradients(dtype, name):
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("llama", "float32"), ("gemma", "bfloat16"), ("residual", "float32")]
+)
+def test_gradients(name, dtype):
     require_gradients(CASES[name], dtype)
 
 

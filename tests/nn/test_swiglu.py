@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 import tile_nn
-from support.nn_kernels import DTYPES, EMULATED, HOST, Case, require_accurate, require_gradients
+from support.nn_kernels import EMULATED, HOST, Case, in_turn, require_accurate, require_gradients
 
 
 def two(gate, up):
@@ -42,8 +42,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("name", "dtype"), in_turn(CASES))
 @pytest.mark.parametrize("target", HOST)
 def test_on_the_host(target, dtype, name):
     require_accurate(CASES[name], dtype, target)

@@ -7,12 +7,46 @@ array([[0., 0.]], dtype=float32)
 """
 
 from tile_core import verify_companion
+from tile_nn.kernels.adamw import adamw
+from tile_nn.kernels.attention import attention
+from tile_nn.kernels.cross_entropy import cross_entropy
+from tile_nn.kernels.embedding import embedding
+from tile_nn.kernels.geglu import geglu
+from tile_nn.kernels.gelu_and_mul import gelu_and_mul
+from tile_nn.kernels.grouped_topk import grouped_topk
+from tile_nn.kernels.layer_norm import layer_norm
+from tile_nn.kernels.linear_cross_entropy import linear_cross_entropy
+from tile_nn.kernels.linear_w4a16 import linear_w4a16
+from tile_nn.kernels.linear_w8a8 import linear_w8a8
+from tile_nn.kernels.quantize_fp8 import quantize_fp8
+from tile_nn.kernels.quantize_int8 import quantize_int8
 from tile_nn.kernels.rms_norm import rms_norm
+from tile_nn.kernels.rotary import rotary
 from tile_nn.kernels.silu_and_mul import silu_and_mul
 from tile_nn.kernels.swiglu import swiglu
+from tile_nn.kernels.topk_softmax import topk_softmax
 
 __author__ = "The tile authors"
 __version__ = "0.1.0"
-__all__ = ["rms_norm", "silu_and_mul", "swiglu"]
+__all__ = [
+    "adamw",
+    "attention",
+    "cross_entropy",
+    "embedding",
+    "geglu",
+    "gelu_and_mul",
+    "grouped_topk",
+    "layer_norm",
+    "linear_cross_entropy",
+    "linear_w4a16",
+    "linear_w8a8",
+    "quantize_fp8",
+    "quantize_int8",
+    "rms_norm",
+    "rotary",
+    "silu_and_mul",
+    "swiglu",
+    "topk_softmax",
+]
 
 verify_companion("tile_api", __version__)

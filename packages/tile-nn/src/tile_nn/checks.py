@@ -30,6 +30,18 @@ def one_of(what: str, given: object, known: Sequence[object]) -> None:
         )
 
 
+def setting(is_right: bool, problem: str, hint: str) -> None:
+    """Refuse a setting that means nothing.
+
+    Raises
+    ------
+    FrontendValueError
+        `hint` says what would be supported.
+    """
+    if not is_right:
+        raise FrontendValueError(problem, span=calling_span(), hint=hint)
+
+
 def of_type(kernel: str, known: Sequence[str], **arrays: Any) -> None:
     """Refuse arrays whose elements are of none of the types `known`; None is passed over.
 
@@ -80,6 +92,24 @@ def of_shape(kernel: str, wanted: Sequence[int], told: str, **arrays: Any) -> No
             )
 
 
+def broadcasts(kernel: str, wanted: Sequence[int], told: str, **arrays: Any) -> None:
+    """Refuse arrays that do not broadcast to a shape.
+
+    Raises
+    ------
+    ArrayShapeError
+        It names both shapes.
+    """
+    for name, array in arrays.items():
+        shape = _plain(array.shape)
+        ends = zip(reversed(shape), reversed(_plain(wanted)), strict=False)
+        fits = len(shape) <= len(wanted) and all(n in (1, most) for n, most in ends)
+        require(
+            fits, kernel, f"{name} has shape {shape}",
+            f"it broadcasts to {told}, here {_plain(wanted)}",
+        )  # fmt: skip
+
+
 def require(is_right: bool, kernel: str, problem: str, hint: str) -> None:
     """Refuse shapes that do not fit.
 
@@ -107,6 +137,21 @@ def ranked(kernel: str, least: int, told: str, **arrays: Any) -> None:
                 span=calling_span(),
                 hint=f"it is {told}",
             )
+
+
+def matrix(kernel: str, x: Any, weight: Any) -> None:
+    """Refuse a matrix that rows cannot be multiplied by.
+
+    Raises
+    ------
+    ArrayShapeError
+        It names both shapes.
+    """
+    require(
+        weight.ndim == 2 and weight.shape[1] == x.shape[-1], kernel,
+        f"weight has shape {_plain(weight.shape)}, and rows of x {x.shape[-1]} elements",
+        "weight is (n, k), x is (..., k)",
+    )  # fmt: skip
 
 
 def even(kernel: str, **arrays: Any) -> None:
