@@ -149,9 +149,13 @@ class Function(Uncopied):
         """Return results for tensors of which torch asks for gradients."""
         from tile_api.integrations.array_autograd import applied
 
+        of, arrays = self.differentiable(*args, **kwargs)
+        return together(applied(of, arrays), of.equations)
+
+    def differentiable(self, *args: Any, **kwargs: Any) -> tuple[Differentiable, list[Any]]:
+        """Return the program for arguments, which has gradients, and its arrays in their order."""
         arrays, others = self._bound(args, kwargs)
-        of = self._gradients_of(arrays, others)
-        return together(applied(of, [*arrays.values()]), of.equations)
+        return self._gradients_of(arrays, others), [*arrays.values()]
 
     def on(self, target: str) -> Function:
         """Return the function for another target."""

@@ -23,31 +23,24 @@ def attention(
 
     Parameters
     ----------
-    q
-        ``(batch, heads, t, d)``, floats of any type. More dimensions may stand before the heads.
-    k, v
-        ``(batch, kv_heads, s, d)`` and ``(batch, kv_heads, s, dv)``: `heads` is a multiple of
-        `kv_heads`, and neighbours share one of these.
+    q, k, v
+        ``(batch, heads, t, d)``, ``(batch, kv_heads, s, d)``, ``(batch, kv_heads, s, dv)``, floats
+        of any type. `heads` is a multiple of `kv_heads`: neighbours share one.
     mask
-        What broadcasts to ``(batch, heads, t, s)``: where queries may see keys, or floats that are
-        added to scores.
+        Broadcasts to ``(batch, heads, t, s)``: where queries may see keys, or floats to add.
     sinks
-        ``(heads,)``, floats: a logit beside those of keys, neither scaled nor capped, for which
-        there is no value (gpt-oss).
+        ``(heads,)``, floats: logits beside those of keys, neither scaled nor capped, without value.
     alibi_slopes
-        ``(heads,)``, floats: ``slope · |i + s - t - j|`` is taken off the score of query `i` and
-        key `j`.
+        ``(heads,)``, floats: ``slope · |i + s - t - j|`` is taken off the score of `i` and `j`.
     causal
         Whether query `i` sees keys ``j <= i + s - t`` alone: the last query sees all.
-    softmax_scale
-        Of scores; None: ``d ** -0.5``.
+    softmax_scale, softcap
+        Of scores: None is ``d ** -0.5``; ``softcap · tanh(score / softcap)``, unless it is 0.
     window_size
         How many keys before and behind its own position a query sees, both ends included; -1: all.
         A ``sliding_window`` of w in transformers is ``(w - 1, 0)``.
-    softcap
-        ``softcap · tanh(score / softcap)`` stands for a score, unless it is 0.
     layout
-        ``"BTHD"`` if `q`, `k` and `v` are ``(batch, length, heads, d)``; so is the result then.
+        ``"BTHD"`` if `q`, `k`, `v` and the result are ``(batch, length, heads, d)``.
     return_lse
         Whether the logarithms of the sums of exponentials are returned, too.
 
@@ -60,14 +53,11 @@ def attention(
 
     Notes
     -----
-    ``score = softmax_scale · q·k``, then the cap, slopes, mask, window. Known elsewhere as
-    ``flash_attn_func``, ``scaled_dot_product_attention`` (torch: its ``is_causal`` counts from the
-    first query), ``single_prefill_with_kv_cache`` (FlashInfer: its lse is to base 2),
-    ``memory_efficient_attention``; `softmax_scale` as ``scale``, ``sm_scale``; `sinks` as
-    ``s_aux``, ``learnable_sink``. T. Dao, *FlashAttention-2*, 2023.
+    Known elsewhere as ``flash_attn_func``, ``scaled_dot_product_attention`` (torch: ``is_causal``
+    counts from the first query), ``single_prefill_with_kv_cache`` (FlashInfer: lse to base 2);
+    `sinks` as ``s_aux``, ``learnable_sink``. T. Dao, *FlashAttention-2*, 2023.
     """
     _check(q, k, v, mask, sinks, alibi_slopes, window_size, layout)
-    dtype = q.dtype
     if layout == "BTHD":
         q, k, v = (np.swapaxes(x, -3, -2) for x in (q, k, v))
     if q.shape[-3] != k.shape[-3]:
@@ -76,8 +66,18 @@ def attention(
     s = s * (q.shape[-1] ** -0.5 if softmax_scale is None else softmax_scale)
     if softcap:
         s = softcap * np.tanh(s / softcap)
-    s = _biased(s, mask, alibi_slopes, causal, window_size)
-    least = {} if s.shape[-1] else {"initial": -np.inf}  # there may be no keys
+    out, lse = _attended(_biased(s, mask, alibi_slopes, causal, window_size), v, sinks)
+    out = out.astype(q.dtype)
+    if layout == "BTHD":
+        out = np.swapaxes(out, -3, -2)
+    return (
+        (out, lse.astype("float64" if q.dtype == "float64" else "float32")) if return_lse else out
+    )
+
+
+def _attended(s: Any, v: Any, sinks: Any) -> tuple[Any, Any]:
+    """Return means of values by scores, and the logarithms of the sums of exponentials."""
+    least: dict[str, Any] = {} if s.shape[-1] else {"initial": -np.inf}  # there may be no keys
     most = np.max(s, axis=-1, keepdims=True, **least)
     if sinks is not None:
         sinks = sinks[..., None, None]
@@ -89,13 +89,8 @@ def attention(
         total = total + np.exp(sinks - most)
     sees = total > 0
     divisor = np.where(sees, total, 1)
-    out = (p @ v / divisor).astype(dtype)
-    if layout == "BTHD":
-        out = np.swapaxes(out, -3, -2)
-    if not return_lse:
-        return out
-    lse = np.where(sees, most + np.log(divisor), -np.inf)[..., 0]
-    return out, lse.astype("float64" if dtype == "float64" else "float32")
+    lse = np.where(sees, most + np.log(divisor), -np.inf)
+    return p @ v / divisor, lse[..., 0]
 
 
 def _biased(

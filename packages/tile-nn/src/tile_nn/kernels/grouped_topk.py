@@ -48,19 +48,8 @@ def grouped_topk(
     kernel = "grouped_topk"
     checks.floats(kernel, logits=logits, bias=bias)
     check_topk(kernel, logits, topk)
-    experts = logits.shape[-1]
     checks.of_shape(kernel, logits.shape[-1:], "(experts,)", bias=bias)
-    checks.require(
-        num_expert_group >= 1 and experts % num_expert_group == 0
-        and experts // num_expert_group >= 2, kernel,
-        f"{experts} experts in {num_expert_group} groups", "groups of one size, of two or more",
-    )  # fmt: skip
-    size = experts // num_expert_group
-    checks.require(
-        1 <= topk_group <= num_expert_group and topk <= topk_group * size, kernel,
-        f"{topk} experts out of {topk_group} of {num_expert_group} groups of {size}",
-        "the groups that are taken hold as many experts as are asked for",
-    )  # fmt: skip
+    size = _check_groups(logits.shape[-1], topk, num_expert_group, topk_group)
     scores = (1 / (1 + np.exp(-logits))).astype("float32")
     choice = scores if bias is None else scores + bias
     grouped = np.reshape(choice, (*choice.shape[:-1], num_expert_group, size))
@@ -73,3 +62,22 @@ def grouped_topk(
     if renormalize:
         weights = weights / (np.sum(weights, axis=-1, keepdims=True) + 1e-20)
     return (weights * routed_scaling_factor).astype("float32"), ids.astype("int32")
+
+
+def _check_groups(experts: Any, topk: int, num_expert_group: int, topk_group: int) -> Any:
+    """Return how many experts a group has."""
+    kernel = "grouped_topk"
+    checks.require(
+        num_expert_group >= 1
+        and experts % num_expert_group == 0
+        and experts // num_expert_group >= 2,
+        kernel, f"{experts} experts in {num_expert_group} groups",
+        "groups of one size, of two or more",
+    )  # fmt: skip
+    size = experts // num_expert_group
+    checks.require(
+        1 <= topk_group <= num_expert_group and topk <= topk_group * size, kernel,
+        f"{topk} experts out of {topk_group} of {num_expert_group} groups of {size}",
+        "the groups that are taken hold as many experts as are asked for",
+    )  # fmt: skip
+    return size

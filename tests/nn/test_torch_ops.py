@@ -1,0 +1,98 @@
+"""The kernels as operators of torch: traced, differentiated, compiled."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch._dynamo.testing
+
+import tile_nn.torch_ops
+from tile_core.errors import TorchOpNameError
+
+
+def normal(*shape, gradient=True):
+    made = torch.randn(shape, generator=torch.Generator().manual_seed(len(shape)))
+    return made.requires_grad_(gradient)
+
+
+def examples():
+    """Return arguments for each operator: some are strided, some need no gradient."""
+    x, rows, heads = normal(5, 8), normal(8), normal(1, 2, 5, 8)
+    target, angles = torch.tensor([1, -100, 0, 4, 4]), normal(5, 4, gradient=False)
+    turned = heads.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
+    return {
+        "rms_norm": (x, rows),
+        "fused_add_rms_norm": (x, rows, normal(8, 5).t().detach().requires_grad_()),
+        "layer_norm": (x, rows, rows),
+        "swiglu": (x, x),
+        "geglu": (x, x),
+        "silu_and_mul": (x,),
+        "gelu_and_mul": (x, "tanh"),
+        "rotary": (heads, angles.cos(), angles.sin(), turned),
+        "attention": (heads, turned, turned, None, rows[:2].detach().requires_grad_()),
+        "attention_with_lse": (heads, heads, heads),
+        "cross_entropy": (x, target),
+        "linear_cross_entropy": (x, normal(5, 8), target, None, -100, 0.1, 0.0, 0.0, "none"),
+        "embedding": (torch.tensor([[4, 0, 2]]), x),
+        "topk_softmax": (x, 2),
+        "linear_w4a16": (x, torch.arange(12, dtype=torch.uint8).reshape(3, 4), normal(3, 2)),
+    }
+
+
+def test_each_operator_has_an_example():
+    assert set(examples()) == set(tile_nn.torch_ops.OPERATORS)
+
+
+@pytest.mark.parametrize("name", tile_nn.torch_ops.OPERATORS)
+def test_torch_finds_no_fault(name):
+    op = getattr(torch.ops.tile_nn, name).default
+    checks = "test_schema", "test_autograd_registration", "test_faketensor"
+    torch.library.opcheck(op, examples()[name], test_utils=checks)
+
+
+def test_gradients_are_those_of_the_kernel():
+    x, weight = normal(5, 8), normal(8)
+    for run in (tile_nn.rms_norm, torch.ops.tile_nn.rms_norm):
+        x.grad = weight.grad = None
+        run(x, weight, eps=1e-3).square().sum().backward()
+        found = x.grad, weight.grad
+        if run is tile_nn.rms_norm:
+            wanted = found
+    assert all(map(torch.equal, found, wanted))
+
+
+def test_compiled_for_any_number_of_rows():
+    counted = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+
+    @torch.compile(fullgraph=True, dynamic=True, backend=counted)
+    def gated(x, weight):
+        return torch.ops.tile_nn.silu_and_mul(torch.ops.tile_nn.rms_norm(x, weight))
+
+    for rows in (3, 5, 7):
+        x, weight = normal(rows, 8), normal(8)
+        gated(x, weight).sum().backward()
+        wanted = tile_nn.silu_and_mul(tile_nn.rms_norm(x, weight))
+        torch.testing.assert_close(gated(x, weight), wanted)
+        assert x.grad.shape == x.shape
+    assert counted.frame_count == 1
+
+
+def test_exported():
+    class Block(torch.nn.Module):
+        def forward(self, x):
+            return torch.ops.tile_nn.silu_and_mul(x)
+
+    x = torch.randn(4, 6)
+    program = torch.export.export(Block(), (x,), dynamic_shapes={"x": {0: torch.export.Dim.AUTO}})
+    assert "tile_nn.silu_and_mul.default" in str(program.graph)
+    y = torch.randn(9, 6)
+    assert torch.equal(program.module()(y), tile_nn.silu_and_mul(y))
+
+
+def test_a_name_that_is_taken():
+    from tile_api.integrations.array_ops import array_op
+
+    with pytest.raises(TorchOpNameError, match=r"tile_nn::swiglu.* was made of another kernel"):
+        array_op(
+            tile_nn.geglu, "tile_nn::swiglu", "(Tensor gate, Tensor up) -> Tensor", lambda x: x
+        )
