@@ -12,6 +12,7 @@ import pytest
 import tile_api as tile
 from tile_api.arrays.function import Function
 from tile_api.arrays.planning.plan import Blocks
+from tile_api.arrays.running import shaped
 from tile_core.errors import (
     ArgumentCountError,
     ArrayShapeError,
@@ -331,3 +332,18 @@ def test_settings_hold_for_the_calls_that_they_are_set_for() -> None:
         with tile.settings.override(threads=1):
             assert plain.compiled(x) is not first
         assert plain.compiled(x) is first
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind", "wanted"),
+    [("uint8", "uint4", [1, 2, 15, 8]), ("int8", "int4", [1, 2, -1, -8])],
+)
+def test_two_integers_of_four_bits_in_a_byte(dtype: str, kind: str, wanted: list[int]) -> None:
+    """The first is in the lower half; of an odd row the last half of a byte is nobody's."""
+    held = np.array([[0x21, 0x8F]], "uint8").view(dtype)
+    for length in (4, 3):
+        found = shaped(held, (1, length))
+        assert found.dtype == kind
+        assert found.astype("int32").tolist() == [wanted[:length]]
+    assert shaped(held, (1, 2)) is held
+    assert shaped(held[0, :1], ()).shape == ()
