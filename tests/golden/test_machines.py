@@ -41,7 +41,7 @@ def row(of: Any, left_out: tuple[str, ...] = NAMES) -> str:
     for field in fields(of):
         value = getattr(of, field.name)
         if (
-            field.name not in ("name", "device_names")
+            field.name not in left_out
             and not callable(value)
             and value not in (None, "", (), False)
         ):
