@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import dtype_of
 from tile_core.ir.buffer import Buffer, Region, Scope, static_value
 from tile_core.ir.build_expr import as_expr, binary
@@ -167,7 +166,6 @@ class _Pairing:
 
     def paired(self) -> Launch:
         """Return the launch in pairs, or raise `NotApplicable` with the reason against them."""
-        self._require_even_grid()
         _multiplying(self.body)
         for op in self.products:
             self._require_product(op)
@@ -181,14 +179,6 @@ class _Pairing:
 
     def _cluster(self) -> tuple[int, ...]:
         return tuple(PAIR if k == self.axis else 1 for k in range(3))
-
-    def _require_even_grid(self) -> None:
-        blocks = self.launch.grid[self.axis]
-        if ConstraintSet().multiple_of(blocks) % PAIR:
-            axis = "xyz"[self.axis]
-            raise NotApplicable(
-                f"the grid is not known to have an even number of blocks along {axis}"
-            )
 
     def _require_product(self, op: Gemm) -> None:
         m, n, _ = op.mnk
@@ -296,13 +286,9 @@ class _Pairing:
         return changed
 
     def _columns(self) -> dict[Node, Node]:
-        """Return what takes and frees columns of both blocks, and barriers between them.
-
-        Products of the first block may be as many ahead of what the second has seen as there are
-        versions of tiles: so many barriers tell of them.
-        """
+        """Return what takes and frees columns of both blocks, and barriers between them."""
         depth = max((b.static_shape or (1,))[0] for b in self.told)
-        count = max(self.memory.in_flight, 1 << (depth - 1).bit_length())
+        count = max(self.memory.in_flight, _barriers_of(depth))
         old, barriers = self.memory.barriers, replace(self.memory.barriers, shape=(count,))
         changed: dict[Node, Node] = {}
         for alloc in nodes_of(self.body, Alloc):
@@ -368,6 +354,15 @@ class _Meetings:
         """Return a branch, or a round, behind whatever others or the one before have used."""
         self.is_touched = True
         return self.visit(stmt)
+
+
+def _barriers_of(depth: int) -> int:
+    """Return at how many barriers products arrive in turn.
+
+    Those of the first block may be as many ahead of what the second has seen as tiles have
+    versions: no barrier may complete two phases meanwhile.
+    """
+    return 1 << (depth - 1).bit_length()
 
 
 def _told_by(copy: BulkCopy) -> Buffer | None:
