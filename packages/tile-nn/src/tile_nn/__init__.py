@@ -6,6 +6,11 @@
 array([[0., 0.]], dtype=float32)
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from tile_core import verify_companion
 from tile_nn.kernels.adamw import adamw
 from tile_nn.kernels.attention import attention
@@ -26,6 +31,9 @@ from tile_nn.kernels.silu_and_mul import silu_and_mul
 from tile_nn.kernels.swiglu import swiglu
 from tile_nn.kernels.topk_softmax import topk_softmax
 
+if TYPE_CHECKING:
+    from tile_nn.patching import patch, unpatch
+
 __author__ = "The tile authors"
 __version__ = "0.1.0"
 __all__ = [
@@ -40,6 +48,7 @@ __all__ = [
     "linear_cross_entropy",
     "linear_w4a16",
     "linear_w8a8",
+    "patch",
     "quantize_fp8",
     "quantize_int8",
     "rms_norm",
@@ -47,6 +56,13 @@ __all__ = [
     "silu_and_mul",
     "swiglu",
     "topk_softmax",
+    "unpatch",
 ]
 
 verify_companion("tile_api", __version__)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("patch", "unpatch"):  # torch is loaded for who asks for them
+        return getattr(importlib.import_module("tile_nn.patching"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,8 +11,20 @@ from typing import Any
 
 import torch
 
-import tile_nn
 from tile_api.integrations.array_ops import array_op
+from tile_nn.kernels.attention import attention
+from tile_nn.kernels.cross_entropy import cross_entropy
+from tile_nn.kernels.embedding import embedding
+from tile_nn.kernels.geglu import geglu
+from tile_nn.kernels.gelu_and_mul import gelu_and_mul
+from tile_nn.kernels.layer_norm import layer_norm
+from tile_nn.kernels.linear_cross_entropy import linear_cross_entropy
+from tile_nn.kernels.linear_w4a16 import linear_w4a16
+from tile_nn.kernels.rms_norm import rms_norm
+from tile_nn.kernels.rotary import rotary
+from tile_nn.kernels.silu_and_mul import silu_and_mul
+from tile_nn.kernels.swiglu import swiglu
+from tile_nn.kernels.topk_softmax import topk_softmax
 
 _NORM = "float eps=1e-06, float offset=0., str casting_mode='llama'"
 _LOSS = (
@@ -97,51 +109,51 @@ def _product(x: Any, weight: Any, *_: Any) -> Any:
 
 
 _TABLE: dict[str, tuple[Any, str, Any]] = {
-    "rms_norm": (tile_nn.rms_norm, f"(Tensor x, Tensor? weight=None, {_NORM}) -> Tensor", _normed),
+    "rms_norm": (rms_norm, f"(Tensor x, Tensor? weight=None, {_NORM}) -> Tensor", _normed),
     "fused_add_rms_norm": (
-        tile_nn.rms_norm,
+        rms_norm,
         f"(Tensor x, Tensor weight, Tensor residual, {_NORM}) -> (Tensor, Tensor)",
         _normed_sum,
     ),
     "layer_norm": (
-        tile_nn.layer_norm,
+        layer_norm,
         "(Tensor x, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
         _as_first,
     ),
-    "swiglu": (tile_nn.swiglu, "(Tensor gate, Tensor up) -> Tensor", _gated),
+    "swiglu": (swiglu, "(Tensor gate, Tensor up) -> Tensor", _gated),
     "geglu": (
-        tile_nn.geglu, "(Tensor gate, Tensor up, str approximate='tanh') -> Tensor", _gated,
+        geglu, "(Tensor gate, Tensor up, str approximate='tanh') -> Tensor", _gated,
     ),
-    "silu_and_mul": (tile_nn.silu_and_mul, "(Tensor x) -> Tensor", _half),
+    "silu_and_mul": (silu_and_mul, "(Tensor x) -> Tensor", _half),
     "gelu_and_mul": (
-        tile_nn.gelu_and_mul, "(Tensor x, str approximate='none') -> Tensor", _half,
+        gelu_and_mul, "(Tensor x, str approximate='none') -> Tensor", _half,
     ),
     "rotary": (
-        tile_nn.rotary,
+        rotary,
         "(Tensor x, Tensor cos, Tensor sin, Tensor k, bool interleaved=False, "
         "str layout='BHTD') -> (Tensor, Tensor)",
         _pair,
     ),
-    "attention": (tile_nn.attention, f"{_ATTENTION} -> Tensor", _attended),
-    "attention_with_lse": (tile_nn.attention, f"{_ATTENTION} -> (Tensor, Tensor)", _with_lse),
+    "attention": (attention, f"{_ATTENTION} -> Tensor", _attended),
+    "attention_with_lse": (attention, f"{_ATTENTION} -> (Tensor, Tensor)", _with_lse),
     "cross_entropy": (
-        tile_nn.cross_entropy, f"(Tensor logits, Tensor target, {_LOSS}) -> Tensor", _cross,
+        cross_entropy, f"(Tensor logits, Tensor target, {_LOSS}) -> Tensor", _cross,
     ),
     "linear_cross_entropy": (
-        tile_nn.linear_cross_entropy,
+        linear_cross_entropy,
         f"(Tensor x, Tensor weight, Tensor target, Tensor? bias=None, {_LOSS}) -> Tensor",
         _linear_cross,
     ),
     "embedding": (
-        tile_nn.embedding, "(Tensor ids, Tensor weight, float scale=1.) -> Tensor", _rows,
+        embedding, "(Tensor ids, Tensor weight, float scale=1.) -> Tensor", _rows,
     ),
     "topk_softmax": (
-        tile_nn.topk_softmax,
+        topk_softmax,
         "(Tensor logits, int topk, bool renormalize=True) -> (Tensor, Tensor)",
         _routed,
     ),
     "linear_w4a16": (
-        tile_nn.linear_w4a16,
+        linear_w4a16,
         "(Tensor x, Tensor weight, Tensor scales, Tensor? zeros=None, Tensor? bias=None) -> Tensor",
         _product,
     ),
