@@ -21,6 +21,7 @@ from tile_api.arrays.planning.blocks import (
     ordered_by_traffic,
 )
 from tile_api.arrays.planning.traffic import Machine, machine_of
+from tile_cpu import openmp_threads
 
 Golden = Callable[..., None]
 
@@ -41,6 +42,18 @@ def programs() -> Iterator[tuple[Program, dict[str, np.ndarray]]]:
             shape = tuple(n * times if n > LARGER else n for n in x.shape)
             made[name] = np.zeros(shape, "float16" if x.dtype == np.float32 else x.dtype)
         yield program, made
+
+
+@pytest.fixture(autouse=True)
+def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plan for processors with as many cores, however many are here."""
+    monkeypatch.setattr(openmp_threads, "num_threads", lambda: 8)
+
+
+def machine_for(target: str) -> Machine:
+    machine = machine_of(target)
+    assert machine is not None
+    return machine
 
 
 def row(choice: Choice) -> str:
@@ -74,9 +87,29 @@ def told(function: Callable[..., object], arguments: dict[str, np.ndarray], mach
 
 @pytest.mark.parametrize("target", ["cpu:x86-64-v3", "cuda:sm_90a"])
 def test_on(target: str, golden: Golden) -> None:
-    machine = machine_of(target)
-    assert machine is not None
+    machine = machine_for(target)
     golden("\n".join(line for p, made in programs() for line in told(p.function, made, machine)))
+
+
+FEW = {
+    "decoding": (lambda x, y: x @ y, [(4, 4096), (4096, 4096)]),
+    "one row": (lambda x, y: x @ y, [(1, 4096), (4096, 1024)]),
+    "sixteen rows": (lambda x, y: x @ y, [(16, 4096), (4096, 4096)]),
+    "seventeen rows": (lambda x, y: x @ y, [(17, 4096), (4096, 4096)]),
+    "long rows": (lambda x: x.sum(axis=-1), [(512, 8192)]),
+    "one long row": (lambda x: x.sum(), [(1 << 20,)]),
+}  # fmt: skip
+"""Kernels whose blocks follow from a rule of their own on processors."""
+
+
+def test_few_rows_and_long_ones(golden: Golden) -> None:
+    lines = []
+    for target in ("cpu:x86-64-v3", "cuda:sm_90a"):
+        machine = machine_for(target)
+        for name, (function, shapes) in FEW.items():
+            made = {n: np.zeros(s, "float32") for n, s in zip("xy", shapes, strict=False)}
+            lines += [f"{name} on {target}", *told(function, made, machine)]
+    golden("\n".join(lines))
 
 
 def sizes(function: Callable[..., object], shapes: list[tuple[int, ...]], machine: Machine) -> str:
@@ -102,7 +135,6 @@ CANDIDATES: dict[str, tuple[Callable[..., object], list[tuple[int, ...]]]] = {
 def test_candidates(golden: Golden) -> None:
     lines = []
     for target in ("cpu:x86-64-v3", "cuda:sm_90a"):
-        machine = machine_of(target)
-        assert machine is not None
+        machine = machine_for(target)
         lines += (f"{case} on {target}: {sizes(*of, machine)}" for case, of in CANDIDATES.items())
     golden("\n".join(lines))

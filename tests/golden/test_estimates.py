@@ -10,6 +10,8 @@ import pytest
 import tile_api as tile
 import tile_api.language as T
 from support import gpu_kernels
+from tile_cpu.cost import model
+from tile_cpu.passes import merge_gemm_blocks
 
 Golden = Callable[..., None]
 
@@ -72,7 +74,10 @@ def test_gemm(golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("target", MACHINES)
-def test_on(target: str, golden: Golden) -> None:
+def test_on(target: str, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TILE_NUM_THREADS", raising=False)
+    monkeypatch.setattr(model, "num_threads", lambda: 8)  # not those of this machine
+    monkeypatch.setattr(merge_gemm_blocks, "processors", lambda: 8)
     found = []
     for name, kernel in KERNELS.items():
         try:
