@@ -113,8 +113,8 @@ def test_pairs(product: Matmul, schedule: str, host: PluginHost) -> None:
 
 ALONE = {
     "along N": (Matmul(cluster=(2,), shape=(128, 256, 256)), "multicast", ""),
-    "narrow": (Matmul(n=48, shape=(256, 48, 256)), "", "not of multiples of 128 x 32"),
-    "few rows": (Matmul(m=64, shape=(128, 128, 256)), "", "products are of 64 x 128"),
+    "narrow": (Matmul(n=48, shape=(256, 48, 256)), "multicast", "not of multiples of 128 x 32"),
+    "few rows": (Matmul(m=64, shape=(128, 128, 256)), "multicast", "products are of 64 x 128"),
     "no stages": (Matmul(stages=1), "", "there are no producers"),
 }
 """Clusters of two whose blocks are no pairs: what is in the text, and what a remark tells."""
@@ -128,7 +128,8 @@ def test_blocks_are_alone(case: str, host: PluginHost) -> None:
     assert "tcgen05_mma<" in text
     assert "_pair<" not in text
     assert word in text
-    told = [remark.message for remark in kernel.remarks("missed", "pair_blocks")]
+    names = ("choose_pairs", "pair_blocks")
+    told = [remark.message for name in names for remark in kernel.remarks("missed", name)]
     assert all(why in message for message in told)
     assert len(told) == bool(why)
 

@@ -105,6 +105,13 @@ def _may_be_pairs(launch: Launch, axis: int, machine: SimtMachine) -> bool:
         return False
     if nodes_of(launch.body, ClusterSync, BarrierInit):
         return False  # the program says itself what blocks tell each other
+    for op in products:
+        try:
+            _require_shape(op)
+        except NotApplicable as why:
+            told = f"no pairs of blocks: {why.reason}"
+            remark("missed", "choose_pairs", told, launch.span)
+            return False
     tiles = {op.b.buffer.storage for op in products}
     copies = [c for c in nodes_of(launch.body, Copy) if c.dst.buffer.storage in tiles]
     depends, block = Dependence(launch), launch.block_vars[axis]
@@ -181,13 +188,9 @@ class _Pairing:
         return tuple(PAIR if k == self.axis else 1 for k in range(3))
 
     def _require_product(self, op: Gemm) -> None:
-        m, n, _ = op.mnk
         if op.c.buffer not in self.memory.held or op.scales:
             raise NotApplicable("a product has scales, or its sums elsewhere than in tensor memory")
-        if op.a.buffer.scope is not Scope.SHARED:
-            raise NotApplicable(f"the first factor, {op.a.buffer.name!r}, is not in shared memory")
-        if m % LANES or n % _STEP:
-            raise NotApplicable(f"products are of {m} x {n}, not of multiples of {LANES} x {_STEP}")
+        _require_shape(op)
 
     def _require_copies(self) -> None:
         """Make sure that bulk copies alone fill the tiles of products, which alone read them."""
@@ -318,6 +321,14 @@ class _Pairing:
         body = substitute(body, {part: replace(part, body=begun)})
         init = BarrierInit(ready, (part.count // _WARP,))
         return Seq((Alloc(ready), init, *(body.body if isinstance(body, Seq) else (body,))))
+
+
+def _require_shape(op: Gemm) -> None:
+    m, n, _ = op.mnk
+    if op.a.buffer.scope is not Scope.SHARED:
+        raise NotApplicable(f"the first factor, {op.a.buffer.name!r}, is not in shared memory")
+    if m % LANES or n % _STEP:
+        raise NotApplicable(f"products are of {m} x {n}, not of multiples of {LANES} x {_STEP}")
 
 
 def _multiplying(body: Stmt) -> OnThreads:
