@@ -39,7 +39,7 @@ def facts(found: tuple[Fact, ...]) -> Iterator[str]:
 def told(report: KernelReport) -> Iterator[str]:
     yield f"{report.name} for {report.target}"
     yield from facts(report.facts)
-    yield from (f"{part} is missing: {why}" for part, why in report.missing.items())
+    yield f"counters are missing: {report.missing['counters']}"
     for remark, at in report.remarks:
         yield f"remark {remark.message} at {at and at.line}"
     if report.layouts is not None:
