@@ -97,3 +97,12 @@ def test_short_floats_are_added_in_32_bits() -> None:
 def test_few_indices_are_compared_with_all_elements() -> None:
     equations = equations_of(lambda x, i: x[i], floats(5, 4), tokens(5, 3))
     assert SCATTER not in derive(passes(equations, ["x"]).backward, Blocks()).source
+
+
+@pytest.mark.parametrize(("rows", "blocks"), [(1, 64), (4, 16), (70, 1)])
+def test_a_row_is_cut_only_where_blocks_are_too_few(rows, blocks):
+    """Each block goes through all indices of its row."""
+    equations = equations_of(lambda x: np.sort(x, -1), floats(rows, 1000))
+    last = derive(equations, Blocks()).kernels[-1]
+    assert SCATTER in last.text
+    assert f"BM={-(-1000 // blocks)}," in last.text

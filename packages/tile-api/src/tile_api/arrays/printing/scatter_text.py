@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from math import prod
 
 from tile_api.arrays.equations.expressions import extents_of
+from tile_api.arrays.equations.sizes import Size
 from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.plan import Axis, Blocks, Plan, with_grid
 from tile_api.arrays.planning.scatter import LOOPS
@@ -40,7 +41,11 @@ def scatter_plan(task: Task, blocks: Blocks) -> Plan:
             axes[v] = Axis(v, n, width, "BC", "by * BC", "d")
             indices.append(("by", f"T.ceildiv({n}, BC)"))
     whole = extents[scatter.row]
-    rows = max(1, min(MOST_HELD // width, -(-whole // FEWEST_BLOCKS)))
+    beside = prod(  # a size that is a symbol is that of many
+        FEWEST_BLOCKS if isinstance(extents[v], Size) else max(1, extents[v]) for v in grid
+    ) * max(1, -(-extents[columns[0]] // width) if columns else 1)
+    parts = -(-FEWEST_BLOCKS // beside)  # each goes through all indices
+    rows = max(1, min(MOST_HELD // width, -(-whole // parts)))
     axes[scatter.row] = Axis(scatter.row, whole, rows, "BM", "bx * BM", "i")
     axes |= {v: Axis(v, n, 1, "1", at, "") for (v, n), at in zip(scatter.over, LOOPS, strict=False)}
     axes |= {v: Axis(v, extents[v], 1, "1", f"g{k}", "") for k, v in enumerate(grid)}
