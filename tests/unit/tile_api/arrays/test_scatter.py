@@ -102,7 +102,7 @@ def test_few_indices_are_compared_with_all_elements() -> None:
 @pytest.mark.parametrize(("rows", "blocks"), [(1, 64), (4, 16), (70, 1)])
 def test_a_row_is_cut_only_where_blocks_are_too_few(rows, blocks):
     """Each block goes through all indices of its row."""
-    equations = equations_of(lambda x: np.sort(x, -1), floats(rows, 1000))
+    equations = equations_of(lambda x: np.sort(x, -1), floats(rows, 5000))
     last = derive(equations, Blocks()).kernels[-1]
     assert SCATTER in last.text
-    assert f"BM={-(-1000 // blocks)}," in last.text
+    assert f"BM={-(-5000 // blocks)}," in last.text

@@ -1,4 +1,4 @@
-"""Sorted rows against NumPy: whole ones by ranks, the first and the last few one by one."""
+"""Sorted rows against NumPy: by a network, by ranks, the first and the last few one by one."""
 
 from __future__ import annotations
 
@@ -102,3 +102,63 @@ def test_many_of_a_row_are_found_by_ranks(size):
         assert sweeps(f) < 3
         assert_agrees(f, x)
     assert sweeps(lambda x: np.sort(x)[:, :4]) > 3
+
+
+KINDS = ["float32", "float16", "float64", "int8", "bool", "uint32", "int64", "uint64"]
+
+
+def hostile(shape, dtype):
+    """Return numbers with ties, and the extremes of their type."""
+    x = filled(shape, dtype, 4, 0, 2 if dtype == "bool" else 50)
+    if dtype.startswith("f"):
+        x.flat[3:8] = np.nan, -np.inf, np.inf, -0.0, np.nan
+    elif dtype != "bool":
+        x.flat[3:5] = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return x
+
+
+def both(x):
+    return np.sort(x), np.argsort(x, kind="stable")
+
+
+@pytest.mark.in_turn(4)
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("shape", [(3, 50), (4, 64), (2, 2, 65), (130,), (2, 300)])
+def test_the_network_sorts(shape, dtype):
+    x = hostile(shape, dtype)
+    for target in ("interpret", "cpu"):
+        made = Function(both, target=target)(x)
+        for got, right in zip(made, both(x), strict=True):
+            np.testing.assert_array_equal(got, right)
+
+
+@pytest.mark.in_turn(4)
+@pytest.mark.parametrize("target", ["cuda:sm_80@sim", "hip:gfx942@sim"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_network_sorts_on_gpus(dtype, target):
+    x = hostile((2, 50), dtype)
+    for got, right in zip(Function(both, target=target)(x), both(x), strict=True):
+        np.testing.assert_array_equal(got, right)
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_70", "hip:gfx90a"])
+@pytest.mark.parametrize(("size", "dtype"), [(4096, "float32"), (2048, "float64"), (700, "int64")])
+def test_rows_of_the_network_fit_a_block(size, dtype, target):
+    explained = Function(lambda x: np.sort(x), target=target).explain(np.zeros((9, size), dtype))
+    assert "carried" in str(explained)
+    Function(lambda x: np.sort(x), target=target).kernels(np.zeros((9, size), dtype))
+
+
+def test_longer_rows_are_sorted_by_ranks():
+    x = filled((4097,), "int8", 3)
+    assert "carried" not in str(Function(lambda x: np.sort(x), target="cpu").explain(x))
+    np.testing.assert_array_equal(Function(lambda x: np.sort(x), target="cpu")(x), np.sort(x))
+
+
+def test_gradients_go_where_elements_came_from():
+    x = filled((3, 50), "float64", 5)
+    result, pull = Function(lambda x: np.sort(x), target="interpret").vjp(x)
+    weight = filled(result.shape, "float64", 6)
+    wanted = np.empty_like(x)
+    np.put_along_axis(wanted, np.argsort(x, kind="stable"), weight, -1)
+    np.testing.assert_array_equal(pull(weight), wanted)

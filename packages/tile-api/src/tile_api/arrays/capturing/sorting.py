@@ -1,11 +1,17 @@
-"""Sorted rows: the first few by one extremum after the other, whole rows by ranks."""
+"""Sorted rows: the first few by one extremum after the other, whole rows by a network.
+
+Short rows, and those that no block holds, are sorted by ranks: each element goes to the place
+that the number of those before it is.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tile_api.arrays.capturing import sorting_network
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import lift
 from tile_api.arrays.capturing.views import axis_of, moveaxis, reshape
@@ -20,6 +26,10 @@ MOST_EXTREMA = 32
 """Elements from an end of a row that are found one after the other."""
 FEW_EXTREMA = 8
 """So many are, even where they are half of the row: more are as much work as all ranks."""
+
+
+FEWEST_IN_NETWORK = 49
+"""Shorter rows are sorted by ranks."""
 
 
 def sort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Array:
@@ -60,6 +70,7 @@ def _sorted(
     along = axis_of(-1 if axis is None else axis, x.ndim)
     rows = moveaxis(x, along, -1)
     size = int(rows.shape[-1])
+    positions = functools.cache(lambda: sorting_network.positions(rows))
 
     def at(indices: Indices) -> Expr:
         *row, place = indices
@@ -69,6 +80,9 @@ def _sorted(
             return chosen(rows.at((*row, const(0))), const(0))
         count = min(high, size - low)
         if count > (FEW_EXTREMA if 2 * count >= size else MOST_EXTREMA):
+            if size >= FEWEST_IN_NETWORK and sorting_network.takes(rows):
+                position = positions()(row, place)
+                return chosen(rows.at((*row, position)), position)
             return _by_rank(rows, row, place, chosen)
         if high <= size - low:
             found = _extrema(rows, row, high, is_last=False)

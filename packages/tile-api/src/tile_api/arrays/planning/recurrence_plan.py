@@ -13,8 +13,8 @@ from tile_api.arrays.planning.plan import Axis, Blocks, Plan, with_grid
 
 ROWS_APART = 4
 """Rows of a block whose steps lie one behind the other: each row has its own cache lines."""
-MOST_CARRIED = 8192
-"""Elements of a tile with more than one row of what is carried."""
+MOST_CARRIED = 1 << 16
+"""Bytes of the tiles of what is carried, if they have more than one row: every GPU has as many."""
 
 
 def stepped_plan(task: Task, blocks: Blocks, reason: str = "") -> Plan:
@@ -41,8 +41,11 @@ def stepped_plan(task: Task, blocks: Blocks, reason: str = "") -> Plan:
     indices: list[tuple[str, str]] = []
     letters = iter([*"jdefgh", *(f"g{len(grid) + k}" for k in range(len(whole)))])
     if row is not None:
-        carried = [prod(n for v, n in c if v in whole) for c in of.carried]
-        rows = min(blocks.rows, extents[row], max(1, MOST_CARRIED // max(1, *carried, 1)))
+        held = sum(  # before a step and after it
+            2 * step.dtype.bits // 8 * prod(n for v, n in c if v in whole)
+            for c, step in zip(of.carried, recurrence.steps, strict=True)
+        )
+        rows = min(blocks.rows, extents[row], max(1, MOST_CARRIED // max(1, held)))
         if any(o.indices[-1] is of.step for o in task.outputs):
             rows = min(rows, ROWS_APART)
         axes[row] = Axis(row, extents[row], rows, "BM", "bx * BM", "i")
