@@ -121,6 +121,11 @@ def test_inverse_table_finds_each_element(f):
     assert (table == -1).sum() == f.cosize - f.size
 
 
+def test_padding_is_marked():
+    found = Layout((2, 2), lambda i, j: i * 3 + j).inverse_table()
+    assert found.tolist() == [0, 1, -1, 2, 3]
+
+
 @given(functions(), st.randoms(use_true_random=False))
 def test_reshape_keeps_addresses_in_order(f, random):
     rest, shape = f.size, []
