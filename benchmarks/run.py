@@ -15,6 +15,7 @@ from tables_gemm import avx2, narrow, ragged, skinny, square, transposed
 from tables_gpu import print_emulator_times, print_gpu_compile_times
 from tables_models import models
 from tables_narrow import without_instructions
+from tables_nn import nn
 from tables_process import alternating, print_compile_times
 from tables_rows import attention_rows, elementwise, row_wise
 
@@ -40,6 +41,7 @@ TABLES: dict[str, tuple[str, str, Table]] = {
     "elementwise": ("elementwise, against copy bandwidth", "GB/s", elementwise),
     "arrays": ("functions of whole arrays, by hand, torch", "G/s", arrays),
     "models": ("blocks under torch.compile, against Inductor and eager", "GFLOP/s", models),
+    "nn": ("kernels of tile_nn, against Inductor and eager", "GB/s", nn),
     "alternating": ("taking turns with torch", "GFLOP/s", alternating),
 }
 

@@ -1,0 +1,126 @@
+"""Kernels of `tile_nn` against torch, eager and compiled by Inductor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from measure import Row, cores, median_ms, set_threads
+
+import tile_nn
+
+Problem = tuple[Callable[..., Any], Callable[..., Any], tuple[torch.Tensor, ...]]
+
+
+def nn(peaks: Mapping[str, float]) -> Iterator[Row]:
+    """Compare at each number of threads; the work is gigabytes of arguments and results."""
+    for threads in range(1, cores() + 1):
+        set_threads(threads)
+        torch._dynamo.reset()  # Inductor compiles for a number of threads
+        for name, (ours, plain, given) in problems().items():
+            compiled = torch.compile(plain)
+            wanted, found = plain(*given), ours(*given)
+            _require_close(found, wanted)
+            _require_close(compiled(*given), wanted)
+            runs = {
+                "ours": lambda f=ours, a=given: f(*a),
+                "eager": lambda f=plain, a=given: f(*a),
+                "Inductor": lambda f=compiled, a=given: f(*a),
+            }
+            times = median_ms(runs, threads)
+            moved = sum(x.nbytes for x in (*given, *_listed(wanted))) / 1e9
+            yield Row(name, threads, times.pop("ours"), times, moved, 0.0, 1.0)
+
+
+def problems() -> dict[str, Problem]:
+    """Return what is computed, by name: our kernel, the same in plain torch, arguments."""
+    torch.manual_seed(0)
+    found: dict[str, Problem] = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        kind = str(dtype).removeprefix("torch.")
+        x, w = torch.randn(512, 4096).to(dtype), torch.randn(4096).to(dtype)
+        q = torch.randn(1, 8, 512, 64).to(dtype)
+        angles = torch.randn(512, 32)
+        tables = angles.cos().to(dtype), angles.sin().to(dtype)
+        found |= {
+            f"rms_norm 512x4096 {kind}": (tile_nn.rms_norm, _norm, (x, w)),
+            f"rms_norm + residual {kind}": (tile_nn.rms_norm, _normed_sum, (x, w, x)),
+            f"silu_and_mul {kind}": (tile_nn.silu_and_mul, _gated, (x,)),
+            f"rotary 8x512x64 {kind}": (tile_nn.rotary, _turned, (q, *tables)),
+            f"attention, causal {kind}": (_causal, _sdpa, (q, q, q)),
+            f"cross_entropy {kind}": (
+                tile_nn.cross_entropy, _loss, (torch.randn(128, 32000).to(dtype), _targets(32000)),
+            ),
+        }  # fmt: skip
+    x, w = torch.randn(128, 512), torch.randn(8000, 512)
+    q8 = torch.randint(-127, 128, (128, 1024), dtype=torch.int8)
+    w8, scales = torch.randint(-127, 128, (1024, 1024), dtype=torch.int8), torch.rand(1024)
+    found["linear_cross_entropy"] = tile_nn.linear_cross_entropy, _last, (x, w, _targets(8000))
+    found["linear_w8a8"] = tile_nn.linear_w8a8, _bytes, (q8, w8, torch.rand(128, 1), scales)
+    found["topk_softmax 128 of 64"] = _eight, _routed, (torch.randn(128, 64),)
+    return found
+
+
+def _targets(classes: int) -> torch.Tensor:
+    return torch.randint(0, classes, (128,))
+
+
+def _norm(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    wide = x.float()
+    return w * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+
+
+def _normed_sum(x: torch.Tensor, w: torch.Tensor, r: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    total = x + r
+    return _norm(total, w), total
+
+
+def _gated(x: torch.Tensor) -> torch.Tensor:
+    gate, up = x.chunk(2, dim=-1)
+    return F.silu(gate) * up
+
+
+def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
+
+
+def _causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return tile_nn.attention(q, k, v, causal=True)
+
+
+def _sdpa(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def _loss(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(logits.float(), target)
+
+
+def _last(x: torch.Tensor, w: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(x @ w.T, target)
+
+
+def _bytes(x: torch.Tensor, w: torch.Tensor, s: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    return torch._int_mm(x, w.T).float() * s * t
+
+
+def _eight(x: torch.Tensor) -> Any:
+    return tile_nn.topk_softmax(x, 8)
+
+
+def _routed(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    weights, ids = torch.softmax(x, dim=-1).topk(8, dim=-1)
+    return weights / weights.sum(-1, keepdim=True), ids.int()
+
+
+def _listed(results: Any) -> list[torch.Tensor]:
+    return [*results] if isinstance(results, (tuple, list)) else [results]
+
+
+def _require_close(found: Any, wanted: Any) -> None:
+    for got, right in zip(_listed(found), _listed(wanted), strict=True):
+        tolerance = 1e-4 if right.dtype == torch.float32 else 4e-2
+        torch.testing.assert_close(got, right, rtol=tolerance, atol=tolerance)
