@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tile_api as tile
+from tile_api.arrays.own_faults import blamed
 from tile_core.errors import InternalError, TileWarning, ToolchainError
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.hookspecs import hookimpl
@@ -92,6 +93,12 @@ def test_warnings_that_the_user_made_errors_of_are_none(program):
         warnings.simplefilter("error")
         with pytest.raises(TileWarning, match="seven registers"):
             tile.compile(program(PROGRAM)["kernel"], target="bad", host=host)
+
+
+@pytest.mark.parametrize("doing", ["written", "compiled"])
+def test_nor_are_those_of_functions_of_arrays(doing):
+    with pytest.raises(TileWarning, match="seven"), blamed("f", doing, str):
+        raise TileWarning("seven registers were spilled")
 
 
 def refuse(*_):

@@ -27,7 +27,7 @@ def blamed(function: str, doing: str, printed: Callable[[], str]) -> Iterator[No
     """
     try:
         yield
-    except ValueNeeded:
+    except (ValueNeeded, Warning):  # a warning that a filter makes an error is the user's wish
         raise
     except Exception as error:
         is_ours = not isinstance(error, TileError) or error.code.startswith(_OF_TEXTS)
