@@ -11,6 +11,7 @@ import tile_api as tile
 from support.pair_kernels import (
     COLUMNS,
     ROWS,
+    deep,
     factors,
     plain,
     product,
@@ -33,7 +34,7 @@ def check(kernel: Any, rounds: int, rows: int = ROWS) -> None:
 @pytest.mark.parametrize(
     ("kernel", "rounds", "rows"),
     [
-        (6, 256),
+        (deep, 6, 256),
         (plain, 0, 256),
         (plain, 1, 200),
         (plain, 6, 300),
