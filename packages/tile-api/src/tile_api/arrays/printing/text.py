@@ -114,11 +114,11 @@ class ExpressionText:
         return axis.loop if axis.start == "0" else f"{axis.start} + {axis.loop}"
 
     def _text(self, x: Expr) -> tuple[str, int]:
-        x = self._wide(x)
-        if x.dtype.is_int or x.op in _DIVIDING:  # Python wraps nothing, and does not divide by 0
-            value = constant_of(x)
+        if x.op != "widened" and (x.dtype.is_int or x.op in _DIVIDING):
+            value = constant_of(x)  # Python would wrap nothing, and not divide by 0
             if value is not None and (x.dtype.is_int or not math.isfinite(value)):
                 return self._constant(const(value, x.dtype))
+        x = self._wide(x)
         match x.op:
             case "const":
                 return self._constant(x)
