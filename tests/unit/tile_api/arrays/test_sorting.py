@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tile_api as tile
 from support.captured_arrays import assert_agrees, filled, outputs
 from tile_api.arrays.capturing import numpy_names, sorting
 from tile_api.arrays.function import Function
@@ -162,3 +163,14 @@ def test_gradients_go_where_elements_came_from():
     wanted = np.empty_like(x)
     np.put_along_axis(wanted, np.argsort(x, kind="stable"), weight, -1)
     np.testing.assert_array_equal(pull(weight), wanted)
+
+
+def test_carried_rows_are_sorted_by_ranks():
+    def f(x):
+        def step(c, row):
+            return (np.sort(c, kind="stable") + row, c[0])
+
+        return tile.scan(step, np.zeros_like(x[0]), x)[0]
+
+    x = filled((3, 60), "float32", 7)
+    np.testing.assert_array_equal(Function(f, target="interpret")(x), f(x))

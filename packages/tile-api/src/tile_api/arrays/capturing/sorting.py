@@ -18,6 +18,7 @@ from tile_api.arrays.capturing.views import axis_of, moveaxis, reshape
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import variable_of
 from tile_api.arrays.equations.expressions import INDEX, Expr, Indices, const, make
+from tile_api.arrays.equations.recurrence import DEPTH
 from tile_api.arrays.reductions.state import identity_of
 from tile_core.dtypes import dtype_of
 from tile_core.errors import ArrayShapeError
@@ -71,6 +72,7 @@ def _sorted(
     rows = moveaxis(x, along, -1)
     size = int(rows.shape[-1])
     positions = functools.cache(lambda: sorting_network.positions(rows))
+    is_in_step = DEPTH.get() > 1  # where no other recurrence goes through what is carried
 
     def at(indices: Indices) -> Expr:
         *row, place = indices
@@ -80,7 +82,7 @@ def _sorted(
             return chosen(rows.at((*row, const(0))), const(0))
         count = min(high, size - low)
         if count > (FEW_EXTREMA if 2 * count >= size else MOST_EXTREMA):
-            if size >= FEWEST_IN_NETWORK and sorting_network.takes(rows):
+            if size >= FEWEST_IN_NETWORK and not is_in_step and sorting_network.takes(rows):
                 position = positions()(row, place)
                 return chosen(rows.at((*row, position)), position)
             return _by_rank(rows, row, place, chosen)

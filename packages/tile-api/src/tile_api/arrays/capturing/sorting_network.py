@@ -33,11 +33,6 @@ def positions(x: Array) -> Callable[[Sequence[Expr], Expr], Expr]:
     """Return where the element of a row is that comes at a place; rows are the last dimension.
 
     Equal elements keep their order, and what is no number is last.
-
-    Examples
-    --------
-    >>> steps_of_network(8)
-    6
     """
     size, whole = int(x.shape[-1]), _whole(x)
     of = recurrence(steps_of_network(whole), [[whole, *x.shape[:-1]]] * (1 + _is_apart(x)))
@@ -71,7 +66,13 @@ def positions(x: Array) -> Callable[[Sequence[Expr], Expr], Expr]:
 
 
 def steps_of_network(size: int) -> int:
-    """Return how many steps sort a power of two of elements."""
+    """Return how many steps sort a power of two of elements.
+
+    Examples
+    --------
+    >>> steps_of_network(8)
+    6
+    """
     levels = size.bit_length() - 1
     return levels * (levels + 1) // 2
 
