@@ -65,6 +65,7 @@ def require_same_when_patched(model, *args, counted, **kwargs):
     assert calls == counted
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
     tile_nn.unpatch(model)
+    assert not [name for layer in model.modules() for name in vars(layer) if "tile_nn" in name]
     again = logits_and_gradients(model, *args, **kwargs)
     assert calls == counted
     assert torch.equal(again[0], wanted[0])

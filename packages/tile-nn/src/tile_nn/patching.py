@@ -21,6 +21,7 @@ GATED = ("LlamaMLP", "Qwen3MLP", "Qwen3MoeMLP")
 INTERFACE = "tile_nn"
 
 _STATE = "_tile_nn_patch"
+_CALLS = "_tile_nn_calls"
 _UNKNOWN = ("position_bias", "head_mask")
 
 
@@ -73,6 +74,8 @@ def unpatch(model: Any) -> None:
         del layer.forward
     if before is not None:
         model.set_attn_implementation(before)
+    for layer in model.modules():
+        vars(layer).pop(_CALLS, None)
     if hasattr(model, _STATE):
         delattr(model, _STATE)
 
@@ -117,7 +120,7 @@ def _attention_of(model: Any, calls: Counter[str]) -> str | None:
     model.set_attn_implementation(INTERFACE)
     for layer in model.modules():
         if hasattr(layer, "is_causal"):
-            layer._tile_nn_calls = calls
+            setattr(layer, _CALLS, calls)
     return before
 
 
@@ -141,7 +144,7 @@ def attention_of_transformers(
             span=calling_span(),
             hint="attention_dropout=0.0 in the model's configuration, or model.eval()",
         )
-    calls = getattr(module, "_tile_nn_calls", None)
+    calls = getattr(module, _CALLS, None)
     if calls is not None:
         calls["attention"] += 1
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+import tile_api as tile
 from tile_api.arrays.function import Function
+from tile_core.errors import ArrayShapeError
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -50,8 +52,10 @@ def test_values_and_gradients(seed, target):
     function, x, weight = _drawn(seed)
     try:
         function(x, weight)
-    except RuntimeError:
-        pytest.skip("windows are wider than the images")
+    except RuntimeError:  # windows are wider than the images
+        with pytest.raises(ArrayShapeError, match=r"TL1204\] a (window|transposed)"):
+            Function(function, target=target)(x, weight)
+        return
     given = [y.requires_grad_() for y in (x, weight)]
     found, wanted = Function(function, target=target)(*given), function(*given)
     torch.testing.assert_close(found, wanted, rtol=0, atol=0)
@@ -71,3 +75,20 @@ def test_steps_of_a_transposed_one_are_products_of_their_own():
     told = str(made)
     assert told.count("total") >= 4
     assert "apart: its result is read along further dimensions" in told
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("batch", [0, 1])
+def test_empty_batches_and_images_of_one_window(batch, groups):
+    x = torch.ones(batch, 3, 2, 2)
+    summed, spread = torch.ones(6, 3 // groups, 2, 2), torch.ones(3, 6 // groups, 2, 2)
+    for function, weight in (
+        (lambda x, w: F.conv2d(x, w, groups=groups), summed),
+        (lambda x, w: F.conv_transpose2d(x, w, stride=2, groups=groups), spread),
+    ):
+        found = Function(function, target="interpret")(x, weight)
+        torch.testing.assert_close(found, function(x, weight), rtol=0, atol=0)
+    found = Function(lambda x, w: tile.nn.conv2d(x, w, groups=groups), target="interpret")(
+        x, summed
+    )
+    torch.testing.assert_close(found, F.conv2d(x, summed, groups=groups), rtol=0, atol=0)

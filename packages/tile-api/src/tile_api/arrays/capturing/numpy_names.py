@@ -21,11 +21,11 @@ from tile_api.arrays.capturing import (
     interpolation,
     joins,
     linear_algebra,
-    no_dimensions,
     products,
     sorting,
     statistics,
     views,
+    zero_dimensional,
 )
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import apply, lift
@@ -263,7 +263,7 @@ def _called(known: Callable[..., Any], name: str, args: Sequence[Any], keywords:
         bound = inspect.signature(known).bind(*args, **kept)
     except TypeError as error:
         raise UnknownArrayFunction(f"np.{name}: {error}") from error
-    no_dimensions.along_all(name, bound)
+    zero_dimensional.along_all(name, bound)
     made = _applied(known, f"np.{name}", bound.args, bound.kwargs)
     return augmented_assignment.viewing(name, args[0] if args else None, made)
 

@@ -111,11 +111,12 @@ def _product(
     windows: Any = views.sliding_window_view(wide, tuple(spans), axis=tuple(range(2, 2 + rank)))
     cut = (slice(None, None, n) for n in (*steps, *apart))
     windows = indexing.taken(windows, (slice(None), slice(None), *cut))
-    windows = views.reshape(windows, [wide.shape[0], groups, -1, *windows.shape[2:]])
+    windows = views.reshape(windows, [wide.shape[0], groups, weight.shape[1], *windows.shape[2:]])
+    results = weight.shape[0]
     weight = views.reshape(weight, [groups, -1, *weight.shape[1:]])
     places, taps = ascii_lowercase[-rank:], ascii_lowercase[-2 * rank : -rank]
     made = products.einsum(f"bgc{places}{taps},goc{taps}->bgo{places}", windows, weight)
-    return views.reshape(made, [wide.shape[0], -1, *made.shape[3:]])
+    return views.reshape(made, [wide.shape[0], results, *made.shape[3:]])
 
 
 def _transposed(

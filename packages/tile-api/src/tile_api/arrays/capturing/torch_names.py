@@ -19,9 +19,9 @@ from tile_api.arrays.capturing import (
     creation,
     folds,
     linear_algebra,
-    no_dimensions,
     products,
     views,
+    zero_dimensional,
 )
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import FLOAT32, element_type, lift
@@ -81,8 +81,8 @@ def call_row(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any
         bound = accepted.bind(*given, **kept)
     except TypeError as error:
         raise UnknownArrayFunction(f"torch.{name}: {error}") from error
-    if no_dimensions.takes_one(name, bound):
-        return no_dimensions.of_one(known, bound)
+    if zero_dimensional.takes_one(name, bound):
+        return zero_dimensional.of_one(known, bound)
     return augmented_assignment.viewing(name, given[0] if given else None, known(*given, **kept))
 
 

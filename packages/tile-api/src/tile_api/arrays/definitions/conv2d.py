@@ -32,8 +32,9 @@ def conv2d(
     size = [d * (n - 1) + 1 for d, n in zip((dy, dx), weight.shape[2:], strict=True)]
     windows = np.lib.stride_tricks.sliding_window_view(x, tuple(size), axis=(2, 3))
     windows = windows[:, :, ::sy, ::sx, ::dy, ::dx]
-    windows = np.reshape(windows, (x.shape[0], groups, -1, *windows.shape[2:]))
+    windows = np.reshape(windows, (x.shape[0], groups, weight.shape[1], *windows.shape[2:]))
+    results = weight.shape[0]
     weight = np.reshape(weight, (groups, -1, *weight.shape[1:]))
     made = np.einsum("ngchwij,gocij->ngohw", windows, weight)
-    made = np.reshape(made, (x.shape[0], -1, *made.shape[3:]))
+    made = np.reshape(made, (x.shape[0], results, *made.shape[3:]))
     return made if bias is None else made + np.reshape(bias, (-1, 1, 1))

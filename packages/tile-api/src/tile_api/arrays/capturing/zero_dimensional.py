@@ -1,4 +1,4 @@
-"""Dimension 0 or -1 of arrays that have none, which NumPy and torch take."""
+"""Zero-dimensional arrays: NumPy and torch take dimension 0 or -1 of them."""
 
 from __future__ import annotations
 
