@@ -6,40 +6,15 @@ import pytest
 import torch
 import torch._dynamo.testing
 
+import tile_api as tile
 import tile_nn.torch_ops
+from support.nn_operators import examples, normal
 from tile_core.errors import TorchOpNameError
 
 
-def normal(*shape, gradient=True):
-    made = torch.randn(shape, generator=torch.Generator().manual_seed(len(shape)))
-    return made.requires_grad_(gradient)
-
-
-def examples():
-    """Return arguments for each operator: some are strided, some need no gradient."""
-    x, rows, heads = normal(5, 8), normal(8), normal(1, 2, 5, 8)
-    target, angles = torch.tensor([1, -100, 0, 4, 4]), normal(5, 4, gradient=False)
-    turned = heads.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
-    return {
-        "rms_norm": (x, rows),
-        "fused_add_rms_norm": (x, rows, normal(8, 5).t().detach().requires_grad_()),
-        "layer_norm": (x, rows, rows),
-        "swiglu": (x, x),
-        "geglu": (x, x),
-        "silu_and_mul": (x,),
-        "gelu_and_mul": (x, "tanh"),
-        "rotary": (heads, angles.cos(), angles.sin(), turned),
-        "attention": (heads, turned, turned, None, rows[:2].detach().requires_grad_()),
-        "attention_with_lse": (heads, heads, heads),
-        "cross_entropy": (x, target),
-        "linear_cross_entropy": (x, normal(5, 8), target, None, -100, 0.1, 0.0, 0.0, "none"),
-        "embedding": (torch.tensor([[4, 0, 2]]), x),
-        "topk_softmax": (x, 2),
-        "linear_w4a16": (x, torch.arange(12, dtype=torch.uint8).reshape(3, 4), normal(3, 2)),
-    }
-
-
-def test_each_operator_has_an_example():
+def test_each_kernel_is_an_operator():
+    kernels = {f for f in vars(tile_nn).values() if isinstance(f, tile.Function)}
+    assert {function for function, *_ in tile_nn.torch_ops.TABLE.values()} == kernels
     assert set(examples()) == set(tile_nn.torch_ops.OPERATORS)
 
 

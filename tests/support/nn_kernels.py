@@ -18,6 +18,7 @@ import tile_api as tile
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 HOST = ("cpu", "interpret")
 EMULATED = ("cuda:sm_80@sim", "hip:gfx942@sim")
+EVERYWHERE = ("interpret", *EMULATED, "cuda:sm_90a@sim")
 
 Tensors = Mapping[str, torch.Tensor | None]
 Program = Callable[..., Any]

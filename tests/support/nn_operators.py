@@ -1,0 +1,52 @@
+"""Arguments for each operator of `tile_nn`."""
+
+from __future__ import annotations
+
+import torch
+
+from tile_nn.torch_ops import FIXED, TABLE
+
+
+def normal(*shape, gradient=True):
+    made = torch.randn(shape, generator=torch.Generator().manual_seed(len(shape)))
+    return made.requires_grad_(gradient)
+
+
+def examples():
+    """Return arguments for each operator: some are strided, some need no gradient."""
+    x, rows, heads = normal(5, 8), normal(8), normal(1, 2, 5, 8)
+    target, angles = torch.tensor([1, -100, 0, 4, 4]), normal(5, 4, gradient=False)
+    q8 = torch.arange(-32, 32, dtype=torch.int8).reshape(8, 8)
+    turned = heads.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
+    return {
+        "rms_norm": (x, rows),
+        "fused_add_rms_norm": (x, rows, normal(8, 5).t().detach().requires_grad_()),
+        "layer_norm": (x, rows, rows),
+        "swiglu": (x, x),
+        "geglu": (x, x),
+        "silu_and_mul": (x,),
+        "gelu_and_mul": (x, "tanh"),
+        "rotary": (heads, angles.cos(), angles.sin(), turned),
+        "attention": (heads, turned, turned, None, rows[:2].detach().requires_grad_()),
+        "attention_with_lse": (heads, heads, heads),
+        "cross_entropy": (x, target),
+        "linear_cross_entropy": (x, normal(5, 8), target, None, -100, 0.1, 0.0, 0.0, "none"),
+        "embedding": (torch.tensor([[4, 0, 2]]), x),
+        "topk_softmax": (x, 2),
+        "grouped_topk": (x, rows, 2, 2, 1),
+        "quantize_int8": (x, 4),
+        "quantize_fp8": (x.detach().bfloat16(), 0, "float8_e5m2"),
+        "linear_w8a8": (q8[:5], q8, rows[:5, None], rows, None, "bfloat16"),
+        "adamw": (x, x, x.detach(), x.detach() ** 2, torch.tensor(3), torch.tensor(0.125)),
+        "linear_w4a16": (x, torch.arange(12, dtype=torch.uint8).reshape(3, 4), normal(3, 2)),
+    }
+
+
+def call_of(name):
+    """Return an operator's kernel, and the example's tensors and settings by name."""
+    function, schema, _ = TABLE[name]
+    names = [a.name for a in torch._C.parse_schema(f"tile::op{schema}").arguments]
+    given = dict(zip(names, examples()[name], strict=False))
+    tensors = {n: x.detach() for n, x in given.items() if isinstance(x, torch.Tensor)}
+    settings = {n: x for n, x in given.items() if n not in tensors}
+    return function, tensors, settings | FIXED.get(name, {})
