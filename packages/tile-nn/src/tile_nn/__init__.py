@@ -32,6 +32,7 @@ from tile_nn.kernels.swiglu import swiglu
 from tile_nn.kernels.topk_softmax import topk_softmax
 
 if TYPE_CHECKING:
+    from tile_nn.attention_interface import register_attention
     from tile_nn.patching import patch, unpatch
 
 __author__ = "The tile authors"
@@ -51,6 +52,7 @@ __all__ = [
     "patch",
     "quantize_fp8",
     "quantize_int8",
+    "register_attention",
     "rms_norm",
     "rotary",
     "silu_and_mul",
@@ -62,7 +64,15 @@ __all__ = [
 verify_companion("tile_api", __version__)
 
 
+_OF_TORCH = {
+    "patch": "patching",
+    "register_attention": "attention_interface",
+    "unpatch": "patching",
+}
+"""Which modules these names are in: torch is loaded for who asks for them."""
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("patch", "unpatch"):  # torch is loaded for who asks for them
-        return getattr(importlib.import_module("tile_nn.patching"), name)
+    if name in _OF_TORCH:
+        return getattr(importlib.import_module(f"tile_nn.{_OF_TORCH[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

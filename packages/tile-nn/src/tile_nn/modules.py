@@ -7,18 +7,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from tile_nn.kernels.attention import attention
-from tile_nn.kernels.rms_norm import rms_norm
-from tile_nn.kernels.rotary import rotary
-from tile_nn.kernels.swiglu import swiglu
-from tile_nn.torch_ops import OPERATORS
-
-_KERNELS = {"attention": attention, "rms_norm": rms_norm, "rotary": rotary, "swiglu": swiglu}
+from tile_nn.torch_ops import OPERATORS, TABLE
 
 
 def kernel(name: str) -> Any:
     """Return a kernel, or while torch compiles or exports its operator, which can be traced."""
-    return (OPERATORS if torch.compiler.is_compiling() else _KERNELS)[name]
+    return OPERATORS[name] if torch.compiler.is_compiling() else TABLE[name][0]
 
 
 class RMSNorm(nn.Module):  # type: ignore[misc]
