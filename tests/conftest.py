@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
+from hypothesis.internal import constants_ast
+from hypothesis.internal.conjecture import providers
 
 from support.followed import following, is_followed
 from support.pretended_machine import pretend_from_environment
@@ -30,6 +33,10 @@ hypothesis.settings.register_profile("dev", deadline=None, max_examples=50)
 hypothesis.settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True)
 hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=5000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+if hypothesis.settings().derandomize:
+    # Examples would depend on the constants in all modules that happen to be loaded: other tests
+    # would change them, and so would naming one file. Reading them takes each worker 9 s, too.
+    vars(providers)["_get_local_constants"] = constants_ast.Constants
 
 Golden = Callable[..., None]
 PROVED: set[Any] = set()
@@ -84,8 +91,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection() -> Iterator[None]:
     """Look for garbage after collecting, and never again among what collecting leaves.
 
-    Then seldom: most tests make trees that die young, and leave nothing in circles.
+    Then seldom: most tests make trees that die young, and leave nothing in circles. Hypothesis
+    goes through all objects the first time, which are few before collecting.
     """
+    hypothesis.find(hypothesis.strategies.booleans(), bool)
     gc.disable()
     try:
         return (yield)
@@ -94,6 +103,38 @@ def pytest_collection() -> Iterator[None]:
         gc.collect()
         gc.freeze()
         gc.set_threshold(100_000, 10, 10)
+
+
+TESTS_RUN = itertools.count(1)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Look now and then for garbage among what is new, and never again among what stays.
+
+    Tests that ask for it, and the end of the session, would go through all that caches keep.
+    """
+    if next(TESTS_RUN) % 200 == 0:
+        gc.collect()
+        gc.freeze()
+
+
+def is_backwards(environment: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether this worker reads test files from the last to the first.
+
+    Every other one does, so that each compiles half of what is new, and reads what others wrote.
+    """
+    return int(environment.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 2 == 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if isinstance(collector, pytest.Directory) and is_backwards():
+        report.result.reverse()
+    return report
 
 
 @pytest.hookimpl(wrapper=True)
@@ -105,7 +146,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
         take_turn(metafunc, turn)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if is_backwards():  # all workers need one order
+        items.sort(key=lambda item: item.path.parts)
     turn = config.stash[TURN]
     if turn is not None and (left := left_to_others(items, turn)):
         gone = {*left}
