@@ -100,7 +100,22 @@ def _is_used(path: Path) -> bool:
     """Tell whether `path` is there, undamaged; if so, it has been used now."""
     with suppress(OSError):  # as in a cache of somebody else, filled in advance
         os.utime(path)
-    return is_whole(path)
+    with suppress(OSError):
+        facts = path.stat()
+        file = (path, facts.st_ino, facts.st_size)
+        if file in _READ_BEFORE:
+            return True
+        if is_whole(path):
+            if facts.st_size >= LARGE:
+                _READ_BEFORE.add(file)
+            return True
+    return False
+
+
+LARGE = 1 << 20
+"""Bytes from which a process reads a file once: compiled headers and the runtime, of some MiB, are
+asked for with each kernel."""
+_READ_BEFORE: set[tuple[Path, int, int]] = set()
 
 
 def _forget_the_oldest(folder: Path) -> None:
