@@ -123,6 +123,17 @@ def test_what_a_size_decides_while_a_function_is_captured_limits_its_kernels() -
     assert len(function._caches.now().compiled) == 1
 
 
+def test_a_number_beside_a_symbol_limits_kernels_too() -> None:
+    """Python asks the left operand of a product first: that is the number."""
+
+    def doubled(x):
+        return 2 * x if x.shape[0] * x.shape[1] > 40 and 8 < x.shape[1] else x
+
+    function = named(doubled, "4 n", target="cpu", blocks=Blocks())
+    for n in (100, 9, 10, 11):
+        check(function, floats(4, n))
+
+
 def test_what_no_kernel_can_leave_open_is_a_number() -> None:
     def scaled(x, w):
         total = x[0]

@@ -107,7 +107,7 @@ def reshape(a: Any, shape: int | Sequence[int]) -> Array:
     if sizes.count(-1) == 1:
         known = math.prod(size for size in sizes if size != -1)
         sizes[sizes.index(-1)] = x.size // known if known else 0
-    if math.prod(sizes) != x.size or min(sizes, default=0) < 0:
+    if math.prod(sizes) != x.size or any(n < 0 for n in sizes):
         raise misfit(
             "np.reshape", [x.shape, sizes],
             f"have {x.size} and {math.prod(map(int, sizes))} elements", arrays=(x,),

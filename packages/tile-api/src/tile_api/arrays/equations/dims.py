@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from typing import SupportsIndex
+from collections.abc import Callable, Container, Sequence
+from typing import Any, SupportsIndex
 
 from tile_api.arrays.equations.sizes import Size, whole
 
@@ -39,6 +39,24 @@ class Dim(int):
 
     __slots__ = ()
     symbol: Symbol
+
+
+def _left_to_sizes(name: str) -> Callable[[Dim, object], Any]:
+    """Return an operation of numbers that leaves those with a symbol as a size to the latter.
+
+    Python asks the left operand, unless the other one is of a class derived from the left one's.
+    """
+    of_numbers = getattr(int, name)
+
+    def operation(self: Dim, other: object) -> Any:
+        return NotImplemented if isinstance(other, Size) else of_numbers(self, other)
+
+    return operation
+
+
+_ARITHMETIC = ("add", "sub", "mul", "floordiv", "mod", "divmod", "truediv")
+for _name in (*_ARITHMETIC, "eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(Dim, f"__{_name}__", _left_to_sizes(f"__{_name}__"))
 
 
 class _NumberedDim(Dim):
