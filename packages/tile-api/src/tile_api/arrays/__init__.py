@@ -15,6 +15,7 @@
 `own_faults`          kernels that fail to be written or compiled
 `edited`, `compared`  files of kernels with edits: read, and compared with the equations once
 `inputs`              random arguments
+`sharding`            which dimensions may be split among machines
 `explain`             what became of a function, and why there are several kernels
 ====================  ==========================================================================
 """

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod, sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tile_api.arrays.edited import EditedKernels
+from tile_api.arrays.edited import EditedKernels, read_kernels
 from tile_api.arrays.equations.equations import Equations, Output
 from tile_api.arrays.equations.evaluate import evaluated
 from tile_api.arrays.equations.expressions import extents_of, walk
@@ -42,6 +42,22 @@ class Reference:
 
     exact: Results
     rounded: Results
+
+
+def read_same(
+    file: Path, equations: Equations, plain: Equations, func: Callable[..., Any],
+    others: Mapping[str, Any], target: str | None,
+) -> EditedKernels:  # fmt: skip
+    """Return the kernels of a file, which are right for the sizes of `plain`."""
+    names = [p.name for p in equations.arguments]
+
+    def numpy(arrays: Arguments) -> Results:
+        found = func(**dict(zip(names, arrays, strict=False)), **others)
+        return [np.asarray(found)] if equations.structure is None else [*map(np.asarray, found)]
+
+    found = read_kernels(file, equations, target)
+    require_same(replace(found, equations=plain), numpy)
+    return found
 
 
 def require_same(kernels: EditedKernels, numpy: Callable[[Arguments], Results]) -> None:

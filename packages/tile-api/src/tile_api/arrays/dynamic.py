@@ -151,7 +151,7 @@ class Symbols:
                     met.add(n)
         known = self._variant(call)
         if known is not None:
-            equations = known.told_in(_with_symbols(plain, known.symbols, capture, {}))
+            equations = known.told_in(with_symbols(plain, known.symbols, capture, {}))
             return self._for_class(known, shapes, equations, derive)
         fewest = None
         while symbols := self._symbols(mine, plain):
@@ -162,7 +162,7 @@ class Symbols:
                 fewest = len(whole_plans(plain, Blocks()))
             conditions: dict[str, None] = {}
             try:
-                equations = _with_symbols(plain, symbols, capture, conditions)
+                equations = with_symbols(plain, symbols, capture, conditions)
                 self._keep_fused(plain, symbols, capture, fewest, equations)
                 told = (*_told(symbols, [*conditions], mine.numbers),)
                 made = _Variant(symbols, rest, (*conditions,), told)
@@ -231,7 +231,7 @@ class Symbols:
             return
         for name in reversed([*symbols]):
             others = {n: places for n, places in symbols.items() if n != name}
-            other = _with_symbols(plain, others, capture, {}) if others else plain
+            other = with_symbols(plain, others, capture, {}) if others else plain
             if len(whole_plans(other, Blocks())) < len(whole_plans(equations, Blocks())):
                 raise ValueNeeded(frozenset({name}), "there are fewer kernels that know its size")
 
@@ -243,7 +243,7 @@ def _others(shapes: Shapes, symbols: Mapping[str, Sequence[Place]]) -> dict[Plac
     return {at: n for at, n in sizes.items() if at not in places}
 
 
-def _with_symbols(
+def with_symbols(
     plain: Equations, symbols: Mapping[str, Sequence[Place]], capture: Capture,
     conditions: dict[str, None],
 ) -> Equations:  # fmt: skip

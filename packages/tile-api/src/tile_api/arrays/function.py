@@ -9,7 +9,6 @@ import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -17,9 +16,9 @@ import numpy as np
 from tile_api.arrays.annotations import array_types, check
 from tile_api.arrays.capturing.array import NAMES
 from tile_api.arrays.capturing.capture import captured, inside
-from tile_api.arrays.compared import require_same
+from tile_api.arrays.compared import read_same
 from tile_api.arrays.deriving import compiled_first, derive
-from tile_api.arrays.edited import EditedKernels, place_of, read_kernels
+from tile_api.arrays.edited import place_of
 from tile_api.arrays.equations.equations import Equations, Parameter
 from tile_api.arrays.equations.evaluate import evaluated
 from tile_api.arrays.equations.listing import listed
@@ -34,6 +33,7 @@ from tile_api.arrays.own_faults import blamed
 from tile_api.arrays.planning.plan import Blocks
 from tile_api.arrays.printing.program_text import Program
 from tile_api.arrays.running import Compiled, Derived, Edited, together, traced
+from tile_api.arrays.sharding.rules import Sharding, sharding_of
 from tile_api.arrays.tuning import Tuner, budget_of
 from tile_api.cache import KernelCache
 from tile_api.frontend.source import calling_span
@@ -190,24 +190,10 @@ class Function(Uncopied):
                         compiled.function = self.func
                     else:
                         plain = self._captured(arrays, others)
-                        edited = self._edited(self._file, derived.equations, plain, others)
-                        compiled = Edited(edited)
+                        of = derived.equations, plain, self.func, others
+                        compiled = Edited(read_same(self._file, *of, self._target))
                     cached.compiled.put(key, compiled)
         return compiled
-
-    def _edited(
-        self, file: Path, equations: Equations, plain: Equations, others: Mapping[str, Any]
-    ) -> EditedKernels:
-        """Return the kernels of a file, which are right for the sizes of `plain`."""
-        names = [p.name for p in equations.arguments]
-
-        def numpy(arrays: Sequence[Any]) -> list[Any]:
-            found = self.func(**dict(zip(names, arrays, strict=False)), **others)
-            return [np.asarray(found)] if equations.structure is None else [*map(np.asarray, found)]
-
-        found = read_kernels(file, equations, self._target)
-        require_same(replace(found, equations=plain), numpy)
-        return found
 
     def compiled(self, *args: Any, **kwargs: Any) -> Compiled | Edited:
         """Return what runs for arguments like these: it takes a sequence of its arrays."""
@@ -280,6 +266,23 @@ class Function(Uncopied):
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Return the kernels for arguments: roles of dimensions, rules, why there are several."""
         return self._of(*self._bound(args, kwargs)).explanation
+
+    def sharding(self, *args: Any, machines: Any = 2, wrt: Any = None, **kwargs: Any) -> Sharding:
+        """Return which dimensions of arguments may be split among machines, and why others not.
+
+        Parameters
+        ----------
+        machines
+            How many there are: a number, or one for each dimension of a mesh of them.
+        wrt
+            Tell of the gradients with respect to these arguments instead: a name, or names.
+        """
+        arrays, others = self._bound(args, kwargs)
+        plain = self._captured(arrays, others)
+        capture = functools.partial(captured, self.func, others=others, names=names_for(arrays))
+        asked = None if wrt is None else names_of(plain, wrt)
+        with _CAPTURING, deep_recursion(), computing(self._numerics):
+            return sharding_of(plain, capture, np.atleast_1d(machines).tolist(), asked)
 
     def equations(self, *args: Any, **kwargs: Any) -> Equations:
         """Return what the function computes for arguments."""

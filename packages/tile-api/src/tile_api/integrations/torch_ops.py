@@ -13,6 +13,7 @@ import torch
 from tile_api.integrations.torch_fakes import fake_of
 from tile_api.integrations.torch_gradients import Gradient, gradient_of
 from tile_api.integrations.torch_schema import check_mutates, check_op_name, schema_of, tensors_of
+from tile_api.integrations.torch_sharding import Rules, with_rules
 from tile_api.launching import Launcher
 from tile_api.tensors import torch_device
 from tile_core.errors import TileError, TorchOpNameError, TorchOpSignatureError
@@ -56,6 +57,7 @@ class Source:
     origin: object  # the kernel or function that the user has
     tensors: tuple[str, ...] | None = None  # in words; None where each call has its own
     gradient: Gradient | None = None
+    rules: Rules | None = None  # how arguments may be split; None: they are whole
 
 
 def kernel_op(
@@ -167,6 +169,8 @@ def _new(name: str, source: Source) -> Registered:
     op.register_vmap(batched(name, op, is_functional=not source.mutates))
     if source.gradient is not None:
         op.register_autograd(source.gradient.backward, setup_context=source.gradient.setup_context)
+    if not source.mutates:
+        with_rules(op, source.rules or (lambda *_: ()))
     return made
 
 
