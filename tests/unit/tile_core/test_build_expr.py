@@ -116,6 +116,22 @@ def test_casts_of_constants_are_exact_or_deferred() -> None:
     assert isinstance(build_expr.cast(build_expr.const(math.inf), "float32"), Const)
 
 
+@pytest.mark.parametrize("narrow", ["float16", "bfloat16", "float8_e4m3fn", "float32"])
+def test_a_widened_float_is_itself_in_its_own_type_again(narrow: str) -> None:
+    wide = build_expr.cast(var(narrow), "float64")
+    assert build_expr.cast(wide, narrow) is wide.value
+    rounded = build_expr.cast(build_expr.cast(var("float64"), narrow), "float64")
+    assert isinstance(rounded, Cast)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("float32", "bfloat16"), ("float16", "bfloat16"), ("int32", "float32")]
+)
+def test_conversions_that_round_stay(one: str, other: str) -> None:
+    there = build_expr.cast(var(one), other)
+    assert build_expr.cast(there, one) is not there.value
+
+
 def test_select_promotes_both_sides() -> None:
     chosen = build_expr.select(var("bool"), 1.5, var("int32"))
     assert isinstance(chosen, Select)

@@ -1,5 +1,7 @@
 """Choices between lanes that bounds decide for most vectors of a loop."""
 
+import tile_api as tile
+import tile_api.language as T
 from tile_core.arith.constraints import ConstraintSet
 from tile_core.dtypes import dtype_of
 from tile_core.ir.build_expr import const, select
@@ -33,3 +35,26 @@ def test_vectors_in_which_the_same_is_settled_run_together() -> None:
 def test_conditions_that_nothing_is_known_of_leave_the_loop_whole() -> None:
     assert runs(SHIFT < 1) == [(0, 7)]
     assert runs(LANE < Var("n", INT32)) == [(0, 7)]
+
+
+@tile.jit(out_idx=[-1], target="cpu:znver3")
+def joined(dtype: str = "bfloat16"):
+    """Halves of rows side by side, each read where it is."""
+
+    @T.prim_func
+    def main(
+        x: T.Tensor((64, 64), dtype), y: T.Tensor((64, 32), dtype), out: T.Tensor((64, 64), dtype)
+    ):
+        with T.Kernel(1) as _:
+            for i, d in T.Parallel(64, 64):
+                out[i, d] = T.if_then_else(
+                    d < 32, x[i, d + 32] + y[i, d], x[i, d - 32] + y[i, d - 32]
+                )
+
+    return main
+
+
+def test_what_only_a_choice_keeps_inside_is_read_without_masks_where_it_is_settled() -> None:
+    text = joined.compile().get_kernel_source()
+    assert "masked.load" not in text
+    assert "fadd <8 x float>" in text

@@ -186,6 +186,17 @@ def test_names_of_short_types(tmp_path) -> None:
     assert run(text, tmp_path / "a.py", "cpu").startswith("softmax: (9, 5), at most")
 
 
+def test_stores_round_to_the_type_of_a_result() -> None:
+    def product(a, b):
+        return (a @ b).astype("bfloat16"), np.maximum(a, 0).astype("bfloat16")
+
+    halves = np.ones((64, 64), ml_dtypes.bfloat16)
+    text = Function(product).source(halves, halves)
+    assert "T.cast(T.cast(" not in text
+    twice = Function(lambda x: ((y := (2 * x).astype("bfloat16")), np.exp(y)))
+    assert twice.source(halves.astype("float32")).count('"bfloat16"), "float32")') == 1
+
+
 def test_equations_have_a_digest() -> None:
     p = program("softmax")
     lines = listed(Function(p.function).equations(np.zeros((37, 211), "float32")))

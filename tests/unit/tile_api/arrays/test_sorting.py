@@ -7,7 +7,7 @@ import pytest
 
 import tile_api as tile
 from support.captured_arrays import assert_agrees, filled, outputs
-from tile_api.arrays.capturing import numpy_names, sorting
+from tile_api.arrays.capturing import numpy_names, sorting, sorting_network
 from tile_api.arrays.function import Function
 
 M = filled((5, 41), "float32", 0, -4, 5)  # ties are common
@@ -142,18 +142,49 @@ def test_the_network_sorts_on_gpus(dtype, target):
         np.testing.assert_array_equal(got, right)
 
 
+@pytest.mark.in_turn(4)
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("shape", [(2, 2, 65), (130,)])
+def test_sorted_runs_are_merged(shape, dtype, monkeypatch):
+    monkeypatch.setattr(sorting_network, "MOST_BYTES", 256)  # 32 elements, or 16 long ones
+    x = hostile(shape, dtype)
+    for target in ("interpret", "cpu"):
+        made = Function(both, target=target)(x)
+        for got, right in zip(made, both(x), strict=True):
+            np.testing.assert_array_equal(got, right)
+
+
+@pytest.mark.in_turn(4)
+@pytest.mark.parametrize("target", ["cuda:sm_80@sim", "hip:gfx942@sim"])
+def test_sorted_runs_are_merged_on_gpus(target, monkeypatch):
+    monkeypatch.setattr(sorting_network, "MOST_BYTES", 256)
+    x = hostile((2, 70), "float32")
+    for got, right in zip(Function(both, target=target)(x), both(x), strict=True):
+        np.testing.assert_array_equal(got, right)
+
+
+def test_long_rows_are_sorted_as_runs_and_searched():
+    x = hostile((1, 9001), "float32")
+    function = Function(both, target="cpu")
+    for got, right in zip(function(x), both(x), strict=True):
+        np.testing.assert_array_equal(got, right)
+    assert "scatter: of 12288 indices" in str(function.explain(x))
+
+
+def test_gradients_of_sorted_runs(monkeypatch):
+    monkeypatch.setattr(sorting_network, "MOST_BYTES", 256)
+    x = np.random.default_rng(0).permutation(130).reshape(2, 65).astype("float64")
+    weights = np.arange(65.0)
+    found = Function(lambda x: (np.sort(x) * weights).sum(), target="cpu").grad(x)
+    np.testing.assert_array_equal(found, np.argsort(np.argsort(x)))
+
+
 @pytest.mark.parametrize("target", ["cuda:sm_70", "hip:gfx90a"])
 @pytest.mark.parametrize(("size", "dtype"), [(4096, "float32"), (2048, "float64"), (700, "int64")])
 def test_rows_of_the_network_fit_a_block(size, dtype, target):
     explained = Function(lambda x: np.sort(x), target=target).explain(np.zeros((9, size), dtype))
     assert "carried" in str(explained)
     Function(lambda x: np.sort(x), target=target).kernels(np.zeros((9, size), dtype))
-
-
-def test_longer_rows_are_sorted_by_ranks():
-    x = filled((4097,), "int8", 3)
-    assert "carried" not in str(Function(lambda x: np.sort(x), target="cpu").explain(x))
-    np.testing.assert_array_equal(Function(lambda x: np.sort(x), target="cpu")(x), np.sort(x))
 
 
 def test_gradients_go_where_elements_came_from():

@@ -359,7 +359,8 @@ def unary(op: UnaryOp, value: Any) -> Expr:
 def cast(value: Any, dtype: str, *, saturate: bool = True) -> Expr:
     """Return `value` converted to `dtype`; the value itself if it already is that.
 
-    Integer constants, and constants that a wide float holds exactly, convert at once.
+    Integer constants, and constants that a wide float holds exactly, convert at once. A float that
+    was widened is its old self in the type from which it came.
     """
     target = dtype if isinstance(dtype, DType) else dtype_of(dtype)
     expr = as_expr(value, target)
@@ -374,7 +375,15 @@ def cast(value: Any, dtype: str, *, saturate: bool = True) -> Expr:
         return const(expr.value, target)
     if target.lanes > 1 and expr.dtype.lanes == 1:
         return Broadcast(cast(expr, target.scalar), target.lanes)
+    if isinstance(expr, Cast) and expr.value.dtype == target and _is_widened(expr):
+        return expr.value
     return Cast(target, expr, saturate)
+
+
+def _is_widened(x: Cast) -> bool:
+    """Tell whether a conversion is one between floats that rounds nothing."""
+    narrow, wide = x.value.dtype, x.dtype
+    return wide.base in ("float32", "float64") and narrow.is_float and narrow.bits < wide.bits
 
 
 def truncated(expr: Expr) -> Expr:

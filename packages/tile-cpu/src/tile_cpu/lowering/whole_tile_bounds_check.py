@@ -30,7 +30,8 @@ def whole_tile(ctx: Context, loop: Parallel) -> Whole:
     """Return under which conditions the accesses of `loop` are all in range.
 
     `ctx.env` knows the ranges of the loop's indices. Accesses whose index is not linear in
-    inner indices are left out: they stay guarded.
+    inner indices are left out, and those that always leave the range somewhere, such as the
+    operands of a choice: they stay guarded.
     """
     if not ctx.settings.guarded:
         return Whole(frozenset(), None)
@@ -89,7 +90,7 @@ def _conditions(
             if env.is_natural(value) and not (wraps and value is form):
                 continue  # what is known of exact sums says nothing of one that wraps
             lowest = _lowest(value, env, inner)
-            if lowest is None:
+            if lowest is None or (not lowest.terms and lowest.constant < 0):
                 return None
             condition = _is_natural(ctx, lowest)
             if condition is None:

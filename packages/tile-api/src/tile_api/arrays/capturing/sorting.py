@@ -1,7 +1,8 @@
 """Sorted rows: the first few by one extremum after the other, whole rows by a network.
 
-Short rows, and those that no block holds, are sorted by ranks: each element goes to the place
-that the number of those before it is.
+Short rows, and those within a step of another recurrence, are sorted by ranks: each element goes
+to the place that the number of those before it is. So are rows that no block holds, whose ranks
+are found by searches in sorted runs.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ def _sorted(
     rows = moveaxis(x, along, -1)
     size = int(rows.shape[-1])
     positions = functools.cache(lambda: sorting_network.positions(rows))
+    runs = functools.cache(lambda: sorting_network.Runs(rows))
     is_in_step = DEPTH.get() > 1  # where no other recurrence goes through what is carried
 
     def at(indices: Indices) -> Expr:
@@ -82,10 +84,12 @@ def _sorted(
             return chosen(rows.at((*row, const(0))), const(0))
         count = min(high, size - low)
         if count > (FEW_EXTREMA if 2 * count >= size else MOST_EXTREMA):
-            if size >= FEWEST_IN_NETWORK and not is_in_step and sorting_network.takes(rows):
-                position = positions()(row, place)
-                return chosen(rows.at((*row, position)), position)
-            return _by_rank(rows, row, place, chosen)
+            if size < FEWEST_IN_NETWORK or is_in_step:
+                return _by_rank(rows, row, place, chosen)
+            if not sorting_network.takes(rows):
+                return _merged(rows, runs(), row, place, chosen)
+            position = positions()(row, place)
+            return chosen(rows.at((*row, position)), position)
         if high <= size - low:
             found = _extrema(rows, row, high, is_last=False)
             return _picked(place, dict(enumerate(chosen(*f) for f in found)), low)
@@ -171,10 +175,25 @@ def _by_rank(
     before = make("or", _precedes(theirs, mine), make("and", _are_same(mine, theirs),
                   make("lt", other, n)))  # fmt: skip
     rank = eq.reduce("sum", other.value[0], size, eq.cast(before, dtype_of("int32")))
-    value = chosen(mine, n)
+    return _at_rank(place, rank, n, chosen(mine, n))
+
+
+def _merged(
+    x: Array, runs: sorting_network.Runs, row: Sequence[Expr], place: Expr,
+    chosen: Callable[[Expr, Expr], Expr],
+) -> Expr:  # fmt: skip
+    """Return what has the rank `place` among the elements of sorted runs."""
+    free = frozenset[str]().union(*(i.free for i in (*row, place)))
+    n = eq.index(variable_of(runs.size, free), runs.size)
+    position, rank = runs.at(row, n)
+    return _at_rank(place, rank, n, chosen(x.at((*row, position)), position))
+
+
+def _at_rank(place: Expr, rank: Expr, n: Expr, value: Expr) -> Expr:
+    """Return the value of the one `n` that has a rank."""
     wide = dtype_of("int32") if value.dtype.bits < 32 else value.dtype
-    hit = make("eq", eq.cast(rank, INDEX), place)
-    body = eq.where(hit, eq.cast(value, wide), const(0, wide))
+    body = eq.where(make("eq", eq.cast(rank, INDEX), place), eq.cast(value, wide), const(0, wide))
+    name, size = n.value
     return eq.cast(eq.reduce("sum", name, size, body), value.dtype)
 
 

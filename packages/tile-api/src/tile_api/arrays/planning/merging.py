@@ -167,7 +167,8 @@ def _is_over_windows(x: Expr) -> bool:
     parts = [*walk(x.args[0])]
     indices = [i for n in parts if n.op == "load" for i in n.args]
     is_moved = any(x.value[1] in i.free and len(i.free) > 1 for i in indices)
-    return is_moved and not any(n.op == "reduce" for n in parts)
+    is_searched = any(n.op == "load" for n in walk(*indices))
+    return is_moved and not is_searched and not any(n.op == "reduce" for n in parts)
 
 
 def _is_over_choices(x: Expr) -> bool:

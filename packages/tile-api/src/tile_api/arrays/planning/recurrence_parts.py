@@ -307,7 +307,10 @@ def _is_within_steps(output: Output, nodes: Sequence[Expr]) -> bool:
         names = step.free
     else:
         return False
-    if any(arg.free & names for node in nodes for arg in node.args[1 : node.value.rank]):
+    places = [arg for node in nodes for arg in node.args[1 : node.value.rank]]
+    if any(arg.free & names for arg in places):
+        return False
+    if any(n.op == "scan" for n in walk(*places)):  # a search goes through all that is carried
         return False
     further = frozenset().union(*(i.free for i in output.indices)) - names
     further -= frozenset().union(*(node.free for node in nodes))

@@ -72,7 +72,7 @@ def scatter_of(x: Expr, o: Output) -> Scatter | None:
                 and row.value[0] in rows
                 and not any(row.value[0] in y.free for y in (index, x, *rest))
                 and any(n.op == "load" and n.free & summed for n in walk(index))
-                and x.dtype.is_float
+                and (x.dtype.is_float or x.dtype.bits >= 32)
             ):
                 return Scatter(row.value[0], index, rest, x, tuple(over))
     return None

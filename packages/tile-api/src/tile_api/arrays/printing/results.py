@@ -42,7 +42,7 @@ class Results:
     def store(self, o: Output) -> None:
         """Compute a block of an output, and store it."""
         tiles = self.tiles
-        dims, x = self.dims(o), o.element
+        dims, x = self.dims(o), self._unrounded(o)
         view = self.name(o)
         if x.op == "state" and tiles.held[x][1] == dims:
             buffer = tiles.held[x][0]
@@ -70,6 +70,16 @@ class Results:
             tiles.parallel(dims, first, stored)
             return
         tiles.put(f"T.copy({buffer}, {tiles.region(view, o.indices)})")
+
+    def _unrounded(self, o: Output) -> Expr:
+        """Return what an output's elements are before they are rounded to its type, as stores do.
+
+        What is rounded stays so if it has a tile, or others read it.
+        """
+        x = o.element
+        later = [y.element for y in self.ordered[self.ordered.index(o) + 1 :]]
+        is_needed = x in self.tiles.held or any(x in walk(y) for y in later)
+        return x.args[0] if x.op == "round" and x.value == str(o.dtype) and not is_needed else x
 
     def _goes_straight(self, x: Expr, dims: tuple[str, ...], later: Sequence[Expr]) -> bool:
         """Tell whether elements of a result are stored as they are computed, without a tile.
