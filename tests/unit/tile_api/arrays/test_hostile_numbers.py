@@ -360,3 +360,23 @@ def test_shifts_by_what_is_less_than_the_width_are_as_they_are():
     x = np.arange(5, dtype="uint8")
     text = Function(unpacked).source(x)
     assert "T.if_then_else" not in text
+
+
+ORDERS = {
+    "the right ones first": lambda a, b, c: a + (b + c),
+    "in pairs": lambda a, b, c: (a + b) + (a + c),
+    "less a sum": lambda a, b, c: a - (b + c),
+    "a constant array": lambda a, b, c: a[:, None] + np.array([0.5, -1.5], "float32"),
+    "negative first": lambda a, b, c: -a + (b + (c + a)),
+    "products": lambda a, b, c: a * (b * (c * a)),
+}
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+@pytest.mark.parametrize("name", ORDERS)
+def test_floats_are_added_in_the_order_of_the_program(name, target):
+    random = np.random.default_rng(6)
+    a, b, c = (random.standard_normal(200).astype("float32") for _ in range(3))
+    b, c = 1e8 * b, -1e8 * b + c
+    f = ORDERS[name]
+    np.testing.assert_array_equal(Function(f, target=target)(a, b, c), f(a, b, c))

@@ -225,13 +225,15 @@ class ExpressionText:
         return self(x, level, is_exact=False)
 
     def _sum(self, x: Expr, y: Expr) -> tuple[str, int]:
+        """Print a sum; floats are added in the order in which they are in the equations."""
         if self._is_negative(x):
             x, y = y, x
         if self._is_negative(y):
             return f"{self._part(x, _SUM)} - {self._part(negate(y), _PRODUCT)}", _SUM
         if x.op == "const":
             x, y = y, x
-        return f"{self._part(x, _SUM)} + {self._part(y, _SUM)}", _SUM
+        level = _PRODUCT if x.dtype.is_float else _SUM
+        return f"{self._part(x, _SUM)} + {self._part(y, level)}", _SUM
 
     def _is_negative(self, x: Expr) -> bool:
         """Tell whether to subtract what is no element of a tile."""
