@@ -22,6 +22,15 @@ PAGES = sorted(
     key=str,
 )
 ERROR_PAGES = [page for page in PAGES if page.parent.name == "errors"]
+SLOW = {
+    "docs/how-to/multiply-scaled-formats.md": 4,
+    "docs/how-to/use-as-a-torch-compile-backend.md": 4,
+    "docs/reference/guarantees.md": 4,
+    "docs/tutorials/array-functions.md": 8,
+    "docs/tutorials/tuned-and-shipped.md": 3,
+    "packages/tile-nn/README.md": 4,
+}
+"""Pages that take more than 3 s of a processor, and every how many commits they are due."""
 LANGUAGES = {"python", "text", "bash", "console", "toml", "c"}
 
 
@@ -69,7 +78,18 @@ def test_blocks_say_what_they_are(page: Path) -> None:
     assert {block.language for block in blocks(page)} <= LANGUAGES
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p not in ERROR_PAGES], ids=name_of)
+def in_turn(page: Path) -> Any:
+    """Return a row for the page."""
+    share = SLOW.get(name_of(page), 1)
+    marks = [pytest.mark.in_turn(share)] if share > 1 else []
+    return pytest.param(page, id=name_of(page), marks=marks)
+
+
+def test_every_slow_page_exists() -> None:
+    assert set(SLOW) <= set(map(name_of, PAGES))
+
+
+@pytest.mark.parametrize("page", [in_turn(p) for p in PAGES if p not in ERROR_PAGES])
 def test_page(page: Path) -> None:
     namespace: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page):
