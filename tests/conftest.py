@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import logging
 import os
 import re
 import signal
@@ -25,6 +26,7 @@ from tile_core.plugins.host import PluginHost, installed_plugins
 
 # Tests see what this checkout compiles; those of the cache on disk name a folder of their own.
 os.environ["TILE_CACHE_SIZE"] = "0"
+logging.getLogger().addHandler(logging.NullHandler())  # nothing that is logged goes to stderr
 # Who reads of a failing test is a developer.
 os.environ.setdefault("TILE_FULL_TRACEBACK", "1")
 pretend_from_environment()

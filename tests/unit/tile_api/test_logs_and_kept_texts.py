@@ -10,6 +10,7 @@ import pytest
 
 import tile_api as tile
 import tile_api.language as T
+from support.listening import listening
 from tile_core.errors import FrontendValueError, ToolchainError
 from tile_core.logs import CATEGORIES, levels, log, wants
 
@@ -106,17 +107,16 @@ def test_what_fails_is_told_up_to_there(capsys, monkeypatch):
     assert "tile.codegen: double for interpret: " in told
 
 
-def test_handlers_of_loggers_get_the_same(caplog, capsys):
-    with caplog.at_level(logging.INFO, logger="tile.cache"):
+def test_handlers_of_loggers_get_the_same(capsys):
+    with listening("tile.cache", logging.INFO) as records:
         assert compiled(capsys) == ""
-    assert [(r.name, r.levelname, r.message) for r in caplog.records] == [
+    assert [(r.name, r.levelname, r.getMessage()) for r in records] == [
         ("tile.cache", "INFO", "double for interpret: compiled, as caches are off")
     ]
-    caplog.clear()
-    with caplog.at_level(logging.DEBUG, logger="tile.codegen"):
+    with listening("tile.codegen", logging.DEBUG) as records:
         compiled(capsys)
-    assert [r.levelname for r in caplog.records] == ["DEBUG"]
-    assert "double(" in caplog.records[0].message
+    assert [r.levelname for r in records] == ["DEBUG"]
+    assert "double(" in records[0].getMessage()
 
 
 def test_texts_are_made_only_for_who_reads_them():

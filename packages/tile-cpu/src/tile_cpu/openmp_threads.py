@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,7 @@ def _link_as(symbol: str, address: int) -> None:
     register(symbol.encode(), address)
 
 
+@cache  # where it is, is read in metadata of what is installed
 def _ffi() -> ctypes.CDLL:
     from tile_cpu.tir.nodes import find_libtvm_ffi
 

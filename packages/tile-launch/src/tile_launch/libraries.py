@@ -75,7 +75,9 @@ def candidates(name: str) -> Iterator[str]:
 def _mapped(name: str) -> Iterator[str]:
     """Yield the libraries of that name in the memory of this process."""
     if _MAPS.exists():
-        lines = (line.split(maxsplit=5) for line in _MAPS.read_text().splitlines())
+        text = _MAPS.read_text()
+        rows = text.splitlines() if name in text else ()  # of thousands; seldom one has the name
+        lines = (line.split(maxsplit=5) for line in rows)
         paths = dict.fromkeys(parts[5] for parts in lines if len(parts) == 6)
         yield from (path for path in paths if path.rpartition("/")[2].startswith(f"{name}."))
 

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tile_core.errors import ToolchainError
@@ -72,10 +73,15 @@ def machine_flags(cpuinfo: str | None = None) -> tuple[str, ...]:
     if platform.machine() != "x86_64":
         return ()
     if cpuinfo is None:
-        path = Path("/proc/cpuinfo")
-        cpuinfo = path.read_text() if path.exists() else ""
+        cpuinfo = _cpuinfo()
     line = next((row for row in cpuinfo.splitlines() if row.startswith("flags")), "")
     return ("-march=x86-64-v3",) if set(line.split()) >= _X86_64_V3 else ()
+
+
+@cache  # each kernel asks for the flags, several times
+def _cpuinfo() -> str:
+    path = Path("/proc/cpuinfo")
+    return path.read_text() if path.exists() else ""
 
 
 def run_compiler(
