@@ -59,6 +59,18 @@ def problems() -> dict[str, Problem]:
     w8, scales = torch.randint(-127, 128, (1024, 1024), dtype=torch.int8), torch.rand(1024)
     found["linear_cross_entropy"] = tile_nn.linear_cross_entropy, _last, (x, w, _targets(8000))
     found["linear_w8a8"] = tile_nn.linear_w8a8, _bytes, (q8, w8, torch.rand(128, 1), scales)
+    channels, taps = torch.randn(2, 512, 512), torch.randn(512, 4)
+    found["causal_conv1d 512x512, 4 wide"] = _filtered, _usual_filter, (channels, taps)
+    pages, table = torch.randn(512, 16, 2, 64), torch.randperm(512)[:256].reshape(8, 32)
+    lengths = torch.randint(1, 513, (8,))
+    found["paged_attention, 8 of <= 512"] = (
+        tile_nn.paged_attention, _paged, (torch.randn(8, 1, 8, 64), pages, pages, table, lengths),
+    )  # fmt: skip
+    state, x = torch.randn(8, 16, 64, 64), torch.randn(8, 16, 64)
+    found["selective_state_update 8x16x64x64"] = (
+        tile_nn.selective_state_update, _stepped,
+        (state, x, torch.rand(8, 16), -torch.rand(16), *torch.randn(2, 8, 1, 64)),
+    )  # fmt: skip
     found["topk_softmax 128 of 64"] = _eight, _routed, (torch.randn(128, 64),)
     return found
 
@@ -114,6 +126,35 @@ def _eight(x: torch.Tensor) -> Any:
 def _routed(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     weights, ids = torch.softmax(x, dim=-1).topk(8, dim=-1)
     return weights / weights.sum(-1, keepdim=True), ids.int()
+
+
+def _filtered(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return tile_nn.causal_conv1d(x, weight, activation="silu")
+
+
+def _usual_filter(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    channels, width = weight.shape
+    y = F.conv1d(x, weight[:, None], padding=width - 1, groups=channels)
+    return F.silu(y[..., : x.shape[-1]])
+
+
+def _paged(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, table: torch.Tensor, lengths: torch.Tensor
+) -> torch.Tensor:
+    k, v = (x[table].flatten(1, 2).transpose(1, 2) for x in (k, v))
+    mask = torch.arange(k.shape[2]) < lengths[:, None, None, None]
+    out = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, mask, enable_gqa=True)
+    return out.transpose(1, 2)
+
+
+def _stepped(
+    state: torch.Tensor, x: torch.Tensor, dt: torch.Tensor, a: torch.Tensor, b: torch.Tensor,
+    c: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    state = (
+        torch.exp(dt * a)[..., None, None] * state + (dt[..., None] * x)[..., None] * b[:, :, None]
+    )
+    return (state * c[:, :, None]).sum(-1), state
 
 
 def _listed(results: Any) -> list[torch.Tensor]:

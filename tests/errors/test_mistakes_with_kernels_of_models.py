@@ -10,12 +10,13 @@ from tile_core.errors import TileError
 
 X = np.ones((4, 6), "float32")
 H = np.ones((1, 2, 3, 6), "float32")
+IDS = np.zeros((1, 2), "int32")
 
 
 def told(program, text: str) -> str:
     """Return the error of the last line of a program, without its place."""
     with pytest.raises(TileError) as caught:
-        program(text, tile_nn=tile_nn, np=np, X=X, H=H)
+        program(text, tile_nn=tile_nn, np=np, X=X, H=H, IDS=IDS)
     lines = str(caught.value).splitlines()
     last = text.rstrip().splitlines()[-1].strip()
     assert lines[2:5:2] == ["  |", f"  | {'^' * len(last)}"]
@@ -61,6 +62,36 @@ hint: cast it to bool, float16, bfloat16, float32 or float64""",
     "tile_nn.rotary(H, X[:3], X[:3])": """\
 [TL1204] tile_nn.rotary: cos has shape (3, 6), and x rows of 6
 hint: it is (length, r / 2) or (batch, length, r / 2), where r is at most the length of a row""",
+    "tile_nn.paged_attention(H, H, H[:, :1], IDS, IDS[0])": """\
+[TL1204] tile_nn.paged_attention: k_cache and v_cache have shapes (1, 2, 3, 6), (1, 1, 3, 6), and \
+q (1, 2, 3, 6)
+hint: they are (pages, page, kv_heads, d), with the d of q, and q has a multiple of their heads""",
+    "tile_nn.paged_attention(H, H, H, IDS.T, IDS[0])": """\
+[TL1204] tile_nn.paged_attention: block_table has shape (2, 1), and q 1 sequences
+hint: it is (batch, most)""",
+    "tile_nn.paged_attention(H, H, H, IDS, X[0])": """\
+[TL1003] tile_nn.paged_attention: cache_seqlens has elements of float32
+hint: cast it to int8, uint8, int16, uint16, int32, uint32, int64 or uint64""",
+    "tile_nn.paged_attention(H, H, H, IDS, IDS[0])": """\
+[TL1204] tile_nn.paged_attention: cache_seqlens has shape (2,)
+hint: its shape is (batch,), here (1,)""",
+    "tile_nn.paged_attention(H, H, H, IDS, IDS[0, :1], window_size=(3,))": """\
+[TL1002] tile_nn.paged_attention: window_size is (3,)
+hint: a pair: how many keys before and behind a query it sees, -1 for all""",
+    "tile_nn.causal_conv1d(H[0], X)": """\
+[TL1204] tile_nn.causal_conv1d: weight has shape (4, 6), and x 3 channels
+hint: weight is (channels, width), a width of one or more""",
+    "tile_nn.causal_conv1d(H[0], X[:3], activation='relu')": """\
+[TL1002] tile_nn.causal_conv1d: activation is 'relu'
+hint: it is one of None, 'silu', 'swish'""",
+    "tile_nn.mamba_chunk_scan(H, H[..., 0], X[0, :3], H[:, :, :2], H[:, :, :2])": """\
+[TL1204] tile_nn.mamba_chunk_scan: b and c have shapes (1, 2, 2, 6), (1, 2, 2, 6), for 3 heads in \
+(1, 2)
+hint: they are (batch, length, groups, n), heads a multiple of groups""",
+    "tile_nn.selective_state_update(H, H[..., 0], X[:1, :2], X[0], H[:, 0], H[:, 0])": """\
+[TL1204] tile_nn.selective_state_update: b and c have shapes (1, 3, 6), (1, 3, 6), for 2 heads in \
+(1,)
+hint: they are (batch, groups, n), heads a multiple of groups""",
     "tile_nn.cross_entropy(X, np.zeros(3, int))": """\
 [TL1204] tile_nn.cross_entropy: target has shape (3,)
 hint: its shape is that of logits without classes, here (4,)""",

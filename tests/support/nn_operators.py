@@ -18,6 +18,23 @@ def examples():
     target, angles = torch.tensor([1, -100, 0, 4, 4]), normal(5, 4, gradient=False)
     q8 = torch.arange(-32, 32, dtype=torch.int8).reshape(8, 8)
     turned = heads.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
+    pages = normal(3, 2, 1, 8), normal(3, 2, 1, 4)
+    paged = (
+        heads.detach().transpose(1, 2)[:, -1:].requires_grad_(),
+        *pages,
+        torch.tensor([[2, 0, 7]]),
+        torch.tensor([3]),
+    )
+    heads_last = heads.detach().transpose(1, 2)
+    rates = -torch.ones(2)
+    scan = (
+        heads_last,
+        normal(1, 5, 2).detach().abs(),
+        rates,
+        heads_last[:, :, :1],
+        heads_last[:, :, 1:],
+    )
+    states = normal(1, 2, 8, 8, gradient=False)
     return {
         "rms_norm": (x, rows),
         "fused_add_rms_norm": (x, rows, normal(8, 5).t().detach().requires_grad_()),
@@ -38,6 +55,18 @@ def examples():
         "quantize_fp8": (x.detach().bfloat16(), 0, "float8_e5m2"),
         "linear_w8a8": (q8[:5], q8, rows[:5, None], rows, None, "bfloat16"),
         "adamw": (x, x, x.detach(), x.detach() ** 2, torch.tensor(3), torch.tensor(0.125)),
+        "paged_attention": paged,
+        "paged_attention_with_lse": (*paged[:5], None, None, 0.5, [1, -1]),
+        "causal_conv1d": (heads[0], normal(5, 3), normal(5), None, "silu"),
+        "causal_conv1d_with_states": (heads[0], normal(5, 3), None, heads[0, :, :, :2]),
+        "mamba_chunk_scan": scan,
+        "mamba_chunk_scan_with_states": (*scan[:5], normal(2, 8), heads_last, rates, states, True),
+        "selective_state_update": (
+            states,
+            *(t[:, 0] for t in scan[:2]),
+            scan[2],
+            *(t[:, 0] for t in scan[3:5]),
+        ),
         "linear_w4a16": (x, torch.arange(12, dtype=torch.uint8).reshape(3, 4), normal(3, 2)),
     }
 
@@ -46,7 +75,8 @@ def call_of(name):
     """Return an operator's kernel, and the example's tensors and settings by name."""
     function, schema, _ = TABLE[name]
     names = [a.name for a in torch._C.parse_schema(f"tile::op{schema}").arguments]
-    given = dict(zip(names, examples()[name], strict=False))
+    values = (tuple(x) if isinstance(x, list) else x for x in examples()[name])
+    given = dict(zip(names, values, strict=False))
     tensors = {n: x.detach() for n, x in given.items() if isinstance(x, torch.Tensor)}
     settings = {n: x for n, x in given.items() if n not in tensors}
     return function, tensors, settings | FIXED.get(name, {})

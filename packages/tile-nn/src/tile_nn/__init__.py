@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core import verify_companion
 from tile_nn.kernels.adamw import adamw
 from tile_nn.kernels.attention import attention
+from tile_nn.kernels.causal_conv1d import causal_conv1d
 from tile_nn.kernels.cross_entropy import cross_entropy
 from tile_nn.kernels.embedding import embedding
 from tile_nn.kernels.geglu import geglu
@@ -23,10 +24,13 @@ from tile_nn.kernels.layer_norm import layer_norm
 from tile_nn.kernels.linear_cross_entropy import linear_cross_entropy
 from tile_nn.kernels.linear_w4a16 import linear_w4a16
 from tile_nn.kernels.linear_w8a8 import linear_w8a8
+from tile_nn.kernels.mamba_chunk_scan import mamba_chunk_scan
+from tile_nn.kernels.paged_attention import paged_attention
 from tile_nn.kernels.quantize_fp8 import quantize_fp8
 from tile_nn.kernels.quantize_int8 import quantize_int8
 from tile_nn.kernels.rms_norm import rms_norm
 from tile_nn.kernels.rotary import rotary
+from tile_nn.kernels.selective_state_update import selective_state_update
 from tile_nn.kernels.silu_and_mul import silu_and_mul
 from tile_nn.kernels.swiglu import swiglu
 from tile_nn.kernels.topk_softmax import topk_softmax
@@ -40,6 +44,7 @@ __version__ = "0.1.0"
 __all__ = [
     "adamw",
     "attention",
+    "causal_conv1d",
     "cross_entropy",
     "embedding",
     "geglu",
@@ -49,12 +54,15 @@ __all__ = [
     "linear_cross_entropy",
     "linear_w4a16",
     "linear_w8a8",
+    "mamba_chunk_scan",
+    "paged_attention",
     "patch",
     "quantize_fp8",
     "quantize_int8",
     "register_attention",
     "rms_norm",
     "rotary",
+    "selective_state_update",
     "silu_and_mul",
     "swiglu",
     "topk_softmax",

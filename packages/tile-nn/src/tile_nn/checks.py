@@ -154,6 +154,22 @@ def matrix(kernel: str, x: Any, weight: Any) -> None:
     )  # fmt: skip
 
 
+def window(kernel: str, window_size: object) -> None:
+    """Refuse what is no pair of how many keys before and behind a query it sees.
+
+    Raises
+    ------
+    FrontendValueError
+        It says what a pair means.
+    """
+    setting(
+        isinstance(window_size, tuple) and [type(n) for n in window_size] == [int, int]
+        and min(window_size) >= -1,
+        f"tile_nn.{kernel}: window_size is {window_size!r}",
+        "a pair: how many keys before and behind a query it sees, -1 for all",
+    )  # fmt: skip
+
+
 def even(kernel: str, **arrays: Any) -> None:
     """Refuse arrays whose rows have no two halves.
 

@@ -13,6 +13,7 @@ from tile_api.integrations.array_ops import array_op
 from tile_nn import torch_results as results
 from tile_nn.kernels.adamw import adamw
 from tile_nn.kernels.attention import attention
+from tile_nn.kernels.causal_conv1d import causal_conv1d
 from tile_nn.kernels.cross_entropy import cross_entropy
 from tile_nn.kernels.embedding import embedding
 from tile_nn.kernels.geglu import geglu
@@ -22,10 +23,13 @@ from tile_nn.kernels.layer_norm import layer_norm
 from tile_nn.kernels.linear_cross_entropy import linear_cross_entropy
 from tile_nn.kernels.linear_w4a16 import linear_w4a16
 from tile_nn.kernels.linear_w8a8 import linear_w8a8
+from tile_nn.kernels.mamba_chunk_scan import mamba_chunk_scan
+from tile_nn.kernels.paged_attention import paged_attention
 from tile_nn.kernels.quantize_fp8 import quantize_fp8
 from tile_nn.kernels.quantize_int8 import quantize_int8
 from tile_nn.kernels.rms_norm import rms_norm
 from tile_nn.kernels.rotary import rotary
+from tile_nn.kernels.selective_state_update import selective_state_update
 from tile_nn.kernels.silu_and_mul import silu_and_mul
 from tile_nn.kernels.swiglu import swiglu
 from tile_nn.kernels.topk_softmax import topk_softmax
@@ -41,6 +45,20 @@ _ATTENTION = (
     "int[2] window_size=[-1, -1], float softcap=0., str layout='BHTD')"
 )
 
+
+_PAGED = (
+    "(Tensor q, Tensor k_cache, Tensor v_cache, Tensor block_table, Tensor cache_seqlens, "
+    "Tensor? sinks=None, Tensor? alibi_slopes=None, float? softmax_scale=None, "
+    "int[2] window_size=[-1, -1], float softcap=0., str kv_layout='NHD')"
+)
+_CONVOLUTION = (
+    "(Tensor x, Tensor weight, Tensor? bias=None, Tensor? initial_states=None, "
+    "str? activation=None)"
+)
+_SCAN = (
+    "(Tensor x, Tensor dt, Tensor a, Tensor b, Tensor c, Tensor? d=None, Tensor? z=None, "
+    "Tensor? dt_bias=None, Tensor? initial_states=None, bool dt_softplus=False)"
+)
 
 TABLE: dict[str, tuple[Any, str, Any]] = {
     "rms_norm": (rms_norm, f"(Tensor x, Tensor? weight=None, {_NORM}) -> Tensor", results.normed),
@@ -121,10 +139,33 @@ TABLE: dict[str, tuple[Any, str, Any]] = {
         "-> (Tensor, Tensor, Tensor)",
         results.stepped,
     ),
+    "paged_attention": (paged_attention, f"{_PAGED} -> Tensor", results.paged),
+    "paged_attention_with_lse": (
+        paged_attention, f"{_PAGED} -> (Tensor, Tensor)", results.paged_with_lse,
+    ),
+    "causal_conv1d": (causal_conv1d, f"{_CONVOLUTION} -> Tensor", results.as_first),
+    "causal_conv1d_with_states": (
+        causal_conv1d, f"{_CONVOLUTION} -> (Tensor, Tensor)", results.with_elements,
+    ),
+    "mamba_chunk_scan": (mamba_chunk_scan, f"{_SCAN} -> Tensor", results.as_first),
+    "mamba_chunk_scan_with_states": (
+        mamba_chunk_scan, f"{_SCAN} -> (Tensor, Tensor)", results.with_states,
+    ),
+    "selective_state_update": (
+        selective_state_update,
+        "(Tensor state, Tensor x, Tensor dt, Tensor a, Tensor b, Tensor c, Tensor? d=None, "
+        "Tensor? z=None, Tensor? dt_bias=None, bool dt_softplus=False) -> (Tensor, Tensor)",
+        results.updated,
+    ),
 }  # fmt: skip
 """For each operator its kernel, its schema, and what it returns of tensors without memory."""
 
-FIXED = {"attention_with_lse": {"return_lse": True}}
+FIXED = {
+    "attention_with_lse": {"return_lse": True},
+    "paged_attention_with_lse": {"return_lse": True},
+    "causal_conv1d_with_states": {"return_final_states": True},
+    "mamba_chunk_scan_with_states": {"return_final_states": True},
+}
 """Settings that are the same in each call of an operator."""
 
 OPERATORS = {

@@ -123,3 +123,30 @@ def product_of_bytes(
 ) -> Any:  # fmt: skip
     """Return the product with a matrix of rows, in the type that is asked for."""
     return x.new_empty((*x.shape[:-1], weight.shape[0]), dtype=getattr(torch, out_dtype))
+
+
+def paged(q: Any, k_cache: Any, v_cache: Any, *_: Any) -> Any:
+    """Return means of values."""
+    return q.new_empty((*q.shape[:-1], v_cache.shape[-1]))
+
+
+def paged_with_lse(q: Any, k_cache: Any, v_cache: Any, *_: Any) -> Any:
+    """Return means of values, and logarithms of sums."""
+    batch, length, heads, _ = q.shape
+    return paged(q, k_cache, v_cache), q.new_empty((batch, heads, length), dtype=wide(q))
+
+
+def with_elements(x: Any, weight: Any, *_: Any) -> Any:
+    """Return rows, and their last elements."""
+    return as_first(x), x.new_empty((*x.shape[:-1], weight.shape[1] - 1))
+
+
+def with_states(x: Any, dt: Any, a: Any, b: Any, *_: Any) -> Any:
+    """Return rows, and the states of heads."""
+    batch, _, heads, width = x.shape
+    return as_first(x), x.new_empty((batch, heads, width, b.shape[3]), dtype=wide(x))
+
+
+def updated(state: Any, x: Any, *_: Any) -> Any:
+    """Return rows, and the states of heads."""
+    return x.new_empty(x.shape), state.new_empty(state.shape)

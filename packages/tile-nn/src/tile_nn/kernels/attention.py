@@ -66,7 +66,7 @@ def attention(
     s = s * (q.shape[-1] ** -0.5 if softmax_scale is None else softmax_scale)
     if softcap:
         s = softcap * np.tanh(s / softcap)
-    out, lse = _attended(_biased(s, mask, alibi_slopes, causal, window_size), v, sinks)
+    out, lse = attended(_biased(s, mask, alibi_slopes, causal, window_size), v, sinks)
     out = out.astype(q.dtype)
     if layout == "BTHD":
         out = np.swapaxes(out, -3, -2)
@@ -75,7 +75,7 @@ def attention(
     )
 
 
-def _attended(s: Any, v: Any, sinks: Any) -> tuple[Any, Any]:
+def attended(s: Any, v: Any, sinks: Any) -> tuple[Any, Any]:
     """Return means of values by scores, and the logarithms of the sums of exponentials."""
     least: dict[str, Any] = {} if s.shape[-1] else {"initial": -np.inf}  # there may be no keys
     most = np.max(s, axis=-1, keepdims=True, **least)
@@ -117,12 +117,7 @@ def _check(
     checks.floats(kernel, q=q, k=k, v=v, sinks=sinks, alibi_slopes=alibi_slopes)
     checks.of_type(kernel, ("bool", *checks.FLOATS), mask=mask)
     checks.ranked(kernel, 3, LAYOUTS[layout], q=q, k=k, v=v)
-    checks.setting(
-        isinstance(window_size, tuple) and [type(n) for n in window_size] == [int, int]
-        and min(window_size) >= -1,
-        f"tile_nn.attention: window_size is {window_size!r}",
-        "a pair: how many keys before and behind a query it sees, -1 for all",
-    )  # fmt: skip
+    checks.window(kernel, window_size)
     heads, length = (-3, -2) if layout == "BHTD" else (-2, -3)
     shapes = [tuple(map(int, x.shape)) for x in (q, k, v)]
     told = ", ".join(map(str, shapes))
