@@ -55,6 +55,36 @@ def mamba_chunk_scan(
     chunk is an argument; a step of decoding is `selective_state_update`. T. Dao, A. Gu,
     *Transformers are SSMs*, 2024.
     """
+    _check(x, dt, a, b, c, d, z, dt_bias, initial_states)
+    wide = "float64" if x.dtype == "float64" else "float32"
+    dt = of_time(dt.astype(wide), dt_bias, dt_softplus)
+    xs, b, c = x.astype(wide), b.astype(wide), c.astype(wide)
+    if b.shape[2] != x.shape[2]:
+        b, c = (np.repeat(t, x.shape[2] // b.shape[2], axis=2) for t in (b, c))
+    last, y = _scanned(xs, dt, a, b, c, initial_states)
+    y = passed(np.moveaxis(y, 0, 1), xs, d, z).astype(x.dtype)
+    return (y, last) if return_final_states else y
+
+
+def _scanned(x: Any, dt: Any, a: Any, b: Any, c: Any, initial_states: Any) -> tuple[Any, Any]:
+    """Return the states after the last step, and what all steps read of them."""
+
+    def step(state: Any, now: Any) -> Any:
+        x, dt, b, c = now
+        decay = np.exp(dt * a)[..., None, None]
+        state = decay * state + (dt[..., None] * x)[..., None] * b[..., None, :]
+        return state, np.einsum("bhpn,bhn->bhp", state, c)
+
+    shape = (x.shape[0], *x.shape[2:], b.shape[3])
+    start = np.zeros(shape, x.dtype) if initial_states is None else initial_states.astype(x.dtype)
+    steps = tuple(np.moveaxis(t, 1, 0) for t in (x, dt, b, c))
+    last, y = tile.scan(step, start, steps)
+    return last, y
+
+
+def _check(
+    x: Any, dt: Any, a: Any, b: Any, c: Any, d: Any, z: Any, dt_bias: Any, initial_states: Any
+) -> None:
     kernel = "mamba_chunk_scan"
     checks.floats(
         kernel, x=x, dt=dt, a=a, b=b, c=c, d=d, z=z, dt_bias=dt_bias, initial_states=initial_states
@@ -69,23 +99,6 @@ def mamba_chunk_scan(
     checks.of_shape(kernel, x.shape, "that of x", z=z)
     states = (batch, heads, width, b.shape[3])
     checks.of_shape(kernel, states, "(batch, heads, p, n)", initial_states=initial_states)
-    wide = "float64" if x.dtype == "float64" else "float32"
-    dt = of_time(dt.astype(wide), dt_bias, dt_softplus)
-    xs, b, c = x.astype(wide), b.astype(wide), c.astype(wide)
-    if b.shape[2] != heads:
-        b, c = (np.repeat(t, heads // b.shape[2], axis=2) for t in (b, c))
-
-    def step(state: Any, now: Any) -> Any:
-        x, dt, b, c = now
-        decay = np.exp(dt * a)[..., None, None]
-        state = decay * state + (dt[..., None] * x)[..., None] * b[..., None, :]
-        return state, np.einsum("bhpn,bhn->bhp", state, c)
-
-    start = np.zeros(states, wide) if initial_states is None else initial_states.astype(wide)
-    steps = tuple(np.moveaxis(t, 1, 0) for t in (xs, dt, b, c))
-    last, y = tile.scan(step, start, steps)
-    y = passed(np.moveaxis(y, 0, 1), xs, d, z).astype(x.dtype)
-    return (y, last) if return_final_states else y
 
 
 def of_time(dt: Any, dt_bias: Any, dt_softplus: bool) -> Any:

@@ -44,8 +44,7 @@ def paged_attention(
     Returns
     -------
     out, or (out, lse)
-        ``(batch, t, heads, dv)``, of the type of `q`; ``(batch, heads, t)``, float32 (of float64
-        float64), natural. A query that sees nothing has 0, and -inf without a sink.
+        ``(batch, t, heads, dv)``, of the type of `q`; ``(batch, heads, t)``, as of `attention`.
 
     Notes
     -----
@@ -59,24 +58,13 @@ def paged_attention(
     checks.window("paged_attention", window_size)
     if kv_layout == "HND":
         k_cache, v_cache = (np.swapaxes(x, 1, 2) for x in (k_cache, v_cache))
-    pages, page, kv_heads, d = k_cache.shape
-    batch, t, heads, _ = q.shape
     lengths = cache_seqlens.astype("int64")[:, None, None, None]
-    is_used = np.arange(block_table.shape[1]) * page < lengths[:, 0, 0]
-    table = np.where(is_used, np.where(block_table < 0, pages, block_table), 0)
-    k, v = (
-        np.swapaxes(np.reshape(x[table], (batch, -1, kv_heads, x.shape[-1])), 1, 2)
-        for x in (k_cache, v_cache)
-    )
-    if heads != kv_heads:
-        k, v = (np.repeat(x, heads // kv_heads, axis=1) for x in (k, v))
-    j = np.arange(k.shape[2])
-    i = np.arange(t)[:, None] + lengths - t
-    v = np.where(j[:, None] < lengths, v, 0)
+    k, v = _gathered(k_cache, v_cache, block_table, lengths, q.shape[2])
     s = np.swapaxes(q, 1, 2) @ np.swapaxes(k, -1, -2)
-    s = s * (d**-0.5 if softmax_scale is None else softmax_scale)
+    s = s * (q.shape[3] ** -0.5 if softmax_scale is None else softmax_scale)
     if softcap:
         s = softcap * np.tanh(s / softcap)
+    i, j = np.arange(q.shape[1])[:, None] + lengths - q.shape[1], np.arange(k.shape[2])
     if alibi_slopes is not None:
         s = s - alibi_slopes[:, None, None] * np.abs(i - j)
     s = np.where(j <= i, s, -np.inf)
@@ -86,6 +74,20 @@ def paged_attention(
     out = np.swapaxes(out, 1, 2).astype(q.dtype)
     lse = lse.astype("float64" if q.dtype == "float64" else "float32")
     return (out, lse) if return_lse else out
+
+
+def _gathered(k: Any, v: Any, block_table: Any, lengths: Any, heads: Any) -> tuple[Any, Any]:
+    """Return keys and values of each sequence and head; values behind its end are 0."""
+    pages, page, kv_heads, _ = k.shape
+    is_used = np.arange(block_table.shape[1]) * page < lengths[:, 0, 0]
+    table = np.where(is_used, np.where(block_table < 0, pages, block_table), 0)
+    k, v = (
+        np.swapaxes(np.reshape(x[table], (table.shape[0], -1, kv_heads, x.shape[-1])), 1, 2)
+        for x in (k, v)
+    )
+    if heads != kv_heads:
+        k, v = (np.repeat(x, heads // kv_heads, axis=1) for x in (k, v))
+    return k, np.where(np.arange(v.shape[2])[:, None] < lengths, v, 0)
 
 
 def _check(
