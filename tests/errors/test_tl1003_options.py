@@ -70,7 +70,7 @@ MISTAKES = [
         'tile.par_compile([kernel], target="cpu", optimise=3)',
         "tile.par_compile has no option 'optimise'",
         ALL.replace("it has out_idx", "it has funcs, out_idx").replace(
-            ", host", ", num_workers, ignore_error, host"
+            ", host", ", num_workers, ignore_error, executor, host"
         ),
     ),
     mistake(

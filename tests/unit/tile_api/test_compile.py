@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+
 import numpy as np
 import pytest
 
@@ -16,7 +22,7 @@ from tile_core.errors import (
 )
 from tile_core.plugins.backend import Backend
 from tile_core.plugins.hookspecs import hookimpl
-from tile_core.plugins.host import PluginHost
+from tile_core.plugins.host import PluginHost, default_host
 from tile_core.target import Target
 
 
@@ -256,6 +262,39 @@ def test_compiling_many_keeps_the_order():
 
     kernels = tile.par_compile([filling(n) for n in range(5)], target="interpret", out_idx=[0])
     assert [k().tolist() for k in kernels] == [[n, n] for n in range(5)]
+
+
+def filling_elsewhere(n):
+    @T.prim_func
+    def fill(A: T.Tensor((2,), "int32")):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(2):
+                A[i] = n
+
+    return fill
+
+
+def test_compiling_many_on_an_executor(monkeypatch):
+    pool = partial(ProcessPoolExecutor, 1, mp_context=get_context("spawn"))
+    functions = [filling_elsewhere(n) for n in range(3)]
+    for target in ("interpret", "cpu"):
+        kernels = tile.par_compile(functions, target=target, out_idx=[0], executor=pool)
+        assert [k().tolist() for k in kernels] == [[n, n] for n in range(3)]
+        assert {k.target.partition(":")[0] for k in kernels} == {target}
+    monkeypatch.setenv("TILE_TARGET", "interpret")
+    with ThreadPoolExecutor(1) as threads:
+        (kernel,) = tile.par_compile(functions[:1], out_idx=[0], executor=threads)
+        assert kernel.target == "interpret"
+        with pytest.raises(FrontendTypeError, match="plugins that were chosen here do not travel"):
+            tile.par_compile(functions, executor=threads, host=default_host())
+
+
+def test_compiling_many_loses_no_kernel_with_a_worker(tmp_path):
+    functions = [filling_elsewhere(n) for n in range(4)]
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        pool.submit(os.kill, pool.submit(os.getpid).result(), signal.SIGKILL)
+        kernels = tile.par_compile(functions, target="interpret", out_idx=[0], executor=pool)
+    assert [k().tolist() for k in kernels] == [[n, n] for n in range(4)]
 
 
 def test_compiling_many_can_go_on_after_an_error():

@@ -6,7 +6,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Never
 
@@ -23,6 +23,9 @@ from tile_core.errors import ArgumentCountError, FrontendTypeError, OutputError
 from tile_core.ir.stmt import Kernel
 from tile_core.needed_packages import needed
 from tile_core.records import Uncopied
+
+if TYPE_CHECKING:
+    from tile_core.tasks import Executors
 
 
 class JITKernelFactory(Uncopied):
@@ -108,12 +111,16 @@ class JITKernelFactory(Uncopied):
         return self.compile(*args, **kwargs).get_kernel_source(kernel_only)
 
     def par_compile(
-        self, configs: Iterable[Any], num_workers: int | None = None, ignore_error: bool = False
+        self,
+        configs: Iterable[Any],
+        num_workers: int | None = None,
+        ignore_error: bool = False,
+        executor: Executors | None = None,
     ) -> list[CompiledKernel | None]:
         """Compile for many argument sets (tuples, or dicts of keywords) on several threads.
 
         Later calls with one of them find the kernel. With `ignore_error` a set that cannot be
-        compiled gives None and a warning.
+        compiled gives None and a warning; `executor` is that of `tile_api.par_compile`.
         """
         sets: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
             ((), dict(c)) if isinstance(c, Mapping) else (tuple(c), {}) for c in configs
@@ -122,8 +129,9 @@ class JITKernelFactory(Uncopied):
         from tile_api.parallel_compiling import par_compile  # few compile many at a time
 
         kernels = par_compile(
-            traced, num_workers=num_workers, ignore_error=ignore_error, **self._options
-        )
+            traced, num_workers=num_workers, ignore_error=ignore_error, executor=executor,
+            **self._options,
+        )  # fmt: skip
         for (args, kwargs), kernel in zip(sets, kernels, strict=True):
             if kernel is not None:
                 self._keep(args, kwargs, kernel)

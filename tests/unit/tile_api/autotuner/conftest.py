@@ -52,7 +52,7 @@ def in_process(tmp_path, monkeypatch):
     places = []
 
     @contextmanager
-    def workplace(count, target):
+    def workplace(count, target, executor=None):
         folder = tmp_path / f"workplace-{len(places)}"
         folder.mkdir()
         places.append(InProcess(folder))

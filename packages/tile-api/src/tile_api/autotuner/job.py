@@ -50,6 +50,16 @@ class Job:
         )
 
 
+def compiled_entry(job: Job) -> tuple[str, bytes] | None:
+    """Compile a job where it was sent; return what the cache keeps of it, under which digest.
+
+    None where it keeps nothing, as of kernels for emulators.
+    """
+    kernel = job.compiled()
+    sent = kernel.__reduce__()[1][0]  # as it would travel by itself: with what the cache keeps
+    return None if sent.entry is None else (kernel.compile_key().digest, sent.entry)
+
+
 def write_tensors(path: Path, values: Sequence[Any]) -> None:
     """Write arguments: NumPy arrays, torch tensors, plain numbers and None."""
     head, blobs = [], []

@@ -17,6 +17,7 @@ from tile_api.settings import Settings
 from tile_api.settings.budget import Budget, parse_budget
 from tile_core.environment import environment, processors
 from tile_core.errors import TuningError
+from tile_core.tasks import Executors, checked_executor
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class TuneOptions:
         Values of symbolic dimensions and scalar parameters by name, for generated inputs.
     table
         A further table of results to look into, before tuning.
+    executor
+        Whose workers compile candidates: see `tile_api.par_compile`. Candidates are measured here.
     """
 
     warmup: float = 25
@@ -71,6 +74,7 @@ class TuneOptions:
     early_stop_factor: float = 5.0
     sizes: Mapping[str, int] = field(default_factory=dict)
     table: object = None
+    executor: Executors | None = None
 
     def __post_init__(self) -> None:
         for name in ("warmup", "rep", "timeout", "early_stop_factor"):
@@ -87,6 +91,9 @@ class TuneOptions:
                     f"{name} is a function, got {type(value).__name__}",
                     hint=f"write {name}=lambda *tensors: ...",
                 )
+
+        if self.executor is not None:
+            checked_executor(self.executor)
 
     @property
     def checks(self) -> bool:
@@ -114,6 +121,7 @@ class TuneKeywords(TypedDict, total=False):
     early_stop_factor: float
     sizes: Mapping[str, int]
     table: object
+    executor: Executors | None
 
 
 _DEFAULTS: Mapping[str, float] = {"warmup": 25, "rep": 100, "timeout": 100, "early_stop_factor": 5}

@@ -111,3 +111,14 @@ class Worker:
         told = f"the process ended with {self._process.told_end()}"
         self.kill()
         return {"ok": False, "code": CRASHED, "message": told}
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """Return the reply to a request that went wrong."""
+    code = getattr(error, "code", type(error).__name__)
+    return {"ok": False, "code": code, "message": _told(error)}
+
+
+def _told(error: BaseException) -> str:
+    text = str(getattr(error, "message", "") or error)
+    return text.strip().partition("\n")[0] or type(error).__name__

@@ -13,12 +13,18 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from tile_api.autotuner.job import Job, compiled_entry
 from tile_api.autotuner.machine import machine_lock, torch_threads
-from tile_api.autotuner.process import CANCELLED, HUNG, START_TIMEOUT, Worker
+from tile_api.autotuner.process import CANCELLED, HUNG, START_TIMEOUT, Worker, failure
 from tile_api.disk_cache.atomic_write import is_alive
+from tile_api.disk_cache.entry import decode
+from tile_api.disk_cache.location import CacheSettings
+from tile_api.disk_cache.store import DiskCache
 from tile_core.environment import environment
+from tile_core.tasks import Executors, completed
 
 _PREFIX = "tile-tune-"
+_LATE = {"ok": False, "code": CANCELLED, "message": "the time was over"}
 _OFF = (
     "TILE_DISABLE_CACHE",
     "TILELANG_DISABLE_CACHE",
@@ -37,8 +43,11 @@ class TuningSession:
     The folder is for jobs, tensors, and the cache that hands compiled kernels to who measures them.
     """
 
-    def __init__(self, folder: Path, count: int, target: str) -> None:
+    def __init__(
+        self, folder: Path, count: int, target: str, executor: Executors | None = None
+    ) -> None:
         self.folder = folder
+        self._executor = executor
         self.cache = folder / "cache"
         told = worker_environment(environment(), self.cache)
         warm = {"do": "warm", "target": target}
@@ -56,7 +65,8 @@ class TuningSession:
 
     def start(self) -> None:
         """Let the processes load what they need, while something else is done here."""
-        for worker in (*self._compilers, self._meter):
+        compilers = self._compilers if self._executor is None else []
+        for worker in (*compilers, self._meter):
             with suppress(OSError):  # whoever asks it is told
                 worker.start()
 
@@ -65,8 +75,12 @@ class TuningSession:
     ) -> Iterator[dict[str, Any]]:
         """Compile candidates at once, each in `timeout` seconds; yield their replies in order.
 
-        What is not compiled by the deadline, on the monotonic clock, is cancelled.
+        What is not compiled by the deadline, on the monotonic clock, is cancelled. Workers of an
+        executor cannot be killed from here: `timeout` does not hold for them.
         """
+        if self._executor is not None:
+            yield from self._compiled_elsewhere(self._executor, jobs, deadline)
+            return
         yield from self._all("compile", [{"job": job} for job in jobs], timeout, deadline)
 
     def expect(
@@ -97,6 +111,23 @@ class TuningSession:
         for worker in (*self._compilers, self._meter):
             worker.kill()
 
+    def _compiled_elsewhere(
+        self, executor: Executors, jobs: Sequence[str], deadline: float | None
+    ) -> list[dict[str, Any]]:
+        """Compile candidates on an executor, and put what comes back where it is looked for."""
+        replies: list[dict[str, Any]] = [_LATE for _ in jobs]
+        store = DiskCache(self.cache, CacheSettings.from_environment({}).limit)
+        for answer in completed(executor, compiled_entry, [Job.read(job) for job in jobs]):
+            if answer.error is not None:
+                replies[answer.number] = failure(answer.error)
+            else:
+                if answer.value is not None and (entry := decode(answer.value[1])) is not None:
+                    store.keep(answer.value[0], entry)
+                replies[answer.number] = {"ok": True}
+            if deadline is not None and time.monotonic() > deadline:
+                break
+        return replies
+
     def _all(
         self, do: str, requests: Sequence[Mapping[str, Any]], timeout: float, deadline: float | None
     ) -> Iterator[dict[str, Any]]:
@@ -111,7 +142,7 @@ class TuningSession:
         try:
             left = timeout if deadline is None else min(timeout, deadline - time.monotonic())
             if left <= 0:
-                return {"ok": False, "code": CANCELLED, "message": "the time was over"}
+                return _LATE
             reply = worker.ask(do, left, **arguments)
             if reply.get("code") == HUNG and left < timeout:
                 return {**reply, "code": CANCELLED}
@@ -121,11 +152,13 @@ class TuningSession:
 
 
 @contextmanager
-def workplace(count: int, target: str) -> Iterator[TuningSession]:
+def workplace(
+    count: int, target: str, executor: Executors | None = None
+) -> Iterator[TuningSession]:
     """Provide a workplace, and clear it away."""
     _clear_after_the_dead()
     folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
-    place = TuningSession(folder, count, target)
+    place = TuningSession(folder, count, target, executor)
     try:
         yield place
     finally:

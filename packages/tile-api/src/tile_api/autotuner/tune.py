@@ -226,7 +226,8 @@ def _searched(
     workers: int,
     start: float,
 ) -> Tuned:
-    with workplace(min(workers, len(task.configs)), str(target)) as bench:
+    count, executor = min(workers, len(task.configs)), task.options.executor
+    with workplace(count, str(target), executor) as bench:
         bench.start()
         log = store.log(place)
         candidates = traced(task.configs, task.trace, task.options.timeout, log.known(), log.note)

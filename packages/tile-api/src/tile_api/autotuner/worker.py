@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from tile_api.autotuner.bench import Bench
+from tile_api.autotuner.process import failure
 from tile_core.toolchains.subprocesses import end_with_parent
 
 
@@ -44,11 +45,5 @@ def answer(bench: Bench, request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         found = getattr(bench, request["do"])(**arguments)
     except BaseException as error:
-        found = {"code": getattr(error, "code", type(error).__name__), "message": _told(error)}
-        return {"ok": False, **found}
+        return failure(error)
     return {"ok": True, "took": time.perf_counter() - start, **found}
-
-
-def _told(error: BaseException) -> str:
-    text = str(getattr(error, "message", "") or error)
-    return text.strip().partition("\n")[0] or type(error).__name__
