@@ -157,8 +157,8 @@ class StateMachine:
                 wait, then = self.new(), self.new()
                 self.to(now, wait)
                 self.states[wait].waits = True
-                passed = Seq((self.go(then), put(self.moved, 1)))
-                self.states[wait].after = If(cond, passed, put(self.goes, 0), span=stmt.span)
+                pause = put(self.goes, 0)  # `then` follows at once, and says that it moved
+                self.states[wait].after = If(cond, self.go(then), pause, span=stmt.span)
                 return then
             case Seq() | OnThreads():
                 return self.run(flattened(stmt if isinstance(stmt, Seq) else stmt.body), now)
