@@ -327,29 +327,6 @@ def test_the_first_configuration_of_a_function_in_eager_style_may_be_refused(in_
     ]  # fmt: skip
 
 
-def test_sizes_that_are_known_at_run_time(in_process):
-    def make(**options):
-        @tile.autotune(configs=[{"block": 16}], **QUICK, **options)
-        @tile.jit(out_idx=[-1], target="cpu")
-        def double(block=8):
-            n = T.dynamic("n")
-
-            @T.prim_func
-            def main(A: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
-                with T.Kernel(T.ceildiv(n, block)) as bx:
-                    for i in T.Parallel(block):
-                        B[bx * block + i] = A[bx * block + i] * 2
-
-            return main
-
-        return double
-
-    with pytest.raises(TuningError, match="tuning needs a value for the dimension 'n' of A"):
-        make().tune()
-    kernel = make(sizes={"n": 128})()
-    np.testing.assert_array_equal(kernel(NUMBERS), NUMBERS * 2)
-
-
 def test_sizes_of_one_bucket_share_a_result(in_process):
     @tile.autotune(configs=[{"block": 16}, {"block": 32}], **QUICK)
     @tile.jit(target="cpu")
