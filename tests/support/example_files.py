@@ -10,7 +10,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 _FILES = sorted(str(p.relative_to(EXAMPLES).with_suffix("")) for p in EXAMPLES.glob("*/*.py"))
 TASKS = [name for name in _FILES if name.startswith("tasks/")]
 """Functions of whole arrays."""
-KERNELS = [name for name in _FILES if name not in TASKS]
+DISTRIBUTED = [name for name in _FILES if name.startswith("distributed/")]
+"""Programs for several ranks."""
+KERNELS = [name for name in _FILES if name not in (*TASKS, *DISTRIBUTED)]
 """Kernels of tiles or of threads, each file with its sizes and a check."""
 HOPPER = [name for name in KERNELS if name.startswith("hopper/")]
 """Those that name what only Hopper GPUs have."""
