@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.exclusions import known
+from fuzz.farm import Asked, outcomes
 from fuzz.generate import generate
 from fuzz.kinds import ARRAYS, TILES, Kind, of_torch
 from fuzz.meaning import Invalid
@@ -37,6 +38,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--arrays", action="store_true", help="functions of whole arrays")
     parser.add_argument("--torch", action="store_true", help="functions of torch, with gradients")
     parser.add_argument("--mutants", type=int, help="break so many lines of each GPU program")
+    parser.add_argument("--workers", type=int, default=1, help="processes that run programs")
     parser.add_argument("--no-shrink", action="store_true", help="show failures as they are")
     return parser.parse_args()
 
@@ -46,13 +48,6 @@ def chosen(names: str | None, kind: Kind) -> tuple[str, ...]:
     if names in groups:
         return tuple(target for target in groups[names] if can_run(target))
     return tuple(str(names).split(","))
-
-
-def drawn(targets: tuple[str, ...], most: int | None, seed: int, number: int) -> tuple[str, ...]:
-    """Return the targets of a program, all of them or some; of ``a|b`` one."""
-    rng = random.Random(f"{seed}:{number}:targets")
-    some = targets if most is None or most >= len(targets) else rng.sample(targets, most)
-    return tuple(rng.choice(target.split("|")) for target in some)
 
 
 def main() -> int:
@@ -89,15 +84,11 @@ def loop(
     seconds: Counter[str] = Counter()
     runs: Counter[str] = Counter()
     symptoms: dict[tuple[str, str, str], int] = {}
-    number, worker = first, kind.worker()
-    while time.monotonic() < end and (not options.count or number < first + options.count):
-        program = kind.generate(seed, number)
-        try:
-            outcome = worker.run(f"{number}", program, drawn(targets, options.each, seed, number))
-        except Invalid as why:
+    number, asked = first, Asked(kind.option, seed, targets, options.each)
+    for number, outcome in outcomes(asked, first, options.count, end, options.workers):
+        if isinstance(outcome, str):
             kinds["without meaning"] += 1
-            record(log, seed, number, targets, invalid=str(why))
-            number += 1
+            record(log, seed, number, targets, invalid=outcome)
             continue
         kinds["programs"] += 1
         seconds.update(outcome.seconds)
@@ -112,10 +103,9 @@ def loop(
             key = (finding.target, finding.kind, finding.what)
             symptoms[key] = symptoms.get(key, 0) + 1
             if symptoms[key] == 1:
+                program = kind.generate(seed, number)
                 show(kind, seed, number, program, finding, shrinks=not options.no_shrink)
-        number += 1
-    worker.close()
-    print(f"fuzz: seed {seed}, programs {first}…{number - 1}: {dict(kinds)}")
+    print(f"fuzz: seed {seed}, programs {first}…{number}: {dict(kinds)}")
     for target, spent in seconds.items():
         print(f"  {target:20} {runs[target]:5} programs, {spent / runs[target]:.2f} s each")
     for (target, kind, what), times in sorted(symptoms.items(), key=lambda item: -item[1]):

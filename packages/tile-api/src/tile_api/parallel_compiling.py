@@ -18,7 +18,7 @@ from tile_core.environment import environment, laid_over, processors
 from tile_core.errors import FrontendTypeError
 from tile_core.plugins.host import default_host
 from tile_core.progress import Progress
-from tile_core.tasks import Answer, Executors, completed
+from tile_core.tasks import Answer, Executors, completed, in_order
 
 if TYPE_CHECKING:
     from tile_api.kernel import CompiledKernel
@@ -76,7 +76,7 @@ def par_compile(
     wanted = list(funcs)
     make = _on_threads if executor is None else partial(_on_executor, executor)
     answers = make((*options, compile_flags), wanted, host, num_workers or processors())
-    return _in_order(answers, len(wanted), ignore_error=ignore_error)
+    return _kernels_of(answers, len(wanted), ignore_error=ignore_error)
 
 
 def _on_threads(
@@ -122,20 +122,17 @@ def _compiled_elsewhere(
         return compile(func, *options)
 
 
-def _in_order(
+def _kernels_of(
     answers: Iterable[Answer[CompiledKernel]], total: int, *, ignore_error: bool
 ) -> list[CompiledKernel | None]:
     """Return kernels in their order; tell how far it is."""
     kernels: list[CompiledKernel | None] = []
-    waiting: dict[int, Answer[CompiledKernel]] = {}
     with Progress("compiling kernels", total) as progress:
-        for answer in answers:
-            waiting[answer.number] = answer
-            while (one := waiting.pop(len(kernels), None)) is not None:
-                if one.error is not None and not ignore_error:
-                    raise one.error
-                if one.error is not None:
-                    warnings.warn(f"a kernel was left out: {one.error}", stacklevel=3)
-                kernels.append(one.value)
-                progress.tell(len(kernels))
+        for one in in_order(answers):
+            if one.error is not None and not ignore_error:
+                raise one.error
+            if one.error is not None:
+                warnings.warn(f"a kernel was left out: {one.error}", stacklevel=3)
+            kernels.append(one.value)
+            progress.tell(len(kernels))
     return kernels

@@ -120,12 +120,22 @@ def completed(
                 future.cancel()
 
 
+def in_order(answers: Iterable[Answer[Result]]) -> Iterator[Answer[Result]]:
+    """Yield answers in the order of their tasks, each as soon as all before it are there."""
+    waiting: dict[int, Answer[Result]] = {}
+    due = 0
+    for answer in answers:
+        waiting[answer.number] = answer
+        while (one := waiting.pop(due, None)) is not None:
+            due += 1
+            yield one
+
+
 def results_of(
     executor: Executors, function: Callable[[Task], Result], tasks: Iterable[Task]
 ) -> list[Result]:
-    """Return the results of tasks, in their order; raise what the first one raises that ends so."""
-    found = {a.number: a.result() for a in completed(executor, function, tasks)}
-    return [found[number] for number in sorted(found)]
+    """Return the results of tasks, in their order; raise what the first one raises that fails."""
+    return [answer.result() for answer in in_order(completed(executor, function, tasks))]
 
 
 class _Pool:
