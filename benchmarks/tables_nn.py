@@ -66,6 +66,11 @@ def problems() -> dict[str, Problem]:
     found["paged_attention, 8 of <= 512"] = (
         tile_nn.paged_attention, _paged, (torch.randn(8, 1, 8, 64), pages, pages, table, lengths),
     )  # fmt: skip
+    found["fused_experts 256 tokens, 2 of 8"] = (
+        tile_nn.fused_experts, _experts,
+        (torch.randn(256, 512), torch.randn(8, 512, 512) / 22, torch.randn(8, 512, 256) / 16,
+         torch.rand(256, 2), torch.stack([torch.randperm(8)[:2] for _ in range(256)])),
+    )  # fmt: skip
     state, x = torch.randn(8, 16, 64, 64), torch.randn(8, 16, 64)
     found["selective_state_update 8x16x64x64"] = (
         tile_nn.selective_state_update, _stepped,
@@ -145,6 +150,18 @@ def _paged(
     mask = torch.arange(k.shape[2]) < lengths[:, None, None, None]
     out = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, mask, enable_gqa=True)
     return out.transpose(1, 2)
+
+
+def _experts(
+    x: torch.Tensor, gate_up: torch.Tensor, down: torch.Tensor, weights: torch.Tensor,
+    ids: torch.Tensor,
+) -> torch.Tensor:  # fmt: skip
+    order = ids.flatten().argsort(stable=True)
+    ends = torch.bincount(ids.flatten(), minlength=len(down)).cumsum(0).int()
+    gate, up = F.grouped_mm(x[order // 2], gate_up.transpose(1, 2), offs=ends).chunk(2, dim=-1)
+    y = F.grouped_mm(F.silu(gate) * up, down.transpose(1, 2), offs=ends)
+    y = y * weights.flatten()[order, None]
+    return torch.zeros_like(x).index_add(0, order // 2, y)
 
 
 def _stepped(

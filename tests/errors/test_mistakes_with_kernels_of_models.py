@@ -78,6 +78,13 @@ hint: its shape is (batch,), here (1,)""",
     "tile_nn.paged_attention(H, H, H, IDS, IDS[0, :1], window_size=(3,))": """\
 [TL1002] tile_nn.paged_attention: window_size is (3,)
 hint: a pair: how many keys before and behind a query it sees, -1 for all""",
+    "tile_nn.fused_experts(X, H[0], H[0], X[:, :2], X[:, :2].astype(int))": """\
+[TL1204] tile_nn.fused_experts: gate_up and down have shapes (2, 3, 6), (2, 3, 6), and rows of x \
+6 elements
+hint: they are (experts, 2 * inner, d) and (experts, d, inner)""",
+    "tile_nn.fused_experts(X, H[0], H[0], X, X.astype(int), block_rows=0)": """\
+[TL1002] tile_nn.fused_experts: block_rows is 0
+hint: a number of one or more: 16, 32, 64""",
     "tile_nn.causal_conv1d(H[0], X)": """\
 [TL1204] tile_nn.causal_conv1d: weight has shape (4, 6), and x 3 channels
 hint: weight is (channels, width), a width of one or more""",

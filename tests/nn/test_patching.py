@@ -165,6 +165,33 @@ def test_layers_are_known_by_what_they_compute(name):
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
+class MixtralExperts(nn.Module):
+    """As transformers has it."""
+
+    def __init__(self, count, size, inner):
+        super().__init__()
+        self.num_experts, self.act_fn = count, nn.SiLU()
+        self.gate_up_proj = nn.Parameter(torch.randn(count, 2 * inner, size) / 4)
+        self.down_proj = nn.Parameter(torch.randn(count, size, inner) / 4)
+
+    def forward(self, hidden_states, top_k_index, top_k_weights):
+        y = torch.zeros_like(hidden_states)
+        for e in range(self.num_experts):
+            token, k = torch.where(top_k_index == e)
+            gate, up = nn.functional.linear(hidden_states[token], self.gate_up_proj[e]).chunk(2, -1)
+            made = nn.functional.linear(self.act_fn(gate) * up, self.down_proj[e])
+            y = y.index_add(0, token, made * top_k_weights[token, k, None])
+        return y
+
+
+def test_experts_are_known_by_what_they_compute():
+    model = nn.ModuleDict({"experts": MixtralExperts(5, 12, 10)})
+    model.forward = lambda *args: model["experts"](*args)
+    ids = torch.tensor([[0, 3], [3, 4], [2, 3]])
+    given = torch.randn(3, 12), ids, torch.rand(3, 2)
+    require_same_when_patched(model, *given, counted={"fused_experts": 1})
+
+
 def test_layers_that_compute_something_else():
     others = MeanRMSNorm(12), LlamaMLP(12, 20), LlamaMLP(12, 20)
     others[1].act_fn = nn.ReLU()
@@ -172,8 +199,9 @@ def test_layers_that_compute_something_else():
     with pytest.raises(TileError) as caught:
         tile_nn.patch(nn.Sequential(*others))
     assert str(caught.value).splitlines()[-1] == (
-        "hint: known are classes called ...RMSNorm and ...MLP that compute what those of Llama, "
-        "Gemma, gpt-oss or Phi-3 do; tile_nn.register_attention() is for attention alone"
+        "hint: known are classes called ...RMSNorm, ...MLP and ...Experts that compute what those "
+        "of Llama, Gemma, gpt-oss, Phi-3 or Mixtral do; tile_nn.register_attention() is for "
+        "attention alone"
     )
 
 
@@ -201,10 +229,10 @@ FAMILIES = {
     "Llama": ({}, {"rms_norm": 5, "swiglu": 2, "attention": 2}),
     "Mistral": ({"sliding_window": 5}, {"rms_norm": 5, "swiglu": 2, "attention": 2}),
     "Qwen3": ({}, {"rms_norm": 9, "swiglu": 2, "attention": 2}),
-    "Mixtral": ({"num_local_experts": 4}, {"rms_norm": 5, "attention": 2}),
+    "Mixtral": ({"num_local_experts": 4}, {"rms_norm": 5, "attention": 2, "fused_experts": 2}),
     "DeepseekV3": (
         LATENT | EXPERTS | {"num_experts_per_tok": 2, "first_k_dense_replace": 1},
-        {"rms_norm": 9, "swiglu": 2, "attention": 2},
+        {"rms_norm": 9, "swiglu": 2, "attention": 2, "fused_experts": 1},
     ),
     "GptOss": (
         {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 5},

@@ -17,6 +17,7 @@ from tile_nn.kernels.attention import attention
 from tile_nn.kernels.causal_conv1d import causal_conv1d
 from tile_nn.kernels.cross_entropy import cross_entropy
 from tile_nn.kernels.embedding import embedding
+from tile_nn.kernels.fused_experts import fused_experts
 from tile_nn.kernels.geglu import geglu
 from tile_nn.kernels.gelu_and_mul import gelu_and_mul
 from tile_nn.kernels.grouped_topk import grouped_topk
@@ -47,6 +48,7 @@ __all__ = [
     "causal_conv1d",
     "cross_entropy",
     "embedding",
+    "fused_experts",
     "geglu",
     "gelu_and_mul",
     "grouped_topk",

@@ -1,8 +1,8 @@
 """Models of transformers that run the kernels.
 
 Nothing is replaced but how layers compute: parameters, hooks and names stay, and `unpatch` brings
-everything back. Norms and gated layers are recognised by what they compute; attention is changed by
-the interface that transformers has for it.
+everything back. Norms, gated layers and experts are recognised by what they compute; attention is
+changed by the interface that transformers has for it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def patch(model: Any) -> Counter[str]:
     Parameters
     ----------
     model
-        A ``torch.nn.Module``, changed in place: layers whose classes are called ``…RMSNorm`` or
-        ``…MLP`` and that compute what those of Llama, Gemma, gpt-oss or Phi-3 do, and attention of
-        models of transformers.
+        A ``torch.nn.Module``, changed in place: layers whose classes are called ``…RMSNorm``,
+        ``…MLP`` or ``…Experts`` and that compute what those of Llama, Gemma, gpt-oss, Phi-3 or
+        Mixtral do, and attention of models of transformers.
 
     Returns
     -------
@@ -56,8 +56,9 @@ def patch(model: Any) -> Counter[str]:
         raise FrontendTypeError(
             f"tile_nn.patch: no layer of {type(model).__name__} is known",
             span=calling_span(),
-            hint="known are classes called ...RMSNorm and ...MLP that compute what those of Llama, "
-            "Gemma, gpt-oss or Phi-3 do; tile_nn.register_attention() is for attention alone",
+            hint="known are classes called ...RMSNorm, ...MLP and ...Experts that compute what "
+            "those of Llama, Gemma, gpt-oss, Phi-3 or Mixtral do; tile_nn.register_attention() is "
+            "for attention alone",
         )
     before = _attention_of(model, calls)
     for layer, forward in changed:
@@ -82,9 +83,9 @@ def unpatch(model: Any) -> None:
 def _with_count(name: str, run: Run, calls: Counter[str]) -> Callable[..., Any]:
     """Return the method of a layer that counts its calls."""
 
-    def forward(self: Any, x: Any) -> Any:
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         calls[name] += 1
-        return run(self, x)
+        return run(self, *args, **kwargs)
 
     return forward
 

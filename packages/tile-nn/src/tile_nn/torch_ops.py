@@ -16,6 +16,7 @@ from tile_nn.kernels.attention import attention
 from tile_nn.kernels.causal_conv1d import causal_conv1d
 from tile_nn.kernels.cross_entropy import cross_entropy
 from tile_nn.kernels.embedding import embedding
+from tile_nn.kernels.fused_experts import fused_experts
 from tile_nn.kernels.geglu import geglu
 from tile_nn.kernels.gelu_and_mul import gelu_and_mul
 from tile_nn.kernels.grouped_topk import grouped_topk
@@ -138,6 +139,12 @@ TABLE: dict[str, tuple[Any, str, Any]] = {
         "float beta1=0.9, float beta2=0.999, float eps=1e-08, float weight_decay=0.01) "
         "-> (Tensor, Tensor, Tensor)",
         results.stepped,
+    ),
+    "fused_experts": (
+        fused_experts,
+        "(Tensor x, Tensor gate_up, Tensor down, Tensor topk_weights, Tensor topk_ids, "
+        "str activation='silu', int block_rows=32) -> Tensor",
+        results.as_first,
     ),
     "paged_attention": (paged_attention, f"{_PAGED} -> Tensor", results.paged),
     "paged_attention_with_lse": (

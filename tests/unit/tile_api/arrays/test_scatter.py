@@ -106,3 +106,19 @@ def test_a_row_is_cut_only_where_blocks_are_too_few(rows, blocks):
     last = derive(equations, Blocks()).kernels[-1]
     assert SCATTER in last.text
     assert f"BM={-(-5000 // blocks)}," in last.text
+
+
+def test_places_found_among_running_totals():
+    """A sum over two dimensions is one, though its index is found among totals: as for experts."""
+
+    def collected(y, sizes):
+        ends = np.cumsum(sizes)
+        block = np.sum(np.arange(6)[:, None] >= ends, axis=-1)
+        at = (ends[block] + block)[:, None] + np.arange(5)
+        is_of = at[:, :, None, None] == np.arange(40)[:, None]
+        return np.sum(np.where(is_of, y[:, :, None, :], 0), axis=(0, 1))
+
+    y, sizes = floats(6, 5, 8), np.array([2, 1, 0, 3, 9])
+    function = Function(collected)
+    assert f"{SCATTER}30 indices" in function.source(y, sizes)
+    np.testing.assert_allclose(function(y, sizes), collected(y, sizes), rtol=1e-6)

@@ -201,7 +201,7 @@ def _inner_sums(output: Output) -> list[Expr]:
                 and len(nodes) == 1
                 and x.value[1] in inner.free
                 and nodes[0].args[0].op == "index"
-                and nodes[0].args[0].value[0] != x.value[1]
+                and nodes[0].args[0].value[0] in inner.free - {x.value[1]}  # no place in a search
             ):
                 found[inner] = None
     return [x for x in found if not any(y is not x and y in found for y in walk(x))]
