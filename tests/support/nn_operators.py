@@ -18,23 +18,6 @@ def examples():
     target, angles = torch.tensor([1, -100, 0, 4, 4]), normal(5, 4, gradient=False)
     q8 = torch.arange(-32, 32, dtype=torch.int8).reshape(8, 8)
     turned = heads.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
-    pages = normal(3, 2, 1, 8), normal(3, 2, 1, 4)
-    paged = (
-        heads.detach().transpose(1, 2)[:, -1:].requires_grad_(),
-        *pages,
-        torch.tensor([[2, 0, 7]]),
-        torch.tensor([3]),
-    )
-    heads_last = heads.detach().transpose(1, 2)
-    rates = -torch.ones(2)
-    scan = (
-        heads_last,
-        normal(1, 5, 2).detach().abs(),
-        rates,
-        heads_last[:, :, :1],
-        heads_last[:, :, 1:],
-    )
-    states = normal(1, 2, 8, 8, gradient=False)
     return {
         "rms_norm": (x, rows),
         "fused_add_rms_norm": (x, rows, normal(8, 5).t().detach().requires_grad_()),
@@ -64,19 +47,28 @@ def examples():
             "silu",
             4,
         ),
+        "linear_w4a16": (x, torch.arange(12, dtype=torch.uint8).reshape(3, 4), normal(3, 2)),
+        **_of_decoding(heads),
+    }
+
+
+def _of_decoding(heads):
+    """Return arguments of what goes through pages, or from step to step."""
+    heads_last, rates = heads.detach().transpose(1, 2), -torch.ones(2)
+    pages = normal(3, 2, 1, 8), normal(3, 2, 1, 4)
+    table, query = torch.tensor([[2, 0, 7]]), heads_last[:, -1:].requires_grad_()
+    paged = query, *pages, table, torch.tensor([3])
+    dt, states = normal(1, 5, 2).detach().abs(), normal(1, 2, 8, 8, gradient=False)
+    scan = heads_last, dt, rates, heads_last[:, :, :1], heads_last[:, :, 1:]
+    step = *(t[:, 0] for t in scan[:2]), rates, *(t[:, 0] for t in scan[3:])
+    return {
         "paged_attention": paged,
-        "paged_attention_with_lse": (*paged[:5], None, None, 0.5, [1, -1]),
+        "paged_attention_with_lse": (*paged, None, None, 0.5, [1, -1]),
         "causal_conv1d": (heads[0], normal(5, 3), normal(5), None, "silu"),
         "causal_conv1d_with_states": (heads[0], normal(5, 3), None, heads[0, :, :, :2]),
         "mamba_chunk_scan": scan,
-        "mamba_chunk_scan_with_states": (*scan[:5], normal(2, 8), heads_last, rates, states, True),
-        "selective_state_update": (
-            states,
-            *(t[:, 0] for t in scan[:2]),
-            scan[2],
-            *(t[:, 0] for t in scan[3:5]),
-        ),
-        "linear_w4a16": (x, torch.arange(12, dtype=torch.uint8).reshape(3, 4), normal(3, 2)),
+        "mamba_chunk_scan_with_states": (*scan, normal(2, 8), heads_last, rates, states, True),
+        "selective_state_update": (states, *step),
     }
 
 
