@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from measure import Row, cores, median_ms, set_threads
 
 import tile_nn
+from tile_nn.kernels.linear_nf4 import NF4
 
 Problem = tuple[Callable[..., Any], Callable[..., Any], tuple[torch.Tensor, ...]]
 
@@ -58,6 +59,10 @@ def problems() -> dict[str, Problem]:
     q8 = torch.randint(-127, 128, (128, 1024), dtype=torch.int8)
     w8, scales = torch.randint(-127, 128, (1024, 1024), dtype=torch.int8), torch.rand(1024)
     found["linear_cross_entropy"] = tile_nn.linear_cross_entropy, _last, (x, w, _targets(8000))
+    nf4 = torch.randint(0, 256, (1024, 512), dtype=torch.uint8)
+    found["linear_nf4 16x1024x1024"] = (
+        tile_nn.linear_nf4, _normal_floats, (torch.randn(16, 1024), nf4, torch.rand(1024, 16)),
+    )  # fmt: skip
     found["linear_w8a8"] = tile_nn.linear_w8a8, _bytes, (q8, w8, torch.rand(128, 1), scales)
     channels, taps = torch.randn(2, 512, 512), torch.randn(512, 4)
     found["causal_conv1d 512x512, 4 wide"] = _filtered, _usual_filter, (channels, taps)
@@ -118,6 +123,11 @@ def _loss(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
 
 def _last(x: torch.Tensor, w: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(x @ w.T, target)
+
+
+def _normal_floats(x: torch.Tensor, weight: torch.Tensor, absmax: torch.Tensor) -> torch.Tensor:
+    codes = torch.stack([weight >> 4, weight & 15], dim=-1).flatten(-2).int()
+    return x @ (torch.tensor(NF4)[codes] * absmax.repeat_interleave(64, 1)).T
 
 
 def _bytes(x: torch.Tensor, w: torch.Tensor, s: torch.Tensor, t: torch.Tensor) -> torch.Tensor:

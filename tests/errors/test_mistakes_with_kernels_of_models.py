@@ -123,6 +123,9 @@ hint: it is one of 'float8_e4m3fn', 'float8_e5m2', 'float8_e4m3fnuz'""",
     "tile_nn.linear_w8a8(X, X, X, X)": """\
 [TL1003] tile_nn.linear_w8a8: x has elements of float32
 hint: cast it to int8""",
+    "tile_nn.linear_nf4(X, X[:, :3].astype('uint8'), X[:, :4])": """\
+[TL1204] tile_nn.linear_nf4: absmax has shape (4, 4), and x rows of 6 elements
+hint: absmax is (n, groups), groups of one size""",
     "tile_nn.linear_w4a16(X, X.astype('uint8'), X)": """\
 [TL1204] tile_nn.linear_w4a16: weight has shape (4, 6), and rows of x 6 elements
 hint: weight is (n, k / 2), x is (..., k)""",

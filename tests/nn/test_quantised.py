@@ -7,6 +7,7 @@ import torch
 
 import tile_nn
 from support.nn_kernels import EMULATED, Case, require_accurate, require_gradients
+from tile_nn.kernels.linear_nf4 import NF4
 
 TYPES = ("float32", "bfloat16", "float16")
 LARGEST = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0}
@@ -137,6 +138,60 @@ def test_gradients_of_what_codes_multiply():
     require_gradients(CODES["one row", "float32"], "float32")
 
 
+def nf4(x, weight, absmax, bias=None):
+    codes = torch.stack([weight >> 4, weight & 15], dim=-1).flatten(-2).long()
+    wide = torch.promote_types(absmax.dtype, torch.float32)
+    scale = absmax.to(wide).repeat_interleave(codes.shape[1] // absmax.shape[1], 1)
+    y = x @ (torch.tensor(NF4, dtype=torch.float32)[codes] * scale).to(x.dtype).T
+    return y if bias is None else y + bias
+
+
+def of_normal_floats(m, n=11, k=64, groups=4, bias=False):
+    def arguments(random):
+        def normal(*shape):
+            return torch.randn(shape, generator=random, dtype=torch.float64)
+
+        codes = torch.randint(0, 256, (n, k // 2), generator=random, dtype=torch.uint8)
+        made = {"x": normal(m, k), "weight": codes, "absmax": normal(n, groups).abs()}
+        return made | ({"bias": normal(n)} if bias else {})
+
+    return Case(tile_nn.linear_nf4, nf4, arguments)
+
+
+NORMAL = {
+    ("one row", "float32"): of_normal_floats(1, bias=True),
+    ("rows", "bfloat16"): of_normal_floats(5),
+    ("one group", "float16"): of_normal_floats(3, n=7, k=34, groups=1),
+    ("wide", "float64"): of_normal_floats(2, n=3),
+}
+
+
+@pytest.mark.parametrize("row", NORMAL, ids=", ".join)
+@pytest.mark.parametrize("target", ["cpu", "interpret"])
+def test_products_of_normal_floats(target, row):
+    require_accurate(NORMAL[row], row[1], target)
+
+
+@pytest.mark.parametrize("target", EMULATED)
+def test_products_of_normal_floats_emulated(target):
+    require_accurate(NORMAL["rows", "bfloat16"], "bfloat16", target)
+
+
+def test_gradients_of_what_normal_floats_multiply():
+    require_gradients(NORMAL["one row", "float32"], "float32")
+
+
+def test_codes_of_normal_floats_in_their_order():
+    weight = torch.arange(0, 256, 17, dtype=torch.uint8)[:, None].expand(16, 2)
+    y = tile_nn.linear_nf4(torch.tensor([[0.0, 0.0, 0.0, 1.0]]), weight, torch.ones(16, 1))
+    assert torch.equal(y[0], torch.tensor(NF4))
+    upper = tile_nn.linear_nf4(torch.tensor([[1.0, 0.0]]), torch.tensor([[0xF0]]).byte(),
+                               torch.ones(1, 1))  # fmt: skip
+    assert upper.item() == 1.0
+
+
 def test_nothing():
+    none = tile_nn.linear_nf4(torch.empty(0, 8), torch.zeros(3, 4).byte(), torch.ones(3, 1))
+    assert none.shape == (0, 3)
     q, scale = tile_nn.quantize_int8(torch.empty(0, 8), group_size=4)
     assert (q.shape, scale.shape) == ((0, 8), (0, 2))

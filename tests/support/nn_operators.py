@@ -47,6 +47,7 @@ def examples():
             "silu",
             4,
         ),
+        "linear_nf4": (x, torch.arange(12, dtype=torch.uint8).reshape(3, 4) * 21, normal(3, 2)),
         "linear_w4a16": (x, torch.arange(12, dtype=torch.uint8).reshape(3, 4), normal(3, 2)),
         **_of_decoding(heads),
     }

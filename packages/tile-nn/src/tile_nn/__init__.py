@@ -23,6 +23,7 @@ from tile_nn.kernels.gelu_and_mul import gelu_and_mul
 from tile_nn.kernels.grouped_topk import grouped_topk
 from tile_nn.kernels.layer_norm import layer_norm
 from tile_nn.kernels.linear_cross_entropy import linear_cross_entropy
+from tile_nn.kernels.linear_nf4 import linear_nf4
 from tile_nn.kernels.linear_w4a16 import linear_w4a16
 from tile_nn.kernels.linear_w8a8 import linear_w8a8
 from tile_nn.kernels.mamba_chunk_scan import mamba_chunk_scan
@@ -54,6 +55,7 @@ __all__ = [
     "grouped_topk",
     "layer_norm",
     "linear_cross_entropy",
+    "linear_nf4",
     "linear_w4a16",
     "linear_w8a8",
     "mamba_chunk_scan",

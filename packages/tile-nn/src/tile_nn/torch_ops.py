@@ -22,6 +22,7 @@ from tile_nn.kernels.gelu_and_mul import gelu_and_mul
 from tile_nn.kernels.grouped_topk import grouped_topk
 from tile_nn.kernels.layer_norm import layer_norm
 from tile_nn.kernels.linear_cross_entropy import linear_cross_entropy
+from tile_nn.kernels.linear_nf4 import linear_nf4
 from tile_nn.kernels.linear_w4a16 import linear_w4a16
 from tile_nn.kernels.linear_w8a8 import linear_w8a8
 from tile_nn.kernels.mamba_chunk_scan import mamba_chunk_scan
@@ -108,6 +109,11 @@ TABLE: dict[str, tuple[Any, str, Any]] = {
     "linear_w4a16": (
         linear_w4a16,
         "(Tensor x, Tensor weight, Tensor scales, Tensor? zeros=None, Tensor? bias=None) -> Tensor",
+        results.product,
+    ),
+    "linear_nf4": (
+        linear_nf4,
+        "(Tensor x, Tensor weight, Tensor absmax, Tensor? bias=None) -> Tensor",
         results.product,
     ),
     "grouped_topk": (
