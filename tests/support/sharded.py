@@ -47,6 +47,9 @@ def assert_holds(run, rule: Rule, arrays: dict[str, Any], count: int, roundings=
     results = [run(arrays | {name: split[name][n] for name in split}) for n in range(count)]
     wanted = run(arrays)
     for k, (placement, whole) in enumerate(zip(rule.outputs, wanted, strict=True)):
+        if isinstance(placement, int):  # as torch would split the result
+            shapes = [part.shape for part in pieces(whole, placement, count)]
+            assert [parts[k].shape for parts in results] == shapes, rule
         found = joined(placement, [parts[k] for parts in results])
         assert found.shape == whole.shape, rule
         if placement in JOINS and placement == "sum":

@@ -189,8 +189,8 @@ class _Pieces:
             if body.joined not in ("", kind):
                 raise Whole(f"a {kind} needs the {body.joined} of all pieces first")
             return Piece(0, over, body.joined)
-        if body.joined or over:
-            raise Whole(f"a {kind} over it is of what depends on it otherwise, too")
+        if body.joined:
+            raise Whole(f"a {kind} over it needs the {body.joined} of all pieces first")
         if kind not in _JOINED:
             raise Whole(f"the {kind} of all is not joined from those of pieces")
         return Piece(0, over, kind)
@@ -240,8 +240,8 @@ def _of_parts(x: Expr, args: Sequence[Piece]) -> Piece:
     """Return what a function of parts is: a part, if it can be applied before they are joined."""
     parts = {arg.joined for arg in args if arg.joined}
     others = [n for n, arg in zip(x.args, args, strict=True) if not arg.joined]
-    kind = parts.pop()
-    is_known = not parts and not any(arg.behind for arg in args)
+    kind = min(parts)
+    is_known = len(parts) == 1 and not any(arg.behind for arg in args)
     if kind == "sum":
         is_known = is_known and _is_linear(x, others)
     else:
@@ -249,10 +249,7 @@ def _of_parts(x: Expr, args: Sequence[Piece]) -> Piece:
         is_known = is_known and (is_rounded or x.op == f"{kind}imum")
     if not is_known:
         raise Whole(f"the {kind} of all pieces is needed before {_told(x)} is computed")
-    over = _over(args)
-    if over:
-        raise Whole(f"{_told(x)} is of a {kind} over it, and of its elements, too")
-    return Piece(0, over, kind)
+    return Piece(0, _over(args), kind)
 
 
 def _is_linear(x: Expr, others: Sequence[Expr]) -> bool:
