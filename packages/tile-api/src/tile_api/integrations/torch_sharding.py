@@ -10,6 +10,7 @@ import importlib.abc
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 import torch
@@ -54,30 +55,38 @@ def when_imported(module: str, do: Callable[[], None]) -> None:
     """Call `do` once a module is imported: now, if it is."""
     if module in sys.modules:
         do()
-    else:
-        sys.meta_path.insert(0, _Watcher(module, do))
+        return
+    watcher = _watcher(module)
+    watcher.tasks.append(do)
+    if watcher not in sys.meta_path:
+        sys.meta_path.insert(0, watcher)
+
+
+@lru_cache
+def _watcher(module: str) -> _Watcher:
+    return _Watcher(module)
 
 
 class _Watcher(importlib.abc.MetaPathFinder):
-    """Finds a module where others find it, and has something done behind it."""
+    """Finds a module where others find it, and has things done behind it."""
 
-    def __init__(self, module: str, do: Callable[[], None]) -> None:
-        self._module = module
-        self._do = do
+    def __init__(self, module: str) -> None:
+        self.module = module
+        self.tasks: list[Callable[[], None]] = []
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
         """Return where the module is, once."""
-        if fullname != self._module:
+        if fullname != self.module:
             return None
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
+        sys.meta_path.remove(self)
         found = importlib.util.find_spec(fullname)
         if found is not None and found.loader is not None:
-            run, do = found.loader.exec_module, self._do
+            run = found.loader.exec_module
 
             def exec_module(module: Any) -> None:
                 run(module)
-                do()
+                for do in self.tasks:
+                    do()
 
             found.loader.exec_module = exec_module  # type: ignore[method-assign]
         return found
