@@ -17,13 +17,24 @@ CASES = {
         "x.astype(...) returns another array",
     ),
     "del x[0]": (
-        "an element of an array is assigned to: arrays are values here",
-        "np.where or np.concatenate make a new array; kernels of tiles can write",
+        "an element of an array is deleted: arrays are values here",
+        "np.delete, or np.concatenate, makes a new array",
     ),
-    "x[0] = 1": (
-        "an element of an array is assigned to: arrays are values here",
-        "np.where or np.concatenate make a new array; kernels of tiles can write",
-    ),
+    **{
+        line: (
+            "[...] = writes into the argument x: arrays are values here",
+            "assign to a copy: y = x.copy()",
+        )
+        for line in (
+            "x[0] = 1",
+            "x[x > 0] = 0",
+            "z = x.T; z[1:, 2] = 0",
+            "x[0][1] = 2",
+            "x.fill(0)",
+            "x.sort()",
+            "np.copyto(x, y)",
+        )
+    },
     **{
         line: (
             f"np.{name} is to write into `out`: arrays are values here",
@@ -56,9 +67,9 @@ CASES = {
             "np.where or np.concatenate make a new array",
         )
         for line, name in {
-            "x.fill(0)": "fill",
-            "x.sort()": "sort",
-            "np.copyto(x, y.T)": "np.copyto",
+            "np.put(x, 0, 1)": "np.put",
+            "np.fill_diagonal(x, 0)": "np.fill_diagonal",
+            "x.partition(2)": "partition",
             "np.add.at(x, 0, 1)": "np.add.at",
         }.items()
     },

@@ -87,21 +87,43 @@ def test_the_type_stays() -> None:
     assert_agrees(function, filled((4, 6), "float32"), exact=True)
 
 
-def another_name(x):
+def another_name(x, y):
     z = x * 2
     w = z
     z += 1
     return w
 
 
-def a_view_of_it(x):
+def a_view_of_it(x, y):
     z = x * 2
     w = z[1:]
     z += 1
     return w + 1
 
 
-def what_it_is_a_view_of(x):
+def what_it_is_a_view_of(x, y):
+    z = x * 2
+    w = z[1:, ::2][:, 1:]
+    w += 1
+    return z, w
+
+
+def numbers_of_it(x, y):
+    z = x * 2
+    first, total = z[0, 0], z.sum()
+    z += 1
+    total += first
+    return first, total, z
+
+
+@pytest.mark.parametrize(
+    "function", [another_name, a_view_of_it, what_it_is_a_view_of, numbers_of_it]
+)
+def test_who_shares_memory_with_it_sees_it(function) -> None:
+    assert_agrees(function, filled((4, 6), "int32", 1), filled((4, 6), "int32", 2), exact=True)
+
+
+def what_a_transpose_is_of(x):
     z = x * 2
     w = z.T
     w += 1
@@ -115,10 +137,17 @@ def the_view_s_view(x):
     return w.sum()
 
 
+def another_name_of_a_number(x):
+    z = x.sum()
+    w = z
+    z += 1
+    return w
+
+
 @pytest.mark.parametrize(
-    "function", [another_name, a_view_of_it, what_it_is_a_view_of, the_view_s_view]
+    "function", [what_a_transpose_is_of, the_view_s_view, another_name_of_a_number]
 )
-def test_what_numpy_would_change_too_is_refused(function) -> None:
+def test_what_numpy_might_change_too_is_refused(function) -> None:
     with pytest.raises(ImmutableArray, match="changed in place under another name") as caught:
         outputs(function, filled((4, 6), "float32"))
     (note,) = caught.value.notes

@@ -53,6 +53,9 @@ class Names(Protocol):
     def changed(self, ufunc: Any, x: Array, other: Any) -> Array:
         """Return what takes the place of `x` after ``x += other``."""
 
+    def assign(self, x: Array, key: Any, value: Any) -> None:
+        """Let `x` be what it is after ``x[key] = value``."""
+
 
 NAMES: ContextVar[Names] = ContextVar("names")
 """Set while a function is captured: what arrays do is known above them."""
@@ -116,8 +119,12 @@ class Array(NDArrayOperatorsMixin):
         Of the parameter that it is.
     base
         Of what it is a view.
-    changed_at
-        Where another array took its place in its name.
+    key
+        What stood in the brackets that made the view, in a tuple; None if it was made otherwise.
+    newest
+        What it is after an assignment, under all its names.
+    is_changed, changed_at
+        Whether it may not be used any more, and where it was assigned to, if the line is known.
     definition
         Returns the place of the parameter.
 
@@ -138,6 +145,9 @@ class Array(NDArrayOperatorsMixin):
         self._dtype = element_type_of(dtype)
         self.name = name
         self.base: Array | None = None
+        self.key: tuple[Any] | None = None
+        self.newest: Array | None = None
+        self.is_changed = False
         self.changed_at: Span | None = None
         self._trace = TRACE.get()
         self._definition = definition
@@ -156,24 +166,30 @@ class Array(NDArrayOperatorsMixin):
         return found
 
     def usable(self) -> Array:
-        """Return the array, which has to be of the function that is being captured.
+        """Return what the array is now, which has to be of the function that is being captured.
 
-        Nor may it have been changed under another name: it is what it was before.
+        What was assigned to is what it was made; a view of it is taken again, if brackets made it,
+        and may not be used if not: NumPy has views and copies there.
         """
         if self._trace is not TRACE.get():
             raise left_over()
-        at: Array | None = self
-        while at is not None:
-            if at.changed_at is not None:
-                raise ImmutableArray(
-                    "an array is used that was changed in place under another name: arrays are "
-                    "values here",
-                    span=calling_span(),
-                    notes=(Note("it is changed here", at.changed_at),),
-                    hint="make a new array there: y = x + ...",
-                )
-            at = at.base
-        return self
+        at = self
+        while at.newest is not None:
+            at = at.newest
+        if at.is_changed:
+            raise _changed(at.changed_at)
+        if at.base is None:
+            return at
+        base = at.base.usable()
+        if base is at.base:
+            return at
+        if at.key is None:
+            old = at.base
+            while old.changed_at is None and old.base is not None:
+                old = old.base
+            raise _changed(old.changed_at)
+        at.newest = _names().taken(base, *at.key)
+        return at.newest
 
     def made_at(self) -> Span | None:
         """Return the user's line that made it, or the place of the parameter."""
@@ -211,7 +227,7 @@ class Array(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """Capture one of NumPy's element-wise functions, or a reduction with it."""
-        return _names().call_ufunc(ufunc, method, inputs, keywords)
+        return _names().call_ufunc(ufunc, method, present(inputs), present(keywords))
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Capture any other function of NumPy."""
@@ -220,7 +236,7 @@ class Array(NDArrayOperatorsMixin):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Capture a function of torch."""
-        return _names().call_torch(func, args, kwargs or {})
+        return _names().call_torch(func, present(args), present(kwargs or {}))
 
     def _in_place(ufunc: Any) -> Callable[[Array, Any], Array]:
         """Return an operator such as ``+=``."""
@@ -236,17 +252,13 @@ class Array(NDArrayOperatorsMixin):
         """Return a view, or elements that arrays of indices choose."""
         return _names().taken(self, key)
 
-    def __setitem__(self, key: Any, value: Any) -> Never:
-        """Refuse: arrays are values."""
-        raise ImmutableArray(
-            "an element of an array is assigned to: arrays are values here",
-            span=calling_span(),
-            hint="np.where or np.concatenate make a new array; kernels of tiles can write",
-        )
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Let other elements stand under its names: `tile_api.arrays.capturing.item_assignment`."""
+        _names().assign(self, key, value)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a method: NumPy's function of the same name."""
-        return _names().method(self, name)
+        return _names().method(self.usable(), name)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -280,8 +292,11 @@ class Array(NDArrayOperatorsMixin):
         )
 
     def __delitem__(self, key: Any) -> Never:
-        """Refuse: arrays are values."""
-        self.__setitem__(key, None)
+        """Refuse: the size of an array is fixed."""
+        raise ImmutableArray(
+            "an element of an array is deleted: arrays are values here",
+            span=calling_span(), hint="np.delete, or np.concatenate, makes a new array",
+        )  # fmt: skip
 
     def __format__(self, spec: str) -> str:
         """Return shape and type; a number of digits is asked of elements."""
@@ -293,9 +308,27 @@ class Array(NDArrayOperatorsMixin):
         return f"<{name} of {self.dtype}, shape {told(self.shape)}; computed in a kernel>"
 
 
+def _changed(where: Span | None) -> ImmutableArray:
+    return ImmutableArray(
+        "an array is used that was changed in place under another name: arrays are values here",
+        span=calling_span(),
+        notes=() if where is None else (Note("it is changed here", where),),
+        hint="make a new array there: y = x + ..., or x.copy()",
+    )
+
+
+def present(x: Any) -> Any:
+    """Return arguments in which arrays are what they are now: they may be assigned to later."""
+    if isinstance(x, Array):
+        return x.usable()
+    if isinstance(x, (tuple, list)) and type(x) in (tuple, list):
+        return type(x)(map(present, x))
+    return {key: present(value) for key, value in x.items()} if type(x) is dict else x
+
+
 def _call(name: str, x: Array, *args: Any) -> Array:
-    made = _names().FUNCTIONS[name](x, *args)
-    made.base = x
+    made = _names().FUNCTIONS[name](x.usable(), *args)
+    made.base = x.usable()
     return made
 
 

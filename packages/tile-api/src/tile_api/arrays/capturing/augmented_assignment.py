@@ -1,4 +1,4 @@
-"""``y += 1``: a new array under the name of the old one, where nothing else sees the old one."""
+"""``y += 1``: a new array under the names of the old one; and what shares memory with what."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import astype
+from tile_api.arrays.capturing.item_assignment import refuse_argument, replace
 from tile_api.arrays.equations.dims import told
 from tile_api.frontend.source import calling_span
-from tile_core.errors import ArrayShapeError, ImmutableArray, UnknownArrayFunction
+from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
 VIEWS = frozenset(
     {"transpose", "swapaxes", "moveaxis", "reshape", "expand_dims", "squeeze", "broadcast_to",
@@ -34,16 +35,15 @@ def viewing(name: str, of: Any, made: Any) -> Any:
     if name in VIEWS and isinstance(of, Array):
         for x in made if isinstance(made, (list, tuple)) else [made]:
             if isinstance(x, Array) and x is not of:
-                x.base = of
+                x.base = of.usable()
     return made
 
 
 def changed(call: Callable[[Any, Sequence[Any]], Array], ufunc: Any, x: Array, other: Any) -> Array:
     """Return what stands under the name of `x` after ``x += other``.
 
-    What was computed from `x` before stays as it was, as in NumPy. What shares its memory does
-    not: an argument and its views are refused here, and other names of `x`, its views, and what
-    it is a view of, when they are used.
+    What was computed from `x` before stays as it was, and other names of it and its views change
+    with it, as in NumPy. An argument is refused.
 
     Parameters
     ----------
@@ -51,15 +51,9 @@ def changed(call: Callable[[Any, Sequence[Any]], Array], ufunc: Any, x: Array, o
         Captures the ufunc.
     """
     sign, span = SIGNS[ufunc.__name__], calling_span()
-    whole = x
-    while whole.base is not None:
-        whole = whole.base
-    if whole.name is not None:
-        raise ImmutableArray(
-            f"{sign}= writes into the argument {whole.name}: arrays are values here",
-            span=span, hint=f"make a new array: y = x {sign} ...",
-        )  # fmt: skip
-    made = call(ufunc, (x.usable(), other))
+    old = x.usable()
+    refuse_argument(old, f"{sign}= writes into the argument", f"make a new array: y = x {sign} ...")
+    made = call(ufunc, (old, other))
     if tuple(made.shape) != tuple(x.shape):
         raise ArrayShapeError(
             f"{sign}= makes shape {told(made.shape)} of {told(x.shape)}", span=span,
@@ -69,5 +63,9 @@ def changed(call: Callable[[Any, Sequence[Any]], Array], ufunc: Any, x: Array, o
         raise UnknownArrayFunction(
             f"{sign}= makes {made.dtype} of {x.dtype}", span=span, hint="cast with astype before"
         )
-    whole.changed_at = span
-    return astype(made, x.dtype) if made.dtype != x.dtype else made
+    made = astype(made, x.dtype) if made.dtype != x.dtype else made
+    if x.ndim:
+        replace(old, made, span)
+        return x
+    old.is_changed, old.changed_at = True, span  # NumPy has a number there, or an array
+    return made

@@ -28,7 +28,7 @@ from tile_core.errors import ArrayShapeError, DataDependentShape
 
 def taken(x: Array, key: Any) -> Array:
     """Return ``x[key]``."""
-    keys = _completed(x, list(key) if isinstance(key, tuple) else [key])
+    keys = completed(x, list(key) if isinstance(key, tuple) else [key])
     chosen = [k for k in keys if isinstance(k, Array)]
     common = broadcast([k.shape for k in chosen], "indices", chosen)
     place = _place(keys)
@@ -111,8 +111,8 @@ def counted(at: Expr, size: int) -> Expr:
     return eq.where(eq.make("lt", at, const(0)), eq.add(const(size), at), at)
 
 
-def _completed(x: Array, keys: list[Any]) -> list[Any]:
-    """Return one key for each dimension, and None for each that is new."""
+def completed(x: Array, keys: list[Any]) -> list[Any]:
+    """Return one key for each dimension of an array, and None for each that is new."""
     keys = [_checked(key) for key in _with_known_masks(x, keys)]
     real = sum(key is not None and key is not Ellipsis for key in keys)
     if real > x.ndim:

@@ -19,6 +19,7 @@ from tile_api.arrays.capturing import (
     folds,
     indexing,
     interpolation,
+    item_assignment,
     joins,
     linear_algebra,
     products,
@@ -27,7 +28,7 @@ from tile_api.arrays.capturing import (
     views,
     zero_dimensional,
 )
-from tile_api.arrays.capturing.array import Array
+from tile_api.arrays.capturing.array import Array, present
 from tile_api.arrays.capturing.elementwise import apply, lift
 from tile_api.arrays.capturing.torch_dispatch import call_torch as call_torch
 from tile_api.arrays.capturing.ufuncs import UFUNCS
@@ -130,8 +131,7 @@ _SIZED_BY_DATA = frozenset(
 )  # fmt: skip
 """Functions whose results are as large as elements say."""
 _WRITING = frozenset(
-    {"fill", "put", "itemset", "setflags", "copyto", "place", "putmask", "fill_diagonal",
-     "put_along_axis"}
+    {"put", "itemset", "setflags", "place", "putmask", "fill_diagonal", "put_along_axis"}
 )  # fmt: skip
 _MODULES = ("numpy", "numpy.linalg", "numpy.lib.stride_tricks")
 _OTHERWISE: Mapping[str, str] = {
@@ -194,6 +194,8 @@ def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any
     name = function.__name__
     if name in _SIZED_BY_DATA:
         raise _sized_by_data(f"np.{name}")
+    if name == "copyto":
+        return _applied(item_assignment.copyto, "np.copyto", args, keywords)
     if name in _WRITING:
         raise _written(f"np.{name}")
     module = getattr(function, "__module__", "numpy")
@@ -235,7 +237,13 @@ def method(array: Array, name: str) -> Callable[..., Any]:
         return lambda *args, **keywords: _called(FUNCTIONS[name], name, (array, *args), keywords)
     if name.startswith("__"):
         raise AttributeError(name)
-    if name in _WRITING or name in ("sort", "partition", "resize"):
+    if name == "fill":
+        return lambda value: assign(array, ..., value)
+    if name == "sort":
+        return lambda *args, **keywords: assign(
+            array, ..., _called(FUNCTIONS["sort"], name, (array, *args), keywords)
+        )
+    if name in _WRITING or name in ("partition", "resize"):
         raise _written(name)
     near = nearest(name, [*_METHODS, "reshape", "transpose", "ravel"], 0.8)
     raise UnknownArrayFunction(
@@ -247,6 +255,7 @@ def method(array: Array, name: str) -> Callable[..., Any]:
 
 def _called(known: Callable[..., Any], name: str, args: Sequence[Any], keywords: Any) -> Any:
     """Call what stands for a function of NumPy; no keyword is ignored."""
+    args, keywords = present(tuple(args)), present(dict(keywords))
     accepted = inspect.signature(known).parameters
     kept = {}
     for key, value in keywords.items():
@@ -286,9 +295,16 @@ def taken(x: Array, key: Any) -> Array:
     """Return ``x[key]``."""
     made: Array = _applied(indexing.taken, "x[...]", (x.usable(), key), {})
     keys = key if isinstance(key, tuple) else (key,)
-    if not any(isinstance(k, (list, np.ndarray, Array)) for k in keys):  # those copy
-        augmented_assignment.viewing("x[...]", x, made)
+    is_number = not made.ndim and Ellipsis not in keys
+    if not is_number and not any(isinstance(k, (list, np.ndarray, Array)) for k in keys):
+        augmented_assignment.viewing("x[...]", x, made)  # arrays of indices copy
+        made.key = (key,)
     return made
+
+
+def assign(x: Array, key: Any, value: Any) -> None:
+    """Let `x` be what it is after ``x[key] = value``."""
+    _applied(item_assignment.assign, "x[...] =", (x, key, value), {})
 
 
 def changed(ufunc: Any, x: Array, other: Any) -> Array:

@@ -125,7 +125,7 @@ def reshape(a: Any, shape: int | Sequence[int]) -> Array:
         return Array([1 if n == 1 else next(named) for n in sizes], x.dtype, same)
 
     def at(indices: Indices) -> Expr:
-        return x.at(_reshaped(indices, sizes, x.shape))
+        return x.at(reindexed(indices, sizes, x.shape))
 
     return Array(_with_names(sizes, x.shape), x.dtype, at)
 
@@ -140,7 +140,7 @@ def _with_names(new: Sequence[int], old: Sequence[int]) -> list[int]:
     ]
 
 
-def _reshaped(indices: Indices, new: Sequence[int], old: Sequence[int]) -> Indices:
+def reindexed(indices: Indices, new: Sequence[int], old: Sequence[int]) -> Indices:
     """Return indices into `old`, group by group: dimensions whose products agree stay apart."""
     made: list[Expr] = []
     new_at = old_at = 0

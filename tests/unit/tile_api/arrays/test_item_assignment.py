@@ -1,0 +1,147 @@
+"""``y[key] = value`` is NumPy's, or refused: other names and views of `y` see it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from support.captured_arrays import assert_agrees, filled, outputs
+from tile_api.arrays.function import Function
+from tile_core.errors import ArrayShapeError, DataDependentShape, ImmutableArray
+
+X, V = filled((4, 5), "int32", 1), filled((5,), "int32", 2)
+K, Y = np.array([2, 0, 2, 1]), np.array([4, 0, 3, 3])
+PROGRAMS = """
+u[0] = 1
+u[:, 1] = v[:4]
+u[1:3, ::2] = v[:3]
+u[::-1] = v
+u[::-2, 1] = np.arange(2)
+u[..., 0] = u[..., 1]
+u[...] = 3
+u[-1, -1] = x[0, 0]
+u[None, 1:3] = v[None, None]
+u[5:] = 1; u[1:1] = v
+u[u < 0] = 0
+u[(u < 0) & (x > -3)] = -u[0, 0]
+u[u[:, 0] > 0] = v
+u[:, v > 0] = 7
+u[1, v > 0] = 7
+u[..., v > 0] = np.arange(4)[:, None]
+u[[1, 3]] = v
+u[[1, 1]] = np.stack([v, 2 * v])
+u[np.array([True, False, True, False])] = 0
+u[k] = np.arange(20).reshape(4, 5)
+u[k] = 5
+u[:, k] = np.arange(4)
+u[k, y] = np.arange(4)
+u[np.arange(4), y] -= 1
+u[np.arange(3), y[:3]] = 9
+u[k[:2, None], y[None, :3]] = v[:3]
+u[np.ix_([0, 2], [1, 3])] = 0
+u[np.triu_indices(4, 1, 5)] = 0
+u = np.zeros((3, 4, 5), "int32"); u[:, k[:2], 1] = np.arange(6).reshape(3, 2)
+u = np.zeros((3, 4, 5), "int32"); u[k[:2], :, y[:2]] = np.arange(8).reshape(2, 4)
+u = np.zeros((19, 3), "int32"); u[np.arange(18) % 7 * 2] = np.arange(18)[:, None]
+u = np.full((2, 3), 7, "uint8"); u[:, 0] = v[0] * 100; u[0, 1:] = 2.75
+u = np.empty(4, "int32"); (u[0], u[1], u[2], u[3]) = x[0].sum(), x[1].max(), v.min(), 3.9
+u[1:] = u[:-1]; u[:-1] = u[1:]
+u[1:-1] += v; u[0] *= 2; u[0, 0] += 1; u[1:3, 2:] -= u[:2, :3]
+w = u + 1; u[0] = 3; u = u + w
+w = u; w[0] = 3
+w = u[1:]; w[0] = 1; w[1] += 2
+w = u[1:]; u[2] = 9; u[0] = w[1]
+w = u[1:, ::2]; w[:, 1][0] = 8; u[3] = w[0].sum()
+w = u[1:]; w += 1; u[:-1] = w
+u[1][2] = 3; u[0][1:3] += 4; u[-1][u[0] > 0] = 0
+for row in u: row[0] = row.sum()
+for r in range(3): u[r + 1] += u[r]
+first = u[0, 0]; u[0, 0] = 7; u[1, 1] = first
+u[0] = 1; u = u.T.reshape(-1); u[::3] = 2
+u = np.concatenate([u, u[:1]]); u[-1] = u[0]; u = np.stack([u, u * 2]); u[1, 2] = 0
+a, b = u[:2], u[2:]; a[:] = b; b[0] = 1
+u.fill(3); u[1:].fill(v[0])
+u.sort(); u[:, 1].sort(); u[1:].sort(axis=0)
+np.copyto(u, v); np.copyto(u[1], x[0], where=v > 0)
+""".strip().splitlines()
+
+
+def written(line: str):
+    """Return a function of a line that writes into `u`."""
+    names = {"np": np}
+    body = line.replace("; ", "\n    ")
+    exec(f"def f(x, v, k, y):\n    u = x.copy()\n    {body}\n    return u", names)
+    return names["f"]
+
+
+@pytest.mark.parametrize("line", PROGRAMS)
+def test_as_numpy(line) -> None:
+    assert_agrees(written(line), X, V, K, Y, exact=True)
+
+
+@pytest.mark.in_turn(4)
+@pytest.mark.parametrize("target", ["cpu", "interpret"])
+@pytest.mark.parametrize("line", PROGRAMS)
+def test_kernels_write_as_numpy(line, target) -> None:
+    f = written(line)
+    np.testing.assert_array_equal(Function(f, target=target)(X, V, K, Y), f(X, V, K, Y))
+
+
+KEYS = ["0", "-1", "1:", ":-1", "::2", "::-1", "1:3", "..."]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_assignments_views_and_names(seed) -> None:
+    random = np.random.default_rng(seed)
+    lines, names = [], ["u"]
+    for _ in range(6):
+        name, key = names[random.integers(len(names))], KEYS[random.integers(8)]
+        other = names[random.integers(len(names))]
+        match random.integers(5):
+            case 0:
+                names.append(f"w{len(names)}")
+                lines.append(
+                    f"{names[-1]} = {name}[{key}]" if name == "u" else f"{names[-1]} = {name}"
+                )
+            case 1:
+                lines.append(f"{name}[{key}] = {random.integers(9)}")
+            case 2:
+                lines.append(f"{name}[{key}] += {other}.sum()")
+            case 3:
+                lines.append(f"{name} *= {random.integers(1, 4)}")
+            case _:
+                names.append(f"w{len(names)}")
+                lines.append(f"{names[-1]} = {name} + {other}.max()")
+    f = written("; ".join([*lines, f"u = u.sum() + {' + '.join(f'{n}.sum()' for n in names)}"]))
+    assert_agrees(f, X, V, K, Y, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "message"),
+    [
+        ("u[0] = np.ones(4)", ArrayShapeError, "do not fit"),
+        ("u[0] = x", ArrayShapeError, r"a value of shape \(4, 5\) for elements of shape \(5,\)"),
+        ("u[9] = 1", ArrayShapeError, "index 9 of a dimension of 4"),
+        ("u[u > 0] = v", DataDependentShape, "how many elements a mask chooses"),
+        ("u[v > 0, k] = 1", ArrayShapeError, "a mask of shape"),
+        ("u[u[:, 0] > 0, k] = 1", DataDependentShape, "how many elements a mask chooses"),
+        ("w = u.T; u[0] = 1; u = w", ImmutableArray, "changed in place under another name"),
+        ("w = u.T; w[0] = 1", ImmutableArray, "changed in place under another name"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(line, error, message) -> None:
+    with pytest.raises(error, match=message):
+        outputs(written(line), X, V, K, Y)
+
+
+def test_sizes_that_are_symbols() -> None:
+    @Function
+    def shifted(x):
+        y = np.zeros_like(x)
+        y[1:] = x[:-1]
+        y[0] = x[-1]
+        return y
+
+    for size in (2, 5, 9, 30, 31):
+        x = filled((size, 3), "float32", size)
+        np.testing.assert_array_equal(shifted(x), np.roll(x, 1, axis=0))
