@@ -150,7 +150,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if is_backwards():  # all workers need one order
+    if "PYTEST_XDIST_WORKER" in os.environ:  # all workers need one order
         items.sort(key=lambda item: item.path.parts)
     turn = config.stash[TURN]
     if turn is not None and (left := left_to_others(items, turn)):
