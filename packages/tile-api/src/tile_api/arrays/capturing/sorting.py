@@ -83,8 +83,12 @@ def _sorted(
         if size < 2 or low >= high:  # nothing is read of an empty part
             return chosen(rows.at((*row, const(0))), const(0))
         count = min(high, size - low)
-        if count > (FEW_EXTREMA if 2 * count >= size else MOST_EXTREMA):
-            if size < FEWEST_IN_NETWORK or is_in_step:
+        is_short = size < FEWEST_IN_NETWORK or is_in_step
+        most = FEW_EXTREMA if 2 * count >= size else MOST_EXTREMA
+        if not is_short and sorting_network.takes(rows):  # two sweeps are as much work as a step
+            most = min(most, sorting_network.steps_of(rows) // 2)
+        if count > most:
+            if is_short:
                 return _by_rank(rows, row, place, chosen)
             if not sorting_network.takes(rows):
                 return _merged(rows, runs(), row, place, chosen)

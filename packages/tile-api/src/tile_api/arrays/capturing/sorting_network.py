@@ -30,6 +30,11 @@ def takes(x: Array) -> bool:
     return _whole(x) <= _longest(x)
 
 
+def steps_of(x: Array) -> int:
+    """Return how many steps sort a row."""
+    return steps_of_network(_whole(x))
+
+
 def _whole(x: Array) -> int:
     return 1 << (int(x.shape[-1]) - 1).bit_length()
 
