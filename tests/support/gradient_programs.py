@@ -132,7 +132,7 @@ CASES = [
     Differentiated(programs.two_layers, lambda x, a, b: torch.relu(x @ a) @ b,
                    ((37, 96), (96, 512), (512, 300)), 2, 5),
     Differentiated(layers, layers_of_torch, ((2, 24, 144), (144, 160), (160,), (160, 144)), 2, 5),
-    Differentiated(heads, heads_of_torch, ((2, 24, 32), *[(32, 32)] * 4), 3, 19, scale=0.25),
+    Differentiated(heads, heads_of_torch, ((2, 24, 32), *[(32, 32)] * 4), 3, 12, scale=0.25),
     Differentiated(programs.rotary, rotary, ((2, 9, 16), (9, 8), (9, 8)), 1, 1),
     Differentiated(programs.embedding, embedding, ((37, 60), (60,)), 1, 3, (11,)),
 ]  # fmt: skip

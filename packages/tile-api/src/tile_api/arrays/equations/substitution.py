@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -107,13 +107,36 @@ def bound(kind: str, variable: str, extent: int, body: Expr) -> Expr:
     return reduce(kind, name, extent, body)
 
 
-def bound_first(x: Expr) -> Expr:
-    """Return `x` in which reductions bind the first variable of their dimension that is free."""
+def bound_first(x: Expr, name_of: Callable[[str, int], str] = lambda name, _: name) -> Expr:
+    """Return `x` in which reductions bind the first variable of their dimension that is free.
+
+    Parameters
+    ----------
+    name_of
+        Returns the name of a dimension, given that of a variable of it and its extent.
+    """
     known: dict[Expr, Expr] = {}
     for n in walk(x):
         made = rebuild(n, {arg: known[arg] for arg in n.args})
         if n.op == "reduce":
             kind, variable, extent = n.value
-            made = bound(kind, variable, extent, made.args[0])
+            name, body = name_of(variable, extent), made.args[0]
+            if name != variable:
+                name = unused(name, body.free)
+                body = substituted(body, {variable: index(name, extent)})
+            made = bound(kind, name, extent, body)
         known[n] = made
     return known[x]
+
+
+def renamed_alike(x: Expr) -> tuple[Expr, tuple[Expr, ...]]:
+    """Return `x` in terms of variables by their order, and the variables that these stand for.
+
+    What differs in nothing but the names of variables is one expression then.
+
+    Before   Σ_k a[i', k] * b[k, j]
+    After    Σ_h a[#0, h] * b[h, #1], with (i', j), where h is named by its extent
+    """
+    free = [n for n in walk(x) if n.op == "index" and n.value[0] in x.free]
+    names = {n.value[0]: index(f"#{k}", n.value[1]) for k, n in enumerate(free)}
+    return bound_first(substituted(x, names), lambda _, extent: f"#of {extent}"), tuple(free)

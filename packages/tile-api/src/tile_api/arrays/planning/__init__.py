@@ -1,7 +1,7 @@
 """Which equations are one kernel, the roles of variables in it, and the sizes of its blocks.
 
 ===================  ===========================================================================
-`partition`          where cuts stand; `inner_products` of tiles
+`partition`          where cuts stand; `inner_products` of tiles; `common_results`
 `plan`               roles of variables; `recurrence_plan` of those in steps
 `merging`            variables that are one; `reshaping`: tensors in which indices are plain
 `nested_sums`        of products, before they are one; `window_runs`: how windows lie in memory

@@ -9,6 +9,7 @@ from functools import partial
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, extents_of, load, rebuild, walk
 from tile_api.arrays.equations.recurrence import Steps
+from tile_api.arrays.planning.common_results import CommonResults
 from tile_api.arrays.planning.inner_products import (
     WIDEST_INNER,
     along_columns,
@@ -109,8 +110,8 @@ class Task:
     @property
     def carried(self) -> tuple[Expr, ...]:
         """Where what is carried starts, and what becomes of it in a step."""
-        recurrence = self.recurrence
-        return () if recurrence is None else (*recurrence.starts, *recurrence.steps)
+        of = self.recurrence
+        return () if of is None else (*of.starts, *of.steps)
 
     def split(self) -> list[Task]:
         """Return a task for the outputs of the same variables."""
@@ -188,6 +189,7 @@ class _Partition:
         self.cuts = cuts
         self.tasks: list[Task] = []
         self.made: dict[Expr, Expr] = {}
+        self.common = CommonResults(self.made)
         self.order: dict[str, int] = {}
         self.beside: list[Output] = []
 
@@ -306,11 +308,8 @@ class _Partition:
 
     def read(self, outputs: Sequence[Output]) -> dict[Expr, Expr]:
         """Return the loads of outputs, which later kernels may read."""
-        new = {
-            o.element: o.read_from(o.name)
-            for o in outputs
-            if o.element.op == "reduce" and o.dtype == o.element.dtype
-        }
+        sums = (o for o in outputs if o.element.op == "reduce" and o.dtype == o.element.dtype)
+        new = {o.element: o.read_from(o.name) for o in sums}
         self.made |= new
         return new
 
@@ -338,8 +337,9 @@ class _Partition:
         outputs = [o for o in given if o not in self.beside and _is_of_rows(o, nodes, free)]
         self.beside += outputs
         self.read(outputs)
+        complete = {o.name for task in self.tasks for o in task.outputs}
         for node in nodes:
-            if node in self.made:
+            if node in self.made or self.common.has(node, complete):
                 continue
             indices = {i.value[0]: i for i in walk(node) if i.op == "index"}
             mine = tuple(indices[v] for v in free)
