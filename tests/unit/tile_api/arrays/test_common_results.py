@@ -57,3 +57,35 @@ def test_a_product_and_its_transpose() -> None:
     x = filled((40, 12), "float64", 3)
     found = Function(both, target="cpu")(x)
     np.testing.assert_allclose(found, both(x), rtol=1e-12)
+
+
+def test_integers_less_themselves_are_nothing() -> None:
+    def remainders(x):
+        chosen = np.choose(x % 3, [x, 2, 1])
+        nothing = chosen - chosen
+        return np.fmod(nothing, nothing), (3 * x - 3 * x) % 7, x // 2 - x // 2 + x
+
+    x = filled((2, 7), "int32", 4)
+    with np.errstate(all="ignore"):
+        wanted = remainders(x)
+    for found, right in zip(Function(remainders, target="cpu")(x), wanted, strict=True):
+        np.testing.assert_array_equal(found, right)
+
+
+def test_a_computed_number_chooses_an_element() -> None:
+    def last(x):
+        return x[np.clip(x.sum(), -x.shape[0], x.shape[0] - 1)]
+
+    x = filled((9,), "int32", 5)
+    np.testing.assert_array_equal(Function(last, target="cpu")(x), last(x))
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+def test_windows_of_what_is_carried_have_zeros_beside_them(target) -> None:
+    def windows(x):
+        sums = np.sort(x, axis=-1)[:, ::-1].sum(-1)
+        return np.convolve(sums, sums, "same"), np.convolve(np.sort(x, axis=0)[0], sums[:3], "same")
+
+    x = filled((64, 64), "float64", 6)
+    for found, right in zip(Function(windows, target=target)(x), windows(x), strict=True):
+        np.testing.assert_array_equal(found, right)

@@ -295,7 +295,7 @@ def taken(x: Array, key: Any) -> Array:
     """Return ``x[key]``."""
     made: Array = _applied(indexing.taken, "x[...]", (x.usable(), key), {})
     keys = key if isinstance(key, tuple) else (key,)
-    is_number = not made.ndim and Ellipsis not in keys
+    is_number = not made.ndim and not any(k is Ellipsis for k in keys)
     if not is_number and not any(isinstance(k, (list, np.ndarray, Array)) for k in keys):
         augmented_assignment.viewing("x[...]", x, made)  # arrays of indices copy
         made.key = (key,)

@@ -200,7 +200,7 @@ def add(x: Expr, y: Expr) -> Expr:
     for one, other in ((x, y), (y, x)):
         if other.op == "mod" and one is multiply(other.args[1], floordiv(*other.args)):
             return other.args[0]
-        if one.op == "add" and x.dtype == INDEX and other.op in ("index", "multiply"):
+        if x.dtype.is_int and other.op in ("index", "multiply"):
             parts, opposite = _terms(one), negate(other)
             if opposite in parts:
                 parts.remove(opposite)

@@ -17,6 +17,7 @@ from tile_api.arrays.equations.expressions import (
     rebuild,
     walk,
 )
+from tile_api.arrays.equations.index_bounds import is_below, is_natural
 from tile_api.arrays.equations.recurrence import (
     Steps,
     Variables,
@@ -312,6 +313,8 @@ def _is_within_steps(output: Output, nodes: Sequence[Expr]) -> bool:
         return False
     if any(n.op == "scan" for n in walk(*places)):  # a search goes through all that is carried
         return False
+    if not all(map(_is_inside, nodes)):  # tensors have zeros beside them
+        return False
     further = frozenset().union(*(i.free for i in output.indices)) - names
     further -= frozenset().union(*(node.free for node in nodes))
     sums = [x for x in walk(output.element) if x.op == "reduce" and set(nodes) & set(walk(x))]
@@ -321,6 +324,13 @@ def _is_within_steps(output: Output, nodes: Sequence[Expr]) -> bool:
         return False
     extents = extents_of(output.indices)
     return prod(extents[name] for name in further) <= MOST_IN_A_STEP
+
+
+def _is_inside(node: Expr) -> bool:
+    """Tell whether an element of what is carried is read, wherever a window is."""
+    sizes = (n for _, n in node.value.of.carried[node.value.carry])
+    places = node.args[1 : node.value.rank]
+    return all(is_natural(at) and is_below(at, n) for at, n in zip(places, sizes, strict=True))
 
 
 def _canonical(node: Expr) -> Expr:
