@@ -6,7 +6,8 @@
 `element_types`      types as code of NumPy compares them
 `purity`             whether a function is the same each time
 `augmented_assignment`
-                     ``y += 1``: another array in the place of the old one
+                     ``y += 1``: another array in the place of the old one; `item_assignment`:
+                     ``y[0] = 1``
 `misfits`            what is told of shapes that do not fit
 `numpy_names`        NumPy's functions by name; what they do is in `ufuncs`, `elementwise`, `views`,
                      `joins`, `indexing`, `sorting`, `folds`, `products`, `creation`,
