@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tile_api as tile
 from support.captured_arrays import assert_agrees, filled, outputs
 from tile_api.arrays.function import Function
 from tile_core.errors import ArrayShapeError, DataDependentShape, ImmutableArray
@@ -132,6 +133,31 @@ def test_random_assignments_views_and_names(seed) -> None:
 def test_what_is_refused(line, error, message) -> None:
     with pytest.raises(error, match=message):
         outputs(written(line), X, V, K, Y)
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+def test_steps_write_into_what_they_take(target) -> None:
+    def scanned(start, x):
+        def step(c, v):
+            c += v
+            v[0] = 9
+            c[-1] = v.sum()
+            return c, (c, v)
+
+        return tile.scan(step, start, x)
+
+    def flat(start, x):
+        last, (sums, rows) = scanned(start, x)
+        return last, sums, rows
+
+    start, x = filled((3,), "int32", 1), filled((4, 3), "int32", 2)
+    before = start.copy(), x.copy()
+    wanted = flat(start, x)
+    for found, right in zip(Function(flat, target=target)(start, x), wanted, strict=True):
+        np.testing.assert_array_equal(found, right)
+    np.testing.assert_array_equal(wanted[1][0][:2], start[:2] + x[0][:2])
+    for old, now in zip(before, (start, x), strict=True):
+        np.testing.assert_array_equal(now, old)
 
 
 def test_sizes_that_are_symbols() -> None:

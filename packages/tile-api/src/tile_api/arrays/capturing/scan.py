@@ -36,7 +36,8 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any) -> tuple[
     """Carry values from step to step.
 
     Means ``for x in xs: carry, y = f(carry, x)``, from ``carry = init``; the arrays `y` are
-    stacked. Within `tile.function` this is one kernel; elsewhere NumPy runs that loop.
+    stacked. Within `tile.function` this is one kernel; elsewhere NumPy runs that loop. A step may
+    write into what it takes: nothing outside of it changes.
 
     Parameters
     ----------
@@ -84,6 +85,10 @@ def _like(x: Any, parts: Sequence[Any]) -> Any:
     return tuple(parts) if isinstance(x, tuple) else parts[0]
 
 
+def _copied(x: Any) -> Any:
+    return _like(x, [part.copy() if isinstance(part, np.ndarray) else part for part in _parts(x)])
+
+
 def _stepped(f: Callable[[Any, Any], Any], carry: Any, x: Any) -> tuple[Any, Any]:
     """Return what a step gives: a pair of what is carried on and of what is stacked."""
     found = f(carry, x)
@@ -108,8 +113,8 @@ def _run(f: Callable[[Any, Any], Any], init: Any, xs: Any) -> tuple[Any, Any]:
     arrays = _parts(xs)
     steps = arrays[0].shape[0]
     carry, given = init, []
-    for t in range(steps):
-        carry, y = _stepped(f, carry, _like(xs, [x[t] for x in arrays]))
+    for t in range(steps):  # what a step writes into is its own
+        carry, y = _stepped(f, _copied(carry), _copied(_like(xs, [x[t] for x in arrays])))
         given.append(y)
     if steps:
         made = [
@@ -120,7 +125,7 @@ def _run(f: Callable[[Any, Any], Any], init: Any, xs: Any) -> tuple[Any, Any]:
     else:  # a step tells shapes and types
         nothing = [np.zeros(x.shape[1:], x.dtype) for x in arrays]
         with np.errstate(all="ignore"):
-            after, y = _stepped(f, init, _like(xs, nothing))
+            after, y = _stepped(f, _copied(init), _like(xs, nothing))
         made = [np.zeros((0, *np.shape(part)), np.asarray(part).dtype) for part in _parts(y)]
         carry = _like(
             init,
