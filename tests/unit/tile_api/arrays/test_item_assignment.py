@@ -34,6 +34,11 @@ u[[1, 1]] = np.stack([v, 2 * v])
 u[np.array([True, False, True, False])] = 0
 u[k] = np.arange(20).reshape(4, 5)
 u[k] = 5
+u[[0]] = 5; u[:, [0]] = 3; u[[0], 1] = 9; u[k[:1]] = 7; u[[[0]], [[2]]] = 4
+u = u[:1]; u[[0]] = 2; u[u > 2] = 0; u = u[:, :1]; u[k[:1] * 0] += 1; u[0, 0] -= 3
+u = u[:0]; u[:] = 1; u[u > 2] = 0
+u = u[:, :0]; u[0] = 1; u[[0, 1]] = 2
+u[np.arange(2), np.arange(2) + 1] = 1; u[-np.arange(3), 0] = np.arange(3)
 u[:, k] = np.arange(4)
 u[k, y] = np.arange(4)
 u[np.arange(4), y] -= 1

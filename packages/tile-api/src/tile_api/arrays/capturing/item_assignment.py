@@ -196,11 +196,11 @@ def _fitting(value: Array, region: Array, masks: Sequence[_Mask]) -> Array:
         value = Array(shape, value.dtype, back)
     while value.ndim > region.ndim and value.shape[0] == 1:
         value = taken(value, 0)
-    if tuple(broadcast([value.shape, region.shape], "x[...] =", (value, region))) != tuple(
+    if tuple(broadcast([value.shape, region.shape], "x[...] = y", (value, region))) != tuple(
         region.shape
     ):
         raise ArrayShapeError(
-            f"x[...] =: a value of shape {tuple(value.shape)} for elements of shape "
+            f"x[...] = y: a value of shape {tuple(value.shape)} for elements of shape "
             f"{tuple(region.shape)}"
         )
     return value
@@ -258,7 +258,8 @@ class _Places:
             for key, i, size in pairs
         ]
         # an array that counts says which element is meant: x[np.arange(n), y]
-        known = {found: i for found, i, _ in reversed(read) if found in common}
+        counting = {c for c in common if c.op == "index"}
+        known = {found: i for found, i, _ in reversed(read) if found in counting}
         conditions += [
             make("lt", i, const(found.value[1]))
             for found, i, size in read
@@ -270,7 +271,7 @@ class _Places:
             for found, i, _ in read
             if known.get(found) is not i
         ]
-        left = [c for c in common if c.op == "index" and c not in known]
+        left = [c for c in common if c in counting and c not in known]
         if not left:
             conditions += hits
             return [clipped(known[c], 0, c.value[1] - 1) if c in known else c for c in common]
