@@ -8,7 +8,12 @@ import pytest
 import tile_api as tile
 from support.captured_arrays import assert_agrees, filled, outputs
 from tile_api.arrays.function import Function
-from tile_core.errors import ArrayShapeError, DataDependentShape, ImmutableArray
+from tile_core.errors import (
+    ArrayShapeError,
+    DataDependentShape,
+    ImmutableArray,
+    UnknownArrayFunction,
+)
 
 X, V = filled((4, 5), "int32", 1), filled((5,), "int32", 2)
 K, Y = np.array([2, 0, 2, 1]), np.array([4, 0, 3, 3])
@@ -37,6 +42,7 @@ u[k] = 5
 u[[0]] = 5; u[:, [0]] = 3; u[[0], 1] = 9; u[k[:1]] = 7; u[[[0]], [[2]]] = 4
 u = u[:1]; u[[0]] = 2; u[u > 2] = 0; u = u[:, :1]; u[k[:1] * 0] += 1; u[0, 0] -= 3
 u = u[:0]; u[:] = 1; u[u > 2] = 0
+u = u > 0; u[0] = 2; u[1, 1:] = False; u[:, 0] = v[:4]
 u = u[:, :0]; u[0] = 1; u[[0, 1]] = 2
 u[np.arange(2), np.arange(2) + 1] = 1; u[-np.arange(3), 0] = np.arange(3)
 u[:, k] = np.arange(4)
@@ -127,6 +133,7 @@ def test_random_assignments_views_and_names(seed) -> None:
     [
         ("u[0] = np.ones(4)", ArrayShapeError, "do not fit"),
         ("u[0] = x", ArrayShapeError, r"a value of shape \(4, 5\) for elements of shape \(5,\)"),
+        ("u[0] = 2**40", UnknownArrayFunction, "out of bounds for int32"),
         ("u[9] = 1", ArrayShapeError, "index 9 of a dimension of 4"),
         ("u[u > 0] = v", DataDependentShape, "how many elements a mask chooses"),
         ("u[v > 0, k] = 1", ArrayShapeError, "a mask of shape"),

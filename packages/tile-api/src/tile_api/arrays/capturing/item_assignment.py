@@ -54,6 +54,8 @@ def assign(x: Array, key: Any, value: Any) -> None:
     """
     old = x.usable()
     refuse_argument(old, "[...] = writes into the argument", "assign to a copy: y = x.copy()")
+    if isinstance(value, int) and old.dtype.is_int and old.dtype.bits >= 8:
+        old.dtype.numpy().type(value)  # NumPy refuses numbers that the type does not hold
     new = lift(value)
     if new.base is old and new.key is not None and _is_same(*new.key, key):
         return  # as after x[key] += 1, which has changed x already
