@@ -12,21 +12,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tile_api.arrays.definitions.attention import attention as attention
-from tile_api.arrays.definitions.conv1d import conv1d as conv1d
-from tile_api.arrays.definitions.conv2d import conv2d as conv2d
-from tile_api.arrays.definitions.cross_entropy import cross_entropy as cross_entropy
-from tile_api.arrays.definitions.dequantize import dequantize as dequantize
-from tile_api.arrays.definitions.erf import erf as erf
-from tile_api.arrays.definitions.gelu import gelu as gelu
-from tile_api.arrays.definitions.group_norm import group_norm as group_norm
-from tile_api.arrays.definitions.layer_norm import layer_norm as layer_norm
-from tile_api.arrays.definitions.log_softmax import log_softmax as log_softmax
-from tile_api.arrays.definitions.logsumexp import logsumexp as logsumexp
-from tile_api.arrays.definitions.rms_norm import rms_norm as rms_norm
-from tile_api.arrays.definitions.rotary import rotary as rotary
-from tile_api.arrays.definitions.silu import silu as silu
-from tile_api.arrays.definitions.softmax import softmax as softmax
+from tile_api.arrays.definitions import attention as attention
+from tile_api.arrays.definitions import conv1d as conv1d
+from tile_api.arrays.definitions import conv2d as conv2d
+from tile_api.arrays.definitions import cross_entropy as cross_entropy
+from tile_api.arrays.definitions import dequantize as dequantize
+from tile_api.arrays.definitions import erf as erf
+from tile_api.arrays.definitions import gelu as gelu
+from tile_api.arrays.definitions import group_norm as group_norm
+from tile_api.arrays.definitions import layer_norm as layer_norm
+from tile_api.arrays.definitions import log_softmax as log_softmax
+from tile_api.arrays.definitions import logsumexp as logsumexp
+from tile_api.arrays.definitions import rms_norm as rms_norm
+from tile_api.arrays.definitions import rotary as rotary
+from tile_api.arrays.definitions import silu as silu
+from tile_api.arrays.definitions import softmax as softmax
 from tile_api.frontend.source import calling_span
 from tile_core.errors import UnknownName
 from tile_core.spelling import nearest

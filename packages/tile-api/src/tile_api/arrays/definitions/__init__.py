@@ -1,1 +1,0 @@
-"""What models are made of, each defined by a program of NumPy's words: `tile.nn`."""
