@@ -78,6 +78,16 @@ def test_reach_is_exact_for_addresses_and_their_digits(order, box, unit):
         assert reach(expr, box).is_exact
 
 
+@given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4, 8]))
+def test_reach_leaves_no_gap_in_rows_that_are_swizzled(rows, columns):
+    i, j, _ = inputs(3)
+    box = (rows, columns, 1)
+    found, seen = reach(i ^ j, box), np.unique(tabulate(i ^ j, box))
+    assert (found.lo, found.hi) == (seen[0], seen[-1])
+    assert found.gap is not None
+    assert found.gap <= 1
+
+
 @given(boxes, st.sampled_from([1, 2, 4]))
 def test_quotient_and_remainder_of_a_flat_index_are_put_together_again(box, unit):
     """Pins `simplify` from below: returning its argument is not an answer."""

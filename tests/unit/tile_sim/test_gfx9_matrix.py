@@ -150,6 +150,20 @@ def test_forms(
     np.testing.assert_array_equal(found.view(kind), after)
 
 
+def test_factors_of_xf32_are_rounded_to_the_nearest_and_ties_to_even() -> None:
+    size, depth = 16, 8
+    numbers = 1 + np.arange(size, dtype=np.float32) * 2.0**-12  # a quarter of what xf32 tells apart
+    a, b = np.zeros((2, 1, size, depth), np.float32)
+    a[0, :, 0], b[0, :, 0] = numbers, 1
+    before, found = np.zeros((2, size * size // 64, 64), np.float32)
+    given = in_lanes(a, size, 1), in_lanes(b, size, 1)
+    text = program("gfx942", "v_mfma_f32_16x16x8_xf32", len(given[0]), len(found))
+    gfx9.run(text, "f", grid=1, block=64, arguments=[*given, before, found])
+    rounded = np.rint(numbers.astype(np.float64) * 2**10) / 2**10  # NumPy's ties are even, too
+    for row, number in enumerate(rounded):
+        assert {found[place_of(0, row, column, size)] for column in range(size)} == {number}
+
+
 @pytest.mark.parametrize(
     ("arch", "name", "dtype"),
     [

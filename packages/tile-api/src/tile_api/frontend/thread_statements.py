@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -182,9 +183,8 @@ def _augmented(p: ThreadStatements, node: ast.AugAssign) -> Stmt:
     e, op = p.expressions, INFIX.get(type(node.op))
     if op is None:
         raise p.wrong(node)
-    reading = ast.parse(ast.unparse(node.target), mode="eval").body
-    ast.copy_location(reading, node.target)
-    ast.fix_missing_locations(reading)
+    reading = copy(node.target)
+    reading.ctx = ast.Load()
     buffer, indices = e.element(node.target)
     return Store(buffer, indices, e.pair(op, node.value, reading, node.value))
 

@@ -13,7 +13,7 @@ from tile_core.ops.reduce import Reduce, combine, magnitude
 from tile_core.ops.rule import Rule
 from tile_core.ops.serial_forms import expand
 from tile_cpu.lowering.context import Context, Lane, assigned, loaded
-from tile_cpu.lowering.row_reductions import HORIZONTAL, combined
+from tile_cpu.lowering.row_reductions import HORIZONTAL, SUMS, combined
 from tile_cpu.lowering.types import number, spread, value_type
 from tile_cpu.lowering.vector_access import NotVectorisable, lane_stride
 from tile_cpu.tir.build import i32, prim, seq, with_lanes
@@ -24,8 +24,6 @@ from tile_cpu.tir.nodes import Var as TirVar
 
 ROWS_TOGETHER = 4
 """Rows reduced side by side: one sum waits for itself, four keep the adders busy."""
-
-SUMS_OF_ONE_ROW = 4
 
 
 def lower_reduce(op: Reduce, ctx: Context) -> TirStmt:
@@ -116,7 +114,7 @@ class _Rows:
         kind = value_type(self.total)
         identity = number(self.op.kind.identity(self.op.dst.buffer.dtype), kind, self.lanes)
         whole, rest = divmod(self.extent, self.lanes)
-        sums = min(SUMS_OF_ONE_ROW, max(1, whole // 2)) if len(rows) == 1 else 1
+        sums = min(SUMS, max(1, whole // 2)) if len(rows) == 1 else 1
         with ctx.statement() as statements:
             cells = [[ctx.cell(with_lanes(kind, self.lanes), "acc") for _ in range(sums)]
                      for _ in rows]  # fmt: skip
