@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -97,3 +98,19 @@ def test_reasons_are_told() -> None:
         f"no producer warps: 'B_s' cannot be copied in bulk: {why.format('B')}",
         stored,
     ]
+
+
+def test_launches_are_numbered_one_after_the_other() -> None:
+    @T.prim_func
+    def steps(
+        A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32"), C: T.Tensor((64,), "float32")
+    ):
+        with T.Kernel(1, threads=64):
+            for i in T.Parallel(64):
+                B[i] = A[i] + 1
+        with T.Kernel(1, threads=64):
+            for i in T.Parallel(64):
+                C[i] = B[i] * 2
+
+    source = tile.compile(steps, target="cuda:sm_80").get_kernel_source()
+    assert re.findall(r"\b(steps\w*)\(", source) == ["steps_1", "steps_2"]

@@ -15,6 +15,7 @@ from tile_api import settings
 from tile_api.arrays import dynamic
 from tile_api.arrays.call_cache import CallCache
 from tile_api.arrays.deriving import derive
+from tile_api.arrays.equations.sizes import at_most, symbols_of
 from tile_api.arrays.function import Function
 from tile_api.arrays.planning.plan import Blocks
 from tile_core.errors import ArrayShapeError
@@ -277,3 +278,10 @@ def test_kernels_of_one_size_serve_no_other_size_however_they_are_called() -> No
     for m in rows:
         found = function(x=floats(m, 7) ** 2)
         np.testing.assert_allclose(found, scaled(floats(m, 7) ** 2), rtol=1e-4)
+
+
+def test_what_is_known_of_sizes_holds_for_the_least() -> None:
+    n = symbols_of({"n": 100})["n"]
+    assert at_most(1, n)
+    assert at_most(0, n // 8)
+    assert not at_most(1, n // 8)
