@@ -18,6 +18,7 @@ from tile_core.compilation.options import BuildOptions
 from tile_core.driver import lower
 from tile_core.plugins.host import PluginHost
 from tile_core.records import dataclass, replace
+from tile_cuda import pair_choice
 from tile_sim import checking
 
 
@@ -36,9 +37,10 @@ class Matmul:
     cluster: tuple[int, ...] = (1, 2)
     out: str = "float32"
     tiles: int = 1  # to a block, one after the other along N
+    panels: int = 1
 
     def kernel(self):
-        m, n, k, tiles = self.m, self.n, self.k, self.tiles
+        m, n, k, tiles, panels = self.m, self.n, self.k, self.tiles, self.panels
         (M, N, K), (turns_a, turns_b) = self.shape, self.turned
 
         @T.prim_func
@@ -56,6 +58,7 @@ class Matmul:
                 a = T.alloc_shared((k, m) if turns_a else (m, k), self.dtype)
                 b = T.alloc_shared((k, n) if turns_b else (n, k), self.dtype)
                 c = T.alloc_fragment((m, n), "float32")
+                T.use_swizzle(panels, enable=panels > 1)
                 for t in T.serial(tiles):
                     T.clear(c)
                     for kk in T.Pipelined(T.ceildiv(K, k), num_stages=self.stages):
@@ -72,7 +75,7 @@ class Matmul:
 
         return matmul
 
-    def check(self, host: PluginHost) -> None:
+    def check(self, host: PluginHost, arch: str = "sm_100a") -> None:
         """Compare the emulated kernel, which must be of pairs, with the exact result."""
         M, N, K = self.shape
         rng = np.random.default_rng(5)
@@ -80,7 +83,7 @@ class Matmul:
         a, b = (rng.integers(-3, 4, (rows, K)).astype(dtype) for rows in (M, N))
         c = np.full((M, N), np.nan, np.float32)
         factors = (x.T.copy() if turns else x for x, turns in zip((a, b), self.turned, strict=True))
-        tile.compile(self.kernel(), target="cuda:sm_100a@sim")(*factors, c)
+        tile.compile(self.kernel(), target=f"cuda:{arch}@sim")(*factors, c)
         np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
 
 
@@ -134,6 +137,63 @@ def test_blocks_are_alone(case: str, host: PluginHost) -> None:
     assert len(told) == bool(why)
 
 
+WORTH = Matmul(shape=(2560, 128, 2048), cluster=(1, 1), stages=3)
+"""A product whose blocks fill a Thor, and multiply for long enough."""
+
+
+@pytest.mark.in_turn(2)
+@pytest.mark.parametrize("schedule", ["forward", "random:1"])
+def test_pairs_that_nobody_asked_for(schedule: str, host: PluginHost) -> None:
+    text = printed(WORTH, host, "sm_110a")
+    assert "tcgen05_mma_pair<" in text
+    assert "TILE_CLUSTER(1, 2, 1)" in text
+    with checking("all", schedule=schedule, async_mode="random" if ":" in schedule else "late"):
+        WORTH.check(host, "sm_110a")
+
+
+NOT_WORTH = {
+    "few blocks": (replace(WORTH, shape=(2304, 128, 2048)), "18 blocks leave some of 20"),
+    "odd": (replace(WORTH, shape=(2688, 128, 2048)), "blocks along 'by' are not an even number"),
+    "one row of blocks": (replace(WORTH, shape=(128, 2560, 2048)), "along 'by' are not an even"),
+    "few rounds": (
+        replace(WORTH, shape=(2560, 128, 1984)),
+        "take some 7936 cycles, less than 8192",
+    ),
+    "narrow": (
+        replace(WORTH, n=32, shape=(2560, 32, 8192)),
+        "second factors are 4096 bytes of 20480 that are copied",
+    ),
+    "half rows": (replace(WORTH, m=64), "products are of 64 x 128, not of multiples of 128 x 32"),
+    "panels": (
+        replace(WORTH, shape=(2560, 256, 2048), panels=4),
+        "the program has blocks in panels",
+    ),
+    "serial": (replace(WORTH, stages=1), ""),
+}
+"""Products whose blocks stay alone, and what is told."""
+
+
+@pytest.mark.parametrize("case", NOT_WORTH, ids=str)
+def test_pairs_that_would_not_pay(case: str, host: PluginHost) -> None:
+    product, why = NOT_WORTH[case]
+    kernel = tile.lower(product.kernel(), target="cuda:sm_110a", host=host)
+    assert "tcgen05_mma<" in kernel.kernel_source
+    assert "TILE_CLUSTER" not in kernel.kernel_source
+    told = [remark.message for remark in kernel.remarks("missed", "choose_pairs")]
+    assert len(told) == bool(why)
+    assert all(why in message and "no pairs of blocks: " in message for message in told)
+
+
+@pytest.mark.parametrize("arch", ["sm_100a", "sm_90a", "sm_120a"])
+def test_what_nobody_asks_for_is_not_chosen_elsewhere(arch: str, host: PluginHost) -> None:
+    """A B200 has more multiprocessors than this has blocks; others have no pairs."""
+    text = printed(WORTH, host, arch)
+    assert "TILE_CLUSTER" not in text
+    options = BuildOptions(skip=("choose_pairs",))
+    skipped = print_program(lower(WORTH.kernel().kernel, f"cuda:{arch}", host, options).module)
+    assert text == skipped.text
+
+
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_120a"])
 def test_others_have_no_pairs(arch: str, host: PluginHost) -> None:
     product = Matmul() if arch == "sm_90a" else Matmul(cluster=(1, 1))
@@ -153,13 +213,12 @@ def test_without_the_choice_blocks_share_copies(host: PluginHost) -> None:
     assert "_pair<" not in text
 
 
-def test_estimates_know_pairs() -> None:
+def test_estimates_know_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     """All operations count once, tiles have all stages, and half of B is left to fetch."""
     product = Matmul(n=256, shape=(4096, 4096, 4096), dtype="bfloat16", stages=4, out="bfloat16")
-    pairs, alone = (
-        tile.estimate(replace(product, cluster=c).kernel(), target="cuda:sm_100a")
-        for c in ((1, 2), (1, 1))
-    )
+    pairs = tile.estimate(product.kernel(), target="cuda:sm_100a")
+    monkeypatch.setattr(pair_choice, "LEAST_CYCLES", 1 << 30)
+    alone = tile.estimate(replace(product, cluster=(1, 1)).kernel(), target="cuda:sm_100a")
     assert pairs.total_flops == alone.total_flops
     assert pairs.notes == alone.notes
     assert pairs.milliseconds < 0.75 * alone.milliseconds

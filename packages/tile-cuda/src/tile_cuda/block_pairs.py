@@ -20,6 +20,7 @@ from tile_core.ir.stmt import (
     Kernel,
     Launch,
     OnThreads,
+    Pipelined,
     Seq,
     Stmt,
     Store,
@@ -34,8 +35,11 @@ from tile_core.ops.mbarrier import BarrierArrive, BarrierInit, BarrierWait
 from tile_core.ops.operator import ControlOperator
 from tile_core.ops.region_pairing import pair
 from tile_core.passes.warp_specialisation.cluster_multicast import Dependence, control
+from tile_core.passes.warp_specialisation.cost_heuristic import asks_for_overlap
 from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable, remark
+from tile_cuda.pair_choice import axis_that_pays
+from tile_cuda.speeds import MULTIPROCESSORS
 from tile_cuda.tensor_memory import (
     LANES,
     FreeTensorMemory,
@@ -81,16 +85,22 @@ def choose_pairs(kernel: Kernel, machine: SimtMachine) -> Kernel:
     After    launch:  hint block_pairs, 1:  … gemm …
 
     Blocks of a cluster of two along one axis share nothing but products then: `pair_blocks` brings
-    the cluster back.
+    the cluster back. Launches that say nothing of clusters have pairs where these pay: see
+    `axis_that_pays`.
     """
     if not machine.has(FEATURE):
         return kernel
 
     def rule(node: Node) -> Node:
-        if not isinstance(node, Launch) or math.prod(node.cluster) != PAIR:
+        if not isinstance(node, Launch):
             return node
-        axis = node.cluster.index(PAIR)
-        if not _may_be_pairs(node, axis, machine):
+        axis: int | None = None
+        if math.prod(node.cluster) == PAIR:
+            axis = node.cluster.index(PAIR)
+            axis = axis if _may_be_pairs(node, axis, machine) else None
+        elif not node.cluster:
+            axis = _axis_that_pays(node, machine)
+        if axis is None:
             return node
         body = Seq((Hint(_HINT, (axis, *node.cluster)), node.body))
         return replace(node, cluster=(), body=body)
@@ -117,6 +127,22 @@ def _may_be_pairs(launch: Launch, axis: int, machine: SimtMachine) -> bool:
     depends, block = Dependence(launch), launch.block_vars[axis]
     starts = [as_expr(start) for c in copies for start in c.src.starts]
     return bool(copies) and block not in depends.of(*starts, *control(launch.body, set(products)))
+
+
+def _axis_that_pays(launch: Launch, machine: SimtMachine) -> int | None:
+    """Return along which axis of the grid neighbours shall be pairs, None if they shall not."""
+    products = nodes_of(launch.body, Gemm)
+    if not products or any(refusal(op, machine) for op in products):
+        return None
+    if not any(map(asks_for_overlap, nodes_of(launch.body, Pipelined))):
+        return None  # nothing runs ahead: there will be no producers
+    try:
+        for op in products:
+            _require_shape(op)
+        return axis_that_pays(launch, MULTIPROCESSORS.get(machine.name, 1))
+    except NotApplicable as why:
+        remark("missed", "choose_pairs", f"no pairs of blocks: {why.reason}", launch.span)
+        return None
 
 
 def pair_blocks(kernel: Kernel) -> Kernel:
@@ -325,6 +351,8 @@ class _Pairing:
 
 def _require_shape(op: Gemm) -> None:
     m, n, _ = op.mnk
+    if op.scales:
+        raise NotApplicable("products have scales")
     if op.a.buffer.scope is not Scope.SHARED:
         raise NotApplicable(f"the first factor, {op.a.buffer.name!r}, is not in shared memory")
     if m % LANES or n % _STEP:

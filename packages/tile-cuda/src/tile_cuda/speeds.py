@@ -159,3 +159,8 @@ PRODUCTS = (
     _row("gb10", "sm_121a", 48, 2.525, _RTX_BLACKWELL, (128, 2), 273.0, (15.0, 24), 650.0),
 )
 """By architecture, the usual product of each first."""
+
+MULTIPROCESSORS: Mapping[str, int] = MappingProxyType(
+    {row.arch: row.multiprocessors for row in reversed(PRODUCTS)}
+)
+"""How many the usual product of each architecture has."""
