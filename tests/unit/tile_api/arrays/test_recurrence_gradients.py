@@ -33,6 +33,15 @@ def mirrored(x, h):
     return tile.scan(lambda h, x: (np.tanh(h * x + h[::-1]), h * x), h, x)
 
 
+def of_the_largest(step):
+    """Each step reads what it carries where that is largest: at a place that it finds itself."""
+
+    def run(x):
+        return tile.scan(lambda h, k: (step(h, k, np.argmax(h)), None), x, np.arange(5))[0]
+
+    return run
+
+
 def counted(x):
     def step(carried, x):
         n, h = carried
@@ -92,6 +101,16 @@ SLOPES = {
     "within": (within, floats(4, 3)),
     "mirrored": (mirrored, floats(5, 3), floats(3)),
     "counted": (counted, floats(5, 3)),
+    "its largest": (of_the_largest(lambda h, k, p: h + np.take(h, p)), floats(5)),
+    "the largest moved": (
+        of_the_largest(lambda h, k, p: np.where(np.arange(5) == k, np.take(h, p), h * 2)),
+        floats(5),
+    ),
+    "the largest of a product": (
+        of_the_largest(lambda h, k, p: h * 2 + np.take(h * 2, p)),
+        floats(5),
+    ),
+    "what it meets": (of_the_largest(lambda h, k, p: h * 2 + np.take(h, k)), floats(5)),
     "recurrent": (programs.recurrent, floats(5, 2, 3), floats(3, 4), floats(4, 4), floats(4, 2)),
     "selective": (programs.selective, *(floats(5, 3) for _ in "xd"), floats(3, 4), floats(5, 4),
                   floats(5, 4)),

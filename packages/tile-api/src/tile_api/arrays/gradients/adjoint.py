@@ -346,7 +346,8 @@ class _Reverse:
         return Output(name, parameter.shape, parameter.dtype, indices, element)
 
     def _at(self, indices: Indices, mine: Expr, element: Indices) -> Expr:
-        """Return what an element gets, of what is read at indices."""
+        """Return what an element gets, of what is read at indices, which steps may have made."""
+        indices = tuple(map(self._read, indices))
         where = inverse(indices, element)
         found = bound_first(substituted(_met(mine, indices, element), where.values))
         found = _under(found, lambda y: pulled(y, where.equal))

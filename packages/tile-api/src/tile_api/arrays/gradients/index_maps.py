@@ -60,7 +60,8 @@ class _Solver:
         self.found = Inverse()
         self.extents = extents_of(indices)
         self.taken = frozenset().union(*(u.free for u in element))
-        self.free = {n: None for i in indices for n in sorted(i.free)}
+        free = (n for i in indices for n in sorted(i.free))
+        self.free = {n: None for n in free if n in self.extents}  # and not what a step carries
         self.indices = indices
         self.element = element
 
