@@ -38,7 +38,7 @@ from tile_core.passes.warp_specialisation.cluster_multicast import Dependence, c
 from tile_core.passes.warp_specialisation.cost_heuristic import asks_for_overlap
 from tile_core.records import dataclass, replace
 from tile_core.remarks import NotApplicable, remark
-from tile_cuda.pair_choice import axis_that_pays
+from tile_cuda.pair_choice import PAIR, axis_that_pays
 from tile_cuda.speeds import MULTIPROCESSORS
 from tile_cuda.tensor_memory import (
     LANES,
@@ -52,7 +52,6 @@ from tile_cuda.tensor_memory import (
 FEATURE = "accumulator_memory_pairs"
 """Of machines on which two blocks of a cluster share products."""
 
-PAIR = 2
 
 _HINT = "block_pairs"
 _STEP = 32  # columns of products of pairs come in multiples of it
