@@ -22,8 +22,8 @@ PAIR = 2
 LEAST_CYCLES = 8192
 """Of the matrix units, in products of a block that shall be one of a pair.
 
-Twice blocks of a pair wait for each other, an estimated few hundred cycles each. Products of pairs
-take 5 % less time (134 cycles instead of 141 were measured on a GB300, of 256 columns): so many
+Blocks of a pair meet twice, an estimated few hundred cycles each time. Products of pairs take 5 %
+less time (134 cycles instead of 141 were measured on a GB300, of 256 columns): so many
 cycles are the least that is gained from.
 """
 
