@@ -36,6 +36,13 @@ CASES = {
         )
     },
     **{
+        f"np.{name}.at({x}, 0, 1)": (
+            f"np.{name}.at writes into the argument x: arrays are values here",
+            "write into a copy: y = x.copy()",
+        )
+        for name, x in {"add": "x", "maximum": "x.T[1:]"}.items()
+    },
+    **{
         line: (
             f"np.{name} is to write into `out`: arrays are values here",
             f"use what it returns: y = np.{name}(...)",
@@ -70,7 +77,6 @@ CASES = {
             "np.put(x, 0, 1)": "np.put",
             "np.fill_diagonal(x, 0)": "np.fill_diagonal",
             "x.partition(2)": "partition",
-            "np.add.at(x, 0, 1)": "np.add.at",
         }.items()
     },
 }

@@ -59,9 +59,7 @@ def assign(x: Array, key: Any, value: Any) -> None:
     new = lift(value)
     if new.base is old and new.key is not None and _is_same(*new.key, key):
         return  # as after x[key] += 1, which has changed x already
-    made = assigned(old, key, new)
-    if made is not old:
-        replace(old, made, calling_span())
+    replace(old, assigned(old, key, new), calling_span())
 
 
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
@@ -76,6 +74,8 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 
 def replace(old: Array, new: Array, span: Span | None) -> None:
     """Let an array stand for another one under all its names, and in what this is a view of."""
+    if new is old:
+        return
     if old.base is not None and old.key is not None:
         assign(old.base, *old.key, new)
         return
@@ -113,13 +113,10 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def assigned(x: Array, key: Any, value: Array) -> Array:
     """Return an array like `x` with a value where a key says, `x` itself if that is nowhere."""
-    masks, keys = _without_masks(x, list(key) if isinstance(key, tuple) else [key])
-    keys = completed(x, keys)
-    region = taken(x, tuple(keys))
-    value = _fitting(astype(value, x.dtype), region, masks)
-    if not prod(region.shape):
+    places = Places(x, key)
+    value = places.fitting(astype(value, x.dtype))
+    if not places.count:
         return x
-    places = _Places(x, keys, masks)
 
     def at(indices: Indices) -> Expr:
         is_there, where = places.of(indices)
@@ -208,11 +205,24 @@ def _fitting(value: Array, region: Array, masks: Sequence[_Mask]) -> Array:
     return value
 
 
-class _Places:
-    """Tells which elements of an array a key chooses, and which element of the region each is."""
+class Places:
+    """Tells which elements of an array a key chooses, and which element of the region each is.
 
-    def __init__(self, x: Array, keys: Sequence[Any], masks: Sequence[_Mask]) -> None:
+    Attributes
+    ----------
+    count
+        How many elements the region has, masks aside.
+    rank
+        Its dimensions: a mask is one.
+    """
+
+    def __init__(self, x: Array, key: Any) -> None:
+        masks, keys = _without_masks(x, list(key) if isinstance(key, tuple) else [key])
+        keys = completed(x, keys)
         self._shape, self._keys, self._masks = x.shape, keys, masks
+        self._region = taken(x, tuple(keys))
+        self.count = prod(self._region.shape)
+        self.rank = self._region.ndim - sum(m.mask.ndim - 1 for m in masks)
         self._picked = [k for k in keys if isinstance(k, Array)]
         self._common = broadcast([k.shape for k in self._picked], "indices", self._picked)
         at = [k for k, key in enumerate(keys) if key is not None and not isinstance(key, slice)]
@@ -220,8 +230,39 @@ class _Places:
         before = keys[: 0 if is_apart or not at else at[0]]
         self._place = sum(k is None or isinstance(k, slice) for k in before)
 
+    def fitting(self, value: Array) -> Array:
+        """Return a value that is broadcast to the region; what a mask chooses has one value."""
+        return _fitting(value, self._region, self._masks)
+
     def of(self, indices: Indices) -> tuple[Expr | None, Indices]:
-        """Return whether an element is one, None if all are, and its indices in the region."""
+        """Return whether an element is one, None if all are, and its indices in the region.
+
+        Of several elements of the region that go there, it is the last one.
+        """
+        conditions, hits, region, left = self.hits(indices)
+        if not left:
+            conditions += hits
+        else:
+            last = _last_of(left, functools.reduce(partial(make, "and"), hits))
+            conditions.append(make("le", const(0), last))
+            sizes = [c.value[1] for c in left]
+            digits = reindexed((clipped(last, 0),), [prod(sizes)], sizes)
+            found = dict(zip(left, digits, strict=True))
+            region = [found.get(at, at) for at in region]
+        return all_of(conditions), tuple(region)
+
+    def hits(self, indices: Indices) -> tuple[list[Expr], list[Expr], list[Expr], list[Expr]]:
+        """Return which elements of the region go to an element of the array.
+
+        Returns
+        -------
+        conditions, hits
+            What holds where any does, and where one does.
+        region
+            The indices of one in the region, in terms of the variables that are left.
+        left
+            Variables of dimensions of arrays of indices that say nothing of which one it is.
+        """
         conditions: list[Expr] = []
         region: list[Expr] = []
         pairs: list[tuple[Array, Expr, int]] = []
@@ -240,16 +281,16 @@ class _Places:
         for m in self._masks:
             part = indices[m.first : m.first + m.mask.ndim]
             conditions.append(m.mask.at(spread(m.mask, part)))
-        if pairs:
-            region[self._place : self._place] = self._found(pairs, conditions, indices)
-        if not conditions:
-            return None, tuple(region)
-        return functools.reduce(partial(make, "and"), conditions), tuple(region)
+        if not pairs:
+            return conditions, [], region, []
+        hits, common, left = self._found(pairs, conditions, indices)
+        region[self._place : self._place] = common
+        return conditions, hits, region, left
 
     def _found(
         self, pairs: Sequence[tuple[Array, Expr, int]], conditions: list[Expr], indices: Indices
-    ) -> list[Expr]:
-        """Return which of the common elements of arrays of indices is meant: the last one."""
+    ) -> tuple[list[Expr], list[Expr], list[Expr]]:
+        """Return which of the common elements of arrays of indices are meant, as in `hits`."""
         taken: frozenset[str] = frozenset().union(*(i.free for i in indices))
         common: list[Expr] = []
         for n in self._common:
@@ -274,17 +315,16 @@ class _Places:
             if known.get(found) is not i
         ]
         left = [c for c in common if c in counting and c not in known]
-        if not left:
-            conditions += hits
-            return [clipped(known[c], 0, c.value[1] - 1) if c in known else c for c in common]
-        last = _last_of(left, functools.reduce(partial(make, "and"), hits))
-        conditions.append(make("le", const(0), last))
-        sizes = [c.value[1] for c in left]
-        digits = iter(reindexed((clipped(last, 0),), [prod(sizes)], sizes))
-        return [
-            clipped(known[c], 0, c.value[1] - 1) if c in known else next(digits) if c in left else c
-            for c in common
-        ]
+        return (
+            hits,
+            [clipped(known[c], 0, c.value[1] - 1) if c in known else c for c in common],
+            left,
+        )
+
+
+def all_of(conditions: Sequence[Expr]) -> Expr | None:
+    """Return whether all conditions hold, None if there are none."""
+    return functools.reduce(partial(make, "and"), conditions) if conditions else None
 
 
 def _last_of(over: Sequence[Expr], hits: Expr) -> Expr:

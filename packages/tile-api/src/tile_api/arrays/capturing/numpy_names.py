@@ -23,6 +23,7 @@ from tile_api.arrays.capturing import (
     joins,
     linear_algebra,
     products,
+    scattering,
     sorting,
     statistics,
     views,
@@ -50,7 +51,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         joins.array_split, joins.unstack, joins.vstack, joins.hstack, joins.dstack,
         joins.column_stack, joins.append, joins.rot90, joins.diagonal, joins.diag, joins.diff,
         joins.pad, indexing.take, indexing.take_along_axis, indexing.ix_, indexing.select,
-        indexing.choose, folds.sum, folds.prod, folds.max, folds.min, folds.mean, folds.var,
+        indexing.choose, item_assignment.copyto,
+        folds.sum, folds.prod, folds.max, folds.min, folds.mean, folds.var,
         folds.std, folds.any, folds.all, folds.argmax, folds.argmin, folds.ptp, folds.nanargmax,
         folds.nanargmin, folds.count_nonzero, folds.average, products.matmul, products.einsum,
         products.vecdot,
@@ -144,6 +146,7 @@ _OTHERWISE: Mapping[str, str] = {
     "real": "arrays are real",
     "apply_along_axis": "functions of NumPy take an axis",
     "dim": "x.ndim",
+    "at": "np.add, subtract, multiply, maximum and minimum have `at`",
     "device": "leave it out: what a function makes is computed where its kernels run",
     "to": "x.astype(dtype)",
     "float": 'x.astype("float32")',
@@ -175,8 +178,8 @@ def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], keywords: dict[st
         x, y = map(lift, inputs)
         wide = views.reshape(x, [*x.shape, *[1] * y.ndim])
         return call_ufunc(ufunc, "__call__", (wide, y), keywords)
-    if method == "at":
-        raise _written(f"np.{name}.at")
+    if method == "at" and name in scattering.ACCUMULATED and len(inputs) == 3:
+        return _applied(scattering.at, f"np.{name}.at", (name, *inputs), keywords)
     if method != "__call__":
         raise _unknown(f"{name}.{method}")
     if name in _UFUNC_PROGRAMS:
@@ -194,8 +197,6 @@ def call_function(function: Any, args: Sequence[Any], keywords: Mapping[str, Any
     name = function.__name__
     if name in _SIZED_BY_DATA:
         raise _sized_by_data(f"np.{name}")
-    if name == "copyto":
-        return _applied(item_assignment.copyto, "np.copyto", args, keywords)
     if name in _WRITING:
         raise _written(f"np.{name}")
     module = getattr(function, "__module__", "numpy")
@@ -324,7 +325,9 @@ def _written(what: str) -> ImmutableArray:
 def _sized_by_data(what: str) -> DataDependentShape:
     return DataDependentShape(
         f"how many elements {what} gives is known only when the kernel runs",
-        hint="np.where keeps the shape",
+        hint="count n of them: y = np.zeros(n, int); np.add.at(y, x, 1)"
+        if what == "np.bincount"
+        else "np.where keeps the shape",
     )
 
 
