@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tile_api as tile
+from support.gradients import Backward
 from tile_api.arrays.function import Function
 
 pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
@@ -20,7 +21,17 @@ NUMBERS = ("{s} * 0.9 + {v}.sum()", "({v} * {u}).max()", "np.tanh({s})", "{v}[3]
            "np.abs({v}).prod()", "np.minimum({s}, row[0])")  # fmt: skip
 
 
-def steps(seed: int) -> str:
+SMOOTH = (
+    *(v for v in VECTORS if not v.startswith(("np.where", "np.maximum", "np.abs"))),
+    "{v} / (2 + np.take({u}, np.argmax({u})) ** 2)",
+    "{v} * np.take({v}, np.argmin({u}))",
+    "np.take({v}, np.argsort({u}))",
+    "np.where(np.arange(7) == np.argmax({v}), {u}, {v})",
+)
+"""What has slopes next to everywhere: among it, what is read at places that are found."""
+
+
+def steps(seed: int, of_vectors: tuple[str, ...] = VECTORS) -> str:
     """Return the text of a function of rows and a matrix."""
     random = np.random.default_rng(seed)
     vectors, numbers = ["h", "row"], ["g"]
@@ -32,7 +43,7 @@ def steps(seed: int) -> str:
     for count in range(int(random.integers(2, 6))):
         is_vector = bool(random.random() < 0.65)
         known = {"v": chosen(vectors), "u": chosen(vectors), "s": chosen(numbers)}
-        text = chosen(VECTORS if is_vector else NUMBERS).format(**known)
+        text = chosen(of_vectors if is_vector else NUMBERS).format(**known)
         lines.append(f"        a{count} = {text}")
         (vectors if is_vector else numbers).append(f"a{count}")
     h, g, y = f"np.tanh({vectors[-1]})", f"np.tanh({numbers[-1]})", chosen(vectors)
@@ -60,6 +71,16 @@ def check(seed: int, run: Any) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_what_random_steps_mean(seed: int) -> None:
     check(seed, lambda f: Function(f).interpret)
+
+
+@pytest.mark.in_turn(4)
+@pytest.mark.parametrize("seed", range(40))
+def test_slopes_of_random_steps(seed: int) -> None:
+    names: dict[str, Any] = {"np": np, "tile": tile}
+    exec(steps(seed, SMOOTH), names)
+    random = np.random.default_rng(seed)
+    x = random.standard_normal((STEPS, WIDTH))
+    Backward(names["f"], x, random.standard_normal((WIDTH, WIDTH)) / 3).check()
 
 
 # 124 multiplies elements of a product of matrices, 166 reads a running sum in two ways.

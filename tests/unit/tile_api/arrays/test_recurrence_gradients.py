@@ -110,6 +110,8 @@ SLOPES = {
         of_the_largest(lambda h, k, p: h * 2 + np.take(h * 2, p)),
         floats(5),
     ),
+    "divided by its largest": (of_the_largest(lambda h, k, p: h / np.take(h, p)), floats(5)),
+    "multiplied by its largest": (of_the_largest(lambda h, k, p: h * np.take(h, p)), floats(5)),
     "what it meets": (of_the_largest(lambda h, k, p: h * 2 + np.take(h, k)), floats(5)),
     "recurrent": (programs.recurrent, floats(5, 2, 3), floats(3, 4), floats(4, 4), floats(4, 2)),
     "selective": (programs.selective, *(floats(5, 3) for _ in "xd"), floats(3, 4), floats(5, 4),

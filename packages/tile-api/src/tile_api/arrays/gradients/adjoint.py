@@ -123,10 +123,8 @@ class _Reverse:
         self.reads: list[tuple[Expr, Expr]] = []
         self.carried: dict[Steps, list[tuple[Expr, Expr]]] = {}
         for x in nodes:
-            if x.dtype.is_float and (
-                (x.op == "load" and x.value in wrt)
-                or any(arg in self.active for arg in x.args if x.op != "load")
-            ):
+            is_wanted = x.op == "load" and x.value in wrt
+            if x.dtype.is_float and (is_wanted or any(arg in self.active for arg in x.args)):
                 self.active.add(x)
         for o, c in zip(outputs, weights, strict=True):
             given_here = eq.load(c.tensor, o.indices, c.dtype)
@@ -154,12 +152,6 @@ class _Reverse:
             return substituted(saved[whole], dict(zip(names, (at, *args), strict=True)))
 
         self.value = value
-        for x in (x for x in nodes if x.op == "scan"):
-            read = x.value
-            if read.is_before:
-                self.known[x] = rebuild(x, closed)
-            else:
-                self.known[x] = value(steps_of(x), read.carry, x.args[0], x.args[1 : read.rank])
         for steps in self.recurrences:
             of = steps.of
             self.extents |= {of.variable: of.extent}
@@ -169,13 +161,21 @@ class _Reverse:
             token: steps.of.step.free.union(*(i.free for i in steps.outer))
             for token, steps in own.items()
         }
-        for x in (x for x in nodes if x.op == "carry"):
-            steps, carry = own[x.value[0]], x.value[1]
+        for x in nodes:  # those at which others are read come first
+            if x.op == "scan":
+                read = x.value
+                at, *args = map(self._read, x.args[: read.rank])
+                self.known[x] = value(steps_of(x), read.carry, at, tuple(args), read.is_before)
+            elif x.op == "carry":
+                places = tuple(map(self._read, x.args))
+                steps, carry = own[x.value[0]], x.value[1]
 
-            def after(at: Expr, steps: Steps = steps, carry: int = carry, x: Expr = x) -> Expr:
-                return value(steps, carry, at, x.args)
+                def after(
+                    at: Expr, steps: Steps = steps, carry: int = carry, places: Indices = places
+                ) -> Expr:
+                    return value(steps, carry, at, places)
 
-            self.known[x] = before(steps, carry, after, x.args)
+                self.known[x] = before(steps, carry, after, places)
 
     def _run(self, nodes: Sequence[Expr]) -> None:
         for x in reversed(nodes):
@@ -279,7 +279,7 @@ class _Reverse:
         elif kind == "mean":
             self._add(body, product_of([const(1 / extent, x.dtype), mine], x), scope)
         elif kind == "prod":
-            rest = self._read(_others(x))
+            rest = _others(variable, extent, self._read(body))
             self._add(body, _under(mine, lambda y: product_of([y, rest], x)), scope)
         else:
             infinite = make("eq", make("absolute", self._read(x)), const(INFINITE, x.dtype))
@@ -323,7 +323,11 @@ class _Reverse:
         inner = copy(self)
         inner.terms, inner.reads, inner.recurrences = {}, [], Counter()
         inner.fixed = self.around[of.token]
-        inner.active = {x for x in nodes if x.dtype.is_float and of.token in x.free}
+        inner.active = set()
+        for x in (x for x in nodes if x.dtype.is_float):
+            is_mine = x.op == "carry" and x.value[0] == of.token
+            if is_mine or any(arg in inner.active for arg in x.args):  # places are integers
+                inner.active.add(x)
         for k, mine in weights.items():
             inner._add(steps.steps[k], mine, frozenset().union(*(i.free for i in of.indices(k))))
         inner._run(nodes)
@@ -391,14 +395,12 @@ def _unless(condition: Expr, x: Expr) -> Expr:
     return rebuild(x, dict(known))
 
 
-def _others(x: Expr) -> Expr:
+def _others(variable: str, extent: int, body: Expr) -> Expr:
     """Return the product without the element at the variable of the product itself."""
-    _, variable, extent = x.value
-    body = x.args[0]
     fresh = unused(variable, body.free | {variable})
     there = substituted(body, {variable: eq.index(fresh, extent)})
     is_mine = make("eq", eq.index(fresh, extent), eq.index(variable, extent))
-    return bound("prod", fresh, extent, eq.where(is_mine, const(1, x.dtype), there))
+    return bound("prod", fresh, extent, eq.where(is_mine, const(1, body.dtype), there))
 
 
 def _indices(parameter: Parameter, loads: Sequence[Expr]) -> tuple[Expr, ...]:
