@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tile_api as tile
-from support.gradients import Backward
+from support.gradients import Backward, gradients
 from tile_api.arrays.function import Function
 
 pytestmark = pytest.mark.filterwarnings("ignore::tile_core.errors.TileWarning")
@@ -81,6 +81,19 @@ def test_slopes_of_random_steps(seed: int) -> None:
     random = np.random.default_rng(seed)
     x = random.standard_normal((STEPS, WIDTH))
     Backward(names["f"], x, random.standard_normal((WIDTH, WIDTH)) / 3).check()
+
+
+# 15 and 34 read in a backward step what another kernel of this plan gives
+@pytest.mark.parametrize("seed", [2, 10, 15, 34])
+def test_backward_kernels_of_random_steps(seed: int) -> None:
+    names: dict[str, Any] = {"np": np, "tile": tile}
+    exec(steps(seed, SMOOTH), names)
+    random = np.random.default_rng(seed)
+    x, w = random.standard_normal((STEPS, WIDTH)), random.standard_normal((WIDTH, WIDTH)) / 3
+    results, pull = Function(names["f"], target="cpu").vjp(x, w)
+    weights = [random.standard_normal(y.shape) for y in results]
+    for got, wanted in zip(pull(*weights), gradients(names["f"], weights, x, w), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9 * (1 + np.abs(wanted).max()))
 
 
 # 124 multiplies elements of a product of matrices, 166 reads a running sum in two ways.

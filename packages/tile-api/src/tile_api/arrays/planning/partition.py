@@ -25,6 +25,7 @@ from tile_api.arrays.planning.inner_products import (
 )
 from tile_api.arrays.planning.kernel_dependences import (
     View,
+    in_order,
     loaded,
     read_by_nodes,
     read_by_others,
@@ -147,7 +148,7 @@ def tasks_of(outputs: Sequence[Output], cuts: Cuts = BY_RULES) -> list[Task]:
         mine = {n: read for n, read in known.items() if n in inside}
         partition.lower([_replaced(o, mine) for o in group] if mine else group)
         known |= partition.read(group)
-    return partition.tasks
+    return in_order(partition.tasks)
 
 
 def _groups(outputs: Sequence[Output]) -> list[list[Output]]:
@@ -159,6 +160,7 @@ def _groups(outputs: Sequence[Output]) -> list[list[Output]]:
     if len(groups.keys() - {None}) < 2:
         groups = {next(iter(groups.keys() - {None}), None): [*outputs]} if outputs else {}
     left: list[list[Output]] = []
+    ordered: list[list[Output]] = []
     for stream, members in groups.items():
         rows = with_rows(merged(members)) if stream is not None else []
         sums = [] if stream is None else along_columns(rows, stream, _extents(rows))
@@ -168,7 +170,6 @@ def _groups(outputs: Sequence[Output]) -> list[list[Output]]:
             for is_apart in (True, False)
             if (part := [o for o in members if (o.name in apart) == is_apart])
         ]
-    ordered: list[list[Output]] = []
     while left:
         ready = next(
             (g for g in left if not any(_reads(g, h) for h in left if h is not g)), left[0]
@@ -460,7 +461,6 @@ _BEFORE = "what it is added to is found by indices, one after the other"
 _SHARED = "several kernels read it: each would compute it again"
 _AGAIN = "it does not change along {}, where it is read: each step would compute it again"
 _SPREAD = "its result is read along further dimensions: each block would compute it again"
-
 _COLUMNS = "it has the columns of a product and not its rows: each block of rows would compute it"
 
 

@@ -155,9 +155,7 @@ def separated(outputs: Sequence[Output], made: dict[Expr, Expr]) -> Separated:
         known = {node: read_of(node, made) for node in nodes}
         # the places of what is read may be carried themselves
         left.append(replace(output, element=rebuild(output.element, known)))
-    parts = [
-        _part(key, members, apart) for key in _sorted(groups) for members in _by_sums(groups[key])
-    ]
+    parts = [_part(key, members, apart) for key, of in groups.items() for members in _by_sums(of)]
     return Separated(tuple(parts), tuple(rest))
 
 
@@ -231,20 +229,6 @@ def _sum_of(x: Expr, made: dict[Expr, Expr]) -> Output:
     name = f"t{len(made)}"
     made[x] = load(name, indices, x.dtype)
     return Output(name, tuple(i.value[1] for i in indices), x.dtype, indices, x)
-
-
-def _sorted(groups: Mapping[tuple[Steps, ...], Sequence[Output]]) -> Iterator[tuple[Steps, ...]]:
-    """Yield recurrences after those that their steps, and what is computed in these, read."""
-    maker = {o.name: steps for key, outputs in groups.items() for o in outputs for steps in key}
-    left = {
-        key: {steps_of(x) for s in key for x in walk(*s.starts, *s.steps) if x.op == "scan"}
-        | {maker[n] for n in loaded(o.element for o in outputs) & maker.keys()}
-        for key, outputs in groups.items()
-    }
-    while left:
-        ready = next(k for k, read in left.items() if not any(read & {*o} for o in left if o != k))
-        del left[ready]
-        yield ready
 
 
 def closed(part: Part) -> list[Expr]:
