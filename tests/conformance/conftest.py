@@ -92,10 +92,10 @@ def targets() -> list[str]:
 def marks_of(case: Case, backend: str) -> list[pytest.MarkDecorator]:
     marks = [pytest.mark.in_turn(share_of(case, backend), classes=classes_of_row)]
     for pattern, names in NOTIMPL.items():
-        if fnmatch.fnmatch(case.name, pattern) and backend in names:
+        if backend in names and fnmatch.fnmatch(case.name, pattern):
             marks.append(pytest.mark.notimpl(backend))
     for pattern, (names, reason) in NEVER.items():
-        if fnmatch.fnmatch(case.name, pattern) and backend in names:
+        if backend in names and fnmatch.fnmatch(case.name, pattern):
             marks.append(pytest.mark.never(backend, reason=reason))
     return marks
 

@@ -23,6 +23,7 @@ PAGES = sorted(
 )
 ERROR_PAGES = [page for page in PAGES if page.parent.name == "errors"]
 SLOW = {
+    "docs/how-to/measure-a-kernel.md": 4,
     "docs/how-to/multiply-scaled-formats.md": 4,
     "docs/how-to/use-as-a-torch-compile-backend.md": 4,
     "docs/reference/guarantees.md": 4,

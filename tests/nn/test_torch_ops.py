@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-import torch._dynamo.testing
 
 import tile_api as tile
 import tile_nn.torch_ops
@@ -37,7 +36,11 @@ def test_gradients_are_those_of_the_kernel():
 
 
 def test_compiled_for_any_number_of_rows():
-    counted = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    from torch._dynamo.testing import (
+        CompileCounterWithBackend,
+    )  # 3 s, which collecting need not take
+
+    counted = CompileCounterWithBackend("aot_eager")
 
     @torch.compile(fullgraph=True, dynamic=True, backend=counted)
     def gated(x, weight):
