@@ -147,6 +147,8 @@ def _lines(rng: Random, values: Sequence[Any], families: dict[str, int]) -> list
             # its library leaves out what is 0, even times infinity
             return [Step(text, (first, second), "sum")] * (_is_finite(x) and _is_finite(y))
         case "gather" if x.ndim and other in "iu" and x.shape[0]:
+            if one != "b" and rng.random() < 0.4:
+                return [Step(rng.choice(operations.SCATTERS), (first, second), "sum")]
             return [Step(rng.choice(operations.GATHERS), (first, second))]
         case "row" if x.ndim:
             text = rng.choice(operations.SORTS if rng.random() < 0.4 else operations.SCANS)

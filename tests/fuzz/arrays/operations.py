@@ -290,6 +290,26 @@ GATHERS = (
 )  # fmt: skip
 """Of an array and of whole numbers."""
 
+_COPIED = "[u := {0}.copy(), np.%s, u][-1]"
+SCATTERS = (
+    *(_COPIED % text for text in (
+        "add.at(u, np.abs({1}) % {0}.shape[0], 1)",
+        "add.at(u, np.abs({1}) % {0}.shape[0], {0}[-1])",
+        "add.at(u, (..., np.abs({1}) % {0}.shape[-1]), 2)",
+        "add.at(u, (np.abs({1}) % {0}.shape[0], ..., 0), True)",
+        "subtract.at(u, -1 - np.abs({1}) % {0}.shape[0], -3)",
+        "multiply.at(u, np.abs({1}) % {0}.shape[0], -1)",
+        "maximum.at(u, np.abs({1}) % {0}.shape[0], {0}[0])",
+        "minimum.at(u, (..., np.abs({1}) % {0}.shape[-1]), 1)",
+        "add.at(u, {0} > 1, 3)",
+        "add.at(u[1:], np.abs({1}) % ({0}.shape[0] - 1), {0}[0])",
+    )),
+    "[u := np.zeros(7, 'float32'), np.add.at(u, np.abs({1}) % 7, 1.5), u][-1]",
+    "[u := np.zeros((3, 5), int), np.add.at(u, (np.abs({1}) % 3, np.abs({1}) % 5), 1), u][-1]",
+    "[u := np.ones(40, 'uint8'), np.add.at(u, np.abs({1}) % 40, np.abs({1})), u][-1]",
+)  # fmt: skip
+"""Of an array of numbers and of whole numbers: what goes to one place accumulates."""
+
 CONSTANTS = (
     f"{{0}} + {CONSTANT}", f"{{0}} * {ROW}", f"np.maximum({{0}}, {ROW})", f"{{0}} < {CONSTANT}",
     f"np.where({CONSTANT} > 0, {{0}}, 0)", f"np.where({WHOLE_ROW} > 2, {{0}}, {ROW})",

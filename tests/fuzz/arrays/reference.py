@@ -192,7 +192,8 @@ def _noise(program: Program, narrow: Values, wide: Values, short: Sequence[float
     size = np.abs(other)
     operands = [wide[o].astype("float64") for o in step.operands]
     if step.kind:
-        added = max(x.size for x in operands) / max(1, other.size)
+        places = 1 if step.text in operations.SCATTERS else max(1, other.size)
+        added = max(x.size for x in operands) / places
         if step.kind == "sum":
             parts = [_magnitude(wide[o]) for o in range(value)]
             text = widened(step.text).replace("integers(-8, 9", "integers(8, 9")
