@@ -42,6 +42,10 @@ CASES = {
         )
         for name, x in {"add": "x", "maximum": "x.T[1:]"}.items()
     },
+    "np.put(x, 0, 1)": (
+        "np.put writes into the argument x: arrays are values here",
+        "write into a copy: y = x.copy()",
+    ),
     **{
         line: (
             f"np.{name} is to write into `out`: arrays are values here",
@@ -74,7 +78,6 @@ CASES = {
             "np.where or np.concatenate make a new array",
         )
         for line, name in {
-            "np.put(x, 0, 1)": "np.put",
             "np.fill_diagonal(x, 0)": "np.fill_diagonal",
             "x.partition(2)": "partition",
         }.items()

@@ -75,6 +75,15 @@ a, b = u[:2], u[2:]; a[:] = b; b[0] = 1
 u.fill(3); u[1:].fill(v[0])
 u.sort(); u[:, 1].sort(); u[1:].sort(axis=0)
 np.copyto(u, v); np.copyto(u[1], x[0], where=v > 0)
+np.put(u, [3, -1, 3], v[:2]); np.put(u[1:, ::2], k, 7)
+u.put(k * 9, x, mode="wrap"); np.put(u, v * 8, x + 1, "clip"); np.put(u, k, [])
+np.put_along_axis(u, k[:, None], 1.7, 1); np.put_along_axis(u, k[None, :1], v, 0)
+np.put_along_axis(u, np.stack([v % 4, -1 - v % 4]), x[:2] * 10, axis=0)
+np.put_along_axis(u, np.argsort(u, -1), np.arange(5), -1); np.put_along_axis(u, k, y, None)
+np.putmask(u, u > 0, v); np.putmask(u, x, [2.5]); np.putmask(u[1], v > 0, x[0, :2])
+np.place(u, u > 0, v); np.place(u, x.T, [1.5, 2]); np.place(u[:, 1], k > 0, [9])
+np.putmask(u, x, []); np.putmask(u, x.T, 5)
+u = u[:0]; np.put(u, k[:0], 1); np.putmask(u, u > 0, 1); np.place(u, u > 0, 1)
 """.strip().splitlines()
 
 
@@ -134,6 +143,11 @@ def test_random_assignments_views_and_names(seed) -> None:
         ("u[0] = np.ones(4)", ArrayShapeError, "do not fit"),
         ("u[0] = x", ArrayShapeError, r"a value of shape \(4, 5\) for elements of shape \(5,\)"),
         ("u[0] = 2**40", UnknownArrayFunction, "out of bounds for int32"),
+        ("np.place(u, v > 0, 1)", ArrayShapeError, "a mask of 5 elements for 20"),
+        ("np.place(u, u > 0, [])", ArrayShapeError, "no values"),
+        ("np.put(u, 20, 1)", ArrayShapeError, "index 20 of a dimension of 20"),
+        ("np.put_along_axis(u, k, 1, 0)", ArrayShapeError, "2 and 1 dimensions"),
+        ("np.putmask(x, x > 0, 1)", ImmutableArray, "np.putmask writes into the argument x"),
         ("u[9] = 1", ArrayShapeError, "index 9 of a dimension of 4"),
         ("u[u > 0] = v", DataDependentShape, "how many elements a mask chooses"),
         ("u[v > 0, k] = 1", ArrayShapeError, "a mask of shape"),

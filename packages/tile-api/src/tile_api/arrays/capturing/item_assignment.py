@@ -85,6 +85,26 @@ def replace(old: Array, new: Array, span: Span | None) -> None:
     old.newest, old.changed_at = new, span
 
 
+def written_to(a: Any, what: str) -> Array:
+    """Return the array that a function writes into.
+
+    Raises
+    ------
+    ImmutableArray
+        If it is an argument, or a view of one.
+    UnknownArrayFunction
+        If it is none that is captured.
+    """
+    if not isinstance(a, Array):
+        raise UnknownArrayFunction(
+            f"{what} into an array that is no captured one",
+            hint="start from one that the function makes: np.full(a.shape, a)",
+        )
+    old = a.usable()
+    refuse_argument(old, f"{what} writes into the argument", "write into a copy: y = x.copy()")
+    return old
+
+
 def refuse_argument(x: Array, what: str, hint: str) -> None:
     """Raise the error of what writes into an argument, or a view of one."""
     name = _whole_of(x).name

@@ -24,6 +24,7 @@ from tile_api.arrays.capturing import (
     joins,
     linear_algebra,
     products,
+    putting,
     scattering,
     sorting,
     statistics,
@@ -52,7 +53,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         joins.array_split, joins.unstack, joins.vstack, joins.hstack, joins.dstack,
         joins.column_stack, joins.append, joins.rot90, joins.diagonal, joins.diag, joins.diff,
         joins.pad, indexing.take, indexing.take_along_axis, indexing.ix_, indexing.select,
-        indexing.choose, item_assignment.copyto,
+        indexing.choose, item_assignment.copyto, putting.put, putting.put_along_axis,
+        putting.putmask, putting.place,
         folds.sum, folds.prod, folds.max, folds.min, folds.mean, folds.var,
         folds.std, folds.any, folds.all, folds.argmax, folds.argmin, folds.ptp, folds.nanargmax,
         folds.nanargmin, folds.count_nonzero, folds.average, products.matmul, products.einsum,
@@ -126,7 +128,7 @@ _METHODS = frozenset(
     {"sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin",
      "argsort", "argpartition",
      "swapaxes", "squeeze", "repeat", "take", "astype", "clip", "dot", "round", "trace",
-     "diagonal", "copy", "cumsum", "cumprod", "choose"}
+     "diagonal", "copy", "cumsum", "cumprod", "choose", "put"}
 )  # fmt: skip
 _SIZED_BY_DATA = frozenset(
     {"nonzero", "flatnonzero", "argwhere", "unique", "unique_values", "unique_counts",
@@ -135,7 +137,7 @@ _SIZED_BY_DATA = frozenset(
 )  # fmt: skip
 """Functions whose results are as large as elements say."""
 _WRITING = frozenset(
-    {"put", "itemset", "setflags", "place", "putmask", "fill_diagonal", "put_along_axis"}
+    {"itemset", "setflags", "fill_diagonal"}
 )  # fmt: skip
 _MODULES = ("numpy", "numpy.linalg", "numpy.lib.stride_tricks")
 _OTHERWISE: Mapping[str, str] = {

@@ -13,7 +13,7 @@ from typing import Any
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import lift, promoted, spread
 from tile_api.arrays.capturing.folds import identity
-from tile_api.arrays.capturing.item_assignment import Places, all_of, refuse_argument, replace
+from tile_api.arrays.capturing.item_assignment import Places, all_of, replace, written_to
 from tile_api.arrays.capturing.ufuncs import UFUNCS
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import told
@@ -43,13 +43,7 @@ def at(name: str, a: Any, indices: Any, b: Any) -> None:
         If steps round to the type of `a`: what is left depends on their order.
     """
     what = f"np.{name}.at"
-    if not isinstance(a, Array):
-        raise UnknownArrayFunction(
-            f"{what} into an array that is no captured one",
-            hint="start from one that the function makes: np.full(a.shape, a)",
-        )
-    old = a.usable()
-    refuse_argument(old, f"{what} writes into the argument", "write into a copy: y = x.copy()")
+    old = written_to(a, what)
     kind = _kind(name, old, b)
     name = _OF_TRUTHS.get(name, name) if old.dtype.is_bool else name
     value, places = lift(b), Places(old, indices)
