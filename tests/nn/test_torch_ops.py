@@ -36,9 +36,8 @@ def test_gradients_are_those_of_the_kernel():
 
 
 def test_compiled_for_any_number_of_rows():
-    from torch._dynamo.testing import (
-        CompileCounterWithBackend,
-    )  # 3 s, which collecting need not take
+    # It loads torch's compiler: 3 s, which collecting need not take.
+    from torch._dynamo.testing import CompileCounterWithBackend
 
     counted = CompileCounterWithBackend("aot_eager")
 
