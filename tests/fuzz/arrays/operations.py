@@ -26,6 +26,10 @@ ANY = (
     "np.searchsorted([-1, 0, 2, 5], {0})", "np.digitize({0}, [-2, 0, 1])",
     "np.digitize({0}, [3, 1, 0], right=True)", "np.power({0}, 2)", "np.empty_like({0}) * 0 == 1",
     "np.interp({0}, [-2, 0, 1], [0.5, 4, -1])", "np.isin({0}, [2, 0, 1])",
+    "np.histogram({0}, [-2, 0, 1, 3])[0]", "np.histogram({0}, 4, (-2, 2))[0]",
+    "[u := {0}.copy(), np.putmask(u, {0} > 1, [2, 0, 1]), u][-1]",
+    "[u := {0}.copy(), np.place(u, {0} > 0, [3, 1]), u][-1]",
+    "[u := {0}.copy(), np.put(u, [3, -1, 5, 3], [1, 0], 'wrap'), u][-1]",
 )  # fmt: skip
 """Of one array of any numbers."""
 FLOAT = (
