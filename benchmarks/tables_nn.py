@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -71,6 +72,10 @@ def problems() -> dict[str, Problem]:
     found["paged_attention, 8 of <= 512"] = (
         tile_nn.paged_attention, _paged, (torch.randn(8, 1, 8, 64), pages, pages, table, lengths),
     )  # fmt: skip
+    lengths = torch.tensor([300, 512, 0, 17, 128, 400, 65, 250])
+    begins = F.pad(lengths.cumsum(0), (1, 0)).int()
+    packed = [torch.randn(int(begins[-1]), heads, 64) for heads in (8, 2, 2)]
+    found["attention_varlen, 8 of <= 512"] = _varlen, _in_turn, (*packed, begins)
     found["fused_experts 256 tokens, 2 of 8"] = (
         tile_nn.fused_experts, _experts,
         (torch.randn(256, 512), torch.randn(8, 512, 512) / 22, torch.randn(8, 512, 256) / 16,
@@ -160,6 +165,24 @@ def _paged(
     mask = torch.arange(k.shape[2]) < lengths[:, None, None, None]
     out = F.scaled_dot_product_attention(q.transpose(1, 2), k, v, mask, enable_gqa=True)
     return out.transpose(1, 2)
+
+
+def _varlen(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, begins: torch.Tensor
+) -> torch.Tensor:
+    return tile_nn.attention_varlen(q, k, v, begins, begins, 512, causal=True)
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _in_turn(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, begins: torch.Tensor
+) -> torch.Tensor:
+    outs = []
+    for first, last in pairwise(begins.tolist()):
+        one = (x[None, first:last].transpose(1, 2) for x in (q, k, v))
+        out = F.scaled_dot_product_attention(*one, is_causal=True, enable_gqa=True)
+        outs.append(out[0].transpose(0, 1))
+    return torch.cat(outs)
 
 
 def _experts(

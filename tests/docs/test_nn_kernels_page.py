@@ -6,6 +6,7 @@ import inspect
 import re
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,8 @@ HEAD = """\
 
 Written from their docstrings by `pytest tests/docs/test_nn_kernels_page.py --update-golden`.
 
-Each is a [function of whole arrays](../tutorials/array-functions.md): `import tile_nn` has them for
+Each but `attention_varlen` is a
+[function of whole arrays](../tutorials/array-functions.md): `import tile_nn` has them for
 NumPy, torch and what speaks DLPack. `import tile_nn.torch_ops` registers the operators of torch
 that stand below each kernel, whose results can be differentiated once. Settings stand
 behind the `*`.
@@ -31,13 +33,26 @@ with what the CPU gives. What does not fit is refused with a code, and told what
 """
 
 
-def kernels() -> dict[str, tile.Function]:
-    return {n: f for n, f in sorted(vars(tile_nn).items()) if isinstance(f, tile.Function)}
+OF_TILES = {"attention_varlen"}
+"""Kernels that are programs of tiles: functions of Python that call them, without operators."""
 
 
-def told_of(function: tile.Function) -> str:
+def kernels() -> dict[str, Any]:
+    return {
+        n: f
+        for n, f in sorted(vars(tile_nn).items())
+        if isinstance(f, tile.Function) or n in OF_TILES
+    }
+
+
+def program_of(function: Any) -> Any:
+    """Return the function of Python that a kernel is written as."""
+    return function.func if isinstance(function, tile.Function) else function
+
+
+def told_of(function: Any) -> str:
     """Return a docstring as text of a page: its headings become words in bold."""
-    doc = inspect.cleandoc(function.func.__doc__ or "").replace("``", "`")
+    doc = inspect.cleandoc(program_of(function).__doc__ or "").replace("``", "`")
     return re.sub(r"^(\w+)\n-+\n", r"**\1**\n\n", doc, flags=re.MULTILINE)
 
 
@@ -54,17 +69,17 @@ def listed(text: str) -> str:
     return "\n".join(lines)
 
 
-def signature_of(function: tile.Function) -> str:
+def signature_of(function: Any) -> str:
     """Return a signature without types, in lines of a page."""
-    signature = inspect.signature(function.func)
+    signature = inspect.signature(program_of(function))
     plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     text = str(signature.replace(parameters=plain, return_annotation=signature.empty))
     return "\n".join(
-        textwrap.wrap(f"{function.func.__name__}{text}", 100, subsequent_indent="    ")
+        textwrap.wrap(f"{program_of(function).__name__}{text}", 100, subsequent_indent="    ")
     )
 
 
-def section(name: str, function: tile.Function) -> str:
+def section(name: str, function: Any) -> str:
     """Return what is told of one kernel: its signature, its document, its operators."""
     operators = [
         f"torch.ops.tile_nn.{n}{schema}"
@@ -75,7 +90,8 @@ def section(name: str, function: tile.Function) -> str:
         line for o in operators for line in textwrap.wrap(o, 100, subsequent_indent="    ")
     )
     head = f"\n## `{name}`\n\n```text\n{signature_of(function)}\n```\n\n"
-    return f"{head}{listed(told_of(function))}\n\n```text\n{told}\n```\n"
+    made = f"\n```text\n{told}\n```\n" if told else ""
+    return f"{head}{listed(told_of(function))}\n{made}"
 
 
 def render() -> str:

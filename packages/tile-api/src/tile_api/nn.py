@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tile_api.arrays.definitions import attention as attention
+from tile_api.arrays.definitions import attention_varlen as attention_varlen
 from tile_api.arrays.definitions import conv1d as conv1d
 from tile_api.arrays.definitions import conv2d as conv2d
 from tile_api.arrays.definitions import cross_entropy as cross_entropy

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core import verify_companion
 from tile_nn.kernels.adamw import adamw
 from tile_nn.kernels.attention import attention
+from tile_nn.kernels.attention_varlen import attention_varlen
 from tile_nn.kernels.causal_conv1d import causal_conv1d
 from tile_nn.kernels.cross_entropy import cross_entropy
 from tile_nn.kernels.embedding import embedding
@@ -46,6 +47,7 @@ __version__ = "0.1.0"
 __all__ = [
     "adamw",
     "attention",
+    "attention_varlen",
     "causal_conv1d",
     "cross_entropy",
     "embedding",

@@ -65,6 +65,23 @@ def of_type(kernel: str, known: Sequence[str], **arrays: Any) -> None:
             )
 
 
+def of_named_type(kernel: str, known: Sequence[str], name: str, array: Any) -> None:
+    """Refuse an array of NumPy or torch, not captured, whose elements are of no type `known`.
+
+    Raises
+    ------
+    FrontendTypeError
+        It names the types that are supported.
+    """
+    given = getattr(array, "dtype", type(array).__name__)
+    if str(given).removeprefix("torch.") not in known:
+        raise FrontendTypeError(
+            f"tile_nn.{kernel}: {name} has elements of {given}",
+            span=calling_span(),
+            hint=f"cast it to {_either(known)}",
+        )
+
+
 def floats(kernel: str, **arrays: Any) -> None:
     """Refuse arrays that hold no floats of 16 bits or more; see `of_type`."""
     of_type(kernel, FLOATS, **arrays)

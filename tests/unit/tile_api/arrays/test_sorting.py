@@ -205,3 +205,16 @@ def test_carried_rows_are_sorted_by_ranks():
 
     x = filled((3, 60), "float32", 7)
     np.testing.assert_array_equal(Function(f, target="interpret")(x), f(x))
+
+
+def test_parts_of_sorted_rows_that_are_cut_into_runs():
+    """Runs are longer than their row: what is beyond its end is not read."""
+
+    @tile.function
+    def part(x):
+        return np.sort(x, axis=-1)[:, -50:-49], np.argsort(x, axis=-1)[:, 40:42]
+
+    x = np.random.default_rng(0).permutation(4200).astype("float32")[None]
+    value, position = part(x)
+    assert value.item() == 4150
+    assert x[0, position[0]].tolist() == [40, 41]

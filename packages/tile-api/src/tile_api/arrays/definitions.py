@@ -227,3 +227,36 @@ def attention(
     if mask is not None:
         s = np.where(mask, s, -np.inf) if mask.dtype == "bool" else s + mask
     return softmax(s) @ v
+
+
+@function
+def attention_varlen(
+    q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any, *, causal: bool = False,
+    scale: float | None = None,
+) -> Any:  # fmt: skip
+    """Return attention within sequences of different lengths, which stand one behind the other.
+
+    Parameters
+    ----------
+    q, k, v
+        ``(tokens, heads, width)``; several heads of `q` may share one of `k` and `v`.
+    cu_seqlens_q, cu_seqlens_k
+        ``(batch + 1,)``: where sequences begin, and where the last one ends; some may be empty.
+    causal
+        Whether a query sees no later keys; the last one of each sequence sees all of it.
+    scale
+        Of scores; default: one over the root of the width. A query that sees nothing has 0.
+    """
+    q, k, v = (np.swapaxes(a, 0, 1) for a in (q, k, v))
+    k, v = (np.repeat(a, q.shape[0] // a.shape[0], axis=0) for a in (k, v))
+    s = q @ np.swapaxes(k, -1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    i, j = np.arange(s.shape[1])[:, None, None], np.arange(s.shape[2])[:, None]
+    sees = (cu_seqlens_q[:-1] <= i) & (i < cu_seqlens_q[1:])
+    sees = sees & (cu_seqlens_k[:-1] <= j) & (j < cu_seqlens_k[1:])
+    if causal:
+        sees = sees & (j - cu_seqlens_k[1:] <= i - cu_seqlens_q[1:])
+    s = np.where(np.any(sees, axis=-1), s, -np.inf)
+    most = np.max(s, axis=-1, keepdims=True)
+    p = np.exp(s - np.where(most == -np.inf, 0, most))
+    total = np.sum(p, axis=-1, keepdims=True)
+    return np.swapaxes(p @ v / np.where(total == 0, 1, total), 0, 1).astype(q.dtype)

@@ -190,6 +190,7 @@ def _merged(
     free = frozenset[str]().union(*(i.free for i in (*row, place)))
     n = eq.index(variable_of(runs.size, free), runs.size)
     position, rank = runs.at(row, n)
+    position = make("minimum", position, const(int(x.shape[-1]) - 1))  # what is beyond the end
     return _at_rank(place, rank, n, chosen(x.at((*row, position)), position))
 
 
