@@ -12,6 +12,7 @@ import numpy as np
 from tile_api.arrays.capturing.accumulations import cumsum
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import astype, broadcast, lift, where
+from tile_api.arrays.capturing.factorisations import inv
 from tile_api.arrays.capturing.folds import all, any
 from tile_api.arrays.capturing.indexing import take
 from tile_api.arrays.capturing.joins import concatenate, diff, stack
@@ -213,16 +214,14 @@ def multi_dot(arrays: Sequence[Any]) -> Array:
 
 
 def matrix_power(a: Any, n: int) -> Array:
-    """`numpy.linalg.matrix_power` of a power that is no inverse."""
+    """`numpy.linalg.matrix_power`."""
     x = lift(a)
     if not isinstance(n, (int, np.integer)):
         raise UnknownArrayFunction(
             f"np.linalg.matrix_power of the power {n!r}", hint="powers are whole numbers"
         )
     if n < 0:
-        raise UnknownArrayFunction(
-            "np.linalg.matrix_power of a negative power", hint="invert the matrix outside"
-        )
+        return matrix_power(inv(x), -n)
     if not n:
         return astype(broadcast_to(np.eye(int(x.shape[-1])), x.shape), x.dtype)
     if n == 1:

@@ -1,4 +1,4 @@
-"""What `numpy.linalg` has beside factorisations: norms, and products under its names."""
+"""What `numpy.linalg` has: norms, products under its names, and factorisations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tile_api.arrays.capturing import decompositions, folds, joins, products, views
+from tile_api.arrays.capturing import (
+    decompositions,
+    factorisations,
+    folds,
+    joins,
+    products,
+    views,
+)
 from tile_api.arrays.capturing.array import Array
 from tile_api.arrays.capturing.elementwise import astype, lift
 from tile_api.arrays.capturing.folds import Axes, axes_of
@@ -81,12 +88,18 @@ def _matrix_norm(a: Array, over: list[int], ord: Any, keepdims: bool) -> Array:
     return found if keepdims else views.squeeze(found, over)
 
 
-LINALG: Mapping[str, Callable[..., Array]] = MappingProxyType(
+LINALG: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {
         "norm": norm,
         "vector_norm": vector_norm,
         "matrix_norm": matrix_norm,
         "cross": cross,
+        "solve": factorisations.solve,
+        "inv": factorisations.inv,
+        "det": factorisations.det,
+        "slogdet": factorisations.slogdet,
+        "cholesky": factorisations.cholesky,
+        "qr": factorisations.qr,
         "matmul": products.matmul,
         "matrix_power": decompositions.matrix_power,
         "multi_dot": decompositions.multi_dot,

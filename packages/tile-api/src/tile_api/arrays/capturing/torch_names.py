@@ -40,6 +40,7 @@ from tile_api.arrays.capturing.torch_elements import (
     where,
 )
 from tile_api.arrays.capturing.torch_floating_and_rational import PARTS
+from tile_api.arrays.capturing.torch_linear_algebra import FACTORISATIONS
 from tile_api.arrays.capturing.torch_pooling import WINDOWS
 from tile_api.arrays.capturing.torch_shapes import SHAPES, expand, sizes_given
 from tile_api.arrays.capturing.torch_sorting import ORDER, Found
@@ -424,6 +425,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "_log_softmax": log_softmax, "layer_norm": layer_norm, "rms_norm": rms_norm,
     "mm": products.matmul, "bmm": products.matmul, "matmul": products.matmul,
     "mv": products.matmul, "dot": products.matmul, "addmm": addmm, "baddbmm": addmm,
+    **FACTORISATIONS,
     "cross": cross, "linalg_cross": lambda input, other, *, dim=-1: cross(input, other, dim=dim),
     "addmv": addmm, "linear": linear, "einsum": products.einsum,
     "conv1d": conv, "conv2d": conv, "conv3d": conv, "convolution": convolution,

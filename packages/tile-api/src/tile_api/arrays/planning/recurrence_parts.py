@@ -190,13 +190,18 @@ def _inner_sums(output: Output) -> list[Expr]:
     Each is a product of tiles, as both together are not.
     """
     found: dict[Expr, None] = {}
-    for x in walk(output.element):
+    elements = [*walk(output.element)]
+    carried = {
+        name for x in elements if x.op == "scan" for name in (x.value.of.token, x.value.of.after)
+    }
+    for x in elements:
         if x.op != "reduce" or x.value[0] != "sum":
             continue
         for inner in outermost(x.args[0]):
             nodes = outermost(inner, "scan")
             if (
                 inner.value[0] == "sum"
+                and not inner.free & carried  # it is computed in the steps of another
                 and len(nodes) == 1
                 and x.value[1] in inner.free
                 and nodes[0].args[0].op == "index"
