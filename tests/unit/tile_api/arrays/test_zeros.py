@@ -80,3 +80,32 @@ def test_zeros_have_the_signs_of_those_of_numpy(target, dtype, name):
         known = ~np.isnan(right)
         np.testing.assert_array_equal(np.signbit(got)[known], np.signbit(right)[known])
         np.testing.assert_allclose(got, right, rtol=1e-6)
+
+
+NOTHING = {
+    "xor": lambda v: v ^ v,
+    "difference": lambda v: v - v,
+    "product": lambda v: v * 0,
+    "mask": lambda v: v & 0,
+    "complement": lambda v: v & ~v,
+    "remainder": lambda v: v % 1,
+    "quotient": lambda v: (v % 4) // 4,
+    "greatest": lambda v: np.maximum(v, v) - v,
+    "least": lambda v: np.minimum(v, v) - v,
+    "clipped": lambda v: np.clip(v, 0, 0),
+    "comparison": lambda v: (v < v).astype(v.dtype),
+    "shifts": lambda v: v << 7 << 7 << 7 << 7 << 7,
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+@pytest.mark.parametrize("name", NOTHING)
+def test_what_is_known_to_be_nothing_divides(name: str, dtype: str) -> None:
+    def function(x):
+        value = np.frexp(x.astype("float32"))[1].astype(dtype)  # kernels name what is long
+        nothing = NOTHING[name](value)
+        return x // nothing, nothing % nothing
+
+    x = np.array([3, -1, 0], dtype)
+    for found, wanted in zip(Function(function, target="cpu")(x), function(x), strict=True):
+        np.testing.assert_array_equal(found, wanted, strict=True)

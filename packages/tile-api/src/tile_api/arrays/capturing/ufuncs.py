@@ -182,6 +182,17 @@ def _is_finite(x: Expr) -> Expr:
     return make("lt", make("absolute", x), const(math.inf, x.dtype))
 
 
+def _xor(x: Expr, y: Expr) -> Expr:
+    """Return what differs in bits: a quotient by nothing has to be known as one."""
+    if x.dtype.is_bool:
+        return make("ne", x, y)
+    return const(0, x.dtype) if x is y else make("bitxor", x, y)
+
+
+def _extreme(best: str) -> Row:
+    return lambda x, y: x if x is y else make(best, x, y)
+
+
 def _known(best: str) -> Row:
     """Return an extremum that leaves out what is not a number."""
 
@@ -231,12 +242,12 @@ UFUNCS: dict[str, Row] = {
     "logical_not": lambda x: make("not", eq.cast(x, eq.BOOL)),
     "bitwise_and": lambda x, y: make("and" if x.dtype.is_bool else "bitand", x, y),
     "bitwise_or": lambda x, y: make("or" if x.dtype.is_bool else "bitor", x, y),
-    "bitwise_xor": lambda x, y: make("ne" if x.dtype.is_bool else "bitxor", x, y),
+    "bitwise_xor": _xor,
     "invert": lambda x: make("not" if x.dtype.is_bool else "bitnot", x),
     "left_shift": _shift("shl"),
     "right_shift": _shift("shr"),
-    "maximum": _bools("or", _named("maximum")),
-    "minimum": _bools("and", _named("minimum")),
+    "maximum": _bools("or", _extreme("maximum")),
+    "minimum": _bools("and", _extreme("minimum")),
     "fmax": _known("maximum"),
     "fmin": _known("minimum"),
     "absolute": lambda x: x if x.dtype.is_bool or x.dtype.startswith("u") else make("absolute", x),
