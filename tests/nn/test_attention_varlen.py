@@ -79,7 +79,8 @@ def test_on_the_host(target, causal, name):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_of_16_bits(dtype):
-    require_right(LENGTHS["more keys"], dtype, True, "cpu", scale=0.5)
+    for scale in (0.5, -0.25):
+        require_right(LENGTHS["more keys"], dtype, True, "cpu", scale=scale)
 
 
 @pytest.mark.parametrize("target", EMULATED)
@@ -148,3 +149,9 @@ def test_refused(name):
         tile_nn.attention_varlen(*given)
     assert caught.value.code == code
     assert text in str(caught.value)
+
+
+def test_a_scale_is_a_number():
+    with pytest.raises(TileError, match="softmax_scale is 'small'") as caught:
+        tile_nn.attention_varlen(Q, Q, Q, B, B, 3, softmax_scale="small")
+    assert caught.value.code == "TL1002"

@@ -60,9 +60,13 @@ def attention_varlen(
     _check(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q)
     (_, heads, d), (_, kv_heads, dv) = q.shape, v.shape
     scale = d**-0.5 if softmax_scale is None else softmax_scale
+    checks.setting(
+        isinstance(scale, (int, float)), f"tile_nn.attention_varlen: softmax_scale is {scale!r}",
+        "a number, or None",
+    )  # fmt: skip
     sizes = len(cu_seqlens_q) - 1, heads, kv_heads, d, dv
-    made = _kernels(target)(*sizes, _name_of(q), bool(causal), float(scale))
-    out, lse = made(q, k, v, cu_seqlens_q, cu_seqlens_k, max(max_seqlen_q, 1))
+    made = _kernels(target)(*sizes, _name_of(q), bool(causal))
+    out, lse = made(q, k, v, cu_seqlens_q, cu_seqlens_k, max(max_seqlen_q, 1), float(scale))
     return (out, lse) if return_lse else out
 
 
@@ -70,15 +74,15 @@ def attention_varlen(
 def _kernels(target: str | None) -> Any:
     """Return what makes kernels for a target."""
     given: dict[str, Any] = {} if target is None else {"target": target}
-    return tile.jit(out_idx=[6, 7], **given)(_kernel)
+    return tile.jit(out_idx=[7, 8], **given)(_kernel)
 
 
 def _kernel(
-    batch: int, heads: int, kv_heads: int, d: int, dv: int, dtype: str, causal: bool, scale: float,
+    batch: int, heads: int, kv_heads: int, d: int, dv: int, dtype: str, causal: bool,
     BM: int = 64, BN: int = 64,
 ) -> Any:  # fmt: skip
     tokens, keys = T.dynamic("tokens"), T.dynamic("keys")
-    scale_2, group, endless = scale * math.log2(math.e), heads // kv_heads, float("inf")
+    group, endless = heads // kv_heads, float("inf")
 
     @T.prim_func
     def main(
@@ -88,6 +92,7 @@ def _kernel(
         begins_q: T.Tensor((batch + 1,), "int32"),
         begins_k: T.Tensor((batch + 1,), "int32"),
         longest: T.int32,
+        scale: T.float32,
         out: T.Tensor((tokens, heads, dv), dtype),
         lse: T.Tensor((heads, tokens), "float32"),
     ) -> None:
@@ -123,6 +128,8 @@ def _kernel(
                         q_tile, k_tile, scores, transpose_B=True, clear_accum=True,
                         policy=T.GemmWarpPolicy.FullRow,
                     )  # fmt: skip
+                    for i, j in T.Parallel(BM, BN):
+                        scores[i, j] *= scale * math.log2(math.e)  # of powers of two
                     if (n + 1) * BN > T.min(length, ahead + 1):
                         for i, j in T.Parallel(BM, BN):
                             key = n * BN + j
@@ -133,10 +140,10 @@ def _kernel(
                     for i in T.Parallel(BM):
                         # A row that has seen nothing yet keeps 0.
                         most = T.if_then_else(highest[i] == -endless, 0.0, highest[i])
-                        rescale[i] = T.exp2((before[i] - most) * scale_2)
+                        rescale[i] = T.exp2(before[i] - most)
                     for i, j in T.Parallel(BM, BN):
                         most = T.if_then_else(highest[i] == -endless, 0.0, highest[i])
-                        scores[i, j] = T.exp2((scores[i, j] - most) * scale_2)
+                        scores[i, j] = T.exp2(scores[i, j] - most)
                     T.reduce_sum(scores, part, dim=1)
                     for i in T.Parallel(BM):
                         total[i] = total[i] * rescale[i] + part[i]
@@ -155,7 +162,7 @@ def _kernel(
                 for i in T.Parallel(BM):
                     if i < rows:
                         lse[by, first_q + i] = T.if_then_else(
-                            total[i] == 0, -endless, highest[i] * scale + T.log(total[i])
+                            total[i] == 0, -endless, highest[i] * math.log(2) + T.log(total[i])
                         )
 
     return main
