@@ -98,6 +98,15 @@ def test_integers_are_numbers_of_64_bits(kind: str) -> None:
     np.testing.assert_array_equal(found, [[-1, 1], [1, 0]])
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_reflections_are_of_any_size(scale: float) -> None:
+    a = np.random.default_rng(8).standard_normal((4, 4))
+    for found, wanted in zip(
+        Function(OF_MATRICES["qr"]).interpret(a * scale), np.linalg.qr(a * scale), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14 * np.abs(wanted).max())
+
+
 def test_what_has_no_inverse_is_not_finite() -> None:
     a = np.array([[1.0, 2.0], [2.0, 4.0]])
     inverse = Function(lambda a: np.linalg.inv(a)).interpret(a)

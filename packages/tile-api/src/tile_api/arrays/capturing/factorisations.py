@@ -87,7 +87,7 @@ def _solved(u: Any, b: Any) -> Any:
         found = rest / np.take(np.take(u, k, -2), k, -1)[..., None]
         return np.where((rows == k)[:, None], found[..., None, :], x), None
 
-    return scan(step, b * 0, rows[::-1])[0]
+    return scan(step, np.zeros_like(b), rows[::-1])[0]
 
 
 def solve(a: Any, b: Any) -> Any:
@@ -173,6 +173,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
     def step(carried: Any, k: Any) -> tuple[Any, None]:
         column = np.where(rows >= k, np.take(carried, k, -1), 0)
+        largest = np.abs(column).max(-1, keepdims=True)  # squares of it may be infinite, or 0
+        column = column / np.where(largest == 0, 1, largest)
         head = np.take(column, k, -1)
         is_done = (np.where(rows > k, column, 0) == 0).all(-1)  # there is nothing to reflect
         size = np.sqrt((column * column).sum(-1))
