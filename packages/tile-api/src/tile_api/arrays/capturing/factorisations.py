@@ -12,9 +12,13 @@ import numpy as np
 
 from tile_api.arrays.capturing.creation import arange, eye
 from tile_api.arrays.capturing.elementwise import astype, lift
+from tile_api.arrays.capturing.joins import stack
 from tile_api.arrays.capturing.scan import scan
 from tile_api.arrays.capturing.views import broadcast_to
 from tile_core.errors import ArrayShapeError, FrontendTypeError
+
+WRITTEN_OUT = 2
+"""Columns of matrices whose steps are written out."""
 
 
 class SlogdetResult(NamedTuple):
@@ -50,6 +54,21 @@ def _matrices(x: Any, name: str, *, is_square: bool = True) -> Any:
     return a
 
 
+def _stepped(step: Any, init: Any, count: int, *, is_backward: bool = False) -> tuple[Any, Any]:
+    """Return what is carried from column to column, and what all steps give.
+
+    A few steps are written out: they may stand in the steps of another recurrence, as of a filter.
+    """
+    if count > WRITTEN_OUT:
+        rows: Any = arange(count)
+        return scan(step, init, rows[::-1] if is_backward else rows)
+    found = []
+    for k in reversed(range(count)) if is_backward else range(count):
+        init, of_step = step(init, k)
+        found.append(of_step)
+    return init, None if found[0] is None else stack(found)
+
+
 def _row(a: Any, at: Any) -> Any:
     """Return a row of each matrix, at places that differ from matrix to matrix."""
     return np.take_along_axis(a, at[..., None, None], -2)[..., 0, :]
@@ -74,12 +93,13 @@ def _eliminated(a: Any, of: int) -> tuple[Any, Any]:
         below = a - by[..., None] * pivots[..., None, :]
         return np.where((rows > k)[:, None], below, a), np.where(at == k, 1, -1)
 
-    return scan(step, a, rows)
+    return _stepped(step, a, of)
 
 
 def _solved(u: Any, b: Any) -> Any:
     """Return what upper triangular matrices take to `b`, from the last row to the first."""
-    rows: Any = arange(int(u.shape[-1]))
+    n = int(u.shape[-1])
+    rows: Any = arange(n)
 
     def step(x: Any, k: Any) -> tuple[Any, None]:
         row = np.where(rows > k, np.take(u, k, -2), 0)
@@ -87,7 +107,7 @@ def _solved(u: Any, b: Any) -> Any:
         found = rest / np.take(np.take(u, k, -2), k, -1)[..., None]
         return np.where((rows == k)[:, None], found[..., None, :], x), None
 
-    return scan(step, np.zeros_like(b), rows[::-1])[0]
+    return _stepped(step, np.zeros_like(b), n, is_backward=True)[0]
 
 
 def solve(a: Any, b: Any) -> Any:
@@ -153,7 +173,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
         column = np.where(rows >= k, column / np.sqrt(np.take(column, k, -1))[..., None], 0)
         return a - column[..., :, None] * column[..., None, :], column
 
-    return np.moveaxis(scan(step, a, rows)[1], 0, -1)
+    return np.moveaxis(_stepped(step, a, n)[1], 0, -1)
 
 
 def qr(a: Any, mode: str = "reduced") -> Any:
@@ -184,7 +204,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         found = np.matmul(normal[..., None, :], carried)
         return carried - by[..., None, None] * normal[..., :, None] * found, None
 
-    both, _ = scan(step, np.concatenate([a, unit], -1), arange(min(m, n)))
+    both, _ = _stepped(step, np.concatenate([a, unit], -1), min(m, n))
     r = np.triu(both[..., :kept, :n])
     if mode == "r":
         return r

@@ -26,7 +26,7 @@ from tile_api.arrays.capturing.views import reindexed
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import variable_of
 from tile_api.arrays.equations.expressions import Expr, Indices, const, make
-from tile_api.arrays.equations.index_bounds import clipped
+from tile_api.arrays.equations.index_bounds import clipped, ordered
 from tile_api.arrays.equations.sizes import whole
 from tile_api.arrays.equations.substitution import substituted
 from tile_api.frontend.source import calling_span
@@ -343,8 +343,10 @@ class Places:
 
 
 def all_of(conditions: Sequence[Expr]) -> Expr | None:
-    """Return whether all conditions hold, None if there are none."""
-    return functools.reduce(partial(make, "and"), conditions) if conditions else None
+    """Return whether all conditions hold, None if there are none; known ones are left out."""
+    left = [c for c in conditions if c.op != "const" or not c.value]
+    never = [c for c in left if c.op == "const"]
+    return functools.reduce(partial(make, "and"), never or left) if left else None
 
 
 def _last_of(over: Sequence[Expr], hits: Expr) -> Expr:
@@ -374,10 +376,10 @@ def _within(i: Expr, key: slice, size: int, conditions: list[Expr]) -> Expr:
         return eq.subtract(const(count - 1), back)
     place = eq.subtract(i, const(start))
     if start:
-        conditions.append(make("le", const(start), i))
+        conditions.append(ordered("le", const(start), i))
     if step > 1:
         conditions.append(make("eq", eq.integer_part("mod", place, const(step)), const(0)))
     if start + count * step < size:
-        conditions.append(make("lt", i, const(start + (count - 1) * step + 1)))
+        conditions.append(ordered("lt", i, const(start + (count - 1) * step + 1)))
     place = eq.integer_part("floordiv", place, const(step)) if step > 1 else place
     return clipped(place, 0 if start else None, count - 1)

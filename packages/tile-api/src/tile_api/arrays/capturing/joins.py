@@ -25,7 +25,7 @@ from tile_api.arrays.capturing.views import (
 from tile_api.arrays.equations import expressions as eq
 from tile_api.arrays.equations.dims import joined
 from tile_api.arrays.equations.expressions import Expr, Indices, const
-from tile_api.arrays.equations.index_bounds import clipped
+from tile_api.arrays.equations.index_bounds import clipped, ordered
 from tile_api.arrays.equations.sizes import whole
 from tile_api.frontend.source import calling_span
 from tile_core.dtypes import DType
@@ -69,7 +69,7 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0, *, dtype: Any = Non
                 made = mine
             else:
                 made = eq.where(
-                    eq.make("lt", indices[along], const(start + whole(x.shape[along]))), mine, made
+                    ordered("lt", indices[along], const(start + whole(x.shape[along]))), mine, made
                 )
         assert made is not None
         return made
@@ -281,10 +281,10 @@ def _padded(x: Array, axis: int, width: Sequence[int], mode: str, fill: Sequence
             end = const(before + size)
             here = clipped(here, 0 if before else None, size - 1 if after else None)
             inside = x.at((*indices[:axis], _ZERO if size == 1 else here, *indices[axis + 1 :]))
-            made = eq.where(eq.make("lt", indices[axis], end), inside, made)
+            made = eq.where(ordered("lt", indices[axis], end), inside, made)
         if not before:
             return made
-        return eq.where(eq.make("lt", indices[axis], const(before)), const(fill[0], kind), made)
+        return eq.where(ordered("lt", indices[axis], const(before)), const(fill[0], kind), made)
 
     return Array([*x.shape[:axis], before + size + after, *x.shape[axis + 1 :]], x.dtype, at)
 

@@ -93,6 +93,21 @@ def _combined(op: str, a: int, b: int, c: int, d: int) -> tuple[int, int] | None
     return None
 
 
+def ordered(op: str, x: Expr, y: Expr) -> Expr:
+    """Return ``x < y`` or ``x <= y`` (`op`: "lt", "le") of indices, which their ranges may decide.
+
+    What is chosen nowhere is not read then: an index of it may lie outside.
+    """
+    one, other = range_of(x), range_of(y)
+    if one is not None and other is not None:
+        beyond = op == "le"
+        if one[1] < other[0] + beyond:
+            return const(True, "bool")
+        if one[0] >= other[1] + beyond:
+            return const(False, "bool")
+    return make(op, x, y)
+
+
 def is_read(x: Expr) -> bool:
     """Tell whether an index is data: read or computed from what is, and not counted."""
     return any(n.op in ("load", "state", "scan", "carry") for n in walk(x))
