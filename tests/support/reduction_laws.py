@@ -14,7 +14,7 @@ from tile_api.arrays.equations.equations import Output, Parameter
 from tile_api.arrays.equations.evaluate import BINARY, UNARY
 from tile_api.arrays.equations.expressions import Expr, rebuild, walk
 from tile_api.arrays.planning.inner_products import reductions_over
-from tile_api.arrays.planning.partition import streamed
+from tile_api.arrays.planning.tasks import streamed
 from tile_api.arrays.reductions.derive import derived
 from tile_api.arrays.reductions.state import COUNT, State
 from tile_core.dtypes import dtype_of

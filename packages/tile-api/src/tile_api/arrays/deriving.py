@@ -23,11 +23,12 @@ from tile_api.arrays.planning.blocks import (
     first_blocks,
 )
 from tile_api.arrays.planning.fusion_cost import Way, compared, told_of
-from tile_api.arrays.planning.partition import BY_RULES, Cuts, Task, tasks_of
+from tile_api.arrays.planning.partition import BY_RULES, Cuts, tasks_of
 from tile_api.arrays.planning.plan import Blocks, Plan, plans_of
 from tile_api.arrays.planning.reshaping import reshaped
 from tile_api.arrays.planning.scattered_operands import with_layouts
 from tile_api.arrays.planning.split import in_parts
+from tile_api.arrays.planning.tasks import Task
 from tile_api.arrays.planning.traffic import Machine, machine_of
 from tile_api.arrays.pricing import pricer
 from tile_api.arrays.printing.chunk_text import recurring, recurring_plan

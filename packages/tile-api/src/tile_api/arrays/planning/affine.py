@@ -14,8 +14,8 @@ from typing import Any
 
 from tile_api.arrays.equations.expressions import Expr, add, const, multiply, walk, where
 from tile_api.arrays.planning.carried_variables import carried_in
-from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.recurrence_plan import is_apart, is_as_carried, roots_of
+from tile_api.arrays.planning.tasks import Task
 from tile_api.arrays.reductions.algebra import factors, is_zero, product
 
 FEWEST_STEPS = 12

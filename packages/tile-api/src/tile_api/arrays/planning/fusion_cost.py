@@ -13,8 +13,9 @@ from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, extents_of, formula, walk
 from tile_api.arrays.equations.sizes import ValueNeeded, usual
 from tile_api.arrays.planning.blocks import least, worthwhile
-from tile_api.arrays.planning.partition import BY_RULES, Cuts, Task
+from tile_api.arrays.planning.partition import BY_RULES, Cuts
 from tile_api.arrays.planning.plan import Plan
+from tile_api.arrays.planning.tasks import Task
 from tile_api.arrays.planning.traffic import Machine
 from tile_api.arrays.reductions.groups import tiles_multiplied
 from tile_core.cost.estimate import duration

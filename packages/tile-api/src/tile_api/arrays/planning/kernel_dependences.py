@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
 
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, rebuild, walk
@@ -17,40 +16,6 @@ class View:
     name: str
     tensor: str
     shape: tuple[int, ...]
-
-
-class Kernel(Protocol):
-    """What computes tensors of expressions."""
-
-    @property
-    def outputs(self) -> tuple[Output, ...]:
-        """The tensors that it makes."""
-
-    @property
-    def carried(self) -> tuple[Expr, ...]:
-        """What it computes beside them."""
-
-
-AnyKernel = TypeVar("AnyKernel", bound=Kernel)
-
-
-def in_order(kernels: Sequence[AnyKernel]) -> list[AnyKernel]:
-    """Return kernels, each after those whose results it reads; otherwise as they are given."""
-    maker = {o.name: k for k, kernel in enumerate(kernels) for o in kernel.outputs}
-    found: dict[int, None] = {}
-    begun: set[int] = set()
-    todo = [*reversed(range(len(kernels)))]
-    while todo:
-        k = todo[-1]
-        roots = (*(o.element for o in kernels[k].outputs), *kernels[k].carried)
-        before = [] if k in begun else sorted({maker[n] for n in loaded(roots) if n in maker})
-        begun.add(k)
-        left = [m for m in before if m not in begun]
-        if left:
-            todo += reversed(left)
-        else:
-            found[todo.pop()] = None
-    return [kernels[k] for k in found]
 
 
 def loaded(roots: Iterable[Expr]) -> set[str]:

@@ -8,7 +8,6 @@ from functools import partial
 
 from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, extents_of, load, rebuild, walk
-from tile_api.arrays.equations.recurrence import Steps
 from tile_api.arrays.planning.common_results import CommonResults
 from tile_api.arrays.planning.inner_products import (
     WIDEST_INNER,
@@ -24,13 +23,9 @@ from tile_api.arrays.planning.inner_products import (
     tiled_variables,
 )
 from tile_api.arrays.planning.kernel_dependences import (
-    View,
-    in_order,
-    loaded,
     read_by_nodes,
     read_by_others,
     read_by_steps,
-    reading_others,
 )
 from tile_api.arrays.planning.matrix_vector import ONE, has_vectors, with_rows
 from tile_api.arrays.planning.merging import merged, rejoined
@@ -42,7 +37,8 @@ from tile_api.arrays.planning.recurrence_parts import (
     read_of,
     separated,
 )
-from tile_api.arrays.planning.scatter import Scatter, scatter_of
+from tile_api.arrays.planning.scatter import scatter_of
+from tile_api.arrays.planning.tasks import Task, in_order, streamed, variables_of
 from tile_api.arrays.planning.tile_folds import folds_of_tiles, with_folds_outside
 from tile_api.arrays.reductions.groups import grouped, tiles_multiplied
 
@@ -74,68 +70,6 @@ class Cuts:
 
 
 BY_RULES = Cuts()
-
-
-@dataclass(frozen=True)
-class Task:
-    """What one kernel computes.
-
-    Parameters
-    ----------
-    outputs
-        Of the function, or tensors between its kernels.
-    stream
-        The variable that the kernel goes through in blocks; None without reductions.
-    reasons
-        Why its results are tensors between kernels.
-    views
-        The tensors that it reads, and writes, in another shape.
-    recurrence
-        What the kernel goes through step by step.
-    scatter
-        How the kernel adds where indices say.
-    """
-
-    outputs: tuple[Output, ...]
-    stream: str | None
-    reasons: tuple[str, ...] = ()
-    views: tuple[View, ...] = ()
-    recurrence: Steps | None = None
-    scatter: Scatter | None = None
-
-    @property
-    def is_streamed(self) -> bool:
-        """Whether the kernel is one of blocks that go through a stream, or through nothing."""
-        return self.recurrence is None and self.scatter is None
-
-    @property
-    def carried(self) -> tuple[Expr, ...]:
-        """Where what is carried starts, and what becomes of it in a step."""
-        of = self.recurrence
-        return () if of is None else (*of.starts, *of.steps)
-
-    def split(self) -> list[Task]:
-        """Return a task for the outputs of the same variables."""
-        parts: dict[frozenset[str], list[Output]] = {}
-        for output in self.outputs:
-            parts.setdefault(variables_of(output), []).append(output)
-        made = [reading_others(part, self.outputs, self.views) for part in parts.values()]
-        made.sort(key=lambda part: not {*part} <= {*self.outputs})
-        return [
-            Task(tuple(x), streamed([o.element for o in x]), self.reasons, self._views_of(x))
-            for x in made
-        ]
-
-    def _views_of(self, part: Sequence[Output]) -> tuple[View, ...]:
-        """Return the views of what a kernel of only some of the outputs reads and writes."""
-        gone = {o.name for o in self.outputs if o.name not in {p.name for p in part}}
-        read = loaded(o.element for o in part)
-        return tuple(v for v in self.views if v.tensor not in gone or v.name in read)
-
-
-def variables_of(output: Output) -> frozenset[str]:
-    """Return the index variables of an output."""
-    return frozenset().union(*(i.free for i in output.indices))
 
 
 def tasks_of(outputs: Sequence[Output], cuts: Cuts = BY_RULES) -> list[Task]:
@@ -396,16 +330,6 @@ def _replaced(output: Output, cuts: dict[Expr, Expr]) -> Output:
 def _reductions_within(elements: Iterable[Expr], stream: str) -> Iterable[Expr]:
     """Return what is reduced in a loop through the stream."""
     return (n for x in reductions_over(elements, stream) for n in outermost(x.args[0]))
-
-
-def streamed(elements: Sequence[Expr]) -> str | None:
-    """Return the variable over which most reductions depend on each other, the longest of these."""
-    tops = [x for element in elements for x in outermost(element)]
-    if not tops:
-        return None
-    extents: dict[str, int] = {x.value[1]: x.value[2] for x in tops}
-    depth = {v: sum(len(reductions_over([x], v)) for x in tops) for v in extents}
-    return max(extents, key=lambda v: (depth[v], extents[v], v))
 
 
 def _cuts(outputs: Sequence[Output], stream: str, cuts: Cuts) -> dict[Expr, str]:

@@ -21,7 +21,8 @@ from tile_api.arrays.equations.sizes import Size
 from tile_api.arrays.equations.substitution import substituted, unused
 from tile_api.arrays.planning.inner_products import along, in_order, reductions_over
 from tile_api.arrays.planning.matrix_vector import ONE
-from tile_api.arrays.planning.partition import FEW_COLUMNS, Task, variables_of
+from tile_api.arrays.planning.partition import FEW_COLUMNS
+from tile_api.arrays.planning.tasks import Task, variables_of
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.derive import derived
 from tile_api.arrays.reductions.groups import Group, grouped, product_groups

@@ -8,8 +8,8 @@ from math import prod
 from tile_api.arrays.equations.expressions import Expr, extents_of, walk
 from tile_api.arrays.equations.recurrence import SPAN, Recurrence, Steps
 from tile_api.arrays.planning.carried_variables import carried_in
-from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.plan import Axis, Blocks, Plan, with_grid
+from tile_api.arrays.planning.tasks import Task
 
 ROWS_APART = 4
 """Rows of a block whose steps lie one behind the other: each row has its own cache lines."""

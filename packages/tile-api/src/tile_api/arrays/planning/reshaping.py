@@ -17,7 +17,7 @@ from tile_api.arrays.equations.expressions import (
 )
 from tile_api.arrays.equations.sizes import at_most, whole
 from tile_api.arrays.planning.kernel_dependences import View
-from tile_api.arrays.planning.partition import Task
+from tile_api.arrays.planning.tasks import Task
 from tile_api.arrays.reductions.algebra import terms
 
 Shape = tuple[int, ...]

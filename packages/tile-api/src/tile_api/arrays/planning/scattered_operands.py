@@ -10,7 +10,7 @@ from tile_api.arrays.equations.equations import Output
 from tile_api.arrays.equations.expressions import Expr, extents_of, index, load, rebuild
 from tile_api.arrays.equations.sizes import at_most
 from tile_api.arrays.planning.inner_products import reductions_over
-from tile_api.arrays.planning.partition import Task
+from tile_api.arrays.planning.tasks import Task
 from tile_api.arrays.reductions.groups import tiles_multiplied
 from tile_core.dtypes import DType
 

@@ -31,9 +31,9 @@ from tile_api.arrays.equations.expressions import (
 from tile_api.arrays.equations.sizes import Size
 from tile_api.arrays.planning.finite_extrema import infinite_of, with_infinities
 from tile_api.arrays.planning.matrix_vector import ONE
-from tile_api.arrays.planning.partition import Task, streamed
 from tile_api.arrays.planning.plan import PART, Blocks, Plan, plans_of, resized
 from tile_api.arrays.planning.storage import state_dtype
+from tile_api.arrays.planning.tasks import Task, streamed
 from tile_api.arrays.reductions.algebra import product
 from tile_api.arrays.reductions.state import COUNT, Correction, State, has_left, identity_of
 from tile_core.dtypes import DType, dtype_of

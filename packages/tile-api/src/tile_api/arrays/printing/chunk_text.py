@@ -9,7 +9,6 @@ from tile_api.arrays.equations.expressions import Expr, extents_of, index
 from tile_api.arrays.equations.recurrence import SPAN
 from tile_api.arrays.equations.substitution import substituted
 from tile_api.arrays.planning.affine import Chunked, Declined, Read, Value, chunked
-from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.plan import Axis, Blocks, Plan, with_grid
 from tile_api.arrays.planning.recurrence_plan import (
     is_apart,
@@ -18,6 +17,7 @@ from tile_api.arrays.planning.recurrence_plan import (
     step_of,
     stepped_plan,
 )
+from tile_api.arrays.planning.tasks import Task
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor
 from tile_api.arrays.printing.prefix_text import prefix, prefix_plan, with_prefix
 from tile_api.arrays.printing.recurrence_text import SteppedWriter

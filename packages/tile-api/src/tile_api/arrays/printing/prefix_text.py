@@ -9,7 +9,6 @@ from math import inf
 from tile_api.arrays.equations.expressions import Expr, make, rebuild, walk
 from tile_api.arrays.planning.affine import Declined
 from tile_api.arrays.planning.carried_variables import carried_in
-from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.plan import Axis, Blocks, Plan
 from tile_api.arrays.planning.recurrence_plan import (
     is_as_carried,
@@ -17,6 +16,7 @@ from tile_api.arrays.planning.recurrence_plan import (
     step_of,
     stepped_plan,
 )
+from tile_api.arrays.planning.tasks import Task
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor
 from tile_api.arrays.printing.recurrence_text import SteppedWriter
 from tile_api.arrays.printing.text import nan_propagated

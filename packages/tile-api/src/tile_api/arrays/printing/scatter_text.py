@@ -8,9 +8,9 @@ from math import prod
 
 from tile_api.arrays.equations.expressions import extents_of
 from tile_api.arrays.equations.sizes import Size
-from tile_api.arrays.planning.partition import Task
 from tile_api.arrays.planning.plan import Axis, Blocks, Plan, with_grid
 from tile_api.arrays.planning.scatter import LOOPS
+from tile_api.arrays.planning.tasks import Task
 from tile_api.arrays.printing.kernel_text import KernelText, Tensor, Writer
 
 MOST_HELD = 8192
