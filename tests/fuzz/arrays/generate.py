@@ -161,7 +161,7 @@ def _lines(rng: Random, values: Sequence[Any], families: dict[str, int]) -> list
         case "letters" if x.ndim == 2 and one == "f" and rng.random() < 0.2:
             return [Step(rng.choice(operations.COVARIANCES), (first,), "spread")] * _is_finite(x)
         case "letters" if x.ndim > 1:
-            text = rng.choice(operations.EINSUMS)
+            text = rng.choice((*operations.EINSUMS, *operations.SYSTEMS))
             is_plain = "einsum" not in text or not {0, 1} & {*x.shape}
             return [Step(text, (first,), "sum")] if is_plain else []
     return []

@@ -29,6 +29,11 @@ ANY = (
     "np.histogram({0}, [-2, 0, 1, 3])[0]", "np.histogram({0}, 4, (-2, 2))[0]",
     "[u := {0}.copy(), np.putmask(u, {0} > 1, [2, 0, 1]), u][-1]",
     "[u := {0}.copy(), np.place(u, {0} > 0, [3, 1]), u][-1]",
+    "[u := {0}.copy(), np.copyto(u, 2, where={0} < 1), u][-1]",
+    "[u := {0}.copy(), np.put(u, [1, 0], [3, 1]), u][-1]",
+    "[u := {0}.copy(), u.put([0, -1], [3, 1]), u][-1]",
+    "[u := {0}.copy(), np.put_along_axis(u, np.argsort({0}, -1)[..., :1], 2, -1), u][-1]",
+    "np.histogram2d({0}.ravel(), {0}.ravel()[::-1], [[-1, 0, 2], [-2, 1]])[0]",
     "[u := {0}.copy(), np.put(u, [3, -1, 5, 3], [1, 0], 'wrap'), u][-1]",
 )  # fmt: skip
 """Of one array of any numbers."""
@@ -282,6 +287,16 @@ EINSUMS = (
     "np.linalg.trace({0})", "np.linalg.matrix_norm({0})", "{0}.trace()", "np.trace({0}, 1)",
     "np.linalg.norm({0}, ord=1)", "np.linalg.matrix_norm({0}, ord=np.inf)",
 )  # fmt: skip
+_DOMINANT = (
+    "np.nan_to_num(np.tanh(({0} @ {0}.T) * 1.0)) + np.eye({0}.shape[0]) * (2 * {0}.shape[0])"
+)
+SYSTEMS = tuple(
+    line.replace("A", _DOMINANT) for line in (
+        "np.linalg.solve(A, {0})", "np.linalg.inv(A)", "np.linalg.slogdet(A)[1]",
+        "np.linalg.det((A) / (2 * {0}.shape[0]))", "np.linalg.cholesky(A)", "np.linalg.qr(A)[1]",
+    )
+)  # fmt: skip
+"""Of matrices whose diagonals outweigh their rows: others lose digits that nobody can bound."""
 """Of one array, with letters that are met twice."""
 GATHERS = (
     "{0}[np.where({1} > 0, 0, -1)]", "np.take({0}, np.abs({1}) % {0}.shape[0], axis=0)",

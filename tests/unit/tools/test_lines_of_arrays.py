@@ -34,7 +34,7 @@ def test_every_name_is_drawn() -> None:
     drawn = {
         name.removeprefix("lib.stride_tricks.")
         for line in LINES
-        for name in re.findall(r"np\.([\w.]+)|\}(\.\w+)\(", line)
+        for name in re.findall(r"np\.([\w.]+)|(?:\}|\bu)(\.\w+)\(", line)
         for name in name
     }
     assert sorted(names - drawn) == sorted(operations.EXCLUDED)
