@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 import tile_api as tile
 from support.captured_arrays import assert_agrees, filled
 from tile_api.arrays.capturing import decompositions
+from tile_api.arrays.function import Function
 from tile_core.errors import ArrayShapeError, UnknownArrayFunction
 
 CASES = {
@@ -60,7 +63,9 @@ CASES = {
         lambda x, y: np.unravel_index(np.abs(y.astype("int32")), (2, 3, 4)),
     ],
     "multi_dot": [
-        lambda x, y: np.linalg.multi_dot([x, x.T, x]), lambda x, y: np.linalg.multi_dot([x.T, x, y])
+        lambda x, y: np.linalg.multi_dot([x, x.T, x]),
+        lambda x, y: np.linalg.multi_dot([x.T, x, y]),
+        lambda x, y: np.linalg.multi_dot([x[0], x.T, x, y]),
     ],
     "matrix_power": [
         lambda x, y: [np.linalg.matrix_power(x @ x.T, n) for n in (0, 1, 2, 3, 4, 5)],
@@ -123,3 +128,17 @@ def test_functions_that_numpy_has_are_no_misspellings():
     with pytest.raises(UnknownArrayFunction) as refused:
         tile.function(lambda x: np.packbits(x))(filled((3, 5), "float32", 1))
     assert "np.unpackbits" not in str(refused.value)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_products_of_many_wrap_around_in_the_order_of_numpy(seed):
+    random = np.random.default_rng(seed)
+    sizes = random.integers(1, 12, 5)
+    matrices = [
+        random.integers(-128, 128, pair).astype("int8") for pair in itertools.pairwise(sizes)
+    ]
+    last = matrices[-1] = matrices[-1].astype("float64")
+    if seed % 3 == 0:
+        matrices[-1] = last[:, 0]
+    found = Function(lambda a, b, c, d: np.linalg.multi_dot([a, b, c, d])).interpret(*matrices)
+    np.testing.assert_array_equal(found, np.linalg.multi_dot(matrices))

@@ -158,3 +158,29 @@ def test_parts_of_an_index_beside_variables_of_what_is_carried():
     _, pull = Function(function, target="interpret").vjp(x)
     ones = np.ones(128)
     np.testing.assert_array_equal(pull(ones, ones[:, None]), np.full(x.shape, 2.0))
+
+
+JOINED = {
+    "joined": lambda h, z: np.concatenate([h * 2, np.zeros(2) + z])[2:] + h * 0.5,
+    "both": lambda h, z: np.concatenate([h * z, h * 3])[:2] - np.concatenate([z * h, h])[2:],
+    "padded": lambda h, z: np.pad(h * 2, (1, 2))[3:] + np.pad(h, (2, 2))[:2] + h * z,
+    "stored": lambda h, z: stored(h, z, slice(2, None))[:2] + h,
+    "stored apart": lambda h, z: stored(h, z, slice(0, 3, 2))[3:] * h,
+    "inverted": lambda h, z: np.linalg.inv(np.eye(2) * 3 + h[:, None] * h)[0] * z,
+}
+
+
+def stored(h, z, key):
+    made = np.zeros(4) + z
+    made[key] = h
+    return made
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_parts_of_what_a_step_joins(name: str) -> None:
+    def function(h, z):
+        return tile.scan(lambda h, z: (JOINED[name](h, z), None), h, z)[0]
+
+    h, z = np.array([0.25, -0.5]), np.array([0.5, 0.75, -0.25])
+    for target in ("interpret", "cpu", "cuda:sm_80@sim"):
+        np.testing.assert_allclose(Function(function, target=target)(h, z), function(h, z), 1e-13)

@@ -206,11 +206,31 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
 
 
 def multi_dot(arrays: Sequence[Any]) -> Array:
-    """`numpy.linalg.multi_dot`, from the end that is a vector, or from the first."""
-    first, *rest = map(lift, arrays)
-    if rest and rest[-1].ndim == 1:
-        return matmul(first, multi_dot(rest))
-    return functools.reduce(matmul, rest, first)
+    """`numpy.linalg.multi_dot`: in its order, that of the fewest multiplications.
+
+    Small integers wrap around in products between, so that the order is part of the meaning.
+    """
+    parts = [*map(lift, arrays)]
+    heights = [int(x.shape[0]) if x.ndim > 1 or k else 1 for k, x in enumerate(parts)]
+    sizes = [*heights, int(parts[-1].shape[-1]) if parts[-1].ndim > 1 else 1]
+
+    @functools.cache
+    def best(first: int, last: int) -> tuple[int, int]:
+        """Return the multiplications of the parts up to and with the last, and the first's end."""
+        ways = (
+            (best(first, k)[0] + best(k + 1, last)[0]
+             + sizes[first] * sizes[k + 1] * sizes[last + 1], k)
+            for k in range(first, last)
+        )  # fmt: skip
+        return min(ways, default=(0, first))
+
+    def product(first: int, last: int) -> Array:
+        if first == last:
+            return parts[first]
+        end = best(first, last)[1]
+        return matmul(product(first, end), product(end + 1, last))
+
+    return product(0, len(parts) - 1)
 
 
 def matrix_power(a: Any, n: int) -> Array:
