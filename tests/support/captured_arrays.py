@@ -93,3 +93,11 @@ def told(code, line, message, hint=None, of="") -> str:
         parts += [f" --> program.py:1:{column + 1}", "  |", "1 | def f(x, y):"]
         parts.append(f"  | {' ' * column}^")
     return "\n".join([*parts, f"hint: {hint}"] if hint else parts)
+
+
+def written(line: str):
+    """Return a function of a line that writes into `u`."""
+    names = {"np": np}
+    body = line.replace("; ", "\n    ")
+    exec(f"def f(x, v, k, y):\n    u = x.copy()\n    {body}\n    return u", names)
+    return names["f"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tile_api as tile
-from support.captured_arrays import assert_agrees, filled, outputs
+from support.captured_arrays import assert_agrees, filled, outputs, written
 from tile_api.arrays.function import Function
 from tile_core.errors import (
     ArrayShapeError,
@@ -85,14 +85,6 @@ np.place(u, u > 0, v); np.place(u, x.T, [1.5, 2]); np.place(u[:, 1], k > 0, [9])
 np.putmask(u, x, []); np.putmask(u, x.T, 5)
 u = u[:0]; np.put(u, k[:0], 1); np.putmask(u, u > 0, 1); np.place(u, u > 0, 1)
 """.strip().splitlines()
-
-
-def written(line: str):
-    """Return a function of a line that writes into `u`."""
-    names = {"np": np}
-    body = line.replace("; ", "\n    ")
-    exec(f"def f(x, v, k, y):\n    u = x.copy()\n    {body}\n    return u", names)
-    return names["f"]
 
 
 @pytest.mark.parametrize("line", PROGRAMS)

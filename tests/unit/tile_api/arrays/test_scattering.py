@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tile_api as tile
-from support.captured_arrays import assert_agrees, filled, outputs
+from support.captured_arrays import assert_agrees, filled, outputs, written
 from support.gradients import Backward
 from tile_api.arrays.function import Function
 from tile_core.errors import (
@@ -63,14 +63,6 @@ u = u[:0]; np.add.at(u, (slice(None), k), 1)
 np.add.at(u, np.zeros(0, int), 1)
 u = np.zeros(()); np.add.at(u, (), 3)
 """.strip().splitlines()
-
-
-def written(line: str):
-    """Return a function of a line that writes into `u`."""
-    names = {"np": np}
-    body = line.replace("; ", "\n    ")
-    exec(f"def f(x, v, k, y):\n    u = x.copy()\n    {body}\n    return u", names)
-    return names["f"]
 
 
 @pytest.mark.parametrize("line", PROGRAMS)

@@ -15,7 +15,7 @@ from tile_api.arrays.capturing.elementwise import astype, lift
 from tile_api.arrays.capturing.joins import stack
 from tile_api.arrays.capturing.scan import scan
 from tile_api.arrays.capturing.views import broadcast_to
-from tile_core.errors import ArrayShapeError, FrontendTypeError
+from tile_core.errors import ArrayShapeError, FrontendTypeError, UnknownArrayFunction
 
 WRITTEN_OUT = 2
 """Columns of matrices whose steps are written out."""
@@ -179,7 +179,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 def qr(a: Any, mode: str = "reduced") -> Any:
     """`numpy.linalg.qr`: by Householder reflections, with LAPACK's signs."""
     if mode not in ("reduced", "complete", "r"):
-        raise ArrayShapeError(
+        raise UnknownArrayFunction(
             f"np.linalg.qr: no mode {mode!r} here", hint="'reduced', 'complete' and 'r' there are"
         )
     a = _matrices(a, "qr", is_square=False)
