@@ -227,3 +227,23 @@ def test_assertions_end_the_rounds(target):
 
     with pytest.raises(DeviceAssertError, match="no more than three"):
         tile.compile(main, target=target)(np.zeros(2, "int32"))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_threads_of_one_block_meet_at_it_as_blocks_do(target):
+    @T.prim_func
+    def main(parts: T.Tensor((3,), "int32"), Y: T.Tensor((3, 40), "int32")):
+        with T.Kernel(3, threads=40) as bx:
+            tx = T.get_thread_binding()
+            if tx == bx:
+                parts[bx] = bx + 1
+            T.sync_grid()
+            Y[bx, tx] = parts[0] + parts[1] + parts[2]
+            T.sync_grid()
+            if tx == 39 - bx:
+                parts[bx] = Y[bx, 0]
+
+    parts, Y = np.zeros(3, "int32"), np.zeros((3, 40), "int32")
+    tile.compile(main, target=target)(parts, Y)
+    assert parts.tolist() == [6, 6, 6]
+    assert (Y == 6).all()

@@ -83,6 +83,7 @@ def _schedule_warps(warps: list[_Warp], block: BlockState) -> Iterator[Event]:
         spinning = [w.event for w in warps if isinstance(w.event, (YieldPoint, GridWait, Pending))]
         at_grid = [e for e in spinning if isinstance(e, GridWait)]
         if at_grid and len(at_grid) == len(warps):
+            _new_epoch(block)
             yield at_grid[0]
             for warp in warps:
                 warp.event = None
